@@ -1,0 +1,58 @@
+"""jdyn: differentiable, batchable multibody dynamics on JAX.
+
+Conventions, never varied:
+
+- SI units and radians, right-handed frames. Gravity is a leaf of the model, (0, 0, -9.81) m/s² by default.
+- Spatial vectors are `(6,)` arrays, angular part first: motion [ω; v], force [n; f]. Body quantities are in the
+  body's own frame unless the name says otherwise.
+- Configuration `q` (nq,), velocity `v` (nv,), acceleration `a` (nv,), generalized force `tau` (nv,). `v` is a
+  tangent vector, not dq/dt, for ball and free joints.
+- Quaternions are wxyz and of unit length. A free joint's `q` is `[x y z, w x y z]`, its `v` the spatial velocity
+  [ω; v] in the body's frame. Continuous joints have one angle.
+- External forces `f_ext` (nb, 6) act on each body at its frame's origin, in the body's frame.
+- Bodies are numbered parents first; the world is -1 and is not a body. Links on fixed joints are lumped into the
+  body that carries them and live on as frames.
+- `X_pb` is the pose of b in p and takes b-coordinates to p: `X_wb = X_wp @ X_pb`.
+- Functions take one configuration; `jax.vmap` makes batches, over states, models, or both.
+"""
+
+from jdyn.dynamics import ABA as ABA
+from jdyn.dynamics import CRBA as CRBA
+from jdyn.dynamics import Method as Method
+from jdyn.dynamics import bias_forces as bias_forces
+from jdyn.dynamics import body_velocities as body_velocities
+from jdyn.dynamics import center_of_mass as center_of_mass
+from jdyn.dynamics import coriolis_matrix as coriolis_matrix
+from jdyn.dynamics import forward_dynamics as forward_dynamics
+from jdyn.dynamics import forward_kinematics as forward_kinematics
+from jdyn.dynamics import frame_pose as frame_pose
+from jdyn.dynamics import gravity_forces as gravity_forces
+from jdyn.dynamics import inverse_dynamics as inverse_dynamics
+from jdyn.dynamics import jacobian as jacobian
+from jdyn.dynamics import kinetic_energy as kinetic_energy
+from jdyn.dynamics import mass_matrix as mass_matrix
+from jdyn.dynamics import momentum as momentum
+from jdyn.dynamics import passive_forces as passive_forces
+from jdyn.dynamics import potential_energy as potential_energy
+from jdyn.dynamics import regressor as regressor
+from jdyn.model import Ball as Ball
+from jdyn.model import Builder as Builder
+from jdyn.model import Continuous as Continuous
+from jdyn.model import Fixed as Fixed
+from jdyn.model import Free as Free
+from jdyn.model import Helical as Helical
+from jdyn.model import Joint as Joint
+from jdyn.model import Mimic as Mimic
+from jdyn.model import Model as Model
+from jdyn.model import ModelError as ModelError
+from jdyn.model import ModelWarning as ModelWarning
+from jdyn.model import Planar as Planar
+from jdyn.model import Prismatic as Prismatic
+from jdyn.model import Revolute as Revolute
+from jdyn.model import Universal as Universal
+from jdyn.model import pose as pose
+from jdyn.model import random_tree as random_tree
+from jdyn.spatial import SpatialInertia as SpatialInertia
+from jdyn.spatial import Transform as Transform
+
+__version__ = "0.1.0"

@@ -1,0 +1,31 @@
+"""What a controller is."""
+
+import abc
+
+import equinox as eqx
+from jaxtyping import Array, Float, Scalar
+
+
+class Controller(eqx.Module):
+    """Generalized forces as a function of time and state; `a + b` applies both.
+
+    `simulate` takes any callable of this signature. Controllers that need the mechanism hold it as a field, which may
+    differ from the mechanism that is simulated. Their gains and targets are leaves, to be swept and differentiated.
+    """
+
+    @abc.abstractmethod
+    def __call__(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Generalized forces [N m or N] at time `t` [s] and state `(q, v)`."""
+
+    def __add__(self, other: "Controller") -> "Controller":
+        return Sum((self, other))
+
+
+class Sum(Controller):
+    """The sum of what its terms command."""
+
+    terms: tuple[Controller, ...]
+
+    def __call__(self, t, q, v):
+        first, *others = (term(t, q, v) for term in self.terms)
+        return sum(others, start=first)

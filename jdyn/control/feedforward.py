@@ -1,0 +1,37 @@
+"""Controllers that do not look at an error."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from jdyn.control.controller import Controller
+from jdyn.dynamics import gravity_forces
+from jdyn.model import Model
+
+
+class Constant(Controller):
+    """The same generalized forces at all times.
+
+    Args:
+        tau: Generalized forces [N m or N].
+    """
+
+    tau: Float[Array, " nv"]
+
+    def __init__(self, tau: ArrayLike):
+        self.tau = jnp.asarray(tau)
+
+    def __call__(self, t, q, v):
+        return self.tau.astype(v.dtype)
+
+
+class GravityCompensation(Controller):
+    """The forces that hold the mechanism against gravity; added to a `PD` they remove its static error.
+
+    Args:
+        model: The mechanism as the controller knows it.
+    """
+
+    model: Model
+
+    def __call__(self, t, q, v):
+        return gravity_forces(self.model, q)

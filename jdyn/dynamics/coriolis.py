@@ -1,0 +1,71 @@
+"""The Coriolis matrix."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof
+from jdyn.dynamics.mass_matrix import common_frame, reduced, subtree_sum
+from jdyn.dynamics.precision import full_precision
+from jdyn.model import Model, checked
+from jdyn.spatial import SpatialInertia, cross_force, cross_motion
+
+
+@full_precision
+def coriolis_matrix(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "nv nv"]:
+    """C with C v = Coriolis and centrifugal forces, and dM/dt − 2 C antisymmetric.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+        v: Velocity [rad/s or m/s].
+
+    Returns:
+        C [N m s or N s per unit velocity]; where v = dq/dt, the one made of Christoffel symbols.
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+
+    Source: Echeandia and Wensing, Numerical methods to compute the Coriolis matrix and Christoffel symbols for
+    rigid-body systems, J. Comput. Nonlinear Dynam. 2021.
+    """
+    q, v = checked(model, q=q, v=v)
+    q, v = model.expand(q), model.expand_velocity(v)
+    frame = common_frame(model, q)
+    motion = joint_motion(model, frame.joints, v)
+    velocities = accumulate_motion(model, frame.joints.X, motion, jnp.zeros(6, motion.dtype))
+    velocities = jax.vmap(lambda X, v: X.motion_to_parent(v))(frame.X, velocities)
+    inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X)
+    I = jax.vmap(SpatialInertia.matrix)(inertias)
+    B = jax.vmap(_factorisation)(I, velocities)
+    rows = per_dof(model, np.arange(model.nb))
+    I, B = subtree_sum(model, I)[rows], subtree_sum(model, B)[rows]
+    S, S_rate = frame.S, _subspace_rates(model, q, v, frame, velocities)
+    F = jax.vmap(lambda I, B, s, r: I @ r + B @ s)(I, B, S, S_rate)
+    below = frame.support * (S @ F.T)
+    above = frame.support.T * jax.vmap(lambda I, B, s: S_rate @ (I @ s) + S @ (B.T @ s))(I, B, S)
+    return reduced(model, below + above * (1 - frame.support))
+
+
+def _subspace_rates(model, q, v, frame, velocities):
+    """dS/dt of every degree of freedom, seen from the common frame: (nv_full, 6)."""
+
+    def rate(joint, q, v, X, velocity):
+        S, S_apparent = jax.jvp(joint.subspace, (q,), (joint.rate(q, v),))
+        in_body = jax.vmap(lambda s: cross_motion(velocity, s))
+        return in_body(jax.vmap(X.motion_to_parent)(S.T)) + jax.vmap(X.motion_to_parent)(S_apparent.T)
+
+    X, velocities = model.by_group("bodies", frame.X), model.by_group("bodies", velocities)
+    return model.merge_groups(
+        "v", model.map_joints(rate, model.by_group("q", q), model.by_group("v", v), X, velocities)
+    )
+
+
+def _factorisation(I, v):
+    """B with B v = v ×* I v and dI/dt − 2 B antisymmetric, for a body of inertia I that moves with v."""
+    cross_v = jax.vmap(lambda m: cross_motion(v, m), in_axes=1, out_axes=1)(jnp.eye(6, dtype=v.dtype))
+    h = I @ v
+    # The matrix of m ↦ m ×* h.
+    swapped = jax.vmap(lambda m: cross_force(m, h), in_axes=1, out_axes=1)(jnp.eye(6, dtype=v.dtype))
+    return 0.5 * (-cross_v.T @ I + swapped - I @ cross_v)

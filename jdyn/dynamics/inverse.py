@@ -1,0 +1,161 @@
+"""Inverse dynamics by the recursive Newton-Euler algorithm, and the forces it is made of."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.kinematics import (
+    JointKinematics,
+    accumulate_motion,
+    joint_bias,
+    joint_force,
+    joint_kinematics,
+    joint_motion,
+)
+from jdyn.dynamics.precision import full_precision
+from jdyn.dynamics.traverse import inward, pack, unpack
+from jdyn.model import Model, checked
+from jdyn.spatial import SpatialInertia, Transform, cross_force
+
+
+def accumulate_force(model: Model, X: Transform, force: Float[Array, "nb 6"]) -> Float[Array, "nb 6"]:
+    """f_b = force_b + Σ_children X f_child inward: the force each joint transmits to its body."""
+
+    def step(below, x):
+        X, force = x
+        f = force + below
+        return X.force_to_parent(f), f
+
+    zero = jnp.zeros(6, force.dtype)
+    return unpack(model.topology, inward(model.topology, step, zero, pack(model.topology, (X, force))))
+
+
+def world_acceleration(model: Model, dtype) -> Float[Array, "6"]:
+    """Gravity as an upward acceleration of the world."""
+    return jnp.concatenate([jnp.zeros(3, dtype), -jnp.asarray(model.gravity, dtype)])
+
+
+def passive_forces(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]) -> Float[Array, " nv_full"]:
+    """What the joints' own dampers, friction and springs exert, in full coordinates [N m or N]."""
+    springs = model.map_joints(
+        lambda joint, rest, q, stiffness: joint.spring_force(rest, q, stiffness),
+        model.by_group("q", model.rest),
+        model.by_group("q", q),
+        model.by_group("v", model.stiffness),
+    )
+    friction = model.friction * jnp.tanh(v / model.friction_speed)
+    return model.merge_groups("v", springs) - model.damping * v - friction
+
+
+def rigid_body_forces(
+    model: Model, joints: JointKinematics, motion: Float[Array, "nb 6"], world: Float[Array, "6"]
+) -> Float[Array, " nv_full"]:
+    """Generalized forces for accelerations built from `motion` (S a + c of every joint), at zero velocity."""
+    accelerations = accumulate_motion(model, joints.X, motion, world)
+    force = jax.vmap(SpatialInertia.momentum)(model.inertias, accelerations)
+    return joint_force(model, joints, accumulate_force(model, joints.X, force))
+
+
+@full_precision
+def inverse_dynamics(
+    model: Model,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    *,
+    f_ext: Float[Array, "nb 6"] | None = None,
+) -> Float[Array, " nv"]:
+    """Generalized forces that produce `a` at `(q, v)`.
+
+    Gravity, rotor inertia, joint damping, friction and springs are all accounted for: the result is what the
+    actuators must supply.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m]; quaternions wxyz.
+        v: Velocity [rad/s or m/s].
+        a: Acceleration [rad/s² or m/s²].
+        f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
+
+    Returns:
+        Generalized forces [N m or N].
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+
+    Source: Featherstone 2008, table 5.1.
+    """
+    q, v, a = checked(model, q=q, v=v, a=a)
+    q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
+    joints = joint_kinematics(model, q_full)
+    _, bias, force = velocity_terms(model, joints, q_full, v_full, f_ext)
+    motion = joint_motion(model, joints, a_full) + bias
+    accelerations = accumulate_motion(model, joints.X, motion, world_acceleration(model, motion.dtype))
+    force = force + jax.vmap(SpatialInertia.momentum)(model.inertias, accelerations)
+    tau = joint_force(model, joints, accumulate_force(model, joints.X, force))
+    return model.reduce_force(tau + model.armature * a_full - passive_forces(model, q_full, v_full))
+
+
+def velocity_terms(
+    model: Model,
+    joints: JointKinematics,
+    q: Float[Array, " nq_full"],
+    v: Float[Array, " nv_full"],
+    f_ext: Float[Array, "nb 6"] | None,
+) -> tuple[Float[Array, "nb 6"], Float[Array, "nb 6"], Float[Array, "nb 6"]]:
+    """Velocities of all bodies, their joints' bias accelerations c, and p = v ×* I v − f_ext."""
+    motion = joint_motion(model, joints, v)
+    velocities = accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
+    momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, velocities)
+    p = jax.vmap(cross_force)(velocities, momenta)
+    if f_ext is not None:
+        (f_ext,) = checked(model, f_ext=f_ext)
+        p = p - f_ext
+    return velocities, joint_bias(model, q, v, velocities), p
+
+
+@full_precision
+def bias_forces(
+    model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], *, f_ext: Float[Array, "nb 6"] | None = None
+) -> Float[Array, " nv"]:
+    """h in M a + h = τ: Coriolis, centrifugal and gravity forces less passive joint forces and `f_ext`.
+
+    Arguments, units and errors are those of `inverse_dynamics` with `a = 0`.
+    """
+    return inverse_dynamics(model, q, v, jnp.zeros_like(checked(model, v=v)[0]), f_ext=f_ext)
+
+
+@full_precision
+def gravity_forces(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
+    """Generalized forces that hold the mechanism against gravity alone [N m or N]: the gradient of its potential.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+    """
+    (q,) = checked(model, q=q)
+    joints = joint_kinematics(model, model.expand(q))
+    motion = jnp.zeros((model.nb, 6), q.dtype)
+    return model.reduce_force(rigid_body_forces(model, joints, motion, world_acceleration(model, q.dtype)))
+
+
+@full_precision
+def mass_product(model: Model, q: Float[Array, " nq"], a: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    """M a, without forming the mass matrix M, in O(n).
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+        a: Acceleration [rad/s² or m/s²].
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+    """
+    q, a = checked(model, q=q, a=a)
+    joints, a_full = joint_kinematics(model, model.expand(q)), model.expand_velocity(a)
+    motion = joint_motion(model, joints, a_full)
+    tau = rigid_body_forces(model, joints, motion, jnp.zeros(6, motion.dtype))
+    return model.reduce_force(tau + model.armature * a_full)

@@ -1,0 +1,219 @@
+"""Positions and velocities of bodies, and Jacobians."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.precision import full_precision
+from jdyn.dynamics.traverse import outward, pack, unpack
+from jdyn.model import WORLD, Model, checked, motion_bias
+from jdyn.spatial import Transform
+
+
+class JointKinematics(eqx.Module):
+    """What the joints do at one configuration.
+
+    Attributes:
+        X: Pose of each body in its parent.
+        S: Motion subspaces, one stacked (joints, 6, nv of the kind) array a joint kind.
+    """
+
+    X: Transform
+    S: list[Float[Array, "joints 6 width"]]
+
+
+def joint_kinematics(model: Model, q: Float[Array, " nq_full"]) -> JointKinematics:
+    """Joint poses and subspaces at the full configuration `q`."""
+    by_group = model.by_group("q", q)
+    poses = model.map_joints(lambda joint, q: joint.transform(q), by_group)
+    X = jax.vmap(Transform.__matmul__)(model.placements, model.merge_groups("bodies", poses))
+    return JointKinematics(X, model.map_joints(lambda joint, q: joint.subspace(q), by_group))
+
+
+def joint_motion(model: Model, joints: JointKinematics, v: Float[Array, " nv_full"]) -> Float[Array, "nb 6"]:
+    """S v of every joint."""
+    parts = [jax.vmap(jnp.matmul)(S, v) for S, v in zip(joints.S, model.by_group("v", v), strict=True)]
+    return model.merge_groups("bodies", parts)
+
+
+def joint_force(model: Model, joints: JointKinematics, f: Float[Array, "nb 6"]) -> Float[Array, " nv_full"]:
+    """Sᵀ f of every joint."""
+    parts = [jax.vmap(lambda S, f: S.T @ f)(S, f) for S, f in zip(joints.S, model.by_group("bodies", f), strict=True)]
+    return model.merge_groups("v", parts)
+
+
+def joint_bias(
+    model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"], velocities: Float[Array, "nb 6"]
+) -> Float[Array, "nb 6"]:
+    """c of every joint: the body's acceleration that neither its parent's nor S v̇ accounts for."""
+    return model.merge_groups(
+        "bodies",
+        model.map_joints(
+            motion_bias, model.by_group("q", q), model.by_group("v", v), model.by_group("bodies", velocities)
+        ),
+    )
+
+
+def accumulate_motion(
+    model: Model, X: Transform, motion: Float[Array, "nb 6"], world: Float[Array, "6"]
+) -> Float[Array, "nb 6"]:
+    """m_b = X m_parent + motion_b outward from `world`: velocities or accelerations of all bodies."""
+
+    def step(parent, x):
+        X, motion = x
+        m = X.motion_to_child(parent) + motion
+        return m, m
+
+    return unpack(model.topology, outward(model.topology, step, world, pack(model.topology, (X, motion))))
+
+
+def poses(model: Model, X: Transform) -> Transform:
+    """World poses of all bodies from their poses in their parents."""
+
+    def step(parent, X):
+        pose = parent @ X
+        return pose, pose
+
+    packed = outward(model.topology, step, Transform.identity(X.translation.dtype), pack(model.topology, X))
+    return unpack(model.topology, packed)
+
+
+@full_precision
+def forward_kinematics(model: Model, q: Float[Array, " nq"]) -> Transform:
+    """World pose of every body.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m]; quaternions wxyz.
+
+    Returns:
+        `Transform` with leading axis `nb`: `X_wb`, translations in [m].
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+
+    Source: Featherstone 2008, section 4.1.
+    """
+    (q,) = checked(model, q=q)
+    return poses(model, joint_kinematics(model, model.expand(q)).X)
+
+
+@full_precision
+def body_velocities(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "nb 6"]:
+    """Spatial velocity [ω; v] of every body, in the body's own frame and at its origin.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+        v: Velocity [rad/s or m/s].
+
+    Returns:
+        Velocities [rad/s, m/s].
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+
+    Source: Featherstone 2008, eq. 3.33.
+    """
+    q, v = checked(model, q=q, v=v)
+    joints = joint_kinematics(model, model.expand(q))
+    motion = joint_motion(model, joints, model.expand_velocity(v))
+    return accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
+
+
+def frame_placement(model: Model, body_or_frame: str | int) -> tuple[int, Transform]:
+    """The body that carries a body frame or a named frame, and the frame's pose in it."""
+    topology = model.topology
+    if isinstance(body_or_frame, int):
+        if not 0 <= body_or_frame < model.nb:
+            raise ValueError(f"body {body_or_frame} does not exist; {model.name!r} has {model.nb} bodies")
+        return body_or_frame, Transform.identity(model.dtype)
+    if body_or_frame in topology.body_names:
+        return topology.body(body_or_frame), Transform.identity(model.dtype)
+    if body_or_frame in topology.frame_names:
+        frame = topology.frame_names.index(body_or_frame)
+        return topology.frame_bodies[frame], jax.tree.map(lambda x: x[frame], model.frames)
+    known = ", ".join((*topology.body_names, *topology.frame_names))
+    raise ValueError(f"no body or frame is called {body_or_frame!r}; there are {known}")
+
+
+@full_precision
+def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int) -> Transform:
+    """World pose of one body or named frame.
+
+    Raises:
+        ValueError: at trace time, if there is no such body or frame, or a size disagrees with `model`.
+    """
+    body, placement = frame_placement(model, body_or_frame)
+    if body == WORLD:
+        return placement
+    return jax.tree.map(lambda x: x[body], forward_kinematics(model, q)) @ placement
+
+
+@full_precision
+def jacobian(
+    model: Model,
+    q: Float[Array, " nq"],
+    body_or_frame: str | int,
+    *,
+    point: Float[Array, "3"] | None = None,
+    frame: Literal["body", "world", "aligned"] = "body",
+) -> Float[Array, "6 nv"]:
+    """Jacobian J of a body or a named frame: its spatial velocity [ω; v] is J v.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+        body_or_frame: Body index, body name or frame name.
+        point: Where the linear velocity is taken, in the frame's coordinates [m]; its origin if left out.
+        frame: `"body"`: in the frame's own axes; `"aligned"`: in world axes, at the same point; `"world"`: in
+            the world frame, the linear part that of the point passing the world's origin.
+
+    Returns:
+        The Jacobian, columns in the order of `v`.
+
+    Raises:
+        ValueError: at trace time, if there is no such body or frame, a size disagrees with `model`, or `point` is
+            given with `frame="world"`, which has no use for it.
+
+    Source: Featherstone 2008, section 4.2; Lynch and Park, Modern Robotics (2017), section 5.1.
+    """
+    if frame not in ("body", "world", "aligned"):
+        raise ValueError(f"frame: expected 'body', 'world' or 'aligned', got {frame!r}")
+    if frame == "world" and point is not None:
+        raise ValueError("point: the world-frame Jacobian does not depend on it; leave it out, or use frame='aligned'")
+    (q,) = checked(model, q=q)
+    body, placement = frame_placement(model, body_or_frame)
+    if point is not None:
+        point = jnp.asarray(point, model.dtype)
+        placement = placement @ Transform(jnp.eye(3, dtype=model.dtype), point)
+    if body == WORLD:
+        return jnp.zeros((6, model.nv), q.dtype)
+    joints = joint_kinematics(model, model.expand(q))
+    X_w = poses(model, joints.X)
+    X_wf = jax.tree.map(lambda x: x[body], X_w) @ placement
+    to_frame = jax.vmap(lambda X: X_wf.inverse() @ X)(X_w)
+    columns = dof_motions(model, joints, to_frame)
+    on_path = np.zeros(model.nb)
+    on_path[list(model.topology.supports[body])] = 1
+    columns = columns * jnp.asarray(per_dof(model, on_path), columns.dtype)[:, None]
+    if frame != "body":
+        here = jnp.zeros_like(X_wf.translation) if frame == "aligned" else X_wf.translation
+        columns = jax.vmap(Transform(X_wf.rotation, here).motion_to_parent)(columns)
+    return jax.vmap(model.reduce_force, in_axes=1)(columns)
+
+
+def dof_motions(model: Model, joints: JointKinematics, X: Transform) -> Float[Array, "nv_full 6"]:
+    """Columns of S of every joint, carried by each body's transform `X` to its parent frame."""
+    carry = jax.vmap(lambda X, S: jax.vmap(X.motion_to_parent)(S.T))
+    parts = [carry(X, S) for X, S in zip(model.by_group("bodies", X), joints.S, strict=True)]
+    return model.merge_groups("v", parts)
+
+
+def per_dof(model: Model, per_body: np.ndarray) -> np.ndarray:
+    """Repeat the entries of a per-body table for every degree of freedom of the body's joint."""
+    return np.repeat(per_body, [kind.nv for kind in model.topology.kinds], axis=0)

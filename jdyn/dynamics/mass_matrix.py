@@ -1,0 +1,93 @@
+"""The joint-space inertia matrix by composite rigid bodies, and what else lives in one common frame."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.kinematics import (
+    JointKinematics,
+    dof_motions,
+    joint_kinematics,
+    per_dof,
+    poses,
+)
+from jdyn.dynamics.precision import full_precision
+from jdyn.dynamics.traverse import support_mask
+from jdyn.model import Model, checked
+from jdyn.spatial import SpatialInertia, Transform
+
+
+class CommonFrame(eqx.Module):
+    """Everything in world axes about one point near the mechanism, where sums over subtrees need no transforms.
+
+    The point is the first body's origin, not the world's: far from the world's origin, float32 would lose the
+    inertias in the moments of the masses.
+
+    Attributes:
+        joints: Joint poses and subspaces.
+        X: Pose of each body in the common frame.
+        S: Motion of each degree of freedom.
+        support: Entry [i, j] is 1 where degree of freedom i moves the body of degree of freedom j.
+    """
+
+    joints: JointKinematics
+    X: Transform
+    S: Float[Array, "nv_full 6"]
+    support: Float[Array, "nv_full nv_full"]
+
+
+def common_frame(model: Model, q: Float[Array, " nq_full"]) -> CommonFrame:
+    """The common frame at the full configuration `q`."""
+    joints = joint_kinematics(model, q)
+    X = poses(model, joints.X)
+    X = Transform(X.rotation, X.translation - X.translation[:1])
+    mask = per_dof(model, per_dof(model, support_mask(model.topology)).T).T
+    return CommonFrame(joints, X, dof_motions(model, joints, X), jnp.asarray(mask, q.dtype))
+
+
+def subtree_sum(model: Model, x: Float[Array, "nb *rest"]) -> Float[Array, "nb *rest"]:
+    """Sum over each body and all that it carries."""
+    return jnp.tensordot(jnp.asarray(support_mask(model.topology), x.dtype), x, 1)
+
+
+def reduced(model: Model, full: Float[Array, "nv_full nv_full"]) -> Float[Array, "nv nv"]:
+    """Gᵀ A G."""
+    if not model.topology.mimics:
+        return full
+    columns = jax.vmap(model.reduce_force, in_axes=1)
+    return columns(columns(full))
+
+
+@full_precision
+def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    """Joint-space inertia matrix M, rotor inertia included: symmetric, and positive definite for physical models.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+
+    Returns:
+        M [kg m², kg m or kg].
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+
+    Source: composite rigid bodies, Walker and Orin 1982; Featherstone 2008, section 6.2.
+    """
+    (q,) = checked(model, q=q)
+    frame = common_frame(model, model.expand(q))
+    inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X)
+    composite = jax.tree.map(lambda x: subtree_sum(model, x), inertias)
+    F = dof_forces(model, composite, frame.S)
+    # Row i, column j: S_i ᵀ F_j where i supports j. The two triangles meet in each joint's own block.
+    below = frame.support * (frame.S @ F.T)
+    M = below + below.T * (1 - frame.support)
+    return reduced(model, M + jnp.diag(model.armature))
+
+
+def dof_forces(model: Model, composite: SpatialInertia, S: Float[Array, "nv_full 6"]) -> Float[Array, "nv_full 6"]:
+    """Force on each composite body that gives it the unit acceleration of one of its degrees of freedom."""
+    rows = per_dof(model, np.arange(model.nb))
+    return jax.vmap(SpatialInertia.momentum)(jax.tree.map(lambda x: x[rows], composite), S)

@@ -1,0 +1,37 @@
+"""What a forward-dynamics method must provide."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from jdyn.model import Model
+
+
+class Method(eqx.Module):
+    """A way to solve M a = τ − h for the acceleration a.
+
+    A method separates what depends on the configuration alone (`factor`) from what is done for each right-hand
+    side, so that derivatives of forward dynamics reuse the factors of the value.
+    """
+
+    @abc.abstractmethod
+    def factor(self, model: Model, q: Float[Array, " nq"]) -> Any:
+        """Whatever `solve` and `accelerations` need to know of M at `q`; a PyTree."""
+
+    @abc.abstractmethod
+    def solve(self, model: Model, factors: Any, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """M⁻¹ τ."""
+
+    @abc.abstractmethod
+    def accelerations(
+        self,
+        model: Model,
+        factors: Any,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        tau: Float[Array, " nv"],
+        f_ext: Float[Array, "nb 6"] | None,
+    ) -> Float[Array, " nv"]:
+        """M⁻¹ (τ − h(q, v, f_ext))."""

@@ -1,0 +1,206 @@
+"""Recursions over the tree: the only place that knows the order in which bodies are visited.
+
+Bodies of one depth form a level. Levels are visited one after another, all bodies of a level at once: outward
+(a body after its parent) or inward (a body after its children). Consecutive levels of similar width form a run,
+which is one `lax.scan` padded to its widest level. The compiled program grows with the number of runs, at most
+`_MAX_RUNS`, and not with the number of bodies.
+
+Recursions work on *packed* values: for every run a PyTree whose leaves have shape (levels, width, ...). `pack`
+and `unpack` lead there and back. Step functions see one body.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.model import WORLD, Topology, permuted
+
+# More runs waste fewer padded slots but compile longer, since every run compiles its step function anew.
+_MAX_RUNS = 4
+
+# One entry a run.
+Packed = tuple[Any, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run:
+    """Consecutive levels visited by one loop.
+
+    Attributes:
+        bodies: (levels, width) the body in each slot; padding repeats a body of the same level.
+        entry: (width, width of the level above) selects for each slot of the first level its parent's slot.
+        links: (levels, width, width) the same between the levels of the run; the first one is the identity.
+        nv: Largest number of degrees of freedom of a joint in the run.
+    """
+
+    bodies: np.ndarray
+    entry: np.ndarray
+    links: np.ndarray
+    nv: int
+
+    @functools.cached_property
+    def straight(self) -> bool:
+        """Whether every slot's parent is in the same slot of the level above."""
+        return bool(np.all(self.links == np.eye(self.links.shape[-1])))
+
+
+@functools.lru_cache(maxsize=256)
+def schedule(topology: Topology) -> tuple[Run, ...]:
+    """The runs of a tree, outward."""
+    levels = _levels(topology.parents)
+    joint_widths = [max(topology.kinds[body].nv for body in level) for level in levels]
+    runs, above = [], [WORLD]
+    for first, last in _partition([len(level) for level in levels], joint_widths):
+        runs.append(_run(levels[first:last], above, topology.parents, max(joint_widths[first:last])))
+        above = list(runs[-1].bodies[-1])
+    return tuple(runs)
+
+
+def _levels(parents: tuple[int, ...]) -> list[list[int]]:
+    """Bodies by depth; within a level, children stand in the order of their parents."""
+    children: dict[int, list[int]] = {}
+    for body, parent in enumerate(parents):
+        children.setdefault(parent, []).append(body)
+    levels, level = [], children.get(WORLD, [])
+    while level:
+        levels.append(level)
+        level = [child for body in level for child in children.get(body, [])]
+    return levels
+
+
+def _partition(sizes: list[int], joint_widths: list[int]) -> list[tuple[int, int]]:
+    """Cut the levels into at most `_MAX_RUNS` runs with the least padding; a padded joint counts as well."""
+    shapes = list(zip(sizes, joint_widths, strict=True))
+    # Only boundaries between unlike levels can be worth a cut.
+    cuts = [0, *(i for i in range(1, len(shapes)) if shapes[i] != shapes[i - 1]), len(shapes)]
+
+    @functools.cache
+    def best(start: int, runs: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+        if start == len(cuts) - 1:
+            return 0, ()
+        if runs == 0:
+            return 1 << 60, ()
+        options, size, width = [], 0, 0
+        for end in range(start + 1, len(cuts)):
+            size, width = max(size, sizes[cuts[start]], sizes[cuts[end - 1]]), max(width, joint_widths[cuts[end - 1]])
+            cost, bounds = best(end, runs - 1)
+            slots = (cuts[end] - cuts[start]) * size
+            options.append((slots * (1 + width) + cost, ((cuts[start], cuts[end]), *bounds)))
+        return min(options)
+
+    return list(best(0, _MAX_RUNS)[1])
+
+
+def _run(levels: list[list[int]], above: list[int], parents: tuple[int, ...], nv: int) -> Run:
+    width = max(len(level) for level in levels)
+    padded = [level + [level[0]] * (width - len(level)) for level in levels]
+    links = [_selection(level, up, parents, width) for up, level in itertools.pairwise([above, *levels])]
+    inner = [link[:, :width] for link in links[1:]]
+    return Run(np.array(padded), links[0][:, : len(above)], np.array([np.eye(width), *inner]), nv)
+
+
+def _selection(level: list[int], above: list[int], parents: tuple[int, ...], width: int) -> np.ndarray:
+    """One row a slot: 1 at its parent's slot in the level above; padding selects nothing."""
+    matrix = np.zeros((width, max(width, len(above))))
+    for slot, body in enumerate(level):
+        matrix[slot, above.index(parents[body])] = 1
+    return matrix
+
+
+def _select(matrix, values):
+    """Each slot's parent's value; zero for padding."""
+    return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(matrix, x.dtype), x, 1), values)
+
+
+def pack(topology: Topology, x: Any) -> Packed:
+    """Arrange a PyTree of (nb, ...) arrays for traversal."""
+    return tuple(jax.tree.map(functools.partial(_rows, bodies=run.bodies), x) for run in schedule(topology))
+
+
+def _rows(x, bodies):
+    flat = bodies.ravel()
+    if np.array_equal(flat, np.arange(flat[0], flat[0] + flat.size)):
+        return x[flat[0] : flat[0] + flat.size].reshape(*bodies.shape, *x.shape[1:])
+    return x[bodies]
+
+
+def unpack(topology: Topology, packed: Packed) -> Any:
+    """Inverse of `pack`."""
+    slots = np.concatenate([run.bodies.ravel() for run in schedule(topology)])
+    _, where = np.unique(slots, return_index=True)
+    flat = [jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), run) for run in packed]
+    return jax.tree.map(lambda *parts: permuted(jnp.concatenate(parts), where), *flat)
+
+
+def outward(topology: Topology, step: Callable, world: Any, xs: Packed) -> Packed:
+    """Visit parents before children.
+
+    Args:
+        topology: The tree.
+        step: `step(parent_message, x) -> (message, y)` for one body.
+        world: The world's message, a PyTree of the messages' shapes.
+        xs: Packed inputs.
+
+    Returns:
+        Packed `y` of all bodies.
+    """
+    above, ys = jax.tree.map(lambda x: x[None], world), []
+    for run, x in zip(schedule(topology), xs, strict=True):
+
+        def visit(above, row, straight=run.straight):
+            x, link = row
+            return jax.vmap(step)(above if straight else _select(link, above), x)
+
+        above, y = _loop(visit, _select(run.entry, above), (x, run.links))
+        ys.append(y)
+    return tuple(ys)
+
+
+def inward(topology: Topology, step: Callable, zero: Any, xs: Packed) -> Packed:
+    """Visit children before parents.
+
+    Args:
+        topology: The tree.
+        step: `step(sum of children's messages, x) -> (message, y)` for one body.
+        zero: The sum of no messages, a PyTree of the messages' shapes.
+        xs: Packed inputs.
+
+    Returns:
+        Packed `y` of all bodies.
+    """
+    runs, ys = schedule(topology), []
+    total = jax.tree.map(lambda x: jnp.zeros((runs[-1].bodies.shape[1], *x.shape), x.dtype), zero)
+    for run, x in zip(reversed(runs), reversed(xs), strict=True):
+        # The link that leads from a level to the one below it; the sum from beyond the run arrives collected.
+        below = np.concatenate([run.links[1:], run.links[:1]])
+
+        def visit(messages, row, straight=run.straight):
+            x, link = row
+            return jax.vmap(step)(messages if straight else _select(link.T, messages), x)
+
+        messages, y = _loop(visit, total, (x, below), reverse=True)
+        total = _select(run.entry.T, messages)
+        ys.append(y)
+    return tuple(reversed(ys))
+
+
+def _loop(visit, start, rows, *, reverse=False):
+    """`lax.scan`, without the loop where there is a single row."""
+    if len(rows[1]) > 1:
+        return jax.lax.scan(visit, start, rows, reverse=reverse)
+    carry, y = visit(start, jax.tree.map(lambda x: x[0], rows))
+    return carry, jax.tree.map(lambda x: x[None], y)
+
+
+def support_mask(topology: Topology) -> np.ndarray:
+    """(nb, nb): entry [i, j] is 1 where body i lies on the path from body j to the world, j itself included."""
+    mask = np.zeros((topology.nb, topology.nb))
+    for body, path in enumerate(topology.supports):
+        mask[list(path), body] = 1
+    return mask

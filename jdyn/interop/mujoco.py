@@ -1,0 +1,145 @@
+"""Conversions to and from MuJoCo's order and conventions."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from jdyn.dynamics import forward_kinematics
+from jdyn.dynamics.kinematics import frame_placement
+from jdyn.interop.conventions import Convention, FreeBodyWorld
+from jdyn.interop.peer import PeerJoint, PeerMap, paired
+from jdyn.model import Ball, Continuous, Free, Model, Prismatic, Revolute
+
+_FREE, _BALL, _SLIDE, _HINGE = range(4)
+_CONVENTIONS: dict[tuple[type, int], Convention] = {
+    (Free, _FREE): FreeBodyWorld(),
+    (Ball, _BALL): Convention(4, 3),
+    (Prismatic, _SLIDE): Convention(1, 1),
+    (Revolute, _HINGE): Convention(1, 1),
+    (Continuous, _HINGE): Convention(1, 1),
+}
+
+
+class MujocoMap(PeerMap):
+    """Carries quantities to and from MuJoCo's order and conventions.
+
+    Joints are paired by name as `jdyn.load` names them. In MuJoCo the first three velocity coordinates of a free
+    joint are linear and in world axes, so that its accelerations differ by ω × v as well.
+
+    Args:
+        model: jdyn's model.
+        mj_model: `mujoco.MjModel` of the same robot. It is only read, and MuJoCo need not be imported.
+
+    Attributes:
+        body_ids: For each of jdyn's bodies, the MuJoCo body whose joint moves it.
+        takes_force: Which of jdyn's bodies are whole MuJoCo bodies; external forces can act on these alone.
+
+    Raises:
+        ValueError: if the joints or bodies of the two models do not match.
+    """
+
+    def __init__(self, model: Model, mj_model: Any):
+        names, bodies = _joint_names(mj_model), mj_model.jnt_bodyid
+        roots = [name for name, body in zip(names, bodies, strict=True) if mj_model.body_parentid[body] == 0]
+        ids = [names.index(name) for name in paired(model, names, roots, "MuJoCo")]
+        joints = [_peer_joint(model, body, mj_model, i) for body, i in enumerate(ids)]
+        super().__init__(model, int(mj_model.nq), int(mj_model.nv), joints)
+        self.nbody = int(mj_model.nbody)
+        self.body_ids = tuple(int(bodies[i]) for i in ids)
+        last = mj_model.body_jntadr + mj_model.body_jntnum - 1
+        self.takes_force = np.array([last[bodies[i]] == i for i in ids])
+        self._poses = [_pose_in_carrier(model, mj_model, b) for b in self.body_ids]
+        self._centers = np.array(
+            [R @ mj_model.body_ipos[b] + p for b, (R, p) in zip(self.body_ids, self._poses, strict=True)]
+        )
+
+    def body_pose(self, body: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rotation and translation of the MuJoCo body in the frame of jdyn's body that carries it."""
+        return self._poses[body]
+
+    def f_ext_to_peer(self, q, f_ext) -> Float[np.ndarray, "*batch nbody 6"]:
+        """`xfrc_applied`: [f; n] in world axes at the centre of mass of every MuJoCo body.
+
+        Raises:
+            ValueError: if a force acts between two joints that are on one MuJoCo body.
+        """
+        f_ext = np.asarray(f_ext, float)
+        if np.any(f_ext[..., ~self.takes_force, :]):
+            between = [name for name, whole in zip(self.model.body_names, self.takes_force, strict=True) if not whole]
+            raise ValueError(
+                f"f_ext: MuJoCo has no body to which a force on any of {', '.join(between)} could be applied"
+            )
+        n, f = f_ext[..., :3], f_ext[..., 3:]
+        wrench = np.concatenate([f, n - np.cross(self._centers, f)], axis=-1)
+        xfrc = np.zeros((*f_ext.shape[:-2], self.nbody, 6))
+        ids = np.array(self.body_ids)[self.takes_force]
+        xfrc[..., ids, :] = _rotated(self._rotations(q), wrench)[..., self.takes_force, :]
+        return xfrc
+
+    def f_ext_from_peer(self, q, f_ext) -> Float[np.ndarray, "*batch nb 6"]:
+        """Forces on jdyn's bodies from `xfrc_applied`; what acts on bodies that cannot move is left out."""
+        xfrc = np.asarray(f_ext, float)[..., self.body_ids, :] * self.takes_force[:, None]
+        wrench = _rotated(np.swapaxes(self._rotations(q), -1, -2), xfrc)
+        f, n = wrench[..., :3], wrench[..., 3:]
+        return np.concatenate([n + np.cross(self._centers, f), f], axis=-1)
+
+    def _rotations(self, q):
+        """World rotations of jdyn's bodies, by jdyn's own kinematics."""
+        q = np.asarray(q, float)
+        flat = jnp.asarray(q.reshape(-1, q.shape[-1]), self.model.dtype)
+        return np.asarray(_body_rotations(self.model, flat), float).reshape(*q.shape[:-1], self.model.nb, 3, 3)
+
+
+@eqx.filter_jit
+def _body_rotations(model, qs):
+    return jax.vmap(lambda q: forward_kinematics(model, q).rotation)(qs)
+
+
+def _rotated(R, x):
+    """Both halves of 6-vectors, turned."""
+    return np.concatenate([(R @ half[..., None])[..., 0] for half in (x[..., :3], x[..., 3:])], axis=-1)
+
+
+def _name(mj_model, addresses, i) -> str:
+    return mj_model.names[addresses[i] :].split(b"\0")[0].decode()
+
+
+def _body_name(mj_model, body) -> str:
+    return _name(mj_model, mj_model.name_bodyadr, body) or f"body{body}"
+
+
+def _joint_names(mj_model) -> list[str]:
+    """What `jdyn.load` calls MuJoCo's joints: one without a name is called like its body, and numbered there."""
+    names = []
+    for joint, body in enumerate(mj_model.jnt_bodyid):
+        number = f"/{joint - mj_model.body_jntadr[body] + 1}" if mj_model.body_jntnum[body] > 1 else ""
+        names.append(_name(mj_model, mj_model.name_jntadr, joint) or _body_name(mj_model, body) + number)
+    return names
+
+
+def _peer_joint(model: Model, body: int, mj_model: Any, joint: int) -> PeerJoint:
+    kind, name = model.topology.kinds[body], model.joint_names[body]
+    convention = _CONVENTIONS.get((kind, int(mj_model.jnt_type[joint])))
+    if convention is None:
+        theirs = ("free", "ball", "slide", "hinge")[mj_model.jnt_type[joint]]
+        raise ValueError(f"joint {name!r} is {kind.__name__} in jdyn and {theirs} in MuJoCo")
+    if kind is Free:
+        R, p = np.asarray(model.placements.rotation[body]), np.asarray(model.placements.translation[body])
+        if model.topology.parents[body] >= 0 or np.any(R != np.eye(3)) or np.any(p):
+            raise ValueError(
+                f"joint {name!r}: a free joint of MuJoCo starts from the origin of the world; place this one there"
+            )
+    return PeerJoint(convention, int(mj_model.jnt_qposadr[joint]), int(mj_model.jnt_dofadr[joint]))
+
+
+def _pose_in_carrier(model, mj_model, body) -> tuple[np.ndarray, np.ndarray]:
+    """Pose of a MuJoCo body in the frame of jdyn's body that carries it."""
+    try:
+        _, placement = frame_placement(model, _body_name(mj_model, body))
+    except ValueError as error:
+        raise ValueError(f"MuJoCo's body {_body_name(mj_model, body)!r} is missing in jdyn's model: {error}") from None
+    return np.asarray(placement.rotation, float), np.asarray(placement.translation, float)

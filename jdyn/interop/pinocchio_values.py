@@ -1,0 +1,128 @@
+"""What Pinocchio says every function returns, in jdyn's conventions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jdyn.interop.pinocchio import PinocchioMap
+from jdyn.interop.values import DERIVATIVES, JACOBIAN_FRAMES, State, Values
+from jdyn.model import Ball, Continuous, Free, Helical, Model, Prismatic, Revolute
+
+# Joints whose subspace is constant in the child frame in jdyn's coordinates and in Pinocchio's: its analytical
+# derivatives are wrong for others, or are with respect to other coordinates.
+_CONSTANT_SUBSPACE = (Revolute, Continuous, Prismatic, Helical, Ball, Free)
+
+
+class PinocchioValues:
+    """Evaluates jdyn's functions by Pinocchio, which knows neither damping nor friction nor springs.
+
+    A model with mimic joints is compared with Pinocchio's model of the uncoupled robot through `q = G q + g0`.
+
+    Args:
+        pin: The module `pinocchio`.
+        model: jdyn's model.
+        pin_model: Pinocchio's model of the same robot, no joint of which follows another one.
+    """
+
+    def __init__(self, pin: Any, model: Model, pin_model: Any):
+        self.pin, self.model, self.pin_model = pin, model, pin_model
+        self.map = PinocchioMap(model, pin_model)
+        self.data = pin_model.createData()
+        kinds = model.topology.kinds
+        self.differentiable = all(kind in _CONSTANT_SUBSPACE for kind in kinds)
+        self._coupled = bool(model.topology.mimics)
+        self._columns = [10 * (i - 1) + k for i in self.map.joint_ids for k in range(10)]
+
+    def _coordinates(self, s: State):
+        q, v = self.map.q_to_peer(s.q), self.map.v_to_peer(s.q, s.v)
+        forces = [self.pin.Force(row) for row in self.map.f_ext_to_peer(s.q, s.f_ext)]
+        return q, v, forces, self.map.velocity_map(s.q)
+
+    def _inverse_dynamics(self, s: State, a, f_ext):
+        peer = self.map.a_to_peer(s.q, s.v, a)
+        q, v, forces, T = self._coordinates(s)
+        return T.T @ self.pin.rnea(self.pin_model, self.data, q, v, peer, *([forces] if f_ext else []))
+
+    def __call__(self, s: State, bodies: Sequence[int]) -> Values:
+        """Every function at one state."""
+        pin, model, data = self.pin, self.pin_model, self.data
+        q, v, _, T = self._coordinates(s)
+        ids = self.map.joint_ids
+        pin.forwardKinematics(model, data, q, v)
+        poses = [data.oMi[i].copy() for i in ids]
+        velocities = [data.v[i].copy() for i in ids]
+        center = pin.centerOfMass(model, data, q).copy()
+        h = pin.computeCentroidalMomentum(model, data, q, v).copy()
+        M = T.T @ _symmetric(pin.crba(model, data, q)) @ T
+        acceleration = self._forward_dynamics(s, M)
+        constant = not np.any(self.map.drift(s.q, s.v))
+        C = T.T @ pin.computeCoriolisMatrix(model, data, q, v) @ T
+        Cv = self._inverse_dynamics(s, 0 * s.v, False) - T.T @ pin.computeGeneralizedGravity(model, data, q)
+        Y = pin.computeJointTorqueRegressor(model, data, q, v, self.map.a_to_peer(s.q, s.v, s.a))
+        return {
+            "forward_kinematics": (
+                np.array([X.rotation for X in poses]),
+                np.array([X.translation for X in poses]),
+            ),
+            "body_velocities": (np.array([m.angular for m in velocities]), np.array([m.linear for m in velocities])),
+            **{f"jacobian, {frame}": self._jacobians(s, q, bodies, frame) for frame in JACOBIAN_FRAMES},
+            "inverse_dynamics": (self._inverse_dynamics(s, s.a, True),),
+            "forward_dynamics, ABA": (acceleration,),
+            "forward_dynamics, CRBA": (acceleration,),
+            "mass_matrix": (M,),
+            "bias_forces": (self._inverse_dynamics(s, 0 * s.v, True),),
+            "gravity_forces": (T.T @ pin.computeGeneralizedGravity(model, data, q),),
+            **({"coriolis_matrix": (C,)} if constant else {}),
+            "coriolis_matrix @ v": (Cv,),
+            # computeKineticEnergy leaves out the rotor inertia of some kinds of joints.
+            "kinetic_energy": (0.5 * s.v @ M @ s.v,),
+            "potential_energy": (np.array(pin.computePotentialEnergy(model, data, q)),),
+            "center_of_mass": (center,),
+            "momentum": (h.angular, h.linear),
+            "regressor": (T.T @ Y[:, self._columns],),
+        }
+
+    def _forward_dynamics(self, s: State, M):
+        if self._coupled:
+            return np.linalg.solve(M, s.tau - self._inverse_dynamics(s, 0 * s.v, True))
+        q, v, forces, _ = self._coordinates(s)
+        a = self.pin.aba(self.pin_model, self.data, q, v, self.map.tau_to_peer(s.q, s.tau), forces)
+        return self.map.a_from_peer(s.q, s.v, a)
+
+    def _jacobians(self, s: State, q, bodies, frame):
+        reference = {
+            "body": self.pin.LOCAL, "world": self.pin.WORLD, "aligned": self.pin.LOCAL_WORLD_ALIGNED,
+        }[frame]  # fmt: skip
+        self.pin.computeJointJacobians(self.pin_model, self.data, q)
+        J = [
+            self.pin.getJointJacobian(self.pin_model, self.data, self.map.joint_ids[body], reference)
+            for body in bodies
+        ]
+        J = self.map.jacobian_from_peer(s.q, np.array(J))
+        return J[:, :3], J[:, 3:]
+
+    def derivatives(self, s: State) -> Values:
+        """Derivatives of forward dynamics at one state; only where `differentiable`."""
+        q, v, forces, T = self._coordinates(s)
+        if self._coupled:
+            return self._coupled_derivatives(s)
+        tau = self.map.tau_to_peer(s.q, s.tau)
+        D = self.pin.computeABADerivatives(self.pin_model, self.data, q, v, tau, forces)
+        T_inverse = self.map.velocity_map_inverse(s.q)
+        dq, dv, dtau = (T_inverse @ d @ T for d in (D[0], D[1], _symmetric(D[2])))
+        return {name: (d,) for name, d in zip(DERIVATIVES, (dq, dv, dtau), strict=True)}
+
+    def _coupled_derivatives(self, s: State) -> Values:
+        """The same from those of inverse dynamics, M da = dτ - d(ID)."""
+        q, v, forces, T = self._coordinates(s)
+        M = T.T @ _symmetric(self.pin.crba(self.pin_model, self.data, q)) @ T
+        a = self.map.a_to_peer(s.q, s.v, self._forward_dynamics(s, M))
+        dq, dv, _ = self.pin.computeRNEADerivatives(self.pin_model, self.data, q, v, a, forces)
+        residuals = (-T.T @ dq @ T, -T.T @ dv @ T, np.eye(self.model.nv))
+        return {name: (np.linalg.solve(M, r),) for name, r in zip(DERIVATIVES, residuals, strict=True)}
+
+
+def _symmetric(upper):
+    """The symmetric matrix with this upper triangle."""
+    return np.triu(upper) + np.triu(upper, 1).T

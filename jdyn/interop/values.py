@@ -1,0 +1,118 @@
+"""What every function of jdyn returns at one state: one compiled program a robot."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.dynamics import (
+    CRBA,
+    bias_forces,
+    body_velocities,
+    center_of_mass,
+    coriolis_matrix,
+    forward_dynamics,
+    forward_kinematics,
+    gravity_forces,
+    inverse_dynamics,
+    jacobian,
+    kinetic_energy,
+    mass_matrix,
+    momentum,
+    potential_energy,
+    regressor,
+)
+from jdyn.model import Model
+
+# Results by function. Parts with units of their own are apart, since each is compared with its own size.
+Values = dict[str, tuple[Array, ...]]
+
+JACOBIAN_FRAMES = ("body", "world", "aligned")
+
+
+class State(eqx.Module):
+    """A state of a robot and what drives it; with a leading axis, several of them."""
+
+    q: Float[Array, "*batch nq"]
+    v: Float[Array, "*batch nv"]
+    a: Float[Array, "*batch nv"]
+    tau: Float[Array, "*batch nv"]
+    f_ext: Float[Array, "*batch nb 6"]
+
+    def __getitem__(self, i: int) -> "State":
+        return jax.tree.map(lambda x: np.asarray(x[i]), self)
+
+
+def random_states(model: Model, samples: int, seed: int) -> State:
+    """States of a robot far from its neutral one, limits disregarded."""
+    rng = np.random.default_rng(seed)
+    normal = lambda *shape: jnp.asarray(rng.normal(size=(samples, *shape)), model.dtype)  # noqa: E731
+    q = _integrated(model, normal(model.nv))
+    return State(q, normal(model.nv), normal(model.nv), normal(model.nv), normal(model.nb, 6))
+
+
+@eqx.filter_jit
+def _integrated(model, dv):
+    return jax.vmap(lambda dv: model.integrate(model.neutral(), dv))(dv)
+
+
+def dynamics_alone(model: Model) -> Model:
+    """The model without damping, friction and springs in its joints."""
+    nothing = jnp.zeros_like(model.damping)
+    return dataclasses.replace(model, damping=nothing, friction=nothing, stiffness=nothing)
+
+
+@eqx.filter_jit
+def values(model: Model, states: State, bodies: tuple[int, ...]) -> Values:
+    """Every function at each of several states, `jacobian` for some bodies."""
+    return jax.vmap(lambda state: _values(model, state, bodies))(states)
+
+
+def _values(model, s, bodies):
+    X = forward_kinematics(model, s.q)
+    H = momentum(model, s.q, s.v)
+    velocities = body_velocities(model, s.q, s.v)
+    C = coriolis_matrix(model, s.q, s.v)
+    return {
+        "forward_kinematics": (X.rotation, X.translation),
+        "body_velocities": (velocities[:, :3], velocities[:, 3:]),
+        **{f"jacobian, {frame}": _jacobians(model, s.q, bodies, frame) for frame in JACOBIAN_FRAMES},
+        "inverse_dynamics": (inverse_dynamics(model, s.q, s.v, s.a, f_ext=s.f_ext),),
+        "forward_dynamics, ABA": (forward_dynamics(model, s.q, s.v, s.tau, f_ext=s.f_ext),),
+        "forward_dynamics, CRBA": (forward_dynamics(model, s.q, s.v, s.tau, f_ext=s.f_ext, method=CRBA()),),
+        "mass_matrix": (mass_matrix(model, s.q),),
+        "bias_forces": (bias_forces(model, s.q, s.v, f_ext=s.f_ext),),
+        "gravity_forces": (gravity_forces(model, s.q),),
+        "coriolis_matrix": (C,),
+        "coriolis_matrix @ v": (C @ s.v,),
+        "kinetic_energy": (kinetic_energy(model, s.q, s.v),),
+        "potential_energy": (potential_energy(model, s.q),),
+        "center_of_mass": (center_of_mass(model, s.q),),
+        "momentum": (H[:3], H[3:]),
+        "regressor": (regressor(model, s.q, s.v, s.a),),
+    }
+
+
+def _jacobians(model, q, bodies, frame):
+    J = jnp.stack([jacobian(model, q, body, frame=frame) for body in bodies])
+    return J[:, :3], J[:, 3:]
+
+
+DERIVATIVES = tuple(f"forward_dynamics, d/d{x}" for x in ("q", "v", "tau"))
+
+
+@eqx.filter_jit
+def derivatives(model: Model, states: State) -> Values:
+    """Derivatives of forward dynamics at each of several states; with respect to q in tangent coordinates."""
+
+    def one(s):
+        def acceleration(dq, v, tau):
+            return forward_dynamics(model, model.integrate(s.q, dq), v, tau, f_ext=s.f_ext)
+
+        D = jax.jacfwd(acceleration, argnums=(0, 1, 2))(jnp.zeros_like(s.v), s.v, s.tau)
+        return {name: (d,) for name, d in zip(DERIVATIVES, D, strict=True)}
+
+    return jax.vmap(one)(states)

@@ -1,0 +1,121 @@
+"""MJCF robots: compiled by MuJoCo itself, translated to jdyn's builder.
+
+What MuJoCo calls a body becomes a body of the same name, with the same frame, except that
+
+- several joints on one body become a chain of massless bodies `body/joint`, the last of which carries the body;
+- a hinge or ball whose `pos` is not zero turns about a point off the body's origin: its child frame is put at that
+  point and is called `body/joint`, and the MuJoCo body stays as a frame fixed to it;
+- a body without joints is lumped into its parent and stays as a frame. Sites become frames.
+
+In full coordinates the configuration, `model.expand(q)`, is MuJoCo's `qpos`: hinge and slide coordinates include
+`ref`, a free joint's pose is that in the world. Velocities are MuJoCo's `qvel` except for free joints, where `qvel`
+holds the linear velocity in world axes, then the angular velocity in body axes, and jdyn's `v` holds the angular,
+then the linear velocity, both in body axes.
+"""
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+
+from jdyn.io import mjcf_source
+from jdyn.io.mjcf_ignored import ignored
+from jdyn.io.mjcf_source import Document
+from jdyn.io.mjcf_translation import Translation
+from jdyn.model import Model, ModelError
+
+_INSTALL = 'pip install "jdyn[mjcf]"'
+_warning_handler = threading.Lock()
+
+
+def load_mjcf(
+    source: str | os.PathLike,
+    *,
+    floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike] = (),
+    dtype=None,
+) -> Model:
+    """Load a MuJoCo model. MuJoCo's own compiler reads it: `pip install "jdyn[mjcf]"`.
+
+    Masses, inertias, placements, gravity, sites and shapes are translated, joints with their damping, friction loss,
+    springs, armature and limits, plain motors (as effort limits), and joint equalities `q1 = c0 + c1 q2` (as mimic
+    joints). Whatever else would change the motion in MuJoCo is named in one warning.
+
+    Args:
+        source: Path of a MuJoCo `.xml` file, or its text.
+        floating_base: `True` frees the one root body that is fixed to the world, `False` fixes every free body where
+            the file puts it, `None` does as the file says.
+        package_dirs: Folders, besides that of the file, from which included files and meshes may be read.
+        dtype: Floating type of the leaves; JAX's default if left out.
+
+    Returns:
+        The model. `jdyn.io.mjcf` says how its bodies and coordinates relate to MuJoCo's.
+
+    Raises:
+        ModelError: if the file cannot be read, MuJoCo refuses it, or it is not a valid mechanism.
+        ImportError: if `mujoco` is not installed.
+
+    Warns:
+        ModelWarning: once, naming everything that is ignored or suspicious.
+    """
+    mujoco = _mujoco()
+    document = mjcf_source.read(source, package_dirs)
+    compiled, messages = _compile(mujoco, document)
+    translation = Translation(mujoco, compiled, document, floating_base)
+    builder = translation.builder
+    for message in ignored(translation):
+        builder.warning(f"not simulated: {message}")
+    for message in messages:
+        builder.warning(f"MuJoCo says: {message}")
+    return builder.build(dtype=dtype)
+
+
+def _mujoco():
+    try:
+        import mujoco
+    except ModuleNotFoundError as error:
+        if error.name != "mujoco":
+            raise
+        raise ImportError(f"MJCF files are compiled by MuJoCo, which is not installed: {_INSTALL}") from None
+    if int(mujoco.__version__.split(".")[0]) < 4:
+        raise ImportError(f"MJCF files need MuJoCo 4, got {mujoco.__version__}: {_INSTALL}")
+    return mujoco
+
+
+def _compile(mujoco, document: Document):
+    """MuJoCo's compiled model, and what it warned of."""
+    with _warnings_of(mujoco) as messages:
+        try:
+            return mujoco.MjModel.from_xml_string(document.text, document.assets), messages
+        except (ValueError, RuntimeError, MemoryError, mujoco.FatalError) as error:
+            refusal = _in_words(str(error), document)
+    raise ModelError(f"{document.label}: MuJoCo refuses it: {refusal}")
+
+
+@contextlib.contextmanager
+def _warnings_of(mujoco) -> Iterator[list[str]]:
+    """Collects MuJoCo's warnings, which it would print and write to a file in the working folder."""
+    messages: list[str] = []
+    with _warning_handler:
+        previous = mujoco.get_mju_user_warning()
+        mujoco.set_mju_user_warning(lambda message: messages.append(" ".join(message.split())))
+        try:
+            yield messages
+        finally:
+            mujoco.set_mju_user_warning(previous)
+
+
+def _in_words(message: str, document: Document) -> str:
+    """MuJoCo's message in one line, with the files and lines that the user knows."""
+
+    def origin(match: re.Match) -> str:
+        number = int(match[1])
+        return document.lines[number - 1] if 0 < number <= len(document.lines) else match[0]
+
+    text = "; ".join(line.strip() for line in message.splitlines() if line.strip())
+    text = re.sub(r"^(XML )?Error: ", "", text)
+    text = re.sub(r"Element name '', id \d+, ", "", text)
+    for key, path in document.paths.items():
+        text = text.replace(key, path)
+    return re.sub(r"\bline (\d+)", origin, text)

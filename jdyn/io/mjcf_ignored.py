@@ -1,0 +1,127 @@
+"""What MuJoCo would simulate and jdyn does not, in words."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from jdyn.io.mjcf_translation import Translation
+
+
+def ignored(translation: Translation) -> list[str]:
+    """One message for each part of the file that would change the motion in MuJoCo and has no effect in jdyn."""
+    parts = (_contacts, _limits, _equalities, _tendons, _actuators, _forces, _nonlinear, _free_joints, _mocap, _others)
+    return [message for part in parts for message in part(translation)]
+
+
+def _some(what: str, names: Iterable[str], why: str = "") -> list[str]:
+    """`what` and the first few of the names; nothing if there is no name."""
+    listed = list(names)
+    more = f", and {len(listed) - 5} more" if len(listed) > 5 else ""
+    return [f"{what} {', '.join(listed[:5])}{more}{why}"] if listed else []
+
+
+def _where(condition) -> list[int]:
+    return np.flatnonzero(condition).tolist()
+
+
+def _contacts(t: Translation) -> list[str]:
+    if t.disabled("CONTACT", "CONSTRAINT"):
+        return []
+    m, weld = t.m, t.m.body_weldid
+    match = (m.body_contype[:, None] & m.body_conaffinity) != 0
+    touching = (match | match.T) & (weld[:, None] != weld)
+    if not t.disabled("FILTERPARENT"):
+        above = weld[m.body_parentid[weld]]
+        related = (above[:, None] == weld) & (weld != 0) & (weld[:, None] != 0)
+        touching &= ~(related | related.T)
+    excluded = np.asarray(m.exclude_signature)
+    touching[excluded >> 16, excluded & 0xFFFF] = touching[excluded & 0xFFFF, excluded >> 16] = False
+    touching[m.geom_bodyid[m.pair_geom1], m.geom_bodyid[m.pair_geom2]] = True
+    bodies = _where(np.any(touching | touching.T, axis=1))
+    return _some("contacts of bodies", (t.bodies[body] for body in bodies))
+
+
+def _limits(t: Translation) -> list[str]:
+    if t.disabled("LIMIT", "CONSTRAINT"):
+        return []
+    limited = _where(t.m.jnt_limited)
+    return [
+        *_some("the stops of joints", (t.joints[j] for j in limited if t.is_screw(j)), " (the limits are kept)"),
+        *_some("the limits of ball joints", (t.joints[j] for j in limited if not t.is_screw(j))),
+    ]
+
+
+def _equalities(t: Translation) -> list[str]:
+    m = t.m
+    if t.disabled("EQUALITY", "CONSTRAINT"):
+        return []
+    kinds = {int(kind): name.removeprefix("mjEQ_").lower() for name, kind in t.mujoco.mjtEq.__members__.items()}
+    left = [i for i in range(m.neq) if m.eq_active0[i] and i not in t.couplings]
+    return _some("equality constraints", (f"{t.name('equality', i)} ({kinds[int(m.eq_type[i])]})" for i in left))
+
+
+def _tendons(t: Translation) -> list[str]:
+    m = t.m
+    active = (
+        (m.tendon_stiffness != 0)
+        | np.any(m.tendon_stiffnesspoly != 0, axis=1)
+        | (m.tendon_damping != 0)
+        | np.any(m.tendon_dampingpoly != 0, axis=1)
+        | (m.tendon_frictionloss != 0)
+        | (m.tendon_armature != 0)
+        | m.tendon_limited.astype(bool)
+    )
+    return _some("tendons", (t.name("tendon", i) for i in _where(active)))
+
+
+def _actuators(t: Translation) -> list[str]:
+    m = t.m
+    others = [i for i in range(m.nactuator) if t.is_active(i) and i not in t.plain_motors]
+    loaded = (m.actuator_armature != 0) | (m.actuator_damping != 0) | np.any(m.actuator_dampingpoly != 0, axis=1)
+    unheeded = [i for i in _where(loaded) if not t.moves_screw(i) or np.any(m.actuator_dampingpoly[i])]
+    return [
+        *_some("actuators that are not plain motors", (t.name("actuator", i) for i in others)),
+        *_some("armature and damping of actuators", (t.name("actuator", i) for i in unheeded)),
+    ]
+
+
+def _forces(t: Translation) -> list[str]:
+    m = t.m
+    compensated = [] if t.disabled("GRAVITY") else _where(m.body_gravcomp)
+    fluid = [name for name in ("density", "viscosity") if getattr(m.opt, name)]
+    wind = ["wind"] if fluid and np.any(m.opt.wind) else []
+    return [
+        *_some("gravity compensation of bodies", (t.bodies[body] for body in compensated)),
+        *_some("forces of the medium:", [*fluid, *wind]),
+    ]
+
+
+def _nonlinear(t: Translation) -> list[str]:
+    m = t.m
+    damped = [] if t.disabled("DAMPER") else _where(np.any(m.dof_dampingpoly != 0, axis=1))
+    sprung = [] if t.disabled("SPRING") else _where(np.any(m.jnt_stiffnesspoly != 0, axis=1))
+    return [
+        *_some("nonlinear damping of joints", dict.fromkeys(t.joints[m.dof_jntid[i]] for i in damped)),
+        *_some("nonlinear stiffness of joints", (t.joints[j] for j in sprung)),
+        *_some("plastic yield of joints", (t.joints[j] for j in _where(m.jnt_springyield))),
+    ]
+
+
+def _free_joints(t: Translation) -> list[str]:
+    """Armature and friction of linear coordinates, which act along world axes in MuJoCo, along body axes in jdyn."""
+    m = t.m
+    free = [j for j in range(m.njnt) if int(m.jnt_type[j]) == t.mujoco.mjtJoint.mjJNT_FREE]
+    linear = {j: slice(m.jnt_dofadr[j], m.jnt_dofadr[j] + 3) for j in free}
+    loaded = (j for j in free if np.any(m.dof_armature[linear[j]]) or np.any(m.dof_frictionloss[linear[j]]))
+    return _some("the world axes of armature or friction loss of free joints", (t.joints[j] for j in loaded))
+
+
+def _mocap(t: Translation) -> list[str]:
+    return _some("motion of mocap bodies", (t.bodies[body] for body in _where(t.m.body_mocapid >= 0)))
+
+
+def _others(t: Translation) -> list[str]:
+    return [
+        *_some("deformable bodies", (t.name("flex", i) for i in range(t.m.nflex))),
+        *_some("plugins", (t.name("plugin", i) for i in range(t.m.nplugin))),
+    ]

@@ -1,0 +1,345 @@
+"""MJCF documents made safe for MuJoCo's compiler: nothing is left in them for it to open, or to choke on.
+
+MuJoCo opens any path that a document names, and its XML parser disagrees with others on where a document type
+declaration ends. So it never sees the document itself: ours is parsed, includes are put in place, the bytes of
+meshes and attached models are read here from the folders the user named, and what remains is written out afresh.
+What dynamics never needs (textures, height fields, skins, sensors, memory sizes) is emptied or left out.
+"""
+
+import dataclasses
+import hashlib
+import math
+import os
+import pathlib
+import re
+from collections.abc import Iterable
+from xml.sax.saxutils import quoteattr
+
+from jdyn.io import xml
+from jdyn.io.xml import Element
+from jdyn.model import ModelError
+
+# MuJoCo's own limit is 500; a few levels are left for what it wraps around a document.
+MAX_DEPTH = 490
+# MuJoCo's compiler takes quadratic time, a few seconds for this many; replicas count.
+MAX_ELEMENTS = 20_000
+MAX_DOCUMENTS = 100
+# Squares, cubes and products of numbers this large do not overflow.
+MAX_NUMBER = 1e50
+MAX_ASSET_BYTES = 2**28
+
+_DROPPED = ("size", "skin", "sensor", "custom", "keyframe", "lengthrange")
+_DROPPED_ATTRIBUTES = ("nsample", "interp", "delay", "meshdir", "texturedir", "assetdir", "strippath")
+# Numbers that multiply the work or the memory of the compiler, and the largest that is handed on.
+_LARGEST = {"actdim": 1000, "params": 300}
+_COPIES = {"replicate": ("count",), "composite": ("count",), "flexcomp": ("count", "cellcount")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """One self-contained MJCF document.
+
+    Attributes:
+        name: Name of the model.
+        label: Where the document comes from, for messages.
+        text: The XML text; the only files it names are keys of `assets`.
+        assets: Contents of the files.
+        paths: What the source calls each file of `assets`.
+        lines: Where each line of `text` comes from, for messages.
+    """
+
+    name: str
+    label: str
+    text: str
+    assets: dict[str, bytes]
+    paths: dict[str, str]
+    lines: list[str]
+
+
+def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = ()) -> Document:
+    """Read a document and everything it needs.
+
+    Args:
+        source: Path of a MuJoCo `.xml` file, or its text.
+        package_dirs: Folders, besides that of the file, from which files may be read.
+
+    Raises:
+        ModelError: naming every file that is absent or outside these folders, and every element that is refused.
+    """
+    text, label, folder = xml.read(source, "MJCF")
+    named = [package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs
+    roots = [*([] if folder is None else [folder]), *(pathlib.Path(path) for path in named)]
+    reader = _Reader(label, roots)
+    root = xml.parse(text, label)
+    reader.note_origins(root, label)
+    flat, _ = reader.flatten(root, label, folder)
+    if reader.problems:
+        count = "1 problem" if len(reader.problems) == 1 else f"{len(reader.problems)} problems"
+        raise ModelError(f"{label}: {count}" + "".join(f"\n  - {problem}" for problem in reader.problems))
+    name = root.attributes.get("model") or ("mjcf" if folder is None else _stem(label))
+    return Document(name, label, flat, reader.assets, reader.paths, reader.lines)
+
+
+class _Reader:
+    """Reads one document with its includes, meshes and attached models.
+
+    What can be reported together is collected in `problems`; what makes reading on pointless is raised at once.
+    """
+
+    def __init__(self, label: str, roots: list[pathlib.Path]):
+        self.assets: dict[str, bytes] = {}
+        self.paths: dict[str, str] = {}
+        self.lines: list[str] = []
+        self.problems: list[str] = []
+        self._label = label
+        self._roots = roots
+        self._allowed = [path.resolve() for path in roots]
+        self._origins: dict[int, str] = {}
+        self._opened = 0
+        self._models: list[pathlib.Path] = []
+
+    def flatten(self, root: Element, label: str, folder: pathlib.Path | None) -> tuple[str, int]:
+        """The text of a document that needs no file but `self.assets`, and how many elements it expands to."""
+        if root.tag != "mujoco":
+            hint = "; this is URDF" if root.tag == "robot" else ""
+            raise ModelError(f"{label}: expected an MJCF document, whose root is <mujoco>, got <{root.tag}>{hint}")
+        self._include(root, [], folder)
+        self._check_depth(root, label)
+        self._drop(root)
+        self._check_values(root)
+        weights = self._localise(root, folder)
+        weight = self._check_weight(root, label, weights)
+        return self._written(root), weight
+
+    def note_origins(self, root: Element, label: str):
+        """Remember where the elements of a document come from, for messages."""
+        prefix = "" if label == self._label else f"{label}, "
+        self._origins.update((id(element), f"{prefix}line {element.line}") for element in root.walk())
+
+    def _problem(self, element: Element, text: str):
+        self.problems.append(f"{self._origins[id(element)]}, <{element.tag}>: {text}")
+
+    def _refusal(self, element: Element, text: str) -> ModelError:
+        return ModelError(f"{self._label}: {self._origins[id(element)]}, <{element.tag}>: {text}")
+
+    # Files.
+
+    def _find(self, element: Element, name: str, *bases: pathlib.Path | None) -> pathlib.Path | None:
+        """The file that `name` stands for, in the first of some folders that has it; if none, notes a problem."""
+        shown, inside = repr(name if len(name) < 200 else f"{name[:200]}..."), False
+        for base in (base for base in (*bases, *self._roots) if base is not None):
+            try:
+                path = (base / name.replace("\\", "/")).resolve()
+                if any(path.is_relative_to(folder) for folder in self._allowed):
+                    inside = True
+                    if path.is_file():
+                        return path
+            except (OSError, ValueError, RuntimeError) as error:
+                why = getattr(error, "strerror", None) or type(error).__name__
+                return self._problem(element, f"file {shown} cannot be read ({why})")
+        if not self._roots:
+            self._problem(element, f"file {shown}: MJCF text has no folder; name the folder in package_dirs")
+        elif inside:
+            folders = ", ".join(str(folder) for folder in self._roots)
+            self._problem(
+                element, f"file {shown} is not in {folders}; put it there, or name its folder in package_dirs"
+            )
+        else:
+            self._problem(element, f"file {shown} is outside the model's folder; name its folder in package_dirs")
+        return None
+
+    def _keep_file(self, element: Element, name: str, folder: pathlib.Path | None):
+        """Read a file into `self.assets`, and let the element name it by its key there."""
+        path = self._find(element, name, folder)
+        if path is None:
+            return
+        try:
+            with path.open("rb") as file:
+                data = file.read(MAX_ASSET_BYTES + 1)
+        except OSError as error:
+            return self._problem(element, f"file {name!r} cannot be read ({error.strerror})")
+        if len(data) > MAX_ASSET_BYTES:
+            return self._problem(element, f"file {name!r} is larger than {MAX_ASSET_BYTES // 2**20} MB")
+        self._keep(element, data, path.suffix.lower(), name)
+
+    def _keep(self, element: Element, data: bytes, suffix: str, name: str):
+        # A key tells contents apart, so that no cache can mistake a file for another one of the same name.
+        key = hashlib.sha256(data).hexdigest()[:32] + suffix
+        self.assets[key], self.paths[key] = data, name
+        element.attributes["file"] = key
+
+    # Documents inside documents.
+
+    def _open(self, element: Element, name: str, taken: list[pathlib.Path], *bases: pathlib.Path | None):
+        """The root, the label and the path of another document, which must not be among those taken already."""
+        path = self._find(element, name, *bases)
+        if path is None:
+            return None
+        self._opened += 1
+        if path in taken:
+            raise self._refusal(element, f"file {name!r} is taken in twice")
+        if self._opened > MAX_DOCUMENTS:
+            raise self._refusal(element, f"more than {MAX_DOCUMENTS} files are taken in")
+        text, label, _ = xml.read(path, "MJCF")
+        root = xml.parse(text, label)
+        self.note_origins(root, label)
+        return root, label, path
+
+    def _include(self, root: Element, taken: list[pathlib.Path], *folders: pathlib.Path | None):
+        """Put the contents of included files in place of every `<include>`; each file may be included once."""
+        for element in list(root.walk()):
+            if any(child.tag == "include" for child in element.children):
+                contents = (self._contents(child, taken, *folders) for child in element.children)
+                element.children = [child for children in contents for child in children]
+
+    def _contents(self, element: Element, taken: list[pathlib.Path], *folders: pathlib.Path | None) -> list[Element]:
+        if element.tag != "include":
+            return [element]
+        opened = self._open(element, element.attributes.get("file", ""), taken, *folders)
+        if opened is None:
+            return []
+        root, _, path = opened
+        taken.append(path)
+        self._include(root, taken, folders[0], path.parent)
+        return root.children
+
+    def _keep_model(self, element: Element, name: str, folder: pathlib.Path | None, weights: dict[str, int]):
+        """Flatten a document whose parts this one attaches, and let the element name it by its key."""
+        opened = self._open(element, name, self._models, folder)
+        if opened is None:
+            return
+        root, label, path = opened
+        self._models.append(path)
+        text, weight = self.flatten(root, label, path.parent)
+        self._models.pop()
+        element.attributes.setdefault("name", root.attributes.get("model", "MuJoCo Model"))
+        weights[element.attributes["name"]] = weight
+        self._keep(element, text.encode(), ".xml", name)
+
+    # Checks.
+
+    def _check_depth(self, root: Element, label: str):
+        level, depth = [root], 0
+        while level:
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ModelError(f"{label}: elements are nested more than {MAX_DEPTH} deep, includes counted")
+            level = [child for element in level for child in element.children]
+
+    def _check_values(self, root: Element):
+        names = {element.attributes.get(key) for element in root.walk() for key in ("name", "class")}
+        for element in root.walk():
+            if element.namespace or any(key.startswith("{") for key in element.attributes):
+                raise self._refusal(element, "MJCF has no XML namespaces; remove xmlns and prefixes")
+            for key, value in element.attributes.items():
+                numbers = [] if value in names else _numbers(value)
+                unlimited = key.endswith("range")
+                if not all(abs(x) <= MAX_NUMBER or (unlimited and math.isinf(x)) for x in numbers):
+                    self._problem(element, f"{key} is {value!r}, expected finite numbers up to {MAX_NUMBER:g}")
+                elif key in _LARGEST and any(x > _LARGEST[key] for x in numbers):
+                    self._problem(element, f"{key} is {value!r}, expected at most {_LARGEST[key]}")
+
+    def _check_weight(self, root: Element, label: str, weights: dict[str, int]) -> int:
+        """The number of elements after replication and attachment; refused where MuJoCo would take too long."""
+        total, pending = 0, [(root, 1)]
+        while pending:
+            element, copies = pending.pop()
+            for key in _COPIES.get(element.tag, ()):
+                copies *= self._copies(element, key)
+            total += copies * (weights.get(element.attributes.get("model", ""), 1) if element.tag == "attach" else 1)
+            if total > MAX_ELEMENTS:
+                raise ModelError(f"{label}: expands to more than {MAX_ELEMENTS} elements, replicas counted")
+            pending += [(child, copies) for child in element.children]
+        return total
+
+    def _copies(self, element: Element, key: str) -> int:
+        counts = element.attributes.get(key, "1").split()
+        if not all(re.fullmatch(r"\d{1,9}", count) for count in counts):
+            self._problem(element, f"{key} is {element.attributes[key]!r}, expected whole numbers")
+            return 1
+        return max(1, math.prod(int(count) for count in counts))
+
+    # What MuJoCo gets to see.
+
+    def _drop(self, root: Element):
+        """Leave out what costs memory or opens files and does not change the dynamics that jdyn computes."""
+        for element in list(root.walk()):
+            element.children = [child for child in element.children if child.tag not in _DROPPED]
+            if element.tag == "default":
+                element.children = [child for child in element.children if child.tag != "texture"]
+        # The length ranges of muscles would be found by simulating them.
+        lengthrange = Element("lengthrange", "", {"mode": "none"}, root.line)
+        compiler = Element("compiler", "", {}, root.line, children=[lengthrange])
+        root.children.append(compiler)
+        self._origins[id(compiler)] = self._origins[id(lengthrange)] = self._origins[id(root)]
+
+    def _localise(self, root: Element, folder: pathlib.Path | None) -> dict[str, int]:
+        """Replace the names of files by keys of `self.assets`; returns how many elements each model attaches."""
+        meshdir, strip = _mesh_folder(root)
+        weights: dict[str, int] = {}
+        for element in root.walk():
+            attributes = element.attributes
+            name = attributes.get("file")
+            if element.tag in ("mesh", "texture", "hfield") and name and "name" not in attributes:
+                attributes["name"] = _stem(name)
+            if element.tag == "texture":
+                kept = {key: attributes[key] for key in ("name", "type") if key in attributes}
+                element.attributes = {**kept, "builtin": "flat", "width": "1", "height": "1"}
+            elif element.tag == "hfield":
+                kept = {key: attributes[key] for key in ("name", "size") if key in attributes}
+                element.attributes = {**kept, "nrow": "2", "ncol": "2"}
+            elif element.tag in ("mesh", "flexcomp") and name:
+                self._keep_file(element, os.path.join(meshdir, _basename(name) if strip else name), folder)
+            elif element.tag == "model" and name:
+                self._keep_model(element, name, folder, weights)
+            elif element.tag == "attach" and "model" not in attributes:
+                self._problem(element, "attaching parts of the same document is not supported; copy them out")
+            elif name:
+                self._problem(element, f"file {name!r} is not read from this element")
+            for key in _DROPPED_ATTRIBUTES:
+                element.attributes.pop(key, None)
+        return weights
+
+    def _written(self, root: Element) -> str:
+        """XML text, one tag a line; it begins where the lines of the documents written before end."""
+        # Empty lines keep line numbers unique over all documents: MuJoCo's messages give nothing else to go by.
+        written = [""] * len(self.lines)
+        pending: list[Element | str] = [root]
+        while pending:
+            element = pending.pop()
+            if isinstance(element, str):
+                written.append(f"</{element}>")
+                self.lines.append(self.lines[-1])
+                continue
+            attributes = "".join(f" {key}={quoteattr(value)}" for key, value in element.attributes.items())
+            written.append(f"<{element.tag}{attributes}" + (">" if element.children else "/>"))
+            self.lines.append(self._origins[id(element)])
+            if element.children:
+                pending += [element.tag, *reversed(element.children)]
+        return "\n".join(written)
+
+
+def _mesh_folder(root: Element) -> tuple[str, bool]:
+    """Where the compiler options look for meshes, and whether they strip the folders from file names."""
+    meshdir, strip = "", "false"
+    for compiler in root.all("compiler"):
+        attributes = compiler.attributes
+        meshdir = attributes.get("meshdir", attributes.get("assetdir", meshdir))
+        strip = attributes.get("strippath", strip)
+    return meshdir, strip == "true"
+
+
+def _numbers(value: str) -> list[float]:
+    """The numbers of an attribute; none if it holds anything else."""
+    try:
+        return [float(token) for token in value.split()]
+    except ValueError:
+        return []
+
+
+def _basename(name: str) -> str:
+    return re.split(r"[/\\]", name)[-1]
+
+
+def _stem(name: str) -> str:
+    return _basename(name).rpartition(".")[0] or _basename(name)

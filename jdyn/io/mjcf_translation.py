@@ -1,0 +1,344 @@
+"""MuJoCo's compiled model, told to jdyn's builder."""
+
+import numpy as np
+
+from jdyn.io.mjcf_source import Document
+from jdyn.model import Ball, Builder, Fixed, Free, Geometry, Joint, Mimic, Prismatic, Revolute
+from jdyn.spatial import Transform
+
+
+class _Names:
+    """Names that differ from one another."""
+
+    def __init__(self, *taken: str):
+        self._taken = set(taken)
+
+    def claim(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+
+class Translation:
+    """A compiled MuJoCo model and the builder it is told to.
+
+    Args:
+        mujoco: The package.
+        compiled: The `MjModel`.
+        document: What it was compiled from.
+        floating_base: As `load_mjcf` takes it.
+
+    Attributes:
+        mujoco: The package.
+        m: The `MjModel`.
+        builder: The builder.
+        bodies: Name of the link that stands for each body.
+        joints: Name of each joint.
+        plain_motors: Actuators that apply their control as torque of a hinge or force of a slide.
+        couplings: Equalities that became mimic joints.
+    """
+
+    def __init__(self, mujoco, compiled, document: Document, floating_base: bool | None):
+        self.mujoco, self.m = mujoco, compiled
+        gravity = (0.0, 0.0, 0.0) if self.disabled("GRAVITY") else _floats(self.m.opt.gravity)
+        self.builder = Builder(document.name, gravity=gravity, source=document.label)
+        self._paths = document.paths
+        self._link_names, self._joint_names = _Names("world"), _Names()
+        self.bodies = ["world", *(self._link_names.claim(self.name("body", b)) for b in range(1, self.m.nbody))]
+        self.joints = self._claim_joints()
+        self.plain_motors = [i for i in range(self.m.nactuator) if self._is_plain_motor(i)]
+        self.couplings: list[int] = []
+        self._mimics = self._affine_equalities()
+        self._freed, self._fixed = self._changed_bases(floating_base)
+        for body in range(1, self.m.nbody):
+            self._add_body(body)
+        for site in range(self.m.nsite):
+            self._add_site(site)
+        for geom in range(self.m.ngeom):
+            self._add_geom(geom)
+
+    # What the file says.
+
+    def disabled(self, *flags: str) -> bool:
+        """Whether the file switches any of these parts of the simulation off."""
+        return any(self.m.opt.disableflags & getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}") for flag in flags)
+
+    def name(self, kind: str, index: int) -> str:
+        """The name of an element; its kind and number if it has none."""
+        number = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        return self.mujoco.mj_id2name(self.m, number, index) or f"{kind}{index}"
+
+    def is_screw(self, joint: int) -> bool:
+        """Whether a joint is a hinge or a slide."""
+        return int(self.m.jnt_type[joint]) in (self.mujoco.mjtJoint.mjJNT_HINGE, self.mujoco.mjtJoint.mjJNT_SLIDE)
+
+    def moves_screw(self, actuator: int) -> bool:
+        """Whether an actuator acts on one hinge or slide, and on nothing else."""
+        kinds = self.mujoco.mjtTrn
+        direct = int(self.m.actuator_trntype[actuator]) in (kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT)
+        return direct and self.is_screw(self.m.actuator_trnid[actuator, 0])
+
+    def is_active(self, actuator: int) -> bool:
+        """Whether an actuator may act: the file may disable its group, or all."""
+        group = int(self.m.actuator_group[actuator])
+        return not self.disabled("ACTUATION") and not (0 <= group <= 30 and self.m.opt.disableactuator >> group & 1)
+
+    def _claim_joints(self) -> list[str]:
+        """Names of all joints; one without a name is called like its body, with a number if the body has several."""
+        m = self.m
+        given = [self.mujoco.mj_id2name(m, self.mujoco.mjtObj.mjOBJ_JOINT, joint) for joint in range(m.njnt)]
+        claimed = {joint: self._joint_names.claim(name) for joint, name in enumerate(given) if name}
+        for joint in range(m.njnt):
+            if joint not in claimed:
+                body = m.jnt_bodyid[joint]
+                number = f"/{joint - m.body_jntadr[body] + 1}" if m.body_jntnum[body] > 1 else ""
+                claimed[joint] = self._joint_names.claim(self.bodies[body] + number)
+        return [claimed[joint] for joint in range(m.njnt)]
+
+    # Base.
+
+    def _changed_bases(self, floating: bool | None) -> tuple[set[int], set[int]]:
+        """Bodies that get a free joint, and bodies that lose theirs."""
+        m = self.m
+        free = {int(m.jnt_bodyid[j]) for j in range(m.njnt) if int(m.jnt_type[j]) == self.mujoco.mjtJoint.mjJNT_FREE}
+        if floating is None or (floating and free):
+            return set(), set()
+        if not floating:
+            return set(), free
+        roots = [body for body in range(1, m.nbody) if m.body_parentid[body] == 0]
+        moving = {int(m.body_rootid[body]) for body in range(1, m.nbody) if m.body_jntnum[body]}
+        candidates = [body for body in roots if body in moving] or roots
+        if len(candidates) == 1 and not m.body_jntnum[candidates[0]]:
+            return set(candidates), set()
+        got = ", ".join(f"{self.bodies[b]!r} ({m.body_jntnum[b]} joints)" for b in candidates) or "none"
+        self.builder.problem(f"floating_base=True needs one root body, without joints of its own; got {got}")
+        return set(), set()
+
+    # Bodies and joints.
+
+    def _add_body(self, body: int):
+        m = self.m
+        parent, where = self.bodies[m.body_parentid[body]], self._pose(m.body_pos[body], m.body_quat[body])
+        R = self._rotation(m.body_iquat[body])
+        inertia = R @ np.diag(m.body_inertia[body]) @ R.T
+        inertial = {"mass": m.body_mass[body], "com": m.body_ipos[body], "inertia": 0.5 * (inertia + inertia.T)}
+        joints = range(m.body_jntadr[body], m.body_jntadr[body] + m.body_jntnum[body])
+        if body in self._freed:
+            name = self._joint_names.claim(self.bodies[body])
+            self.builder.add_link(self.bodies[body], Free(), parent=parent, joint_name=name, **inertial)
+        elif not joints or body in self._fixed:
+            self._add_fixed(body, parent, where, inertial)
+        else:
+            self._add_chain(body, joints, parent, where, inertial)
+
+    def _add_fixed(self, body: int, parent: str, where: Transform, inertial: dict):
+        name = self._joint_names.claim(self.bodies[body])
+        self.builder.add_link(self.bodies[body], Fixed(), parent=parent, placement=where, joint_name=name, **inertial)
+
+    def _add_chain(self, body: int, joints: range, parent: str, where: Transform, inertial: dict):
+        """The joints of a body one after the other, each child frame at its joint's anchor, in the body's axes."""
+        # `where` is the pose in `parent` of the body's axes, with their origin at `anchor`.
+        anchor = np.zeros(3)
+        for joint in joints:
+            position = self._anchor(joint)
+            last = joint == joints[-1] and not np.any(position)
+            link = self.bodies[body] if last else self._link_names.claim(f"{self.bodies[body]}/{self.joints[joint]}")
+            self.builder.add_link(
+                link,
+                self._kind(joint),
+                parent=parent,
+                placement=self._placement(joint, where @ _shift(position - anchor)),
+                joint_name=self.joints[joint],
+                mimic=self._mimics.get(joint),
+                **self._properties(joint),
+                **(inertial if last else {}),
+            )
+            parent, anchor, where = link, position, _shift(np.zeros(3))
+        if np.any(anchor):
+            self._add_fixed(body, parent, _shift(-anchor), inertial)
+
+    def _anchor(self, joint: int) -> np.ndarray:
+        """The point of the body, in body axes, that the joint leaves in place; the origin if there is none."""
+        return self.m.jnt_pos[joint] if isinstance(self._kind(joint), Revolute | Ball) else np.zeros(3)
+
+    def _kind(self, joint: int) -> Joint:
+        kinds, axis = self.mujoco.mjtJoint, self.m.jnt_axis[joint]
+        match int(self.m.jnt_type[joint]):
+            case kinds.mjJNT_FREE:
+                return Free()
+            case kinds.mjJNT_BALL:
+                return Ball()
+            case kinds.mjJNT_SLIDE:
+                return Prismatic(axis)
+            case _:
+                return Revolute(axis)
+
+    def _placement(self, joint: int, where: Transform) -> Transform:
+        """Pose of the joint frame; it takes up `ref`, the coordinate that MuJoCo gives to the pose in the file."""
+        m, kind = self.m, self._kind(joint)
+        reference, axis = m.qpos0[m.jnt_qposadr[joint]], m.jnt_axis[joint]
+        if isinstance(kind, Free):
+            return _shift(np.zeros(3))
+        if isinstance(kind, Ball) or reference == 0:
+            return where
+        if isinstance(kind, Prismatic):
+            return where @ _shift(-reference * axis)
+        turn = np.zeros(4)
+        self.mujoco.mju_axisAngle2Quat(turn, axis, -reference)
+        return where @ self._pose(np.zeros(3), turn)
+
+    def _properties(self, joint: int) -> dict:
+        m, kind = self.m, self._kind(joint)
+        dofs = slice(m.jnt_dofadr[joint], m.jnt_dofadr[joint] + kind.nv)
+        coordinates = slice(m.jnt_qposadr[joint], m.jnt_qposadr[joint] + kind.nq)
+        armature, damping = self._of_actuators(joint)
+        # MuJoCo's free joint has its linear coordinates first.
+        first = 3 if isinstance(kind, Free) else 0
+        friction = np.zeros(kind.nv) if self.disabled("FRICTIONLOSS", "CONSTRAINT") else m.dof_frictionloss[dofs]
+        return {
+            "armature": np.roll(m.dof_armature[dofs], first) + armature,
+            "damping": 0.0 if self.disabled("DAMPER") else np.roll(m.dof_damping[dofs], first) + damping,
+            "friction": np.roll(friction, first),
+            "stiffness": 0.0 if self.disabled("SPRING") else m.jnt_stiffness[joint],
+            "rest": m.qpos_spring[coordinates],
+            **(self._limits(joint) if self.is_screw(joint) else {}),
+        }
+
+    def _limits(self, joint: int) -> dict:
+        m = self.m
+        efforts = [self._largest_effort(i) for i in self.plain_motors if m.actuator_trnid[i, 0] == joint]
+        effort = sum(efforts) if efforts else np.inf
+        if m.jnt_actfrclimited[joint]:
+            effort = min(effort, np.max(np.abs(m.jnt_actfrcrange[joint])))
+        lower, upper = m.jnt_range[joint]
+        # MuJoCo drops a range whose ends are swapped without a word; the builder refuses it.
+        if not m.jnt_limited[joint] and lower <= upper:
+            lower, upper = -np.inf, np.inf
+        return {"lower": lower, "upper": upper, "effort": effort}
+
+    # Actuators.
+
+    def _is_plain_motor(self, actuator: int) -> bool:
+        m, mj = self.m, self.mujoco
+        return (
+            self.is_active(actuator)
+            and self.moves_screw(actuator)
+            and int(m.actuator_gaintype[actuator]) == mj.mjtGain.mjGAIN_FIXED
+            and int(m.actuator_biastype[actuator]) == mj.mjtBias.mjBIAS_NONE
+            and int(m.actuator_dyntype[actuator]) == mj.mjtDyn.mjDYN_NONE
+            and m.actuator_plugin[actuator] < 0
+        )
+
+    def _gear(self, actuator: int) -> float:
+        return self.m.actuator_gear[self.m.actuator_outadr[actuator], 0]
+
+    def _largest_effort(self, motor: int) -> float:
+        """The largest generalized force of a plain motor, in either direction."""
+        m, force, control = self.m, np.inf, self.m.actuator_ctrladr[motor]
+        if m.actuator_ctrllimited[control] and not self.disabled("CLAMPCTRL"):
+            force = abs(m.actuator_gainprm[motor, 0]) * np.max(np.abs(m.actuator_ctrlrange[control]))
+        if m.actuator_forcelimited[motor]:
+            force = min(force, np.max(np.abs(m.actuator_forcerange[motor])))
+        gear = abs(self._gear(motor))
+        return gear * force if gear else 0.0
+
+    def _of_actuators(self, joint: int) -> tuple[float, float]:
+        """Armature and damping that actuators, through their gears, add to a hinge or slide."""
+        m = self.m
+        acting = [i for i in range(m.nactuator) if self.moves_screw(i) and m.actuator_trnid[i, 0] == joint]
+        squares = np.array([self._gear(i) ** 2 for i in acting])
+        return squares @ m.actuator_armature[acting], squares @ m.actuator_damping[acting]
+
+    # Couplings.
+
+    def _affine_equalities(self) -> dict[int, Mimic]:
+        """Equalities q1 - ref1 = c0 + c1 (q2 - ref2) of hinges and slides, by the joint that follows."""
+        m, leaders = self.m, {}
+        mimics: dict[int, Mimic] = {}
+        for equality in [] if self.disabled("EQUALITY", "CONSTRAINT") else range(m.neq):
+            follower, leader = int(m.eq_obj1id[equality]), int(m.eq_obj2id[equality])
+            if not self._is_affine(equality) or follower in leaders or _leads_to(leaders, leader, follower):
+                continue
+            leaders[follower] = leader
+            constant, ratio = m.eq_data[equality, :2]
+            reference = m.qpos0[m.jnt_qposadr[[follower, leader]]]
+            offset = reference[0] + constant - ratio * reference[1]
+            mimics[follower] = Mimic(self.joints[leader], float(ratio), float(offset))
+            self.couplings.append(equality)
+        return mimics
+
+    def _is_affine(self, equality: int) -> bool:
+        m = self.m
+        if int(m.eq_type[equality]) != self.mujoco.mjtEq.mjEQ_JOINT or not m.eq_active0[equality]:
+            return False
+        first, second = m.eq_obj1id[equality], m.eq_obj2id[equality]
+        return (
+            second >= 0
+            and self.is_screw(first)
+            and self.is_screw(second)
+            and not np.any(m.eq_data[equality, 2:5])
+        )  # fmt: skip
+
+    # Frames and shapes.
+
+    def _add_site(self, site: int):
+        m = self.m
+        name, body = self._link_names.claim(self.name("site", site)), self.bodies[m.site_bodyid[site]]
+        self.builder.add_frame(name, body, self._pose(m.site_pos[site], m.site_quat[site]))
+
+    def _add_geom(self, geom: int):
+        """Keep a shape that jdyn knows; planes, ellipsoids, height fields and meshes without a file are left out."""
+        m, kinds = self.m, self.mujoco.mjtGeom
+        size, where, path = m.geom_size[geom], self._pose(m.geom_pos[geom], m.geom_quat[geom]), None
+        match int(m.geom_type[geom]):
+            case kinds.mjGEOM_SPHERE:
+                shape, size = "sphere", size[:1]
+            case kinds.mjGEOM_BOX:
+                shape, size = "box", 2 * size
+            case kinds.mjGEOM_CYLINDER:
+                shape, size = "cylinder", size[:2] * (1, 2)
+            case kinds.mjGEOM_CAPSULE:
+                shape, size = "capsule", size[:2] * (1, 2)
+            case kinds.mjGEOM_MESH if (path := self._mesh_path(mesh := m.geom_dataid[geom])) is not None:
+                shape, size = "mesh", m.mesh_scale[mesh]
+                # MuJoCo moves the vertices to the mesh's centre and principal axes.
+                where = where @ self._pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
+            case _:
+                return
+        role = "collision" if m.geom_contype[geom] or m.geom_conaffinity[geom] else "visual"
+        link, rotation, translation = self.bodies[m.geom_bodyid[geom]], where.rotation, where.translation
+        self.builder.add_geometry(
+            Geometry(link, role, shape, _floats(size), path, _floats(rotation), _floats(translation))
+        )
+
+    def _mesh_path(self, mesh: int) -> str | None:
+        start = self.m.mesh_pathadr[mesh]
+        return self._paths.get(self.m.paths[start:].split(b"\0")[0].decode()) if start >= 0 else None
+
+    # Poses.
+
+    def _rotation(self, quaternion: np.ndarray) -> np.ndarray:
+        matrix = np.zeros(9)
+        self.mujoco.mju_quat2Mat(matrix, quaternion)
+        return matrix.reshape(3, 3)
+
+    def _pose(self, position: np.ndarray, quaternion: np.ndarray) -> Transform:
+        return Transform(self._rotation(quaternion), position)  # type: ignore[arg-type]
+
+
+def _shift(translation: np.ndarray) -> Transform:
+    return Transform(np.eye(3), translation)  # type: ignore[arg-type]
+
+
+def _floats(array) -> tuple[float, ...]:
+    return tuple(np.ravel(array).tolist())
+
+
+def _leads_to(leaders: dict[int, int], joint: int, sought: int) -> bool:
+    """Whether `sought` is `joint`, or what `joint` follows."""
+    while joint != sought and joint in leaders:
+        joint = leaders[joint]
+    return joint == sought

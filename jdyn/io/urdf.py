@@ -1,0 +1,467 @@
+"""URDF files to models: a strict reader of what matters for dynamics.
+
+Source: the URDF specification, wiki.ros.org/urdf/XML, with what urdfdom added in its versions 1.1 (capsules,
+`quat_xyzw`) and 1.2 (further limits).
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from jdyn.io.meshes import MeshFolders
+from jdyn.io.xml import Element, parse, read
+from jdyn.model import (
+    Builder,
+    Continuous,
+    Fixed,
+    Free,
+    Geometry,
+    Joint,
+    Mimic,
+    Model,
+    ModelError,
+    Planar,
+    Prismatic,
+    Revolute,
+    pose,
+)
+from jdyn.spatial import Transform
+
+# A limit of this size stands for none: URDF has no word for infinity, and exporters write the largest double.
+UNLIMITED = 1e300
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+_OTHER_FORMATS = {
+    "sdf": "this is SDF; convert it to URDF",
+    "mujoco": "this is MJCF; save it as an .xml file and load that",
+    "html": "this is a web page; download the file itself",
+    "COLLADA": "this is a mesh, not a robot",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rule:
+    """What an element may contain; what is `foreign` is meant for other programs and of no concern here."""
+
+    attributes: list[str]
+    once: list[str]
+    many: list[str]
+    foreign: list[str]
+
+
+def _rule(attributes: str = "", *, once: str = "", many: str = "", foreign: str = "") -> _Rule:
+    return _Rule(*(words.split() for words in (attributes, once, many, foreign)))
+
+
+_RULES = {
+    "robot": _rule(
+        "name version", many="link joint", foreign="material gazebo transmission ros2_control sensor mujoco"
+    ),
+    "link": _rule(
+        "name type",
+        once="inertial",
+        many="visual collision",
+        foreign="contact sensor self_filter self_collision_checking collision_checking",
+    ),
+    "inertial": _rule(once="origin mass inertia"),
+    "origin": _rule("xyz rpy quat_xyzw"),
+    "mass": _rule("value"),
+    "inertia": _rule("ixx ixy ixz iyy iyz izz"),
+    "visual": _rule("name", once="origin geometry", foreign="material"),
+    "collision": _rule("name", once="origin geometry", foreign="material verbose"),
+    "geometry": _rule("name", once="mesh box cylinder sphere capsule"),
+    "mesh": _rule("filename scale"),
+    "box": _rule("size"),
+    "cylinder": _rule("radius length"),
+    "sphere": _rule("radius"),
+    "capsule": _rule("radius length"),
+    "joint": _rule(
+        "name type dont_collapse",
+        once="origin parent child axis limit dynamics mimic calibration safety_controller",
+    ),
+    "parent": _rule("link"),
+    "child": _rule("link"),
+    "axis": _rule("xyz"),
+    "limit": _rule("lower upper effort velocity acceleration deceleration jerk"),
+    "dynamics": _rule("damping friction"),
+    "mimic": _rule("joint multiplier offset"),
+    "calibration": _rule("rising falling reference_position"),
+    "safety_controller": _rule("soft_lower_limit soft_upper_limit k_position k_velocity"),
+}
+
+# Numbers that give a shape its size: attribute, how many, default.
+SIZES: dict[str, tuple[tuple[str, int, tuple[float, ...] | None], ...]] = {
+    "mesh": (("scale", 3, (1.0, 1.0, 1.0)),),
+    "box": (("size", 3, None),),
+    "cylinder": (("radius", 1, None), ("length", 1, None)),
+    "sphere": (("radius", 1, None),),
+    "capsule": (("radius", 1, None), ("length", 1, None)),
+}
+
+_KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+
+
+def load_urdf(
+    source: str | os.PathLike,
+    *,
+    floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike] = (),
+    dtype=None,
+) -> Model:
+    """Read a robot from a URDF file or text.
+
+    The root link is fixed to the world and becomes one of its frames; a root link called `world` is the world.
+    A mimic joint follows its leader exactly. A limit that is missing is infinite. Axes are scaled to unit length;
+    the x direction of a planar joint is the joint's x axis, projected (its y axis where x is the normal).
+
+    Args:
+        source: Path of the file, or the XML text.
+        floating_base: `True` frees the root link (joint `root_joint`), or the link that is fixed to `world`;
+            otherwise the file decides, with its own floating joints.
+        package_dirs: Folders in which meshes may lie besides the file's own: packages, or folders of packages.
+            Mesh files are never opened.
+        dtype: Floating type of the leaves; JAX's default if left out.
+
+    Raises:
+        ModelError: naming the file and every problem found.
+
+    Warns:
+        ModelWarning: once, naming what is ignored or suspicious.
+    """
+    text, label, folder = read(source, "URDF")
+    root = parse(text, label)
+    if root.tag != "robot":
+        hint = _OTHER_FORMATS.get(root.tag, "is this a URDF file?")
+        raise ModelError(f"{label}: the root element is <{root.tag}>, expected <robot>; {hint}")
+    reader = _Reader(root, Builder(root.attributes.get("name", ""), source=label), MeshFolders(folder, package_dirs))
+    reader.read(bool(floating_base))
+    return reader.builder.build(dtype=dtype)
+
+
+def planar_x(normal: np.ndarray) -> np.ndarray:
+    """The direction in the joint frame, before projection, of the first coordinate of a planar joint."""
+    parallel = np.abs(normal[0]) > (1 - 1e-9) * np.linalg.norm(normal)
+    return np.array([0.0, 1.0, 0.0]) if parallel else np.array([1.0, 0.0, 0.0])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Joint:
+    """One edge of the tree."""
+
+    kind: str
+    name: str
+    parent: str
+    child: str
+    element: Element
+
+
+def _where(element: Element) -> str:
+    """`joint 'elbow' (line 12)`."""
+    return f"{element.tag} {element.attributes.get('name', '')!r} (line {element.line})"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+
+
+class _Reader:
+    """Carries what is found in one document to a `Builder`."""
+
+    def __init__(self, root: Element, builder: Builder, meshes: MeshFolders):
+        self.root = root
+        self.builder = builder
+        self.meshes = meshes
+        self.notes: dict[str, dict[str, None]] = {}
+
+    def read(self, floating_base: bool):
+        self._examine(self.root, _where(self.root))
+        if not self.root.attributes.get("name"):
+            self.builder.problem(f"<robot> (line {self.root.line}) has no name")
+        if (version := self.root.attributes.get("version", "1.0")) not in ("1", "1.0", "1.1", "1.2"):
+            self._note("read as 1.2, unknown version of URDF", _short(version))
+        links = self._links()
+        for joint in self._rooted(list(links), self._joints(links), floating_base):
+            if joint.child != "world":
+                self._add(joint, links[joint.child])
+        for link in links.values():
+            self._add_geometries(link)
+        for what, names in self.notes.items():
+            self.builder.warning(f"{what}: {', '.join(sorted(names))}")
+
+    def _note(self, what: str, name: str):
+        """Something to be named in the one warning at the end."""
+        self.notes.setdefault(what, {})[name] = None
+
+    # The document.
+
+    def _examine(self, element: Element, where: str):
+        """Find what should not be there."""
+        rule = _RULES[element.tag]
+        for key, value in element.attributes.items():
+            if key not in rule.attributes:
+                self._note("ignored, unknown to jdyn", f"attribute {key} of <{element.tag}>")
+            if "${" in value or "$(" in value:
+                self._refuse_xacro(element.line, f"{key}={_short(value)}")
+        if element.text:
+            self._note("ignored, stray text", f"{_short(element.text)} in <{element.tag}> (line {element.line})")
+        for tag in rule.once:
+            if len(element.all(tag)) > 1:
+                self.builder.problem(f"{where}: <{element.tag}> has {len(element.all(tag))} <{tag}>, expected one")
+        for child in element.children:
+            if "xacro" in child.namespace:
+                self._refuse_xacro(child.line, f"<xacro:{child.tag}>")
+            elif child.namespace == element.namespace and child.tag in rule.once + rule.many:
+                self._examine(child, _where(child) if child.tag in ("link", "joint") else where)
+            elif child.tag not in rule.foreign:
+                self._note("ignored, unknown to jdyn", f"<{child.tag}> in <{element.tag}>")
+
+    def _refuse_xacro(self, line: int, what: str):
+        raise ModelError(
+            f"{self.builder.source}: line {line} has {what}, which is xacro; run xacro first: "
+            "xacro robot.urdf.xacro > robot.urdf"
+        )
+
+    def _name(self, element: Element) -> str | None:
+        name = element.attributes.get("name", "")
+        if not name.strip():
+            self.builder.problem(f"<{element.tag}> (line {element.line}) has no name")
+            return None
+        return name
+
+    def _links(self) -> dict[str, Element]:
+        links: dict[str, Element] = {}
+        for element in self.root.all("link"):
+            name = self._name(element)
+            if name in links:
+                self.builder.problem(f"{_where(element)}: the name is taken by the link on line {links[name].line}")
+            elif name is not None:
+                links[name] = element
+        return links
+
+    def _joints(self, links: dict[str, Element]) -> list[_Joint]:
+        joints: dict[str, _Joint] = {}
+        for element in self.root.all("joint"):
+            name = self._name(element) or f"joint on line {element.line}"
+            parent, child = (self._end(element, end, links) for end in ("parent", "child"))
+            kind = element.attributes.get("type")
+            if kind not in _KINDS:
+                got = "missing" if kind is None else _short(kind)
+                self.builder.problem(f"{_where(element)}: type is {got}, expected one of {', '.join(_KINDS)}")
+                kind = "continuous"
+            if child in joints:
+                self.builder.problem(f"{_where(element)}: link {child!r} already hangs on joint {joints[child].name!r}")
+            elif child is not None:
+                joints[child] = _Joint(kind, name, parent or "world", child, element)
+        return list(joints.values())
+
+    def _end(self, element: Element, end: str, links: dict[str, Element]) -> str | None:
+        """The link at one end of a joint."""
+        found = element.first(end)
+        link = None if found is None else found.attributes.get("link")
+        if link is None:
+            self.builder.problem(f"{_where(element)}: has no {end} link")
+        elif link not in links:
+            self.builder.problem(f"{_where(element)}: {end} link {link!r} does not exist")
+            link = None
+        return link
+
+    # The tree.
+
+    def _rooted(self, links: list[str], joints: list[_Joint], floating_base: bool) -> list[_Joint]:
+        """The joints with one more, which joins the root link to the world."""
+        children = {joint.child for joint in joints}
+        roots = [name for name in links if name not in children]
+        if len(roots) > 1:
+            names = ", ".join(repr(name) for name in roots)
+            self.builder.problem(f"links {names} hang on no joint; expected one root link, join the parts")
+        if "world" in children:
+            self.builder.problem("link 'world' is the fixed world and can only be the root; give it another name")
+        added = unused("root_joint", {joint.name for joint in joints})
+        below = [i for i, joint in enumerate(joints) if joint.parent in roots]
+        bolt = joints[below[0]] if len(below) == 1 else None
+        if not floating_base or len(roots) != 1 or (bolt is not None and bolt.kind == "floating"):
+            return [_added("fixed", f"{added}{i or ''}", name) for i, name in enumerate(roots)] + joints
+        if roots != ["world"]:
+            return [_added("floating", added, roots[0]), *joints]
+        if bolt is not None and bolt.kind == "fixed":
+            joints[below[0]] = _added("floating", added, bolt.child, bolt.element)
+        else:
+            self.builder.problem(
+                "floating_base=True, but the root link is 'world' and it is not one link that is fixed to it; "
+                "give the root link another name if it is part of the robot"
+            )
+        return joints
+
+    def _add(self, joint: _Joint, link: Element):
+        where = _where(joint.element)
+        kind, properties = self._motion(where, joint)
+        self.builder.add_link(
+            joint.child,
+            kind,
+            parent=joint.parent,
+            placement=self._pose(where, joint.element),
+            joint_name=joint.name,
+            **self._inertial(_where(link), link),
+            **properties,
+        )
+
+    def _motion(self, where: str, joint: _Joint) -> tuple[Joint | Fixed, dict]:
+        """The joint and its properties, as the builder takes them."""
+        if joint.kind == "fixed":
+            return Fixed(), {}
+        properties: dict = {"mimic": self._mimic(where, joint.element)}
+        if joint.kind in ("floating", "planar"):
+            if joint.element.first("limit") or joint.element.first("dynamics"):
+                self._note(f"ignored, no meaning for a {joint.kind} joint", f"<limit> and <dynamics> of {joint.name!r}")
+            if joint.kind == "floating":
+                return Free(), properties
+        axis = joint.element.first("axis")
+        direction = np.array([1.0, 0.0, 0.0]) if axis is None else self._numbers(where, axis, "xyz", 3)
+        if joint.kind == "planar":
+            return Planar(direction, planar_x(direction)), properties  # type: ignore[arg-type]
+        properties |= self._limits(where, joint) | self._dynamics(where, joint.element)
+        kind = {"revolute": Revolute, "continuous": Continuous, "prismatic": Prismatic}[joint.kind]
+        return kind(direction), properties  # type: ignore[arg-type]
+
+    def _mimic(self, where: str, element: Element) -> Mimic | None:
+        mimic = element.first("mimic")
+        if mimic is None:
+            return None
+        if "joint" not in mimic.attributes:
+            self.builder.problem(f"{where}: <mimic> names no joint")
+            return None
+        ratio = self._number(where, mimic, "multiplier", 1.0)
+        return Mimic(mimic.attributes["joint"], ratio, self._number(where, mimic, "offset", 0.0))
+
+    def _limits(self, where: str, joint: _Joint) -> dict[str, float]:
+        limit = joint.element.first("limit")
+        if limit is None:
+            if joint.kind != "continuous":
+                self._note("no <limit>, taken as unlimited", repr(joint.name))
+            return {}
+        range_given = [key for key in ("lower", "upper") if key in limit.attributes]
+        keys = [key for key in ("effort", "velocity") if key in limit.attributes]
+        if len(keys) < 2:
+            self._note("no effort or velocity in <limit>, taken as unlimited", repr(joint.name))
+        if joint.kind != "continuous":
+            keys += ["lower", "upper"]
+            if not range_given:
+                self._note("no lower and upper in <limit>, which means the range [0, 0]", repr(joint.name))
+        elif range_given:
+            self._note("ignored, no meaning for a continuous joint", f"lower and upper of {joint.name!r}")
+        values = {key: self._number(where, limit, key, 0.0) for key in keys}
+        return {key: x if abs(x) < UNLIMITED else float(np.copysign(np.inf, x)) for key, x in values.items()}
+
+    def _dynamics(self, where: str, element: Element) -> dict[str, float]:
+        dynamics = element.first("dynamics")
+        if dynamics is None:
+            return {}
+        return {key: self._number(where, dynamics, key, 0.0) for key in ("damping", "friction")}
+
+    def _inertial(self, where: str, link: Element) -> dict:
+        inertial = link.first("inertial")
+        if inertial is None:
+            return {}
+        mass, inertia = inertial.first("mass"), inertial.first("inertia")
+        if mass is None or inertia is None:
+            missing = " and ".join(f"<{tag}>" for tag in ("mass", "inertia") if inertial.first(tag) is None)
+            self.builder.problem(f"{where}: <inertial> has no {missing}")
+            return {}
+        X = self._pose(where, inertial)
+        xx, xy, xz, yy, yz, zz = (
+            self._number(where, inertia, key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        moments = X.rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ X.rotation.T
+        return {"mass": self._number(where, mass, "value"), "com": X.translation, "inertia": moments}
+
+    # Shapes.
+
+    def _add_geometries(self, link: Element):
+        for element in link.children:
+            if element.tag in ("visual", "collision") and element.namespace == link.namespace:
+                self._add_geometry(_where(link), link.attributes["name"], element)
+
+    def _add_geometry(self, where: str, name: str, element: Element):
+        geometry = element.first("geometry")
+        shapes = [] if geometry is None else [shape for tag in SIZES for shape in geometry.all(tag)]
+        if len(shapes) > 1:
+            self.builder.problem(f"{where}: a <{element.tag}> has {len(shapes)} shapes, expected one")
+        if not shapes:
+            self._note("ignored, without a shape", f"<{element.tag}> of link {name!r}")
+            return
+        X, shape, path = self._pose(where, element), shapes[0], None
+        size = np.concatenate([self._numbers(where, shape, *parameter) for parameter in SIZES[shape.tag]])
+        if shape.tag == "mesh":
+            path = self._mesh(where, shape)
+        elif np.any(size < 0):
+            self.builder.problem(f"{where}: a <{shape.tag}> has a negative size")
+        rotation, translation = (tuple(np.ravel(x).tolist()) for x in (X.rotation, X.translation))
+        self.builder.add_geometry(
+            Geometry(name, element.tag, shape.tag, tuple(size.tolist()), path, rotation, translation)
+        )
+
+    def _mesh(self, where: str, mesh: Element) -> str | None:
+        name = mesh.attributes.get("filename")
+        if name is None:
+            self.builder.problem(f"{where}: <mesh> has no filename")
+            return None
+        path = self.meshes.find(name)
+        if path is None:
+            self._note("ignored, mesh files outside the folder of this file and of package_dirs", _short(name))
+        return path
+
+    # Numbers.
+
+    def _pose(self, where: str, element: Element) -> Transform:
+        origin = element.first("origin")
+        if origin is None:
+            return pose()
+        xyz = self._numbers(where, origin, "xyz", 3, (0, 0, 0)).tolist()
+        if "quat_xyzw" not in origin.attributes:
+            return pose(xyz, self._numbers(where, origin, "rpy", 3, (0, 0, 0)).tolist())
+        quaternion = self._numbers(where, origin, "quat_xyzw", 4)
+        norm = np.linalg.norm(quaternion)
+        if "rpy" in origin.attributes or norm < 1e-10:
+            self.builder.problem(f"{where}: <origin> needs either rpy or a quat_xyzw that is not zero")
+            return pose(xyz)
+        u, w = quaternion[:3] / norm, quaternion[3] / norm
+        cross = np.cross(np.eye(3), u)
+        return Transform(np.eye(3) + 2 * w * cross + 2 * cross @ cross, np.array(xyz))  # type: ignore[arg-type]
+
+    def _number(self, where: str, element: Element, key: str, default: float | None = None) -> float:
+        return float(self._numbers(where, element, key, 1, None if default is None else (default,))[0])
+
+    def _numbers(
+        self, where: str, element: Element, key: str, count: int, default: Sequence[float] | None = None
+    ) -> np.ndarray:
+        """The numbers in an attribute; a problem, and zeros, where it does not hold that many."""
+        expected = "a number" if count == 1 else f"{count} numbers"
+        text = element.attributes.get(key)
+        if text is None:
+            if default is None:
+                self.builder.problem(f"{where}: <{element.tag}> has no {key}, expected {expected}")
+            return np.zeros(count) if default is None else np.array(default, dtype=float)
+        words = text.split()
+        if len(words) == count and all(len(word) < 100 and _NUMBER.fullmatch(word) for word in words):
+            values = np.array([float(word) for word in words])
+            if np.all(np.isfinite(values)):
+                return values
+        self.builder.problem(f"{where}: {key} of <{element.tag}> is {_short(text)}, expected {expected}")
+        return np.zeros(count)
+
+
+def _added(kind: str, name: str, child: str, at: Element | None = None) -> _Joint:
+    """A joint to the world that the file does not have, at the origin of one that it has."""
+    line, origin = (0, []) if at is None else (at.line, at.all("origin"))
+    return _Joint(kind, name, "world", child, Element("joint", "", {"name": name}, line, children=origin))
+
+
+def unused(name: str, taken: set[str]) -> str:
+    """`name`, with underscores after it until it is not taken."""
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,242 @@
+"""Models to URDF files."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import sys
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jdyn.io.urdf import SIZES, planar_x, unused
+from jdyn.model import Continuous, Free, Geometry, Joint, Model, ModelWarning, Planar, Prismatic, Revolute
+from jdyn.model.build import FRICTION_SPEED
+
+_TYPES: dict[type[Joint], str] = {
+    Revolute: "revolute",
+    Continuous: "continuous",
+    Prismatic: "prismatic",
+    Planar: "planar",
+    Free: "floating",
+}
+_ONE_DOF = (Revolute, Continuous, Prismatic)
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def save_urdf(model: Model, path: str | os.PathLike) -> None:
+    """Write a model as a URDF file that `load_urdf` reads back to the same model.
+
+    Bodies keep their names, frames and order; a link `world` stands for the world, frames become links fixed to
+    their bodies, an infinite limit is written as the largest double. Mesh files below the file's folder are named
+    relative to it.
+
+    Args:
+        model: A model with concrete (not traced) leaves.
+        path: File to write; an existing one is replaced.
+
+    Raises:
+        ValueError: if a joint is of a kind, or a name is one, that URDF cannot hold.
+
+    Warns:
+        ModelWarning: once, naming what URDF has no place for and the file therefore leaves out.
+    """
+    path = pathlib.Path(path)
+    _check(model)
+    host = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=float), model)
+    lost, robot = _lost(host), _robot(host, path.absolute().parent)
+    ET.indent(robot)
+    ET.ElementTree(robot).write(path, encoding="utf-8", xml_declaration=True)
+    if lost:
+        warnings.warn(f"{path}: URDF has no place for {'; '.join(lost)}", ModelWarning, stacklevel=2)
+
+
+def roll_pitch_yaw(rotation: ArrayLike) -> tuple[float, float, float]:
+    """Angles [rad] with R = Rz(yaw) Ry(pitch) Rx(roll).
+
+    Roll is read off Rz(-yaw) R, which is well conditioned also where the pitch is ±90° and roll and yaw are one.
+    """
+    R = np.asarray(rotation)
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
+    s, c = np.sin(yaw), np.cos(yaw)
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return float(roll), float(pitch), float(yaw)
+
+
+def _check(model: Model):
+    topology = model.topology
+    unfit = [
+        f"{name!r} ({kind.__name__})"
+        for name, kind in zip(topology.joint_names, topology.kinds, strict=True)
+        if kind not in _TYPES
+    ]
+    if unfit:
+        raise ValueError(
+            f"URDF has no joint like {', '.join(unfit)}; put a chain of revolute and prismatic joints in their place"
+        )
+    names = (model.name, *topology.body_names, *topology.joint_names, *topology.frame_names)
+    if bad := [name for name in names if not name.strip() or _NOT_XML.search(name)]:
+        raise ValueError(f"URDF cannot hold the names {', '.join(map(repr, bad))}; rename them")
+    if "world" in (*topology.body_names, *topology.frame_names):
+        raise ValueError("in a URDF file 'world' is the fixed world; give the body or frame of that name another one")
+
+
+def _parameters(model: Model, body: int) -> dict[str, Any]:
+    """What is stored of a joint in full coordinates."""
+    q, v = model.topology.q_slice(body), model.topology.v_slice(body)
+    by_v = {key: getattr(model, key)[v] for key in ("damping", "friction", "friction_speed", "stiffness", "armature")}
+    limits = {key: getattr(model.limits, key) for key in ("lower", "upper", "velocity", "effort")}
+    return by_v | {
+        "rest": model.rest[q],
+        "lower": limits["lower"][q],
+        "upper": limits["upper"][q],
+        "velocity": limits["velocity"][v],
+        "effort": limits["effort"][v],
+    }
+
+
+def _directions(model: Model, body: int) -> dict[str, Any]:
+    """The joint's own geometry: `axis`, or `normal` and `x`."""
+    kind = model.topology.kinds[body]
+    number = [group.kind for group in model.topology.groups].index(kind)
+    row = model.topology.groups[number].bodies.index(body)
+    return {field.name: getattr(model.joints[number], field.name)[row] for field in dataclasses.fields(kind)}
+
+
+# What leaves the file.
+
+
+def _lost(model: Model) -> list[str]:
+    """What URDF cannot hold, in words."""
+    lost: dict[str, list[str]] = {}
+    for body, name in enumerate(model.joint_names):
+        for what in _lost_of_joint(model, body):
+            lost.setdefault(what, []).append(repr(name))
+    for geometry in model.topology.geometries:
+        if geometry.shape == "mesh" and geometry.path is None:
+            lost.setdefault("meshes without a file", []).append(repr(geometry.link))
+    gravity = [] if np.allclose(model.gravity, (0, 0, -9.81), atol=1e-6) else [f"gravity {model.gravity.tolist()}"]
+    return gravity + [f"{what} of {', '.join(names)}" for what, names in lost.items()]
+
+
+def _lost_of_joint(model: Model, body: int) -> Iterator[str]:
+    kind, values = model.topology.kinds[body], _parameters(model, body)
+    neutral = np.eye(7)[3] if kind is Free else np.zeros(kind.nq)
+    for key in ("armature", "stiffness"):
+        if np.any(values[key]):
+            yield key
+    if not np.allclose(values["rest"], neutral, rtol=0, atol=1e-12):
+        yield "the rest position"
+    if not np.allclose(values["friction_speed"], FRICTION_SPEED, atol=0):
+        yield "friction_speed"
+    if kind not in _ONE_DOF and (np.any(values["damping"]) or np.any(values["friction"])):
+        yield "damping and friction"
+    bounds = {Revolute: (), Prismatic: (), Continuous: ("lower", "upper")}
+    if any(np.any(np.isfinite(values[key])) for key in bounds.get(kind, ("lower", "upper", "velocity", "effort"))):
+        yield "limits"
+    if kind is Planar:
+        plane = _directions(model, body)
+        x = planar_x(plane["normal"])
+        x = x - (plane["normal"] @ x) * plane["normal"]
+        if np.linalg.norm(plane["x"] - x / np.linalg.norm(x)) > 1e-6:
+            yield "the direction of the first coordinate"
+
+
+# The document.
+
+
+def _robot(model: Model, folder: pathlib.Path) -> ET.Element:
+    topology = model.topology
+    robot = ET.Element("robot", name=model.name)
+    if any(geometry.shape == "capsule" for geometry in topology.geometries):
+        robot.set("version", "1.1")
+    names = ("world", *topology.body_names)
+    everything = (*names, *topology.frame_names)
+    # The reader takes shapes link by link: links that have some come first, in the order of their shapes.
+    shaped = [geometry.link for geometry in topology.geometries if geometry.link in set(everything)]
+    links = {name: ET.SubElement(robot, "link", name=name) for name in dict.fromkeys((*shaped, *everything))}
+    for body, name in enumerate(topology.body_names):
+        _add_inertial(links[name], *(leaf[body] for leaf in jax.tree.leaves(model.inertias)))
+    for geometry in topology.geometries:
+        if geometry.link in links and not (geometry.shape == "mesh" and geometry.path is None):
+            _add_shape(links[geometry.link], geometry, folder)
+    for body, name in enumerate(topology.body_names):
+        joint = _add_joint(
+            robot, topology.joint_names[body], _TYPES[topology.kinds[body]], names[topology.parents[body] + 1], name
+        )
+        _add_origin(joint, model.placements.rotation[body], model.placements.translation[body])
+        _describe_joint(joint, model, body)
+    taken = set(topology.joint_names)
+    for frame, (name, body) in enumerate(zip(topology.frame_names, topology.frame_bodies, strict=True)):
+        joint_name = unused(f"{name}_fixed", taken)
+        taken.add(joint_name)
+        joint = _add_joint(robot, joint_name, "fixed", names[body + 1], name)
+        _add_origin(joint, model.frames.rotation[frame], model.frames.translation[frame])
+    return robot
+
+
+def _add_joint(robot: ET.Element, name: str, kind: str, parent: str, child: str) -> ET.Element:
+    joint = ET.SubElement(robot, "joint", name=name, type=kind)
+    ET.SubElement(joint, "parent", link=parent)
+    ET.SubElement(joint, "child", link=child)
+    return joint
+
+
+def _describe_joint(joint: ET.Element, model: Model, body: int):
+    """What a moving joint has besides its place in the tree."""
+    topology, kind, values = model.topology, model.topology.kinds[body], _parameters(model, body)
+    directions = _directions(model, body)
+    if kind is not Free:
+        ET.SubElement(joint, "axis", xyz=_text(directions["normal" if kind is Planar else "axis"]))
+    if kind in _ONE_DOF:
+        keys = ("effort", "velocity") if kind is Continuous else ("lower", "upper", "effort", "velocity")
+        ET.SubElement(joint, "limit", {key: _text(values[key]) for key in keys})
+        if values["damping"] or values["friction"]:
+            ET.SubElement(joint, "dynamics", {key: _text(values[key]) for key in ("damping", "friction")})
+    for number, (follower, leader) in enumerate(topology.mimics):
+        if follower == body:
+            ratio, offset = _text(model.mimic_ratio[number]), _text(model.mimic_offset[number])
+            ET.SubElement(joint, "mimic", joint=topology.joint_names[leader], multiplier=ratio, offset=offset)
+
+
+def _add_inertial(link: ET.Element, mass: np.ndarray, first_moment: np.ndarray, rotational: np.ndarray):
+    if not (mass or np.any(first_moment) or np.any(rotational)):
+        return
+    com = first_moment / mass if mass else np.zeros(3)
+    xx, xy, yy, xz, yz, zz = rotational
+    moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    moments -= mass * (com @ com * np.eye(3) - np.outer(com, com))
+    inertial = ET.SubElement(link, "inertial")
+    _add_origin(inertial, np.eye(3), com)
+    ET.SubElement(inertial, "mass", value=_text(mass))
+    entries = ((a, b) for a in range(3) for b in range(a, 3))
+    ET.SubElement(inertial, "inertia", {f"i{'xyz'[a]}{'xyz'[b]}": _text(moments[a, b]) for a, b in entries})
+
+
+def _add_origin(element: ET.Element, rotation: ArrayLike, translation: ArrayLike):
+    ET.SubElement(element, "origin", xyz=_text(translation), rpy=_text(roll_pitch_yaw(rotation)))
+
+
+def _add_shape(link: ET.Element, geometry: Geometry, folder: pathlib.Path):
+    element = ET.SubElement(link, geometry.role)
+    _add_origin(element, np.reshape(geometry.rotation, (3, 3)), geometry.translation)
+    shape = ET.SubElement(ET.SubElement(element, "geometry"), geometry.shape)
+    if geometry.path is not None:
+        path = pathlib.Path(geometry.path)
+        shape.set("filename", str(path.relative_to(folder)) if path.is_relative_to(folder) else geometry.path)
+    start = 0
+    for key, count, _ in SIZES[geometry.shape]:
+        shape.set(key, _text(geometry.size[start : start + count]))
+        start += count
+
+
+def _text(numbers: ArrayLike) -> str:
+    """Numbers that read back the same; the largest double for infinity."""
+    largest = sys.float_info.max
+    return " ".join(repr(x) for x in np.clip(np.ravel(numbers), -largest, largest).tolist())

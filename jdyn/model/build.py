@@ -1,0 +1,473 @@
+"""The host-side builder: links and joints by name in, a checked `Model` out.
+
+Everything here is NumPy in float64; arrays become JAX arrays in the last step. All problems of a robot are
+collected and reported in one error, all warnings in one warning.
+"""
+
+import collections
+import dataclasses
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jdyn.model.inertial import (
+    homogeneous,
+    inertia_problems,
+    negative_moment,
+    pseudo_inertia,
+    ten_parameters,
+    triangle_violation,
+)
+from jdyn.model.joints import Joint
+from jdyn.model.model import Limits, Model
+from jdyn.model.topology import WORLD, Geometry, Topology
+from jdyn.spatial import SpatialInertia, Transform
+
+# Speed at which smoothed Coulomb friction reaches tanh(1) = 76 % of its value [rad/s or m/s].
+FRICTION_SPEED = 0.01
+
+
+class ModelError(ValueError):
+    """A robot description that is not a valid mechanism; the message lists every problem found."""
+
+
+class ModelWarning(UserWarning):
+    """Something in a robot description is ignored, or is legal but suspicious."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    """Marks a link that is fixed to its parent; it is lumped into the parent and lives on as a frame."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mimic:
+    """The joint's coordinate is `ratio` times that of joint `leader`, plus `offset`."""
+
+    leader: str
+    ratio: float = 1.0
+    offset: float = 0.0
+
+
+@dataclasses.dataclass
+class _Link:
+    """One declared link with the joint that carries it. Arrays are float64 NumPy."""
+
+    name: str
+    parent: str
+    joint: Joint | Fixed
+    joint_name: str
+    pose: np.ndarray
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+    properties: dict[str, object]
+    mimic: Mimic | None
+
+
+_PER_VELOCITY = {
+    "damping": 0.0,
+    "friction": 0.0,
+    "friction_speed": FRICTION_SPEED,
+    "stiffness": 0.0,
+    "armature": 0.0,
+    "velocity": np.inf,
+    "effort": np.inf,
+}
+_PER_CONFIGURATION = {"lower": -np.inf, "upper": np.inf, "rest": None}
+_UNIT_VECTORS = ("axis", "axis2", "normal", "x")
+
+
+def pose(xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)) -> Transform:
+    """A pose from a translation [m] and fixed-axis roll, pitch, yaw [rad], as URDF writes them.
+
+    The arrays are NumPy's, in float64, for use with `Builder`.
+    """
+    roll, pitch, yaw = np.asarray(rpy, dtype=float)
+    cx, sx, cy, sy, cz, sz = (f(a) for a in (roll, pitch, yaw) for f in (np.cos, np.sin))
+    Rx = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
+    Ry = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
+    Rz = np.array([[cz, -sz, 0], [sz, cz, 0], [0, 0, 1]])
+    return Transform(Rz @ Ry @ Rx, np.array(xyz, dtype=float))  # type: ignore[arg-type]
+
+
+class Builder:
+    """Declare links in any order, then `build`.
+
+    ```
+    builder = jdyn.Builder("pendulum")
+    builder.add_link("rod", jdyn.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=np.eye(3) / 12)
+    model = builder.build()
+    ```
+
+    Args:
+        name: Name of the robot.
+        gravity: Acceleration of free fall in the world frame [m/s²].
+        source: Where the description comes from, for messages; the robot's name if left out.
+    """
+
+    def __init__(self, name: str, *, gravity: ArrayLike = (0, 0, -9.81), source: str | None = None):
+        self.name = name
+        self.source = source or name
+        self.gravity = np.array(gravity, dtype=float)
+        self._links: list[_Link] = []
+        self._frames: list[tuple[str, str, np.ndarray]] = []
+        self._geometries: list[Geometry] = []
+        self._problems: list[str] = []
+        self._warnings: list[str] = []
+
+    def add_link(
+        self,
+        name: str,
+        joint: Joint | Fixed,
+        *,
+        parent: str = "world",
+        placement: Transform | ArrayLike = (0, 0, 0),
+        mass: float = 0.0,
+        com: ArrayLike = (0, 0, 0),
+        inertia: ArrayLike = 0.0,
+        joint_name: str | None = None,
+        mimic: Mimic | None = None,
+        **properties,
+    ) -> None:
+        """Declare a link and the joint that carries it.
+
+        Args:
+            name: Name of the link.
+            joint: `jdyn.Revolute(axis)`, ..., or `jdyn.Fixed()`. Axes are scaled to unit length.
+            parent: Name of the parent link; `"world"` is the fixed world unless a link has that name.
+            placement: Pose of the joint frame in the parent's frame, a `Transform` or a translation [m].
+            mass: Mass [kg].
+            com: Centre of mass in the link's frame [m].
+            inertia: Rotational inertia about the centre of mass in the link's axes [kg m²]: a 3×3 matrix or the
+                three diagonal entries.
+            joint_name: Name of the joint; the link's name if left out.
+            mimic: Couples this joint to another one; both must have one degree of freedom.
+            **properties: `damping, friction, friction_speed, stiffness, armature, velocity, effort` for each
+                velocity coordinate, `lower, upper, rest` for each configuration coordinate; scalars apply to all.
+        """
+        unknown = sorted(set(properties) - set(_PER_VELOCITY) - set(_PER_CONFIGURATION))
+        if unknown:
+            raise TypeError(f"add_link() got unknown properties {', '.join(unknown)}")
+        inertia = np.asarray(inertia, dtype=float)
+        inertia = inertia if inertia.ndim == 2 else np.diag(np.broadcast_to(inertia, (3,)))
+        link = _Link(
+            name, parent, joint, joint_name or name, _matrix(placement), float(mass),
+            np.array(com, dtype=float), inertia, properties, mimic,
+        )  # fmt: skip
+        self._links.append(link)
+
+    def add_frame(self, name: str, link: str, placement: Transform | ArrayLike = (0, 0, 0)) -> None:
+        """Declare a frame fixed to a link (or to `"world"`); `placement` is its pose in the link's frame."""
+        self._frames.append((name, link, _matrix(placement)))
+
+    def add_geometry(self, geometry: Geometry) -> None:
+        """Keep a visual or collision shape with the model."""
+        self._geometries.append(geometry)
+
+    def problem(self, message: str) -> None:
+        """Note a problem; `build` reports it with all others."""
+        self._problems.append(message)
+
+    def warning(self, message: str) -> None:
+        """Note something ignored or suspicious; `build` warns of it together with all others."""
+        self._warnings.append(message)
+
+    def build(self, *, dtype=None) -> Model:
+        """Check everything and make the model.
+
+        Args:
+            dtype: Floating type of the leaves; JAX's default if left out.
+
+        Raises:
+            ModelError: naming the source and every problem found.
+
+        Warns:
+            ModelWarning: once, naming everything that is ignored or suspicious.
+        """
+        self._check_names()
+        self._check_tree()
+        for link in self._links:
+            self._check_link(link)
+        self._check_mimics()
+        self._raise_problems()
+        bodies = self._sorted_bodies()
+        model = self._assemble(bodies, dtype)
+        self._warn_massless(bodies)
+        if self._warnings:
+            warnings.warn(self._listed("warning", self._warnings), ModelWarning, stacklevel=3)
+        return model
+
+    # Checks.
+
+    def _raise_problems(self):
+        if self._problems:
+            raise ModelError(self._listed("problem", self._problems))
+
+    def _listed(self, what: str, messages: list[str]) -> str:
+        lines = "".join(f"\n  - {message}" for message in messages)
+        return f"{self.source}: {len(messages)} {what}{'s' if len(messages) > 1 else ''}{lines}"
+
+    def _check_names(self):
+        for what, names in (
+            ("link or frame", [*(link.name for link in self._links), *(name for name, _, _ in self._frames)]),
+            ("joint", [link.joint_name for link in self._links]),
+        ):
+            for name, count in collections.Counter(names).items():
+                if count > 1:
+                    self.problem(f"{what} name {name!r} is used {count} times")
+            if any(not name for name in names):
+                self.problem(f"a {what} has an empty name")
+        if not self._links:
+            self.problem("there is no link")
+        elif all(isinstance(link.joint, Fixed) for link in self._links):
+            self.problem("nothing can move: every link is fixed to the world; free the base (floating_base=True)")
+        if not np.all(np.isfinite(self.gravity)) or self.gravity.shape != (3,):
+            self.problem(f"gravity is {self.gravity}, expected three finite numbers")
+
+    def _check_tree(self):
+        parents = {link.name: link.parent for link in self._links}
+        for link in self._links:
+            if link.parent not in parents and link.parent != "world":
+                self.problem(f"joint {link.joint_name!r}: parent link {link.parent!r} does not exist")
+        for name, link, _ in self._frames:
+            if link not in parents and link != "world":
+                self.problem(f"frame {name!r}: link {link!r} does not exist")
+        walked: set[str] = set()
+        for start in parents:
+            path: dict[str, None] = {}
+            name = start
+            while name in parents and name not in path and name not in walked:
+                path[name] = None
+                name = parents[name]
+            if name in path:
+                cycle = [*path][[*path].index(name) :]
+                self.problem(f"links form a cycle: {' -> '.join(reversed([*cycle, name]))}")
+            walked.update(path)
+
+    def _check_link(self, link: _Link):
+        where = f"joint {link.joint_name!r}"
+        self._check_inertia(link)
+        if not np.all(np.isfinite(link.pose)):
+            self.problem(f"{where}: placement must be finite numbers")
+        elif np.max(np.abs(link.pose[:3, :3] @ link.pose[:3, :3].T - np.eye(3))) > 1e-6:
+            self.problem(f"{where}: placement is not a rotation and a translation")
+        if isinstance(link.joint, Fixed):
+            return
+        for field in dataclasses.fields(link.joint):
+            self._check_geometry(where, field.name, np.asarray(getattr(link.joint, field.name), dtype=float))
+        self._check_properties(where, link)
+
+    def _check_inertia(self, link: _Link):
+        """A rigid body's inertia is possible if its moments satisfy the triangle inequality.
+
+        Published robots violate it so often that this is a warning, as is a negative moment of a link that is
+        lumped into another one; a moving link with a negative moment would make the mass matrix indefinite.
+        """
+        where = f"link {link.name!r}"
+        problems = inertia_problems(link.mass, link.com, link.inertia)
+        for text in problems:
+            self.problem(f"{where}: {text}")
+        if problems:
+            return
+        negative = negative_moment(link.mass, link.inertia)
+        if negative and not isinstance(link.joint, Fixed):
+            self.problem(f"{where}: {negative}")
+        elif suspicious := negative or triangle_violation(link.mass, link.inertia):
+            self.warning(f"{where}: {suspicious}; kept as given")
+
+    def _check_geometry(self, where, field, value):
+        expected = (3,) if field in _UNIT_VECTORS else ()
+        if value.shape != expected:
+            self.problem(f"{where}: {field} has shape {value.shape}, expected {expected}")
+        elif not np.all(np.isfinite(value)):
+            self.problem(f"{where}: {field} is {value}, expected finite numbers")
+        elif field in _UNIT_VECTORS and np.linalg.norm(value) < 1e-10:
+            self.problem(f"{where}: {field} is zero, expected a direction")
+
+    def _check_properties(self, where, link):
+        for key, value in link.properties.items():
+            width = link.joint.nq if key in _PER_CONFIGURATION else link.joint.nv
+            array = np.asarray(value, dtype=float)
+            if array.shape not in ((), (width,)):
+                self.problem(f"{where}: {key} has shape {array.shape}, expected a number or {width} of them")
+            elif np.any(np.isnan(array)) or (
+                key not in ("lower", "upper", "velocity", "effort") and np.any(np.isinf(array))
+            ):
+                self.problem(f"{where}: {key} is {value}, expected finite numbers")
+            elif key in ("friction", "armature", "velocity", "effort", "damping") and np.any(array < 0):
+                self.problem(f"{where}: {key} is {value}, expected a number that is not negative")
+            elif key == "friction_speed" and np.any(array <= 0):
+                self.problem(f"{where}: {key} is {value}, expected a positive number")
+        lower, upper = link.properties.get("lower", -np.inf), link.properties.get("upper", np.inf)
+        if np.any(np.asarray(lower) > np.asarray(upper)):
+            self.problem(f"{where}: lower limit {lower} is above the upper limit {upper}")
+
+    def _check_mimics(self):
+        joints = {link.joint_name: link for link in self._links}
+        for link in self._links:
+            if link.mimic is None:
+                continue
+            where, leader = f"joint {link.joint_name!r}", joints.get(link.mimic.leader)
+            if leader is None:
+                self.problem(f"{where}: mimics joint {link.mimic.leader!r}, which does not exist")
+            elif any(getattr(x.joint, "nq", 0) != 1 for x in (link, leader)):
+                self.problem(f"{where}: mimics {leader.joint_name!r}; both need exactly one degree of freedom")
+            if not np.all(np.isfinite([link.mimic.ratio, link.mimic.offset])):
+                self.problem(f"{where}: mimic ratio and offset must be finite numbers")
+            seen, name = [], link.joint_name
+            while name in joints and (mimic := joints[name].mimic) is not None and name not in seen:
+                seen.append(name)
+                name = mimic.leader
+            if name == link.joint_name and seen:
+                self.problem(f"{where}: mimic joints form a cycle: {' -> '.join([*seen, name])}")
+
+    # Assembly.
+
+    def _sorted_bodies(self) -> list[_Link]:
+        """Moving links, parents first; otherwise in the order of declaration."""
+        links = {link.name: link for link in self._links}
+        bodies: dict[str, _Link] = {}
+        for link in self._links:
+            path = []
+            while link is not None and link.name not in bodies:
+                path.append(link)
+                link = links.get(link.parent)
+            bodies.update((x.name, x) for x in reversed(path) if not isinstance(x.joint, Fixed))
+        return list(bodies.values())
+
+    def _carriers(self) -> dict[str, tuple[str, np.ndarray]]:
+        """For each link, the moving link that carries it (or the world), and its pose in that one."""
+        links = {link.name: link for link in self._links}
+        carriers = {"world": ("world", np.eye(4))} if "world" not in links else {}
+        for link in self._links:
+            path = []
+            while link is not None and link.name not in carriers:
+                path.append(link)
+                link = links.get(link.parent)
+            for x in reversed(path):
+                if isinstance(x.joint, Fixed):
+                    carrier, T = carriers[x.parent]
+                    carriers[x.name] = carrier, T @ x.pose
+                else:
+                    carriers[x.name] = x.name, np.eye(4)
+        return carriers
+
+    def _assemble(self, bodies: list[_Link], dtype) -> Model:
+        index, carriers = {link.name: i for i, link in enumerate(bodies)}, self._carriers()
+        inertias = [np.zeros((4, 4)) for _ in bodies]
+        for link in self._links:
+            carrier, T = carriers[link.name]
+            if carrier in index:
+                J = pseudo_inertia(link.mass, link.com, link.inertia)
+                inertias[index[carrier]] += T @ J @ T.T
+        placed = lambda link, T: (carriers[link][0], carriers[link][1] @ T)  # noqa: E731
+        carried = [placed(link.parent, link.pose) for link in bodies]
+        frames = [(link.name, link.name, np.eye(4)) for link in self._links if isinstance(link.joint, Fixed)]
+        frames = [(name, *placed(link, T)) for name, link, T in (*frames, *self._frames)]
+        mimics = [self._resolved_mimic(link) for link in bodies if link.mimic is not None]
+        joints = {link.joint_name: i for i, link in enumerate(bodies)}
+        topology = Topology(
+            name=self.name,
+            body_names=tuple(link.name for link in bodies),
+            joint_names=tuple(link.joint_name for link in bodies),
+            parents=tuple(index.get(carrier, WORLD) for carrier, _ in carried),
+            kinds=tuple(type(link.joint) for link in bodies),  # type: ignore[misc]
+            frame_names=tuple(name for name, _, _ in frames),
+            frame_bodies=tuple(index.get(carrier, WORLD) for _, carrier, _ in frames),
+            mimics=tuple((joints[follower], joints[leader]) for follower, leader, _, _ in mimics),
+            geometries=tuple(self._geometries),
+        )
+        as_jax = lambda x: jnp.asarray(np.asarray(x, dtype=float), dtype)  # noqa: E731
+        columns = {key: as_jax(_stacked(bodies, key)) for key in (*_PER_VELOCITY, *_PER_CONFIGURATION)}
+        masses, moments, rotational = zip(*(ten_parameters(J) for J in inertias), strict=True) if bodies else ((),) * 3
+        return Model(
+            topology=topology,
+            placements=_transforms([T for _, T in carried], as_jax),
+            joints=tuple(_stacked_joints(bodies, group, as_jax) for group in topology.groups),
+            inertias=SpatialInertia(
+                as_jax(masses),
+                as_jax(np.reshape(moments, (-1, 3))),
+                as_jax(np.reshape(rotational, (-1, 6))),
+            ),
+            limits=Limits(*(columns.pop(key) for key in ("lower", "upper", "velocity", "effort"))),
+            mimic_ratio=as_jax([ratio for _, _, ratio, _ in mimics]),
+            mimic_offset=as_jax([offset for _, _, _, offset in mimics]),
+            frames=_transforms([T for _, _, T in frames], as_jax),
+            gravity=as_jax(self.gravity),
+            **columns,
+        )
+
+    def _resolved_mimic(self, link: _Link) -> tuple[str, str, float, float]:
+        """(follower, leader, ratio, offset) with chains of followers resolved to the joint that leads them all."""
+        joints = {x.joint_name: x for x in self._links}
+        leader, ratio, offset = link.joint_name, 1.0, 0.0
+        while (mimic := joints[leader].mimic) is not None:
+            ratio, offset, leader = ratio * mimic.ratio, offset + ratio * mimic.offset, mimic.leader
+        return link.joint_name, leader, ratio, offset
+
+    def _warn_massless(self, bodies: list[_Link]):
+        carriers = self._carriers()
+        heavy = {carriers[link.name][0] for link in self._links if link.mass > 0}
+        for link in reversed(bodies):
+            if link.name in heavy:
+                heavy.add(carriers[link.parent][0])
+        driving = {self._resolved_mimic(x)[1] for x in bodies if x.mimic is not None and x.name in heavy}
+        bare = [
+            x.name
+            for x in bodies
+            if x.mimic is None
+            and x.name not in heavy
+            and x.joint_name not in driving
+            and not np.all(np.asarray(x.properties.get("armature", 0)) > 0)
+        ]
+        if bare:
+            self.warning(
+                f"nothing with mass hangs on {', '.join(bare)}; the mass matrix is singular and "
+                "forward dynamics is not finite. Give mass or armature, or fix the joints"
+            )
+
+
+def _matrix(placement) -> np.ndarray:
+    """4×4 matrix of a `Transform` or a translation."""
+    if isinstance(placement, Transform):
+        return homogeneous(np.asarray(placement.rotation, float), np.asarray(placement.translation, float))
+    return homogeneous(np.eye(3), np.asarray(placement, float))
+
+
+def _transforms(matrices, as_jax) -> Transform:
+    T = np.reshape(matrices, (-1, 4, 4))
+    return Transform(as_jax(T[:, :3, :3]), as_jax(T[:, :3, 3]))
+
+
+def _stacked(bodies: list[_Link], key: str) -> np.ndarray:
+    """One property in full coordinates."""
+
+    def column(link):
+        if key in _PER_VELOCITY:
+            return np.broadcast_to(np.asarray(link.properties.get(key, _PER_VELOCITY[key]), float), link.joint.nv)
+        default = _neutral(link.joint) if key == "rest" else _PER_CONFIGURATION[key]
+        return np.broadcast_to(np.asarray(link.properties.get(key, default), float), link.joint.nq)
+
+    return np.concatenate([np.zeros(0), *(column(link) for link in bodies)])
+
+
+def _neutral(joint: Joint) -> np.ndarray:
+    return np.asarray(joint.neutral(jnp.float32), dtype=float)
+
+
+def _stacked_joints(bodies: list[_Link], group, as_jax) -> Joint:
+    members = [bodies[i].joint for i in group.bodies]
+    fields = [field.name for field in dataclasses.fields(group.kind)]
+    return group.kind(**{field: as_jax([_geometry(joint, field) for joint in members]) for field in fields})
+
+
+def _geometry(joint: Joint, field: str) -> np.ndarray:
+    """A geometric parameter of a joint; directions get unit length, a plane's x axis is made orthogonal."""
+    value = np.asarray(getattr(joint, field), dtype=float)
+    if field == "x":
+        normal = _geometry(joint, "normal")
+        value = value - (normal @ value) * normal
+    return value / np.linalg.norm(value) if field in _UNIT_VECTORS else value

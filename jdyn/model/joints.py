@@ -1,0 +1,326 @@
+"""Joint kinds: what each one's coordinates mean.
+
+A joint carries its child body frame relative to the joint frame, which is fixed in the parent. Every kind says
+how its configuration poses the child (`transform`), which velocities it allows (`subspace`, in the child frame),
+and how its configuration space is walked (`integrate`, `difference`). Instances hold one joint's geometry;
+a model stacks all joints of a kind in one instance and maps over it.
+"""
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from jdyn.spatial import (
+    Motion6,
+    Transform,
+    cross_motion,
+    left_jacobian,
+    left_jacobian_inverse,
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_multiply,
+    quaternion_normalize,
+    quaternion_to_matrix,
+    rotation_about,
+)
+
+Q = Float[Array, " nq"]
+V = Float[Array, " nv"]
+
+
+class Joint(eqx.Module):
+    """One joint between a parent and a child body.
+
+    `v` is the joint's velocity, `dv` a tangent vector (a velocity times a time), both of size `nv`.
+    """
+
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+
+    @abc.abstractmethod
+    def transform(self, q: Q) -> Transform:
+        """Pose of the child frame in the joint frame."""
+
+    @abc.abstractmethod
+    def subspace(self, q: Q) -> Float[Array, "6 nv"]:
+        """Motion subspace S: the child's velocity relative to the parent is S v, in the child frame."""
+
+    @abc.abstractmethod
+    def bias(self, q: Q, v: V) -> Motion6:
+        """S̊ v: the apparent rate of S in the child frame times `v`; zero where S is constant."""
+
+    @abc.abstractmethod
+    def neutral(self, dtype) -> Q:
+        """The configuration in which the child frame coincides with the joint frame."""
+
+    @abc.abstractmethod
+    def random(self, key: PRNGKeyArray, lower: Q, upper: Q) -> Q:
+        """A configuration drawn uniformly within the limits, or within a unit range where there are none."""
+
+    @abc.abstractmethod
+    def rate(self, q: Q, v: V) -> Q:
+        """dq/dt."""
+
+    @abc.abstractmethod
+    def integrate(self, q: Q, dv: V) -> Q:
+        """The configuration reached from `q` by moving with constant velocity `dv` for unit time."""
+
+    @abc.abstractmethod
+    def difference(self, q0: Q, q1: Q) -> V:
+        """The tangent vector with `integrate(q0, difference(q0, q1)) = q1`."""
+
+    @abc.abstractmethod
+    def normalize(self, q: Q) -> Q:
+        """`q` with its quaternion scaled to unit length."""
+
+    @abc.abstractmethod
+    def stretch(self, rest: Q, q: Q) -> V:
+        """Coordinates e in which the joint's spring has the energy ½ Σ k e²."""
+
+    @abc.abstractmethod
+    def spring_force(self, rest: Q, q: Q, stiffness: V) -> V:
+        """The generalized force of that spring: minus the gradient of its energy with respect to `dv`."""
+
+
+class _VectorJoint(Joint):
+    """A joint whose configuration space is flat: v = dq/dt."""
+
+    def neutral(self, dtype):
+        return jnp.zeros(self.nq, dtype)
+
+    def random(self, key, lower, upper):
+        u = jax.random.uniform(key, (self.nq,), lower.dtype)
+        bounded = jnp.isfinite(lower) & jnp.isfinite(upper)
+        reach = jnp.pi if isinstance(self, (Revolute, Continuous)) else 1.0
+        return jnp.where(bounded, lower, -reach) + u * jnp.where(bounded, upper - lower, 2 * reach)
+
+    def rate(self, q, v):
+        return v
+
+    def integrate(self, q, dv):
+        return q + dv
+
+    def difference(self, q0, q1):
+        return q1 - q0
+
+    def normalize(self, q):
+        return q
+
+    def stretch(self, rest, q):
+        return q - rest
+
+    def spring_force(self, rest, q, stiffness):
+        return stiffness * (rest - q)
+
+
+class _ScrewJoint(_VectorJoint):
+    """One degree of freedom along a constant axis: S does not depend on q."""
+
+    nq: ClassVar[int] = 1
+    nv: ClassVar[int] = 1
+
+    def bias(self, q, v):
+        return jnp.zeros(6, v.dtype)
+
+
+class Revolute(_ScrewJoint):
+    """Rotation about `axis` (unit, in the joint frame). q: angle [rad]."""
+
+    axis: Float[Array, "*batch 3"]
+
+    def transform(self, q):
+        return Transform(rotation_about(self.axis, q[0]), jnp.zeros_like(self.axis))
+
+    def subspace(self, q):
+        return jnp.concatenate([self.axis, jnp.zeros_like(self.axis)])[:, None]
+
+
+class Continuous(_ScrewJoint):
+    """A revolute joint that turns without limit. q: one angle [rad], not wrapped."""
+
+    axis: Float[Array, "*batch 3"]
+
+    def transform(self, q):
+        return Transform(rotation_about(self.axis, q[0]), jnp.zeros_like(self.axis))
+
+    def subspace(self, q):
+        return jnp.concatenate([self.axis, jnp.zeros_like(self.axis)])[:, None]
+
+
+class Prismatic(_ScrewJoint):
+    """Translation along `axis` (unit, in the joint frame). q: displacement [m]."""
+
+    axis: Float[Array, "*batch 3"]
+
+    def transform(self, q):
+        return Transform(jnp.eye(3, dtype=self.axis.dtype), q[0] * self.axis)
+
+    def subspace(self, q):
+        return jnp.concatenate([jnp.zeros_like(self.axis), self.axis])[:, None]
+
+
+class Helical(_ScrewJoint):
+    """Rotation about `axis` with `pitch` [m/rad] of translation along it. q: angle [rad]."""
+
+    axis: Float[Array, "*batch 3"]
+    pitch: Float[Array, "*batch"]
+
+    def transform(self, q):
+        return Transform(rotation_about(self.axis, q[0]), self.pitch * q[0] * self.axis)
+
+    def subspace(self, q):
+        return jnp.concatenate([self.axis, self.pitch * self.axis])[:, None]
+
+
+class Universal(_VectorJoint):
+    """Rotation about `axis`, fixed in the joint frame, then about `axis2`, fixed in the child. q: angles [rad]."""
+
+    nq: ClassVar[int] = 2
+    nv: ClassVar[int] = 2
+    axis: Float[Array, "*batch 3"]
+    axis2: Float[Array, "*batch 3"]
+
+    def transform(self, q):
+        R = rotation_about(self.axis, q[0]) @ rotation_about(self.axis2, q[1])
+        return Transform(R, jnp.zeros_like(self.axis))
+
+    def _first_axis(self, q):
+        return rotation_about(self.axis2, q[1]).T @ self.axis
+
+    def subspace(self, q):
+        S = jnp.stack([self._first_axis(q), self.axis2], axis=1)
+        return jnp.concatenate([S, jnp.zeros_like(S)])
+
+    def bias(self, q, v):
+        rate = jnp.cross(self._first_axis(q), self.axis2) * (v[0] * v[1])
+        return jnp.concatenate([rate, jnp.zeros_like(rate)])
+
+
+class Planar(_VectorJoint):
+    """Translation along `x` and y = `normal` × x, then rotation about `normal` (orthonormal, in the joint frame).
+
+    q: [x, y, θ] [m, m, rad], v = dq/dt.
+    """
+
+    nq: ClassVar[int] = 3
+    nv: ClassVar[int] = 3
+    normal: Float[Array, "*batch 3"]
+    x: Float[Array, "*batch 3"]
+
+    def _basis(self):
+        return jnp.stack([self.x, jnp.cross(self.normal, self.x)], axis=1)
+
+    def transform(self, q):
+        return Transform(rotation_about(self.normal, q[2]), self._basis() @ q[:2])
+
+    def subspace(self, q):
+        linear = rotation_about(self.normal, q[2]).T @ self._basis()
+        zero = jnp.zeros_like(self.normal)[:, None]
+        return jnp.block([[jnp.zeros_like(linear), self.normal[:, None]], [linear, zero]])
+
+    def bias(self, q, v):
+        linear = rotation_about(self.normal, q[2]).T @ (self._basis() @ v[:2])
+        return jnp.concatenate([jnp.zeros_like(linear), v[2] * jnp.cross(linear, self.normal)])
+
+
+class Ball(Joint):
+    """Free rotation. q: unit quaternion wxyz; v: angular velocity in the child frame [rad/s]."""
+
+    nq: ClassVar[int] = 4
+    nv: ClassVar[int] = 3
+
+    def transform(self, q):
+        return Transform(quaternion_to_matrix(q), jnp.zeros(3, q.dtype))
+
+    def subspace(self, q):
+        return jnp.eye(6, 3, dtype=q.dtype)
+
+    def bias(self, q, v):
+        return jnp.zeros(6, v.dtype)
+
+    def neutral(self, dtype):
+        return jnp.zeros(4, dtype).at[0].set(1)
+
+    def random(self, key, lower, upper):
+        return quaternion_normalize(jax.random.normal(key, (4,), lower.dtype))
+
+    def rate(self, q, v):
+        return 0.5 * quaternion_multiply(q, jnp.concatenate([jnp.zeros(1, v.dtype), v]))
+
+    def integrate(self, q, dv):
+        return quaternion_multiply(q, quaternion_exp(dv))
+
+    def difference(self, q0, q1):
+        return quaternion_log(quaternion_multiply(quaternion_conjugate(q0), q1))
+
+    def normalize(self, q):
+        return quaternion_normalize(q)
+
+    def stretch(self, rest, q):
+        return self.difference(rest, q)
+
+    def spring_force(self, rest, q, stiffness):
+        e = self.stretch(rest, q)
+        return -left_jacobian_inverse(e) @ (stiffness * e)
+
+
+class Free(Joint):
+    """Six degrees of freedom. q: [x y z, w x y z]; v: the child's spatial velocity [ω; v] in its own frame."""
+
+    nq: ClassVar[int] = 7
+    nv: ClassVar[int] = 6
+
+    def transform(self, q):
+        return Transform(quaternion_to_matrix(q[3:]), q[:3])
+
+    def subspace(self, q):
+        return jnp.eye(6, dtype=q.dtype)
+
+    def bias(self, q, v):
+        return jnp.zeros(6, v.dtype)
+
+    def neutral(self, dtype):
+        return jnp.zeros(7, dtype).at[3].set(1)
+
+    def random(self, key, lower, upper):
+        where, how = jax.random.split(key)
+        position = jax.random.uniform(where, (3,), lower.dtype, -1, 1)
+        return jnp.concatenate([position, Ball().random(how, lower, upper)])
+
+    def rate(self, q, v):
+        return jnp.concatenate([quaternion_to_matrix(q[3:]) @ v[3:], Ball().rate(q[3:], v[:3])])
+
+    def integrate(self, q, dv):
+        step = quaternion_to_matrix(q[3:]) @ (left_jacobian(dv[:3]) @ dv[3:])
+        return jnp.concatenate([q[:3] + step, Ball().integrate(q[3:], dv[:3])])
+
+    def difference(self, q0, q1):
+        phi = Ball().difference(q0[3:], q1[3:])
+        step = quaternion_to_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
+        return jnp.concatenate([phi, left_jacobian_inverse(phi) @ step])
+
+    def normalize(self, q):
+        return jnp.concatenate([q[:3], quaternion_normalize(q[3:])])
+
+    def stretch(self, rest, q):
+        step = quaternion_to_matrix(rest[3:]).T @ (q[:3] - rest[:3])
+        return jnp.concatenate([Ball().stretch(rest[3:], q[3:]), step])
+
+    def spring_force(self, rest, q, stiffness):
+        pull = quaternion_to_matrix(rest[3:]) @ (stiffness[3:] * self.stretch(rest, q)[3:])
+        return jnp.concatenate(
+            [
+                Ball().spring_force(rest[3:], q[3:], stiffness[:3]),
+                -quaternion_to_matrix(q[3:]).T @ pull,
+            ]
+        )
+
+
+def motion_bias(joint: Joint, q: Q, v: V, velocity: Motion6) -> Motion6:
+    """c: the child's acceleration beyond the parent's and S v̇, given the child's velocity (Featherstone eq. 3.44)."""
+    return joint.bias(q, v) + cross_motion(velocity, joint.subspace(q) @ v)

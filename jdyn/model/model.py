@@ -1,0 +1,342 @@
+"""The model of a mechanism: one PyTree of everything that can be swept or differentiated."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from jdyn.model.joints import Joint
+from jdyn.model.topology import Topology
+from jdyn.spatial import SpatialInertia, Transform, skew, symmetric
+
+
+class Limits(eqx.Module):
+    """Joint limits in full coordinates; infinite where there is none. Dynamics does not enforce them.
+
+    Attributes:
+        lower, upper: Range of the configuration [rad or m].
+        velocity: Largest speed [rad/s or m/s].
+        effort: Largest generalized force [N m or N].
+    """
+
+    lower: Float[Array, " nq_full"]
+    upper: Float[Array, " nq_full"]
+    velocity: Float[Array, " nv_full"]
+    effort: Float[Array, " nv_full"]
+
+
+class Model(eqx.Module):
+    """A mechanism. Build one with `jdyn.load`, `jdyn.Builder` or a bundled robot; it is never changed in place.
+
+    Every array is a traced leaf; `topology` is the single static field, so two loads of one robot share one
+    compiled program. Arrays with one entry a coordinate are in *full* coordinates, which count every joint; where
+    joints follow others (`topology.mimics`), the model's own `q` and `v` leave the followers out:
+    `q_full = G q + g0`, `v_full = G v`.
+
+    Attributes:
+        topology: Names and connections.
+        placements: Pose of each joint frame in the parent body's frame.
+        joints: Geometry of the joints, one stacked instance a kind, in the order of `topology.groups`.
+        inertias: Spatial inertia of each body about its frame's origin.
+        damping: Viscous damping [N m s/rad or N s/m].
+        friction: Coulomb friction [N m or N], smoothed to `friction * tanh(v / friction_speed)`.
+        friction_speed: Speed at which smoothed friction reaches 76 % [rad/s or m/s].
+        stiffness: Joint springs [N m/rad or N/m] about `rest`.
+        rest: Configuration in which the joint springs are relaxed.
+        armature: Rotor inertia seen through the gear [kg m² or kg], added to the diagonal of the mass matrix.
+        limits: Joint limits.
+        mimic_ratio, mimic_offset: q of each follower is ratio times q of its leader, plus offset.
+        frames: Pose of each frame of `topology.frame_names` in its body.
+        gravity: Acceleration of free fall in the world frame [m/s²].
+    """
+
+    topology: Topology = eqx.field(static=True)
+    placements: Transform
+    joints: tuple[Joint, ...]
+    inertias: SpatialInertia
+    damping: Float[Array, " nv_full"]
+    friction: Float[Array, " nv_full"]
+    friction_speed: Float[Array, " nv_full"]
+    stiffness: Float[Array, " nv_full"]
+    rest: Float[Array, " nq_full"]
+    armature: Float[Array, " nv_full"]
+    limits: Limits
+    mimic_ratio: Float[Array, " nm"]
+    mimic_offset: Float[Array, " nm"]
+    frames: Transform
+    gravity: Float[Array, "3"]
+
+    # Sizes and names.
+
+    @property
+    def name(self) -> str:
+        return self.topology.name
+
+    @property
+    def nb(self) -> int:
+        """Number of bodies."""
+        return self.topology.nb
+
+    @property
+    def nq(self) -> int:
+        """Size of a configuration."""
+        return len(self.topology.independent_q)
+
+    @property
+    def nv(self) -> int:
+        """Size of a velocity: degrees of freedom."""
+        return len(self.topology.independent_v)
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        return self.topology.body_names
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return self.topology.joint_names
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        return self.topology.frame_names
+
+    @property
+    def dtype(self):
+        return self.gravity.dtype
+
+    def astype(self, dtype) -> "Model":
+        """The same model with every leaf in `dtype`."""
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self)
+
+    # Configurations.
+
+    def neutral(self) -> Float[Array, " nq"]:
+        """Zero for every joint coordinate, the identity for every quaternion."""
+        return self._per_joint(lambda joint: joint.neutral(self.dtype), "q")
+
+    def random(self, key: PRNGKeyArray) -> Float[Array, " nq"]:
+        """A configuration drawn uniformly within the joint limits; without limits, from ±π rad or ±1 m."""
+        keys = jax.random.split(key, max(self.nb, 1))
+        limits = self.limits
+        return self._per_joint(
+            lambda joint, key, lower, upper: joint.random(key, lower, upper),
+            "q", self.by_group("bodies", keys), self.by_group("q", limits.lower), self.by_group("q", limits.upper),
+        )  # fmt: skip
+
+    def integrate(self, q: Float[Array, " nq"], dv: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        """The configuration reached from `q` by moving with constant velocity `dv` for unit time."""
+        q, dv = checked(self, q=q, v=dv)
+        q, dv = self._expand_difference(q), self.expand_velocity(dv)
+        return self._per_joint(
+            lambda joint, q, dv: joint.integrate(q, dv), "q", self.by_group("q", q), self.by_group("v", dv)
+        )
+
+    def difference(self, q0: Float[Array, " nq"], q1: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        """The tangent vector that leads from `q0` to `q1`: `integrate(q0, difference(q0, q1)) = q1`."""
+        (q0,), (q1,) = checked(self, q=q0), checked(self, q=q1)
+        q0, q1 = self._expand_difference(q0), self._expand_difference(q1)
+        return self._per_joint(
+            lambda joint, q0, q1: joint.difference(q0, q1), "v", self.by_group("q", q0), self.by_group("q", q1)
+        )
+
+    def normalize(self, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
+        """`q` with every quaternion scaled to unit length."""
+        (q,) = checked(self, q=q)
+        q = self._expand_difference(q)
+        return self._per_joint(lambda joint, q: joint.normalize(q), "q", self.by_group("q", q))
+
+    def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        """dq/dt of a motion that passes `q` with velocity `v`."""
+        q, v = checked(self, q=q, v=v)
+        q, v = self._expand_difference(q), self.expand_velocity(v)
+        return self._per_joint(lambda joint, q, v: joint.rate(q, v), "q", self.by_group("q", q), self.by_group("v", v))
+
+    # Full coordinates.
+
+    def expand(self, q: Float[Array, " nq"]) -> Float[Array, " nq_full"]:
+        """q_full = G q + g0: coordinates of every joint, followers included."""
+        if not self.topology.mimics:
+            return q
+        followers = self._follower_coordinates(self.topology.q_offsets)
+        return self._expand_difference(q).at[followers].multiply(self.mimic_ratio).at[followers].add(
+            self.mimic_offset
+        )  # fmt: skip
+
+    def expand_velocity(self, v: Float[Array, " nv"]) -> Float[Array, " nv_full"]:
+        """v_full = G v."""
+        if not self.topology.mimics:
+            return v
+        followers = self._follower_coordinates(self.topology.v_offsets)
+        sources = self._sources(self.topology.v_offsets, self.topology.independent_v)
+        return v[sources].at[followers].multiply(self.mimic_ratio)
+
+    def reduce_force(self, tau: Float[Array, " nv_full"]) -> Float[Array, " nv"]:
+        """Gᵀ τ: generalized forces on the model's coordinates from those on every joint."""
+        if not self.topology.mimics:
+            return tau
+        followers = self._follower_coordinates(self.topology.v_offsets)
+        sources = self._sources(self.topology.v_offsets, self.topology.independent_v)
+        return jnp.zeros(self.nv, tau.dtype).at[sources].add(tau.at[followers].multiply(self.mimic_ratio))
+
+    def _expand_difference(self, q):
+        """Followers take their leader's coordinate as it is: enough where only independent entries are read back."""
+        if not self.topology.mimics:
+            return q
+        return q[self._sources(self.topology.q_offsets, self.topology.independent_q)]
+
+    def _follower_coordinates(self, offsets):
+        return np.array([offsets[follower] for follower, _ in self.topology.mimics])
+
+    def _sources(self, offsets, independent):
+        leaders = {offsets[follower]: offsets[leader] for follower, leader in self.topology.mimics}
+        place = {k: i for i, k in enumerate(independent)}
+        return np.array([place[leaders.get(k, k)] for k in range(offsets[-1])])
+
+    # Mapping over joints, kind by kind.
+
+    def by_group(self, which: str, x: Any) -> list:
+        """Split a PyTree of arrays by joint kind, a row a joint.
+
+        `which` says what the leading axis counts: `"bodies"`, or full coordinates `"q"` or `"v"`.
+        """
+        rows = [np.array(getattr(group, which)) for group in self.topology.groups]
+        return [jax.tree.map(lambda leaf, row=row: leaf[row], x) for row in rows]
+
+    def map_joints(self, function: Callable, *by_group: list) -> list:
+        """`function(joint, *row)` for every joint, kind by kind; each argument holds one stacked entry a kind."""
+        return [
+            jax.vmap(function, axis_size=len(group.bodies))(joints, *rows)
+            for group, joints, *rows in zip(self.topology.groups, self.joints, *by_group, strict=True)
+        ]
+
+    def merge_groups(self, which: str, by_group: list) -> Any:
+        """Inverse of `by_group`."""
+        order = np.argsort(np.concatenate([np.ravel(getattr(group, which)) for group in self.topology.groups]))
+
+        def merge(*parts):
+            flat = parts if which == "bodies" else [part.reshape(-1, *part.shape[2:]) for part in parts]
+            return permuted(jnp.concatenate(flat), order)
+
+        return jax.tree.map(merge, *by_group)
+
+    def _per_joint(self, function, which, *by_group):
+        independent = getattr(self.topology, f"independent_{which}")
+        full = self.merge_groups(which, self.map_joints(function, *by_group))
+        return full if len(independent) == full.shape[0] else full[np.array(independent)]
+
+    # Changed copies.
+
+    def with_gravity(self, gravity) -> "Model":
+        """A copy with another gravity [m/s²]."""
+        return dataclasses.replace(self, gravity=jnp.asarray(gravity, self.dtype))
+
+    def with_body(self, name: str, *, mass=None, com=None, inertia=None) -> "Model":
+        """A copy with other inertial parameters of one body; what is not given stays.
+
+        Args:
+            name: Body.
+            mass: Mass [kg].
+            com: Centre of mass in the body frame [m], shape (3,).
+            inertia: Rotational inertia about the centre of mass, in body axes [kg m²], shape (3, 3).
+
+        Raises:
+            ValueError: if there is no such body or a shape is wrong. Values are not checked: they may be traced.
+        """
+        body = self.topology.body(name)
+        old = jax.tree.map(lambda leaf: leaf[body], self.inertias)
+        old_com = old.first_moment / jnp.where(old.mass == 0, 1, old.mass)
+        c = skew(old_com)
+        mass = old.mass if mass is None else _shaped(mass, (), "mass", self.dtype)
+        com = old_com if com is None else _shaped(com, (3,), "com", self.dtype)
+        if inertia is None:
+            inertia = symmetric(old.rotational) - old.mass * (c @ c.T)
+        new = SpatialInertia.from_com(mass, com, _shaped(inertia, (3, 3), "inertia", self.dtype))
+        inertias = jax.tree.map(lambda leaf, value: leaf.at[body].set(value), self.inertias, new)
+        return dataclasses.replace(self, inertias=inertias)
+
+    def with_joint(self, name: str, **changes: Any) -> "Model":
+        """A copy with other parameters of one joint; what is not given stays.
+
+        Args:
+            name: Joint.
+            **changes: Any of `damping, friction, friction_speed, stiffness, rest, armature`, of
+                `lower, upper, velocity, effort` (limits), of `placement` (a `Transform`), and of the joint's own
+                geometry (`axis`, `pitch`, ...). Scalars apply to every coordinate of the joint.
+
+        Raises:
+            ValueError: if there is no such joint or parameter, or a shape is wrong.
+        """
+        body, model = self.topology.joint(name), self
+        for parameter, value in changes.items():
+            model = model._with_joint_parameter(name, body, parameter, value)
+        return model
+
+    def _with_joint_parameter(self, name, body, parameter, value):
+        topology = self.topology
+        if parameter in ("damping", "friction", "friction_speed", "stiffness", "armature", "rest"):
+            where = topology.q_slice(body) if parameter == "rest" else topology.v_slice(body)
+            array = _set(getattr(self, parameter), where, value, parameter)
+            return dataclasses.replace(self, **{parameter: array})
+        if parameter in ("lower", "upper", "velocity", "effort"):
+            where = topology.q_slice(body) if parameter in ("lower", "upper") else topology.v_slice(body)
+            array = _set(getattr(self.limits, parameter), where, value, parameter)
+            return dataclasses.replace(self, limits=dataclasses.replace(self.limits, **{parameter: array}))
+        if parameter == "placement":
+            placements = jax.tree.map(lambda leaf, x: leaf.at[body].set(x), self.placements, value)
+            return dataclasses.replace(self, placements=placements)
+        number = [group.kind for group in topology.groups].index(topology.kinds[body])
+        joints, row = self.joints[number], topology.groups[number].bodies.index(body)
+        geometry = [field.name for field in dataclasses.fields(joints)]
+        if parameter not in geometry:
+            raise ValueError(
+                f"joint {name!r} ({topology.kinds[body].__name__}) has no parameter {parameter!r}; it has damping, "
+                "friction, friction_speed, stiffness, armature, rest, lower, upper, velocity, effort, placement"
+                + "".join(f", {field}" for field in geometry)
+            )
+        array = _set(getattr(joints, parameter), row, value, parameter)
+        changed = dataclasses.replace(joints, **{parameter: array})
+        return dataclasses.replace(self, joints=(*self.joints[:number], changed, *self.joints[number + 1 :]))
+
+
+def _shaped(value, shape, what, dtype):
+    value = jnp.asarray(value, dtype)
+    if value.shape != shape:
+        raise ValueError(f"{what}: expected shape {shape}, got {value.shape}")
+    return value
+
+
+def _set(array, where, value, what):
+    value = jnp.asarray(value, array.dtype)
+    expected = array[where].shape
+    if value.shape not in ((), expected):
+        raise ValueError(f"{what}: expected a scalar or shape {expected}, got {value.shape}")
+    return array.at[where].set(value)
+
+
+def permuted(x: Array, order: np.ndarray) -> Array:
+    """`x[order]` along the first axis, and `x` itself where that changes nothing."""
+    return x if np.array_equal(order, np.arange(len(x))) else x[order]
+
+
+def checked(model: Model, **arguments) -> list[Array]:
+    """The arguments as floating arrays of the right shapes: `q`, `v`, `a`, `tau`, `f_ext`.
+
+    Raises:
+        ValueError: naming the argument, the expected shape and the one given.
+    """
+    shapes = {"q": (model.nq,), "f_ext": (model.nb, 6)}
+    return [_coordinates(model, name, x, shapes.get(name, (model.nv,))) for name, x in arguments.items()]
+
+
+def _coordinates(model, name, x, expected):
+    x = jnp.asarray(x)
+    if x.shape != expected:
+        raise ValueError(
+            f"{name}: expected shape {expected} for {model.name!r}, got {x.shape}; "
+            "functions take one configuration, use jax.vmap for a batch"
+        )
+    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(model.dtype)

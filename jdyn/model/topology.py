@@ -1,0 +1,153 @@
+"""The part of a model that shapes the program: integers, strings and tuples, hashable, never arrays."""
+
+import dataclasses
+import functools
+import itertools
+
+from jdyn.model.joints import Joint
+
+WORLD = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Geometry:
+    """A visual or collision shape of a link, kept for those who draw or collide it; dynamics never reads it.
+
+    Attributes:
+        link: Name of the link.
+        role: `"visual"` or `"collision"`.
+        shape: `"mesh"`, `"box"`, `"cylinder"`, `"sphere"` or `"capsule"`.
+        size: Shape parameters [m]: mesh scale, box sides, (radius, length), or (radius,).
+        path: Mesh file as the source names it, else `None`.
+        rotation: Row-major rotation of the shape in the link frame.
+        translation: Origin of the shape in the link frame [m].
+    """
+
+    link: str
+    role: str
+    shape: str
+    size: tuple[float, ...]
+    path: str | None
+    rotation: tuple[float, ...]
+    translation: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class JointGroup:
+    """All joints of one kind: where they and their coordinates stand in the whole model.
+
+    Attributes:
+        kind: The joint class.
+        bodies: Child body of each joint.
+        q: Index of each joint's coordinates in the full configuration, a row a joint.
+        v: Index of each joint's coordinates in the full velocity, a row a joint.
+    """
+
+    kind: type[Joint]
+    bodies: tuple[int, ...]
+    q: tuple[tuple[int, ...], ...]
+    v: tuple[tuple[int, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+    """Names and connections of a mechanism.
+
+    Bodies are numbered parents first; joint `i` moves body `i`; the world is -1. The *full* coordinates count
+    every joint; the model's own coordinates leave out the joints that follow another one.
+
+    Attributes:
+        name: Name of the robot.
+        body_names: One a body.
+        joint_names: One a body.
+        parents: Parent body of each body.
+        kinds: Joint class of each body.
+        frame_names: Frames fixed to bodies besides the body frames themselves.
+        frame_bodies: The body that carries each frame.
+        mimics: Pairs (follower, leader) of bodies whose joints are coupled; leaders follow nobody.
+        geometries: Shapes of all links.
+    """
+
+    name: str
+    body_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    parents: tuple[int, ...]
+    kinds: tuple[type[Joint], ...]
+    frame_names: tuple[str, ...] = ()
+    frame_bodies: tuple[int, ...] = ()
+    mimics: tuple[tuple[int, int], ...] = ()
+    geometries: tuple[Geometry, ...] = ()
+
+    @property
+    def nb(self) -> int:
+        return len(self.parents)
+
+    @functools.cached_property
+    def q_offsets(self) -> tuple[int, ...]:
+        """Where each joint's coordinates start in the full configuration; the last entry is its size."""
+        return tuple(itertools.accumulate((kind.nq for kind in self.kinds), initial=0))
+
+    @functools.cached_property
+    def v_offsets(self) -> tuple[int, ...]:
+        """Where each joint's coordinates start in the full velocity; the last entry is its size."""
+        return tuple(itertools.accumulate((kind.nv for kind in self.kinds), initial=0))
+
+    @functools.cached_property
+    def groups(self) -> tuple[JointGroup, ...]:
+        """Joints by kind, kinds in order of first appearance."""
+        return tuple(self._group(kind) for kind in dict.fromkeys(self.kinds))
+
+    def _group(self, kind: type[Joint]) -> JointGroup:
+        bodies = tuple(body for body in range(self.nb) if self.kinds[body] is kind)
+        q = tuple(tuple(range(self.q_offsets[b], self.q_offsets[b + 1])) for b in bodies)
+        v = tuple(tuple(range(self.v_offsets[b], self.v_offsets[b + 1])) for b in bodies)
+        return JointGroup(kind, bodies, q, v)
+
+    @functools.cached_property
+    def _followers(self) -> frozenset[int]:
+        return frozenset(follower for follower, _ in self.mimics)
+
+    @functools.cached_property
+    def independent_q(self) -> tuple[int, ...]:
+        """Full configuration coordinates that are coordinates of the model."""
+        return self._independent(self.q_offsets)
+
+    @functools.cached_property
+    def independent_v(self) -> tuple[int, ...]:
+        """Full velocity coordinates that are coordinates of the model."""
+        return self._independent(self.v_offsets)
+
+    def _independent(self, offsets):
+        free = (body for body in range(self.nb) if body not in self._followers)
+        return tuple(k for body in free for k in range(offsets[body], offsets[body + 1]))
+
+    def q_slice(self, body: int) -> slice:
+        """The joint's coordinates in the full configuration."""
+        return slice(self.q_offsets[body], self.q_offsets[body + 1])
+
+    def v_slice(self, body: int) -> slice:
+        """The joint's coordinates in the full velocity."""
+        return slice(self.v_offsets[body], self.v_offsets[body + 1])
+
+    def body(self, name: str) -> int:
+        """Index of a body, by name."""
+        return _find(name, self.body_names, "body")
+
+    def joint(self, name: str) -> int:
+        """Index of a joint, which is that of the body it moves, by name."""
+        return _find(name, self.joint_names, "joint")
+
+    @functools.cached_property
+    def supports(self) -> tuple[tuple[int, ...], ...]:
+        """For each body, the bodies on its path to the world, itself first."""
+        paths: list[tuple[int, ...]] = []
+        for body, parent in enumerate(self.parents):
+            paths.append((body, *(paths[parent] if parent != WORLD else ())))
+        return tuple(paths)
+
+
+def _find(name: str, names: tuple[str, ...], what: str) -> int:
+    try:
+        return names.index(name)
+    except ValueError:
+        raise ValueError(f"no {what} is called {name!r}; there are {', '.join(names)}") from None

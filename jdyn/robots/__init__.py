@@ -1,0 +1,15 @@
+"""Bundled mechanisms with published parameters, and `load`."""
+
+from jdyn.robots.acrobot import acrobot as acrobot
+from jdyn.robots.cartpole import cartpole as cartpole
+from jdyn.robots.catalogue import ROBOTS as ROBOTS
+from jdyn.robots.crane import crane as crane
+from jdyn.robots.load import load as load
+from jdyn.robots.panda import panda as panda
+from jdyn.robots.pendulums import chain as chain
+from jdyn.robots.pendulums import double_pendulum as double_pendulum
+from jdyn.robots.pendulums import pendulum as pendulum
+from jdyn.robots.prrr import prrr as prrr
+from jdyn.robots.puma560 import puma560 as puma560
+from jdyn.robots.quadruped import quadruped as quadruped
+from jdyn.robots.stanford_arm import stanford_arm as stanford_arm

@@ -1,0 +1,88 @@
+"""One door for every robot: a bundled name, a file, or its text."""
+
+import difflib
+import inspect
+import os
+import pathlib
+import re
+from collections.abc import Sequence
+
+from jdyn.io import load_mjcf, load_urdf
+from jdyn.io.xml import parse, read
+from jdyn.model import Model, ModelError
+from jdyn.robots.catalogue import ROBOTS
+
+_READERS = {"robot": load_urdf, "mujoco": load_mjcf}
+
+
+def load(
+    source: str | os.PathLike,
+    *,
+    floating_base: bool | None = None,
+    package_dirs: Sequence[str | os.PathLike] = (),
+    dtype=None,
+) -> Model:
+    """A model from a bundled robot's name, a URDF or a MuJoCo file, or the text of one.
+
+    ```
+    jdyn.load("panda")
+    jdyn.load("robots/arm.urdf", package_dirs=["robots"])
+    jdyn.load("<mujoco> ... </mujoco>")
+    ```
+
+    Args:
+        source: A name in `jdyn.ROBOTS`; the path of a URDF file (`<robot>`) or of a MuJoCo file (`<mujoco>`); or the
+            text of either. A bundled name goes before a file that is called the same; write `./name` for the file.
+        floating_base: Whether the base is free to move; what the robot or the file says if left out.
+        package_dirs: Folders in which a file's `package://` paths are looked up.
+        dtype: Floating type of the leaves; JAX's default if left out.
+
+    Raises:
+        ValueError: if there is no bundled robot of that name, or it cannot have the base asked for.
+        ModelError: (a `ValueError`) if a file or a text is not a valid robot; it lists every problem found.
+    """
+    if isinstance(source, str) and source in ROBOTS:
+        return _bundled(source, floating_base, dtype)
+    if _is_bare_name(source):
+        raise ValueError(_unknown_name(str(source)))
+    text, label, _ = read(source, "URDF or MuJoCo")
+    root = parse(text, label).tag
+    if root not in _READERS:
+        raise ModelError(f"{label}: the root element is <{root}>, expected <robot> (URDF) or <mujoco> (MuJoCo)")
+    return _READERS[root](source, floating_base=floating_base, package_dirs=package_dirs, dtype=dtype)
+
+
+def _bundled(name: str, floating_base: bool | None, dtype) -> Model:
+    maker = ROBOTS[name]
+    if floating_base is None:
+        return maker(dtype=dtype)
+    if _takes_floating_base(maker):
+        return maker(floating_base=floating_base, dtype=dtype)
+    if floating_base:
+        able = ", ".join(other for other, maker in ROBOTS.items() if _takes_floating_base(maker))
+        raise ValueError(
+            f"floating_base: the bundled {name!r} is bolted to the world, and no inertia of a base that could move is "
+            f"known; leave it out, or use one of {able}"
+        )
+    return maker(dtype=dtype)
+
+
+def _takes_floating_base(maker) -> bool:
+    return "floating_base" in inspect.signature(maker).parameters
+
+
+def _is_bare_name(source) -> bool:
+    """Whether a string is no XML, no path that exists, and looks like neither."""
+    if not isinstance(source, str) or source.lstrip("\ufeff \t\r\n")[:1] in ("<", ""):
+        return False
+    return not re.search(r"[/\\.\n]", source) and not pathlib.Path(source).exists()
+
+
+def _unknown_name(name: str) -> str:
+    close = difflib.get_close_matches(name, ROBOTS, n=1)
+    return (
+        f"no bundled robot is called {name!r}"
+        + (f"; did you mean {close[0]!r}?" if close else ".")
+        + f" There are {', '.join(ROBOTS)}. load also takes the path of a URDF (.urdf) or a MuJoCo (.xml) file, or the "
+        "text of one"
+    )

@@ -1,0 +1,75 @@
+"""How a simulation ended."""
+
+import enum
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+
+class Result(enum.IntEnum):
+    """How a simulation ended. Trajectories and datasets hold these as integers, one a lane.
+
+    ```
+    trajectory.result == jdyn.Result.success
+    jdyn.Result(int(trajectory.result)).name
+    ```
+    """
+
+    success = 0
+    max_steps = 1
+    step_too_small = 2
+    nonfinite = 3
+    solver_failed = 4
+
+
+MESSAGES = {
+    Result.max_steps: "max_steps was reached; raise it, loosen the tolerances, or try an implicit solver",
+    Result.step_too_small: "the error stayed above the tolerances however small the step; is the motion continuous?",
+    Result.nonfinite: "the state or its rate is not finite; look at masses, gains and initial state",
+    Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
+}
+
+
+class SimulationError(RuntimeError):
+    """A simulation that was told to `throw` did not reach its end."""
+
+
+def raise_on_failure(tree, result: Int[Array, ""], progress, describe):
+    """`tree`, or an error if `result` is not a success.
+
+    Outside of transformations the error is a `SimulationError` with the text `describe()`. A compiled program can
+    only carry messages that were written before it runs, so there the time is given as a percentage.
+
+    Args:
+        tree: What the simulation returns.
+        result: `Result` of the simulation.
+        progress: Fraction of the time that was simulated.
+        describe: Text of the error, called only where values are known.
+    """
+    failed: Bool[Array, ""] = result != Result.success
+    if not isinstance(result, jax.core.Tracer):
+        if failed:
+            raise SimulationError(describe())
+        return tree
+    percent = jnp.nan_to_num(jnp.floor(100 * progress)).astype(result.dtype)
+    return eqx.branched_error_if(tree, failed, 101 * result + jnp.clip(percent, 0, 100), _compiled_messages())
+
+
+def _compiled_messages():
+    return [
+        f"simulate stopped after {percent} % of the time: {MESSAGES.get(Result(result), '')}. "
+        "With throw=False a failed simulation returns NaN and its result code instead of raising."
+        for result in Result
+        for percent in range(101)
+    ]
+
+
+def result_meanings() -> dict[str, object]:
+    """The codes as attributes of a dataset's variable, by the CF conventions for flags."""
+    return {
+        "flag_values": np.array([int(result) for result in Result], np.int32),
+        "flag_meanings": " ".join(result.name for result in Result),
+    }

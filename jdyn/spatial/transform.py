@@ -1,0 +1,69 @@
+"""Rigid transforms: the pose of one frame in another."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.spatial.rotation import skew
+from jdyn.spatial.vector import Force6, Motion6
+
+
+class Transform(eqx.Module):
+    """The pose `X_pc` of a child frame in a parent frame.
+
+    Attributes:
+        rotation: Columns are the child's axes in the parent's coordinates.
+        translation: The child's origin in the parent's coordinates [m].
+
+    Methods say what they carry and where to. Inverses are taken by transposition, so that each motion map is
+    the exact transpose of the matching force map, whatever rounding did to `rotation`.
+    """
+
+    rotation: Float[Array, "*batch 3 3"]
+    translation: Float[Array, "*batch 3"]
+
+    @staticmethod
+    def identity(dtype=None) -> "Transform":
+        """The pose of a frame in itself."""
+        return Transform(jnp.eye(3, dtype=dtype), jnp.zeros(3, dtype))
+
+    def __matmul__(self, other: "Transform") -> "Transform":
+        """`X_ac = X_ab @ X_bc`."""
+        return Transform(self.rotation @ other.rotation, self.translation + self.rotation @ other.translation)
+
+    def inverse(self) -> "Transform":
+        """`X_cp`: the pose of the parent in the child."""
+        return Transform(self.rotation.T, -(self.rotation.T @ self.translation))
+
+    def point_to_parent(self, x: Float[Array, "3"]) -> Float[Array, "3"]:
+        """Coordinates in the parent of the point that has coordinates `x` in the child [m]."""
+        return self.rotation @ x + self.translation
+
+    def point_to_child(self, x: Float[Array, "3"]) -> Float[Array, "3"]:
+        """Coordinates in the child of the point that has coordinates `x` in the parent [m]."""
+        return self.rotation.T @ (x - self.translation)
+
+    def motion_to_parent(self, m: Motion6) -> Motion6:
+        """A motion vector given in the child, in the parent."""
+        w = self.rotation @ m[:3]
+        return jnp.concatenate([w, self.rotation @ m[3:] + jnp.cross(self.translation, w)])
+
+    def motion_to_child(self, m: Motion6) -> Motion6:
+        """A motion vector given in the parent, in the child."""
+        v = m[3:] - jnp.cross(self.translation, m[:3])
+        return jnp.concatenate([self.rotation.T @ m[:3], self.rotation.T @ v])
+
+    def force_to_parent(self, f: Force6) -> Force6:
+        """A force vector given in the child, in the parent: the transpose of `motion_to_child`."""
+        linear = self.rotation @ f[3:]
+        return jnp.concatenate([self.rotation @ f[:3] + jnp.cross(self.translation, linear), linear])
+
+    def force_to_child(self, f: Force6) -> Force6:
+        """A force vector given in the parent, in the child: the transpose of `motion_to_parent`."""
+        n = f[:3] - jnp.cross(self.translation, f[3:])
+        return jnp.concatenate([self.rotation.T @ n, self.rotation.T @ f[3:]])
+
+    def motion_matrix(self) -> Float[Array, "6 6"]:
+        """The matrix of `motion_to_child`."""
+        R_T = self.rotation.T
+        return jnp.block([[R_T, jnp.zeros_like(R_T)], [-R_T @ skew(self.translation), R_T]])

@@ -1,0 +1,86 @@
+"""Batches over states, over models, over both; one trace for two loads; the two floating types."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jdyn
+
+
+def _batch(model, count=3):
+    keys = jax.random.split(jax.random.key(0), 3)
+    q = jax.vmap(model.random)(jax.random.split(keys[0], count))
+    v, tau = (jax.random.normal(key, (count, model.nv)) for key in keys[1:])
+    return q, v, tau
+
+
+def test_vmap_equals_loop():
+    """The tree is as wide as it is deep and has joints of several widths, so levels are padded."""
+    model = jdyn.random_tree(5, 8, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Universal))
+    masses = jnp.array([0.5, 1.0, 3.0])
+    models = jax.vmap(lambda mass: model.with_body("body4", mass=mass))(masses)
+    q, v, tau = _batch(model)
+    forward = jax.jit(jdyn.forward_dynamics)
+    one = [forward(jax.tree.map(lambda x, i=i: x[i], models), q[i], v[i], tau[i]) for i in range(3)]
+    np.testing.assert_allclose(jax.jit(jax.vmap(jdyn.forward_dynamics))(models, q, v, tau), one, rtol=1e-10)
+
+
+def test_two_loads_share_one_trace():
+    traces = []
+
+    @jax.jit
+    def forward(model, q, v, tau):
+        traces.append(model.name)
+        return jdyn.forward_dynamics(model, q, v, tau)
+
+    for _ in range(2):
+        model = jdyn.random_tree(2, 3, kinds=(jdyn.Revolute,))
+        forward(model.with_body("body0", mass=2.0), *(x[0] for x in _batch(model)))
+    assert len(traces) == 1
+
+
+def test_type_follows_the_inputs():
+    for dtype in (jnp.float32, jnp.float64):
+        model = jdyn.random_tree(2, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Helical), dtype=dtype)
+        q, v, tau = (x[0].astype(dtype) for x in _batch(model))
+        f_ext = jnp.ones((model.nb, 6), dtype)
+        results = (
+            jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext),
+            jdyn.forward_dynamics(model, q, v, tau, method=jdyn.CRBA()),
+            jdyn.inverse_dynamics(model, q, v, tau),
+            jdyn.mass_matrix(model, q),
+            jdyn.coriolis_matrix(model, q, v),
+            jdyn.regressor(model, q, v, tau),
+            jdyn.momentum(model, q, v),
+            jdyn.jacobian(model, q, 2, point=(0.1, 0.2, 0.3), frame="aligned"),
+            jdyn.potential_energy(model, q),
+            model.integrate(q, v),
+            model.difference(q, q),
+            model.random(jax.random.key(0)),
+            jax.grad(lambda q: jnp.sum(jdyn.forward_dynamics(model, q, v, tau)))(q),
+        )  # fmt: skip
+        assert {x.dtype for x in results} == {jnp.dtype(dtype)}
+        assert all(np.all(np.isfinite(x)) for x in results)
+
+
+def test_float32_on_a_hundred_links():
+    """Against float64 on the same rounded data. The textbook recursion is near 1e-4 here."""
+    model = jdyn.random_tree(0, 100, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)
+    double = model.astype(jnp.float64)
+    q, v, tau = (x.astype(jnp.float32) for x in _batch(double, 4))
+    forward = jax.jit(jax.vmap(jdyn.forward_dynamics, in_axes=(None, 0, 0, 0)))
+    exact = forward(double, *(x.astype(jnp.float64) for x in (q, v, tau)))
+    error = np.max(np.abs(forward(model, q, v, tau) - exact), axis=1) / np.max(np.abs(exact), axis=1)
+    assert np.max(error) < 1e-5
+
+
+def test_compiled_size_does_not_grow_with_bodies():
+    """Operations in the lowered program: the same for chains of 8 and of 128 links."""
+
+    def operations(links):
+        model = jdyn.random_tree(0, links, kinds=(jdyn.Revolute,), reach=1)
+        x = jnp.zeros((2, model.nv))
+        lowered = jax.jit(jax.vmap(jdyn.forward_dynamics, in_axes=(None, 0, 0, 0))).lower(model, x, x, x)
+        return lowered.as_text().count(" = stablehlo.")
+
+    assert operations(128) == operations(8)

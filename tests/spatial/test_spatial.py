@@ -1,0 +1,100 @@
+"""Spatial algebra: against matrix exponentials, duality, and its own definitions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.linalg import expm, logm
+
+from jdyn import spatial
+
+ANGLES = [0.0, 1e-12, 1e-6, 1e-3, 0.3, 0.499, 0.501, 1.0, 3.0, np.pi - 1e-9]
+AXIS = np.array([2.0, -1.0, 2.0]) / 3
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+def test_exponential_maps(angle):
+    phi = jnp.asarray(angle * AXIS)
+    R = expm(np.asarray(spatial.skew(phi)))
+    np.testing.assert_allclose(spatial.quaternion_to_matrix(spatial.quaternion_exp(phi)), R, atol=1e-15)
+    np.testing.assert_allclose(spatial.rotation_about(jnp.asarray(AXIS), jnp.asarray(angle)), R, atol=1e-15)
+    np.testing.assert_allclose(spatial.quaternion_log(spatial.quaternion_exp(phi)), phi, rtol=1e-14, atol=1e-18)
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+def test_left_jacobian(angle):
+    """The translation of the exponential of a twist, and its inverse."""
+    phi, rho = jnp.asarray(angle * AXIS), jnp.array([0.3, -0.2, 0.5])
+    twist = np.zeros((4, 4))
+    twist[:3, :3], twist[:3, 3] = spatial.skew(phi), rho
+    J = spatial.left_jacobian(phi)
+    np.testing.assert_allclose(J @ rho, expm(twist)[:3, 3], atol=1e-14)
+    np.testing.assert_allclose(spatial.left_jacobian_inverse(phi) @ J, np.eye(3), atol=1e-13)
+
+
+def test_logarithm_takes_the_short_way():
+    q = spatial.quaternion_exp(jnp.asarray(0.4 * AXIS))
+    np.testing.assert_allclose(spatial.quaternion_log(-q), 0.4 * AXIS, atol=1e-15)
+    R = np.asarray(spatial.quaternion_to_matrix(q))
+    np.testing.assert_allclose(spatial.skew(spatial.quaternion_log(q)), logm(R).real, atol=1e-14)
+
+
+def test_scaled_quaternions_are_the_same_rotation():
+    q = spatial.quaternion_exp(jnp.asarray(0.7 * AXIS))
+    np.testing.assert_allclose(spatial.quaternion_to_matrix(3 * q), spatial.quaternion_to_matrix(q), atol=1e-15)
+    np.testing.assert_allclose(spatial.quaternion_normalize(-2 * q), -q, atol=1e-15)
+
+
+def test_quaternion_product_is_matrix_product():
+    a, b = (jnp.asarray(x) for x in np.random.default_rng(0).normal(size=(2, 4)))
+    matrix = spatial.quaternion_to_matrix
+    np.testing.assert_allclose(matrix(spatial.quaternion_multiply(a, b)), matrix(a) @ matrix(b), atol=1e-14)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 0.3])
+def test_derivatives_are_finite_along_an_axis_and_under_vmap(angle):
+    phi = jnp.array([angle, 0.0, 0.0])
+    for function in (spatial.quaternion_exp, lambda x: spatial.quaternion_log(spatial.quaternion_exp(x)),
+                     spatial.left_jacobian, spatial.left_jacobian_inverse):  # fmt: skip
+        for derivative in (jax.jacfwd(function), jax.jacrev(function), jax.jacfwd(jax.jacrev(function))):
+            assert np.all(np.isfinite(derivative(phi)))
+            assert np.all(np.isfinite(jax.vmap(derivative)(jnp.stack([phi, 2 * phi]))))
+
+
+def _random():
+    rng = np.random.default_rng(1)
+    X = spatial.Transform(
+        spatial.quaternion_to_matrix(jnp.asarray(rng.normal(size=4))), jnp.asarray(rng.normal(size=3))
+    )
+    B = rng.normal(size=(3, 3))
+    inertia = spatial.SpatialInertia.from_com(jnp.asarray(1.7), jnp.asarray(rng.normal(size=3)), jnp.asarray(B @ B.T))
+    return X, inertia, *(jnp.asarray(x) for x in rng.normal(size=(3, 6)))
+
+
+def test_transforms():
+    X, inertia, m, f, v = _random()
+    identity = X @ X.inverse()
+    np.testing.assert_allclose(identity.rotation, np.eye(3), atol=1e-15)
+    np.testing.assert_allclose(identity.translation, 0, atol=1e-15)
+    np.testing.assert_allclose(X.motion_to_child(X.motion_to_parent(m)), m, atol=1e-14)
+    np.testing.assert_allclose(X.force_to_child(X.force_to_parent(f)), f, atol=1e-14)
+    np.testing.assert_allclose(X.motion_to_parent(m) @ X.force_to_parent(f), m @ f, atol=1e-13)
+    np.testing.assert_allclose(X.motion_matrix() @ m, X.motion_to_child(m), atol=1e-14)
+    np.testing.assert_allclose(X.motion_matrix().T @ f, X.force_to_parent(f), atol=1e-14)
+    np.testing.assert_allclose(X.point_to_child(X.point_to_parent(m[:3])), m[:3], atol=1e-14)
+    moved = spatial.cross_motion(X.motion_to_parent(v), X.motion_to_parent(m))
+    np.testing.assert_allclose(X.motion_to_parent(spatial.cross_motion(v, m)), moved, atol=1e-13)
+
+
+def test_cross_products_are_dual():
+    _, _, m, f, v = _random()
+    np.testing.assert_allclose(spatial.cross_motion(v, m) @ f, -(m @ spatial.cross_force(v, f)), atol=1e-13)
+
+
+def test_inertia():
+    X, inertia, _, _, v = _random()
+    np.testing.assert_allclose(inertia.matrix() @ v, inertia.momentum(v), atol=1e-13)
+    M = X.motion_matrix()
+    np.testing.assert_allclose(inertia.to_parent(X).matrix(), M.T @ inertia.matrix() @ M, atol=1e-12)
+    np.testing.assert_allclose((inertia + inertia).matrix(), 2 * inertia.matrix(), atol=1e-14)
+    np.testing.assert_allclose(spatial.symmetric(spatial.unique(inertia.matrix()[:3, :3])), inertia.matrix()[:3, :3])

@@ -1,0 +1,87 @@
+"""The house rules that no import may break: lower floors only, no circles, no side effects."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import jdyn
+
+PACKAGE = pathlib.Path(jdyn.__file__).parent
+FLOORS = {
+    "spatial": 1, "model": 2, "dynamics": 3, "io": 3, "robots": 4, "control": 4, "interop": 5, "simulation": 5,
+    "sweep": 6, "tuning": 6, "view": 6, "cli": 7, "__main__": 8,
+}  # fmt: skip
+
+
+def _imports(path: pathlib.Path) -> set[str]:
+    """Modules of the package that a file imports, as dotted names below `jdyn`."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "jdyn":
+            names.add(node.module.removeprefix("jdyn").lstrip("."))
+        if isinstance(node, ast.Import):
+            names.update(a.name.removeprefix("jdyn").lstrip(".") for a in node.names if a.name.split(".")[0] == "jdyn")
+    return names
+
+
+def _files():
+    return [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
+
+
+def test_every_folder_has_a_floor():
+    assert {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in _files()} == set(FLOORS)
+
+
+def test_imports_lead_downwards():
+    upward = []
+    for path in _files():
+        here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        for name in _imports(path):
+            there = name.split(".")[0]
+            if there and there != here and FLOORS[there] >= FLOORS[here]:
+                upward.append(f"{path.relative_to(PACKAGE)} imports {name}")
+            if not there and FLOORS[here] < 7:
+                upward.append(f"{path.relative_to(PACKAGE)} imports the whole package")
+    assert not upward
+
+
+def test_no_circles():
+    graph = {}
+    for path in _files():
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        graph[module] = _imports(path)
+    done, trail = set(), []
+
+    def visit(module):
+        if module in trail:
+            raise AssertionError(" -> ".join([*trail[trail.index(module) :], module]))
+        if module in done or module not in graph:
+            return
+        trail.append(module)
+        for name in graph[module]:
+            visit(name)
+        done.add(trail.pop())
+
+    for module in graph:
+        visit(module)
+
+
+def test_library_has_no_assert():
+    offenders = [
+        str(path.relative_to(PACKAGE))
+        for path in _files()
+        if any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    ]
+    assert not offenders
+
+
+def test_import_is_silent_and_sets_no_flag():
+    code = (
+        "import jax; before = dict(jax.config.values); import jdyn; "
+        "changed = {k for k, v in jax.config.values.items() if before.get(k, v) != v}; "
+        "import sys; heavy = {'mujoco', 'pinocchio', 'matplotlib.pyplot', 'scipy.optimize'} & set(sys.modules); "
+        "sys.exit(f'{changed} {heavy}' if changed or 'mujoco' in heavy or 'pinocchio' in heavy else 0)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
