@@ -138,6 +138,11 @@ class PeerMap(abc.ABC):
         """jdyn's generalized forces."""
         return _apply(np.swapaxes(self.velocity_map(q), -1, -2), _checked("tau", tau, self.nv))
 
+    def per_velocity(self, x) -> Float[np.ndarray, " nv_peer"]:
+        """Joint parameters such as rotor inertias, one a full velocity coordinate, in the peer's order."""
+        x = _checked("x", x, self.model.topology.v_offsets[-1])
+        return np.abs(self._basis(np.asarray(self.model.neutral()))) @ x
+
     # Spatial quantities.
 
     def jacobian_to_peer(self, q, J) -> Float[np.ndarray, "*batch 6 nv_peer"]:

@@ -1,12 +1,11 @@
 """What Pinocchio says every function returns, in jdyn's conventions."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jdyn.interop.pinocchio import PinocchioMap
-from jdyn.interop.values import DERIVATIVES, JACOBIAN_FRAMES, State, Values
+from jdyn.interop.values import DERIVATIVES, JACOBIAN_FRAMES, State, Values, dynamics_alone
 from jdyn.model import Ball, Continuous, Free, Helical, Model, Prismatic, Revolute
 
 # Joints whose subspace is constant in the child frame in jdyn's coordinates and in Pinocchio's: its analytical
@@ -23,11 +22,17 @@ class PinocchioValues:
         pin: The module `pinocchio`.
         model: jdyn's model.
         pin_model: Pinocchio's model of the same robot, no joint of which follows another one.
+
+    Attributes:
+        model: jdyn's model with nothing that Pinocchio does not know.
+        bodies: Which of jdyn's bodies Pinocchio has as well: all.
+        differentiable: Whether Pinocchio's derivatives of forward dynamics are right and comparable.
     """
 
     def __init__(self, pin: Any, model: Model, pin_model: Any):
-        self.pin, self.model, self.pin_model = pin, model, pin_model
+        self.pin, self.model, self.pin_model = pin, dynamics_alone(model), pin_model
         self.map = PinocchioMap(model, pin_model)
+        self.bodies = np.ones(model.nb, bool)
         self.data = pin_model.createData()
         kinds = model.topology.kinds
         self.differentiable = all(kind in _CONSTANT_SUBSPACE for kind in kinds)
@@ -44,7 +49,7 @@ class PinocchioValues:
         q, v, forces, T = self._coordinates(s)
         return T.T @ self.pin.rnea(self.pin_model, self.data, q, v, peer, *([forces] if f_ext else []))
 
-    def __call__(self, s: State, bodies: Sequence[int]) -> Values:
+    def __call__(self, s: State, body: int) -> Values:
         """Every function at one state."""
         pin, model, data = self.pin, self.pin_model, self.data
         q, v, _, T = self._coordinates(s)
@@ -66,7 +71,7 @@ class PinocchioValues:
                 np.array([X.translation for X in poses]),
             ),
             "body_velocities": (np.array([m.angular for m in velocities]), np.array([m.linear for m in velocities])),
-            **{f"jacobian, {frame}": self._jacobians(s, q, bodies, frame) for frame in JACOBIAN_FRAMES},
+            **{f"jacobian, {frame}": self._jacobian(s, q, body, frame) for frame in JACOBIAN_FRAMES},
             "inverse_dynamics": (self._inverse_dynamics(s, s.a, True),),
             "forward_dynamics, ABA": (acceleration,),
             "forward_dynamics, CRBA": (acceleration,),
@@ -90,17 +95,14 @@ class PinocchioValues:
         a = self.pin.aba(self.pin_model, self.data, q, v, self.map.tau_to_peer(s.q, s.tau), forces)
         return self.map.a_from_peer(s.q, s.v, a)
 
-    def _jacobians(self, s: State, q, bodies, frame):
+    def _jacobian(self, s: State, q, body, frame):
         reference = {
             "body": self.pin.LOCAL, "world": self.pin.WORLD, "aligned": self.pin.LOCAL_WORLD_ALIGNED,
         }[frame]  # fmt: skip
         self.pin.computeJointJacobians(self.pin_model, self.data, q)
-        J = [
-            self.pin.getJointJacobian(self.pin_model, self.data, self.map.joint_ids[body], reference)
-            for body in bodies
-        ]
-        J = self.map.jacobian_from_peer(s.q, np.array(J))
-        return J[:, :3], J[:, 3:]
+        J = self.pin.getJointJacobian(self.pin_model, self.data, self.map.joint_ids[body], reference)
+        J = self.map.jacobian_from_peer(s.q, J)
+        return J[:3], J[3:]
 
     def derivatives(self, s: State) -> Values:
         """Derivatives of forward dynamics at one state; only where `differentiable`."""

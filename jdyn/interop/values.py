@@ -31,6 +31,27 @@ from jdyn.model import Model
 Values = dict[str, tuple[Array, ...]]
 
 JACOBIAN_FRAMES = ("body", "world", "aligned")
+FUNCTIONS = (
+    "forward_kinematics",
+    "body_velocities",
+    *(f"jacobian, {frame}" for frame in JACOBIAN_FRAMES),
+    "inverse_dynamics",
+    "forward_dynamics, ABA",
+    "forward_dynamics, CRBA",
+    "mass_matrix",
+    "bias_forces",
+    "gravity_forces",
+    "coriolis_matrix",
+    "coriolis_matrix @ v",
+    "kinetic_energy",
+    "potential_energy",
+    "center_of_mass",
+    "momentum",
+    "regressor",
+)
+DERIVATIVES = tuple(f"forward_dynamics, d/d{x}" for x in ("q", "v", "tau"))
+# Functions whose results have one row a body.
+PER_BODY = ("forward_kinematics", "body_velocities")
 
 
 class State(eqx.Module):
@@ -54,7 +75,11 @@ def random_states(model: Model, samples: int, seed: int) -> State:
     return State(q, normal(model.nv), normal(model.nv), normal(model.nv), normal(model.nb, 6))
 
 
-@eqx.filter_jit
+# These programs run once and are thrown away: what XLA's optimiser would take is more than it would save.
+_COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}
+
+
+@eqx.filter_jit(compiler_options=_COMPILER_OPTIONS)
 def _integrated(model, dv):
     return jax.vmap(lambda dv: model.integrate(model.neutral(), dv))(dv)
 
@@ -65,13 +90,38 @@ def dynamics_alone(model: Model) -> Model:
     return dataclasses.replace(model, damping=nothing, friction=nothing, stiffness=nothing)
 
 
-@eqx.filter_jit
-def values(model: Model, states: State, bodies: tuple[int, ...]) -> Values:
-    """Every function at each of several states, `jacobian` for some bodies."""
-    return jax.vmap(lambda state: _values(model, state, bodies))(states)
+def nameless(model: Model) -> Model:
+    """The model without names and shapes: robots of one structure share one compiled program."""
+    names = tuple(map(str, range(model.nb)))
+    topology = dataclasses.replace(
+        model.topology, name="", body_names=names, joint_names=names, frame_names=(), frame_bodies=(), geometries=()
+    )
+    frames = jax.tree.map(lambda x: x[:0], model.frames)
+    return dataclasses.replace(model, topology=topology, frames=frames)
 
 
-def _values(model, s, bodies):
+def values(model: Model, states: State, body: int) -> Values:
+    """Every function at each of several states, `jacobian` for one body."""
+    return _values(nameless(model), states, body)
+
+
+def derivatives(model: Model, states: State) -> Values:
+    """Derivatives of forward dynamics at each of several states; with respect to q in tangent coordinates."""
+    return _derivatives(nameless(model), states)
+
+
+@eqx.filter_jit(compiler_options=_COMPILER_OPTIONS)
+def _values(model, states, body):
+    return jax.vmap(lambda s: _values_at(model, s, body))(states)
+
+
+@eqx.filter_jit(compiler_options=_COMPILER_OPTIONS)
+def _derivatives(model, states):
+    return jax.vmap(lambda s: _derivatives_at(model, s))(states)
+
+
+def _values_at(model, s, body):
+    J = {frame: jacobian(model, s.q, body, frame=frame) for frame in JACOBIAN_FRAMES}
     X = forward_kinematics(model, s.q)
     H = momentum(model, s.q, s.v)
     velocities = body_velocities(model, s.q, s.v)
@@ -79,7 +129,7 @@ def _values(model, s, bodies):
     return {
         "forward_kinematics": (X.rotation, X.translation),
         "body_velocities": (velocities[:, :3], velocities[:, 3:]),
-        **{f"jacobian, {frame}": _jacobians(model, s.q, bodies, frame) for frame in JACOBIAN_FRAMES},
+        **{f"jacobian, {frame}": (J[frame][:3], J[frame][3:]) for frame in JACOBIAN_FRAMES},
         "inverse_dynamics": (inverse_dynamics(model, s.q, s.v, s.a, f_ext=s.f_ext),),
         "forward_dynamics, ABA": (forward_dynamics(model, s.q, s.v, s.tau, f_ext=s.f_ext),),
         "forward_dynamics, CRBA": (forward_dynamics(model, s.q, s.v, s.tau, f_ext=s.f_ext, method=CRBA()),),
@@ -96,23 +146,9 @@ def _values(model, s, bodies):
     }
 
 
-def _jacobians(model, q, bodies, frame):
-    J = jnp.stack([jacobian(model, q, body, frame=frame) for body in bodies])
-    return J[:, :3], J[:, 3:]
+def _derivatives_at(model, s):
+    def acceleration(dq, v, tau):
+        return forward_dynamics(model, model.integrate(s.q, dq), v, tau, f_ext=s.f_ext)
 
-
-DERIVATIVES = tuple(f"forward_dynamics, d/d{x}" for x in ("q", "v", "tau"))
-
-
-@eqx.filter_jit
-def derivatives(model: Model, states: State) -> Values:
-    """Derivatives of forward dynamics at each of several states; with respect to q in tangent coordinates."""
-
-    def one(s):
-        def acceleration(dq, v, tau):
-            return forward_dynamics(model, model.integrate(s.q, dq), v, tau, f_ext=s.f_ext)
-
-        D = jax.jacfwd(acceleration, argnums=(0, 1, 2))(jnp.zeros_like(s.v), s.v, s.tau)
-        return {name: (d,) for name, d in zip(DERIVATIVES, D, strict=True)}
-
-    return jax.vmap(one)(states)
+    D = jax.jacfwd(acceleration, argnums=(0, 1, 2))(jnp.zeros_like(s.v), s.v, s.tau)
+    return {name: (d,) for name, d in zip(DERIVATIVES, D, strict=True)}

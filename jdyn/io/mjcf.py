@@ -61,7 +61,7 @@ def load_mjcf(
     """
     mujoco = _mujoco()
     document = mjcf_source.read(source, package_dirs)
-    compiled, messages = _compile(mujoco, document)
+    compiled, messages = compile_document(mujoco, document)
     translation = Translation(mujoco, compiled, document, floating_base)
     builder = translation.builder
     for message in ignored(translation):
@@ -83,7 +83,7 @@ def _mujoco():
     return mujoco
 
 
-def _compile(mujoco, document: Document):
+def compile_document(mujoco, document: Document):
     """MuJoCo's compiled model, and what it warned of."""
     with _warnings_of(mujoco) as messages:
         try:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jdyn.model import Builder, Fixed, Free, Model, Revolute
-from jdyn.robots import dh
+from jdyn.robots.dh import modified
 
 # Modified Denavit-Hartenberg: a [m], α [rad], d [m].
 _GEOMETRY = (
@@ -81,7 +81,7 @@ def panda(*, floating_base: bool = False, dtype=None) -> Model:
             f"link{i + 1}",
             Revolute((0, 0, 1)),  # type: ignore[arg-type]
             parent=f"link{i}",
-            placement=dh.modified(a, alpha, d),
+            placement=modified(a, alpha, d),
             mass=mass,
             com=com,
             inertia=_matrix(inertia),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jdyn.model import Builder, Model, Revolute
-from jdyn.robots import dh
+from jdyn.robots.dh import in_joint_frame, standard
 
 # Standard Denavit-Hartenberg: d [m], a [m], α [rad].
 _GEOMETRY = (
@@ -68,14 +68,14 @@ def puma560(*, dtype=None) -> Model:
     later work.
     """
     builder = Builder("puma560")
-    parent, placement = "world", dh.standard(0, 0, 0)
+    parent, placement = "world", standard(0, 0, 0)
     for i, (geometry, link, drive, limits) in enumerate(zip(_GEOMETRY, _LINKS, _DRIVES, _LIMITS, strict=True)):
         d, a, alpha = geometry
         mass, com, inertia = link
         gear, rotor, viscous, forwards, backwards = drive
         lower, upper, velocity, effort = limits
-        end = dh.standard(a, alpha, d)
-        com, inertia = dh.in_joint_frame(end, com, inertia)
+        end = standard(a, alpha, d)
+        com, inertia = in_joint_frame(end, com, inertia)
         builder.add_link(
             f"link{i + 1}",
             Revolute((0, 0, 1)),  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jdyn.model import Builder, Model, Prismatic, Revolute, pose
-from jdyn.robots import dh
+from jdyn.robots.dh import in_joint_frame, standard
 
 # Standard Denavit-Hartenberg: d [m], α [rad]; every a is zero.
 _GEOMETRY = (
@@ -57,13 +57,13 @@ def stanford_arm(*, dtype=None) -> Model:
     (`mdl_stanford.m`), which also estimates the boom's travel.
     """
     builder = Builder("stanford_arm")
-    parent, placement = "world", dh.standard(0, 0, 0)
+    parent, placement = "world", standard(0, 0, 0)
     for i, (geometry, link, limits) in enumerate(zip(_GEOMETRY, _LINKS, _LIMITS, strict=True)):
         d, alpha = geometry
         mass, com, inertia, armature = link
         slides = i == 2
-        end = dh.standard(0, alpha, d)
-        com, inertia = dh.in_joint_frame(end, com, _about_com(mass, com, inertia))
+        end = standard(0, alpha, d)
+        com, inertia = in_joint_frame(end, com, _about_com(mass, com, inertia))
         joint = Prismatic((0, 0, 1)) if slides else Revolute((0, 0, 1))  # type: ignore[arg-type]
         builder.add_link(
             f"link{i + 1}",

@@ -1,0 +1,297 @@
+"""Every function of jdyn against another program, on a user's own robot."""
+
+import contextlib
+import dataclasses
+import importlib
+import os
+import pathlib
+import tempfile
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.interop.mujoco_values import MujocoValues
+from jdyn.interop.pinocchio_values import PinocchioValues
+from jdyn.interop.values import DERIVATIVES, FUNCTIONS, PER_BODY, derivatives, random_states, values
+from jdyn.io import mjcf_source, save_urdf, xml
+from jdyn.io.mjcf import compile_document
+from jdyn.model import WORLD, Free, Model, ModelWarning
+from jdyn.robots.load import ROBOTS, load
+
+TOLERANCE = 1e-10
+# Pinocchio's derivatives are themselves compositions of many roundings.
+DERIVATIVE_TOLERANCE = 1e-8
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """One function against the peer's.
+
+    Attributes:
+        function: Its name.
+        error: Largest absolute error over the largest value of the peer; `None` if the peer has nothing like it.
+        tolerance: The largest error that counts as agreement.
+    """
+
+    function: str
+    error: float | None
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        return self.error is None or self.error <= self.tolerance
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """How far a robot's functions agree with a peer's; prints as a table.
+
+    Attributes:
+        robot: Name of the robot.
+        peer: The other program and its version.
+        samples: Number of random states.
+        comparisons: One a function.
+    """
+
+    robot: str
+    peer: str
+    samples: int
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that was compared agrees."""
+        return all(comparison.passed for comparison in self.comparisons)
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Relative errors of what was compared, by function."""
+        return {x.function: x.error for x in self.comparisons if x.error is not None}
+
+    def __str__(self) -> str:
+        width = max(len(x.function) for x in self.comparisons)
+        lines = [
+            f"{self.robot} against {self.peer}: {self.samples} random states, float64",
+            f"{'function':{width}}  relative error  tolerance",
+        ]
+        for x in self.comparisons:
+            if x.error is None:
+                lines.append(f"{x.function:{width}}  {'-':>14}  {'-':>9}  not compared")
+            else:
+                verdict = "ok" if x.passed else "DIFFERS"
+                lines.append(f"{x.function:{width}}  {x.error:14.1e}  {x.tolerance:9.0e}  {verdict}")
+        return "\n".join(lines)
+
+
+def verify(
+    source: str | os.PathLike | Model,
+    against: Literal["pinocchio", "mujoco"] = "pinocchio",
+    *,
+    samples: int = 8,
+    seed: int = 0,
+    floating_base: bool | None = None,
+    package_dirs: Sequence[str | os.PathLike] = (),
+    show: bool = True,
+) -> Verification:
+    """Compare every function with Pinocchio or MuJoCo, on random states of any robot, and print a table.
+
+    Both programs read the same description, each with its own reader, and what the peer returns is converted to
+    jdyn's conventions. Everything runs in float64. What the peer does not have is left out of the comparison:
+
+    - Pinocchio knows no damping, friction and springs of joints, so these are switched off in jdyn as well.
+    - In MuJoCo friction is a constraint; it is switched off in both, as are MuJoCo's contacts, limits, actuators and
+      fluid. Other things that `jdyn.load` warns it does not simulate, MuJoCo does simulate: expect a difference.
+
+    Args:
+        source: As for `jdyn.load`, or a model; bundled robots and models are handed over as URDF text.
+        against: The peer.
+        samples: Number of random states.
+        seed: Equal seeds give equal states.
+        floating_base: As for `jdyn.load`.
+        package_dirs: As for `jdyn.load`.
+        show: Whether to print the table.
+
+    Returns:
+        Errors by function; `passed` says whether all agree.
+
+    Raises:
+        ImportError: if the peer is not installed.
+        ValueError: if the peer cannot read the description, or the two programs find different robots in it.
+    """
+    if against not in _PEERS:
+        raise ValueError(f"against: expected {' or '.join(map(repr, _PEERS))}, got {against!r}")
+    if samples < 1:
+        raise ValueError(f"samples: expected at least 1, got {samples}")
+    name, package, reference_of = _PEERS[against]
+    peer = _imported(against, name, package)
+    with _float64():
+        model, description = _described(source, floating_base, package_dirs)
+        try:
+            reference = reference_of(peer, model, description)
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be compared on {model.name!r}: {error}") from error
+        result = compare(reference, f"{name} {peer.__version__}", samples=samples, seed=seed)
+    if show:
+        print(result)
+    return result
+
+
+def compare(reference: PinocchioValues | MujocoValues, peer: str, *, samples: int = 8, seed: int = 0) -> Verification:
+    """Compare `reference.model` with what a peer says, in the precision of the model.
+
+    Args:
+        reference: The peer's results in jdyn's conventions.
+        peer: What to call the peer.
+        samples: Number of random states.
+        seed: Equal seeds give equal states.
+    """
+    model, bodies = reference.model, np.flatnonzero(reference.bodies)
+    depths = [len(path) for path in model.topology.supports]
+    deepest = int(max(bodies, key=lambda body: depths[body]))
+    states = random_states(model, samples, seed)
+    states = dataclasses.replace(states, f_ext=states.f_ext * jnp.asarray(reference.bodies, model.dtype)[None, :, None])
+    ours = values(model, states, deepest)
+    theirs = [reference(states[i], deepest) for i in range(samples)]
+    ours.update({key: tuple(x[:, bodies] for x in ours[key]) for key in PER_BODY})
+    comparisons = [_comparison(key, ours, theirs, TOLERANCE) for key in FUNCTIONS]
+    if reference.differentiable:
+        ours, theirs = derivatives(model, states), [reference.derivatives(states[i]) for i in range(samples)]
+        comparisons += [_comparison(key, ours, theirs, DERIVATIVE_TOLERANCE) for key in DERIVATIVES]
+    else:
+        comparisons += [Comparison(key, None, DERIVATIVE_TOLERANCE) for key in DERIVATIVES]
+    return Verification(model.name, peer, samples, tuple(comparisons))
+
+
+def _comparison(function, ours, theirs, tolerance):
+    if any(function not in at_state for at_state in theirs):
+        return Comparison(function, None, tolerance)
+    parts = [np.stack(part) for part in zip(*(at_state[function] for at_state in theirs), strict=True)]
+    error = max(_relative_error(np.asarray(x), y) for x, y in zip(ours[function], parts, strict=True))
+    return Comparison(function, error, tolerance)
+
+
+def _relative_error(x: np.ndarray, reference: np.ndarray) -> float:
+    """Over all states at once, lest a value that happens to be near zero count; absolute where all is zero."""
+    if x.shape != reference.shape or not (np.all(np.isfinite(x)) and np.all(np.isfinite(reference))):
+        return np.inf
+    scale = np.max(np.abs(reference), initial=0.0)
+    return float(np.max(np.abs(x - reference), initial=0.0) / (scale or 1.0))
+
+
+def _float64() -> contextlib.AbstractContextManager:
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    # Before jax 0.8.
+    from jax.experimental import enable_x64  # type: ignore[attr-defined]
+
+    return enable_x64()
+
+
+def _imported(module: str, name: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ImportError(f"comparing with {name} needs it: pip install {package}") from None
+
+
+# What both programs read.
+
+
+@dataclasses.dataclass(frozen=True)
+class _Urdf:
+    """URDF text without shapes.
+
+    Attributes:
+        text: The text.
+        complete: Whether it says all there is; a model's gravity and rotor inertias are beyond URDF.
+    """
+
+    text: str
+    complete: bool
+
+
+def _described(source, floating_base, package_dirs) -> tuple[Model, _Urdf | mjcf_source.Document]:
+    """A robot, and the description of it that the peer is given."""
+    if isinstance(source, Model):
+        model = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), source)
+        return model, _Urdf(_as_urdf(model), complete=False)
+    model = load(source, floating_base=floating_base, package_dirs=package_dirs, dtype=float)
+    if isinstance(source, str) and source in ROBOTS:
+        return model, _Urdf(_as_urdf(model), complete=False)
+    text, label, _ = xml.read(source, "URDF or MuJoCo")
+    root = xml.parse(text, label)
+    if root.tag == "mujoco":
+        return model, mjcf_source.read(source, package_dirs)
+    named = {joint.attributes.get("name") for joint in root.all("joint")}
+    added = [name for name in model.joint_names if name not in named]
+    return model, _Urdf(_without_shapes(root, *added), complete=True)
+
+
+def _without_shapes(robot: xml.Element, base: str | None = None) -> str:
+    """URDF text without the shapes, whose files a peer might open, and with the free joint that jdyn added."""
+    copy = ET.Element("robot", name=robot.attributes.get("name", ""))
+    copy.extend(_element(child) for child in robot.children if child.tag in ("link", "joint"))
+    if base is not None:
+        _free_root(copy, base)
+    return ET.tostring(copy, encoding="unicode")
+
+
+def _free_root(robot: ET.Element, base: str):
+    (root,) = {link.get("name") for link in robot.iter("link") if link.get("name")} - {
+        child.get("link") for child in robot.iter("child")
+    }
+    if root == "world":
+        (joint,) = (joint for joint in robot.iter("joint") if joint.find("parent[@link='world']") is not None)
+        joint.attrib.update(name=base, type="floating")
+        return
+    robot.append(ET.Element("link", name="world"))
+    joint = ET.SubElement(robot, "joint", name=base, type="floating")
+    ET.SubElement(joint, "parent", link="world")
+    ET.SubElement(joint, "child", link=str(root))
+
+
+def _element(element: xml.Element) -> ET.Element:
+    copy = ET.Element(element.tag, element.attributes)
+    copy.extend(_element(child) for child in element.children if child.tag not in ("visual", "collision"))
+    return copy
+
+
+def _as_urdf(model: Model) -> str:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        # What URDF has no place for is handed to the peer in another way, or has no counterpart there.
+        warnings.simplefilter("ignore", ModelWarning)
+        path = pathlib.Path(folder) / "robot.urdf"
+        save_urdf(model, path)
+        return _without_shapes(xml.parse(path.read_text(encoding="utf-8"), str(path)))
+
+
+def _by_pinocchio(pinocchio: Any, model: Model, description: _Urdf | mjcf_source.Document) -> PinocchioValues:
+    if not isinstance(description, _Urdf):
+        raise ValueError("it is compared on URDF; for a MuJoCo file use against='mujoco'")
+    pin_model = pinocchio.buildModelFromXML(description.text)
+    reference = PinocchioValues(pinocchio, model, pin_model)
+    if not description.complete:
+        pin_model.gravity.linear = np.asarray(model.gravity, float)
+        pin_model.armature = reference.map.per_velocity(model.armature)
+    return reference
+
+
+def _by_mujoco(mujoco: Any, model: Model, description: _Urdf | mjcf_source.Document) -> MujocoValues:
+    if not isinstance(description, _Urdf):
+        return MujocoValues(mujoco, model, compile_document(mujoco, description)[0])
+    mj_model = mujoco.MjModel.from_xml_string(description.text)
+    reference = MujocoValues(mujoco, model, mj_model)
+    if not description.complete:
+        mj_model.opt.gravity[:] = np.asarray(model.gravity, float)
+        mj_model.dof_armature[:] = reference.map.per_velocity(model.armature)
+    return reference
+
+
+_PEERS = {"pinocchio": ("Pinocchio", "pin", _by_pinocchio), "mujoco": ("MuJoCo", "mujoco", _by_mujoco)}
