@@ -16,6 +16,11 @@ Conventions, never varied:
 - Functions take one configuration; `jax.vmap` makes batches, over states, models, or both.
 """
 
+from jdyn.control import PD as PD
+from jdyn.control import ComputedTorque as ComputedTorque
+from jdyn.control import Constant as Constant
+from jdyn.control import Controller as Controller
+from jdyn.control import GravityCompensation as GravityCompensation
 from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import Method as Method
@@ -35,6 +40,7 @@ from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import passive_forces as passive_forces
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
+from jdyn.io import save_urdf as save_urdf
 from jdyn.model import Ball as Ball
 from jdyn.model import Builder as Builder
 from jdyn.model import Continuous as Continuous
@@ -52,6 +58,12 @@ from jdyn.model import Revolute as Revolute
 from jdyn.model import Universal as Universal
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
+from jdyn.robots import ROBOTS as ROBOTS
+from jdyn.robots import load as load
+from jdyn.simulation import Result as Result
+from jdyn.simulation import SimulationError as SimulationError
+from jdyn.simulation import Trajectory as Trajectory
+from jdyn.simulation import simulate as simulate
 from jdyn.spatial import SpatialInertia as SpatialInertia
 from jdyn.spatial import Transform as Transform
 

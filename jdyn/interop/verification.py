@@ -20,7 +20,7 @@ from jdyn.interop.pinocchio_values import PinocchioValues
 from jdyn.interop.values import DERIVATIVES, FUNCTIONS, PER_BODY, derivatives, random_states, values
 from jdyn.io import mjcf_source, save_urdf, xml
 from jdyn.io.mjcf import compile_document
-from jdyn.model import WORLD, Free, Model, ModelWarning
+from jdyn.model import Model, ModelWarning
 from jdyn.robots.load import ROBOTS, load
 
 TOLERANCE = 1e-10

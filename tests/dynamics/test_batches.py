@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jdyn
 
@@ -39,12 +40,15 @@ def test_two_loads_share_one_trace():
     assert len(traces) == 1
 
 
-def test_type_follows_the_inputs():
-    for dtype in (jnp.float32, jnp.float64):
-        model = jdyn.random_tree(2, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Helical), dtype=dtype)
-        q, v, tau = (x[0].astype(dtype) for x in _batch(model))
-        f_ext = jnp.ones((model.nb, 6), dtype)
-        results = (
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_type_follows_the_inputs(dtype):
+    model = jdyn.random_tree(2, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Helical), dtype=dtype)
+    q, v, tau = (x[0].astype(dtype) for x in _batch(model))
+    f_ext = jnp.ones((model.nb, 6), dtype)
+
+    @jax.jit
+    def everything(model, q, v, tau):
+        return (
             jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext),
             jdyn.forward_dynamics(model, q, v, tau, method=jdyn.CRBA()),
             jdyn.inverse_dynamics(model, q, v, tau),
@@ -58,9 +62,11 @@ def test_type_follows_the_inputs():
             model.difference(q, q),
             model.random(jax.random.key(0)),
             jax.grad(lambda q: jnp.sum(jdyn.forward_dynamics(model, q, v, tau)))(q),
-        )  # fmt: skip
-        assert {x.dtype for x in results} == {jnp.dtype(dtype)}
-        assert all(np.all(np.isfinite(x)) for x in results)
+        )
+
+    results = everything(model, q, v, tau)
+    assert {x.dtype for x in results} == {jnp.dtype(dtype)}
+    assert all(np.all(np.isfinite(x)) for x in results)
 
 
 def test_float32_on_a_hundred_links():

@@ -26,7 +26,8 @@ def model():
     ]
     for i, joint in enumerate(joints):
         builder.add_link(
-            f"b{i}", joint, parent=f"b{(i - 1) // 2}" if i else "world", placement=jdyn.pose((0.1, 0.2, 0.3), (0.3, 0.2, 0.1)),
+            f"b{i}", joint, parent=f"b{(i - 1) // 2}" if i else "world",
+            placement=jdyn.pose((0.1, 0.2, 0.3), (0.3, 0.2, 0.1)),
             damping=0.1, friction=0.2, friction_speed=0.5, stiffness=1.1, armature=0.05, **body,
         )  # fmt: skip
     mimics = [jdyn.Mimic("b6", -0.7, 0.3), jdyn.Mimic("b5", 2.0)]

@@ -87,7 +87,7 @@ def test_mass_matrix(laws):
 
 
 def test_bias_is_coriolis_gravity_and_passive(laws):
-    model, v, _, x = laws
+    _, v, _, x = laws
     _close(x["C"] @ v + x["gravity"] - x["passive"], x["bias"])
     rate = x["M rate"] - 2 * x["C"]
     _close(rate, -rate.T, 1e4)
@@ -132,10 +132,8 @@ def test_trees_of_a_hundred_bodies():
     """Batched round trip; the bound is what rounding the forces makes unavoidable, times the number of bodies."""
     for reach, kinds in ((None, ALL_KINDS), (1, (jdyn.Revolute, jdyn.Prismatic))):
         model = jdyn.random_tree(3, 100, reach=reach, kinds=kinds)
-        q, v, a = (f(k) for f, k in zip(
-            (model.random, lambda k: jax.random.normal(k, (model.nv,)), lambda k: jax.random.normal(k, (model.nv,))),
-            jax.random.split(jax.random.key(0), 3), strict=True,
-        ))  # fmt: skip
+        keys = jax.random.split(jax.random.key(0), 3)
+        q, v, a = model.random(keys[0]), *(jax.random.normal(key, (model.nv,)) for key in keys[1:])
         tau = jax.jit(jdyn.inverse_dynamics)(model, q, v, a)
         found = jax.jit(jdyn.forward_dynamics)(model, q, v, tau)
         inverse = np.linalg.inv(jax.jit(jdyn.mass_matrix)(model, q))

@@ -72,7 +72,7 @@ def _random():
 
 
 def test_transforms():
-    X, inertia, m, f, v = _random()
+    X, _, m, f, v = _random()
     identity = X @ X.inverse()
     np.testing.assert_allclose(identity.rotation, np.eye(3), atol=1e-15)
     np.testing.assert_allclose(identity.translation, 0, atol=1e-15)
