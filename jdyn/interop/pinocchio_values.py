@@ -59,8 +59,8 @@ class PinocchioValues:
         velocities = [data.v[i].copy() for i in ids]
         center = pin.centerOfMass(model, data, q).copy()
         h = pin.computeCentroidalMomentum(model, data, q, v).copy()
-        M = T.T @ _symmetric(pin.crba(model, data, q)) @ T
-        acceleration = self._forward_dynamics(s, M)
+        M = self._mass_matrix(q, T)
+        acceleration = self.acceleration(s)
         constant = not np.any(self.map.drift(s.q, s.v))
         C = T.T @ pin.computeCoriolisMatrix(model, data, q, v) @ T
         Cv = self._inverse_dynamics(s, 0 * s.v, False) - T.T @ pin.computeGeneralizedGravity(model, data, q)
@@ -88,12 +88,16 @@ class PinocchioValues:
             "regressor": (T.T @ Y[:, self._columns],),
         }
 
-    def _forward_dynamics(self, s: State, M):
+    def acceleration(self, s: State):
+        """Forward dynamics at one state."""
+        q, v, forces, T = self._coordinates(s)
         if self._coupled:
-            return np.linalg.solve(M, s.tau - self._inverse_dynamics(s, 0 * s.v, True))
-        q, v, forces, _ = self._coordinates(s)
+            return np.linalg.solve(self._mass_matrix(q, T), s.tau - self._inverse_dynamics(s, 0 * s.v, True))
         a = self.pin.aba(self.pin_model, self.data, q, v, self.map.tau_to_peer(s.q, s.tau), forces)
         return self.map.a_from_peer(s.q, s.v, a)
+
+    def _mass_matrix(self, q, T):
+        return T.T @ _symmetric(self.pin.crba(self.pin_model, self.data, q)) @ T
 
     def _jacobian(self, s: State, q, body, frame):
         reference = {
@@ -118,8 +122,8 @@ class PinocchioValues:
     def _coupled_derivatives(self, s: State) -> Values:
         """The same from those of inverse dynamics, M da = dτ - d(ID)."""
         q, v, forces, T = self._coordinates(s)
-        M = T.T @ _symmetric(self.pin.crba(self.pin_model, self.data, q)) @ T
-        a = self.map.a_to_peer(s.q, s.v, self._forward_dynamics(s, M))
+        M = self._mass_matrix(q, T)
+        a = self.map.a_to_peer(s.q, s.v, self.acceleration(s))
         dq, dv, _ = self.pin.computeRNEADerivatives(self.pin_model, self.data, q, v, a, forces)
         residuals = (-T.T @ dq @ T, -T.T @ dv @ T, np.eye(self.model.nv))
         return {name: (np.linalg.solve(M, r),) for name, r in zip(DERIVATIVES, residuals, strict=True)}

@@ -162,9 +162,8 @@ class Model(eqx.Module):
         if not self.topology.mimics:
             return q
         followers = self._follower_coordinates(self.topology.q_offsets)
-        return self._expand_difference(q).at[followers].multiply(self.mimic_ratio).at[followers].add(
-            self.mimic_offset
-        )  # fmt: skip
+        full = self._expand_difference(q)
+        return full.at[followers].set(self.mimic_ratio * full[followers] + self.mimic_offset)
 
     def expand_velocity(self, v: Float[Array, " nv"]) -> Float[Array, " nv_full"]:
         """v_full = G v."""
@@ -172,7 +171,8 @@ class Model(eqx.Module):
             return v
         followers = self._follower_coordinates(self.topology.v_offsets)
         sources = self._sources(self.topology.v_offsets, self.topology.independent_v)
-        return v[sources].at[followers].multiply(self.mimic_ratio)
+        full = v[sources]
+        return full.at[followers].set(self.mimic_ratio * full[followers])
 
     def reduce_force(self, tau: Float[Array, " nv_full"]) -> Float[Array, " nv"]:
         """Gᵀ τ: generalized forces on the model's coordinates from those on every joint."""
@@ -180,7 +180,7 @@ class Model(eqx.Module):
             return tau
         followers = self._follower_coordinates(self.topology.v_offsets)
         sources = self._sources(self.topology.v_offsets, self.topology.independent_v)
-        return jnp.zeros(self.nv, tau.dtype).at[sources].add(tau.at[followers].multiply(self.mimic_ratio))
+        return jnp.zeros(self.nv, tau.dtype).at[sources].add(tau.at[followers].set(self.mimic_ratio * tau[followers]))
 
     def _expand_difference(self, q):
         """Followers take their leader's coordinate as it is: enough where only independent entries are read back."""

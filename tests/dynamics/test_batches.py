@@ -76,7 +76,7 @@ def test_float32_on_a_hundred_links():
     q, v, tau = (x.astype(jnp.float32) for x in _batch(double, 4))
     forward = jax.jit(jax.vmap(jdyn.forward_dynamics, in_axes=(None, 0, 0, 0)))
     exact = forward(double, *(x.astype(jnp.float64) for x in (q, v, tau)))
-    error = np.max(np.abs(forward(model, q, v, tau) - exact), axis=1) / np.max(np.abs(exact), axis=1)
+    error = np.max(np.abs(np.asarray(forward(model, q, v, tau), float) - exact), axis=1) / np.max(np.abs(exact), axis=1)
     assert np.max(error) < 1e-5
 
 

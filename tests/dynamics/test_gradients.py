@@ -48,6 +48,7 @@ def _forward(model, q, v, tau, f_ext):
     return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext)
 
 
+@pytest.mark.slow
 def test_arguments_and_leaves_second_order(model):
     check_grads(_forward, (model, *_state(model)), order=2, modes=("fwd", "rev"), eps=1e-5, rtol=1e-4, atol=1e-4)
 
@@ -69,6 +70,7 @@ def _all_gradients(model, q, v, tau, f_ext):
     return reverse, second
 
 
+@pytest.mark.slow
 def test_nothing_is_nan_at_rest(model):
     for leaf in jax.tree.leaves(_all_gradients(model, *_flat_state(model))):
         assert np.all(np.isfinite(leaf))

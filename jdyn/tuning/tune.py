@@ -1,0 +1,125 @@
+"""Minimising a loss by gradient."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PyTree
+from tqdm import tqdm
+
+
+@dataclasses.dataclass(frozen=True)
+class TuneResult:
+    """What `tune` found.
+
+    Attributes:
+        params: Parameters with the smallest loss met.
+        losses: Loss of the initial parameters and after each step, shape (steps + 1,) unless it ended early.
+        gradient_norms: Euclidean norm of the gradient at the same parameters.
+        best_step: Index into `losses` of `params`.
+        message: Why it ended before the last step; empty if it did not.
+    """
+
+    params: PyTree
+    losses: Float[np.ndarray, " evaluations"]
+    gradient_norms: Float[np.ndarray, " evaluations"]
+    best_step: int
+    message: str
+
+
+class TuneWarning(UserWarning):
+    """Tuning ended before its last step."""
+
+
+def tune(
+    loss: Callable[[PyTree], Float[Array, ""]],
+    params: PyTree,
+    *,
+    optimizer: optax.GradientTransformation,
+    steps: int,
+    progress: bool = True,
+) -> TuneResult:
+    """Minimise `loss(params)` by gradient descent with an optax optimizer.
+
+    ```
+    result = jdyn.tune(loss, {"kp": 10.0, "kd": 1.0}, optimizer=optax.adam(0.1), steps=100)
+    ```
+
+    `loss` is compiled once. Where it simulates, give `simulate` the option `throw=False`: a failed simulation then
+    makes the loss NaN, which ends the tuning and keeps what was found.
+
+    Args:
+        loss: Scalar function of the parameters.
+        params: Any PyTree; its floating-point leaves are tuned, everything else stays. A controller or a model as a
+            whole brings every mass and length along: pass the numbers that are meant to change.
+        optimizer: Any optax optimizer, those that use the value of the loss (`optax.lbfgs()`) included.
+        steps: Number of updates.
+        progress: Whether to show a progress bar on standard error.
+
+    Returns:
+        The best parameters met, and the history.
+
+    Raises:
+        ValueError: if nothing can be tuned, `loss` is not a scalar, or is not finite for the initial parameters.
+
+    Warns:
+        TuneWarning: if the loss or its gradient stops being finite, naming the step.
+    """
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf) if eqx.is_inexact_array_like(leaf) else leaf, params)
+    tuned, fixed = eqx.partition(params, eqx.is_inexact_array)
+    if not jax.tree.leaves(tuned):
+        raise ValueError("params: expected a PyTree with at least one floating-point leaf, found none to tune")
+    evaluate = _evaluation(loss, fixed, optax.with_extra_args_support(optimizer))
+    state, best, best_step, message = optimizer.init(tuned), tuned, 0, ""
+    losses, norms = [], []
+    with tqdm(total=steps, unit="step", desc="tune", disable=not progress) as bar:
+        for step in range(steps + 1):
+            value, norm, following, state = evaluate(tuned, state)
+            losses.append(float(value))
+            norms.append(float(norm))
+            if not np.isfinite(losses[-1]):
+                message = f"the loss is {losses[-1]} after {step} steps"
+                break
+            if losses[-1] <= losses[best_step]:
+                best, best_step = tuned, step
+            if not np.isfinite(norms[-1]):
+                message = f"the gradient is not finite after {step} steps, where the loss is {losses[-1]:.6g}"
+                break
+            if step < steps:
+                tuned = following
+                bar.update()
+                bar.set_postfix(loss=f"{losses[-1]:.4g}")
+    if message:
+        _report(message, len(losses), best_step)
+    return TuneResult(eqx.combine(best, fixed), np.array(losses), np.array(norms), best_step, message)
+
+
+def _evaluation(loss, fixed, optimizer):
+    def scalar_loss(tuned):
+        value = jnp.asarray(loss(eqx.combine(tuned, fixed)))
+        if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
+            raise ValueError(f"loss: expected a floating-point scalar, got shape {value.shape} of {value.dtype}")
+        return value
+
+    @eqx.filter_jit
+    def evaluate(tuned, state):
+        """Loss and gradient norm at `tuned`, and where the optimizer goes from there."""
+        value, gradient = eqx.filter_value_and_grad(scalar_loss)(tuned)
+        updates, state = optimizer.update(
+            gradient, state, tuned, value=value, grad=gradient, value_fn=scalar_loss
+        )  # fmt: skip
+        return value, optax.global_norm(gradient), optax.apply_updates(tuned, updates), state
+
+    return evaluate
+
+
+def _report(message, evaluations, best_step):
+    if evaluations == 1:
+        raise ValueError(f"tune cannot start: {message}; start from parameters whose simulation succeeds")
+    text = f"tune stopped early: {message}; the result holds the best parameters met, those after {best_step} steps"
+    warnings.warn(text, TuneWarning, stacklevel=3)
