@@ -56,6 +56,7 @@ class Guard(diffrax.AbstractStepSizeController):
         keep, next_t0, next_t1, made_jump, inner, result = self.controller.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, state.inner
         )
+        keep = jnp.asarray(keep)
         # Written so that a NaN step counts as too small.
         stuck = ~keep & ~(next_t1 - next_t0 > state.smallest)
         broken = ~_finite(y1_candidate) & (keep | stuck)

@@ -90,23 +90,27 @@ def spins():
         constant = diffrax.ConstantStepSize()
         return simulate(model, q0, v0, 1.0, stepsize_controller=constant, dt0=dt, saveat=[0.3, 0.77, 1.0], throw=False)
 
-    exact = simulate(
-        model, q0, v0, 1.0, solver=diffrax.Dopri8(), stepsize_controller=diffrax.PIDController(rtol=1e-13, atol=1e-13)
-    )
-    return steps, run(1.0 / steps), exact.q[jnp.array([30, 77, 100])]
+    # Each time is the end of a solve of its own: dense output would be no exacter than what it is to judge.
+    fine = diffrax.PIDController(rtol=1e-13, atol=1e-13)
+    exact = jax.vmap(
+        lambda t: simulate(
+            model, q0, v0, t, solver=diffrax.Dopri8(), stepsize_controller=fine, saveat=END, throw=False
+        ).q[0]
+    )(jnp.array([0.3, 0.77, 1.0]))
+    return steps, run(1.0 / steps), np.asarray(exact)
 
 
 def test_fixed_steps_converge_with_the_order_of_the_solver(spins):
     steps, runs, exact = spins
     assert np.all(np.asarray(runs.stats["accepted_steps"]) == steps)
-    end = np.linalg.norm(runs.q[:, -1] - exact[-1], axis=1)
+    end = np.linalg.norm(np.asarray(runs.q)[:, -1] - exact[-1], axis=1)
     slopes = np.log2(end[:-1] / end[1:])
     assert np.all(np.abs(slopes[1:] - 5) < 0.2), slopes
 
 
 def test_dense_output_converges_with_its_order(spins):
     _, runs, exact = spins
-    between = np.linalg.norm(runs.q[:, :2] - exact[:2], axis=2).max(axis=1)
+    between = np.linalg.norm(np.asarray(runs.q)[:, :2] - exact[:2], axis=2).max(axis=1)
     slopes = np.log2(between[:-1] / between[1:])
     assert np.all(slopes > 3.8), slopes
 
@@ -209,7 +213,7 @@ def test_a_batch_equals_its_lanes_one_by_one(lanes):
 
 def test_failed_lanes_end_early_with_code_and_nan(lanes):
     together, _ = lanes
-    assert together.result.tolist() == [Result.success, Result.nonfinite, Result.nonfinite, Result.success]
+    assert together.result.tolist() == [Result.success, Result.step_too_small, Result.nonfinite, Result.success]
     assert together.success.tolist() == [True, False, False, True]
     tried = together.stats["accepted_steps"] + together.stats["rejected_steps"]
     assert tried[2] == 1
