@@ -40,6 +40,7 @@ from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import passive_forces as passive_forces
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
+from jdyn.interop import verify as verify
 from jdyn.io import save_urdf as save_urdf
 from jdyn.model import Ball as Ball
 from jdyn.model import Builder as Builder
@@ -66,5 +67,11 @@ from jdyn.simulation import Trajectory as Trajectory
 from jdyn.simulation import simulate as simulate
 from jdyn.spatial import SpatialInertia as SpatialInertia
 from jdyn.spatial import Transform as Transform
+from jdyn.sweep import Grid as Grid
+from jdyn.sweep import Samples as Samples
+from jdyn.sweep import sweep as sweep
+from jdyn.tuning import TuneResult as TuneResult
+from jdyn.tuning import TuneWarning as TuneWarning
+from jdyn.tuning import tune as tune
 
 __version__ = "0.1.0"

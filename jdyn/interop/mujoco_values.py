@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jdyn.interop.mujoco import MujocoMap
-from jdyn.interop.values import State, Values
+from jdyn.interop.values import State, Values, deepest_body
 from jdyn.model import Model
 
 
@@ -39,7 +39,7 @@ class MujocoValues:
         self.bodies = self.map.takes_force
         self._moving = np.flatnonzero(mj_model.body_weldid)
 
-    def __call__(self, s: State, body: int) -> Values:
+    def __call__(self, s: State) -> Values:
         """Every function at one state."""
         T, drift = self.map.velocity_map(s.q), self.map.drift(s.q, s.v)
         rest, d = self._data(s, moving=False), self._data(s, moving=True)
@@ -47,7 +47,7 @@ class MujocoValues:
         M = T.T @ full_M @ T
         bias = T.T @ (d.qfrc_bias - d.qfrc_passive - self._external(d) + full_M @ drift)
         a = np.linalg.solve(M, s.tau - bias) if self.model.topology.mimics else self.map.a_from_peer(s.q, s.v, d.qacc)
-        J = self._jacobians(s, d, body)
+        J = self._jacobians(s, d)
         poses = [self._pose(d, b) for b in np.flatnonzero(self.bodies)]
         velocities = np.array([self._velocity(d, b) for b in np.flatnonzero(self.bodies)])
         center, momentum = self._center_of_mass(d), self._momentum(d)
@@ -106,8 +106,9 @@ class MujocoValues:
         omega = R @ m[:3]
         return np.concatenate([omega, R @ m[3:] - np.cross(omega, p)])
 
-    def _jacobians(self, s: State, d, body):
-        J = np.zeros((6, self.map.nv))
+    def _jacobians(self, s: State, d):
+        # A leaf of the tree: MuJoCo has a body for it, unlike for what lies between two joints of one body.
+        body, J = deepest_body(self.model), np.zeros((6, self.map.nv))
         R, p = self._pose(d, body)
         self.mujoco.mj_jac(self.mj_model, d, J[:3], J[3:], p, self.map.body_ids[body])
         aligned = self.map.jacobian_from_peer(s.q, J)

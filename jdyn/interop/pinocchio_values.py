@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from jdyn.interop.pinocchio import PinocchioMap
-from jdyn.interop.values import DERIVATIVES, JACOBIAN_FRAMES, State, Values, dynamics_alone
+from jdyn.interop.values import DERIVATIVES, JACOBIAN_FRAMES, State, Values, deepest_body, dynamics_alone
 from jdyn.model import Ball, Continuous, Free, Helical, Model, Prismatic, Revolute
 
-# Joints whose subspace is constant in the child frame in jdyn's coordinates and in Pinocchio's: its analytical
-# derivatives are wrong for others, or are with respect to other coordinates.
+# Joints whose subspace is constant in the child frame, in jdyn's coordinates and in Pinocchio's: for others its
+# analytical derivatives and its Coriolis matrix are wrong (universal) or belong to other coordinates (planar).
 _CONSTANT_SUBSPACE = (Revolute, Continuous, Prismatic, Helical, Ball, Free)
 
 
@@ -26,7 +26,7 @@ class PinocchioValues:
     Attributes:
         model: jdyn's model with nothing that Pinocchio does not know.
         bodies: Which of jdyn's bodies Pinocchio has as well: all.
-        differentiable: Whether Pinocchio's derivatives of forward dynamics are right and comparable.
+        differentiable: Whether its derivatives of forward dynamics and its Coriolis matrix are right and comparable.
     """
 
     def __init__(self, pin: Any, model: Model, pin_model: Any):
@@ -49,7 +49,7 @@ class PinocchioValues:
         q, v, forces, T = self._coordinates(s)
         return T.T @ self.pin.rnea(self.pin_model, self.data, q, v, peer, *([forces] if f_ext else []))
 
-    def __call__(self, s: State, body: int) -> Values:
+    def __call__(self, s: State) -> Values:
         """Every function at one state."""
         pin, model, data = self.pin, self.pin_model, self.data
         q, v, _, T = self._coordinates(s)
@@ -61,7 +61,6 @@ class PinocchioValues:
         h = pin.computeCentroidalMomentum(model, data, q, v).copy()
         M = self._mass_matrix(q, T)
         acceleration = self.acceleration(s)
-        constant = not np.any(self.map.drift(s.q, s.v))
         C = T.T @ pin.computeCoriolisMatrix(model, data, q, v) @ T
         Cv = self._inverse_dynamics(s, 0 * s.v, False) - T.T @ pin.computeGeneralizedGravity(model, data, q)
         Y = pin.computeJointTorqueRegressor(model, data, q, v, self.map.a_to_peer(s.q, s.v, s.a))
@@ -71,14 +70,14 @@ class PinocchioValues:
                 np.array([X.translation for X in poses]),
             ),
             "body_velocities": (np.array([m.angular for m in velocities]), np.array([m.linear for m in velocities])),
-            **{f"jacobian, {frame}": self._jacobian(s, q, body, frame) for frame in JACOBIAN_FRAMES},
+            **{f"jacobian, {frame}": self._jacobian(s, q, frame) for frame in JACOBIAN_FRAMES},
             "inverse_dynamics": (self._inverse_dynamics(s, s.a, True),),
             "forward_dynamics, ABA": (acceleration,),
             "forward_dynamics, CRBA": (acceleration,),
             "mass_matrix": (M,),
             "bias_forces": (self._inverse_dynamics(s, 0 * s.v, True),),
             "gravity_forces": (T.T @ pin.computeGeneralizedGravity(model, data, q),),
-            **({"coriolis_matrix": (C,)} if constant else {}),
+            **({"coriolis_matrix": (C,)} if self.differentiable else {}),
             "coriolis_matrix @ v": (Cv,),
             # computeKineticEnergy leaves out the rotor inertia of some kinds of joints.
             "kinetic_energy": (0.5 * s.v @ M @ s.v,),
@@ -99,12 +98,14 @@ class PinocchioValues:
     def _mass_matrix(self, q, T):
         return T.T @ _symmetric(self.pin.crba(self.pin_model, self.data, q)) @ T
 
-    def _jacobian(self, s: State, q, body, frame):
+    def _jacobian(self, s: State, q, frame):
         reference = {
             "body": self.pin.LOCAL, "world": self.pin.WORLD, "aligned": self.pin.LOCAL_WORLD_ALIGNED,
         }[frame]  # fmt: skip
         self.pin.computeJointJacobians(self.pin_model, self.data, q)
-        J = self.pin.getJointJacobian(self.pin_model, self.data, self.map.joint_ids[body], reference)
+        J = self.pin.getJointJacobian(
+            self.pin_model, self.data, self.map.joint_ids[deepest_body(self.model)], reference
+        )
         J = self.map.jacobian_from_peer(s.q, J)
         return J[:3], J[3:]
 

@@ -71,7 +71,7 @@ def random_states(model: Model, samples: int, seed: int) -> State:
     """States of a robot far from its neutral one, limits disregarded."""
     rng = np.random.default_rng(seed)
     normal = lambda *shape: jnp.asarray(rng.normal(size=(samples, *shape)), model.dtype)  # noqa: E731
-    q = _integrated(model, normal(model.nv))
+    q = _integrated(nameless(model), normal(model.nv))
     return State(q, normal(model.nv), normal(model.nv), normal(model.nv), normal(model.nb, 6))
 
 
@@ -100,9 +100,14 @@ def nameless(model: Model) -> Model:
     return dataclasses.replace(model, topology=topology, frames=frames)
 
 
-def values(model: Model, states: State, body: int) -> Values:
-    """Every function at each of several states, `jacobian` for one body."""
-    return _values(nameless(model), states, body)
+def deepest_body(model: Model) -> int:
+    """The body farthest from the world, for which `jacobian` is evaluated."""
+    return max(range(model.nb), key=lambda body: len(model.topology.supports[body]))
+
+
+def values(model: Model, states: State) -> Values:
+    """Every function at each of several states, `jacobian` for the deepest body."""
+    return _values(nameless(model), states)
 
 
 def derivatives(model: Model, states: State) -> Values:
@@ -111,8 +116,8 @@ def derivatives(model: Model, states: State) -> Values:
 
 
 @eqx.filter_jit(compiler_options=_COMPILER_OPTIONS)
-def _values(model, states, body):
-    return jax.vmap(lambda s: _values_at(model, s, body))(states)
+def _values(model, states):
+    return jax.vmap(lambda s: _values_at(model, s))(states)
 
 
 @eqx.filter_jit(compiler_options=_COMPILER_OPTIONS)
@@ -120,8 +125,8 @@ def _derivatives(model, states):
     return jax.vmap(lambda s: _derivatives_at(model, s))(states)
 
 
-def _values_at(model, s, body):
-    J = {frame: jacobian(model, s.q, body, frame=frame) for frame in JACOBIAN_FRAMES}
+def _values_at(model, s):
+    J = {frame: jacobian(model, s.q, deepest_body(model), frame=frame) for frame in JACOBIAN_FRAMES}
     X = forward_kinematics(model, s.q)
     H = momentum(model, s.q, s.v)
     velocities = body_velocities(model, s.q, s.v)

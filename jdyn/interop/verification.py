@@ -151,12 +151,10 @@ def compare(reference: PinocchioValues | MujocoValues, peer: str, *, samples: in
         seed: Equal seeds give equal states.
     """
     model, bodies = reference.model, np.flatnonzero(reference.bodies)
-    depths = [len(path) for path in model.topology.supports]
-    deepest = int(max(bodies, key=lambda body: depths[body]))
     states = random_states(model, samples, seed)
     states = dataclasses.replace(states, f_ext=states.f_ext * jnp.asarray(reference.bodies, model.dtype)[None, :, None])
-    ours = values(model, states, deepest)
-    theirs = [reference(states[i], deepest) for i in range(samples)]
+    ours = values(model, states)
+    theirs = [reference(states[i]) for i in range(samples)]
     ours.update({key: tuple(x[:, bodies] for x in ours[key]) for key in PER_BODY})
     comparisons = [_comparison(key, ours, theirs, TOLERANCE) for key in FUNCTIONS]
     if reference.differentiable:

@@ -18,7 +18,8 @@ class Geometry:
         role: `"visual"` or `"collision"`.
         shape: `"mesh"`, `"box"`, `"cylinder"`, `"sphere"` or `"capsule"`.
         size: Shape parameters [m]: mesh scale, box sides, (radius, length), or (radius,).
-        path: Mesh file as the source names it, else `None`.
+        path: Mesh file: its absolute path where it lies in a folder that the user named, as the source writes it
+            where a `package://` was not found, else `None`.
         rotation: Row-major rotation of the shape in the link frame.
         translation: Origin of the shape in the link frame [m].
     """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import jax
@@ -43,7 +45,8 @@ def sweep(
     dataset = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0], kp=[10.0, 100.0]))
     ```
 
-    `fn` is compiled once for all chunks. With `throw=False` in `simulate`, a lane that fails spoils no other.
+    `fn` is compiled once for all chunks; on a CPU, as many chunks run at a time as there are processors. With
+    `throw=False` in `simulate`, a lane that fails spoils no other.
 
     Args:
         fn: One lane: a dict of scalars by parameter name to a dict of arrays. The entry `result`, a `jdyn.Result`
@@ -117,14 +120,26 @@ def _check_names(over, outputs):
 
 
 def _run_chunks(run, over, chunk, progress):
+    """Outputs of every lane. A CPU runs one chunk on one processor, so several at a time fill it."""
+
+    def lanes(parameters):
+        return {name: np.asarray(output) for name, output in run(parameters).items()}
+
+    starts = range(0, over.size, chunk)
+    counts = [min(chunk, over.size - first) for first in starts]
     parts = []
-    with tqdm(total=over.size, unit="lane", desc="sweep", disable=not progress) as bar:
-        for first in range(0, over.size, chunk):
-            count = min(chunk, over.size - first)
-            outputs = run(_parameters(over, first, chunk))
-            parts.append({name: np.asarray(output)[:count] for name, output in outputs.items()})
+    with tqdm(total=over.size, unit="lane", desc="sweep", disable=not progress) as bar, _workers() as pool:
+        # Parameters are made here: contexts such as `jax.enable_x64` do not reach other threads.
+        outputs = pool.map(lanes, [_parameters(over, first, chunk) for first in starts])
+        for count, part in zip(counts, outputs, strict=True):
+            parts.append({name: output[:count] for name, output in part.items()})
             bar.update(count)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _workers():
+    processors = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    return ThreadPoolExecutor(processors if jax.default_backend() == "cpu" else 1)
 
 
 def _with_result(outputs):

@@ -113,9 +113,13 @@ def _evaluation(loss, fixed, optimizer):
         updates, state = optimizer.update(
             gradient, state, tuned, value=value, grad=gradient, value_fn=scalar_loss
         )  # fmt: skip
-        return value, optax.global_norm(gradient), optax.apply_updates(tuned, updates), state
+        return value, _norm(gradient), optax.apply_updates(tuned, updates), state
 
     return evaluate
+
+
+def _norm(tree):
+    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)))
 
 
 def _report(message, evaluations, best_step):

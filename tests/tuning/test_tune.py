@@ -1,0 +1,82 @@
+"""Tuning: it finds known minima, keeps the best, and says why it stopped."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jdyn
+
+# Rosenbrock's function has its minimum 0 at (1, 1).
+ROSENBROCK = lambda p: (1 - p["x"]) ** 2 + 100 * (p["y"] - p["x"] ** 2) ** 2  # noqa: E731
+START = {"x": -1.2, "y": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def ordinary_promotion():
+    """Optax mixes types and ranks."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+def test_a_quasi_newton_optimizer_finds_the_minimum():
+    result = jdyn.tune(ROSENBROCK, START, optimizer=optax.lbfgs(), steps=60, progress=False)
+    np.testing.assert_allclose([result.params["x"], result.params["y"]], 1, atol=1e-6)
+    assert result.losses[0] == pytest.approx(24.2) and result.losses[result.best_step] < 1e-12
+    assert result.losses.shape == result.gradient_norms.shape == (61,)
+
+
+def test_history_holds_losses_and_gradient_norms_of_the_same_point():
+    result = jdyn.tune(lambda x: 0.5 * jnp.sum(x**2), jnp.array([3.0, 4.0]), optimizer=optax.sgd(0.5), steps=3)
+    np.testing.assert_allclose(result.losses, 12.5 * 0.25 ** np.arange(4))
+    np.testing.assert_allclose(result.gradient_norms, 5 * 0.5 ** np.arange(4))
+
+
+def test_the_best_parameters_are_kept_when_steps_lead_astray():
+    result = jdyn.tune(lambda x: x**2, 1.0, optimizer=optax.sgd(1.1), steps=5, progress=False)
+    assert result.best_step == 0 and float(result.params) == 1.0 and result.losses[-1] > result.losses[0]
+
+
+def test_leaves_that_are_not_floats_stay():
+    params = {"x": 2.0, "n": 3, "name": "arm"}
+    result = jdyn.tune(lambda p: p["n"] * p["x"] ** 2, params, optimizer=optax.adam(0.1), steps=2, progress=False)
+    assert result.params["n"] == 3 and result.params["name"] == "arm" and result.params["x"] < 2.0
+
+
+def test_a_loss_that_stops_being_finite_ends_it_and_keeps_the_best():
+    with pytest.warns(jdyn.TuneWarning, match=r"the loss is nan after 2 steps.*those after 1 steps"):
+        result = jdyn.tune(lambda x: x * jnp.sqrt(x), 1.0, optimizer=optax.sgd(0.6), steps=50, progress=False)
+    assert len(result.losses) == 3 and np.isnan(result.losses[-1]) and result.best_step == 1 and result.message
+
+
+def test_a_bad_start_is_refused():
+    with pytest.raises(ValueError, match="tune cannot start: the loss is nan"):
+        jdyn.tune(lambda x: jnp.sqrt(x), -1.0, optimizer=optax.sgd(1.0), steps=2, progress=False)
+    with pytest.raises(ValueError, match="found none to tune"):
+        jdyn.tune(lambda x: 1.0 * x, 1, optimizer=optax.sgd(1.0), steps=2, progress=False)
+    with pytest.raises(ValueError, match="expected a floating-point scalar"):
+        jdyn.tune(lambda x: x, jnp.ones(2), optimizer=optax.sgd(1.0), steps=2, progress=False)
+
+
+def test_gains_of_a_simulated_pendulum_reach_critical_damping():
+    """With q'' = -kp e - kd v on a unit inertia, ∫ e² has its minimum over kd at kd = √kp."""
+    builder = jdyn.Builder("wheel", gravity=(0, 0, 0))
+    builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=(1.0, 1.0, 1.0))
+    model, times = builder.build(), jnp.linspace(0, 6, 301)
+
+    def loss(kd):
+        controller = jdyn.PD(model, jnp.ones(1), kp=9.0, kd=kd)
+        trajectory = jdyn.simulate(
+            model, jnp.zeros(1), jnp.zeros(1), 6.0, controller=controller, saveat=times, throw=False
+        )
+        return jax.scipy.integrate.trapezoid((trajectory.q[:, 0] - 1) ** 2, times)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = jdyn.tune(loss, 1.0, optimizer=optax.lbfgs(), steps=12, progress=False)
+    # ∫ e² = (kd / kp + 1 / kd) / 2 up to e^(-kd t1); the trapezoidal rule is exact to h² / 12.
+    assert float(result.params) == pytest.approx(3.0, abs=3e-3)
+    assert result.losses[result.best_step] == pytest.approx(1 / 3, abs=1e-4)
