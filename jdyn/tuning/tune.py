@@ -70,12 +70,12 @@ def tune(
     Warns:
         TuneWarning: if the loss or its gradient stops being finite, naming the step.
     """
-    params = jax.tree.map(lambda leaf: jnp.asarray(leaf) if eqx.is_inexact_array_like(leaf) else leaf, params)
-    tuned, fixed = eqx.partition(params, eqx.is_inexact_array)
+    tuned, fixed = eqx.partition(params, eqx.is_inexact_array_like)
+    tuned = _strong(jax.tree.map(jnp.asarray, tuned))
     if not jax.tree.leaves(tuned):
         raise ValueError("params: expected a PyTree with at least one floating-point leaf, found none to tune")
     evaluate = _evaluation(loss, fixed, optax.with_extra_args_support(optimizer))
-    state, best, best_step, message = optimizer.init(tuned), tuned, 0, ""
+    state, best, best_step, message = _strong(optimizer.init(tuned)), tuned, 0, ""
     losses, norms = [], []
     with tqdm(total=steps, unit="step", desc="tune", disable=not progress) as bar:
         for step in range(steps + 1):
@@ -113,9 +113,14 @@ def _evaluation(loss, fixed, optimizer):
         updates, state = optimizer.update(
             gradient, state, tuned, value=value, grad=gradient, value_fn=scalar_loss
         )  # fmt: skip
-        return value, _norm(gradient), optax.apply_updates(tuned, updates), state
+        return value, _norm(gradient), *_strong((optax.apply_updates(tuned, updates), state))
 
     return evaluate
+
+
+def _strong(tree):
+    """Without weak types: a leaf that came back strongly typed would have the step compiled again."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf, tree)
 
 
 def _norm(tree):

@@ -35,6 +35,18 @@ def test_history_holds_losses_and_gradient_norms_of_the_same_point():
     np.testing.assert_allclose(result.gradient_norms, 5 * 0.5 ** np.arange(4))
 
 
+def test_the_loss_is_compiled_once():
+    traces = []
+
+    def loss(p):
+        traces.append(1)
+        return jnp.sum(p["weak"] ** 2) + p["number"] ** 2 + jnp.sum(p["array"] ** 2)
+
+    params = {"weak": jnp.full(2, 1.0), "number": 1.0, "array": np.ones(2)}
+    jdyn.tune(loss, params, optimizer=optax.adam(0.1), steps=4, progress=False)
+    assert len(traces) == 1
+
+
 def test_the_best_parameters_are_kept_when_steps_lead_astray():
     result = jdyn.tune(lambda x: x**2, 1.0, optimizer=optax.sgd(1.1), steps=5, progress=False)
     assert result.best_step == 0 and float(result.params) == 1.0 and result.losses[-1] > result.losses[0]

@@ -1,0 +1,7 @@
+"""`python -m jdyn`."""
+
+import sys
+
+from jdyn.cli import main
+
+sys.exit(main())

@@ -1,0 +1,410 @@
+"""The command line: `jdyn` and `python -m jdyn`."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import jdyn
+from jdyn.model import Free, Model, ModelWarning
+from jdyn.simulation import Result, SimulationError, Trajectory
+from jdyn.view import plot_heat_map, plot_motion, plot_tuning
+
+DESCRIPTION = """Simulate, sweep and tune robots.
+
+A ROBOT is the name of a bundled one, or the path of a URDF or a MuJoCo file."""
+
+EXAMPLES = """examples:
+  jdyn info panda                            what a robot is made of
+  jdyn simulate double_pendulum --plot motion.png
+  jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
+  jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
+  jdyn tune panda                            gains by gradient through the simulation
+
+Each command explains itself: jdyn sweep --help"""
+
+# A move of this size is large for an arm, and does not take it around itself [rad or m].
+LARGEST_MOVE = 0.8
+# Where tuning starts: stiff and hardly damped, so that everything swings [1/s², 1/s].
+POOR_GAINS = {"kp": 100.0, "kd": 0.5}
+# What an effort at the limit costs, where being 1 rad off costs 1.
+EFFORT_WEIGHT = 0.01
+# Rows of a motion that is drawn.
+ROWS = 501
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: Words after the program's name; those of the process if left out.
+
+    Returns:
+        The exit status: 0, or 1 after an error that was explained on standard error. Argparse exits with 2.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings(), jax.enable_x64(options.dtype == "float64"):
+            warnings.showwarning = _show_warning
+            options.command(options)
+    except (ValueError, OSError, ImportError, SimulationError) as error:
+        print(f"jdyn: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    print(f"jdyn: warning: {message}", file=sys.stderr)
+
+
+# Words.
+
+
+def _parser() -> argparse.ArgumentParser:
+    text = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("jdyn", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=text)
+    parser.add_argument("--version", action="version", version=f"jdyn {jdyn.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, function: Callable, summary: str, default: str | None = None):
+        words = commands.add_parser(name, help=summary, description=function.__doc__, formatter_class=text)
+        _add_robot(words, default)
+        words.set_defaults(command=function)
+        return words
+
+    command("info", info, "what a robot is made of")
+
+    words = command("simulate", simulate, "let a robot move, without motors")
+    words.add_argument("--t1", type=_positive, default=5.0, metavar="S", help="end [s] (default: 5)")
+    words.add_argument("--q0", type=_numbers, metavar="Q,Q,...", help="start (default: drawn within the limits)")
+    words.add_argument("--v0", type=_numbers, metavar="V,V,...", help="velocity at the start (default: at rest)")
+    words.add_argument("--seed", type=int, default=0, help="which start is drawn (default: 0)")
+    words.add_argument("--plot", metavar="FILE", help="write energies and coordinates over time to this picture")
+
+    words = command("sweep", sweep, "many simulations in batches: payload against gain", "puma560")
+    words.add_argument("--lanes", type=_count, default=1024, help="simulations, rounded to a square (default: 1024)")
+    words.add_argument(
+        "--payload", type=float, nargs=2, default=(0.0, 5.0), metavar=("LOW", "HIGH"),
+        help="mass added to the last body [kg] (default: 0 5)",
+    )  # fmt: skip
+    words.add_argument(
+        "--kp", type=_positive, nargs=2, default=(5.0, 500.0), metavar=("LOW", "HIGH"),
+        help="proportional gain a unit of joint inertia [1/s²], logarithmic (default: 5 500)",
+    )  # fmt: skip
+    words.add_argument("--kd", type=_positive, default=4.0, help="derivative gain a unit of inertia [1/s] (default: 4)")
+    words.add_argument("--t1", type=_positive, default=2.0, metavar="S", help="length of the motion [s] (default: 2)")
+    words.add_argument("--chunk", type=_count, help="lanes in a batch (default: as fits the device)")
+    words.add_argument("--seed", type=int, default=0, help="which target is drawn (default: 0)")
+    words.add_argument("--output", metavar="PREFIX", help="of the files written (default: sweep-ROBOT)")
+
+    words = command("tune", tune, "gains by gradient through the simulation", "puma560")
+    words.add_argument("--steps", type=_count, default=30, help="steps of the optimizer (default: 30)")
+    words.add_argument("--rate", type=_positive, default=0.3, help="learning rate of Adam (default: 0.3)")
+    words.add_argument("--t1", type=_positive, default=1.5, metavar="S", help="length of the motion [s] (default: 1.5)")
+    words.add_argument("--seed", type=int, default=0, help="which target is drawn (default: 0)")
+    words.add_argument("--plot", metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)")
+    return parser
+
+
+def _add_robot(words, default):
+    names = ", ".join(jdyn.ROBOTS)
+    words.add_argument(
+        "robot", metavar="ROBOT", default=default, nargs="?" if default else None,
+        help=f"{names}, or the path of a URDF or MuJoCo file" + (f" (default: {default})" if default else ""),
+    )  # fmt: skip
+    base = words.add_mutually_exclusive_group()
+    base.add_argument("--floating-base", action="store_true", default=None, help="the base is free to move")
+    base.add_argument("--fixed-base", action="store_false", dest="floating_base", help="the base is bolted down")
+    words.add_argument(
+        "--package-dir", action="append", default=[], metavar="DIR", help="where package:// files are; may be repeated"
+    )
+    words.add_argument(
+        "--dtype", choices=("float32", "float64"), default="float64", help="precision (default: float64)"
+    )
+
+
+def _positive(word: str) -> float:
+    number = float(word)
+    if not 0 < number < np.inf:
+        raise argparse.ArgumentTypeError(f"expected a positive number, got {word}")
+    return number
+
+
+def _count(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {word}")
+    return number
+
+
+def _numbers(word: str) -> np.ndarray:
+    return np.array([float(number) for number in word.split(",")])
+
+
+def _load(options) -> Model:
+    return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir)
+
+
+# Commands.
+
+
+def info(options):
+    """What a robot is made of: bodies, joints, masses, limits, what is doubtful about it, and how well conditioned
+    its mass matrix is."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ModelWarning)
+        model = _load(options)
+    topology = model.topology
+    print(f"{model.name}: {model.nb} bodies, {model.nv} degrees of freedom, {model.nq} coordinates")
+    print(f"total mass {float(jnp.sum(model.inertias.mass)):.6g} kg, gravity {_listed(model.gravity)} m/s²\n")
+    heads = ("body", "parent", "joint", "kind", "mass [kg]", "lower", "upper", "speed", "effort", "follows")
+    leaders = {follower: topology.joint_names[leader] for follower, leader in topology.mimics}
+    limits = model.limits
+    rows = [
+        (
+            topology.body_names[body],
+            "world" if topology.parents[body] < 0 else topology.body_names[topology.parents[body]],
+            topology.joint_names[body],
+            topology.kinds[body].__name__.lower(),
+            f"{float(model.inertias.mass[body]):.4g}",
+            _listed(limits.lower[topology.q_slice(body)]),
+            _listed(limits.upper[topology.q_slice(body)]),
+            _listed(limits.velocity[topology.v_slice(body)]),
+            _listed(limits.effort[topology.v_slice(body)]),
+            leaders.get(body, ""),
+        )
+        for body in range(model.nb)
+    ]
+    _print_table(heads, rows)
+    print("limits in rad or m, a second, and N m or N; '-' where there is none\n")
+    if model.frame_names:
+        print(f"frames: {', '.join(model.frame_names)}")
+    conditions = _conditions(model)
+    print(
+        f"condition number of the mass matrix: {conditions[0]:.4g} in the neutral configuration, "
+        f"{conditions[1:].min():.4g} to {conditions[1:].max():.4g} in {len(conditions) - 1} random ones"
+    )
+    messages = [str(warning.message) for warning in caught]
+    print("warnings: none" if not messages else "\n".join(["warnings:", *(f"  {message}" for message in messages)]))
+
+
+def _conditions(model, samples=64):
+    keys = jax.random.split(jax.random.key(0), samples)
+    configurations = jnp.concatenate([model.neutral()[None], jax.vmap(model.random)(keys)])
+    matrices = jax.jit(jax.vmap(jdyn.mass_matrix, (None, 0)))(model, configurations)
+    return np.linalg.cond(np.asarray(matrices, float))
+
+
+def simulate(options):
+    """Let a robot move from a start without any motor, and say what became of its energy."""
+    model = _load(options)
+    q0 = model.random(jax.random.key(options.seed)) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
+    v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
+    started = time.perf_counter()
+    saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
+    trajectory = jax.block_until_ready(jdyn.simulate(model, q0, v0, options.t1, saveat=saveat))
+    seconds = time.perf_counter() - started
+    stats = {name: int(count) for name, count in trajectory.stats.items() if name != "t_reached"}
+    print(
+        f"{model.name}: {options.t1:g} s of motion in {seconds:.2f} s, compiling included; "
+        f"{stats['accepted_steps']} steps accepted, {stats['rejected_steps']} rejected, "
+        f"{stats['dynamics_calls']} evaluations of forward dynamics"
+    )
+    energy = jax.jit(jax.vmap(lambda q, v: jdyn.kinetic_energy(model, q, v) + jdyn.potential_energy(model, q)))
+    total = np.asarray(energy(trajectory.q, trajectory.v))
+    print(f"energy: {total[0]:.8g} J at the start, {total[-1]:.8g} J at the end")
+    print(f"q(t1) = {_listed(trajectory.q[-1])}")
+    if options.plot:
+        _write_picture(plot_motion(model, trajectory), options.plot)
+
+
+class Reach(eqx.Module):
+    """A move from rest near q = 0 to a target within the limits, under PD control with gravity compensated.
+
+    Gains are given a unit of joint inertia, so that one number suits every joint of any robot.
+
+    Attributes:
+        model: The mechanism as the controller knows it.
+        q0, target: Start and end.
+        inertia: Diagonal of the mass matrix at the start [kg m² or kg].
+        effort: Largest generalized force of each motor, infinite where unknown [N m or N].
+    """
+
+    model: Model
+    q0: jax.Array
+    target: jax.Array
+    inertia: jax.Array
+    effort: jax.Array
+
+    def __init__(self, model: Model, seed: int):
+        if Free in model.topology.kinds:
+            raise ValueError(
+                f"{model.name!r} has a free base, which no motor moves to a target; "
+                "--fixed-base bolts it down if the file allows it"
+            )
+        limits, independent_q = model.limits, np.array(model.topology.independent_q)
+        self.model = model
+        self.q0 = jnp.clip(model.neutral(), limits.lower[independent_q], limits.upper[independent_q])
+        move = model.difference(self.q0, model.random(jax.random.key(seed)))
+        self.target = model.integrate(self.q0, jnp.clip(move, -LARGEST_MOVE, LARGEST_MOVE))
+        self.inertia = jnp.diag(jax.jit(jdyn.mass_matrix)(model, self.q0))
+        self.effort = limits.effort[np.array(model.topology.independent_v)]
+
+    def controller(self, kp, kd):
+        gains = {"kp": kp * self.inertia, "kd": kd * self.inertia}
+        return jdyn.PD(self.model, self.target, **gains) + jdyn.GravityCompensation(self.model)
+
+    def run(self, model: Model, kp, kd, t1: float) -> Trajectory:
+        v0 = jnp.zeros(model.nv, model.dtype)
+        return jdyn.simulate(model, self.q0, v0, t1, controller=self.controller(kp, kd), throw=False)
+
+    def distances(self, trajectory: Trajectory):
+        """Distance to the target over time [rad or m]."""
+        errors = jax.vmap(self.model.difference, (0, None))(trajectory.q, self.target)
+        return jnp.linalg.norm(errors, axis=1)
+
+    def efforts(self, trajectory: Trajectory, kp, kd):
+        """Generalized forces of the motors over time, as fractions of the limit."""
+        tau = jax.vmap(self.controller(kp, kd))(trajectory.ts, trajectory.q, trajectory.v)
+        return tau / self.effort[None]
+
+
+def sweep(options):
+    """Many simulations of one motion under PD control in batches: a grid of masses that the controller does not know
+    of against proportional gains. Writes a labelled dataset (NetCDF, for xarray) and a heat map.
+
+    Without arguments: the PUMA 560, 1024 lanes, 2 s each."""
+    model = _load(options)
+    reach, side = Reach(model, options.seed), max(round(options.lanes**0.5), 1)
+    last = model.body_names[-1]
+    (low, high), gains = sorted(options.payload), sorted(options.kp)
+    if low < 0:
+        raise ValueError(f"--payload: expected masses of at least 0 kg, got {low:g}")
+    over = jdyn.Grid(payload=np.linspace(low, high, side), kp=np.geomspace(*gains, side))
+
+    def lane(p):
+        loaded = model.with_body(last, mass=model.inertias.mass[-1] + p["payload"])
+        trajectory = reach.run(loaded, p["kp"], options.kd, options.t1)
+        distance = reach.distances(trajectory)
+        return {
+            "residual": jnp.max(distance[3 * distance.size // 4 :]),
+            "final_error": distance[-1],
+            "peak_effort": jnp.max(jnp.abs(reach.efforts(trajectory, p["kp"], options.kd))),
+            "steps": trajectory.stats["accepted_steps"],
+            "dynamics_calls": trajectory.stats["dynamics_calls"],
+            "result": trajectory.result,
+        }
+
+    print(
+        f"{model.name}: {over.size} lanes, payload {low:g} to {high:g} kg on {last!r} x kp {gains[0]:g} to "
+        f"{gains[1]:g} 1/s², {options.t1:g} s each, {jax.default_backend()}, {options.dtype}"
+    )
+    dataset = jdyn.sweep(lane, over, chunk=options.chunk)
+    _describe(dataset, options)
+    _print_throughput(dataset, options.t1)
+    _print_extremes(dataset)
+    prefix = options.output or f"sweep-{model.name}"
+    path = pathlib.Path(f"{prefix}.nc").resolve()
+    dataset.to_netcdf(path, engine="scipy")
+    print(f"dataset:  {path}")
+    _write_picture(plot_heat_map(dataset, "residual"), f"{prefix}.png")
+
+
+def _describe(dataset, options):
+    """Units and meanings of a sweep's variables, as the CF conventions have them."""
+    for name, long_name, units in (
+        ("payload", "payload", "kg"),
+        ("kp", "proportional gain a unit of inertia", "1/s²"),
+        ("residual", "distance to the target, largest in the last quarter", "rad or m"),
+        ("final_error", "distance to the target at the end", "rad or m"),
+        ("peak_effort", "largest effort over its limit", "1"),
+    ):
+        dataset[name].attrs.update(long_name=long_name, units=units)
+    dataset.attrs["title"] = f"{options.robot}: what is left after {options.t1:g} s under PD control"
+
+
+def _print_throughput(dataset, t1):
+    seconds, lanes = dataset.attrs["run_seconds"], dataset["result"].size
+    calls = float(dataset["dynamics_calls"].sum())
+    print(
+        f"compiled in {dataset.attrs['compile_seconds']:.1f} s, ran in {seconds:.1f} s on {dataset.attrs['device']}: "
+        f"{lanes / seconds:.0f} lanes/s, {lanes * t1 / seconds:.0f} s of motion a second, "
+        f"{calls / seconds:.3g} evaluations of forward dynamics a second"
+    )
+    failed = int((dataset["result"] != Result.success).sum())
+    print(f"{lanes - failed} lanes succeeded, {failed} failed\n")
+
+
+def _print_extremes(dataset, count=5):
+    """The lanes with the smallest and the largest residual, failed ones last."""
+    columns = ("payload", "kp", "residual", "final_error", "peak_effort", "steps", "result")
+    table = dataset[list(columns[2:])].to_dataframe().reset_index().sort_values("residual", na_position="last")
+    for title, rows in (("best lanes", table.head(count)), ("worst lanes", table.tail(count))):
+        print(f"{title}:")
+        _print_table(
+            columns,
+            [
+                [*(f"{row[name]:.4g}" for name in columns[:-1]), Result(int(row["result"])).name]
+                for _, row in rows.iterrows()
+            ],
+        )
+        print()
+
+
+def tune(options):
+    """Tune the PD gains of every joint by gradient through the simulation, from poor ones, and draw before and after.
+
+    The loss is the squared distance to the target, weighted by time as swinging on should cost more than getting
+    there, and the squared effort, a little; both as means over the motion."""
+    model = _load(options)
+    reach = Reach(model, options.seed)
+
+    def loss(logarithms):
+        gains = jax.tree.map(jnp.exp, logarithms)
+        trajectory = reach.run(model, **gains, t1=options.t1)
+        effort = jnp.sum(reach.efforts(trajectory, **gains) ** 2, axis=1)
+        weight = 2 * trajectory.ts / options.t1
+        return jnp.mean(weight * reach.distances(trajectory) ** 2) + EFFORT_WEIGHT * jnp.mean(effort)
+
+    poor = {name: jnp.full(model.nv, np.log(gain), model.dtype) for name, gain in POOR_GAINS.items()}
+    result = jdyn.tune(loss, poor, optimizer=optax.adam(options.rate), steps=options.steps)
+    before, after = (jax.tree.map(jnp.exp, logarithms) for logarithms in (poor, result.params))
+    print(f"{model.name}: loss {result.losses[0]:.4g} before, {result.losses[result.best_step]:.4g} after")
+    _print_table(
+        ("joint", "kp before", "kp after", "kd before", "kd after"),
+        [
+            [str(joint), *(f"{float(gains[k][joint]):.4g}" for k in ("kp", "kd") for gains in (before, after))]
+            for joint in range(model.nv)
+        ],
+    )
+    motions = {name: reach.run(model, **gains, t1=options.t1) for name, gains in (("before", before), ("after", after))}
+    _write_picture(plot_tuning(model, result.losses, motions, reach.target), options.plot or f"tune-{model.name}.png")
+
+
+# Print.
+
+
+def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]):
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        print("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _listed(numbers) -> str:
+    numbers = np.asarray(numbers)
+    return "-" if np.all(np.isinf(numbers)) else " ".join(f"{number:.4g}" for number in numbers)
+
+
+def _write_picture(figure, path: str):
+    figure.savefig(path, dpi=150)
+    print(f"picture:  {pathlib.Path(path).resolve()}")

@@ -1,0 +1,5 @@
+"""Pictures of motions, sweeps and tuned controllers."""
+
+from jdyn.view.plots import plot_heat_map as plot_heat_map
+from jdyn.view.plots import plot_motion as plot_motion
+from jdyn.view.plots import plot_tuning as plot_tuning

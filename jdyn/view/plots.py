@@ -1,0 +1,142 @@
+"""Figures, made without pyplot: nothing global changes, and no window opens. Save one with `figure.savefig(path)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from jdyn.dynamics import kinetic_energy, potential_energy
+from jdyn.model import Model
+from jdyn.simulation import Trajectory
+
+if TYPE_CHECKING:
+    import xarray
+
+# From here on a positive quantity is read better on a logarithmic scale.
+DECADES = 10.0
+
+
+def plot_motion(model: Model, trajectory: Trajectory) -> Figure:
+    """Energies and joint coordinates of one motion over time.
+
+    Args:
+        model: The mechanism.
+        trajectory: One motion of it, not a batch.
+
+    Raises:
+        ValueError: if `trajectory` is a batch.
+    """
+    _single(trajectory)
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    energies, coordinates = figure.subplots(2, sharex=True)
+    kinetic = np.asarray(_along(kinetic_energy)(model, trajectory.q, trajectory.v))
+    potential = np.asarray(jax.jit(jax.vmap(potential_energy, (None, 0)))(model, trajectory.q))
+    for name, energy in (("kinetic", kinetic), ("potential", potential), ("total", kinetic + potential)):
+        energies.plot(trajectory.ts, energy, label=name)
+    energies.set(title=f"{model.name}", ylabel="energy [J]")
+    _plot_coordinates(coordinates, model, trajectory)
+    for axes in (energies, coordinates):
+        axes.grid(alpha=0.3)
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    return figure
+
+
+def plot_heat_map(dataset: xarray.Dataset, variable: str) -> Figure:
+    """One variable of a sweep over a grid of two parameters; the smallest value is marked, failed lanes are hatched.
+
+    Args:
+        dataset: What `jdyn.sweep` returned for a `jdyn.Grid` with two axes.
+        variable: A variable with one number a lane.
+
+    Raises:
+        ValueError: if the variable has other dimensions than the two of a grid.
+    """
+    array = dataset[variable]
+    if array.ndim != 2:
+        raise ValueError(f"{variable!r}: expected a variable over two parameters, got dimensions {array.dims}")
+    down, across = array.dims
+    x, y, z = dataset[across].values, dataset[down].values, np.asarray(array.values, float)
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    axes = figure.subplots()
+    axes.patch.set(hatch="xx", edgecolor="0.6")
+    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(z), norm=LogNorm() if _spans_decades(z) else None)
+    figure.colorbar(mesh, label=_label(array))
+    if np.any(np.isfinite(z)):
+        best = np.unravel_index(np.nanargmin(z), z.shape)
+        axes.plot(x[best[1]], y[best[0]], "*", color="white", markeredgecolor="black", markersize=14)
+    axes.set(xlabel=_label(dataset[across]), ylabel=_label(dataset[down]), title=dataset.attrs.get("title", ""))
+    axes.set_xscale("log" if _spans_decades(x) else "linear")
+    axes.set_yscale("log" if _spans_decades(y) else "linear")
+    return figure
+
+
+def plot_tuning(model: Model, losses, motions: Mapping[str, Trajectory], target) -> Figure:
+    """How a loss fell, and the distance to a target in motions before and after.
+
+    Args:
+        model: The mechanism.
+        losses: Loss after each step, as in a `jdyn.TuneResult`.
+        motions: Single motions by name, such as `{"before": ..., "after": ...}`.
+        target: Configuration that the motions should reach, shape (nq,).
+    """
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    history, errors = figure.subplots(1, 2)
+    best = int(np.nanargmin(losses))
+    history.plot(losses, color="black")
+    history.plot(best, losses[best], "*", markersize=12)
+    history.set(xlabel="step", ylabel="loss", yscale="log" if _spans_decades(losses) else "linear")
+    for name, trajectory in motions.items():
+        _single(trajectory)
+        distance = _along(lambda model, q, target: model.difference(q, target), last=None)(model, trajectory.q, target)
+        errors.plot(trajectory.ts, np.linalg.norm(distance, axis=1), label=name)
+    errors.set(xlabel="time [s]", ylabel="distance to the target [rad or m]", title=model.name)
+    errors.legend()
+    for axes in (history, errors):
+        axes.grid(alpha=0.3)
+    return figure
+
+
+def _along(function, last=0):
+    """`function(model, q, other)` along a motion."""
+    return jax.jit(jax.vmap(function, (None, 0, last)))
+
+
+def _plot_coordinates(axes, model, trajectory):
+    names = _coordinate_names(model)
+    for name, coordinate in zip(names, np.asarray(trajectory.q).T, strict=True):
+        axes.plot(trajectory.ts, coordinate, label=name)
+    axes.set(xlabel="time [s]", ylabel="q [rad, m, or quaternion]")
+
+
+def _coordinate_names(model: Model) -> list[str]:
+    """What each entry of q is called: its joint, numbered where the joint has several."""
+    topology = model.topology
+    names = [
+        joint if kind.nq == 1 else f"{joint}[{i}]"
+        for joint, kind in zip(topology.joint_names, topology.kinds, strict=True)
+        for i in range(kind.nq)
+    ]
+    return [names[i] for i in topology.independent_q]
+
+
+def _single(trajectory):
+    if np.ndim(trajectory.ts) != 1:
+        raise ValueError(
+            f"trajectory: expected one motion, got a batch of shape {np.shape(trajectory.ts)[:-1]}; pick a lane with "
+            "jax.tree.map(lambda leaf: leaf[i], trajectory)"
+        )
+
+
+def _spans_decades(values) -> bool:
+    values = np.asarray(values)[np.isfinite(values)]
+    return bool(values.size) and values.min() > 0 and values.max() > DECADES * values.min()
+
+
+def _label(array) -> str:
+    name = array.attrs.get("long_name", array.name)
+    return f"{name} [{array.attrs['units']}]" if "units" in array.attrs else str(name)

@@ -1,0 +1,118 @@
+"""The command line, as a person meets it."""
+
+import re
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+import xarray
+
+import jdyn
+from jdyn.cli import main
+
+SIMPLE = """<robot name="two">
+  <link name="base"/>
+  <link name="arm"><inertial><mass value="2"/><origin xyz="0 0 -0.5"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hinge" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+    <limit lower="-1" upper="2" velocity="3" effort="40"/></joint>
+</robot>"""
+BROKEN = SIMPLE.replace('value="2"', 'value="-2"')
+FLAT = SIMPLE.replace('izz="0.1"', 'izz="0.5"')
+
+
+@pytest.fixture(autouse=True)
+def as_a_person_has_it(tmp_path, monkeypatch):
+    """A folder of one's own, and JAX as it comes."""
+    monkeypatch.chdir(tmp_path)
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+def test_info_says_what_a_robot_is_made_of(capsys):
+    assert main(["info", "panda"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^panda: \d bodies, \d degrees of freedom", out)
+    assert all(name in out for name in jdyn.load("panda").joint_names)
+    condition = float(re.search(r"mass matrix: (\S+) in the neutral", out).group(1))
+    model = jdyn.load("panda")
+    assert condition == pytest.approx(np.linalg.cond(jdyn.mass_matrix(model, model.neutral())), rel=1e-3)
+    assert "warnings: none" in out
+
+
+def test_info_lists_warnings_and_limits_of_a_file(tmp_path, capsys):
+    (tmp_path / "two.urdf").write_text(FLAT)
+    assert main(["info", "two.urdf"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"arm +world +hinge +revolute +2 +-1 +2 +3 +40$", out, re.MULTILINE)
+    assert "exceeds the sum of the other two" in out.partition("warnings:")[2]
+
+
+def test_simulate_keeps_energy_and_draws(tmp_path, capsys):
+    assert main(["simulate", "pendulum", "--t1", "1", "--q0", "1.5", "--plot", "motion.png"]) == 0
+    out = capsys.readouterr().out
+    start, end = map(float, re.search(r"energy: (\S+) J at the start, (\S+) J at the end", out).groups())
+    assert start == pytest.approx(end, abs=1e-4)
+    assert (tmp_path / "motion.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
+    words = ["sweep", "double_pendulum", "--lanes", "9", "--t1", "0.2", "--payload", "0", "1", "--output", "out"]
+    assert main(words) == 0
+    captured = capsys.readouterr()
+    assert "9/9" in captured.err
+    assert "best lanes:" in captured.out and "lanes/s" in captured.out and str(tmp_path / "out.nc") in captured.out
+    with xarray.open_dataset(tmp_path / "out.nc", engine="scipy") as dataset:
+        assert dict(dataset.sizes) == {"payload": 3, "kp": 3}
+        assert dataset["payload"].attrs["units"] == "kg"
+        assert np.all(dataset["result"] == 0) and np.all(np.isfinite(dataset["residual"]))
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_tune_lowers_the_loss_and_draws(tmp_path, capsys):
+    assert main(["tune", "pendulum", "--steps", "8", "--t1", "1"]) == 0
+    before, after = map(float, re.search(r"loss (\S+) before, (\S+) after", capsys.readouterr().out).groups())
+    assert after < 0.7 * before
+    assert (tmp_path / "tune-pendulum.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["info", "pnda"], "did you mean 'panda'?"),
+        (["info", "nowhere.urdf"], "nowhere.urdf"),
+        (["info", "broken.urdf"], "mass"),
+        (["simulate", "pendulum", "--q0", "1,2"], "q: expected shape (1,)"),
+        (["sweep", "quadruped"], "--fixed-base"),
+        (["sweep", "pendulum", "--payload", "-1", "1"], "at least 0 kg"),
+        (["tune", "pendulum", "--plot", "no/such/folder.png", "--steps", "1", "--t1", "0.1"], "folder"),
+    ],
+)
+def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, capsys):
+    (tmp_path / "broken.urdf").write_text(BROKEN)
+    assert main(words) == 1
+    captured = capsys.readouterr()
+    assert captured.err.splitlines()[-1].startswith("jdyn: ") or "broken.urdf" in captured.err
+    assert message in captured.err and "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("words", [[], ["dance"], ["sweep", "--lanes", "0"], ["simulate", "pendulum", "--t1", "-1"]])
+def test_wrong_words_get_the_usage(words, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(words)
+    assert exit.value.code == 2 and "usage: jdyn" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["info", "simulate", "sweep", "tune"])
+def test_help_teaches(command, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main([command, "--help"])
+    out = capsys.readouterr().out
+    assert exit.value.code == 0 and "panda" in out and "--dtype" in out
+
+
+def test_the_module_is_the_program():
+    run = subprocess.run([sys.executable, "-m", "jdyn", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == f"jdyn {jdyn.__version__}"
