@@ -287,10 +287,11 @@ def sweep(options):
     model = _load(options)
     reach, side = Reach(model, options.seed), max(round(options.lanes**0.5), 1)
     last = model.body_names[-1]
-    (low, high), gains = sorted(options.payload), sorted(options.kp)
+    (low, high), (soft, stiff) = sorted(options.payload), sorted(options.kp)
     if low < 0:
         raise ValueError(f"--payload: expected masses of at least 0 kg, got {low:g}")
-    over = jdyn.Grid(payload=np.linspace(low, high, side), kp=np.geomspace(*gains, side))
+    # Steps depend on the gain above all: lanes of a chunk, which wait for the slowest, should share it.
+    over = jdyn.Grid(kp=np.geomspace(soft, stiff, side), payload=np.linspace(low, high, side))
 
     def lane(p):
         loaded = model.with_body(last, mass=model.inertias.mass[-1] + p["payload"])
@@ -306,8 +307,8 @@ def sweep(options):
         }
 
     print(
-        f"{model.name}: {over.size} lanes, payload {low:g} to {high:g} kg on {last!r} x kp {gains[0]:g} to "
-        f"{gains[1]:g} 1/s², {options.t1:g} s each, {jax.default_backend()}, {options.dtype}"
+        f"{model.name}: {over.size} lanes, payload {low:g} to {high:g} kg on {last!r} x kp {soft:g} to "
+        f"{stiff:g} 1/s², {options.t1:g} s each, {jax.default_backend()}, {options.dtype}"
     )
     dataset = jdyn.sweep(lane, over, chunk=options.chunk)
     _describe(dataset, options)

@@ -193,7 +193,7 @@ def _couplings(model: Model) -> Float[Array, "nm nv_full"]:
 
 def _coupled(model: Model, factors: Factors, a: Float[Array, " nv_full"]) -> Float[Array, " nv"]:
     """Accelerations of the model's coordinates once coupling forces act."""
-    if not model.topology.mimics:
+    if factors.coupling is None or factors.response is None:
         return a
     force = cho_solve((factors.coupling[0], True), _couplings(model) @ a)
     return (a - factors.response.T @ force)[np.array(model.topology.independent_v)]

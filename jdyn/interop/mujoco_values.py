@@ -27,8 +27,6 @@ class MujocoValues:
         bodies: Which of jdyn's bodies MuJoCo has as well.
     """
 
-    differentiable = False
-
     def __init__(self, mujoco: Any, model: Model, mj_model: Any):
         off = mujoco.mjtDisableBit
         mj_model.opt.disableflags |= int(off.mjDSBL_CONSTRAINT) | int(off.mjDSBL_ACTUATION)
@@ -67,6 +65,10 @@ class MujocoValues:
             "center_of_mass": (center,),
             "momentum": (momentum[:3], momentum[3:]),
         }
+
+    def derivatives(self, s: State) -> Values:
+        """None: MuJoCo's are finite differences."""
+        return {}
 
     def _data(self, s: State, moving: bool):
         """MuJoCo's results at a state; without velocity and forces if it is not to move."""

@@ -26,7 +26,6 @@ class PinocchioValues:
     Attributes:
         model: jdyn's model with nothing that Pinocchio does not know.
         bodies: Which of jdyn's bodies Pinocchio has as well: all.
-        differentiable: Whether its derivatives of forward dynamics and its Coriolis matrix are right and comparable.
     """
 
     def __init__(self, pin: Any, model: Model, pin_model: Any):
@@ -35,7 +34,7 @@ class PinocchioValues:
         self.bodies = np.ones(model.nb, bool)
         self.data = pin_model.createData()
         kinds = model.topology.kinds
-        self.differentiable = all(kind in _CONSTANT_SUBSPACE for kind in kinds)
+        self._constant_subspaces = all(kind in _CONSTANT_SUBSPACE for kind in kinds)
         self._coupled = bool(model.topology.mimics)
         self._columns = [10 * (i - 1) + k for i in self.map.joint_ids for k in range(10)]
 
@@ -77,7 +76,7 @@ class PinocchioValues:
             "mass_matrix": (M,),
             "bias_forces": (self._inverse_dynamics(s, 0 * s.v, True),),
             "gravity_forces": (T.T @ pin.computeGeneralizedGravity(model, data, q),),
-            **({"coriolis_matrix": (C,)} if self.differentiable else {}),
+            **({"coriolis_matrix": (C,)} if self._constant_subspaces else {}),
             "coriolis_matrix @ v": (Cv,),
             # computeKineticEnergy leaves out the rotor inertia of some kinds of joints.
             "kinetic_energy": (0.5 * s.v @ M @ s.v,),
@@ -110,7 +109,9 @@ class PinocchioValues:
         return J[:3], J[3:]
 
     def derivatives(self, s: State) -> Values:
-        """Derivatives of forward dynamics at one state; only where `differentiable`."""
+        """Derivatives of forward dynamics at one state, where Pinocchio's are right and comparable."""
+        if not self._constant_subspaces:
+            return {}
         q, v, forces, T = self._coordinates(s)
         if self._coupled:
             return self._coupled_derivatives(s)

@@ -1,6 +1,7 @@
 """What every function of jdyn returns at one state: one compiled program a robot."""
 
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax
@@ -28,7 +29,7 @@ from jdyn.dynamics import (
 from jdyn.model import Model
 
 # Results by function. Parts with units of their own are apart, since each is compared with its own size.
-Values = dict[str, tuple[Array, ...]]
+Values = dict[str, tuple[Array | np.ndarray, ...]]
 
 JACOBIAN_FRAMES = ("body", "world", "aligned")
 FUNCTIONS = (
@@ -76,10 +77,10 @@ def random_states(model: Model, samples: int, seed: int) -> State:
 
 
 # These programs run once and are thrown away: what XLA's optimiser would take is more than it would save.
-_COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}
+_jitted = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
-@eqx.filter_jit(compiler_options=_COMPILER_OPTIONS)
+@_jitted
 def _integrated(model, dv):
     return jax.vmap(lambda dv: model.integrate(model.neutral(), dv))(dv)
 
@@ -115,12 +116,12 @@ def derivatives(model: Model, states: State) -> Values:
     return _derivatives(nameless(model), states)
 
 
-@eqx.filter_jit(compiler_options=_COMPILER_OPTIONS)
+@_jitted
 def _values(model, states):
     return jax.vmap(lambda s: _values_at(model, s))(states)
 
 
-@eqx.filter_jit(compiler_options=_COMPILER_OPTIONS)
+@_jitted
 def _derivatives(model, states):
     return jax.vmap(lambda s: _derivatives_at(model, s))(states)
 

@@ -47,6 +47,7 @@ class Guard(diffrax.AbstractStepSizeController):
 
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
         tnext, inner = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+        t0, t1 = jnp.asarray(t0), jnp.asarray(t1)
         smallest = SMALLEST_STEP * jnp.finfo(t1.dtype).eps * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
         yes, no = jnp.array(True), jnp.array(False)
         return tnext, GuardState(inner, jax.lax.stop_gradient(smallest), t0, yes, jnp.zeros((), jnp.int32), no)
@@ -97,7 +98,7 @@ class AdaptiveGuard(Guard, diffrax.AbstractAdaptiveStepSizeController):
 def guarded(controller: diffrax.AbstractStepSizeController) -> Guard:
     """`controller` under guard."""
     adaptive = isinstance(controller, diffrax.AbstractAdaptiveStepSizeController)
-    return AdaptiveGuard(controller) if adaptive else Guard(controller)
+    return AdaptiveGuard(controller) if adaptive else Guard(controller)  # type: ignore[call-arg]
 
 
 def _finite(tree):

@@ -3,9 +3,9 @@
 import enum
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Int
 
 
@@ -50,7 +50,7 @@ def raise_on_failure(tree, result: Int[Array, ""], progress, describe):
         describe: Text of the error, called only where values are known.
     """
     failed: Bool[Array, ""] = result != Result.success
-    if not isinstance(result, jax.core.Tracer):
+    if not isinstance(result, Tracer):
         if failed:
             raise SimulationError(describe())
         return tree

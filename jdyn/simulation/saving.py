@@ -54,7 +54,7 @@ def clean(rows: diffrax.SubSaveAt, solution: diffrax.Solution, t0, t1):
     Diffrax leaves infinity in rows that were not reached, and after a failure puts the last state where the next
     row would stand.
     """
-    ts, (q, v) = solution.ts, solution.ys  # type: ignore[misc]
+    ts, (q, v) = jnp.asarray(solution.ts), solution.ys  # type: ignore[misc]
     if rows.steps:
         ts = jnp.where(jnp.isfinite(ts), ts, jnp.nan)
         reached = jnp.isfinite(ts)

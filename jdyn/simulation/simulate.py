@@ -149,7 +149,7 @@ def _dynamics_calls(solver, steps, first_stages):
     """Exact for explicit Runge-Kutta methods: a first-same-as-last step takes its first stage from the one before."""
     if not isinstance(solver, diffrax.AbstractERK) or isinstance(solver, diffrax.AbstractWrappedSolver):
         return None
-    tableau = solver.tableau
+    tableau: diffrax.ButcherTableau = solver.tableau  # type: ignore[assignment]
     if not tableau.fsal:
         return steps * tableau.num_stages
     return steps * (tableau.num_stages - 1) + first_stages

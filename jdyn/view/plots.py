@@ -35,7 +35,7 @@ def plot_motion(model: Model, trajectory: Trajectory) -> Figure:
     figure = Figure(figsize=(8, 6), layout="constrained")
     energies, coordinates = figure.subplots(2, sharex=True)
     kinetic = np.asarray(_along(kinetic_energy)(model, trajectory.q, trajectory.v))
-    potential = np.asarray(jax.jit(jax.vmap(potential_energy, (None, 0)))(model, trajectory.q))
+    potential = np.asarray(_along(potential_energy)(model, trajectory.q))
     for name, energy in (("kinetic", kinetic), ("potential", potential), ("total", kinetic + potential)):
         energies.plot(trajectory.ts, energy, label=name)
     energies.set(title=f"{model.name}", ylabel="energy [J]")
@@ -92,7 +92,7 @@ def plot_tuning(model: Model, losses, motions: Mapping[str, Trajectory], target)
     history.set(xlabel="step", ylabel="loss", yscale="log" if _spans_decades(losses) else "linear")
     for name, trajectory in motions.items():
         _single(trajectory)
-        distance = _along(lambda model, q, target: model.difference(q, target), last=None)(model, trajectory.q, target)
+        distance = _along(lambda model, q: model.difference(q, target))(model, trajectory.q)
         errors.plot(trajectory.ts, np.linalg.norm(distance, axis=1), label=name)
     errors.set(xlabel="time [s]", ylabel="distance to the target [rad or m]", title=model.name)
     errors.legend()
@@ -101,9 +101,9 @@ def plot_tuning(model: Model, losses, motions: Mapping[str, Trajectory], target)
     return figure
 
 
-def _along(function, last=0):
-    """`function(model, q, other)` along a motion."""
-    return jax.jit(jax.vmap(function, (None, 0, last)))
+def _along(function):
+    """`function(model, *rows)` along a motion."""
+    return jax.jit(lambda model, *rows: jax.vmap(lambda *row: function(model, *row))(*rows))
 
 
 def _plot_coordinates(axes, model, trajectory):

@@ -1,5 +1,7 @@
 """Laws of mechanics on random trees: each kind of joint alone, and all of them in one tree."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,13 +19,20 @@ CASES = {kind.__name__.lower(): (3, (kind,)) for kind in ALL_KINDS} | {"all": (1
 def laws(request):
     """Every quantity that the laws need, at one random state, from one compiled function."""
     nb, kinds = CASES[request.param]
-    model = jdyn.random_tree(7, nb, kinds=kinds)
-    first = model.joint_names[0]
-    model = model.with_joint(first, armature=0.3, damping=0.2, friction=0.1, stiffness=1.5)
+    model = _with_joint_elements(jdyn.random_tree(7, nb, kinds=kinds))
     keys = jax.random.split(jax.random.key(1), 4)
     q, v = model.random(keys[0]), jax.random.normal(keys[1], (model.nv,))
     a, f_ext = jax.random.normal(keys[2], (model.nv,)), jax.random.normal(keys[3], (model.nb, 6))
     return model, v, a, jax.tree.map(np.asarray, _quantities(model, q, v, a, f_ext))
+
+
+def _with_joint_elements(model):
+    """Rotors, dampers, friction and springs in every joint, of a size of their own for each coordinate."""
+    rng = np.random.default_rng(0)
+    sizes = {"armature": 0.3, "damping": 0.2, "friction": 0.1, "stiffness": 1.5}
+    return dataclasses.replace(
+        model, **{name: jnp.asarray(rng.uniform(0, size, len(model.damping))) for name, size in sizes.items()}
+    )
 
 
 @jax.jit
@@ -131,15 +140,17 @@ def test_jacobians_give_velocities(laws):
 def test_trees_of_a_hundred_bodies():
     """Batched round trip; the bound is what rounding the forces makes unavoidable, times the number of bodies."""
     for reach, kinds in ((None, ALL_KINDS), (1, (jdyn.Revolute, jdyn.Prismatic))):
-        model = jdyn.random_tree(3, 100, reach=reach, kinds=kinds)
+        model = _with_joint_elements(jdyn.random_tree(3, 100, reach=reach, kinds=kinds))
         keys = jax.random.split(jax.random.key(0), 3)
         q, v, a = model.random(keys[0]), *(jax.random.normal(key, (model.nv,)) for key in keys[1:])
         tau = jax.jit(jdyn.inverse_dynamics)(model, q, v, a)
         found = jax.jit(jdyn.forward_dynamics)(model, q, v, tau)
         inverse = np.linalg.inv(jax.jit(jdyn.mass_matrix)(model, q))
         unavoidable = EPS * np.max(np.abs(inverse) @ np.abs(tau))
-        assert np.max(np.abs(found - a)) < model.nb * unavoidable
-        assert unavoidable < 1e-12 or reach == 1
+        error = np.max(np.abs(found - a))
+        assert error < model.nb * unavoidable
+        # A chain of a hundred is too ill-conditioned for that.
+        assert error < 1e-12 or reach == 1
 
 
 def test_frame_invariance():
