@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof
 from jdyn.dynamics.mass_matrix import common_frame, reduced, subtree_sum
-from jdyn.dynamics.precision import full_precision
 from jdyn.model import Model, checked
 from jdyn.spatial import SpatialInertia, cross_force, cross_motion
 
 
-@full_precision
+@compiled
 def coriolis_matrix(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "nv nv"]:
     """C with C v = Coriolis and centrifugal forces, and dM/dt − 2 C antisymmetric.
 

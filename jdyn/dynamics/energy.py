@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import accumulate_motion, joint_kinematics, joint_motion, poses
-from jdyn.dynamics.precision import full_precision
 from jdyn.model import Model, checked
 from jdyn.spatial import SpatialInertia, Transform
 
 
-@full_precision
+@compiled
 def kinetic_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
     """Kinetic energy ½ vᵀ M v, that of the rotors included [J].
 
@@ -31,7 +31,7 @@ def kinetic_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"])
     return 0.5 * jnp.sum(velocities * momenta) + 0.5 * jnp.sum(model.armature * v * v)
 
 
-@full_precision
+@compiled
 def potential_energy(model: Model, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """Potential energy of gravity, zero at the world's origin, and of the joint springs, zero at rest [J].
 
@@ -56,7 +56,7 @@ def _first_moment(model: Model, X: Transform) -> Float[Array, "3"]:
     return jnp.sum(jax.vmap(lambda X, h, m: X.rotation @ h + m * X.translation)(X, I.first_moment, I.mass), axis=0)
 
 
-@full_precision
+@compiled
 def center_of_mass(model: Model, q: Float[Array, " nq"]) -> Float[Array, "3"]:
     """Centre of mass of all bodies in the world frame [m].
 
@@ -72,7 +72,7 @@ def center_of_mass(model: Model, q: Float[Array, " nq"]) -> Float[Array, "3"]:
     return _first_moment(model, X) / jnp.sum(model.inertias.mass)
 
 
-@full_precision
+@compiled
 def momentum(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "6"]:
     """Spatial momentum [angular; linear] of all bodies about their centre of mass, in world axes [N m s, N s].
 

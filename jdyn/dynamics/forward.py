@@ -5,13 +5,13 @@ import jax
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.aba import ABA
+from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
 from jdyn.dynamics.method import Method
-from jdyn.dynamics.precision import full_precision
 from jdyn.model import Model, checked
 
 
-@full_precision
+@compiled
 def forward_dynamics(
     model: Model,
     q: Float[Array, " nq"],

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import (
     JointKinematics,
     accumulate_motion,
@@ -12,7 +13,6 @@ from jdyn.dynamics.kinematics import (
     joint_kinematics,
     joint_motion,
 )
-from jdyn.dynamics.precision import full_precision
 from jdyn.dynamics.traverse import inward, pack, unpack
 from jdyn.model import Model, checked
 from jdyn.spatial import SpatialInertia, Transform, cross_force
@@ -56,7 +56,7 @@ def rigid_body_forces(
     return joint_force(model, joints, accumulate_force(model, joints.X, force))
 
 
-@full_precision
+@compiled
 def inverse_dynamics(
     model: Model,
     q: Float[Array, " nq"],
@@ -114,7 +114,7 @@ def velocity_terms(
     return velocities, joint_bias(model, q, v, velocities), p
 
 
-@full_precision
+@compiled
 def bias_forces(
     model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], *, f_ext: Float[Array, "nb 6"] | None = None
 ) -> Float[Array, " nv"]:
@@ -125,7 +125,7 @@ def bias_forces(
     return inverse_dynamics(model, q, v, jnp.zeros_like(checked(model, v=v)[0]), f_ext=f_ext)
 
 
-@full_precision
+@compiled
 def gravity_forces(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
     """Generalized forces that hold the mechanism against gravity alone [N m or N]: the gradient of its potential.
 
@@ -142,7 +142,7 @@ def gravity_forces(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
     return model.reduce_force(rigid_body_forces(model, joints, motion, world_acceleration(model, q.dtype)))
 
 
-@full_precision
+@compiled
 def mass_product(model: Model, q: Float[Array, " nq"], a: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """M a, without forming the mass matrix M, in O(n).
 

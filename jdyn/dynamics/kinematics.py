@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.precision import full_precision
+from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.traverse import outward, pack, unpack
 from jdyn.model import WORLD, Model, checked, motion_bias
 from jdyn.spatial import Transform
@@ -82,7 +82,7 @@ def poses(model: Model, X: Transform) -> Transform:
     return unpack(model.topology, packed)
 
 
-@full_precision
+@compiled
 def forward_kinematics(model: Model, q: Float[Array, " nq"]) -> Transform:
     """World pose of every body.
 
@@ -102,7 +102,7 @@ def forward_kinematics(model: Model, q: Float[Array, " nq"]) -> Transform:
     return poses(model, joint_kinematics(model, model.expand(q)).X)
 
 
-@full_precision
+@compiled
 def body_velocities(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "nb 6"]:
     """Spatial velocity [ω; v] of every body, in the body's own frame and at its origin.
 
@@ -141,7 +141,7 @@ def frame_placement(model: Model, body_or_frame: str | int) -> tuple[int, Transf
     raise ValueError(f"no body or frame is called {body_or_frame!r}; there are {known}")
 
 
-@full_precision
+@compiled
 def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int) -> Transform:
     """World pose of one body or named frame.
 
@@ -154,7 +154,7 @@ def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int) -
     return jax.tree.map(lambda x: x[body], forward_kinematics(model, q)) @ placement
 
 
-@full_precision
+@compiled
 def jacobian(
     model: Model,
     q: Float[Array, " nq"],

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import (
     JointKinematics,
     dof_motions,
@@ -13,7 +14,6 @@ from jdyn.dynamics.kinematics import (
     per_dof,
     poses,
 )
-from jdyn.dynamics.precision import full_precision
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Model, checked
 from jdyn.spatial import SpatialInertia, Transform
@@ -60,7 +60,7 @@ def reduced(model: Model, full: Float[Array, "nv_full nv_full"]) -> Float[Array,
     return columns(columns(full))
 
 
-@full_precision
+@compiled
 def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """Joint-space inertia matrix M, rotor inertia included: symmetric, and positive definite for physical models.
 

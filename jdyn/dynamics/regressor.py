@@ -4,16 +4,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import velocity_terms, world_acceleration
 from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof
 from jdyn.dynamics.mass_matrix import common_frame
-from jdyn.dynamics.precision import full_precision
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Model, checked
 from jdyn.spatial import SpatialInertia, cross_force
 
 
-@full_precision
+@compiled
 def regressor(
     model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
 ) -> Float[Array, "nv 10*nb"]:

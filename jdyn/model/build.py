@@ -8,6 +8,7 @@ import collections
 import dataclasses
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -455,7 +456,9 @@ def _stacked(bodies: list[_Link], key: str) -> np.ndarray:
 
 
 def _neutral(joint: Joint) -> np.ndarray:
-    return np.asarray(joint.neutral(jnp.float32), dtype=float)
+    # Models may be built inside a function that is being traced.
+    with jax.ensure_compile_time_eval():
+        return np.asarray(joint.neutral(jnp.float32), dtype=float)
 
 
 def _stacked_joints(bodies: list[_Link], group, as_jax) -> Joint:

@@ -94,10 +94,12 @@ class _VectorJoint(Joint):
         return jnp.zeros(self.nq, dtype)
 
     def random(self, key, lower, upper):
-        u = jax.random.uniform(key, (self.nq,), lower.dtype)
-        bounded = jnp.isfinite(lower) & jnp.isfinite(upper)
         reach = jnp.pi if isinstance(self, (Revolute, Continuous)) else 1.0
-        return jnp.where(bounded, lower, -reach) + u * jnp.where(bounded, upper - lower, 2 * reach)
+        # A joint that is limited on one side only moves as far as one without limits, from that side.
+        start = jnp.where(jnp.isfinite(upper), upper - 2 * reach, -reach)
+        start = jnp.where(jnp.isfinite(lower), lower, start)
+        end = jnp.where(jnp.isfinite(upper), upper, start + 2 * reach)
+        return start + jax.random.uniform(key, (self.nq,), lower.dtype) * (end - start)
 
     def rate(self, q, v):
         return v

@@ -1,0 +1,73 @@
+"""Controllers against the motions that they are known to cause."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+
+TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
+ARM = jdyn.load("double_pendulum")
+
+
+def test_computed_torque_moves_each_joint_like_an_oscillator():
+    """e'' = -kp e - kd e' with kp = 16, kd = 4: ω = 4, ζ = 1/2, from rest."""
+    target, q0 = jnp.array([0.5, -1.0]), jnp.array([1.5, 0.5])
+    controller = jdyn.ComputedTorque(ARM, target, kp=16.0, kd=4.0)
+    motion = jdyn.simulate(ARM, q0, jnp.zeros(2), 2.0, controller=controller, stepsize_controller=TIGHT)
+    t, damped = np.asarray(motion.ts), 4 * np.sqrt(1 - 0.5**2)
+    decay = np.exp(-2 * t) * (np.cos(damped * t) + 2 / damped * np.sin(damped * t))
+    np.testing.assert_allclose(motion.q - target[None], decay[:, None] * (q0 - target)[None], atol=1e-7)
+
+
+def test_computed_torque_follows_a_moving_target():
+    target = jnp.array([0.2, 0.4])
+    controller = jdyn.ComputedTorque(ARM, target, kp=0.0, kd=3.0, target_velocity=0.5, target_acceleration=0.25)
+    # v' = a* + kd (v* - v): an exponential towards v* + a* / kd.
+    motion = jdyn.simulate(ARM, target, jnp.zeros(2), 1.0, controller=controller, stepsize_controller=TIGHT)
+    speed = (0.5 + 0.25 / 3) * (1 - np.exp(-3 * np.asarray(motion.ts)))
+    np.testing.assert_allclose(motion.v, np.stack([speed, speed], axis=1), atol=1e-7)
+
+
+def test_gravity_compensation_holds_still_and_pd_returns():
+    q0 = jnp.array([0.7, -0.4])
+    held = jdyn.simulate(ARM, q0, jnp.zeros(2), 1.0, controller=jdyn.GravityCompensation(ARM))
+    np.testing.assert_allclose(held.q[-1], q0, atol=1e-12)
+    controller = jdyn.PD(ARM, q0, kp=40.0, kd=20.0) + jdyn.GravityCompensation(ARM)
+    pulled = jdyn.simulate(ARM, q0 + 0.3, jnp.zeros(2), 8.0, controller=controller)
+    np.testing.assert_allclose(pulled.q[-1], q0, atol=1e-4)
+
+
+def test_terms_add_up():
+    t, q, v = 0.0, jnp.array([0.3, 0.1]), jnp.array([1.0, -2.0])
+    terms = [jdyn.PD(ARM, [0.0, 1.0], kp=[2.0, 3.0], kd=0.5), jdyn.Constant([0.1, 0.2]), jdyn.GravityCompensation(ARM)]
+    total = (terms[0] + terms[1] + terms[2])(t, q, v)
+    expected = np.array([-0.6, 2.7]) - 0.5 * v + np.array([0.1, 0.2]) + jdyn.gravity_forces(ARM, q)
+    np.testing.assert_allclose(total, expected, rtol=1e-14)
+
+
+def test_pd_turns_the_short_way_round():
+    builder = jdyn.Builder("ball", gravity=(0, 0, 0))
+    builder.add_link("ball", jdyn.Ball(), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    model, angle = builder.build(), 0.4
+    turned = jnp.array([np.cos(angle / 2), 0, np.sin(angle / 2), 0])
+    for q in (turned, -turned):
+        np.testing.assert_allclose(jdyn.PD(model, model.neutral(), kp=2.0, kd=0.0)(0.0, q, jnp.zeros(3)), [0, -0.8, 0])
+
+
+def test_gains_are_swept_and_differentiated():
+    q, v = jnp.array([0.3, 0.1]), jnp.zeros(2)
+    torque = lambda kp: jdyn.PD(ARM, jnp.zeros(2), kp=kp, kd=0.0)(0.0, q, v)  # noqa: E731
+    gains = jnp.array([1.0, 2.0])
+    np.testing.assert_allclose(jax.vmap(torque)(gains), -gains[:, None] * q[None])
+    np.testing.assert_allclose(jax.jacfwd(torque)(1.0), -q)
+
+
+@pytest.mark.parametrize("kind", [jdyn.PD, jdyn.ComputedTorque])
+def test_wrong_shapes_are_named(kind):
+    with pytest.raises(ValueError, match=r"target: expected shape \(2,\) for 'double_pendulum', got \(3,\)"):
+        kind(ARM, jnp.zeros(3), kp=1.0, kd=1.0)
+    with pytest.raises(ValueError, match=r"kd: expected a scalar or shape \(2,\)"):
+        kind(ARM, jnp.zeros(2), kp=1.0, kd=jnp.ones(3))
