@@ -37,7 +37,6 @@ from jdyn.dynamics import jacobian as jacobian
 from jdyn.dynamics import kinetic_energy as kinetic_energy
 from jdyn.dynamics import mass_matrix as mass_matrix
 from jdyn.dynamics import momentum as momentum
-from jdyn.dynamics import passive_forces as passive_forces
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
 from jdyn.interop import verify as verify

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import pathlib
+import re
 import sys
 import time
 import warnings
@@ -39,6 +41,7 @@ LARGEST_MOVE = 0.8
 POOR_GAINS = {"kp": 100.0, "kd": 0.5}
 # What an effort at the limit costs, where being 1 rad off costs 1.
 EFFORT_WEIGHT = 0.01
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
 # Rows of a motion that is drawn.
 ROWS = 501
 
@@ -60,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, SimulationError) as error:
         print(f"jdyn: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("jdyn: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -77,7 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name: str, function: Callable, summary: str, default: str | None = None):
-        words = commands.add_parser(name, help=summary, description=function.__doc__, formatter_class=text)
+        lesson = inspect.cleandoc(function.__doc__ or "")
+        words = commands.add_parser(name, help=summary, description=lesson, formatter_class=text)
         _add_robot(words, default)
         words.set_defaults(command=function)
         return words
@@ -86,33 +93,45 @@ def _parser() -> argparse.ArgumentParser:
 
     words = command("simulate", simulate, "let a robot move, without motors")
     words.add_argument("--t1", type=_positive, default=5.0, metavar="S", help="end [s] (default: 5)")
-    words.add_argument("--q0", type=_numbers, metavar="Q,Q,...", help="start (default: drawn within the limits)")
-    words.add_argument("--v0", type=_numbers, metavar="V,V,...", help="velocity at the start (default: at rest)")
-    words.add_argument("--seed", type=int, default=0, help="which start is drawn (default: 0)")
-    words.add_argument("--plot", metavar="FILE", help="write energies and coordinates over time to this picture")
+    words.add_argument("--q0", type=float, nargs="+", metavar="Q", help="start (default: drawn within the limits)")
+    words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
+    words.add_argument("--seed", type=_seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument(
+        "--plot", type=_picture, metavar="FILE", help="write energies and coordinates over time to this picture"
+    )
 
     words = command("sweep", sweep, "many simulations in batches: payload against gain", "puma560")
     words.add_argument("--lanes", type=_count, default=1024, help="simulations, rounded to a square (default: 1024)")
     words.add_argument(
         "--payload", type=float, nargs=2, default=(0.0, 5.0), metavar=("LOW", "HIGH"),
-        help="mass added to the last body [kg] (default: 0 5)",
+        help="mass added at the centre of mass of a body [kg] (default: 0 5)",
     )  # fmt: skip
     words.add_argument(
         "--kp", type=_positive, nargs=2, default=(5.0, 500.0), metavar=("LOW", "HIGH"),
-        help="proportional gain a unit of joint inertia [1/s²], logarithmic (default: 5 500)",
+        help="proportional gain per unit of joint inertia [1/s²], logarithmic (default: 5 500)",
     )  # fmt: skip
-    words.add_argument("--kd", type=_positive, default=4.0, help="derivative gain a unit of inertia [1/s] (default: 4)")
+    words.add_argument(
+        "--kd", type=_positive, default=4.0, help="derivative gain per unit of inertia [1/s] (default: 4)"
+    )
     words.add_argument("--t1", type=_positive, default=2.0, metavar="S", help="length of the motion [s] (default: 2)")
     words.add_argument("--chunk", type=_count, help="lanes in a batch (default: as fits the device)")
-    words.add_argument("--seed", type=int, default=0, help="which target is drawn (default: 0)")
-    words.add_argument("--output", metavar="PREFIX", help="of the files written (default: sweep-ROBOT)")
+    words.add_argument("--seed", type=_seed, default=0, help="which target is drawn (default: 0)")
+    words.add_argument("--body", metavar="NAME", help="which body carries the payload (default: the last of the arm)")
+    words.add_argument(
+        "--output",
+        type=_new_file,
+        metavar="NAME",
+        help="name of the files, without .nc and .png (default: sweep-ROBOT)",
+    )
 
     words = command("tune", tune, "gains by gradient through the simulation", "puma560")
     words.add_argument("--steps", type=_count, default=30, help="steps of the optimizer (default: 30)")
     words.add_argument("--rate", type=_positive, default=0.3, help="learning rate of Adam (default: 0.3)")
     words.add_argument("--t1", type=_positive, default=1.5, metavar="S", help="length of the motion [s] (default: 1.5)")
-    words.add_argument("--seed", type=int, default=0, help="which target is drawn (default: 0)")
-    words.add_argument("--plot", metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)")
+    words.add_argument("--seed", type=_seed, default=0, help="which target is drawn (default: 0)")
+    words.add_argument(
+        "--plot", type=_picture, metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)"
+    )
     return parser
 
 
@@ -147,8 +166,26 @@ def _count(word: str) -> int:
     return number
 
 
-def _numbers(word: str) -> np.ndarray:
-    return np.array([float(number) for number in word.split(",")])
+def _seed(word: str) -> int:
+    number = int(word)
+    if not 0 <= number < 2**31:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 2147483647, got {word}")
+    return number
+
+
+def _picture(word: str) -> pathlib.Path:
+    """A path that a picture can be written to, looked at before the work begins."""
+    path = _new_file(word)
+    if path.suffix.lower() not in PICTURES:
+        raise argparse.ArgumentTypeError(f"expected the name of a picture ({', '.join(PICTURES)}), got {word}")
+    return path
+
+
+def _new_file(word: str) -> pathlib.Path:
+    path = pathlib.Path(word).resolve()
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
+    return path
 
 
 def _load(options) -> Model:
@@ -186,7 +223,7 @@ def info(options):
         for body in range(model.nb)
     ]
     _print_table(heads, rows)
-    print("limits in rad or m, a second, and N m or N; '-' where there is none\n")
+    print("limits in rad or m, rad/s or m/s, N m or N; '-' where there is none\n")
     if model.frame_names:
         print(f"frames: {', '.join(model.frame_names)}")
     conditions = _conditions(model)
@@ -208,7 +245,7 @@ def _conditions(model, samples=64):
 def simulate(options):
     """Let a robot move from a start without any motor, and say what became of its energy."""
     model = _load(options)
-    q0 = model.random(jax.random.key(options.seed)) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
+    q0 = _drawn(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
     started = time.perf_counter()
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
@@ -228,16 +265,21 @@ def simulate(options):
         _write_picture(plot_motion(model, trajectory), options.plot)
 
 
+def _drawn(model, seed):
+    """A configuration within the limits: the same one in either precision."""
+    return model.astype(jnp.float32).random(jax.random.key(seed)).astype(model.dtype)
+
+
 class Reach(eqx.Module):
     """A move from rest near q = 0 to a target within the limits, under PD control with gravity compensated.
 
-    Gains are given a unit of joint inertia, so that one number suits every joint of any robot.
+    Gains are per unit of joint inertia, so that one number suits every joint of any robot.
 
     Attributes:
         model: The mechanism as the controller knows it.
         q0, target: Start and end.
         inertia: Diagonal of the mass matrix at the start [kg m² or kg].
-        effort: Largest generalized force of each motor, infinite where unknown [N m or N].
+        effort: Largest generalized force of each motor [N m or N], infinite where none is given; zero counts as none.
     """
 
     model: Model
@@ -255,10 +297,11 @@ class Reach(eqx.Module):
         limits, independent_q = model.limits, np.array(model.topology.independent_q)
         self.model = model
         self.q0 = jnp.clip(model.neutral(), limits.lower[independent_q], limits.upper[independent_q])
-        move = model.difference(self.q0, model.random(jax.random.key(seed)))
+        move = model.difference(self.q0, _drawn(model, seed))
         self.target = model.integrate(self.q0, jnp.clip(move, -LARGEST_MOVE, LARGEST_MOVE))
         self.inertia = jnp.diag(jax.jit(jdyn.mass_matrix)(model, self.q0))
-        self.effort = limits.effort[np.array(model.topology.independent_v)]
+        effort = limits.effort[np.array(model.topology.independent_v)]
+        self.effort = jnp.where(effort > 0, effort, jnp.inf)
 
     def controller(self, kp, kd):
         gains = {"kp": kp * self.inertia, "kd": kd * self.inertia}
@@ -280,13 +323,15 @@ class Reach(eqx.Module):
 
 
 def sweep(options):
-    """Many simulations of one motion under PD control in batches: a grid of masses that the controller does not know
-    of against proportional gains. Writes a labelled dataset (NetCDF, for xarray) and a heat map.
+    """Many simulations of one motion under PD control, in batches: every combination of some payloads, which the
+    controller does not know of, and some proportional gains. Writes a labelled dataset (NetCDF, for xarray) and a
+    heat map.
 
     Without arguments: the PUMA 560, 1024 lanes, 2 s each."""
     model = _load(options)
     reach, side = Reach(model, options.seed), max(round(options.lanes**0.5), 1)
-    last = model.body_names[-1]
+    last = options.body or _deepest(model)
+    body = model.topology.body(last)
     (low, high), (soft, stiff) = sorted(options.payload), sorted(options.kp)
     if low < 0:
         raise ValueError(f"--payload: expected masses of at least 0 kg, got {low:g}")
@@ -294,7 +339,7 @@ def sweep(options):
     over = jdyn.Grid(kp=np.geomspace(soft, stiff, side), payload=np.linspace(low, high, side))
 
     def lane(p):
-        loaded = model.with_body(last, mass=model.inertias.mass[-1] + p["payload"])
+        loaded = model.with_body(last, mass=model.inertias.mass[body] + p["payload"])
         trajectory = reach.run(loaded, p["kp"], options.kd, options.t1)
         distance = reach.distances(trajectory)
         return {
@@ -314,18 +359,30 @@ def sweep(options):
     _describe(dataset, options)
     _print_throughput(dataset, options.t1)
     _print_extremes(dataset)
-    prefix = options.output or f"sweep-{model.name}"
-    path = pathlib.Path(f"{prefix}.nc").resolve()
+    output = options.output or _named("sweep", model)
+    path = output.with_name(f"{output.name}.nc")
     dataset.to_netcdf(path, engine="scipy")
     print(f"dataset:  {path}")
-    _write_picture(plot_heat_map(dataset, "residual"), f"{prefix}.png")
+    _write_picture(plot_heat_map(dataset, "residual"), output.with_name(f"{output.name}.png"))
+
+
+def _deepest(model) -> str:
+    """The first of the bodies that are the most joints away from the world."""
+    depths = [len(path) for path in model.topology.supports]
+    return model.body_names[depths.index(max(depths))]
+
+
+def _named(command, model) -> pathlib.Path:
+    """The usual name of what a command writes, in the current folder."""
+    robot = re.sub(r"[^\w-]+", "_", model.name)
+    return pathlib.Path(f"{command}-{robot}").resolve()
 
 
 def _describe(dataset, options):
     """Units and meanings of a sweep's variables, as the CF conventions have them."""
     for name, long_name, units in (
         ("payload", "payload", "kg"),
-        ("kp", "proportional gain a unit of inertia", "1/s²"),
+        ("kp", "proportional gain per unit of inertia", "1/s²"),
         ("residual", "distance to the target, largest in the last quarter", "rad or m"),
         ("final_error", "distance to the target at the end", "rad or m"),
         ("peak_effort", "largest effort over its limit", "1"),
@@ -384,12 +441,20 @@ def tune(options):
     _print_table(
         ("joint", "kp before", "kp after", "kd before", "kd after"),
         [
-            [str(joint), *(f"{float(gains[k][joint]):.4g}" for k in ("kp", "kd") for gains in (before, after))]
-            for joint in range(model.nv)
+            [name, *(f"{float(gains[k][i]):.4g}" for k in ("kp", "kd") for gains in (before, after))]
+            for i, name in enumerate(_motors(model))
         ],
     )
     motions = {name: reach.run(model, **gains, t1=options.t1) for name, gains in (("before", before), ("after", after))}
-    _write_picture(plot_tuning(model, result.losses, motions, reach.target), options.plot or f"tune-{model.name}.png")
+    plot = options.plot or _named("tune", model).with_suffix(".png")
+    _write_picture(plot_tuning(model, result.losses, motions, reach.target), plot)
+
+
+def _motors(model) -> list[str]:
+    """The joint of each velocity coordinate."""
+    topology = model.topology
+    names = [joint for joint, kind in zip(topology.joint_names, topology.kinds, strict=True) for _ in range(kind.nv)]
+    return [names[i] for i in topology.independent_v]
 
 
 # Print.
@@ -406,6 +471,6 @@ def _listed(numbers) -> str:
     return "-" if np.all(np.isinf(numbers)) else " ".join(f"{number:.4g}" for number in numbers)
 
 
-def _write_picture(figure, path: str):
+def _write_picture(figure, path: pathlib.Path):
     figure.savefig(path, dpi=150)
-    print(f"picture:  {pathlib.Path(path).resolve()}")
+    print(f"picture:  {path}")

@@ -1,4 +1,11 @@
-"""Strict JAX for every test: float64, no silent promotion of types or ranks. Warnings are errors (pyproject.toml)."""
+"""Strict JAX for every test: float64, no silent promotion of types or ranks. Warnings are errors (pyproject.toml).
+
+Test programs run once, so XLA's machine-code optimiser would cost more than it saves; XLA_FLAGS decides otherwise.
+"""
+
+import os
+
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 

@@ -84,10 +84,10 @@ def test_tune_lowers_the_loss_and_draws(tmp_path, capsys):
         (["info", "pnda"], "did you mean 'panda'?"),
         (["info", "nowhere.urdf"], "nowhere.urdf"),
         (["info", "broken.urdf"], "mass"),
-        (["simulate", "pendulum", "--q0", "1,2"], "q: expected shape (1,)"),
+        (["simulate", "pendulum", "--q0", "-1", "2"], "q: expected shape (1,)"),
         (["sweep", "quadruped"], "--fixed-base"),
         (["sweep", "pendulum", "--payload", "-1", "1"], "at least 0 kg"),
-        (["tune", "pendulum", "--plot", "no/such/folder.png", "--steps", "1", "--t1", "0.1"], "folder"),
+        (["sweep", "panda", "--body", "link9"], "no body is called 'link9'"),
     ],
 )
 def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, capsys):
@@ -98,7 +98,19 @@ def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, cap
     assert message in captured.err and "Traceback" not in captured.err
 
 
-@pytest.mark.parametrize("words", [[], ["dance"], ["sweep", "--lanes", "0"], ["simulate", "pendulum", "--t1", "-1"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["dance"],
+        ["sweep", "--lanes", "0"],
+        ["simulate", "pendulum", "--t1", "-1"],
+        ["tune", "--plot", "no/such/folder.png"],
+        ["tune", "--plot", "picture"],
+        ["sweep", "--output", "no/such/name"],
+        ["sweep", "--seed", "99999999999"],
+    ],
+)
 def test_wrong_words_get_the_usage(words, capsys):
     with pytest.raises(SystemExit) as exit:
         main(words)

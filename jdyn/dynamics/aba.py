@@ -111,12 +111,10 @@ def _articulate_body(below, x):
 
 
 def _with_product(Ia, S, SIa):
-    """`Ia` with Sᵀ Ia as it must be, R K, which is zero without rotors, and not as rounding left it.
-
-    The columns of S are orthogonal.
-    """
-    squared = jnp.sum(S * S, axis=0)
-    N = S.T / jnp.where(squared == 0, 1, squared)[:, None]
+    """`Ia` with Sᵀ Ia as it must be, R K, which is zero without rotors, and not as rounding left it."""
+    squared = S.T @ S
+    padding = jnp.where(jnp.diag(squared) == 0, 1, 0).astype(S.dtype)
+    N = _inverse(squared + jnp.diag(padding)) @ S.T
     r = S.T @ Ia - SIa
     return Ia - N.T @ r - r.T @ N + N.T @ (r @ S) @ N
 

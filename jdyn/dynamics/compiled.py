@@ -7,6 +7,8 @@ from typing import ParamSpec, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.dtypes import canonicalize_dtype
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,16 +29,31 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         with jax.default_matmul_precision("highest"):
             return function(*args, **kwargs)
 
-    program = eqx.filter_jit(precise, inline=True)  # type: ignore[call-overload]
+    program = eqx.filter_jit(precise)  # type: ignore[call-overload]
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        args, kwargs = jax.tree.map(_traceable, (args, kwargs))  # type: ignore[assignment]
-        return program(*args, **kwargs)
+        dtype = _widest((args, kwargs))
+        positional = [_argument(x, dtype) for x in args]
+        named = {name: _argument(x, dtype) for name, x in kwargs.items()}
+        return program(*positional, **named)  # type: ignore[call-arg]
 
     return called
 
 
-def _traceable(leaf):
-    """Python's floats as arrays: equinox would compile anew for each value."""
-    return jnp.asarray(leaf) if isinstance(leaf, float) else leaf
+def _widest(tree):
+    """The type that holds every floating-point array of the arguments, as NumPy has it."""
+    floating = {canonicalize_dtype(leaf.dtype) for leaf in jax.tree.leaves(tree) if eqx.is_inexact_array(leaf)}
+    return functools.reduce(jnp.promote_types, floating)
+
+
+def _argument(x, dtype):
+    """`x` with its floating-point arrays in one type, and Python's numbers as arrays of that type.
+
+    Equinox would compile anew for each value of a number; but an index stays one.
+    """
+    if isinstance(x, np.integer):
+        return int(x)
+    if isinstance(x, float | list | tuple):
+        return jnp.asarray(x, dtype)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if eqx.is_inexact_array(leaf) else leaf, x)

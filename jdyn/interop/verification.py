@@ -1,6 +1,5 @@
 """Every function of jdyn against another program, on a user's own robot."""
 
-import contextlib
 import dataclasses
 import importlib
 import os
@@ -129,7 +128,7 @@ def verify(
         raise ValueError(f"samples: expected at least 1, got {samples}")
     name, package, reference_of = _PEERS[against]
     peer = _imported(against, name, package)
-    with _float64():
+    with jax.enable_x64(True):
         model, description = _described(source, floating_base, package_dirs)
         try:
             reference = reference_of(peer, model, description)
@@ -178,15 +177,6 @@ def _relative_error(x: np.ndarray, reference: np.ndarray) -> float:
         return np.inf
     scale = np.max(np.abs(reference), initial=0.0)
     return float(np.max(np.abs(x - reference), initial=0.0) / (scale or 1.0))
-
-
-def _float64() -> contextlib.AbstractContextManager:
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    # Before jax 0.8.
-    from jax.experimental import enable_x64  # type: ignore[attr-defined]
-
-    return enable_x64()
 
 
 def _imported(module: str, name: str, package: str) -> Any:

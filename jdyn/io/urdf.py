@@ -121,7 +121,7 @@ def load_urdf(
     Args:
         source: Path of the file, or the XML text.
         floating_base: `True` frees the root link (joint `root_joint`), or the link that is fixed to `world`;
-            otherwise the file decides, with its own floating joints.
+            `False` fixes a root link that the file lets float; `None` does as the file says.
         package_dirs: Folders in which meshes may lie besides the file's own: packages, or folders of packages.
             Mesh files are never opened.
         dtype: Floating type of the leaves; JAX's default if left out.
@@ -138,7 +138,7 @@ def load_urdf(
         hint = _OTHER_FORMATS.get(root.tag, "is this a URDF file?")
         raise ModelError(f"{label}: the root element is <{root.tag}>, expected <robot>; {hint}")
     reader = _Reader(root, Builder(root.attributes.get("name", ""), source=label), MeshFolders(folder, package_dirs))
-    reader.read(bool(floating_base))
+    reader.read(floating_base)
     return reader.builder.build(dtype=dtype)
 
 
@@ -177,7 +177,7 @@ class _Reader:
         self.meshes = meshes
         self.notes: dict[str, dict[str, None]] = {}
 
-    def read(self, floating_base: bool):
+    def read(self, floating_base: bool | None):
         self._examine(self.root, _where(self.root))
         if not self.root.attributes.get("name"):
             self.builder.problem(f"<robot> (line {self.root.line}) has no name")
@@ -271,7 +271,7 @@ class _Reader:
 
     # The tree.
 
-    def _rooted(self, links: list[str], joints: list[_Joint], floating_base: bool) -> list[_Joint]:
+    def _rooted(self, links: list[str], joints: list[_Joint], floating_base: bool | None) -> list[_Joint]:
         """The joints with one more, which joins the root link to the world."""
         children = {joint.child for joint in joints}
         roots = [name for name in links if name not in children]
@@ -283,6 +283,8 @@ class _Reader:
         added = unused("root_joint", {joint.name for joint in joints})
         below = [i for i, joint in enumerate(joints) if joint.parent in roots]
         bolt = joints[below[0]] if len(below) == 1 else None
+        if floating_base is False and bolt is not None and bolt.kind == "floating":
+            joints[below[0]] = dataclasses.replace(bolt, kind="fixed")
         if not floating_base or len(roots) != 1 or (bolt is not None and bolt.kind == "floating"):
             return [_added("fixed", f"{added}{i or ''}", name) for i, name in enumerate(roots)] + joints
         if roots != ["world"]:

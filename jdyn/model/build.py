@@ -152,11 +152,16 @@ class Builder:
         unknown = sorted(set(properties) - set(_PER_VELOCITY) - set(_PER_CONFIGURATION))
         if unknown:
             raise TypeError(f"add_link() got unknown properties {', '.join(unknown)}")
-        inertia = np.asarray(inertia, dtype=float)
+        com, inertia = np.array(com, dtype=float), np.asarray(inertia, dtype=float)
+        if com.shape != (3,) or inertia.shape not in ((), (3,), (3, 3)):
+            raise ValueError(
+                f"link {name!r}: expected com of shape (3,) and inertia of shape (3, 3) or (3,), "
+                f"got {com.shape} and {inertia.shape}"
+            )
         inertia = inertia if inertia.ndim == 2 else np.diag(np.broadcast_to(inertia, (3,)))
         link = _Link(
             name, parent, joint, joint_name or name, _matrix(placement), float(mass),
-            np.array(com, dtype=float), inertia, properties, mimic,
+            com, inertia, properties, mimic,
         )  # fmt: skip
         self._links.append(link)
 
@@ -259,6 +264,7 @@ class Builder:
             return
         for field in dataclasses.fields(link.joint):
             self._check_geometry(where, field.name, np.asarray(getattr(link.joint, field.name), dtype=float))
+        self._check_independent(where, link.joint)
         self._check_properties(where, link)
 
     def _check_inertia(self, link: _Link):
@@ -288,6 +294,17 @@ class Builder:
         elif field in _UNIT_VECTORS and np.linalg.norm(value) < 1e-10:
             self.problem(f"{where}: {field} is zero, expected a direction")
 
+    def _check_independent(self, where, joint):
+        """Two directions of one joint must not be parallel."""
+        directions = [field.name for field in dataclasses.fields(joint) if field.name in _UNIT_VECTORS]
+        if len(directions) < 2:
+            return
+        first, second = (np.asarray(getattr(joint, name), dtype=float) for name in directions)
+        if first.shape == second.shape == (3,):
+            sine = np.linalg.norm(np.cross(first, second))
+            if sine <= 1e-6 * np.linalg.norm(first) * np.linalg.norm(second):
+                self.problem(f"{where}: {' and '.join(directions)} are parallel, expected two different directions")
+
     def _check_properties(self, where, link):
         for key, value in link.properties.items():
             width = link.joint.nq if key in _PER_CONFIGURATION else link.joint.nv
@@ -302,6 +319,10 @@ class Builder:
                 self.problem(f"{where}: {key} is {value}, expected a number that is not negative")
             elif key == "friction_speed" and np.any(array <= 0):
                 self.problem(f"{where}: {key} is {value}, expected a positive number")
+        if link.joint.nq != link.joint.nv and "rest" in link.properties:
+            rest = np.asarray(link.properties["rest"], dtype=float)
+            if rest.shape != (link.joint.nq,) or np.linalg.norm(rest[-4:]) < 1e-10:
+                self.problem(f"{where}: rest is {link.properties['rest']}, expected a configuration with a quaternion")
         lower, upper = link.properties.get("lower", -np.inf), link.properties.get("upper", np.inf)
         if np.any(np.asarray(lower) > np.asarray(upper)):
             self.problem(f"{where}: lower limit {lower} is above the upper limit {upper}")

@@ -232,7 +232,7 @@ class Model(eqx.Module):
 
     def with_gravity(self, gravity) -> "Model":
         """A copy with another gravity [m/s²]."""
-        return dataclasses.replace(self, gravity=jnp.asarray(gravity, self.dtype))
+        return dataclasses.replace(self, gravity=_shaped(gravity, (3,), "gravity", self.dtype))
 
     def with_body(self, name: str, *, mass=None, com=None, inertia=None) -> "Model":
         """A copy with other inertial parameters of one body; what is not given stays.
@@ -264,8 +264,9 @@ class Model(eqx.Module):
         Args:
             name: Joint.
             **changes: Any of `damping, friction, friction_speed, stiffness, rest, armature`, of
-                `lower, upper, velocity, effort` (limits), of `placement` (a `Transform`), and of the joint's own
-                geometry (`axis`, `pitch`, ...). Scalars apply to every coordinate of the joint.
+                `lower, upper, velocity, effort` (limits), of `placement` (a `Transform` or a translation), and of the
+                joint's own geometry (`axis`, `pitch`, ...). Scalars apply to every coordinate of the joint; axes are
+                scaled to unit length.
 
         Raises:
             ValueError: if there is no such joint or parameter, or a shape is wrong.
@@ -286,6 +287,8 @@ class Model(eqx.Module):
             array = _set(getattr(self.limits, parameter), where, value, parameter)
             return dataclasses.replace(self, limits=dataclasses.replace(self.limits, **{parameter: array}))
         if parameter == "placement":
+            if not isinstance(value, Transform):
+                value = Transform(jnp.eye(3, dtype=self.dtype), _shaped(value, (3,), "placement", self.dtype))
             placements = jax.tree.map(lambda leaf, x: leaf.at[body].set(x), self.placements, value)
             return dataclasses.replace(self, placements=placements)
         number = [group.kind for group in topology.groups].index(topology.kinds[body])
@@ -297,6 +300,9 @@ class Model(eqx.Module):
                 "friction, friction_speed, stiffness, armature, rest, lower, upper, velocity, effort, placement"
                 + "".join(f", {field}" for field in geometry)
             )
+        if parameter in ("axis", "axis2"):
+            value = _shaped(value, (3,), parameter, self.dtype)
+            value = value / jnp.linalg.norm(value)
         array = _set(getattr(joints, parameter), row, value, parameter)
         changed = dataclasses.replace(joints, **{parameter: array})
         return dataclasses.replace(self, joints=(*self.joints[:number], changed, *self.joints[number + 1 :]))

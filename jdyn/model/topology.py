@@ -132,6 +132,10 @@ class Topology:
 
     def body(self, name: str) -> int:
         """Index of a body, by name."""
+        if name in self.frame_names:
+            body = self.frame_bodies[self.frame_names.index(name)]
+            carrier = "the world" if body == WORLD else f"body {self.body_names[body]!r}"
+            raise ValueError(f"{name!r} is no body but a frame fixed to {carrier}; change that one")
         return _find(name, self.body_names, "body")
 
     def joint(self, name: str) -> int:

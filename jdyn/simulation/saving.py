@@ -3,6 +3,7 @@
 import diffrax
 import equinox as eqx
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jdyn.model import Model
@@ -31,6 +32,7 @@ def rows_to_save(saveat, t0, t1) -> diffrax.SubSaveAt:
         times = jnp.asarray(saveat, t0.dtype)
         if times.ndim != 1 or times.size == 0:
             raise ValueError(f"saveat: expected a non-empty array of times of shape (n,), got shape {times.shape}")
+        _check_times(times, t0, t1)
         return diffrax.SubSaveAt(ts=times)
     rows = saveat.subs
     plain = isinstance(rows, diffrax.SubSaveAt) and rows.fn is _SAVE_STATE
@@ -41,6 +43,16 @@ def rows_to_save(saveat, t0, t1) -> diffrax.SubSaveAt:
         )
     times = None if rows.ts is None else rows.ts.astype(t0.dtype)
     return diffrax.SubSaveAt(t0=rows.t0, t1=rows.t1, ts=times, steps=rows.steps)
+
+
+def _check_times(times, t0, t1):
+    """Rows must lie between start and end, in the order of time; traced times are checked by diffrax."""
+    if any(isinstance(x, Tracer) for x in (times, t0, t1)):
+        return
+    path = jnp.concatenate([t0[None], times, t1[None]])
+    steps = jnp.diff(path if t1 >= t0 else -path)
+    if not jnp.all(steps >= 0):
+        raise ValueError(f"saveat: expected times in order between t0 = {t0} and t1 = {t1}, got {times}")
 
 
 def normalized(rows: diffrax.SubSaveAt, model: Model) -> diffrax.SubSaveAt:
@@ -60,7 +72,7 @@ def clean(rows: diffrax.SubSaveAt, solution: diffrax.Solution, t0, t1):
         reached = jnp.isfinite(ts)
     else:
         known = _known_times(rows, t0, t1)
-        reached, ts = ts == known, known
+        reached, ts = (ts == known) & jnp.isfinite(known), known
     return ts, jnp.where(reached[:, None], q, jnp.nan), jnp.where(reached[:, None], v, jnp.nan)
 
 

@@ -74,6 +74,7 @@ def simulate(
     """
     q0, v0 = checked(model, q=q0, v=v0)
     dtype = jnp.promote_types(model.dtype, jnp.promote_types(q0.dtype, v0.dtype))
+    model = model.astype(dtype)
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     if t0.shape or t1.shape:
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
@@ -130,7 +131,8 @@ def _simulate(field, state, t0, t1, dt0, solver, stepsize_controller, rows, adjo
         "rejected_steps": solution.stats["num_rejected_steps"],
         "dynamics_calls": _dynamics_calls(counted, solution.stats["num_steps"], guard.first_stages),
     }
-    return Trajectory(ts, q, v, _result(solution.result, guard), jax.lax.stop_gradient(stats))
+    result = jnp.where(jnp.isfinite(t0) & jnp.isfinite(t1), _result(solution.result, guard), Result.nonfinite)
+    return Trajectory(ts, q, v, result, jax.lax.stop_gradient(stats))
 
 
 def _result(result: diffrax.RESULTS, guard: GuardState):

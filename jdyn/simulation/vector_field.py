@@ -38,5 +38,5 @@ class VectorField(eqx.Module):
         q, v = state
         if has_quaternions(self.model):
             q = self.model.normalize(q)
-        tau = jnp.zeros_like(v) if self.controller is None else self.controller(t, q, v)
+        tau = jnp.zeros_like(v) if self.controller is None else jnp.asarray(self.controller(t, q, v)).astype(v.dtype)
         return self.model.rate(q, v), forward_dynamics(self.model, q, v, tau, method=self.method)

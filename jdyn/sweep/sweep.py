@@ -112,11 +112,18 @@ def _parameters(over, first, count):
 
 
 def _check_names(over, outputs):
+    if not outputs:
+        raise ValueError("sweep: fn returns an empty dict, expected at least one array")
+    if "result" in outputs and outputs["result"].ndim != 1:
+        raise ValueError(f"sweep: expected a scalar 'result', got shape {outputs['result'].shape[1:]}")
     taken = {*over.dims, *over.coordinates()}
+    if "result" in taken:
+        raise ValueError("sweep: 'result' says how a lane ended, call the parameter something else")
     for name, output in outputs.items():
         for used in (name, *extra_dims(name, output.shape[1:])):
             if used in taken:
-                raise ValueError(f"sweep: fn returns {used!r}, which is already the name of a parameter or an axis")
+                raise ValueError(f"sweep: {used!r} of what fn returns is already the name of something else")
+            taken.add(used)
 
 
 def _run_chunks(run, over, chunk, progress):
@@ -144,9 +151,9 @@ def _workers():
 
 def _with_result(outputs):
     """Outputs with a `result`, and with NaN where the given one says that a lane failed."""
-    floats = [name for name, output in outputs.items() if np.issubdtype(output.dtype, np.floating)]
+    floats = [name for name, output in outputs.items() if np.issubdtype(output.dtype, np.inexact)]
     if "result" not in outputs:
-        lanes = len(next(iter(outputs.values()))) if outputs else 0
+        lanes = len(next(iter(outputs.values())))
         finite = [np.isfinite(outputs[name]).reshape(lanes, -1).all(axis=1) for name in floats]
         good = np.logical_and.reduce([np.ones(lanes, bool), *finite])
         return outputs | {"result": np.where(good, Result.success, Result.nonfinite).astype(np.int32)}

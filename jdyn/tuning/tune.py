@@ -70,6 +70,8 @@ def tune(
     Warns:
         TuneWarning: if the loss or its gradient stops being finite, naming the step.
     """
+    if steps < 0:
+        raise ValueError(f"steps: expected a number that is not negative, got {steps}")
     tuned, fixed = eqx.partition(params, eqx.is_inexact_array_like)
     tuned = _strong(jax.tree.map(jnp.asarray, tuned))
     if not jax.tree.leaves(tuned):
@@ -129,6 +131,6 @@ def _norm(tree):
 
 def _report(message, evaluations, best_step):
     if evaluations == 1:
-        raise ValueError(f"tune cannot start: {message}; start from parameters whose simulation succeeds")
+        raise ValueError(f"tune cannot start: {message}; start where the loss and its gradient are finite")
     text = f"tune stopped early: {message}; the result holds the best parameters met, those after {best_step} steps"
     warnings.warn(text, TuneWarning, stacklevel=3)

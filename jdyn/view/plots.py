@@ -60,11 +60,12 @@ def plot_heat_map(dataset: xarray.Dataset, variable: str) -> Figure:
     if array.ndim != 2:
         raise ValueError(f"{variable!r}: expected a variable over two parameters, got dimensions {array.dims}")
     down, across = array.dims
-    x, y, z = dataset[across].values, dataset[down].values, np.asarray(array.values, float)
+    array = array.sortby([down, across])
+    x, y, z = array[across].values, array[down].values, np.asarray(array.values, float)
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     axes = figure.subplots()
     axes.patch.set(hatch="xx", edgecolor="0.6")
-    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(z), norm=LogNorm() if _spans_decades(z) else None)
+    mesh = axes.pcolormesh(_edges(x), _edges(y), np.ma.masked_invalid(z), norm=LogNorm() if _spans_decades(z) else None)
     figure.colorbar(mesh, label=_label(array))
     if np.any(np.isfinite(z)):
         best = np.unravel_index(np.nanargmin(z), z.shape)
@@ -130,6 +131,15 @@ def _single(trajectory):
             f"trajectory: expected one motion, got a batch of shape {np.shape(trajectory.ts)[:-1]}; pick a lane with "
             "jax.tree.map(lambda leaf: leaf[i], trajectory)"
         )
+
+
+def _edges(values) -> np.ndarray:
+    """Edges of cells around ascending values, halfway between them on the scale that they are drawn on."""
+    if _spans_decades(values):
+        return np.exp(_edges(np.log(values) - np.log(values[-1])) + np.log(values[-1]))
+    middle = (values[1:] + values[:-1]) / 2
+    first, last = (middle[0] - values[0], values[-1] - middle[-1]) if len(values) > 1 else (0.5, 0.5)
+    return np.concatenate([[values[0] - first], middle, [values[-1] + last]])
 
 
 def _spans_decades(values) -> bool:

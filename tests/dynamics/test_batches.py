@@ -69,6 +69,25 @@ def test_type_follows_the_inputs(dtype):
     assert all(np.all(np.isfinite(x)) for x in results)
 
 
+def test_mixed_types_take_the_wider_one():
+    with jax.numpy_dtype_promotion("standard"):
+        single, double = (jdyn.load("double_pendulum", dtype=dtype) for dtype in (jnp.float32, jnp.float64))
+        q = jnp.array([0.3, -0.4])
+        exact = jdyn.forward_dynamics(double, q, q, q)
+        for model, state in ((single, q), (double, q.astype(jnp.float32))):
+            found = jdyn.forward_dynamics(model, state, q, q)
+            assert found.dtype == jnp.float64
+            np.testing.assert_allclose(found, exact, rtol=1e-5)
+            assert jdyn.gravity_forces(model, state).dtype == jnp.float64
+
+
+def test_numbers_lists_and_numpy_integers_are_understood():
+    model = jdyn.load("double_pendulum")
+    exact = jdyn.jacobian(model, jnp.array([1.0, 2.0]), 1, point=jnp.zeros(3))
+    np.testing.assert_array_equal(jdyn.jacobian(model, [1, 2], np.int64(1), point=(0, 0, 0)), exact)
+    np.testing.assert_array_equal(jdyn.jacobian(model, [1.0, 2.0], 1, point=np.zeros(3)), exact)
+
+
 def test_float32_on_a_hundred_links():
     """Against float64 on the same rounded data. The textbook recursion is near 1e-4 here."""
     model = jdyn.random_tree(0, 100, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)

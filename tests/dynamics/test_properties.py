@@ -45,7 +45,7 @@ def _quantities(model, q, v, a, f_ext):
         return jax.jvp(function, (q, v), (model.rate(q, v), a))[1]
 
     gradient = jax.grad(lambda dv: jdyn.potential_energy(model, model.integrate(q, dv)))(zero)
-    springs = jdyn.passive_forces(model, model.expand(q), jnp.zeros(model.topology.v_offsets[-1]))
+    springs = jdyn.dynamics.passive_forces(model, model.expand(q), jnp.zeros(model.topology.v_offsets[-1]))
     columns = jax.vmap(lambda e: mass_product(model, q, e), out_axes=1)(jnp.eye(model.nv))
     return {
         "tau": tau,
@@ -59,7 +59,7 @@ def _quantities(model, q, v, a, f_ext):
         "bias": jdyn.bias_forces(model, q, v),
         "gravity": jdyn.gravity_forces(model, q),
         "springs": springs,
-        "passive": jdyn.passive_forces(model, model.expand(q), model.expand_velocity(v)),
+        "passive": jdyn.dynamics.passive_forces(model, model.expand(q), model.expand_velocity(v)),
         "potential gradient": gradient,
         "kinetic": jdyn.kinetic_energy(model, q, v),
         "energy rate": along(lambda q, v: jdyn.kinetic_energy(model, q, v) + jdyn.potential_energy(model, q)),

@@ -178,6 +178,16 @@ def test_world_root_is_the_world():
     assert free.topology.kinds == (Free, Continuous)
 
 
+def test_a_floating_root_is_bolted_down_on_demand():
+    text = """<robot name="r"><link name="world"/><link name="body"><inertial><mass value="1"/>
+      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+      </link><joint name="base" type="floating"><parent link="world"/><child link="body"/></joint>
+      <joint name="hinge" type="continuous"><parent link="body"/><child link="arm"/></joint></robot>"""
+    assert jdyn.load(text).topology.kinds == (jdyn.Free, jdyn.Continuous)
+    assert jdyn.load(text, floating_base=False).topology.kinds == (jdyn.Continuous,)
+
+
 def test_floating_base():
     document = arm().replace('<link name="base"/>', f'<link name="base">{INERTIAL}</link>')
     fixed, free = load_urdf(document), load_urdf(document, floating_base=True)

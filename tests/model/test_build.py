@@ -86,6 +86,9 @@ def test_impossible_values_are_refused_by_name(changes, message):
         ((("a", HINGE, {"parent": "b"}), ("b", HINGE, {"parent": "a"})), r"links form a cycle: \w -> \w -> \w"),
         ((("arm", jdyn.Revolute((0, 0, 0)), {}),), "axis is zero, expected a direction"),
         ((("arm", jdyn.Revolute((0, np.nan, 0)), {}),), "expected finite numbers"),
+        ((("arm", jdyn.Universal((0, 0, 1), (0, 0, -2)), {}),), "axis and axis2 are parallel"),
+        ((("arm", jdyn.Planar((0, 0, 1), (0, 0, 2)), {}),), "normal and x are parallel"),
+        ((("arm", jdyn.Ball(), {"rest": 0.0}),), "expected a configuration with a quaternion"),
         ((("arm", jdyn.Revolute((1, 0)), {}),), r"axis has shape \(2,\), expected \(3,\)"),
         ((("a", jdyn.Ball(), {}), ("b", HINGE, {"mimic": jdyn.Mimic("a")})), "exactly one degree of freedom"),
     ],
@@ -110,6 +113,11 @@ def test_what_is_suspicious_is_warned_of_once():
             ("bare", HINGE, {"parent": "flat", "mass": 0.0, "inertia": 0}),
         )
     assert len(caught) == 1
+
+
+def test_misshapen_inertias_are_refused_where_they_are_written():
+    with pytest.raises(ValueError, match=r"link 'arm': expected com of shape .* got \(3,\) and \(2, 2\)"):
+        build(("arm", HINGE, {"inertia": np.ones((2, 2))}))
 
 
 def test_unknown_properties_are_refused_where_they_are_written():

@@ -93,7 +93,8 @@ def test_a_changed_joint_is_the_one_the_builder_makes():
     changed, built = box().with_joint("wrist", **change), box(**change)
     for ours, theirs in zip(jax.tree.leaves(changed), jax.tree.leaves(built), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    sideways = box().with_joint("wrist", axis=(1.0, 0, 0))
+    sideways = box().with_joint("wrist", axis=(3.0, 0, 0), placement=(0, 0, 1.0))
+    np.testing.assert_array_equal(jdyn.forward_kinematics(sideways, jnp.zeros(1)).translation, [[0, 0, 1]])
     np.testing.assert_allclose(jdyn.jacobian(sideways, jnp.zeros(1), "hand")[:, 0], [1, 0, 0, 0, 0, 0])
 
 
@@ -119,6 +120,7 @@ def test_changes_are_batched_and_differentiated_together():
         (lambda m: m.with_body("foot", mass=1.0), "no body is called 'foot'; there are hand"),
         (lambda m: m.with_joint("knee", damping=1.0), "no joint is called 'knee'; there are wrist"),
         (lambda m: m.with_joint("wrist", dumping=1.0), "has no parameter 'dumping'; it has damping"),
+        (lambda m: m.with_gravity(-9.81), r"gravity: expected shape \(3,\), got \(\)"),
         (lambda m: m.with_body("hand", com=(1.0, 2.0)), r"com: expected shape \(3,\), got \(2,\)"),
         (lambda m: m.with_body("hand", inertia=(1.0, 2.0, 3.0)), r"inertia: expected shape \(3, 3\), got \(3,\)"),
         (lambda m: m.with_joint("wrist", damping=(1.0, 2.0)), "damping: expected a scalar or shape"),

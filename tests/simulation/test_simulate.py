@@ -244,6 +244,13 @@ def test_calls_of_forward_dynamics_are_counted_exactly(solver):
     assert len(calls) == trajectory.stats["dynamics_calls"]
 
 
+def test_an_end_that_is_no_number_fails_its_lane_alone():
+    run = jax.vmap(lambda t1: simulate(PENDULUM, jnp.ones(1), jnp.zeros(1), t1, throw=False, saveat=END))
+    lanes = run(jnp.array([0.1, jnp.nan, jnp.inf]))
+    assert lanes.result[0] == Result.success and np.all(np.isfinite(lanes.q[0]))
+    assert Result.success not in lanes.result[1:].tolist() and np.all(np.isnan(lanes.q[1:]))
+
+
 def test_implicit_solvers_run_on_quaternions():
     builder = jdyn.Builder("top")
     builder.add_link("top", jdyn.Ball(), mass=1.0, com=(0, 0, 0.2), inertia=(0.02, 0.02, 0.01))
@@ -301,6 +308,8 @@ def test_float32_stays_float32():
         ({"controller": lambda t, q, v: jnp.zeros(3)}, r"tau: expected shape \(1,\)"),
         ({"t1": jnp.ones(2)}, "t0 and t1: expected scalars"),
         ({"saveat": jnp.zeros((2, 2))}, "saveat: expected a non-empty array of times"),
+        ({"saveat": [0.5, 2.0]}, "saveat: expected times in order between t0 = 0.0 and t1 = 1.0"),
+        ({"saveat": [0.5, 0.2]}, "saveat: expected times in order"),
         ({"saveat": diffrax.SaveAt(dense=True)}, "saveat: simulate saves rows"),
         ({"saveat": diffrax.SaveAt(t1=True, fn=lambda t, y, args: y[0])}, "saveat: simulate saves rows"),
     ],

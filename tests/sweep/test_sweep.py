@@ -109,7 +109,14 @@ def test_progress_is_shown_on_standard_error(capsys):
         (lambda: jdyn.Samples(sample=[1.0]), "'sample' is the name of the axis"),
         (lambda: jdyn.sweep(lambda p: p["x"], jdyn.Grid(x=[1.0])), "must return a dict of arrays"),
         (lambda: jdyn.sweep(lambda p: {"y": "no"}, jdyn.Grid(x=[1.0])), "'y' is of type str"),
-        (lambda: jdyn.sweep(lambda p: {"x": p["x"]}, jdyn.Grid(x=[1.0])), "already the name of a parameter"),
+        (lambda: jdyn.sweep(lambda p: {"x": p["x"]}, jdyn.Grid(x=[1.0])), "already the name of something else"),
+        (lambda: jdyn.sweep(lambda p: {}, jdyn.Grid(x=[1.0])), "returns an empty dict"),
+        (
+            lambda: jdyn.sweep(lambda p: {"y": p["result"]}, jdyn.Grid(result=[1.0])),
+            "call the parameter something else",
+        ),
+        (lambda: jdyn.sweep(lambda p: {"result": jnp.zeros(2)}, jdyn.Grid(x=[1.0])), "expected a scalar 'result'"),
+        (lambda: jdyn.sweep(lambda p: {"a": jnp.zeros(2), "a_0": p["x"]}, jdyn.Grid(x=[1.0])), "'a_0' of what fn"),
         (lambda: jdyn.sweep(lambda p: {"y": p["x"]}, jdyn.Grid(x=[1.0]), chunk=0), "chunk: expected a positive"),
     ],
 )

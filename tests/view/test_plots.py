@@ -55,6 +55,10 @@ def test_a_heat_map_marks_the_smallest_and_leaves_failures_out():
     axes, colors = plot_heat_map(grid(values), "error").axes
     (star,) = axes.lines
     assert (star.get_xdata()[0], star.get_ydata()[0]) == (10.0, 2.0)
+    corners = axes.collections[0].get_coordinates()
+    edges = corners[0, :, 0], corners[:, 0, 1]
+    for inside, bounds in zip(([1, 10, 100], [1, 2]), edges, strict=True):
+        assert np.all(bounds[:-1] < inside) and np.all(inside < bounds[1:]) and bounds[0] > 0
     mesh = axes.collections[0].get_array()
     np.testing.assert_array_equal(np.ma.getmaskarray(mesh), np.isnan(values))
     assert colors.get_ylabel() == "what is left [rad]"
