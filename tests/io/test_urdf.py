@@ -184,8 +184,8 @@ def test_a_floating_root_is_bolted_down_on_demand():
       <link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
       </link><joint name="base" type="floating"><parent link="world"/><child link="body"/></joint>
       <joint name="hinge" type="continuous"><parent link="body"/><child link="arm"/></joint></robot>"""
-    assert jdyn.load(text).topology.kinds == (jdyn.Free, jdyn.Continuous)
-    assert jdyn.load(text, floating_base=False).topology.kinds == (jdyn.Continuous,)
+    assert load_urdf(text).topology.kinds == (Free, Continuous)
+    assert load_urdf(text, floating_base=False).topology.kinds == (Continuous,)
 
 
 def test_floating_base():
