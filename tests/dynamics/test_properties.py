@@ -15,7 +15,11 @@ EPS = float(np.finfo(np.float64).eps)
 CASES = {kind.__name__.lower(): (3, (kind,)) for kind in ALL_KINDS} | {"all": (10, ALL_KINDS)}
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+# One tree has every kind; each kind alone takes as long again to compile.
+PARAMETERS = [pytest.param(case, marks=[pytest.mark.slow] * (case != "all")) for case in CASES]
+
+
+@pytest.fixture(scope="module", params=PARAMETERS, ids=str)
 def laws(request):
     """Every quantity that the laws need, at one random state, from one compiled function."""
     nb, kinds = CASES[request.param]
