@@ -299,7 +299,7 @@ class Reach(eqx.Module):
         self.q0 = jnp.clip(model.neutral(), limits.lower[independent_q], limits.upper[independent_q])
         move = model.difference(self.q0, _drawn(model, seed))
         self.target = model.integrate(self.q0, jnp.clip(move, -LARGEST_MOVE, LARGEST_MOVE))
-        self.inertia = jnp.diag(jax.jit(jdyn.mass_matrix)(model, self.q0))
+        self.inertia = jnp.diag(jdyn.mass_matrix(model, self.q0))
         effort = limits.effort[np.array(model.topology.independent_v)]
         self.effort = jnp.where(effort > 0, effort, jnp.inf)
 

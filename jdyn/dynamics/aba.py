@@ -164,14 +164,20 @@ def _solve_tree(model, factors, tau):
 def _padded(model: Model, by_group: list, fill: float = 0) -> Array:
     """Rows of all joints in one array, as wide as the widest joint."""
     width = max(kind.nv for kind in model.topology.kinds)
-    pad = lambda x: [(0, 0), (0, width - x.shape[1])] + [(0, 0)] * (x.ndim - 2)  # noqa: E731
-    return model.merge_groups("bodies", [jnp.pad(x, pad(x), constant_values=fill) for x in by_group])
+
+    def pad(x):
+        return jnp.pad(x, [(0, 0), (0, width - x.shape[1])] + [(0, 0)] * (x.ndim - 2), constant_values=fill)
+
+    return model.merge_groups("bodies", [pad(x) for x in by_group])
 
 
 def _unpack_joints(model: Model, packed: Packed) -> Float[Array, " nv_full"]:
     """Full coordinates from packed joint coordinates."""
     width = max(kind.nv for kind in model.topology.kinds)
-    pad = lambda x: jnp.pad(x, [(0, 0), (0, 0), (0, width - x.shape[-1])])  # noqa: E731
+
+    def pad(x):
+        return jnp.pad(x, [(0, 0), (0, 0), (0, width - x.shape[-1])])
+
     rows = model.by_group("bodies", unpack(model.topology, tuple(pad(x) for x in packed)))
     groups = zip(rows, model.topology.groups, strict=True)
     return model.merge_groups("v", [row[:, : group.kind.nv] for row, group in groups])

@@ -18,7 +18,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, compiled as a whole, with matrix products in full precision.
 
     Called from Python it is compiled once a structure of its arguments, instead of running operation by operation,
-    a thousand times slower. Within another program nothing is left of the wrapping.
+    a thousand times slower. Within another program it is a call, which XLA merges with its surroundings.
 
     Accelerators otherwise multiply float32 matrices with ten-bit mantissas (TF32) or less, which costs forward
     dynamics four digits.
@@ -29,7 +29,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         with jax.default_matmul_precision("highest"):
             return function(*args, **kwargs)
 
-    program = eqx.filter_jit(precise)  # type: ignore[call-overload]
+    program = eqx.filter_jit(precise)
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:

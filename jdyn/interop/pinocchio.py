@@ -84,7 +84,7 @@ def _check_plane(model, body):
     """Pinocchio's planar joint moves in the xy plane of its own frame, and its child frame starts there."""
     group = next(group for group in model.topology.groups if group.kind is Planar)
     planes, row = model.joints[model.topology.groups.index(group)], group.bodies.index(body)
-    axes = np.asarray(planes.x[row]), np.asarray(planes.normal[row])  # type: ignore[attr-defined]
+    axes = np.asarray(planes.x[row]), np.asarray(planes.normal[row])
     if not np.allclose(axes, np.eye(3)[[0, 2]], atol=1e-6):
         raise ValueError(
             f"joint {model.joint_names[body]!r}: Pinocchio's planar joint moves along x and y of its frame and turns "

@@ -71,7 +71,10 @@ class State(eqx.Module):
 def random_states(model: Model, samples: int, seed: int) -> State:
     """States of a robot far from its neutral one, limits disregarded."""
     rng = np.random.default_rng(seed)
-    normal = lambda *shape: jnp.asarray(rng.normal(size=(samples, *shape)), model.dtype)  # noqa: E731
+
+    def normal(*shape):
+        return jnp.asarray(rng.normal(size=(samples, *shape)), model.dtype)
+
     q = _integrated(nameless(model), normal(model.nv))
     return State(q, normal(model.nv), normal(model.nv), normal(model.nv), normal(model.nb, 6))
 

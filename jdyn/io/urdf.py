@@ -327,7 +327,7 @@ class _Reader:
             return Planar(direction, planar_x(direction)), properties  # type: ignore[arg-type]
         properties |= self._limits(where, joint) | self._dynamics(where, joint.element)
         kind = {"revolute": Revolute, "continuous": Continuous, "prismatic": Prismatic}[joint.kind]
-        return kind(direction), properties  # type: ignore[arg-type]
+        return kind(direction), properties
 
     def _mimic(self, where: str, element: Element) -> Mimic | None:
         mimic = element.first("mimic")

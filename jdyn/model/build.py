@@ -385,7 +385,11 @@ class Builder:
             if carrier in index:
                 J = pseudo_inertia(link.mass, link.com, link.inertia)
                 inertias[index[carrier]] += T @ J @ T.T
-        placed = lambda link, T: (carriers[link][0], carriers[link][1] @ T)  # noqa: E731
+
+        def placed(link, T):
+            carrier, pose = carriers[link]
+            return carrier, pose @ T
+
         carried = [placed(link.parent, link.pose) for link in bodies]
         frames = [(link.name, link.name, np.eye(4)) for link in self._links if isinstance(link.joint, Fixed)]
         frames = [(name, *placed(link, T)) for name, link, T in (*frames, *self._frames)]
@@ -402,9 +406,12 @@ class Builder:
             mimics=tuple((joints[follower], joints[leader]) for follower, leader, _, _ in mimics),
             geometries=tuple(self._geometries),
         )
-        as_jax = lambda x: jnp.asarray(np.asarray(x, dtype=float), dtype)  # noqa: E731
+
+        def as_jax(x):
+            return jnp.asarray(np.asarray(x, dtype=float), dtype)
+
         columns = {key: as_jax(_stacked(bodies, key)) for key in (*_PER_VELOCITY, *_PER_CONFIGURATION)}
-        masses, moments, rotational = zip(*(ten_parameters(J) for J in inertias), strict=True) if bodies else ((),) * 3
+        masses, moments, rotational = zip(*(ten_parameters(J) for J in inertias), strict=True)
         return Model(
             topology=topology,
             placements=_transforms([T for _, T in carried], as_jax),

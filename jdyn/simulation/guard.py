@@ -83,15 +83,15 @@ class AdaptiveGuard(Guard, diffrax.AbstractAdaptiveStepSizeController):
         return super().init(terms, t0, t1, y0, dt0, args, func, error_order)
 
     @property
-    def rtol(self):  # type: ignore[override]
+    def rtol(self):
         return self.controller.rtol
 
     @property
-    def atol(self):  # type: ignore[override]
+    def atol(self):
         return self.controller.atol
 
     @property
-    def norm(self):  # type: ignore[override]
+    def norm(self):
         return self.controller.norm
 
 

@@ -44,7 +44,7 @@ class Projected(diffrax.AbstractWrappedSolver):
         return self.solver.term_structure
 
     @property
-    def interpolation_cls(self):  # type: ignore[override]
+    def interpolation_cls(self):
         return self.solver.interpolation_cls
 
     @property

@@ -59,7 +59,10 @@ def test_pd_turns_the_short_way_round():
 
 def test_gains_are_swept_and_differentiated():
     q, v = jnp.array([0.3, 0.1]), jnp.zeros(2)
-    torque = lambda kp: jdyn.PD(ARM, jnp.zeros(2), kp=kp, kd=0.0)(0.0, q, v)  # noqa: E731
+
+    def torque(kp):
+        return jdyn.PD(ARM, jnp.zeros(2), kp=kp, kd=0.0)(0.0, q, v)
+
     gains = jnp.array([1.0, 2.0])
     np.testing.assert_allclose(jax.vmap(torque)(gains), -gains[:, None] * q[None])
     np.testing.assert_allclose(jax.jacfwd(torque)(1.0), -q)

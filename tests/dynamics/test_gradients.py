@@ -62,7 +62,10 @@ def _flat_state(model):
 @jax.jit
 def _all_gradients(model, q, v, tau, f_ext):
     weights = jnp.arange(1.0, model.nv + 1)
-    loss = lambda *arguments: weights @ _forward(*arguments)  # noqa: E731
+
+    def loss(*arguments):
+        return weights @ _forward(*arguments)
+
     reverse = jax.grad(loss, argnums=(0, 1, 2, 3, 4))(model, q, v, tau, f_ext)
     second = jax.grad(
         lambda q: jnp.sum(jax.jvp(lambda v: loss(model, q, v, tau, f_ext), (v,), (jnp.ones_like(v),))[1])

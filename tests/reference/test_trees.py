@@ -31,8 +31,11 @@ SEEDS = range(9)
 
 
 def trees(*structures):
-    mark = lambda name: pytest.mark.slow if name in SLOW else ()  # noqa: E731
-    cases = [pytest.param(name, seed, marks=mark(name)) for name in structures for seed in SEEDS]
+    cases = [
+        pytest.param(name, seed, marks=pytest.mark.slow if name in SLOW else ())
+        for name in structures
+        for seed in SEEDS
+    ]
     return pytest.mark.parametrize("structure, seed", cases)
 
 

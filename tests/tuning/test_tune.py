@@ -10,8 +10,12 @@ import pytest
 
 import jdyn
 
+
 # Rosenbrock's function has its minimum 0 at (1, 1).
-ROSENBROCK = lambda p: (1 - p["x"]) ** 2 + 100 * (p["y"] - p["x"] ** 2) ** 2  # noqa: E731
+def rosenbrock(p):
+    return (1 - p["x"]) ** 2 + 100 * (p["y"] - p["x"] ** 2) ** 2
+
+
 START = {"x": -1.2, "y": 1.0}
 
 
@@ -23,7 +27,7 @@ def ordinary_promotion():
 
 
 def test_a_quasi_newton_optimizer_finds_the_minimum():
-    result = jdyn.tune(ROSENBROCK, START, optimizer=optax.lbfgs(), steps=60, progress=False)
+    result = jdyn.tune(rosenbrock, START, optimizer=optax.lbfgs(), steps=60, progress=False)
     np.testing.assert_allclose([result.params["x"], result.params["y"]], 1, atol=1e-6)
     assert result.losses[0] == pytest.approx(24.2) and result.losses[result.best_step] < 1e-12
     assert result.losses.shape == result.gradient_norms.shape == (61,)
