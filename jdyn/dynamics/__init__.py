@@ -1,8 +1,6 @@
 """Kinematics and dynamics of one configuration; `jax.vmap` makes batches."""
 
-from jdyn.dynamics.aba import ABA as ABA
 from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
-from jdyn.dynamics.crba import CRBA as CRBA
 from jdyn.dynamics.energy import center_of_mass as center_of_mass
 from jdyn.dynamics.energy import kinetic_energy as kinetic_energy
 from jdyn.dynamics.energy import momentum as momentum
@@ -18,5 +16,8 @@ from jdyn.dynamics.kinematics import forward_kinematics as forward_kinematics
 from jdyn.dynamics.kinematics import frame_pose as frame_pose
 from jdyn.dynamics.kinematics import jacobian as jacobian
 from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
-from jdyn.dynamics.method import Method as Method
+from jdyn.dynamics.methods import ABA as ABA
+from jdyn.dynamics.methods import CRBA as CRBA
+from jdyn.dynamics.methods import Method as Method
+from jdyn.dynamics.methods import ModifiedABA as ModifiedABA
 from jdyn.dynamics.regressor import regressor as regressor

@@ -4,10 +4,9 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.aba import ABA
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
-from jdyn.dynamics.method import Method
+from jdyn.dynamics.methods import ABA, Method
 from jdyn.model import Model, checked
 
 

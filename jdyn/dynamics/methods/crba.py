@@ -4,13 +4,12 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.mass_matrix import mass_matrix
-from jdyn.dynamics.method import Method
+from jdyn.dynamics.methods.method import BiasFirst
 from jdyn.model import Model
 
 
-class CRBA(Method):
+class CRBA(BiasFirst):
     """Form the mass matrix and factor it: O(n³).
 
     For few degrees of freedom, or as a second opinion. Its error grows with the condition number of the mass
@@ -25,6 +24,3 @@ class CRBA(Method):
 
     def solve(self, model: Model, factors: Float[Array, "nv nv"], tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
         return cho_solve((factors, True), tau)
-
-    def accelerations(self, model, factors, q, v, tau, f_ext):
-        return self.solve(model, factors, tau - bias_forces(model, q, v, f_ext=f_ext))

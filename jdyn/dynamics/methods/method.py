@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.inverse import bias_forces
 from jdyn.model import Model
 
 
@@ -35,3 +36,16 @@ class Method(eqx.Module):
         f_ext: Float[Array, "nb 6"] | None,
     ) -> Float[Array, " nv"]:
         """M⁻¹ (τ − h(q, v, f_ext))."""
+
+
+class BiasFirst(Method):
+    """A method that solves with M alone, and leaves the bias forces h to inverse dynamics."""
+
+    def accelerations(self, model, factors, q, v, tau, f_ext):
+        return self.solve(model, factors, tau - bias_forces(model, q, v, f_ext=f_ext))
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise a ValueError unless `value` is among the choices."""
+    if value not in choices:
+        raise ValueError(f"{name}: expected {' or '.join(map(repr, choices))}, got {value!r}")
