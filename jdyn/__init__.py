@@ -23,7 +23,14 @@ from jdyn.control import Controller as Controller
 from jdyn.control import GravityCompensation as GravityCompensation
 from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
+from jdyn.dynamics import ArrayABA as ArrayABA
+from jdyn.dynamics import ConjugateGradient as ConjugateGradient
+from jdyn.dynamics import GaussDP as GaussDP
+from jdyn.dynamics import GibbsAppell as GibbsAppell
 from jdyn.dynamics import Method as Method
+from jdyn.dynamics import ModifiedABA as ModifiedABA
+from jdyn.dynamics import OrthogonalComplement as OrthogonalComplement
+from jdyn.dynamics import WalkerOrin as WalkerOrin
 from jdyn.dynamics import bias_forces as bias_forces
 from jdyn.dynamics import body_velocities as body_velocities
 from jdyn.dynamics import center_of_mass as center_of_mass

@@ -18,6 +18,12 @@ from jdyn.dynamics.kinematics import jacobian as jacobian
 from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
 from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
+from jdyn.dynamics.methods import ArrayABA as ArrayABA
+from jdyn.dynamics.methods import ConjugateGradient as ConjugateGradient
+from jdyn.dynamics.methods import GaussDP as GaussDP
+from jdyn.dynamics.methods import GibbsAppell as GibbsAppell
 from jdyn.dynamics.methods import Method as Method
 from jdyn.dynamics.methods import ModifiedABA as ModifiedABA
+from jdyn.dynamics.methods import OrthogonalComplement as OrthogonalComplement
+from jdyn.dynamics.methods import WalkerOrin as WalkerOrin
 from jdyn.dynamics.regressor import regressor as regressor

@@ -103,15 +103,26 @@ def velocity_terms(
     v: Float[Array, " nv_full"],
     f_ext: Float[Array, "nb 6"] | None,
 ) -> tuple[Float[Array, "nb 6"], Float[Array, "nb 6"], Float[Array, "nb 6"]]:
-    """Velocities of all bodies, their joints' bias accelerations c, and p = v ×* I v − f_ext."""
+    """Velocities of all bodies, and their `velocity_products`."""
     motion = joint_motion(model, joints, v)
     velocities = accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
+    return velocities, *velocity_products(model, q, v, velocities, f_ext)
+
+
+def velocity_products(
+    model: Model,
+    q: Float[Array, " nq_full"],
+    v: Float[Array, " nv_full"],
+    velocities: Float[Array, "nb 6"],
+    f_ext: Float[Array, "nb 6"] | None,
+) -> tuple[Float[Array, "nb 6"], Float[Array, "nb 6"]]:
+    """Bias accelerations c of the joints, and p = v ×* I v − f_ext of the bodies."""
     momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, velocities)
     p = jax.vmap(cross_force)(velocities, momenta)
     if f_ext is not None:
         (f_ext,) = checked(model, f_ext=f_ext)
         p = p - f_ext
-    return velocities, joint_bias(model, q, v, velocities), p
+    return joint_bias(model, q, v, velocities), p
 
 
 @compiled

@@ -14,7 +14,7 @@ from jdyn.dynamics.kinematics import (
     per_dof,
     poses,
 )
-from jdyn.dynamics.traverse import support_mask
+from jdyn.dynamics.traverse import inward, pack, support_mask, unpack
 from jdyn.model import Model, checked
 from jdyn.spatial import SpatialInertia, Transform
 
@@ -85,6 +85,25 @@ def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     below = frame.support * (frame.S @ F.T)
     M = below + below.T * (1 - frame.support)
     return reduced(model, M + jnp.diag(model.armature))
+
+
+def mass_matrix_diagonal(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
+    """Diagonal of the mass matrix, in O(n); that of Gᵀ diag(M_full) G where joints follow others."""
+    joints = joint_kinematics(model, model.expand(q))
+    none = jax.tree.map(lambda x: jnp.zeros_like(x[0]), model.inertias)
+
+    def step(below, x):
+        X, inertia = x
+        composite = inertia + below
+        return composite.to_parent(X), composite
+
+    composite = unpack(
+        model.topology, inward(model.topology, step, none, pack(model.topology, (joints.X, model.inertias)))
+    )
+    by_group = zip(joints.S, model.by_group("bodies", composite), strict=True)
+    along = [jax.vmap(lambda S, I: jax.vmap(lambda s: s @ I.momentum(s))(S.T))(S, I) for S, I in by_group]
+    diagonal = model.merge_groups("v", along) + model.armature
+    return model.reduce_force(diagonal * model.expand_velocity(jnp.ones(model.nv, diagonal.dtype)))
 
 
 def dof_forces(model: Model, composite: SpatialInertia, S: Float[Array, "nv_full 6"]) -> Float[Array, "nv_full 6"]:

@@ -204,3 +204,16 @@ def support_mask(topology: Topology) -> np.ndarray:
     for body, path in enumerate(topology.supports):
         mask[list(path), body] = 1
     return mask
+
+
+def sibling_places(topology: Topology) -> np.ndarray:
+    """(nb, children): 1 at each body's place among its parent's children; bodies on the world all have the first.
+
+    A message multiplied by its body's row adds up to a stack of the children's messages.
+    """
+    siblings = {WORLD: 0}
+    places = []
+    for parent in topology.parents:
+        places.append(siblings.setdefault(parent, 0))
+        siblings[parent] += parent != WORLD
+    return np.eye(max(places) + 1)[places]

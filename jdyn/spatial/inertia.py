@@ -19,6 +19,17 @@ def unique(S: Float[Array, "3 3"]) -> Float[Array, "6"]:
     return jnp.stack([S[0, 0], S[0, 1], S[1, 1], S[0, 2], S[1, 2], S[2, 2]])
 
 
+def _cholesky(A: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """L with L Lᵀ = A where A is positive semidefinite: a pivot that is zero, or negative by rounding, is skipped."""
+    L = jnp.zeros_like(A)
+    for k in range(3):
+        column = A[:, k] - L @ L[k]
+        positive = column[k] > 0
+        column = jnp.where(positive, column / jnp.sqrt(jnp.where(positive, column[k], 1)), 0)
+        L = L.at[:, k].set(jnp.where(jnp.arange(3) >= k, column, 0))
+    return L
+
+
 class SpatialInertia(eqx.Module):
     """Inertia about the origin of the frame it is given in; inertias of one frame add field by field.
 
@@ -44,6 +55,14 @@ class SpatialInertia(eqx.Module):
         """The 6×6 matrix [[Ī, [h]ₓ], [[h]ₓᵀ, m 1]] (Featherstone 2008, eq. 2.63)."""
         h = skew(self.first_moment)
         return jnp.block([[symmetric(self.rotational), h], [h.T, self.mass * jnp.eye(3, dtype=h.dtype)]])
+
+    def square_root(self) -> Float[Array, "6 6"]:
+        """A matrix B with BᵀB = I, from the mass and the inertia about the centre of mass; that may be singular."""
+        massive = self.mass > 0
+        c = skew(self.first_moment / jnp.where(massive, self.mass, 1))
+        central = _cholesky(symmetric(self.rotational) - self.mass * (c @ c.T))
+        root = jnp.sqrt(jnp.where(massive, self.mass, 0))
+        return jnp.block([[central.T, jnp.zeros_like(c)], [-root * c, root * jnp.eye(3, dtype=c.dtype)]])
 
     def momentum(self, v: Motion6) -> Force6:
         """I v: spatial momentum of a body that moves with velocity `v`; also the force for acceleration `v`."""

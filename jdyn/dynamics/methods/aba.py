@@ -5,7 +5,7 @@ from typing import Literal
 import equinox as eqx
 import jax.numpy as jnp
 
-from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, inverse, sweep
+from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, inverse, left_inverse, sweep
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import TreeMethod
 
@@ -42,7 +42,7 @@ class ABA(TreeMethod):
         return sweep(model, tree, tau, c, p, world)
 
 
-def _projected(below, link):
+def projected(below, link):
     X, S, R = link.X, link.S, link.R
     IA = link.I + below
     U = IA @ S
@@ -57,10 +57,7 @@ def _projected(below, link):
 
 def _with_product(Ia, S, SIa):
     """The symmetric `Ia` with Sᵀ Ia as it must be, R K, which is zero without rotors, and not as rounding left it."""
-    squared = S.T @ S
-    padding = jnp.where(jnp.diag(squared) == 0, 1, 0).astype(S.dtype)
-    N = inverse(squared + jnp.diag(padding)) @ S.T
-    r = S.T @ Ia - SIa
+    N, r = left_inverse(S), S.T @ Ia - SIa
     return Ia - N.T @ r - r.T @ N + N.T @ (r @ S) @ N
 
 
@@ -85,4 +82,4 @@ def _cancelling(below, link):
     return message, ArticulatedBody(X, S, K, D_inverse, IA - U @ K)
 
 
-_FORMS = {"projected": _projected, "textbook": _textbook, "cancelling": _cancelling}
+_FORMS = {"projected": projected, "textbook": _textbook, "cancelling": _cancelling}

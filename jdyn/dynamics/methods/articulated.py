@@ -34,6 +34,10 @@ class Link(eqx.Module):
     I: Float[Array, "6 6"]
     R: Float[Array, " k"]
 
+    def narrowed(self, k: int) -> "Link":
+        """Without the padding that makes the joint wider than `k`."""
+        return Link(self.X, self.S[..., :k], self.I, self.R[..., :k])
+
 
 class ArticulatedBody(eqx.Module):
     """What the inertia recursion leaves at a body with a joint of width k.
@@ -52,6 +56,10 @@ class ArticulatedBody(eqx.Module):
     D_inverse: Float[Array, "k k"]
     Ia: Float[Array, "6 6"]
 
+    def passed_on(self, a: Float[Array, "6"]) -> Float[Array, "6"]:
+        """I^a a."""
+        return self.Ia @ a
+
 
 def articulate(model: Model, joints: JointKinematics, step: Callable, zero: Any) -> Packed:
     """The inertia recursion, inward: `step(sum of the children's messages, Link) -> (message, body)`."""
@@ -60,14 +68,17 @@ def articulate(model: Model, joints: JointKinematics, step: Callable, zero: Any)
 
 def links(model: Model, joints: JointKinematics) -> Packed:
     """A `Link` of every body, packed for traversal."""
+    packed = pack(model.topology, wide_links(model, joints))
+    return tuple(link.narrowed(run.nv) for run, link in zip(schedule(model.topology), packed, strict=True))
+
+
+def wide_links(model: Model, joints: JointKinematics) -> Link:
+    """A `Link` of every body, all as wide as the widest joint, with leading axis `nb`."""
     X = jax.vmap(lambda X: X.motion_matrix())(joints.X)
     I = jax.vmap(SpatialInertia.matrix)(model.inertias)
-    R = _padded(model, model.by_group("v", model.armature), fill=1)
-    S = _padded(model, [jnp.swapaxes(S, 1, 2) for S in joints.S])
-    return tuple(
-        Link(X, jnp.swapaxes(S[..., : run.nv, :], -1, -2), I, R[..., : run.nv])
-        for run, (X, S, I, R) in zip(schedule(model.topology), pack(model.topology, (X, S, I, R)), strict=True)
-    )
+    R = padded(model, model.by_group("v", model.armature), fill=1)
+    S = padded(model, [jnp.swapaxes(S, 1, 2) for S in joints.S])
+    return Link(X, jnp.swapaxes(S, 1, 2), I, R)
 
 
 def sweep(
@@ -79,27 +90,21 @@ def sweep(
     world: Float[Array, "6"],
 ) -> Float[Array, " nv_full"]:
     """Accelerations of all joints: bias forces inward, accelerations outward."""
-    tau = _padded(model, model.by_group("v", tau))
-    loads = tuple(
-        (body, tau[..., : run.nv], c, p)
-        for run, body, (tau, c, p) in zip(
-            schedule(model.topology), bodies, pack(model.topology, (tau, c, p)), strict=True
-        )
-    )
-    u = inward(model.topology, _bias_force, jnp.zeros_like(world), loads)
+    loads = tuple(zip(bodies, pack_joints(model, tau), pack(model.topology, c), pack(model.topology, p), strict=True))
+    u = inward(model.topology, bias_force, jnp.zeros_like(world), loads)
     motions = tuple((body, u, c) for u, (body, _, c, _) in zip(u, loads, strict=True))
-    return _unpack_joints(model, outward(model.topology, _acceleration, world, motions))
+    return unpack_joints(model, outward(model.topology, acceleration, world, motions))
 
 
-def _bias_force(below, x):
+def bias_force(below, x):
     body, tau, c, p = x
     pA = p + below
     u = tau - body.S.T @ pA
-    pa = pA + body.Ia @ c + body.K.T @ u
+    pa = pA + body.passed_on(c) + body.K.T @ u
     return body.X.T @ pa, u
 
 
-def _acceleration(parent, x):
+def acceleration(parent, x):
     body, u, c = x
     handle = body.X @ parent + c
     a = body.D_inverse @ u - body.K @ handle
@@ -113,7 +118,14 @@ def inverse(D: Float[Array, "k k"]) -> Float[Array, "k k"]:
     return cho_solve((jnp.linalg.cholesky(D), True), jnp.eye(len(D), dtype=D.dtype))
 
 
-def _padded(model: Model, by_group: list, fill: float = 0) -> Array:
+def left_inverse(S: Float[Array, "6 k"]) -> Float[Array, "k 6"]:
+    """N with N S = 1, but for padding, where it is zero."""
+    squared = S.T @ S
+    padding = jnp.where(jnp.diag(squared) == 0, 1, 0).astype(S.dtype)
+    return inverse(squared + jnp.diag(padding)) @ S.T
+
+
+def padded(model: Model, by_group: list, fill: float = 0) -> Array:
     """Rows of all joints in one array, as wide as the widest joint."""
     width = max(kind.nv for kind in model.topology.kinds)
 
@@ -123,13 +135,23 @@ def _padded(model: Model, by_group: list, fill: float = 0) -> Array:
     return model.merge_groups("bodies", [pad(x) for x in by_group])
 
 
-def _unpack_joints(model: Model, packed: Packed) -> Float[Array, " nv_full"]:
-    """Full coordinates from packed joint coordinates."""
+def pack_joints(model: Model, x: Float[Array, " nv_full"]) -> Packed:
+    """Full joint coordinates packed for traversal, a row a joint, padded by zeros."""
+    rows = pack(model.topology, padded(model, model.by_group("v", x)))
+    return tuple(row[..., : run.nv] for run, row in zip(schedule(model.topology), rows, strict=True))
+
+
+def unpack_joints(model: Model, packed: Packed) -> Float[Array, " nv_full"]:
+    """Inverse of `pack_joints`."""
     width = max(kind.nv for kind in model.topology.kinds)
 
     def pad(x):
         return jnp.pad(x, [(0, 0), (0, 0), (0, width - x.shape[-1])])
 
-    rows = model.by_group("bodies", unpack(model.topology, tuple(pad(x) for x in packed)))
-    groups = zip(rows, model.topology.groups, strict=True)
+    return narrowed(model, unpack(model.topology, tuple(pad(x) for x in packed)))
+
+
+def narrowed(model: Model, rows: Float[Array, "nb width"]) -> Float[Array, " nv_full"]:
+    """Inverse of `padded` for joint coordinates."""
+    groups = zip(model.by_group("bodies", rows), model.topology.groups, strict=True)
     return model.merge_groups("v", [row[:, : group.kind.nv] for row, group in groups])

@@ -1,26 +1,48 @@
-"""Forward dynamics by the composite-rigid-body algorithm and a Cholesky factorisation."""
+"""Forward dynamics by the composite-rigid-body algorithm."""
 
-import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
-from jaxtyping import Array, Float
+from typing import Literal
+
+import equinox as eqx
 
 from jdyn.dynamics.mass_matrix import mass_matrix
-from jdyn.dynamics.methods.method import BiasFirst
-from jdyn.model import Model
+from jdyn.dynamics.methods import branch_sparse
+from jdyn.dynamics.methods.factorizations import CHOLESKY, GAUSS_JORDAN, LU, SVD
+from jdyn.dynamics.methods.method import BiasFirst, one_of
+
+_DENSE = {"cholesky": CHOLESKY, "lu": LU, "gauss-jordan": GAUSS_JORDAN, "svd": SVD}
 
 
 class CRBA(BiasFirst):
-    """Form the mass matrix and factor it: O(n³).
+    """Form the mass matrix and factor it: O(n³), or O(n d²) by `"ltl"` on a tree of depth d.
 
     For few degrees of freedom, or as a second opinion. Its error grows with the condition number of the mass
-    matrix, which makes it the wrong choice in float32 for long chains and large mass ratios.
+    matrix, whatever the solver, which makes it the wrong choice in float32 for long chains and large mass ratios.
 
-    Source: Walker and Orin 1982, method 3; Featherstone 2008, section 6.2.
+    Attributes:
+        solver: `"cholesky"`; `"lu"` with partial pivoting; `"gauss-jordan"` with full pivoting; `"svd"`, which leaves
+            out what rounding has made singular; `"ltl"`, which does not touch the zeros that branches cause.
+
+    Source: Walker and Orin 1982, method 3; Featherstone 2008, sections 6.2 and 6.5; Cloutier 1995, section 5.1.5
+    for the choice of solvers.
     """
 
-    def factor(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-        """Lower Cholesky factor of M."""
-        return jnp.linalg.cholesky(mass_matrix(model, q))
+    solver: Literal["cholesky", "lu", "gauss-jordan", "svd", "ltl"] = eqx.field(static=True, default="cholesky")
 
-    def solve(self, model: Model, factors: Float[Array, "nv nv"], tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return cho_solve((factors, True), tau)
+    def __check_init__(self):
+        one_of("solver", self.solver, (*_DENSE, "ltl"))
+
+    def factor(self, model, q):
+        M = mass_matrix(model, q)
+        if self.solver != "ltl":
+            return _DENSE[self.solver].factor(M)
+        if model.topology.mimics:
+            raise ValueError(
+                f"CRBA(solver='ltl') needs the zeros of a tree, and joints of {model.name!r} that follow others fill "
+                "them: use solver='cholesky' or ABA()"
+            )
+        return branch_sparse.factor(model.topology, M)
+
+    def solve(self, model, factors, tau):
+        if self.solver != "ltl":
+            return _DENSE[self.solver].solve(factors, tau)
+        return branch_sparse.solve(model.topology, factors, tau)

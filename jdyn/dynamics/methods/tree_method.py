@@ -14,8 +14,8 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.inverse import bias_forces, passive_forces, velocity_terms, world_acceleration
-from jdyn.dynamics.kinematics import JointKinematics, joint_kinematics
+from jdyn.dynamics.inverse import bias_forces, passive_forces, velocity_products, world_acceleration
+from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics, joint_motion
 from jdyn.dynamics.methods.method import Method, one_of
 from jdyn.model import Model
 
@@ -103,10 +103,15 @@ class TreeMethod(Method):
         if self.bias == "separate":
             return self.solve(model, factors, tau - bias_forces(model, q, v, f_ext=f_ext))
         v = model.expand_velocity(v)
-        _, c, p = velocity_terms(model, factors.joints, factors.q, v, f_ext)
+        velocities = self.velocities(model, factors, joint_motion(model, factors.joints, v))
+        c, p = velocity_products(model, factors.q, v, velocities, f_ext)
         tau = _on_leaders(model, tau) + passive_forces(model, factors.q, v)
         world = world_acceleration(model, p.dtype)
         return _coupled(model, factors, self.sweep(model, factors.tree, tau, c, p, world))
+
+    def velocities(self, model: Model, factors: Factors, motion: Float[Array, "nb 6"]) -> Float[Array, "nb 6"]:
+        """Velocities of all bodies from those across their joints."""
+        return accumulate_motion(model, factors.joints.X, motion, jnp.zeros(6, motion.dtype))
 
     def _from_rest(self, model, tree, tau):
         """M⁻¹ τ, couplings ignored."""
