@@ -30,6 +30,7 @@ from jdyn.dynamics import GibbsAppell as GibbsAppell
 from jdyn.dynamics import Method as Method
 from jdyn.dynamics import ModifiedABA as ModifiedABA
 from jdyn.dynamics import OrthogonalComplement as OrthogonalComplement
+from jdyn.dynamics import ParallelABA as ParallelABA
 from jdyn.dynamics import WalkerOrin as WalkerOrin
 from jdyn.dynamics import bias_forces as bias_forces
 from jdyn.dynamics import body_velocities as body_velocities

@@ -25,5 +25,6 @@ from jdyn.dynamics.methods import GibbsAppell as GibbsAppell
 from jdyn.dynamics.methods import Method as Method
 from jdyn.dynamics.methods import ModifiedABA as ModifiedABA
 from jdyn.dynamics.methods import OrthogonalComplement as OrthogonalComplement
+from jdyn.dynamics.methods import ParallelABA as ParallelABA
 from jdyn.dynamics.methods import WalkerOrin as WalkerOrin
 from jdyn.dynamics.regressor import regressor as regressor

@@ -13,6 +13,7 @@ from jdyn.spatial.rotation import quaternion_normalize as quaternion_normalize
 from jdyn.spatial.rotation import quaternion_to_matrix as quaternion_to_matrix
 from jdyn.spatial.rotation import rotation_about as rotation_about
 from jdyn.spatial.rotation import skew as skew
+from jdyn.spatial.semidefinite import semidefinite_cholesky as semidefinite_cholesky
 from jdyn.spatial.transform import Transform as Transform
 from jdyn.spatial.vector import Force6 as Force6
 from jdyn.spatial.vector import Motion6 as Motion6

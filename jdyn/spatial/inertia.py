@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.spatial.rotation import skew
+from jdyn.spatial.semidefinite import semidefinite_cholesky
 from jdyn.spatial.transform import Transform
 from jdyn.spatial.vector import Force6, Motion6
 
@@ -17,17 +18,6 @@ def symmetric(x: Float[Array, "6"]) -> Float[Array, "3 3"]:
 def unique(S: Float[Array, "3 3"]) -> Float[Array, "6"]:
     """The entries `[xx, xy, yy, xz, yz, zz]` of a symmetric matrix."""
     return jnp.stack([S[0, 0], S[0, 1], S[1, 1], S[0, 2], S[1, 2], S[2, 2]])
-
-
-def _cholesky(A: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
-    """L with L Lᵀ = A where A is positive semidefinite: a pivot that is zero, or negative by rounding, is skipped."""
-    L = jnp.zeros_like(A)
-    for k in range(3):
-        column = A[:, k] - L @ L[k]
-        positive = column[k] > 0
-        column = jnp.where(positive, column / jnp.sqrt(jnp.where(positive, column[k], 1)), 0)
-        L = L.at[:, k].set(jnp.where(jnp.arange(3) >= k, column, 0))
-    return L
 
 
 class SpatialInertia(eqx.Module):
@@ -60,7 +50,7 @@ class SpatialInertia(eqx.Module):
         """A matrix B with BᵀB = I, from the mass and the inertia about the centre of mass; that may be singular."""
         massive = self.mass > 0
         c = skew(self.first_moment / jnp.where(massive, self.mass, 1))
-        central = _cholesky(symmetric(self.rotational) - self.mass * (c @ c.T))
+        central = semidefinite_cholesky(symmetric(self.rotational) - self.mass * (c @ c.T))
         root = jnp.sqrt(jnp.where(massive, self.mass, 0))
         return jnp.block([[central.T, jnp.zeros_like(c)], [-root * c, root * jnp.eye(3, dtype=c.dtype)]])
 

@@ -1,0 +1,248 @@
+"""Forward dynamics in logarithmic depth: the articulated-body recursions as associative scans along paths.
+
+All paths of one rank are visited at once, chunk by chunk; `jdyn.dynamics.paths` says which these are, and which rows
+tables have. What a path passes on is added to the body that carries it before the next rank is visited.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.methods.aba import projected
+from jdyn.dynamics.methods.articulated import (
+    ArticulatedBody,
+    Link,
+    acceleration,
+    bias_force,
+    narrowed,
+    padded,
+    wide_links,
+)
+from jdyn.dynamics.methods.tree_method import TreeMethod
+from jdyn.dynamics.paths import Rank, path_ranks, world_row
+from jdyn.model import Topology
+from jdyn.spatial import semidefinite_cholesky
+
+
+class Segment(eqx.Module):
+    """Consecutive bodies of a path as their neighbours feel them, biases apart.
+
+    With a_in the acceleration of the body before the segment and g_out the force that what comes after takes from
+    the segment's last body, that body accelerates by A a_in − C g_out, and the segment takes J a_in + Aᵀ g_out from
+    the body before it. C and J are positive semidefinite.
+    """
+
+    A: Float[Array, "*batch 6 6"]
+    C: Float[Array, "*batch 6 6"]
+    J: Float[Array, "*batch 6 6"]
+
+    @staticmethod
+    def empty(dtype=None) -> "Segment":
+        """The segment of no bodies: the identity of `combine`."""
+        zero = jnp.zeros((6, 6), dtype)
+        return Segment(jnp.eye(6, dtype=dtype), zero, zero)
+
+
+def combine(outer: Segment, inner: Segment) -> Segment:
+    """The segment of `inner` and, after it, `outer`: Redheffer's star product, which is associative.
+
+    It needs E = (1 + C J)⁻¹ with C of `inner` and J = L Lᵀ of `outer`. As J E = L (1 + Lᵀ C L)⁻¹ Lᵀ that is the
+    inverse of a symmetric matrix with no eigenvalue below one, which keeps up to three digits more
+    than solving with 1 + C J where masses differ by orders of magnitude.
+    """
+    L = semidefinite_cholesky(outer.J)
+    root = jnp.linalg.cholesky(jnp.eye(6, dtype=L.dtype) + L.T @ inner.C @ L)
+    H = solve_triangular(root, L.T, lower=True)
+    HA, HC = H @ inner.A, H @ inner.C
+    A, C = inner.A - HC.T @ HA, inner.C - HC.T @ HC
+    return Segment(outer.A @ A, outer.C + outer.A @ C @ outer.A.T, inner.J + HA.T @ HA)
+
+
+class Paths(eqx.Module):
+    """The paths of one rank once their joints are eliminated.
+
+    Attributes:
+        bodies: Every body with its joint, leading axes (length, chunks).
+        A: Acceleration of a chunk's last body per unit of that of the body before the chunk.
+    """
+
+    bodies: ArticulatedBody
+    A: Float[Array, "chunks 6 6"]
+
+
+class ParallelABA(TreeMethod):
+    """The articulated-body algorithm with O(n) work in O(log n) steps on a chain, O(log² n) on a tree.
+
+    For devices that are idle most of the time: long chains, small batches, a GPU. Segments of a path are combined by
+    `jax.lax.associative_scan`; first, and again last, chunks of a path are visited body by body, side by side. There
+    are at most log₂(n + 1) ranks of paths; each takes 9 `chunk` + 8 log₂(n / `chunk`) steps, or 4 `chunk` where no path
+    is longer than a chunk.
+
+    It does twice the work of `ABA` or more, and compiles longer: for a chain of 128 links in 3 s instead of 1 s.
+    Combining segments cancels what a light body between heavy ones contributes: in float32, on chains of 300 links,
+    errors are those of `ABA` where masses spread over two decades (7e-6), but up to 5e-3 instead of 1e-4 where they
+    spread over six, and 4e-2 with chunks of 2.
+
+    Attributes:
+        chunk: Most bodies that are visited one after another.
+        bias: As in `TreeMethod`; inverse dynamics, which `"separate"` begins with, takes O(n) steps.
+
+    Raises:
+        ValueError: if `chunk` is less than one.
+
+    Source: Särkkä and García-Fernández, arXiv:2104.03186, for the scan (a body is a step in time);
+    Featherstone 1999, Int. J. Robotics Research 18(9), for combining parts of a mechanism.
+    """
+
+    chunk: int = eqx.field(static=True, default=16)
+
+    def __check_init__(self):
+        if self.chunk < 1:
+            raise ValueError(f"chunk: expected at least one body, got {self.chunk}")
+
+    def eliminate(self, model, joints):
+        wide = wide_links(model, joints)
+        X, S, inertias, R = *(_table(x) for x in (wide.X, wide.S, wide.I)), _table(wide.R, fill=1)
+        tree = []
+        for rank in path_ranks(model.topology, self.chunk):
+            links = Link(*(x[rank.rows] for x in (X, S, inertias, R))).narrowed(rank.nv)
+            paths, J = _eliminated(rank, links)
+            inertias = inertias.at[rank.attachments].add(J[rank.heads])
+            tree.append(paths)
+        return tuple(tree)
+
+    def sweep(self, model, tree, tau, c, p, world):
+        ranks, loads = path_ranks(model.topology, self.chunk), []
+        tau, c, pA = (_table(x) for x in (padded(model, model.by_group("v", tau)), c, p))
+        for rank, paths in zip(ranks, tree, strict=True):
+            load = paths.bodies, tau[rank.rows, : rank.nv], c[rank.rows], pA[rank.rows]
+            nothing = jnp.zeros((rank.rows.shape[1], 6), tau.dtype)
+            force, u = _along(rank, bias_force, jnp.swapaxes(paths.A, 1, 2), nothing, load, inward=True)
+            pA = pA.at[rank.attachments].add(force[rank.heads])
+            loads.append((paths.bodies, u, c[rank.rows]))
+        _, by_rank = _outward(model.topology, ranks, acceleration, [paths.A for paths in tree], world, loads)
+        a = jnp.zeros_like(tau)
+        for rank, here in zip(ranks, by_rank, strict=True):
+            a = a.at[rank.rows, : rank.nv].set(here)
+        return narrowed(model, a[: model.nb])
+
+    def velocities(self, model, factors, motion):
+        ranks, motion = path_ranks(model.topology, self.chunk), _table(motion)
+        X = [paths.bodies.X for paths in factors.tree]
+        moves = [(X, motion[rank.rows]) for rank, X in zip(ranks, X, strict=True)]
+        at_rest = jnp.zeros_like(motion[0])
+        return _outward(model.topology, ranks, _move, [_product(X) for X in X], at_rest, moves)[0]
+
+
+def _table(x: Array, fill: float = 0) -> Array:
+    """A row a body, and the two of the world and of the body that does nothing."""
+    return jnp.pad(x, [(0, 2)] + [(0, 0)] * (x.ndim - 1), constant_values=fill)
+
+
+def _eliminated(rank: Rank, links: Link) -> tuple[Paths, Float[Array, "chunks 6 6"]]:
+    """A rank's paths, and what each chunk with all that comes after it weighs on the body before it."""
+    chunks = rank.rows.shape[1]
+    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (chunks, *x.shape)), Segment.empty(links.X.dtype))
+    if rank.cut:
+        alone, _ = _loop(_absorb, start, links, inward=True)
+        # The scan goes on from path to path: without A and C, a tail does not feel what the scan finds after it.
+        alone = Segment(alone.A.at[rank.tails].set(0), alone.C.at[rank.tails].set(0), alone.J)
+        J = jax.lax.associative_scan(jax.vmap(combine), alone, reverse=True).J
+        start = Segment(start.A, start.C, _entering(J, start.J, rank.tails, inward=True))
+    segments, bodies = _loop(_absorb, start, links, inward=True)
+    return Paths(bodies, segments.A), segments.J
+
+
+def _absorb(outer: Segment, link: Link) -> tuple[Segment, ArticulatedBody]:
+    """The segment of a link and, after it, `outer`."""
+    J, body = projected(outer.J, link)
+    moved = outer.A @ link.S
+    A = (outer.A - moved @ body.K) @ link.X
+    return Segment(A, outer.C + moved @ body.D_inverse @ moved.T, J), body
+
+
+def _product(X: Float[Array, "length chunks 6 6"]) -> Float[Array, "chunks 6 6"]:
+    """Motion transforms across whole chunks."""
+    return _loop(lambda before, X: (X @ before, None), X[0], X[1:], inward=False)[0]
+
+
+def _move(before, x):
+    X, motion = x
+    return X @ before + motion, None
+
+
+def _outward(
+    topology: Topology,
+    ranks: tuple[Rank, ...],
+    step: Callable,
+    factors: Sequence[Float[Array, "chunks 6 6"]],
+    world: Float[Array, "6"],
+    xs: Sequence[Any],
+) -> tuple[Float[Array, "nb 6"], list[Any]]:
+    """`_along` all paths, from the world's message outward: every body's message, and packed `y` of each rank."""
+
+    def visit(before, x):
+        message, y = step(before, x)
+        return message, (message, y)
+
+    messages = jnp.zeros((topology.nb + 2, 6), world.dtype).at[world_row(topology)].set(world)
+    ys = []
+    for rank, factor, x in reversed(list(zip(ranks, factors, xs, strict=True))):
+        start = jnp.zeros((rank.rows.shape[1], 6), world.dtype).at[rank.heads].set(messages[rank.attachments])
+        _, (here, y) = _along(rank, visit, factor, start, x, inward=False)
+        messages = messages.at[rank.rows].set(here)
+        ys.append(y)
+    return messages[: topology.nb], ys[::-1]
+
+
+def _along(
+    rank: Rank,
+    step: Callable,
+    factor: Float[Array, "chunks 6 6"],
+    start: Float[Array, "chunks 6"],
+    xs: Any,
+    *,
+    inward: bool,
+) -> tuple[Float[Array, "chunks 6"], Any]:
+    """An affine recursion along all paths of a rank.
+
+    Args:
+        rank: The paths.
+        step: `step(message, x) -> (message, y)` for one body, affine in the message.
+        factor: What the steps of a chunk multiply a message with.
+        start: The message that enters the chunk with which a path begins; elsewhere zero.
+        xs: Packed inputs of `step`.
+        inward: Whether paths begin at their tails.
+
+    Returns:
+        The message that leaves each chunk, and packed `y`.
+    """
+    if rank.cut:
+        first = rank.tails if inward else rank.heads
+        alone, _ = _loop(step, start, xs, inward=inward)
+        # The scan goes on from path to path: without its factor, a first chunk does not feel the path before.
+        maps = factor.at[first].set(0), alone
+        _, leaving = jax.lax.associative_scan(jax.vmap(_chained), maps, reverse=inward)
+        start = _entering(leaving, start, first, inward=inward)
+    return _loop(step, start, xs, inward=inward)
+
+
+def _chained(first, then):
+    """The affine map `first`, and `then` the other."""
+    (A, b), (A_then, b_then) = first, then
+    return A_then @ A, A_then @ b + b_then
+
+
+def _entering(leaving, start, first, *, inward):
+    """What enters each chunk: what leaves the chunk before it, or `start` where a path begins."""
+    return jnp.roll(leaving, -1 if inward else 1, axis=0).at[first].set(start[first])
+
+
+def _loop(step, start, xs, *, inward):
+    """Visit the bodies of a chunk one after another, in all chunks at once."""
+    return jax.lax.scan(jax.vmap(step), start, xs, reverse=inward)
