@@ -42,6 +42,7 @@ from jdyn.dynamics import frame_pose as frame_pose
 from jdyn.dynamics import gravity_forces as gravity_forces
 from jdyn.dynamics import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics import jacobian as jacobian
+from jdyn.dynamics import joint_forces as joint_forces
 from jdyn.dynamics import kinetic_energy as kinetic_energy
 from jdyn.dynamics import mass_matrix as mass_matrix
 from jdyn.dynamics import momentum as momentum

@@ -9,6 +9,7 @@ from jdyn.dynamics.forward import forward_dynamics as forward_dynamics
 from jdyn.dynamics.inverse import bias_forces as bias_forces
 from jdyn.dynamics.inverse import gravity_forces as gravity_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics
+from jdyn.dynamics.inverse import joint_forces as joint_forces
 from jdyn.dynamics.inverse import mass_product as mass_product
 from jdyn.dynamics.inverse import passive_forces as passive_forces
 from jdyn.dynamics.kinematics import body_velocities as body_velocities

@@ -87,13 +87,53 @@ def inverse_dynamics(
     """
     q, v, a = checked(model, q=q, v=v, a=a)
     q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
-    joints = joint_kinematics(model, q_full)
-    _, bias, force = velocity_terms(model, joints, q_full, v_full, f_ext)
-    motion = joint_motion(model, joints, a_full) + bias
+    joints, force = _joint_forces(model, q_full, v_full, a_full, f_ext)
+    tau = joint_force(model, joints, force)
+    return model.reduce_force(tau + model.armature * a_full - passive_forces(model, q_full, v_full))
+
+
+@compiled
+def joint_forces(
+    model: Model,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    *,
+    f_ext: Float[Array, "nb 6"] | None = None,
+) -> Float[Array, "nb 6"]:
+    """Force [n; f] that each joint transmits to its body while the mechanism accelerates by `a` at `(q, v)`.
+
+    What drives the joint and what constrains it together, as a sensor in the joint would feel it; without what rotors
+    take. With a from forward dynamics, Sᵀ f is the generalized force that acts on the joint less R a, passive forces
+    and couplings of following joints included.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+        v: Velocity [rad/s or m/s].
+        a: Acceleration [rad/s² or m/s²].
+        f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
+
+    Returns:
+        Forces [N m, N], about each body's origin and in its frame.
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+
+    Source: Featherstone 2008, equation 5.20; f_k in equation (2) of Pai, Ascher, Kry 2000.
+    """
+    q, v, a = checked(model, q=q, v=v, a=a)
+    return _joint_forces(model, model.expand(q), model.expand_velocity(v), model.expand_velocity(a), f_ext)[1]
+
+
+def _joint_forces(model, q, v, a, f_ext):
+    """In full coordinates: joint poses and subspaces, and the force that each joint transmits."""
+    joints = joint_kinematics(model, q)
+    _, bias, force = velocity_terms(model, joints, q, v, f_ext)
+    motion = joint_motion(model, joints, a) + bias
     accelerations = accumulate_motion(model, joints.X, motion, world_acceleration(model, motion.dtype))
     force = force + jax.vmap(SpatialInertia.momentum)(model.inertias, accelerations)
-    tau = joint_force(model, joints, accumulate_force(model, joints.X, force))
-    return model.reduce_force(tau + model.armature * a_full - passive_forces(model, q_full, v_full))
+    return joints, accumulate_force(model, joints.X, force)
 
 
 def velocity_terms(
