@@ -1,6 +1,7 @@
 """All forward-dynamics methods: one answer, one derivative, and a sentence where a method cannot do something."""
 
 import dataclasses
+import functools
 import pathlib
 
 import jax
@@ -114,3 +115,65 @@ def test_all_methods_agree_on_robots(name):
     model = jdyn.load(str(FOLDER / path), floating_base=floating, package_dirs=[FOLDER.parent])
     states = jax.vmap(lambda key: state(model, key))(jax.random.split(jax.random.key(0), 3))
     assert_agreement(model, accelerations(model, states, None))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_derivatives_are_those_of_aba(method):
+    """In both modes, with respect to the state, the forces and every leaf of the model."""
+    model = varied(jdyn.random_tree(11, 5, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Universal)), np.random.default_rng(1))
+    arguments = model, *state(model, jax.random.key(0))
+    for found, exact in zip(_derivatives(method, *arguments), _derivatives(jdyn.ABA(), *arguments), strict=True):
+        for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(exact), strict=True):
+            np.testing.assert_allclose(x, y, rtol=0, atol=1e-8 * np.max(np.abs(y), initial=0))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _derivatives(method, *arguments):
+    def forward(model, q, v, tau, f_ext):
+        return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext, method=method)
+
+    along = jax.tree.map(jnp.cos, arguments)
+    _, pull = jax.vjp(forward, *arguments)
+    return jax.jvp(forward, arguments, along)[1], pull(jnp.cos(jnp.arange(arguments[3].size, dtype=float)))
+
+
+def test_what_a_method_cannot_do_is_refused():
+    for make, sentence in (
+        (lambda: jdyn.ABA("texbook"), r"form: expected 'projected' or 'textbook' or 'cancelling', got 'texbook'"),
+        (lambda: jdyn.ABA(bias="apart"), "bias: expected 'within' or 'separate', got 'apart'"),
+        (lambda: jdyn.ArrayABA(-1), "refine: expected a number of steps, got -1"),
+        (lambda: jdyn.CRBA("qr"), "solver: expected 'cholesky' or .*, got 'qr'"),
+        (lambda: jdyn.WalkerOrin(3), "number: expected 1 or 2, got 3; their method 3 is CRBA"),
+        (lambda: jdyn.ConjugateGradient(tol=0.0), "tol: expected a positive number, got 0.0"),
+        (lambda: jdyn.ConjugateGradient(max_steps=0), "max_steps: expected at least 1, got 0"),
+        (lambda: jdyn.ConjugateGradient(preconditioner="ssor"), "preconditioner: expected 'diagonal' or None"),
+        (lambda: jdyn.OrthogonalComplement("qr"), "form: expected 'normal' or 'factored', got 'qr'"),
+        (lambda: jdyn.ParallelABA(chunk=0), "chunk: expected at least one body, got 0"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            make()
+
+
+def test_ltl_refuses_joints_that_follow_others():
+    builder = jdyn.Builder("gripper")
+    for name, mimic in (("left", None), ("right", jdyn.Mimic("left", -1.0))):
+        builder.add_link(
+            name, jdyn.Prismatic((1, 0, 0)), mass=1.0, com=(0, 0, 0), inertia=0.1, joint_name=name, mimic=mimic
+        )
+    model = builder.build()
+    x = jnp.zeros(1)
+    with pytest.raises(ValueError, match="needs the zeros of a tree, and joints of 'gripper' that follow others"):
+        jdyn.forward_dynamics(model, x, x, x, method=jdyn.CRBA("ltl"))
+
+
+def test_iterations_that_do_not_converge_say_so():
+    model, x = jdyn.load("puma560"), jnp.ones(6)
+    assert np.all(np.isnan(jdyn.forward_dynamics(model, x, x, x, method=jdyn.ConjugateGradient(max_steps=2))))
+
+
+def test_a_good_guess_saves_iterations():
+    model, x = jdyn.load("puma560"), jnp.ones(6)
+    a = jdyn.forward_dynamics(model, x, x, x)
+    started = jdyn.ConjugateGradient(tol=1e-6, max_steps=1, guess=a * (1 + 1e-7))
+    np.testing.assert_allclose(jdyn.forward_dynamics(model, x, x, x, method=started), a, rtol=1e-5)
