@@ -25,6 +25,7 @@ from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import ArrayABA as ArrayABA
 from jdyn.dynamics import ConjugateGradient as ConjugateGradient
+from jdyn.dynamics import Diagnosis as Diagnosis
 from jdyn.dynamics import GaussDP as GaussDP
 from jdyn.dynamics import GibbsAppell as GibbsAppell
 from jdyn.dynamics import Method as Method
@@ -36,6 +37,7 @@ from jdyn.dynamics import bias_forces as bias_forces
 from jdyn.dynamics import body_velocities as body_velocities
 from jdyn.dynamics import center_of_mass as center_of_mass
 from jdyn.dynamics import coriolis_matrix as coriolis_matrix
+from jdyn.dynamics import diagnose as diagnose
 from jdyn.dynamics import forward_dynamics as forward_dynamics
 from jdyn.dynamics import forward_kinematics as forward_kinematics
 from jdyn.dynamics import frame_pose as frame_pose

@@ -1,6 +1,8 @@
 """Kinematics and dynamics of one configuration; `jax.vmap` makes batches."""
 
 from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
+from jdyn.dynamics.diagnosis import Diagnosis as Diagnosis
+from jdyn.dynamics.diagnosis import diagnose as diagnose
 from jdyn.dynamics.energy import center_of_mass as center_of_mass
 from jdyn.dynamics.energy import kinetic_energy as kinetic_energy
 from jdyn.dynamics.energy import momentum as momentum

@@ -73,38 +73,36 @@ def state(model, key):
     return model.random(keys[0]), v, tau, jax.random.normal(keys[3], (model.nb, 6))
 
 
-def accelerations(models, states, model_axis=0):
-    """What every method finds: one program for all."""
-
+def accelerations(method, models, states, model_axis=0):
     def one(model, state):
         q, v, tau, f_ext = state
-        return [jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext, method=method) for method in methods_for(model)]
+        return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext, method=method)
 
-    return [np.asarray(a) for a in jax.jit(jax.vmap(one, (model_axis, 0)))(models, states)]
-
-
-def methods_for(model):
-    return [jdyn.ABA(), *(m for m in METHODS if m != jdyn.CRBA("ltl") or not model.topology.mimics)]
+    return np.asarray(jax.jit(jax.vmap(one, (model_axis, 0)))(models, states))
 
 
 def relative_error(a, exact):
     return np.max(np.linalg.norm(a - exact, axis=1) / np.linalg.norm(exact, axis=1))
 
 
-def assert_agreement(model, found):
-    exact, *others = found
-    for method, a in zip(methods_for(model)[1:], others, strict=True):
-        assert relative_error(a, exact) < 1e-9, method
+def assert_agreement(models, states, model_axis=0):
+    """One program a method: XLA's CPU executor can stall in one that holds twenty of them."""
+    exact = accelerations(jdyn.ABA(), models, states, model_axis)
+    for method in METHODS:
+        if method == jdyn.CRBA("ltl") and models.topology.mimics:
+            continue
+        assert relative_error(accelerations(method, models, states, model_axis), exact) < 1e-9, method
 
 
-@pytest.mark.parametrize("name", [pytest.param(t, marks=[pytest.mark.slow] * (t != "every kind")) for t in TREES])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TREES)
 def test_all_methods_agree_on_trees(name):
     """Ten trees of each structure."""
     rng = np.random.default_rng(0)
     model = jdyn.random_tree(**TREES[name])
     models = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(varied(model, rng) for _ in range(LEAVES)))
     states = jax.vmap(lambda key: state(model, key))(jax.random.split(jax.random.key(0), LEAVES))
-    assert_agreement(model, accelerations(models, states))
+    assert_agreement(models, states)
 
 
 @pytest.mark.slow
@@ -114,7 +112,7 @@ def test_all_methods_agree_on_robots(name):
     path, floating = ROBOTS[name]
     model = jdyn.load(str(FOLDER / path), floating_base=floating, package_dirs=[FOLDER.parent])
     states = jax.vmap(lambda key: state(model, key))(jax.random.split(jax.random.key(0), 3))
-    assert_agreement(model, accelerations(model, states, None))
+    assert_agreement(model, states, None)
 
 
 @pytest.mark.slow

@@ -1,0 +1,198 @@
+"""Which forward-dynamics method to trust with a mechanism, by evidence."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.inverse import inverse_dynamics
+from jdyn.dynamics.mass_matrix import mass_matrix
+from jdyn.dynamics.methods import ABA, CRBA, ArrayABA, Method
+from jdyn.dynamics.solution import accelerations
+from jdyn.model import Model
+
+# Digits that a simulation should not have to do without.
+ENOUGH = {"float32": 4.0, "float64": 9.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """How a mechanism treats the methods of forward dynamics; `print` shows it as a table.
+
+    Attributes:
+        name: Name of the mechanism.
+        condition: Condition number of the mass matrix in each configuration.
+        digits: Decimal digits of the acceleration that each method keeps, in the worst configuration, by floating type.
+        residuals: Largest ID(FD(τ)) − τ of each method, relative to the largest of |M| |a| + |h|.
+        method: The recommended method, in the type that the model has.
+        recommendation: Why, in a sentence.
+    """
+
+    name: str
+    condition: np.ndarray
+    digits: dict[Method, dict[str, float]]
+    residuals: dict[Method, dict[str, float]]
+    method: Method
+    recommendation: str
+
+    def __str__(self):
+        width = max(len(str(method)) for method in self.digits)
+        rows = [
+            f"{self.name}: condition number of the mass matrix {min(self.condition):.3g} to {max(self.condition):.3g}",
+            f"{'':{width}}  {'digits':>16}  {'residual':>19}",
+            f"{'':{width}}  float32  float64   float32   float64",
+        ]
+        for method, digits in self.digits.items():
+            residuals = self.residuals[method]
+            rows.append(
+                f"{method!s:{width}}  {digits['float32']:7.1f}  {digits['float64']:7.1f}   "
+                f"{residuals['float32']:7.0e}   {residuals['float64']:7.0e}"
+            )
+        return "\n".join([*rows, self.recommendation])
+
+
+def diagnose(
+    model: Model,
+    q: Float[Array, "samples nq"] | None = None,
+    *,
+    method: Method | Sequence[Method] = (),
+    samples: int = 16,
+    seed: int = 0,
+) -> Diagnosis:
+    """How ill-conditioned a mechanism is, and how many digits methods of forward dynamics keep on it.
+
+    States are drawn at random. Every method is run in float32 and in float64 on the same data, which is rounded to
+    float32 first, so that arithmetic alone is compared; `ArrayABA` in float64 is the reference, `ABA` where that one
+    is looked at itself.
+
+    Args:
+        model: The mechanism; its leaves must be numbers, not traced.
+        q: Configurations to look at [rad or m]; drawn within the limits if left out.
+        method: Methods to look at besides `ABA`, `ArrayABA` and `CRBA`.
+        samples: How many configurations to draw.
+        seed: Which ones.
+
+    Raises:
+        ValueError: if the model is traced, `q` has another shape, or `samples` is not positive.
+    """
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((model, q))):
+        raise ValueError(
+            f"diagnose looks at numbers, and {model.name!r} is traced here (jit, vmap or grad): call it outside, and "
+            "pass the `method` that it recommends"
+        )
+    if samples < 1:
+        raise ValueError(f"samples: expected at least 1, got {samples}")
+    more = [method] if isinstance(method, Method) else list(method)
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        states = _states(model, q, samples, seed)
+        return _diagnosis(model, states, list(dict.fromkeys([ABA(), ArrayABA(), CRBA(), *more])))
+
+
+def chosen_method(model: Model) -> Method:
+    """The method that `diagnose` recommends; evidence is gathered once for equal models."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(model)):
+        raise ValueError(
+            f"method='auto' looks at numbers, and {model.name!r} is traced here (jit, vmap or grad): outside, choose "
+            "with jdyn.diagnose(model).method and pass that"
+        )
+    leaves, structure = jax.tree.flatten(model)
+    return _chosen(structure, tuple((leaf.tobytes(), leaf.dtype.name, leaf.shape) for leaf in map(np.asarray, leaves)))
+
+
+@functools.lru_cache(maxsize=256)
+def _chosen(structure, leaves):
+    arrays = [np.frombuffer(data, dtype).reshape(shape) for data, dtype, shape in leaves]
+    return diagnose(jax.tree.unflatten(structure, arrays)).method
+
+
+def _states(model: Model, q, samples: int, seed: int):
+    """Configurations, velocities, and forces of the size that each joint alone needs to accelerate by one: forces that
+    were far larger would be ill-posed data, which no method could do anything about. All in float32."""
+    keys = jax.random.split(jax.random.key(seed), 3)
+    single = model.astype(jnp.float32)
+    if q is None:
+        q = jax.vmap(single.random)(jax.random.split(keys[0], samples))
+    q = jnp.asarray(q, jnp.float32)
+    if q.ndim != 2 or q.shape[1] != model.nq or len(q) == 0:
+        raise ValueError(f"q: expected shape (samples, {model.nq}) for {model.name!r}, got {q.shape}")
+    v, force = (jax.random.normal(key, (len(q), model.nv), jnp.float32) for key in keys[1:])
+    M = _mass_matrices(*_as((single, q), jnp.float64))
+    felt = 1 / np.diagonal(np.linalg.inv(M), axis1=1, axis2=2)
+    return q, v, force * felt.astype(np.float32)
+
+
+def _as(tree, dtype):
+    return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
+
+
+def _diagnosis(model, states, methods):
+    arguments = {dtype: _as((model.astype(jnp.float32), *states), dtype) for dtype in (jnp.float32, jnp.float64)}
+    found = {
+        method: {np.dtype(dtype).name: _found(method, *arguments[dtype]) for dtype in arguments} for method in methods
+    }
+    exact = arguments[jnp.float64]
+    digits = {}
+    for method in methods:
+        reference = found[ABA() if method == ArrayABA() else ArrayABA()]["float64"]
+        digits[method] = {dtype: _digits(a, reference) for dtype, a in found[method].items()}
+    residuals = {
+        method: {dtype: _residual(a, *exact) for dtype, a in by_type.items()} for method, by_type in found.items()
+    }
+    chosen, why = _recommended(digits, np.dtype(model.dtype).name)
+    return Diagnosis(model.name, np.linalg.cond(_mass_matrices(*exact[:2])), digits, residuals, chosen, why)
+
+
+# These programs run once and are thrown away: what XLA's optimiser would take is more than it would save.
+_jitted = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
+
+@_jitted
+def _mass_matrices(model, q):
+    return jax.vmap(mass_matrix, (None, 0))(model, q)
+
+
+@functools.partial(_jitted, static_argnums=0)
+def _accelerations(method, model, q, v, tau):
+    return jax.vmap(lambda q, v, tau: accelerations(method, model, q, v, tau, None))(q, v, tau)
+
+
+def _found(method, model, q, v, tau):
+    return np.asarray(_accelerations(method, model, q, v, tau), float)
+
+
+def _digits(a, reference) -> float:
+    """Of the worst sample; none where a number is not finite."""
+    error = np.linalg.norm(a - reference, axis=1) / np.linalg.norm(reference, axis=1)
+    with np.errstate(divide="ignore"):
+        return float(np.clip(np.min(np.where(np.isfinite(error), -np.log10(error), 0)), 0, 16))
+
+
+def _residual(a, model, q, v, tau) -> float:
+    if not np.all(np.isfinite(a)):
+        return float("nan")
+    residual = np.abs(_forces(model, q, v, jnp.asarray(a)) - tau)
+    terms = np.abs(_forces(model, q, v, jnp.zeros_like(a))), np.abs(_mass_matrices(model, q)) @ np.abs(a)[..., None]
+    return float(np.max(np.max(residual, axis=1) / np.max(terms[0] + terms[1][..., 0], axis=1)))
+
+
+@_jitted
+def _forces(model, q, v, a):
+    return jax.vmap(inverse_dynamics, (None, 0, 0, 0))(model, q, v, a)
+
+
+def _recommended(digits, dtype: str) -> tuple[Method, str]:
+    by_aba, by_array = digits[ABA()][dtype], digits[ArrayABA()][dtype]
+    if by_aba >= ENOUGH[dtype]:
+        return ABA(), f"ABA() keeps {by_aba:.1f} digits in {dtype}: use it."
+    if by_array >= by_aba + 1:
+        return ArrayABA(), (
+            f"ArrayABA() keeps {by_array:.1f} digits in {dtype} where ABA() keeps {by_aba:.1f}: use it"
+            + (", or float64." if dtype == "float32" else ".")
+        )
+    better = "use float64." if dtype == "float32" else "look for masses and lengths that should be less far apart."
+    return ABA(), f"No method keeps more than {max(by_aba, by_array):.1f} digits in {dtype}: {better}"
