@@ -10,7 +10,7 @@ import jdyn
 PACKAGE = pathlib.Path(jdyn.__file__).parent
 FLOORS = {
     "spatial": 1, "model": 2, "dynamics": 3, "io": 3, "robots": 4, "control": 4, "interop": 5, "simulation": 5,
-    "sweep": 6, "tuning": 6, "view": 6, "cli": 7, "__main__": 8,
+    "stiffness": 6, "sweep": 6, "tuning": 6, "view": 6, "cli": 7, "__main__": 8,
 }  # fmt: skip
 
 

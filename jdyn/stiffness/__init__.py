@@ -1,0 +1,14 @@
+"""Formulation stiffness: what the rounding of a forward-dynamics method costs, and what that costs an integrator.
+
+The experiments of Cloutier's thesis (1995, chapter 5), for any mechanism, method and floating type.
+"""
+
+from jdyn.stiffness.fall import Fall as Fall
+from jdyn.stiffness.fall import fall as fall
+from jdyn.stiffness.thesis import CHAINS as CHAINS
+from jdyn.stiffness.thesis import EVALUATIONS as EVALUATIONS
+from jdyn.stiffness.thesis import long_chain as long_chain
+from jdyn.stiffness.thesis import two_links as two_links
+from jdyn.stiffness.thesis import two_links_of_ten as two_links_of_ten
+from jdyn.stiffness.turn import Turn as Turn
+from jdyn.stiffness.turn import turn as turn
