@@ -20,9 +20,10 @@ import optax
 import jdyn
 from jdyn.model import Free, Model, ModelWarning
 from jdyn.simulation import Result, SimulationError, Trajectory
-from jdyn.view import plot_heat_map, plot_motion, plot_tuning
+from jdyn.stiffness import EVALUATIONS, Fall, fall, heavier_tips, thesis_family
+from jdyn.view import plot_evaluations, plot_heat_map, plot_motion, plot_tuning
 
-DESCRIPTION = """Simulate, sweep and tune robots.
+DESCRIPTION = """Simulate, sweep and tune robots, and look at what rounding does to them.
 
 A ROBOT is the name of a bundled one, or the path of a URDF or a MuJoCo file."""
 
@@ -32,6 +33,7 @@ EXAMPLES = """examples:
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
   jdyn tune panda                            gains by gradient through the simulation
+  jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
 
 Each command explains itself: jdyn sweep --help"""
 
@@ -132,13 +134,21 @@ def _parser() -> argparse.ArgumentParser:
     words.add_argument(
         "--plot", type=_picture, metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)"
     )
+
+    words = command("stiffness", stiffness, "what the rounding of forward dynamics costs an integrator", "")
+    words.add_argument(
+        "--t1", type=_positive, default=10.0, metavar="S", help="length of the motions [s] (default: 10)"
+    )
+    words.add_argument("--tolerance", type=_positive, default=1e-6, help="of a step (default: 1e-6)")
+    words.add_argument("--seed", type=_seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument("--plot", type=_picture, metavar="FILE", help="picture (default: stiffness-ROBOT.png)")
     return parser
 
 
 def _add_robot(words, default):
     names = ", ".join(jdyn.ROBOTS)
     words.add_argument(
-        "robot", metavar="ROBOT", default=default, nargs="?" if default else None,
+        "robot", metavar="ROBOT", default=default, nargs=None if default is None else "?",
         help=f"{names}, or the path of a URDF or MuJoCo file" + (f" (default: {default})" if default else ""),
     )  # fmt: skip
     base = words.add_mutually_exclusive_group()
@@ -359,7 +369,7 @@ def sweep(options):
     _describe(dataset, options)
     _print_throughput(dataset, options.t1)
     _print_extremes(dataset)
-    output = options.output or _named("sweep", model)
+    output = options.output or _named("sweep", model.name)
     path = output.with_name(f"{output.name}.nc")
     dataset.to_netcdf(path, engine="scipy")
     print(f"dataset:  {path}")
@@ -372,10 +382,10 @@ def _deepest(model) -> str:
     return model.body_names[depths.index(max(depths))]
 
 
-def _named(command, model) -> pathlib.Path:
+def _named(command, robot) -> pathlib.Path:
     """The usual name of what a command writes, in the current folder."""
-    robot = re.sub(r"[^\w-]+", "_", model.name)
-    return pathlib.Path(f"{command}-{robot}").resolve()
+    name = re.sub(r"[^\w-]+", "_", robot)
+    return pathlib.Path(f"{command}-{name}").resolve()
 
 
 def _describe(dataset, options):
@@ -446,7 +456,7 @@ def tune(options):
         ],
     )
     motions = {name: reach.run(model, **gains, t1=options.t1) for name, gains in (("before", before), ("after", after))}
-    plot = options.plot or _named("tune", model).with_suffix(".png")
+    plot = options.plot or _named("tune", model.name).with_suffix(".png")
     _write_picture(plot_tuning(model, result.losses, motions, reach.target), plot)
 
 
@@ -455,6 +465,57 @@ def _motors(model) -> list[str]:
     topology = model.topology
     names = [joint for joint, kind in zip(topology.joint_names, topology.kinds, strict=True) for _ in range(kind.nv)]
     return [names[i] for i in topology.independent_v]
+
+
+def stiffness(options):
+    """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes it for motion: the
+    evaluations that a fall under gravity needs, by method and floating type, while the mechanism becomes
+    ill-conditioned. A dash means that the simulation failed.
+
+    Without a robot: the ten pairs of links of figure 5.6 in Cloutier's thesis (1995), beside what is printed there.
+    With one: its joints made frictionless, and the last body of its arm 1 to 10⁶ times as heavy."""
+    methods = jdyn.ABA(), jdyn.ArrayABA(), jdyn.CRBA()
+    with jax.enable_x64(True):
+        family, start = _family(options)
+        if options.robot:
+            print(jdyn.diagnose(next(iter(family.values()))), end="\n\n")
+        columns = {
+            f"{method} {dtype}": [
+                fall(model.astype(dtype), options.t1, method=method, q0=start, tolerance=options.tolerance)
+                for model in family.values()
+            ]
+            for dtype in ("float64", "float32")
+            for method in methods
+        }
+    conditions = [f"{one.condition:.0e}" for one in next(iter(columns.values()))]
+    counts = {name: [_evaluations(one) for one in column] for name, column in columns.items()}
+    if options.robot:
+        first = {"last body": family, "condition": conditions}
+    else:
+        printed = {"thesis ABM": [row.abm for row in EVALUATIONS], "thesis CRBM": [row.crbm for row in EVALUATIONS]}
+        first = {"first link": family, "condition": conditions} | printed
+    table = first | counts
+    _print_table(
+        list(table), [["-" if x is None else str(x) for x in row] for row in zip(*table.values(), strict=True)]
+    )
+    drawn = {
+        name: ([float(x) for x in conditions], [np.nan if count is None else count for count in column])
+        for name, column in counts.items()
+    }
+    name = next(iter(family.values())).name
+    _write_picture(plot_evaluations(drawn, title=name), options.plot or _named("stiffness", name).with_suffix(".png"))
+
+
+def _family(options):
+    """Mechanisms that become ill-conditioned, by what tells them apart, and where all of them start."""
+    if not options.robot:
+        return thesis_family(), None
+    model = _load(options).astype(jnp.float64)
+    return heavier_tips(model, _deepest(model)), _drawn(model, options.seed)
+
+
+def _evaluations(one: Fall) -> int | None:
+    return one.evaluations if one.result == Result.success else None
 
 
 # Print.

@@ -5,6 +5,8 @@ The experiments of Cloutier's thesis (1995, chapter 5), for any mechanism, metho
 
 from jdyn.stiffness.fall import Fall as Fall
 from jdyn.stiffness.fall import fall as fall
+from jdyn.stiffness.families import heavier_tips as heavier_tips
+from jdyn.stiffness.families import thesis_family as thesis_family
 from jdyn.stiffness.thesis import CHAINS as CHAINS
 from jdyn.stiffness.thesis import EVALUATIONS as EVALUATIONS
 from jdyn.stiffness.thesis import long_chain as long_chain
