@@ -110,7 +110,8 @@ def pinocchio_accelerations(model, angles):
     import pinocchio as pin
 
     with tempfile.TemporaryDirectory() as folder:
-        jdyn.save_urdf(model, f"{folder}/robot.urdf")
+        # A URDF has no place for gravity, and a warning says so where it is not the usual one.
+        jdyn.save_urdf(model.with_gravity((0, 0, -9.81)), f"{folder}/robot.urdf")
         peer = pin.buildModelFromUrdf(f"{folder}/robot.urdf")
     peer.gravity.linear = np.array(model.gravity, float)
     data, rest = peer.createData(), np.zeros(2)

@@ -1,0 +1,40 @@
+"""Notebooks run from top to bottom, and what they say holds."""
+
+import json
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import jdyn
+
+FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def run(path):
+    """Names that the code cells leave behind, and the values of the last expressions."""
+    cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    names: dict = {}
+    for cell in cells:
+        exec(compile("".join(cell["source"]), str(path), "exec"), names)
+    return names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path):
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        names = run(path)
+    if path.stem == "formulation-stiffness":
+        assert names["rough"][str(names["bad"])] > 100 * names["rough"]["ABA()"]
+        assert names["diagnosis"].method == jdyn.ABA()
+        assert np.all(np.isfinite(names["lines"]["ABA() float32"][1]))
+        assert np.isnan(names["lines"]["CRBA() float32"][1][-1])
+        assert isinstance(names["plot_evaluations"](names["lines"]), Figure)
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
