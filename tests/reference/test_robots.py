@@ -48,9 +48,9 @@ def robots(*cases, slow=()):
 
 
 every_robot = robots(
-    *((name, FIXED) for name in ("double_pendulum", "ur5", "ur10", "so100", "panda", "allegro")),
+    *((name, FIXED) for name in ("double_pendulum", "ur5", "ur10", "so100", "panda")),
     *((name, FLOATING) for name in ("anymal_b", "anymal_c", "solo12", "hyq", "a1")),
-    slow=[*((name, FIXED) for name in ("xarm7", "z1", "kinova", "tiago")), ("talos", FLOATING)],
+    slow=[*((name, FIXED) for name in ("allegro", "xarm7", "z1", "kinova", "tiago")), ("talos", FLOATING)],
 )
 
 

@@ -6,10 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
 from jdyn.dynamics.methods.articulated import inverse, links, pack_joints, unpack_joints
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.dynamics.traverse import inward, outward, pack
-from jdyn.model import WORLD
+from jdyn.model import WORLD, Free, Model, checked
 from jdyn.spatial import skew
 
 
@@ -34,9 +35,11 @@ class GaussDP(TreeMethod):
     """Minimise the constraint of Gauss' principle over one joint after another, from the leaves inward: O(n).
 
     The least constraint of what a body carries is a quadratic function of the body's acceleration, ½ ẍᵀP ẍ + Rᵀẍ + S:
-    P is the articulated-body inertia, found by another road and twenty years before the name, and in the coordinates
-    of the source, centres of mass. Rounding grows as in `ABA(form="textbook")`. A free base needs no rule of its own:
-    its B is square, and the joint's equation becomes ẍ₀ = −P₀⁻¹ R₀.
+    P is the articulated-body inertia, found by another road and nine years before the name. As in the source, motions
+    are those of centres of mass; no joint axis is a coordinate axis then, so that errors grow with the condition
+    number of the mass matrix as they do where that matrix is factored. A free base needs no rule of its own: its B is
+    square, and the joint's equation becomes ẍ₀ = −P₀⁻¹ R₀. A base that is moved as prescribed needs no equation at
+    all: `on_moving_base`.
 
     Source: Vereshchagin 1974, section 3, equations (3.1) to (3.5b).
     """
@@ -53,11 +56,58 @@ class GaussDP(TreeMethod):
         return inward(model.topology, _minimise, zero, tuple((link, *shifts) for link, shifts in packed))
 
     def sweep(self, model, tree, tau, c, p, world):
-        Q = pack_joints(model, tau)
-        loads = tuple(zip(tree, Q, pack(model.topology, c), pack(model.topology, p), strict=True))
-        R = inward(model.topology, _linear_term, jnp.zeros_like(world), loads)
-        motions = tuple((stage, Q, c, R) for (stage, Q, c, _), R in zip(loads, R, strict=True))
-        return unpack_joints(model, outward(model.topology, _accelerate, world, motions))
+        return self._outward(model, self._inward(model, tree, tau, c, p), world, _accelerate)
+
+    def on_moving_base(
+        self,
+        model: Model,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        tau: Float[Array, " nv"],
+        acceleration: Float[Array, "6"],
+        *,
+        f_ext: Float[Array, "nb 6"] | None = None,
+    ) -> Float[Array, " nv"]:
+        """Accelerations while the free base is moved as prescribed, by whatever force that takes.
+
+        `inverse_dynamics` of the result tells that force; on all other joints it is `tau`.
+
+        Args:
+            model: A mechanism whose first body has a free joint and carries all others.
+            q: Configuration [rad or m].
+            v: Velocity [rad/s or m/s], the base's included.
+            tau: Generalized forces of the actuators [N m or N]; those of the base are not looked at.
+            acceleration: Of the base, as in the first six entries of a [rad/s², m/s²].
+            f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
+
+        Raises:
+            ValueError: at trace time, if a size is wrong, the base is not free, or joints follow others.
+
+        Source: Vereshchagin 1974, section 3, the case of a given ẍ₀.
+        """
+        topology = model.topology
+        if topology.kinds[0] is not Free or topology.parents.count(WORLD) > 1 or topology.mimics:
+            raise ValueError(
+                f"{model.name!r}: expected a free base that carries all other bodies, and no joint that follows another"
+            )
+        q, v, tau = checked(model, q=q, v=v, tau=tau)
+        if acceleration.shape != (6,):
+            raise ValueError(f"acceleration: expected shape (6,), got {acceleration.shape}")
+        factors = self.factor(model, q)
+        _, c, p = velocity_terms(model, factors.joints, q, v, f_ext)
+        motions = self._inward(model, factors.tree, tau + passive_forces(model, q, v), c, p)
+        given = pack_joints(model, jnp.zeros_like(v).at[:6].set(acceleration))
+        on_base = pack(topology, jnp.arange(model.nb) == 0)
+        motions = tuple(zip(motions, given, on_base, strict=True))
+        return self._outward(model, motions, world_acceleration(model, p.dtype), _accelerate_or_follow)
+
+    def _inward(self, model, tree, Q, c, p):
+        Q, c, p = pack_joints(model, Q), pack(model.topology, c), pack(model.topology, p)
+        R = inward(model.topology, _linear_term, jnp.zeros_like(p[0][0, 0]), tuple(zip(tree, Q, c, p, strict=True)))
+        return tuple(zip(tree, Q, c, R, strict=True))
+
+    def _outward(self, model, motions, world, step):
+        return unpack_joints(model, outward(model.topology, step, world, motions))
 
 
 def _shift(center: Float[Array, "3"]) -> Float[Array, "6 6"]:
@@ -91,5 +141,17 @@ def _accelerate(carrier, x):
     """(3.5) and (3.1)."""
     stage, Q, c, R = x
     reached = stage.A @ carrier + stage.to_center @ c
-    a = stage.D_inverse @ (Q - stage.B.T @ (stage.P @ reached + R))
+    a = _joint_acceleration(stage, Q, R, reached)
     return reached + stage.B @ a, a
+
+
+def _accelerate_or_follow(carrier, x):
+    """The same, but for the base, whose acceleration is given."""
+    (stage, Q, c, R), given, on_base = x
+    reached = stage.A @ carrier + stage.to_center @ c
+    a = jnp.where(on_base, given, _joint_acceleration(stage, Q, R, reached))
+    return reached + stage.B @ a, a
+
+
+def _joint_acceleration(stage, Q, R, reached):
+    return stage.D_inverse @ (Q - stage.B.T @ (stage.P @ reached + R))
