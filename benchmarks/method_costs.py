@@ -3,7 +3,7 @@
     python benchmarks/method_costs.py
 
 Chains of revolute joints in float64. Methods take turns, compiling is not counted, and medians are printed. Slopes
-are fitted over the upper half of the sizes: small ones pay for starting a program.
+are fitted over the three largest sizes: small ones pay for starting a program.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def medians(programs, repeats):
 
 
 def slope(sizes, seconds):
-    upper = slice(len(sizes) // 2, None)
+    upper = slice(-3, None)
     return np.polyfit(np.log(sizes[upper]), np.log(seconds[upper]), 1)[0]
 
 

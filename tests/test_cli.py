@@ -78,6 +78,17 @@ def test_tune_lowers_the_loss_and_draws(tmp_path, capsys):
     assert (tmp_path / "tune-pendulum.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
+def test_stiffness_counts_what_rounding_costs(tmp_path, capsys):
+    assert main(["stiffness", "double_pendulum", "--t1", "0.3"]) == 0
+    out = capsys.readouterr().out
+    assert "ABA() keeps" in out
+    rows = [line.split() for line in out.splitlines() if re.match(r"\S+ kg ", line)]
+    assert len(rows) == 7 and float(rows[0][2]) < float(rows[-1][2])
+    assert all(row[3] == row[5] for row in rows[:3])
+    assert (tmp_path / "stiffness-double_pendulum.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -20,7 +20,7 @@ class ArrayBody(eqx.Module):
     """What the elimination of its joint leaves at a body; see `ArticulatedBody`.
 
     Attributes:
-        Ba: B^a with B^aᵀ B^a = I^a, upper triangular.
+        Ba: Bᵃ with Bᵃᵀ Bᵃ = Iᵃ.
     """
 
     X: Float[Array, "6 6"]
@@ -44,7 +44,8 @@ class ArrayABA(Method):
         [ √R   0 ]                [ T  G  ]
         [ B S  B ]   reflected    [ 0  Bᵃ ]      D = TᵀT,  K = T⁻¹ G,  Iᵃ = Bᵃᵀ Bᵃ.
 
-    Residuals of inverse dynamics then refine the answer; a step that does not make them smaller is not taken.
+    What is left along the joint's axis is set to what it must be, as in `ABA`. Residuals of inverse dynamics refine
+    the answer; a step is taken only if it makes the next one smaller.
 
     Attributes:
         refine: Steps of refinement at most; each costs an inverse dynamics and a sweep without new factors.
