@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.spatial.rotation import skew
-from jdyn.spatial.semidefinite import semidefinite_cholesky
+from jdyn.spatial.small_matrices import semidefinite_cholesky
 from jdyn.spatial.transform import Transform
 from jdyn.spatial.vector import Force6, Motion6
 

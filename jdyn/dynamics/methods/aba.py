@@ -5,9 +5,10 @@ from typing import Literal
 import equinox as eqx
 import jax.numpy as jnp
 
-from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, inverse, left_inverse, sweep
+from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, left_inverse, sweep
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import TreeMethod
+from jdyn.spatial import definite_inverse
 
 
 class ABA(TreeMethod):
@@ -48,11 +49,11 @@ def projected(below, link):
     U = IA @ S
     D = S.T @ U + jnp.diag(R)
     # Division makes K S = 1 exact where S is a coordinate axis and there is no rotor.
-    K = U.T / D if len(D) == 1 else inverse(D) @ U.T
+    K = U.T / D if len(D) == 1 else definite_inverse(D) @ U.T
     Ia = IA - U @ K
     Ia = _with_product(0.5 * (Ia + Ia.T), S, R[:, None] * K)
     passed_on = X.T @ Ia @ X
-    return 0.5 * (passed_on + passed_on.T), ArticulatedBody(X, S, K, inverse(D), Ia)
+    return 0.5 * (passed_on + passed_on.T), ArticulatedBody(X, S, K, definite_inverse(D), Ia)
 
 
 def _with_product(Ia, S, SIa):
@@ -65,7 +66,7 @@ def _textbook(below, link):
     X, S = link.X, link.S
     IA = link.I + below
     U = IA @ S
-    D_inverse = inverse(S.T @ U + jnp.diag(link.R))
+    D_inverse = definite_inverse(S.T @ U + jnp.diag(link.R))
     K = D_inverse @ U.T
     Ia = IA - U @ K
     return X.T @ Ia @ X, ArticulatedBody(X, S, K, D_inverse, Ia)
@@ -76,7 +77,7 @@ def _cancelling(below, link):
     kept, taken = below
     IA = (link.I + kept) - taken
     U = IA @ S
-    D_inverse = inverse(S.T @ U + jnp.diag(link.R))
+    D_inverse = definite_inverse(S.T @ U + jnp.diag(link.R))
     K = D_inverse @ U.T
     message = X.T @ IA @ X, X.T @ (U @ K) @ X
     return message, ArticulatedBody(X, S, K, D_inverse, IA - U @ K)

@@ -5,7 +5,6 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
@@ -13,7 +12,7 @@ from jdyn.dynamics.methods.articulated import left_inverse, links, sweep
 from jdyn.dynamics.methods.method import Method
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.dynamics.traverse import inward, pack, sibling_places
-from jdyn.spatial import SpatialInertia
+from jdyn.spatial import SpatialInertia, triangle, triangular_inverse
 
 
 class ArrayBody(eqx.Module):
@@ -114,9 +113,9 @@ def _array_step(below, x):
             jnp.concatenate([root_R, jnp.zeros((k, 6), B.dtype), root_R], axis=1),
         ]
     )
-    array = jnp.linalg.qr(pre_array, mode="r")
+    array = triangle(pre_array, columns=k + 6)
     T, G, Ba, BaS = array[:k, :k], array[:k, k : k + 6], array[k : k + 6, k : k + 6], -array[k : k + 6, k + 6 :]
-    T_inverse = solve_triangular(T, jnp.eye(k, dtype=T.dtype))
+    T_inverse = triangular_inverse(T.T).T
     D_inverse, N = T_inverse @ T_inverse.T, left_inverse(S)
     K = T_inverse @ G
     K = K + (jnp.eye(k, dtype=T.dtype) - D_inverse * link.R[None] - K @ S) @ N

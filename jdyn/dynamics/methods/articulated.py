@@ -10,13 +10,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.kinematics import JointKinematics
 from jdyn.dynamics.traverse import Packed, inward, outward, pack, schedule, unpack
 from jdyn.model import Model
-from jdyn.spatial import SpatialInertia
+from jdyn.spatial import SpatialInertia, definite_inverse
 
 
 class Link(eqx.Module):
@@ -111,18 +110,11 @@ def acceleration(parent, x):
     return handle + body.S @ a, a
 
 
-def inverse(D: Float[Array, "k k"]) -> Float[Array, "k k"]:
-    """Inverse of a small positive definite matrix."""
-    if D.shape == (1, 1):
-        return 1 / D
-    return cho_solve((jnp.linalg.cholesky(D), True), jnp.eye(len(D), dtype=D.dtype))
-
-
 def left_inverse(S: Float[Array, "6 k"]) -> Float[Array, "k 6"]:
     """N with N S = 1, but for padding, where it is zero."""
     squared = S.T @ S
     padding = jnp.where(jnp.diag(squared) == 0, 1, 0).astype(S.dtype)
-    return inverse(squared + jnp.diag(padding)) @ S.T
+    return definite_inverse(squared + jnp.diag(padding)) @ S.T
 
 
 def padded(model: Model, by_group: list, fill: float = 0) -> Array:

@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
-from jdyn.dynamics.methods.articulated import inverse, links, pack_joints, unpack_joints
+from jdyn.dynamics.methods.articulated import links, pack_joints, unpack_joints
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.dynamics.traverse import inward, outward, pack
 from jdyn.model import WORLD, Free, Model, checked
-from jdyn.spatial import skew
+from jdyn.spatial import definite_inverse, skew
 
 
 class Stage(eqx.Module):
@@ -122,7 +122,7 @@ def _minimise(below, x):
     from_center = 2 * jnp.eye(6, dtype=to_center.dtype) - to_center
     W = from_center.T @ link.I @ from_center
     A, B, P = to_center @ link.X @ from_carrier, to_center @ link.S, W + below
-    D_inverse = inverse(B.T @ P @ B + jnp.diag(link.R))
+    D_inverse = definite_inverse(B.T @ P @ B + jnp.diag(link.R))
     PB = P @ B
     return A.T @ (P - PB @ D_inverse @ PB.T) @ A, Stage(A, B, P, D_inverse, to_center)
 

@@ -2,8 +2,9 @@
 
 import jax.numpy as jnp
 
-from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, inverse, sweep
+from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, sweep
 from jdyn.dynamics.methods.tree_method import TreeMethod
+from jdyn.spatial import definite_inverse
 
 
 class ModifiedABA(TreeMethod):
@@ -28,7 +29,7 @@ def _modified(below, link):
     X, H = link.X, link.S
     own, passed_on = link.I @ H, below @ H
     D = H.T @ own + H.T @ passed_on + jnp.diag(link.R)
-    U, D_inverse = own + passed_on, inverse(D)
+    U, D_inverse = own + passed_on, definite_inverse(D)
     K = D_inverse @ U.T
     Ma = (link.I + below) - U @ K
     return X.T @ Ma @ X, ArticulatedBody(X, H, K, D_inverse, Ma)

@@ -10,7 +10,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.methods.aba import projected
@@ -26,7 +25,7 @@ from jdyn.dynamics.methods.articulated import (
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.dynamics.paths import Rank, path_ranks, world_row
 from jdyn.model import Topology
-from jdyn.spatial import semidefinite_cholesky
+from jdyn.spatial import semidefinite_cholesky, triangular_inverse
 
 
 class Segment(eqx.Module):
@@ -56,8 +55,8 @@ def combine(outer: Segment, inner: Segment) -> Segment:
     than solving with 1 + C J where masses differ by orders of magnitude.
     """
     L = semidefinite_cholesky(outer.J)
-    root = jnp.linalg.cholesky(jnp.eye(6, dtype=L.dtype) + L.T @ inner.C @ L)
-    H = solve_triangular(root, L.T, lower=True)
+    root = semidefinite_cholesky(jnp.eye(6, dtype=L.dtype) + L.T @ inner.C @ L)
+    H = triangular_inverse(root) @ L.T
     HA, HC = H @ inner.A, H @ inner.C
     A, C = inner.A - HC.T @ HA, inner.C - HC.T @ HC
     return Segment(outer.A @ A, outer.C + outer.A @ C @ outer.A.T, inner.J + HA.T @ HA)
