@@ -3,17 +3,21 @@
     python benchmarks/formulation_stiffness.py --pictures FOLDER
 
 Prints figures 5.3, 5.4, 5.6, 5.8 and 5.9 as tables; draws 5.3, 5.5, 5.6 and 5.7. Then float32 for every method, mass
-ratios up to 1e8, and chains up to 1000 links. Pinocchio's ABA stands beside them where it is installed.
+ratios up to 1e8, and chains up to 1000 links. Pinocchio's ABA stands beside them where it is installed, and so do the
+JAX libraries of peers.txt that --peer-python has (a process of its own, some ten seconds, for each and each ratio).
 """
 
 import argparse
+import functools
 import importlib.util
 import pathlib
+import sys
 import tempfile
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import stiffness_peers
 
 import jdyn
 from jdyn.stiffness import CHAINS, EVALUATIONS, fall, long_chain, turn, two_links, two_links_of_ten
@@ -81,42 +85,66 @@ def energies():
         print(f"{row.n:2}   {row.energy:8}   {theirs}  {ours}")
 
 
-def single_precision():
+def single_precision(peer_python):
     heading("Float32: largest relative error of the accelerations over the angle of joint 2, l2 = m2 = ratio")
     ratios = [10.0**power for power in range(9)]
     print(f"{'':44}" + "".join(f"{ratio:8.0e}" for ratio in ratios))
     errors = {method: [] for method in METHODS}
-    peer = []
+    peer, chains = [], []
     for ratio in ratios:
         model = two_links(ratio).astype(jnp.float32)
         double = model.astype(jnp.float64)
-        found, exact = turn(model, tuple(METHODS), samples=65), turn(double, (jdyn.ArrayABA(),), samples=65)
-        reference = exact.accelerations[jdyn.ArrayABA()]
+        found = turn(model, tuple(METHODS), samples=65)
+        # The reference is of the data as float32 holds them, angles included.
+        angles = np.float32(found.angles).astype(float)
+        q, rest = np.stack([0 * angles, angles], axis=1), np.zeros((len(angles), 2))
+        reference = accelerations(jdyn.ArrayABA(), double, (q, rest, rest))
         for method in METHODS:
             errors[method].append(worst(found.accelerations[method], reference))
+        chains.append((double, q, reference))
         if importlib.util.find_spec("pinocchio"):
-            peer.append(worst(pinocchio_accelerations(double, np.float32(exact.angles)), reference))
+            peer.append(worst(pinocchio_accelerations(double, angles), reference))
     for method, row in errors.items():
         print(f"{method!s:44}" + "".join(f"{x:8.0e}" for x in row))
     if peer:
         print(f"{'Pinocchio ABA, float64':44}" + "".join(f"{x:8.0e}" for x in peer))
+    for name in stiffness_peers.PEERS:
+        print(f"{name:44}", end="", flush=True)
+        try:
+            for chain in chains:
+                print(f"{peer_error(peer_python, name, *chain):8.0e}", end="", flush=True)
+        except stiffness_peers.PeerError as error:
+            print(f"  {error}", end="")
+        print()
 
 
 def worst(a, exact):
     return np.max(np.linalg.norm(a - exact, axis=1) / np.linalg.norm(exact, axis=1))
 
 
+def save_without_gravity(model, path):
+    # A URDF has no place for gravity, and a warning says so where it is not the usual one.
+    jdyn.save_urdf(model.with_gravity((0, 0, -9.81)), path)
+
+
+def peer_error(python, name, model, q, reference):
+    rest = np.zeros_like(q)
+    with tempfile.TemporaryDirectory() as folder:
+        save_without_gravity(model, f"{folder}/robot.urdf")
+        found = stiffness_peers.run(python, name, f"{folder}/robot.urdf", model.gravity, q, rest, rest)
+    return worst(found, reference)
+
+
 def pinocchio_accelerations(model, angles):
     import pinocchio as pin
 
     with tempfile.TemporaryDirectory() as folder:
-        # A URDF has no place for gravity, and a warning says so where it is not the usual one.
-        jdyn.save_urdf(model.with_gravity((0, 0, -9.81)), f"{folder}/robot.urdf")
+        save_without_gravity(model, f"{folder}/robot.urdf")
         peer = pin.buildModelFromUrdf(f"{folder}/robot.urdf")
     peer.gravity.linear = np.array(model.gravity, float)
     data, rest = peer.createData(), np.zeros(2)
     # Its continuous joints have a cosine and a sine.
-    turns = [np.array([1.0, 0.0, np.cos(angle), np.sin(angle)]) for angle in angles.astype(float)]
+    turns = [np.array([1.0, 0.0, np.cos(angle), np.sin(angle)]) for angle in angles]
     return np.array([pin.aba(peer, data, q, rest, rest).copy() for q in turns])
 
 
@@ -136,8 +164,12 @@ def long_chains():
 
 
 def accelerations(method, model, states):
-    one = jax.vmap(lambda q, v, tau: jdyn.forward_dynamics(model, q, v, tau, method=method))
-    return np.asarray(jax.jit(one)(*states), float)
+    return np.asarray(_accelerations(method, model, states), float)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _accelerations(method, model, states):
+    return jax.vmap(lambda q, v, tau: jdyn.forward_dynamics(model, q, v, tau, method=method))(*states)
 
 
 def pictures(folder, lines):
@@ -156,13 +188,16 @@ def pictures(folder, lines):
 def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--pictures", type=pathlib.Path, metavar="FOLDER", help="where to draw the figures")
+    words.add_argument(
+        "--peer-python", default=sys.executable, metavar="PATH", help="interpreter that has the libraries of peers.txt"
+    )
     options = words.parse_args()
     jax.config.update("jax_enable_x64", True)
     print(f"jax {jax.__version__}, {jax.devices()[0].device_kind}")
     condition_and_difference()
     lines = evaluations()
     energies()
-    single_precision()
+    single_precision(options.peer_python)
     long_chains()
     if options.pictures:
         options.pictures.mkdir(parents=True, exist_ok=True)

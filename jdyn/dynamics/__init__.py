@@ -1,5 +1,9 @@
 """Kinematics and dynamics of one configuration; `jax.vmap` makes batches."""
 
+from jdyn.dynamics.constrained import Couplings as Couplings
+from jdyn.dynamics.constrained import Motor as Motor
+from jdyn.dynamics.constrained import acceleration_couplings as acceleration_couplings
+from jdyn.dynamics.constrained import constrained_accelerations as constrained_accelerations
 from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
 from jdyn.dynamics.diagnosis import Diagnosis as Diagnosis
 from jdyn.dynamics.diagnosis import diagnose as diagnose
@@ -22,9 +26,11 @@ from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
 from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
 from jdyn.dynamics.methods import ArrayABA as ArrayABA
+from jdyn.dynamics.methods import BlockElimination as BlockElimination
 from jdyn.dynamics.methods import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics.methods import GaussDP as GaussDP
 from jdyn.dynamics.methods import GibbsAppell as GibbsAppell
+from jdyn.dynamics.methods import LeastConstraint as LeastConstraint
 from jdyn.dynamics.methods import Method as Method
 from jdyn.dynamics.methods import ModifiedABA as ModifiedABA
 from jdyn.dynamics.methods import OrthogonalComplement as OrthogonalComplement

@@ -1,9 +1,10 @@
-"""Factorisations of matrices of a few rows, unrolled.
+"""Factorisations of matrices of a few rows.
 
 LAPACK takes a call for each matrix of a batch; and where a program has several such calls that do not wait for one
 another, jaxlib's CPU executor can stall for good on a machine with few processors.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -42,13 +43,16 @@ def triangular_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def triangle(A: Float[Array, "m n"], columns: int) -> Float[Array, "m n"]:
     """A after Householder reflections that leave nothing below the diagonal of its first columns."""
     places = jnp.arange(len(A))
-    for k in range(columns):
+
+    def reflect(k, A):
         x = jnp.where(places >= k, A[:, k], 0)
         length = jnp.sqrt(jnp.sum(x**2))
-        mirrored = jnp.where(x[k] > 0, -length, length)
-        # The difference of x and its mirror image, which the reflection is across; of zero length where x is.
-        normal = x - jnp.where(places == k, mirrored, 0)
+        mirrored = jnp.where(places == k, jnp.where(x[k] > 0, -length, length), 0)
+        # The reflection is across the difference of x and its mirror image; there is none where x is zero.
+        normal = x - mirrored
         squared = jnp.sum(normal**2)
         A = A - (2 / jnp.where(squared > 0, squared, 1)) * jnp.outer(normal, normal @ A)
-        A = A.at[:, k].set(jnp.where(places == k, mirrored, jnp.where(places > k, 0, A[:, k])))
-    return A
+        return A.at[:, k].set(jnp.where(places >= k, mirrored, A[:, k]))
+
+    # A loop, since as many columns unrolled would take long to compile.
+    return jax.lax.fori_loop(0, columns, reflect, A)

@@ -92,12 +92,12 @@ class TreeMethod(Method):
         tree = self.eliminate(model, joints)
         if not model.topology.mimics:
             return Factors(q, joints, tree, None)
-        N = _couplings(model)
+        N = coupling_rows(model)
         response = jax.vmap(lambda n: self._from_rest(model, tree, n))(N)
         return Factors(q, joints, tree, Couplings(response, cho_factor(N @ response.T, lower=True)[0]))
 
     def solve(self, model: Model, factors: Factors, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return _coupled(model, factors, self._from_rest(model, factors.tree, _on_leaders(model, tau)))
+        return _coupled(model, factors, self._from_rest(model, factors.tree, on_leaders(model, tau)))
 
     def accelerations(self, model, factors, q, v, tau, f_ext):
         if self.bias == "separate":
@@ -105,7 +105,7 @@ class TreeMethod(Method):
         v = model.expand_velocity(v)
         velocities = self.velocities(model, factors, joint_motion(model, factors.joints, v))
         c, p = velocity_products(model, factors.q, v, velocities, f_ext)
-        tau = _on_leaders(model, tau) + passive_forces(model, factors.q, v)
+        tau = on_leaders(model, tau) + passive_forces(model, factors.q, v)
         world = world_acceleration(model, p.dtype)
         return _coupled(model, factors, self.sweep(model, factors.tree, tau, c, p, world))
 
@@ -119,11 +119,11 @@ class TreeMethod(Method):
         return self.sweep(model, tree, tau, zero, zero, zero[0])
 
 
-def _couplings(model: Model) -> Float[Array, "nm nv_full"]:
-    """Nᵀ."""
+def coupling_rows(model: Model) -> Float[Array, "nm nv_full"]:
+    """Nᵀ: each row times the full accelerations is a follower's less ratio times its leader's."""
     offsets = model.topology.v_offsets
     rows = np.arange(len(model.topology.mimics))
-    follower, leader = (np.array([offsets[pair[i]] for pair in model.topology.mimics]) for i in (0, 1))
+    follower, leader = (np.array([offsets[pair[i]] for pair in model.topology.mimics], int) for i in (0, 1))
     N = jnp.zeros((len(rows), offsets[-1]), model.dtype)
     return N.at[rows, follower].set(1).at[rows, leader].add(-model.mimic_ratio)
 
@@ -132,11 +132,16 @@ def _coupled(model: Model, factors: Factors, a: Float[Array, " nv_full"]) -> Flo
     """Accelerations of the model's coordinates once coupling forces act."""
     if factors.couplings is None:
         return a
-    force = cho_solve((factors.couplings.factor, True), _couplings(model) @ a)
+    force = coupling_forces(model, factors.couplings, a)
     return (a - factors.couplings.response.T @ force)[np.array(model.topology.independent_v)]
 
 
-def _on_leaders(model: Model, tau: Float[Array, " nv"]) -> Float[Array, " nv_full"]:
+def coupling_forces(model: Model, couplings: Couplings, a: Float[Array, " nv_full"]) -> Float[Array, " nm"]:
+    """Forces, along minus each coupling, that bring joints into step which would accelerate by `a` without them."""
+    return cho_solve((couplings.factor, True), coupling_rows(model) @ a)
+
+
+def on_leaders(model: Model, tau: Float[Array, " nv"]) -> Float[Array, " nv_full"]:
     """Full generalized forces that act on the model's coordinates as `tau` does."""
     if not model.topology.mimics:
         return tau

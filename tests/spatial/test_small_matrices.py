@@ -1,0 +1,45 @@
+"""Factorisations of small matrices, against LAPACK's."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jdyn.spatial import definite_inverse, semidefinite_cholesky, triangle, triangular_inverse
+
+EPS = np.finfo(float).eps
+
+
+def definite(n, condition):
+    rng = np.random.default_rng(n)
+    Q, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    return jnp.asarray(Q @ np.diag(np.geomspace(1, condition, n)) @ Q.T)
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_definite_matrices(n):
+    """Errors of an inverse grow with the condition number."""
+    for condition in (1.0, 1e6):
+        A = definite(n, condition)
+        np.testing.assert_allclose(definite_inverse(A), np.linalg.inv(A), rtol=0, atol=100 * EPS * condition)
+        L = semidefinite_cholesky(A)
+        np.testing.assert_allclose(L, np.linalg.cholesky(A), rtol=0, atol=100 * EPS * condition)
+        np.testing.assert_allclose(triangular_inverse(L) @ L, np.eye(n), atol=100 * EPS * condition)
+
+
+def test_semidefinite_matrices():
+    """Of rank two, and none."""
+    B = np.random.default_rng(0).normal(size=(6, 2))
+    for A in (B @ B.T, np.zeros((6, 6)), np.diag([0.0, 2.0, 0.0])):
+        L = np.asarray(semidefinite_cholesky(jnp.asarray(A)))
+        # A pivot that is zero up to rounding leaves the root of that behind.
+        np.testing.assert_allclose(L @ L.T, A, atol=100 * EPS * max(np.max(A), 1))
+        np.testing.assert_array_equal(L, np.tril(L))
+
+
+def test_reflections():
+    A = np.random.default_rng(1).normal(size=(9, 5))
+    A[:, 2] = A[:, 1]
+    R = np.asarray(triangle(jnp.asarray(A), 5))
+    np.testing.assert_allclose(R.T @ R, A.T @ A, atol=100 * EPS * np.sum(A**2))
+    np.testing.assert_array_equal(np.tril(R, -1), 0)
+    np.testing.assert_array_equal(triangle(jnp.zeros((4, 3)), 3), 0)
