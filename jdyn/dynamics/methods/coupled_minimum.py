@@ -31,6 +31,11 @@ class Elimination(eqx.Module):
     Accelerations and forces, lengths and angles meet in the matrix: without the scaling its pivots would be chosen
     by units.
 
+    Attributes:
+        C: The scaled couplings.
+        scale: z and μ over the scaled ones.
+        lu: Factors of the scaled system.
+
     Source: Ruiz 2001 for the scaling; Golub and Van Loan 2013, section 3.4.
     """
 
@@ -45,16 +50,17 @@ class Elimination(eqx.Module):
         for _ in range(_SCALINGS):
             largest = jnp.max(jnp.abs(scale[:, None] * K * scale[None]), axis=1)
             scale = scale / jnp.sqrt(jnp.where(largest > 0, largest, 1))
-        return Elimination(C, scale, lu_factor(scale[:, None] * K * scale[None]))
+        K = scale[:, None] * K * scale[None]
+        return Elimination(K[len(H) :, : len(H)], scale, lu_factor(K))
 
     def solve(self, rhs: Float[Array, " all"]) -> Float[Array, " all"]:
         """z and μ; NaN where z misses the couplings by more than rounding, because they contradict each other."""
         size = self.C.shape[1]
-        x = self.scale * lu_solve(self.lu, self.scale * rhs)
-        moved, demanded = self.C * x[None, :size], rhs[size:]
-        missed = jnp.abs(jnp.sum(moved, axis=1) - demanded)
-        most = float(jnp.finfo(x.dtype).eps) ** 0.5 * (jnp.sum(jnp.abs(moved), axis=1) + jnp.abs(demanded))
-        return jnp.where(jnp.all(missed <= most), x, jnp.nan)
+        rhs = self.scale * rhs
+        x = lu_solve(self.lu, rhs)
+        missed = self.C @ x[:size] - rhs[size:]
+        most = float(jnp.finfo(x.dtype).eps) ** 0.5 * (jnp.max(jnp.abs(x[:size])) + jnp.max(jnp.abs(rhs)))
+        return jnp.where(jnp.all(jnp.abs(missed) <= most), self.scale * x, jnp.nan)
 
 
 class ProjectedGradients(eqx.Module):
