@@ -88,7 +88,7 @@ def relative_error(a, exact):
 
 
 def assert_agreement(models, states, model_axis=0):
-    """One program a method: XLA's CPU executor can stall in one that holds twenty of them."""
+    """One program a method: several batched LAPACK calls that wait for nothing can stall jaxlib on few processors."""
     exact = accelerations(jdyn.ABA(), models, states, model_axis)
     refused = [jdyn.CRBA("ltl")] if models.topology.mimics else []
     # Block operations are many when the order fills the matrix, and the program is as long.
