@@ -133,12 +133,14 @@ def test_mass_ratios_leave_the_default_unaffected_in_single_precision(moving):
     assert max(worst_error(jdyn.ABA(), power, jnp.float32, moving) for power in POWERS) < 5e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ROOT, ids=str)
 def test_errors_that_grow_with_the_root_of_the_condition_number(method):
     for power in POWERS:
         assert worst_error(method, power, jnp.float64) < 8 * EPS * np.sqrt(condition_number(power))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", PROPORTIONAL, ids=str)
 def test_errors_that_grow_with_the_condition_number(method):
     """Between a hundredth of ε κ and four times that; below a ratio of 100 other roundings show as well."""
@@ -181,6 +183,7 @@ def test_a_heavy_tip_in_single_precision(n, seeds):
         assert error(np.asarray(a), exact_accelerations(model, *state)) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", ["random", "alternating", "uniform"])
 def test_hundred_links_in_single_precision(chain):
     for seed in range(2):
@@ -188,6 +191,7 @@ def test_hundred_links_in_single_precision(chain):
         assert error(np.asarray(jdyn.forward_dynamics(model, *state)), exact_accelerations(model, *state)) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", ["random", "alternating", "uniform"])
 def test_thousand_links_in_single_precision(chain):
     """Against double precision, whose two most exact methods agree."""

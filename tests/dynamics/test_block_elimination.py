@@ -96,7 +96,8 @@ def test_agrees_with_aba(build, method):
     assert relative_error(accelerations(*_double(single), method), exact) < 1e-10
 
 
-@pytest.mark.parametrize("order", ["crba", pytest.param("aba", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["crba", "aba"])
 def test_single_precision(order):
     single, exact = case(coupled_tree)
     a = accelerations(*single, BlockElimination(order))
@@ -104,6 +105,7 @@ def test_single_precision(order):
     assert relative_error(a, exact) < 100 * EPS32
 
 
+@pytest.mark.slow
 def test_forces_and_accelerations_obey_newton_and_euler():
     """Rates of motion and of momentum, differentiated along the path that the solution predicts."""
     model = coupled_tree()
@@ -139,6 +141,7 @@ def laws(model, q, v, tau, f_ext, solution):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["aba", "crba"])
 def test_pivots_are_those_of_the_mass_matrix(order):
     """Forces and body accelerations keep the identity as pivot; those of the joints have M's determinant."""

@@ -8,6 +8,7 @@ import pytest
 import jdyn
 
 
+@pytest.mark.slow
 def test_a_base_that_is_moved_as_prescribed():
     """Inverse dynamics finds the forces that were given in all joints but the base's, which takes what it takes."""
     model = jdyn.load("quadruped").with_joint("fl_knee", damping=0.3)

@@ -96,6 +96,7 @@ def test_rest_gradients_are_right(model):
     np.testing.assert_allclose(exact, differences, rtol=1e-6, atol=1e-6 * float(np.max(np.abs(exact))))
 
 
+@pytest.mark.slow
 def test_derivative_equals_differentiated_recursion(model):
     """The implicit rule against automatic differentiation of the recursion itself."""
     q, v, tau, f_ext = _state(model, 5)

@@ -140,6 +140,7 @@ def test_minimum_against_the_null_space_of_the_couplings(solver):
     assert np.allclose(C.T @ found.forces, H @ z - b, rtol=0, atol=1e-9 * np.max(np.abs(H @ z - b)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solver", "order"), [("direct", 2), ("iterative", 1)])
 def test_minimum_has_derivatives(solver, order):
     problem = quadratic_problem()
@@ -186,6 +187,7 @@ AXIAL, ACROSS = 0.02, 0.013
 ROTORS = [("base", "slide", (0, 1, 1), 60.0), ("arm", "arm", (1, 1, 0), -20.0), ("base", "tip", (1, 0, 0), 35.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", METHODS)
 def test_motors_act_as_rotors_that_are_bodies(solver):
     locked, turning = geared(False), geared(True)
@@ -233,6 +235,7 @@ def held_point(model, body, point, rows):
     return couplings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", METHODS)
 def test_parallelogram_swings_as_one_pendulum(solver):
     """Cranks of equal length and a coupler that only translates: one degree of freedom in closed form."""
@@ -260,6 +263,7 @@ def test_parallelogram_swings_as_one_pendulum(solver):
     assert np.allclose(found.a, a * np.array([1, -1, 1]), rtol=1e-11, atol=0)
 
 
+@pytest.mark.slow
 def test_couplings_of_bodies_against_the_jacobian():
     """A point of a tree of every kind moves in a plane at a given acceleration: M a = τ − h + Jᵀλ, J a = D."""
     model, point = coupled_tree(), (0.1, -0.2, 0.3)
@@ -279,6 +283,7 @@ def test_couplings_of_bodies_against_the_jacobian():
     assert relative_error(found.forces, x[-2:]) < 1e-10
 
 
+@pytest.mark.slow
 def test_couplings_of_joints_are_gears():
     """B q̈ = 0 makes of three hinges what a following joint makes of them; its force drives both ends."""
 
@@ -309,6 +314,7 @@ def test_couplings_are_checked():
         constrained_accelerations(model, *state(model)[:3], couplings=wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", METHODS)
 def test_couplings_that_depend_on_each_other_are_never_silently_wrong(solver):
     constraint, force, Q, D = quadratic_problem()
@@ -329,6 +335,7 @@ def test_couplings_that_depend_on_each_other_are_never_silently_wrong(solver):
     assert np.all(np.isnan(z(D[:2], jnp.mean(D[:2])[None] + 1)))
 
 
+@pytest.mark.slow
 def test_more_than_a_tree_in_a_batch_with_derivatives():
     """Under vmap and jit, in both modes, with respect to the state, the rotor and what the couplings demand."""
     model = geared(False)

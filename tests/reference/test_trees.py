@@ -25,18 +25,12 @@ STRUCTURES = {
     "constant subspaces": (Continuous, Free, Prismatic, Ball, Helical, Revolute, Ball, Prismatic),
     "every kind twice": (Free, Planar, Ball, Universal, Helical, Prismatic, Continuous, Revolute) * 2,
 }
-SLOW = list(STRUCTURES)[1:]
 IN_MUJOCO = ("walkers", "revolute")
 SEEDS = range(9)
 
 
 def trees(*structures):
-    cases = [
-        pytest.param(name, seed, marks=pytest.mark.slow if name in SLOW else ())
-        for name in structures
-        for seed in SEEDS
-    ]
-    return pytest.mark.parametrize("structure, seed", cases)
+    return pytest.mark.parametrize("structure, seed", [(name, seed) for name in structures for seed in SEEDS])
 
 
 def tree(kinds, parents, seed):
@@ -140,6 +134,7 @@ def pinocchio_joint(model, body):
     }[model.topology.kinds[body]]()
 
 
+@pytest.mark.slow
 @trees(*STRUCTURES)
 def test_every_function_agrees_with_pinocchio(structure, seed):
     model = random_tree(structure, seed)
@@ -186,6 +181,7 @@ def mujoco_body(model, body):
     )
 
 
+@pytest.mark.slow
 @trees(*IN_MUJOCO)
 def test_every_function_agrees_with_mujoco(structure, seed):
     """Springs and dampers as well."""

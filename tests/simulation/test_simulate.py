@@ -150,6 +150,7 @@ def sensitivity():
     return loss, point, jax.jit(jax.grad(loss))(point)
 
 
+@pytest.mark.slow
 def test_gradients_agree_with_finite_differences(sensitivity):
     loss, point, gradient = sensitivity
     directions, expected = [], []
@@ -166,6 +167,7 @@ def test_gradients_agree_with_finite_differences(sensitivity):
     np.testing.assert_allclose(expected, differences, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_forward_mode_agrees_with_reverse_mode(sensitivity):
     loss, point, gradient = sensitivity
     tangent = jax.tree.map(lambda x: jnp.ones_like(x), point)
