@@ -89,6 +89,13 @@ def relative_error(a, exact):
     return np.max(np.linalg.norm(a - exact, axis=1) / np.linalg.norm(exact, axis=1))
 
 
+@pytest.fixture(autouse=True)
+def forget_programs():
+    """Not only after all tests of this file, which has hundreds."""
+    yield
+    jax.clear_caches()
+
+
 def assert_agreement(methods, models, states, model_axis=0):
     """One program a method: several batched LAPACK calls that wait for nothing can stall jaxlib on few processors."""
     exact = accelerations(jdyn.ABA(), models, states, model_axis)
@@ -100,7 +107,10 @@ def assert_agreement(methods, models, states, model_axis=0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.exhaustive] * (name not in ("every kind", "walker"))) for name in TREES],
+)
 def test_all_methods_agree_on_trees(name):
     """Ten trees of each structure."""
     rng = np.random.default_rng(0)
@@ -111,6 +121,7 @@ def test_all_methods_agree_on_trees(name):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_all_methods_agree_on_robots(name):

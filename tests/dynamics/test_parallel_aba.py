@@ -51,6 +51,7 @@ def test_chunks_side_by_side():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("reach", [1, 3, None])
 def test_a_thousand_bodies(reach):
     """In float64, with and without rotors. Without them the mass matrix is the worse conditioned."""
