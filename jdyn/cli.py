@@ -339,7 +339,7 @@ def sweep(options):
 
     Without arguments: the PUMA 560, 1024 lanes, 2 s each."""
     model = _load(options)
-    reach, side = Reach(model, options.seed), max(round(options.lanes**0.5), 1)
+    reach, side = Reach(model, options.seed), round(options.lanes**0.5)
     last = options.body or _deepest(model)
     body = model.topology.body(last)
     (low, high), (soft, stiff) = sorted(options.payload), sorted(options.kp)

@@ -13,6 +13,9 @@ from jax.dtypes import canonicalize_dtype
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# For programs that run once and are thrown away: what XLA's optimiser would take is more than it would save.
+compiled_once = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, compiled as a whole, with matrix products in full precision.
@@ -36,6 +39,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         dtype = _widest((args, kwargs))
         positional = [_argument(x, dtype) for x in args]
         named = {name: _argument(x, dtype) for name, x in kwargs.items()}
+        # The arguments have become arrays, which is not what their annotations say.
         return program(*positional, **named)  # type: ignore[call-arg]
 
     return called

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import passive_forces
-from jdyn.dynamics.kinematics import accumulate_motion, body_velocities, joint_kinematics, joint_motion
+from jdyn.dynamics.kinematics import body_velocities, joint_kinematics
 from jdyn.dynamics.methods.least_constraint import (
     Constraint,
     LeastConstraint,
@@ -212,9 +212,7 @@ def _shaped(model: Model, couplings: Couplings) -> Couplings:
 def _accelerations(model, q, v, tau, f_ext, couplings: Couplings, rotors: _Rotors, method: LeastConstraint):
     q, v = model.expand(q), model.expand_velocity(v)
     joints = joint_kinematics(model, q)
-    motion = joint_motion(model, joints, v)
-    velocities = accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
-    force, c = body_forces(model, joints, q, v, velocities, f_ext)
+    velocities, force, c = body_forces(model, joints, q, v, f_ext)
     force = force + _gyroscopic_forces(model, rotors, v, velocities)
     tree = tree_constraint(model, joints)
     carried, turned = _shafts(model, rotors)
@@ -270,6 +268,7 @@ def _with_rotors(tree: Constraint, carried: Array, turned: Array, inertias: Arra
 
 
 def _with_couplings(model: Model, constraint: Constraint, couplings: Couplings) -> Constraint:
+    # `_shaped` has made arrays of what may be left out.
     A = couplings.A.reshape(len(couplings.D), 6 * model.nb)  # type: ignore[union-attr, arg-type]
     A = jnp.pad(A, ((0, 0), (0, constraint.A.shape[1] - A.shape[1])))
     B = jnp.zeros((len(A), constraint.B.shape[1]), A.dtype)

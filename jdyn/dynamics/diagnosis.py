@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.compiled import compiled_once
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import mass_matrix
 from jdyn.dynamics.methods import ABA, CRBA, ArrayABA, Method
@@ -135,28 +136,26 @@ def _diagnosis(model, states, methods):
     found = {
         method: {np.dtype(dtype).name: _found(method, *arguments[dtype]) for dtype in arguments} for method in methods
     }
-    exact = arguments[jnp.float64]
+    exact, q, v, tau = arguments[jnp.float64]
+    masses, bias = _mass_matrices(exact, q), _forces(exact, q, v, jnp.zeros_like(v))
     digits = {}
     for method in methods:
         reference = found[ABA() if method == ArrayABA() else ArrayABA()]["float64"]
         digits[method] = {dtype: _digits(a, reference) for dtype, a in found[method].items()}
     residuals = {
-        method: {dtype: _residual(a, *exact) for dtype, a in by_type.items()} for method, by_type in found.items()
+        method: {dtype: _residual(a, exact, q, v, tau, masses, bias) for dtype, a in by_type.items()}
+        for method, by_type in found.items()
     }
     chosen, why = _recommended(digits, np.dtype(model.dtype).name)
-    return Diagnosis(model.name, np.linalg.cond(_mass_matrices(*exact[:2])), digits, residuals, chosen, why)
+    return Diagnosis(model.name, np.linalg.cond(masses), digits, residuals, chosen, why)
 
 
-# These programs run once and are thrown away: what XLA's optimiser would take is more than it would save.
-_jitted = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-
-
-@_jitted
+@compiled_once
 def _mass_matrices(model, q):
     return jax.vmap(mass_matrix, (None, 0))(model, q)
 
 
-@functools.partial(_jitted, static_argnums=0)
+@functools.partial(compiled_once, static_argnums=0)
 def _accelerations(method, model, q, v, tau):
     return jax.vmap(lambda q, v, tau: accelerations(method, model, q, v, tau, None))(q, v, tau)
 
@@ -172,15 +171,15 @@ def _digits(a, reference) -> float:
         return float(np.clip(np.min(np.where(np.isfinite(error), -np.log10(error), 0)), 0, 16))
 
 
-def _residual(a, model, q, v, tau) -> float:
+def _residual(a, model, q, v, tau, masses, bias) -> float:
     if not np.all(np.isfinite(a)):
         return float("nan")
     residual = np.abs(_forces(model, q, v, jnp.asarray(a)) - tau)
-    terms = np.abs(_forces(model, q, v, jnp.zeros_like(a))), np.abs(_mass_matrices(model, q)) @ np.abs(a)[..., None]
-    return float(np.max(np.max(residual, axis=1) / np.max(terms[0] + terms[1][..., 0], axis=1)))
+    terms = np.abs(bias) + (np.abs(masses) @ np.abs(a)[..., None])[..., 0]
+    return float(np.max(np.max(residual, axis=1) / np.max(terms, axis=1)))
 
 
-@_jitted
+@compiled_once
 def _forces(model, q, v, a):
     return jax.vmap(inverse_dynamics, (None, 0, 0, 0))(model, q, v, a)
 

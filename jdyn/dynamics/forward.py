@@ -1,4 +1,4 @@
-"""Forward dynamics: the front door to all methods, with the derivative rule that they share."""
+"""Forward dynamics: the front door to all methods."""
 
 from typing import Literal
 

@@ -1,7 +1,6 @@
 """What every function of jdyn returns at one state: one compiled program a robot."""
 
 import dataclasses
-import functools
 
 import equinox as eqx
 import jax
@@ -26,6 +25,7 @@ from jdyn.dynamics import (
     potential_energy,
     regressor,
 )
+from jdyn.dynamics.compiled import compiled_once
 from jdyn.model import Model
 
 # Results by function. Parts with units of their own are apart, since each is compared with its own size.
@@ -79,11 +79,7 @@ def random_states(model: Model, samples: int, seed: int) -> State:
     return State(q, normal(model.nv), normal(model.nv), normal(model.nv), normal(model.nb, 6))
 
 
-# These programs run once and are thrown away: what XLA's optimiser would take is more than it would save.
-_jitted = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-
-
-@_jitted
+@compiled_once
 def _integrated(model, dv):
     return jax.vmap(lambda dv: model.integrate(model.neutral(), dv))(dv)
 
@@ -119,12 +115,12 @@ def derivatives(model: Model, states: State) -> Values:
     return _derivatives(nameless(model), states)
 
 
-@_jitted
+@compiled_once
 def _values(model, states):
     return jax.vmap(lambda s: _values_at(model, s))(states)
 
 
-@_jitted
+@compiled_once
 def _derivatives(model, states):
     return jax.vmap(lambda s: _derivatives_at(model, s))(states)
 

@@ -350,7 +350,7 @@ def test_more_than_a_tree_in_a_batch_with_derivatives():
 
     batch = jax.vmap(a, (0, None, None))(states, jnp.array(0.02), jnp.array(3.0))
     for lane in range(2):
-        single = a(jax.tree.map(lambda x: x[lane], states), jnp.array(0.02), jnp.array(3.0))  # noqa: B023
+        single = a(jax.tree.map(lambda x, lane=lane: x[lane], states), jnp.array(0.02), jnp.array(3.0))
         assert relative_error(batch[lane], np.asarray(single)) < 1e-12
     assert np.allclose(batch[:, -1], 3.0, rtol=1e-12)
     found = constrained_accelerations(

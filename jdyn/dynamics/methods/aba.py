@@ -48,12 +48,13 @@ def projected(below, link):
     IA = link.I + below
     U = IA @ S
     D = S.T @ U + jnp.diag(R)
+    D_inverse = definite_inverse(D)
     # Division makes K S = 1 exact where S is a coordinate axis and there is no rotor.
-    K = U.T / D if len(D) == 1 else definite_inverse(D) @ U.T
+    K = U.T / D if len(D) == 1 else D_inverse @ U.T
     Ia = IA - U @ K
     Ia = _with_product(0.5 * (Ia + Ia.T), S, R[:, None] * K)
     passed_on = X.T @ Ia @ X
-    return 0.5 * (passed_on + passed_on.T), ArticulatedBody(X, S, K, definite_inverse(D), Ia)
+    return 0.5 * (passed_on + passed_on.T), ArticulatedBody(X, S, K, D_inverse, Ia)
 
 
 def _with_product(Ia, S, SIa):

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.inverse import passive_forces, velocity_products, world_acceleration
-from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics, joint_motion
+from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
+from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics
 from jdyn.dynamics.methods.factorizations import GAUSS_JORDAN
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import TreeMethod, coupling_forces, coupling_rows, on_leaders
@@ -119,8 +119,7 @@ class BlockElimination(TreeMethod):
         """
         q, v, tau = checked(model, q=q, v=v, tau=tau)
         factors, v = self.factor(model, q), model.expand_velocity(v)
-        velocities = self.velocities(model, factors, joint_motion(model, factors.joints, v))
-        c, p = velocity_products(model, factors.q, v, velocities, f_ext)
+        _, c, p = velocity_terms(model, factors.joints, factors.q, v, f_ext)
         tau = on_leaders(model, tau) + passive_forces(model, factors.q, v)
         world = world_acceleration(model, p.dtype)
         x = _solved(model, factors.tree, tau, c, p, world)
@@ -148,6 +147,7 @@ class BlockElimination(TreeMethod):
                 f"order: expected a permutation of range({3 * model.nb}), three unknowns for each of the {model.nb} "
                 f"bodies of {model.name!r}, got {len(self.order)} entries"
             )
+        # What is no string, the constructor has made a tuple.
         return self.order  # type: ignore[return-value]
 
 

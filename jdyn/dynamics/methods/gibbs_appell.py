@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
 from jdyn.dynamics.kinematics import accumulate_motion, joint_kinematics, joint_motion
+from jdyn.dynamics.methods.factorizations import CHOLESKY
 from jdyn.dynamics.methods.method import Method
 from jdyn.model import Model
 from jdyn.spatial import SpatialInertia
@@ -34,10 +34,10 @@ class GibbsAppell(Method):
         single = energies(unit)
         pairs = energies(unit[i] + unit[j]) - single[i] - single[j]
         alpha = jnp.diag(2 * single).at[i, j].set(pairs).at[j, i].set(pairs)
-        return jnp.linalg.cholesky(alpha), single
+        return CHOLESKY.factor(alpha), single
 
     def solve(self, model, factors, tau):
-        return cho_solve((factors[0], True), tau)
+        return CHOLESKY.solve(factors[0], tau)
 
     def accelerations(self, model, factors, q, v, tau, f_ext):
         _, single = factors

@@ -10,7 +10,7 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.inverse import passive_forces, velocity_products, world_acceleration
+from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
 from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics, joint_motion, per_dof
 from jdyn.dynamics.methods.coupled_minimum import Elimination, ProjectedGradients, system
 from jdyn.dynamics.methods.method import Method, one_of
@@ -112,9 +112,7 @@ class LeastConstraint(Method):
     def accelerations(self, model, factors, q, v, tau, f_ext):
         q, joints, minimum = factors
         v = model.expand_velocity(v)
-        motion = joint_motion(model, joints, v)
-        velocities = accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
-        force, c = body_forces(model, joints, q, v, velocities, f_ext)
+        _, force, c = body_forces(model, joints, q, v, f_ext)
         tau = on_leaders(model, tau) + passive_forces(model, q, v)
         in_step = jnp.zeros(len(model.topology.mimics), tau.dtype)
         rhs = jnp.concatenate([force.ravel(), tau, c.ravel(), in_step])
@@ -164,13 +162,12 @@ def body_forces(
     joints: JointKinematics,
     q: Float[Array, " nq_full"],
     v: Float[Array, " nv_full"],
-    velocities: Float[Array, "nb 6"],
     f_ext: Float[Array, "nb 6"] | None,
-) -> tuple[Float[Array, "nb 6"], Float[Array, "nb 6"]]:
-    """W z̈, gyroscopic force, gravity and `f_ext` on every body, and bias accelerations c of the joints."""
-    c, p = velocity_products(model, q, v, velocities, f_ext)
+) -> tuple[Float[Array, "nb 6"], Float[Array, "nb 6"], Float[Array, "nb 6"]]:
+    """Velocities of all bodies, W z̈ (gyroscopic force, gravity and `f_ext`), and bias accelerations c of the joints."""
+    velocities, c, p = velocity_terms(model, joints, q, v, f_ext)
     up = accumulate_motion(model, joints.X, jnp.zeros_like(p), world_acceleration(model, p.dtype))
-    return -p - jax.vmap(SpatialInertia.momentum)(model.inertias, up), c
+    return velocities, -p - jax.vmap(SpatialInertia.momentum)(model.inertias, up), c
 
 
 def possible(
