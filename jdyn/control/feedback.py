@@ -1,8 +1,8 @@
 """Controllers that drive a mechanism to a target."""
 
-import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from jdyn.control.arguments import configuration, scalar_or
 from jdyn.control.controller import Controller
 from jdyn.dynamics import inverse_dynamics
 from jdyn.model import Model
@@ -38,9 +38,9 @@ class PD(Controller):
         self, model: Model, target: ArrayLike, *, kp: ArrayLike, kd: ArrayLike, target_velocity: ArrayLike = 0.0
     ):
         self.model = model
-        self.target = _configuration(model, target)
-        self.kp, self.kd = _per_velocity(model, "kp", kp), _per_velocity(model, "kd", kd)
-        self.target_velocity = _per_velocity(model, "target_velocity", target_velocity)
+        self.target = configuration(model, "target", target)
+        self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)
+        self.target_velocity = scalar_or(model, model.nv, "target_velocity", target_velocity)
 
     def __call__(self, t, q, v):
         return self.kp * self.model.difference(q, self.target) + self.kd * (self.target_velocity - v)
@@ -50,7 +50,8 @@ class ComputedTorque(Controller):
     """Inverse dynamics of a* + kp e + kd (v* − v), where the tangent vector e leads from q to the target.
 
     With an exact model every velocity coordinate moves like an oscillator of natural frequency √kp and damping
-    ratio kd / (2 √kp), independently of the others.
+    ratio kd / (2 √kp), independently of the others; ball and free joints at least while they turn about one axis.
+    `Tracking` does so from any error, along a reference.
 
     Args:
         model: The mechanism as the controller knows it.
@@ -84,26 +85,12 @@ class ComputedTorque(Controller):
         target_acceleration: ArrayLike = 0.0,
     ):
         self.model = model
-        self.target = _configuration(model, target)
-        self.kp, self.kd = _per_velocity(model, "kp", kp), _per_velocity(model, "kd", kd)
-        self.target_velocity = _per_velocity(model, "target_velocity", target_velocity)
-        self.target_acceleration = _per_velocity(model, "target_acceleration", target_acceleration)
+        self.target = configuration(model, "target", target)
+        self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)
+        self.target_velocity = scalar_or(model, model.nv, "target_velocity", target_velocity)
+        self.target_acceleration = scalar_or(model, model.nv, "target_acceleration", target_acceleration)
 
     def __call__(self, t, q, v):
         error = self.model.difference(q, self.target)
         a = self.target_acceleration + self.kp * error + self.kd * (self.target_velocity - v)
         return inverse_dynamics(self.model, q, v, a)
-
-
-def _configuration(model, target):
-    target = jnp.asarray(target, model.dtype)
-    if target.shape != (model.nq,):
-        raise ValueError(f"target: expected shape {(model.nq,)} for {model.name!r}, got {target.shape}")
-    return target
-
-
-def _per_velocity(model, name, value):
-    value = jnp.asarray(value, model.dtype)
-    if value.shape not in ((), (model.nv,)):
-        raise ValueError(f"{name}: expected a scalar or shape {(model.nv,)} for {model.name!r}, got {value.shape}")
-    return value

@@ -22,6 +22,7 @@ from jdyn.dynamics.kinematics import body_velocities as body_velocities
 from jdyn.dynamics.kinematics import forward_kinematics as forward_kinematics
 from jdyn.dynamics.kinematics import frame_pose as frame_pose
 from jdyn.dynamics.kinematics import jacobian as jacobian
+from jdyn.dynamics.linearization import linearize as linearize
 from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
 from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA

@@ -5,6 +5,7 @@ from jdyn.spatial.inertia import symmetric as symmetric
 from jdyn.spatial.inertia import unique as unique
 from jdyn.spatial.rotation import left_jacobian as left_jacobian
 from jdyn.spatial.rotation import left_jacobian_inverse as left_jacobian_inverse
+from jdyn.spatial.rotation import matrix_to_quaternion as matrix_to_quaternion
 from jdyn.spatial.rotation import quaternion_conjugate as quaternion_conjugate
 from jdyn.spatial.rotation import quaternion_exp as quaternion_exp
 from jdyn.spatial.rotation import quaternion_log as quaternion_log

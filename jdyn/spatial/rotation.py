@@ -98,6 +98,21 @@ def quaternion_to_matrix(q: Float[Array, "4"]) -> Float[Array, "3 3"]:
     )  # fmt: skip
 
 
+def matrix_to_quaternion(R: Float[Array, "3 3"]) -> Float[Array, "4"]:
+    """Unit quaternion of a rotation matrix: the longest row of 4 q qᵀ, which is smooth wherever it is the longest."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = R
+    outer = jnp.stack(
+        [
+            1 + xx + yy + zz, zy - yz, xz - zx, yx - xy,
+            zy - yz, 1 + xx - yy - zz, xy + yx, xz + zx,
+            xz - zx, xy + yx, 1 - xx + yy - zz, yz + zy,
+            yx - xy, xz + zx, yz + zy, 1 - xx - yy + zz,
+        ]
+    ).reshape(4, 4)  # fmt: skip
+    row = outer[jnp.argmax(jnp.diagonal(outer))]
+    return row / jnp.sqrt(row @ row)
+
+
 def quaternion_exp(phi: Float[Array, "3"]) -> Float[Array, "4"]:
     """Unit quaternion of the rotation vector `phi` [rad]."""
     x = 0.25 * (phi @ phi)

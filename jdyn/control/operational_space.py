@@ -1,0 +1,148 @@
+"""Control of a point or a body in the coordinates of its task."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from jdyn.control.arguments import configuration, scalar_or
+from jdyn.control.controller import Controller
+from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
+from jdyn.dynamics.compiled import compiled
+from jdyn.dynamics.kinematics import frame_placement
+from jdyn.model import WORLD, Model
+from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
+
+
+class OperationalSpace(Controller):
+    """Drives a body or frame to a position or a pose, and what motions that leaves free to a posture.
+
+    With an exact model the task moves like an oscillator of natural frequency √kp and damping ratio kd / (2 √kp), a
+    rotation at least while it turns about one axis. The posture acts through the dynamically consistent null space:
+    the accelerations that it causes leave the task alone. Gravity, Coriolis and passive forces are compensated in all
+    coordinates.
+
+    ```
+    controller = jdyn.OperationalSpace(model, "hand", [0.4, 0.0, 0.5], kp=100.0, kd=20.0, posture_kd=5.0)
+    ```
+
+    At a singular configuration no force accelerates the task in some direction. Therefore Λ = (J M⁻¹ Jᵀ)⁻¹ is damped:
+    where J M⁻¹ Jᵀ, scaled to a mean of one over its angular and over its linear diagonal, has the eigenvalue s, Λ has
+    s / (s² + μ²) instead of 1 / s, with μ = `damping`. Forces stay finite, a direction that is out of reach is given
+    up, and elsewhere accelerations miss what is asked for by (μ/s)². Without damping Λ is exact, and not finite where
+    it does not exist: at singularities, and on planar mechanisms for tasks in space.
+
+    Args:
+        model: The mechanism as the controller knows it.
+        body_or_frame: Body index, body name or frame name.
+        target: Where to, in the world: a position [m] of shape (3,), or a pose (`Transform`), whose task has six
+            components, angular first, in world axes.
+        kp: Square of the natural frequency [1/s²], a scalar or one a component.
+        kd: Damping [1/s], a scalar or one a component.
+        target_velocity: Of the frame's origin [m/s] or of the pose [rad/s, m/s], a scalar or one a component.
+        target_acceleration: [m/s²], or [rad/s², m/s²], a scalar or one a component.
+        posture: Configuration for what the task leaves free [rad or m], shape (nq,); `model.neutral()` if left out.
+        posture_kp: As `kp`, of the posture [1/s²], a scalar or shape (nv,).
+        posture_kd: As `kd`, of the posture [1/s], a scalar or shape (nv,).
+        damping: μ, without unit.
+
+    Raises:
+        ValueError: if there is no such body or frame, it is fixed to the world, or a shape is wrong.
+
+    Source: Khatib, A unified approach for motion and force control of robot manipulators, IEEE Journal of Robotics and
+    Automation 1987.
+    """
+
+    model: Model
+    body_or_frame: str | int = eqx.field(static=True)
+    target: Float[Array, "3"] | Transform
+    kp: Float[Array, "*task"]
+    kd: Float[Array, "*task"]
+    target_velocity: Float[Array, "*task"]
+    target_acceleration: Float[Array, "*task"]
+    posture: Float[Array, " nq"]
+    posture_kp: Float[Array, "*nv"]
+    posture_kd: Float[Array, "*nv"]
+    damping: Float[Array, ""]
+
+    def __init__(
+        self,
+        model: Model,
+        body_or_frame: str | int,
+        target: ArrayLike | Transform,
+        *,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        target_velocity: ArrayLike = 0.0,
+        target_acceleration: ArrayLike = 0.0,
+        posture: ArrayLike | None = None,
+        posture_kp: ArrayLike = 0.0,
+        posture_kd: ArrayLike = 0.0,
+        damping: ArrayLike = 1e-4,
+    ):
+        if frame_placement(model, body_or_frame)[0] == WORLD:
+            raise ValueError(f"{body_or_frame!r} is fixed to the world: no joint of {model.name!r} moves it")
+        self.model, self.body_or_frame = model, body_or_frame
+        self.target = _target(model, target)
+        size = 6 if isinstance(target, Transform) else 3
+        self.kp, self.kd = scalar_or(model, size, "kp", kp), scalar_or(model, size, "kd", kd)
+        self.target_velocity = scalar_or(model, size, "target_velocity", target_velocity)
+        self.target_acceleration = scalar_or(model, size, "target_acceleration", target_acceleration)
+        self.posture = configuration(model, "posture", model.neutral() if posture is None else posture)
+        self.posture_kp = scalar_or(model, model.nv, "posture_kp", posture_kp)
+        self.posture_kd = scalar_or(model, model.nv, "posture_kd", posture_kd)
+        self.damping = jnp.asarray(damping, model.dtype)
+
+    def __call__(self, t, q, v):
+        return _forces(self, q, v)
+
+
+@compiled
+def _forces(control, q, v):
+    model = control.model
+    error, J = _task(control, q)
+    velocity, bias = jax.jvp(lambda q: _task(control, q)[1] @ v, (q,), (model.rate(q, v),))
+    task = control.target_acceleration + control.kp * error + control.kd * (control.target_velocity - velocity)
+    free = control.posture_kp * model.difference(q, control.posture) - control.posture_kd * v
+    # Forces Jᵀ F change the accelerations that the posture asks for as little as the task allows, in the norm of M:
+    # Jᵀ F plus the posture's forces through the null space is the same sum, ordered otherwise.
+    M_inverse_J_T = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(mass_matrix(model, q)), J.T)
+    force = _damped_solve(J @ M_inverse_J_T, control.damping, task - bias - J @ free)
+    return inverse_dynamics(model, q, v, free) + J.T @ force
+
+
+def _task(control, q):
+    """The error that leads to the target, in world axes, and the Jacobian."""
+    J = jacobian(control.model, q, control.body_or_frame, frame="aligned")
+    pose = frame_pose(control.model, q, control.body_or_frame)
+    if not isinstance(control.target, Transform):
+        return control.target - pose.translation, J[3:]
+    turn = quaternion_log(matrix_to_quaternion(control.target.rotation @ pose.rotation.T))
+    return jnp.concatenate([turn, control.target.translation - pose.translation]), J
+
+
+def _damped_solve(S, damping, b):
+    """Λ b for S = J M⁻¹ Jᵀ."""
+    means = jnp.mean(jnp.diagonal(S).reshape(-1, 3), axis=1)
+    scale = jnp.repeat(1 / jnp.sqrt(jnp.where(means > 0, means, 1)), 3)
+    S = scale[:, None] * S * scale[None]
+    # S (S² + μ²)⁻¹ without squaring S.
+    shift = damping * jnp.eye(len(S), dtype=S.dtype)
+    augmented = jnp.block([[S, shift], [-shift, S]])
+    return scale * jnp.linalg.solve(augmented, jnp.concatenate([scale * b, jnp.zeros_like(b)]))[: len(S)]
+
+
+def _target(model, target):
+    if isinstance(target, Transform):
+        return Transform(
+            _array(model, "target.rotation", target.rotation, (3, 3)),
+            _array(model, "target.translation", target.translation, (3,)),
+        )
+    return _array(model, "target", target, (3,))
+
+
+def _array(model, name, value, shape):
+    value = jnp.asarray(value, model.dtype)
+    if value.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got {value.shape}")
+    return value

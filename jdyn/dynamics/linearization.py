@@ -1,0 +1,55 @@
+"""Motion near a state, to first order."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.compiled import compiled
+from jdyn.dynamics.forward import forward_dynamics
+from jdyn.dynamics.methods import Method
+from jdyn.model import Model, checked
+
+
+@compiled
+def linearize(
+    model: Model,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    *,
+    f_ext: Float[Array, "nb 6"] | None = None,
+    method: Method | None = None,
+) -> tuple[Float[Array, "2*nv 2*nv"], Float[Array, "2*nv nv"]]:
+    """A and B in dx/dt = A x + B u: how small deviations x from a motion through `(q, v)` under `tau` evolve.
+
+    x = [e; w] stacks the tangent vector e that leads from the motion's configuration to the deviating one,
+    `model.difference`, and the deviation w of the velocity; u is that of the generalized forces. de/dt is w, and on
+    ball and free joints that move w less the Lie bracket of v and e, since the frames of the two motions turn apart.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m]; quaternions wxyz, unit.
+        v: Velocity [rad/s or m/s].
+        tau: Generalized forces of the actuators [N m or N].
+        f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
+        method: Forward-dynamics method; `jdyn.ABA()` if left out.
+
+    Returns:
+        A and B; the first nv rows of B are zero, the others M⁻¹.
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+
+    Source: Anderson, Moore, Optimal Control: Linear Quadratic Methods (1990), appendix F, on the tangent space.
+    """
+    q, v, tau = checked(model, q=q, v=v, tau=tau)
+
+    def rates(e, w, u):
+        q_near, v_near = model.integrate(q, e), v + w
+        turning = model.rate(q, v), model.rate(q_near, v_near)
+        _, de = jax.jvp(model.difference, (q, q_near), turning)
+        return jnp.concatenate([de, forward_dynamics(model, q_near, v_near, tau + u, f_ext=f_ext, method=method)])
+
+    none = jnp.zeros_like(v)
+    by_e, by_w, B = jax.jacfwd(rates, (0, 1, 2))(none, none, none)
+    return jnp.concatenate([by_e, by_w], axis=1), B
