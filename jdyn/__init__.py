@@ -16,11 +16,18 @@ Conventions, never varied:
 - Functions take one configuration; `jax.vmap` makes batches, over states, models, or both.
 """
 
+from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD
 from jdyn.control import ComputedTorque as ComputedTorque
 from jdyn.control import Constant as Constant
 from jdyn.control import Controller as Controller
+from jdyn.control import FeedforwardPD as FeedforwardPD
 from jdyn.control import GravityCompensation as GravityCompensation
+from jdyn.control import OperationalSpace as OperationalSpace
+from jdyn.control import Quintic as Quintic
+from jdyn.control import Reference as Reference
+from jdyn.control import Spline as Spline
+from jdyn.control import Tracking as Tracking
 from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import ArrayABA as ArrayABA
@@ -52,6 +59,7 @@ from jdyn.dynamics import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics import jacobian as jacobian
 from jdyn.dynamics import joint_forces as joint_forces
 from jdyn.dynamics import kinetic_energy as kinetic_energy
+from jdyn.dynamics import linearize as linearize
 from jdyn.dynamics import mass_matrix as mass_matrix
 from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import potential_energy as potential_energy
@@ -77,6 +85,7 @@ from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
+from jdyn.simulation import OnManifold as OnManifold
 from jdyn.simulation import Result as Result
 from jdyn.simulation import SimulationError as SimulationError
 from jdyn.simulation import Trajectory as Trajectory

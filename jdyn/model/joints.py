@@ -79,6 +79,19 @@ class Joint(eqx.Module):
         """`q` with its quaternion scaled to unit length."""
 
     @abc.abstractmethod
+    def to_chart(self, q: Q) -> V:
+        """Local coordinates u of `q` in the chart that is centred there: `q` itself where it is flat, and zero for
+        rotations, whose u is the rotation vector from the centre."""
+
+    @abc.abstractmethod
+    def from_chart(self, centre: Q, u: V) -> Q:
+        """The configuration with coordinates u in the chart centred at `centre`."""
+
+    @abc.abstractmethod
+    def chart_rate(self, q: Q, u: V, v: V) -> V:
+        """du/dt at `q`, whose coordinates are u."""
+
+    @abc.abstractmethod
     def stretch(self, rest: Q, q: Q) -> V:
         """Coordinates e in which the joint's spring has the energy ½ Σ k e²."""
 
@@ -112,6 +125,15 @@ class _VectorJoint(Joint):
 
     def normalize(self, q):
         return q
+
+    def to_chart(self, q):
+        return q
+
+    def from_chart(self, centre, u):
+        return u
+
+    def chart_rate(self, q, u, v):
+        return v
 
     def stretch(self, rest, q):
         return q - rest
@@ -263,6 +285,17 @@ class Ball(Joint):
     def normalize(self, q):
         return quaternion_normalize(q)
 
+    def to_chart(self, q):
+        return jnp.zeros(3, q.dtype)
+
+    def from_chart(self, centre, u):
+        # Scaled, lest rounding adds up from step to step.
+        return quaternion_normalize(self.integrate(centre, u))
+
+    def chart_rate(self, q, u, v):
+        # The inverse of the right Jacobian.
+        return left_jacobian_inverse(-u) @ v
+
     def stretch(self, rest, q):
         return self.difference(rest, q)
 
@@ -308,6 +341,17 @@ class Free(Joint):
 
     def normalize(self, q):
         return jnp.concatenate([q[:3], quaternion_normalize(q[3:])])
+
+    # The chart is that of SO(3) x R3: positions are flat, which is cheaper than a screw and as exact.
+
+    def to_chart(self, q):
+        return jnp.concatenate([Ball().to_chart(q[3:]), q[:3]])
+
+    def from_chart(self, centre, u):
+        return jnp.concatenate([u[3:], Ball().from_chart(centre[3:], u[:3])])
+
+    def chart_rate(self, q, u, v):
+        return jnp.concatenate([Ball().chart_rate(q[3:], u[:3], v[:3]), quaternion_to_matrix(q[3:]) @ v[3:]])
 
     def stretch(self, rest, q):
         step = quaternion_to_matrix(rest[3:]).T @ (q[:3] - rest[:3])

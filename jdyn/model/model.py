@@ -93,6 +93,11 @@ class Model(eqx.Module):
         return len(self.topology.independent_v)
 
     @property
+    def flat(self) -> bool:
+        """Whether every coordinate is a number of its own, and none belongs to a quaternion."""
+        return self.nq == self.nv
+
+    @property
     def body_names(self) -> tuple[str, ...]:
         return self.topology.body_names
 
@@ -154,6 +159,37 @@ class Model(eqx.Module):
         q, v = checked(self, q=q, v=v)
         q, v = self._expand_difference(q), self.expand_velocity(v)
         return self._per_joint(lambda joint, q, v: joint.rate(q, v), "q", self.by_group("q", q), self.by_group("v", v))
+
+    # Charts: local coordinates u of shape (nv,), in which an integrator can add.
+
+    def to_chart(self, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        """Coordinates of `q` in the chart centred there: `q` where it is flat, zero for rotations."""
+        (q,) = checked(self, q=q)
+        if self.flat:
+            return q
+        q = self._expand_difference(q)
+        return self._per_joint(lambda joint, q: joint.to_chart(q), "v", self.by_group("q", q))
+
+    def from_chart(self, centre: Float[Array, " nq"], u: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        """The configuration with coordinates u in the chart centred at `centre`; rotations are those from there."""
+        centre, u = checked(self, q=centre, v=u)
+        if self.flat:
+            return u
+        centre, u = self._expand_difference(centre), self.expand_velocity(u)
+        return self._per_joint(
+            lambda joint, q, u: joint.from_chart(q, u), "q", self.by_group("q", centre), self.by_group("v", u)
+        )
+
+    def chart_rate(self, q: Float[Array, " nq"], u: Float[Array, " nv"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """du/dt of a motion that passes `q`, whose coordinates are u, with velocity `v`."""
+        (q, v), (u,) = checked(self, q=q, v=v), checked(self, v=u)
+        if self.flat:
+            return v
+        q, u, v = self._expand_difference(q), self.expand_velocity(u), self.expand_velocity(v)
+        return self._per_joint(
+            lambda joint, q, u, v: joint.chart_rate(q, u, v),
+            "v", self.by_group("q", q), self.by_group("v", u), self.by_group("v", v),
+        )  # fmt: skip
 
     # Full coordinates.
 

@@ -8,12 +8,13 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.dynamics import Method
 from jdyn.model import Model, checked
-from jdyn.simulation.guard import GuardState, guarded
-from jdyn.simulation.projection import Projected
+from jdyn.simulation.manifold import OnManifold
+from jdyn.simulation.replay import solve, solve_forwards
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
-from jdyn.simulation.saving import clean, normalized, rows_to_save
+from jdyn.simulation.saving import rows_to_save
+from jdyn.simulation.stepping import Equations, Problem
 from jdyn.simulation.trajectory import Trajectory
-from jdyn.simulation.vector_field import Control, VectorField, has_quaternions
+from jdyn.simulation.vector_field import Control, State, VectorField
 
 
 def simulate(
@@ -27,7 +28,7 @@ def simulate(
     solver: diffrax.AbstractSolver | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
     saveat: diffrax.SaveAt | Float[Array, " times"] | None = None,
-    adjoint: diffrax.AbstractAdjoint | None = None,
+    adjoint: diffrax.ForwardMode | None = None,
     throw: bool = True,
     t0: ArrayLike = 0.0,
     dt0: ArrayLike | None = None,
@@ -39,8 +40,8 @@ def simulate(
     trajectory = jdyn.simulate(model, q0, v0, 2.0, controller=jdyn.PD(model, target, kp=100.0, kd=20.0))
     ```
 
-    Works under `jit`, `vmap` and `grad`. The whole solve runs in the dtype of the model and the state. For
-    forward-mode derivatives pass `adjoint=diffrax.ForwardMode()`. A controller that is an `equinox.Module` is
+    Works under `jit`, `vmap` and `grad`. Under `vmap` no lane waits for another: those that end make place for the
+    next ones. The whole solve runs in the dtype of the model and the state. A controller that is an `equinox.Module` is
     compiled once a structure; a new lambda is compiled anew.
 
     Args:
@@ -50,13 +51,14 @@ def simulate(
         t1: End [s].
         controller: `controller(t, q, v) -> tau`; no torque if left out.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
-        solver: A diffrax solver for ordinary differential equations; `Tsit5()` if left out. On models with
-            quaternions each step ends with their projection onto the unit sphere.
+        solver: A Runge-Kutta method of diffrax'; `Tsit5()` if left out. It works in local coordinates, see
+            `jdyn.OnManifold`.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, where rounding leaves nothing below.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
             from `t0` to `t1` if left out.
-        adjoint: How to differentiate; `diffrax.RecursiveCheckpointAdjoint()` if left out.
+        adjoint: `diffrax.ForwardMode()` for forward-mode derivatives. If left out, derivatives are those of reverse
+            mode: the accepted steps are recorded, and replayed from the last to the first.
         throw: Whether failure raises. Otherwise it leaves its code in `result` and NaN in the rows not reached.
         t0: Start [s].
         dt0: First step [s]: required by `diffrax.ConstantStepSize()`, 0.01 s for step controllers that adapt it.
@@ -76,18 +78,25 @@ def simulate(
     dtype = jnp.promote_types(model.dtype, jnp.promote_types(q0.dtype, v0.dtype))
     model = model.astype(dtype)
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
+    if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
+        raise ValueError(
+            f"adjoint: simulate differentiates by record and replay, or forwards with diffrax.ForwardMode(); "
+            f"it does not take a {type(adjoint).__name__}"
+        )
     if t0.shape or t1.shape:
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
+    solver = diffrax.Tsit5() if solver is None else solver
+    stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
         VectorField(model, controller, method),
-        (q0, v0),
+        State(model.normalize(q0), v0),
         t0,
         t1,
         None if dt0 is None else jnp.asarray(dt0, dtype),
-        diffrax.Tsit5() if solver is None else solver,
-        _default_controller(dtype) if stepsize_controller is None else stepsize_controller,
+        _with_tolerances(solver, stepsize_controller, dtype),
+        stepsize_controller,
         rows_to_save(saveat, t0, t1),
-        diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+        adjoint,
         max_steps,
     )
     if not throw:
@@ -102,49 +111,45 @@ def _default_controller(dtype):
     return diffrax.PIDController(rtol=1e-6, atol=1e-8)
 
 
+def _with_tolerances(solver, stepsize_controller, dtype):
+    """An implicit solver whose equations are solved as exactly as the step controller asks for, unless it says how
+    exactly itself."""
+    if not isinstance(solver, diffrax.AbstractImplicitSolver):
+        return solver
+    adaptive = isinstance(stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
+    source = stepsize_controller if adaptive else _default_controller(dtype)
+    unset = diffrax.Kvaerno5().root_finder.rtol
+    for name in ("rtol", "atol", "norm"):
+        if getattr(solver.root_finder, name) is unset:
+            solver = eqx.tree_at(lambda s, name=name: getattr(s.root_finder, name), solver, getattr(source, name))
+    return solver
+
+
 @eqx.filter_jit
-def _simulate(field, state, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, max_steps) -> Trajectory:
-    model, (q0, v0) = field.model, state
-    counted = solver
-    if has_quaternions(model):
-        state = model.normalize(q0), v0
-        solver, rows = Projected(solver, model), normalized(rows, model)
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(field),
-        solver,
-        t0,
-        t1,
-        dt0,
-        state,
-        saveat=diffrax.SaveAt(subs=rows, controller_state=True),
-        stepsize_controller=guarded(stepsize_controller),
-        adjoint=adjoint,
+def _simulate(field, y0, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, max_steps) -> Trajectory:
+    direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
+    problem = Problem(
+        equations=Equations(field, direction),
+        y0=y0,
+        t0=direction * t0,
+        t1=direction * t1,
+        times=direction * rows.times,
+        dt0=None if dt0 is None else direction * dt0,
+        solver=OnManifold(solver, field.model),
+        stepsize_controller=stepsize_controller.wrap(direction),
         max_steps=max_steps,
-        throw=False,
+        every=rows.every,
+        last=rows.last,
     )
-    guard: GuardState = solution.controller_state  # type: ignore[assignment]
-    ts, q, v = clean(rows, solution, t0, t1)
-    forwards = t0 < t1
+    run = solve(problem) if adjoint is None else solve_forwards(problem)
     stats = {
-        "t_reached": jnp.where(forwards, jnp.minimum(guard.reached, t1), jnp.maximum(-guard.reached, t1)),
-        "accepted_steps": solution.stats["num_accepted_steps"],
-        "rejected_steps": solution.stats["num_rejected_steps"],
-        "dynamics_calls": _dynamics_calls(counted, solution.stats["num_steps"], guard.first_stages),
+        "t_reached": direction * run.motion.t,
+        "accepted_steps": run.accepted,
+        "rejected_steps": run.rejected,
+        "dynamics_calls": _dynamics_calls(solver, run.accepted + run.rejected, run.first_stages),
     }
-    result = jnp.where(jnp.isfinite(t0) & jnp.isfinite(t1), _result(solution.result, guard), Result.nonfinite)
-    return Trajectory(ts, q, v, result, jax.lax.stop_gradient(stats))
-
-
-def _result(result: diffrax.RESULTS, guard: GuardState):
-    codes = diffrax.RESULTS
-    code = jnp.array(Result.solver_failed, jnp.int32)
-    for theirs, ours in (
-        (codes.successful, Result.success),
-        (codes.max_steps_reached, Result.max_steps),
-        (codes.dt_min_reached, Result.step_too_small),
-    ):
-        code = jnp.where(result == theirs, ours, code)
-    return jnp.where(guard.nonfinite, Result.nonfinite, code)
+    ts = direction * run.rows.ts if rows.every else rows.times
+    return Trajectory(ts, run.rows.ys.q, run.rows.ys.v, run.result, jax.lax.stop_gradient(stats))
 
 
 def _dynamics_calls(solver, steps, first_stages):

@@ -1,0 +1,204 @@
+"""Solvers on the configuration manifold."""
+
+import functools
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from equinox.internal import unvmap_any
+from jaxtyping import Array, Float
+
+from jdyn.model import Model
+from jdyn.simulation.vector_field import State
+
+
+class OnManifold(diffrax.AbstractWrappedSolver):
+    """A Runge-Kutta method that takes every step in local coordinates about the state that it starts from.
+
+    Rotations move by rotation vectors φ, dφ/dt = dexp⁻¹_{-φ} ω, and the state that a step ends at is mapped back: it
+    has unit quaternions without projection. Order, error estimate and dense output are those of the wrapped method,
+    in the tangent space; the estimate reaches step controllers as the change of coordinates that it makes.
+
+    ```
+    diffrax.diffeqsolve(diffrax.ODETerm(field), jdyn.OnManifold(diffrax.Dopri5(), model), ...)
+    ```
+
+    Works with explicit and diagonally implicit methods and with Euler's. `simulate` wraps its solver by itself.
+
+    Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, Applied Numerical Mathematics 1999; Hairer,
+    Lubich, Wanner 2006, section IV.8.
+
+    Attributes:
+        solver: The wrapped method.
+        model: Says what the coordinates of a `State` mean.
+    """
+
+    solver: diffrax.AbstractSolver
+    model: Model
+
+    def __check_init__(self):
+        flat = self.model.nq == self.model.nv
+        if not (flat or isinstance(self.solver, (diffrax.AbstractRungeKutta, diffrax.Euler, diffrax.ImplicitEuler))):
+            raise ValueError(
+                f"{type(self.solver).__name__} keeps states of its own between steps, which do not follow the "
+                f"rotations of {self.model.name!r}; take a Runge-Kutta method, or one of jdyn's own solvers"
+            )
+
+    def init(self, terms, t0, t1, y0, args):
+        if not isinstance(self.solver, diffrax.AbstractERK):
+            return self.solver.init(self._local(terms, y0), t0, t1, self._to_chart(y0), args)
+        return (jnp.array(True), jax.tree.map(jnp.zeros_like, self._to_chart(y0))) if self._tableau.fsal else None
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        local, u0 = self._local(terms, y0), self._to_chart(y0)
+        explicit = isinstance(self.solver, diffrax.AbstractERK)
+        advance = functools.partial(_explicit_step, self._tableau) if explicit else self.solver.step
+        u1, error, dense_info, solver_state, result = advance(local, t0, t1, u0, args, solver_state, made_jump)
+        y1 = local.from_chart(u1)
+        return (
+            y1,
+            None if error is None else _pushed(local, u1, error),
+            {"centre": y0.q, "local": dense_info},
+            self._carried(solver_state, y1),
+            result,
+        )
+
+    def func(self, terms, t0, y0, args):
+        return self.solver.func(terms, t0, y0, args)
+
+    @property
+    def interpolation_cls(self):
+        return functools.partial(_ChartInterpolation, self.solver.interpolation_cls, self.model)
+
+    def order(self, terms):
+        return self.solver.order(terms)
+
+    def strong_order(self, terms):
+        return self.solver.strong_order(terms)
+
+    def error_order(self, terms):
+        return self.solver.error_order(terms)
+
+    @property
+    def term_structure(self):
+        return self.solver.term_structure
+
+    @property
+    def term_compatible_contr_kwargs(self):
+        return self.solver.term_compatible_contr_kwargs
+
+    # Diffrax reads and replaces these fields on whatever passes `isinstance` for the wrapped solver's class.
+
+    @property
+    def root_finder(self):
+        return self.solver.root_finder  # type: ignore[attr-defined]
+
+    @property
+    def root_find_max_steps(self):
+        return self.solver.root_find_max_steps  # type: ignore[attr-defined]
+
+    @property
+    def scan_kind(self):
+        return self.solver.scan_kind  # type: ignore[attr-defined]
+
+    @property
+    def _tableau(self):
+        return self.solver.tableau  # type: ignore[attr-defined]
+
+    def _local(self, terms, y0):
+        return _LocalTerm(terms, self.model, y0.q)
+
+    def _to_chart(self, y: State) -> State:
+        return eqx.tree_at(lambda y: y.q, y, self.model.to_chart(y.q))
+
+    def _carried(self, solver_state, y1: State):
+        """What a first-same-as-last method hands on, whether it has to be evaluated and the rate at its last stage, in
+        the chart about the end of the step."""
+        if solver_state is None:
+            return None
+        missing, rate = solver_state
+        rotated = self.model.chart_rate(y1.q, self.model.to_chart(y1.q), y1.v)
+        return missing, eqx.tree_at(lambda rate: rate.q, rate, rotated)
+
+
+class _LocalTerm(diffrax.AbstractTerm):
+    """The equations of motion in the chart about `centre`."""
+
+    term: diffrax.AbstractTerm
+    model: Model
+    centre: Float[Array, " nq"]
+
+    def from_chart(self, u: State) -> State:
+        return eqx.tree_at(lambda u: u.q, u, self.model.from_chart(self.centre, u.q))
+
+    def vf(self, t, y, args):
+        at = self.from_chart(y)
+        rate = self.term.vf(t, at, args)
+        return eqx.tree_at(lambda rate: rate.q, rate, self.model.chart_rate(at.q, y.q, at.v))
+
+    def contr(self, t0, t1, **kwargs):
+        return self.term.contr(t0, t1, **kwargs)
+
+    def prod(self, vf, control):
+        return self.term.prod(vf, control)
+
+
+def _pushed(local: _LocalTerm, u1: State, error: State) -> State:
+    """The error in the coordinates of the manifold; infinite, as implicit solvers that failed have it, where it is."""
+    changed = jax.jvp(local.from_chart, (u1,), (error,))[1]
+    return jax.tree.map(lambda new, old: jnp.where(jnp.all(jnp.isfinite(old)), new, jnp.inf), changed, error)
+
+
+class _ChartInterpolation(diffrax.AbstractLocalInterpolation):
+    t0: Float[Array, ""]
+    t1: Float[Array, ""]
+    model: Model
+    centre: Float[Array, " nq"]
+    interpolation: diffrax.AbstractLocalInterpolation
+
+    def __init__(self, wrapped, model, *, t0, t1, centre, local):
+        self.t0, self.t1, self.model, self.centre = t0, t1, model, centre
+        self.interpolation = wrapped(t0=t0, t1=t1, **local)
+
+    def evaluate(self, t0, t1=None, left=True):
+        if t1 is not None:
+            return jax.tree.map(jnp.subtract, self.evaluate(t1, left=left), self.evaluate(t0, left=left))
+        u = self.interpolation.evaluate(t0, left=left)
+        return eqx.tree_at(lambda u: u.q, u, self.model.from_chart(self.centre, u.q))
+
+
+def _explicit_step(tableau: diffrax.ButcherTableau, terms, t0, t1, y0, args, last, made_jump):
+    """A step of an explicit Runge-Kutta method as a scan over its stages, which holds the equations of motion once
+    and has derivatives in both modes."""
+    stages, control = tableau.num_stages, terms.contr(t0, t1)
+    a = np.zeros((stages, stages))
+    for i, row in enumerate(tableau.a_lower, start=1):
+        a[i, : len(row)] = row
+    c = np.concatenate([[0], tableau.c])
+    first = 0 if last is None else jnp.where(unvmap_any(last[0] | made_jump), 0, 1)
+
+    def stage(carry, row):
+        k, previous = carry
+        i, a_i, c_i = row
+        rate = jax.lax.cond(
+            i >= first,
+            lambda: terms.vf(t0 + c_i * (t1 - t0), _plus(y0, a_i, k), args),
+            lambda: previous,
+        )
+        k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
+        return (k, rate), None
+
+    k = jax.tree.map(lambda y: jnp.zeros((stages, *y.shape), y.dtype), y0)
+    previous = jax.tree.map(jnp.zeros_like, y0) if last is None else last[1]
+    rows = jnp.arange(stages), jnp.asarray(a, t0.dtype), jnp.asarray(c, t0.dtype)
+    (k, rate), _ = jax.lax.scan(stage, (k, previous), rows)
+    y1 = _plus(y0, jnp.asarray(tableau.b_sol, t0.dtype), k)
+    error = _plus(jax.tree.map(jnp.zeros_like, y0), jnp.asarray(tableau.b_error, t0.dtype), k)
+    state = None if last is None else (jnp.array(False), rate)
+    return y1, error, {"y0": y0, "y1": y1, "k": k}, state, diffrax.RESULTS.successful
+
+
+def _plus(y, weights, k):
+    return jax.tree.map(lambda y, k: y + jnp.tensordot(weights, k, 1, precision="highest"), y, k)

@@ -1,0 +1,231 @@
+"""Simulation that can be differentiated: accepted steps are recorded, and replayed from the last to the first."""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from jdyn.simulation.refilling import Loop, run
+from jdyn.simulation.stepping import Motion, Problem, Run, attempt, begin, interpolated, step
+
+
+class Record(eqx.Module):
+    """What a simulation leaves behind to be replayed: memory for a number of states that grows with √max_steps.
+
+    Attributes:
+        ends: Times at which accepted steps ended [s].
+        checkpoints: Motions before every `spacing`-th of them.
+        spacing: Steps from checkpoint to checkpoint.
+    """
+
+    ends: Float[Array, " max_steps"]
+    checkpoints: Motion
+    spacing: int = eqx.field(static=True)
+
+
+def solve(problem: Problem) -> Run:
+    """The simulation, run to its end.
+
+    In reverse mode the accepted steps are the ones that are differentiated: no rejected step, and no loop of unknown
+    length. Step sizes count as constants, which they are for the motion to within its tolerance; the ends of the
+    first and the last step follow `t0` and `t1`. In a batch no lane waits for another, in neither direction.
+    """
+    arrays, static = eqx.partition(problem, eqx.is_array)
+    inexact, rest = eqx.partition(arrays, eqx.is_inexact_array)
+
+    def problem_of(arrays) -> Problem:
+        return eqx.combine(*arrays, static)
+
+    @jax.custom_vjp
+    def solved(inexact, rest):
+        return run(_simulation(problem_of), (inexact, rest))
+
+    def forward(inexact, rest):
+        final, record = run(_recorded_simulation(problem_of), (inexact, rest))
+        return final, (inexact, rest, final, record)
+
+    def backward(residuals, cotangent):
+        inexact, rest, final, record = residuals
+        job = _Job((inexact, rest), final, record, cotangent.rows.ys)
+        return run(_replay(problem_of), job), None
+
+    solved.defvjp(forward, backward)
+    return solved(inexact, rest)
+
+
+def solve_forwards(problem: Problem) -> Run:
+    """The same, for forward-mode derivatives."""
+    arrays, static = eqx.partition(problem, eqx.is_array)
+    return run(_simulation(lambda arrays: eqx.combine(arrays, static)), arrays)
+
+
+def _simulation(problem_of) -> Loop:
+    return Loop(
+        init=lambda arrays: begin(problem_of(arrays)),
+        running=lambda state: state.running,
+        body=lambda arrays, state: attempt(problem_of(arrays), state),
+        result=lambda arrays, state: state,
+    )
+
+
+def _recorded_simulation(problem_of) -> Loop:
+    def init(arrays):
+        problem = problem_of(arrays)
+        state = begin(problem)
+        return state, _blank(problem, state.motion)
+
+    def body(arrays, state):
+        before, record = state
+        after = attempt(problem_of(arrays), before)
+        return after, _written(record, before, after)
+
+    return Loop(init, lambda state: state[0].running, body, lambda arrays, state: state)
+
+
+def _blank(problem: Problem, motion: Motion) -> Record:
+    spacing = math.isqrt(problem.max_steps - 1) + 1
+    count = -(-problem.max_steps // spacing)
+    checkpoints = jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), motion)
+    return Record(jnp.zeros(problem.max_steps, problem.t0.dtype), checkpoints, spacing)
+
+
+def _written(record: Record, before: Run, after: Run) -> Record:
+    number, kept = before.accepted, after.accepted > before.accepted
+    ends = record.ends.at[jnp.where(kept, number, len(record.ends))].set(after.motion.t, mode="drop")
+    slot = jnp.where(kept & (number % record.spacing == 0), number // record.spacing, len(record.ends))
+    checkpoints = jax.tree.map(lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, before.motion)
+    return Record(ends, checkpoints, record.spacing)
+
+
+class _Job(NamedTuple):
+    """A simulation to replay.
+
+    Attributes:
+        problem: Its arrays: those that can be differentiated, and the others.
+        final: How it ended.
+        record: Its steps.
+        rows: Cotangents of its rows.
+    """
+
+    problem: tuple[PyTree, PyTree]
+    final: Run
+    record: Record
+    rows: Any
+
+
+class _Replayed(eqx.Module):
+    """How far a replay is.
+
+    Attributes:
+        segments: Left to replay, each from one checkpoint to the next.
+        row: Last row that has not been counted.
+        motion: Cotangents of the motion at the end of what is left.
+        problem: Cotangents of the problem, as far as they are known.
+    """
+
+    segments: Array
+    row: Array
+    motion: PyTree
+    problem: PyTree
+
+
+def _replay(problem_of) -> Loop:
+    """Cotangents of a problem from those of its rows."""
+
+    def init(job: _Job):
+        record, accepted = job.record, job.final.accepted
+        motion = eqx.filter(job.final.motion, eqx.is_inexact_array)
+        return _Replayed(-(-accepted // record.spacing), job.final.rows.written - 1, *_zeros((motion, job.problem[0])))
+
+    def body(job: _Job, state: _Replayed):
+        segment = state.segments - 1
+        first = segment * job.record.spacing
+        count = jnp.where(state.segments > 0, jnp.clip(job.final.accepted - first, 0, job.record.spacing), 0)
+        motions = _forwards(problem_of(job.problem), job.record, segment, first, count)
+
+        def backwards(k, state):
+            i = count - 1 - k
+            return _pulled(problem_of, job, _at(motions, i), job.record.ends[first + i], state)
+
+        state = jax.lax.fori_loop(0, count, backwards, state)
+        return eqx.tree_at(lambda state: state.segments, state, jnp.maximum(segment, 0))
+
+    def result(job: _Job, state: _Replayed):
+        """What is left is due to the start."""
+        at_start = jnp.arange(len(job.final.rows.ts), dtype=state.row.dtype) <= state.row
+        y0 = jax.tree.map(lambda rows: jnp.tensordot(at_start.astype(rows.dtype), rows, 1), job.rows)
+        y0 = jax.tree.map(jnp.add, y0, state.motion.y)
+        return eqx.tree_at(
+            lambda problem: (problem.y0, problem.t0),
+            state.problem,
+            (jax.tree.map(jnp.add, state.problem.y0, y0), state.problem.t0 + state.motion.t),
+        )
+
+    return Loop(init, lambda state: state.segments > 0, body, result)
+
+
+def _forwards(problem, record, segment, first, count) -> Motion:
+    """Motions before every step of a segment, from its checkpoint."""
+
+    def forwards(i, carry):
+        motions, motion = carry
+        motion, *_ = step(problem, motion, record.ends[first + i])
+        return jax.tree.map(lambda all, x: all.at[i + 1].set(x), motions, motion), motion
+
+    start = _at(record.checkpoints, segment)
+    motions = jax.tree.map(lambda x: jnp.zeros((record.spacing, *x.shape), x.dtype).at[0].set(x), start)
+    return jax.lax.fori_loop(0, count - 1, forwards, (motions, start))[0]
+
+
+def _pulled(problem_of, job: _Job, motion: Motion, end, state: _Replayed) -> _Replayed:
+    """Cotangents taken back through one step and the rows within it."""
+    inexact, rest = job.problem
+    moving, fixed = eqx.partition(motion, eqx.is_inexact_array)
+
+    def stepped(inexact, moving):
+        problem, motion = problem_of((inexact, rest)), eqx.combine(moving, fixed)
+        until = jnp.where(end >= problem.t1, problem.t1, end)
+        after, _, dense, _ = step(problem, motion, until)
+        return eqx.filter(after, eqx.is_inexact_array), dense
+
+    (after, dense), pull = jax.vjp(stepped, inexact, moving)
+    problem = problem_of((inexact, rest))
+
+    def within(carry):
+        return (carry[0] >= 0) & (job.final.rows.ts[carry[0]] > motion.t)
+
+    def counted(carry):
+        row, t0, after_bar, dense_bar, times_bar = carry
+        _, pull_row = jax.vjp(
+            lambda t0, t1, y1, dense, t: interpolated(problem, t0, t1, y1, dense, t),
+            motion.t, after.t, after.y, dense, job.final.rows.ts[row],
+        )  # fmt: skip
+        t0_bar, t1_bar, y1_bar, dense_add, t_bar = pull_row(_at(job.rows, row))
+        after_bar = eqx.tree_at(
+            lambda after: (after.t, after.y),
+            after_bar,
+            (after_bar.t + t1_bar, jax.tree.map(jnp.add, after_bar.y, y1_bar)),
+        )
+        times_bar = times_bar if problem.every else times_bar.at[row].add(t_bar)
+        return row - 1, t0 + t0_bar, after_bar, jax.tree.map(jnp.add, dense_bar, dense_add), times_bar
+
+    carry = state.row, jnp.zeros_like(motion.t), state.motion, _zeros(dense), state.problem.times
+    row, t0_bar, after_bar, dense_bar, times_bar = jax.lax.while_loop(within, counted, carry)
+    problem_bar, motion_bar = pull((after_bar, dense_bar))
+    problem_bar = jax.tree.map(jnp.add, state.problem, problem_bar)
+    problem_bar = eqx.tree_at(
+        lambda problem: problem.times, problem_bar, problem_bar.times + times_bar - state.problem.times
+    )
+    motion_bar = eqx.tree_at(lambda motion: motion.t, motion_bar, motion_bar.t + t0_bar)
+    return _Replayed(state.segments, row, motion_bar, problem_bar)
+
+
+def _zeros(tree):
+    return jax.tree.map(jnp.zeros_like, tree)
+
+
+def _at(tree, i):
+    return jax.tree.map(lambda x: x[i], tree)

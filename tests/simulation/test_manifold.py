@@ -1,0 +1,103 @@
+"""Runge-Kutta methods on the configuration manifold, against closed forms."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import ellipj, ellipk
+
+import jdyn
+from tests.simulation.free_body import INERTIA, FreeBody
+
+COM = np.array([0.1, -0.05, 0.2])
+TIMES = [0.3, 0.77, 1.0]
+EXACT = FreeBody(3.0, 5.0)
+DRIFT = np.array([0.5, 0.2, -0.1])
+
+
+def body():
+    builder = jdyn.Builder("body", gravity=(0, 0, 0))
+    builder.add_link("body", jdyn.Free(), mass=1.3, com=COM, inertia=INERTIA)
+    return builder.build()
+
+
+BODY = body()
+W0 = EXACT.velocity(0.0)
+V0 = jnp.concatenate([W0, DRIFT - np.cross(W0, COM)])
+
+
+def exact(t):
+    """Configuration of the body: its centre of mass moves straight on."""
+    rotation = EXACT.rotation(t)
+    return np.concatenate([COM + t * DRIFT - rotation.apply(COM), np.roll(rotation.as_quat(), 1)])
+
+
+REFERENCE = jnp.array([exact(t) for t in TIMES])
+
+
+def errors(solver, steps):
+    """Of the configuration at the three times, by number of steps, in the tangent space."""
+
+    @jax.vmap
+    def run(dt):
+        return jdyn.simulate(
+            BODY, BODY.neutral(), V0, 1.0, solver=solver, dt0=dt, saveat=TIMES, throw=False,
+            stepsize_controller=diffrax.ConstantStepSize(),
+        ).q  # fmt: skip
+
+    return np.linalg.norm(jax.vmap(jax.vmap(BODY.difference), (None, 0))(REFERENCE, run(1 / jnp.array(steps))), axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("solver", "order", "dense", "steps"),
+    [
+        (diffrax.Euler(), 1, 1, [1024, 2048, 4096]),
+        (diffrax.Heun(), 2, 2, [128, 256, 512]),
+        (diffrax.Bosh3(), 3, 3, [64, 128, 256]),
+        (diffrax.Dopri5(), 5, 4, [32, 64, 128]),
+        (diffrax.Tsit5(), 5, 4, [32, 64, 128]),
+        # Diffrax' interpolant of Dopri8 has order 6 at most.
+        (diffrax.Dopri8(), 8, 5.5, [12, 18, 27]),
+    ],
+    ids=lambda x: type(x).__name__ if isinstance(x, diffrax.AbstractSolver) else "",
+)
+def test_methods_keep_their_order_on_se3(solver, order, dense, steps):
+    found = errors(solver, steps)
+    slopes = -np.diff(np.log(found), axis=0) / np.diff(np.log(steps))[:, None]
+    assert abs(slopes[-1, -1] - order) < 0.2, slopes
+    assert np.all(slopes[-1, :-1] > dense - 0.3), slopes
+
+
+def test_a_heavy_top_nutates_as_elliptic_functions_say():
+    """Lagrange's top: cos θ goes to and fro between two roots of a cubic (Goldstein, section 5.7)."""
+    mass, length, transverse, axial = 1.0, 0.2, 0.05, 0.02
+    builder = jdyn.Builder("top")
+    inertia = (transverse - mass * length**2, transverse - mass * length**2, axial)
+    builder.add_link("top", jdyn.Ball(), mass=mass, com=(0, 0, length), inertia=inertia)
+    model = builder.build()
+    tilt, spin, precession = 0.6, 40.0, 1.0
+    q0 = jnp.array([np.cos(tilt / 2), np.sin(tilt / 2), 0, 0])
+    v0 = jnp.array([0, precession * np.sin(tilt), spin + precession * np.cos(tilt)])
+    times = jnp.linspace(0, 2, 21)
+    trajectory = jdyn.simulate(
+        model, q0, v0, 2.0, saveat=times, stepsize_controller=diffrax.PIDController(rtol=1e-11, atol=1e-12),
+        solver=diffrax.Dopri8(),
+    )  # fmt: skip
+
+    u0 = np.cos(tilt)
+    axial_momentum = axial * float(v0[2])
+    vertical_momentum = transverse * precession * np.sin(tilt) ** 2 + axial_momentum * u0
+    a, b = axial_momentum / transverse, vertical_momentum / transverse
+    beta = 2 * mass * 9.81 * length / transverse
+    alpha = (precession * np.sin(tilt)) ** 2 + beta * u0
+    # u'² = (1 − u²)(α − β u) − (b − a u)²
+    cubic = np.polysub(np.polymul([-1, 0, 1], [-beta, alpha]), np.polymul([-a, b], [-a, b]))
+    low, high, top = np.sort(np.roots(cubic).real)
+    k = (high - low) / (top - low)
+    # It starts at rest in θ, at one of the two roots that bound its motion.
+    quarter = 0 if u0 - low < high - u0 else ellipk(k)
+    sn = ellipj(np.sqrt(beta * (top - low)) / 2 * np.asarray(times) + quarter, k)[0]
+    expected = low + (high - low) * sn**2
+    found = 1 - 2 * (trajectory.q[:, 1] ** 2 + trajectory.q[:, 2] ** 2)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)

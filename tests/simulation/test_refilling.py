@@ -1,0 +1,75 @@
+"""A batch of loops costs the mean number of steps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jdyn.simulation.refilling import CPU_LANES, Loop, run
+
+
+def counting(calls=None):
+    """Adds `add` as many times as `steps` says."""
+
+    def body(job, state):
+        if calls is not None:
+            jax.debug.callback(lambda: calls.append(1))
+        going = state["left"] > 0
+        return {"left": state["left"] - jnp.where(going, 1, 0), "sum": state["sum"] + jnp.where(going, job["add"], 0.0)}
+
+    return Loop(
+        init=lambda job: {"left": job["steps"], "sum": jnp.zeros_like(job["add"])},
+        running=lambda state: state["left"] > 0,
+        body=body,
+        result=lambda job, state: {"sum": state["sum"], "twice": 2 * job["add"]},
+    )
+
+
+def jobs(count, seed=0):
+    steps = np.random.default_rng(seed).lognormal(1, 1.5, count).astype(np.int64)
+    return {"steps": jnp.asarray(steps), "add": jnp.linspace(-1, 1, count)}
+
+
+@pytest.mark.parametrize("count", [1, 7, CPU_LANES, CPU_LANES + 1, 700])
+def test_every_job_is_done_once(count):
+    job = jobs(count)
+    found = jax.jit(jax.vmap(lambda job: run(counting(), job)))(job)
+    np.testing.assert_allclose(found["sum"], np.asarray(job["steps"], float) * job["add"], rtol=1e-14)
+    np.testing.assert_array_equal(found["twice"], 2 * job["add"])
+
+
+def test_shared_arguments_are_not_copied():
+    job = jobs(200)
+    found = jax.jit(jax.vmap(lambda steps, add: run(counting(), {"steps": steps, "add": add}), (0, None)))(
+        job["steps"], jnp.array(0.5)
+    )
+    np.testing.assert_array_equal(found["sum"], 0.5 * np.asarray(job["steps"]))
+
+
+def test_lanes_do_not_wait_for_the_slowest():
+    job, calls = jobs(4096, seed=1), []
+    jax.block_until_ready(jax.jit(jax.vmap(lambda job: run(counting(calls), job)))(job))
+    jax.effects_barrier()
+    steps = np.asarray(job["steps"])
+    lane_steps = len(calls)
+    assert steps.max() > 40 * steps.mean()
+    # Idle lanes before a refill, and at the end lanes that find no job any more, while the longest goes on.
+    assert lane_steps < 1.2 * steps.sum() + CPU_LANES * steps.max()
+
+
+def test_a_batch_of_batches():
+    job = jobs(200)
+    nested = jax.tree.map(lambda x: x.reshape(4, 50), job)
+    found = jax.jit(jax.vmap(jax.vmap(lambda job: run(counting(), job))))(nested)
+    np.testing.assert_allclose(found["sum"].ravel(), np.asarray(job["steps"], float) * job["add"], rtol=1e-14)
+
+
+def test_forward_derivatives_of_a_batch():
+    job = jobs(100)
+
+    def total(scale):
+        return jax.vmap(lambda s, a: run(counting(), {"steps": s, "add": scale * a}))(job["steps"], job["add"])["sum"]
+
+    np.testing.assert_allclose(
+        jax.jit(jax.jacfwd(total))(1.0), np.asarray(job["steps"], float) * job["add"], rtol=1e-14
+    )

@@ -1,0 +1,139 @@
+"""Gradients by record and replay, against diffrax' own adjoint and finite differences."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.simulation.manifold import OnManifold
+from jdyn.simulation.vector_field import State, VectorField
+
+STEPS = diffrax.PIDController(rtol=1e-6, atol=1e-8)
+
+
+def flyer():
+    """A free body that carries an arm."""
+    builder = jdyn.Builder("flyer")
+    builder.add_link("hull", jdyn.Free(), mass=2.0, com=(0.05, 0, 0.02), inertia=(0.03, 0.07, 0.09))
+    builder.add_link("arm", jdyn.Revolute((1, 1, 0)), parent="hull", mass=0.4, com=(0, 0, 0.3), inertia=[0.01] * 3)
+    return builder.build()
+
+
+FLYER = flyer()
+Q0 = FLYER.random(jax.random.key(0))
+V0 = jax.random.normal(jax.random.key(1), (FLYER.nv,))
+WEIGHTS = jax.random.normal(jax.random.key(2), (FLYER.nq + FLYER.nv,))
+
+
+class Wobble(jdyn.Controller):
+    gain: jax.Array
+
+    def __call__(self, t, q, v):
+        return -self.gain * v + 0.1 * jnp.sin(3 * t)
+
+
+def parameters():
+    return {"model": FLYER, "controller": Wobble(jnp.array(0.3)), "v0": V0, "t1": jnp.array(1.5)}
+
+
+def loss(rows):
+    return jnp.sum(jnp.concatenate([rows.q, rows.v], axis=1) @ WEIGHTS * (1 + jnp.arange(len(rows.q), dtype=float)))
+
+
+def by_replay(p, saveat, **options):
+    trajectory = jdyn.simulate(
+        p["model"],
+        Q0,
+        p["v0"],
+        p["t1"],
+        controller=p["controller"],
+        stepsize_controller=STEPS,
+        saveat=saveat,
+        **options,
+    )
+    return loss(trajectory), trajectory
+
+
+def by_diffrax(p, saveat):
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(VectorField(p["model"], p["controller"], None)),
+        OnManifold(diffrax.Tsit5(), p["model"]),
+        jnp.zeros(()), p["t1"], jnp.array(0.01), State(p["model"].normalize(Q0), p["v0"]),
+        saveat=saveat, stepsize_controller=STEPS, max_steps=400,
+        adjoint=diffrax.RecursiveCheckpointAdjoint(checkpoints=400),
+    )  # fmt: skip
+    return loss(solution.ys), solution
+
+
+@pytest.mark.parametrize(
+    "saveat",
+    [
+        diffrax.SaveAt(t0=True, ts=jnp.array([0.2, 0.21, 0.8]), t1=True),
+        pytest.param(diffrax.SaveAt(t1=True), marks=pytest.mark.slow),
+    ],
+    ids=["rows", "end"],
+)
+def test_equals_checkpointing_through_diffrax(saveat):
+    p = parameters()
+    (ours, trajectory), found = eqx.filter_jit(eqx.filter_value_and_grad(by_replay, has_aux=True))(
+        p, saveat, max_steps=400
+    )
+    (theirs, solution), expected = eqx.filter_jit(eqx.filter_value_and_grad(by_diffrax, has_aux=True))(p, saveat)
+    assert trajectory.stats["accepted_steps"] == solution.stats["num_accepted_steps"] > 30
+    np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+    # With fewer checkpoints than steps diffrax is off by 1e-10: the steps that it recomputes are rounded otherwise.
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * max(1, float(jnp.max(jnp.abs(y), initial=0))))
+
+
+@pytest.mark.parametrize("max_steps", [64, 4096])
+def test_checkpoints_may_be_any_number_of_steps_apart(max_steps):
+    p, end = parameters(), diffrax.SaveAt(t1=True)
+    found = eqx.filter_jit(eqx.filter_grad(lambda p: by_replay(p, end, max_steps=max_steps)[0]))(p)
+    expected = eqx.filter_jit(eqx.filter_grad(lambda p: by_replay(p, end, max_steps=400)[0]))(p)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-13)
+
+
+def test_forward_mode_agrees():
+    def gain(g, **options):
+        p = parameters() | {"controller": Wobble(g)}
+        return by_replay(p, jnp.array([0.4, 1.1]), **options)[0]
+
+    forwards = jax.jit(jax.jacfwd(lambda g: gain(g, adjoint=diffrax.ForwardMode())))(jnp.array(0.3))
+    np.testing.assert_allclose(forwards, jax.jit(jax.grad(gain))(jnp.array(0.3)), rtol=1e-12)
+
+
+def test_gradients_of_a_batch_are_those_of_its_lanes():
+    speeds, gain = 3 * jax.random.normal(jax.random.key(3), (70, FLYER.nv)), jnp.array(0.3)
+
+    def lane(v0, gain, t1):
+        p = parameters() | {"v0": v0, "controller": Wobble(gain), "t1": t1}
+        return by_replay(p, jnp.array([0.1, 0.2]), max_steps=400)[0]
+
+    ends = jnp.linspace(0.2, 1.0, 70)
+    own, shared = jax.jit(jax.grad(lambda v, g: jnp.sum(jax.vmap(lane, (0, None, 0))(v, g, ends)), (0, 1)))(
+        speeds, gain
+    )
+    single = jax.jit(jax.grad(lane, (0, 1)))
+    for k in (0, 33, 69):
+        np.testing.assert_allclose(own[k], single(speeds[k], gain, ends[k])[0], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(shared, sum(single(v, gain, t)[1] for v, t in zip(speeds, ends, strict=True)), rtol=1e-9)
+
+
+def test_every_step_as_a_row():
+    def total(v0):
+        trajectory = jdyn.simulate(
+            FLYER, Q0, v0, 0.5, saveat=diffrax.SaveAt(steps=True), max_steps=100, dt0=0.05,
+            stepsize_controller=diffrax.ConstantStepSize(),
+        )  # fmt: skip
+        return jnp.nansum(trajectory.v @ WEIGHTS[FLYER.nq :])
+
+    gradient = jax.jit(jax.grad(total))(V0)
+    direction = jax.random.normal(jax.random.key(5), V0.shape)
+    h = 1e-5
+    slope = (total(V0 + h * direction) - total(V0 - h * direction)) / (2 * h)
+    np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-8)
