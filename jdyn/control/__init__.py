@@ -1,6 +1,10 @@
-"""Controllers: modules called as `controller(t, q, v) -> tau`; references to follow: `reference(t) -> (q, v, a)`."""
+"""Controllers, called as `controller(t, q, v) -> tau`; those with a memory; actuators; references to follow."""
 
+from jdyn.control.actuators import FirstOrderLag as FirstOrderLag
+from jdyn.control.actuators import Saturated as Saturated
+from jdyn.control.actuators import ZeroOrderHold as ZeroOrderHold
 from jdyn.control.controller import Controller as Controller
+from jdyn.control.dynamic import DynamicController as DynamicController
 from jdyn.control.feedback import PD as PD
 from jdyn.control.feedback import ComputedTorque as ComputedTorque
 from jdyn.control.feedforward import Constant as Constant

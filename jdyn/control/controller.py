@@ -18,7 +18,8 @@ class Controller(eqx.Module):
         """Generalized forces [N m or N] at time `t` [s] and state `(q, v)`."""
 
     def __add__(self, other: "Controller") -> "Controller":
-        return Sum((self, other))
+        # What has a memory knows better how to be added.
+        return NotImplemented if hasattr(other, "start") else Sum((self, other))
 
 
 class Sum(Controller):

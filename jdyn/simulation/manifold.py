@@ -15,7 +15,7 @@ from jdyn.simulation.vector_field import State
 
 
 class OnManifold(diffrax.AbstractWrappedSolver):
-    """A Runge-Kutta method that takes every step in local coordinates about the state that it starts from.
+    """A one-step method that takes every step in local coordinates about the state that it starts from.
 
     Rotations move by rotation vectors φ, dφ/dt = dexp⁻¹_{-φ} ω, and the state that a step ends at is mapped back: it
     has unit quaternions without projection. Order, error estimate and dense output are those of the wrapped method,
@@ -25,7 +25,8 @@ class OnManifold(diffrax.AbstractWrappedSolver):
     diffrax.diffeqsolve(diffrax.ODETerm(field), jdyn.OnManifold(diffrax.Dopri5(), model), ...)
     ```
 
-    Works with explicit and diagonally implicit methods and with Euler's. `simulate` wraps its solver by itself.
+    Works with Runge-Kutta methods, explicit or diagonally implicit, and with others that remember nothing between
+    steps. `simulate` wraps its solver by itself.
 
     Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, Applied Numerical Mathematics 1999; Hairer,
     Lubich, Wanner 2006, section IV.8.
@@ -38,28 +39,29 @@ class OnManifold(diffrax.AbstractWrappedSolver):
     solver: diffrax.AbstractSolver
     model: Model
 
-    def __check_init__(self):
-        flat = self.model.nq == self.model.nv
-        if not (flat or isinstance(self.solver, (diffrax.AbstractRungeKutta, diffrax.Euler, diffrax.ImplicitEuler))):
+    def init(self, terms, t0, t1, y0, args):
+        local = LocalTerm(terms, self.model, y0.q)
+        u0 = local.to_chart(y0)
+        if isinstance(self.solver, diffrax.AbstractERK):
+            return (jnp.array(True), jax.tree.map(jnp.zeros_like, u0)) if self._tableau.fsal else None
+        state = self.solver.init(local, t0, t1, u0, args)
+        if not (state is None or self.model.flat or isinstance(self.solver, diffrax.AbstractRungeKutta)):
             raise ValueError(
                 f"{type(self.solver).__name__} keeps states of its own between steps, which do not follow the "
                 f"rotations of {self.model.name!r}; take a Runge-Kutta method, or one of jdyn's own solvers"
             )
-
-    def init(self, terms, t0, t1, y0, args):
-        if not isinstance(self.solver, diffrax.AbstractERK):
-            return self.solver.init(self._local(terms, y0), t0, t1, self._to_chart(y0), args)
-        return (jnp.array(True), jax.tree.map(jnp.zeros_like, self._to_chart(y0))) if self._tableau.fsal else None
+        return state
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        local, u0 = self._local(terms, y0), self._to_chart(y0)
+        local = LocalTerm(terms, self.model, y0.q)
+        u0 = local.to_chart(y0)
         explicit = isinstance(self.solver, diffrax.AbstractERK)
         advance = functools.partial(_explicit_step, self._tableau) if explicit else self.solver.step
         u1, error, dense_info, solver_state, result = advance(local, t0, t1, u0, args, solver_state, made_jump)
         y1 = local.from_chart(u1)
         return (
             y1,
-            None if error is None else _pushed(local, u1, error),
+            None if error is None else pushed(local, u1, error),
             {"centre": y0.q, "local": dense_info},
             self._carried(solver_state, y1),
             result,
@@ -70,7 +72,7 @@ class OnManifold(diffrax.AbstractWrappedSolver):
 
     @property
     def interpolation_cls(self):
-        return functools.partial(_ChartInterpolation, self.solver.interpolation_cls, self.model)
+        return functools.partial(ChartInterpolation, self.solver.interpolation_cls, self.model)
 
     def order(self, terms):
         return self.solver.order(terms)
@@ -107,28 +109,26 @@ class OnManifold(diffrax.AbstractWrappedSolver):
     def _tableau(self):
         return self.solver.tableau  # type: ignore[attr-defined]
 
-    def _local(self, terms, y0):
-        return _LocalTerm(terms, self.model, y0.q)
-
-    def _to_chart(self, y: State) -> State:
-        return eqx.tree_at(lambda y: y.q, y, self.model.to_chart(y.q))
-
     def _carried(self, solver_state, y1: State):
         """What a first-same-as-last method hands on, whether it has to be evaluated and the rate at its last stage, in
         the chart about the end of the step."""
-        if solver_state is None:
-            return None
+        if solver_state is None or not isinstance(self.solver, diffrax.AbstractRungeKutta):
+            return solver_state
         missing, rate = solver_state
         rotated = self.model.chart_rate(y1.q, self.model.to_chart(y1.q), y1.v)
         return missing, eqx.tree_at(lambda rate: rate.q, rate, rotated)
 
 
-class _LocalTerm(diffrax.AbstractTerm):
+class LocalTerm(diffrax.AbstractTerm):
     """The equations of motion in the chart about `centre`."""
 
     term: diffrax.AbstractTerm
     model: Model
     centre: Float[Array, " nq"]
+
+    def to_chart(self, y: State) -> State:
+        """The state at the centre in the chart."""
+        return eqx.tree_at(lambda y: y.q, y, self.model.to_chart(y.q))
 
     def from_chart(self, u: State) -> State:
         return eqx.tree_at(lambda u: u.q, u, self.model.from_chart(self.centre, u.q))
@@ -145,13 +145,13 @@ class _LocalTerm(diffrax.AbstractTerm):
         return self.term.prod(vf, control)
 
 
-def _pushed(local: _LocalTerm, u1: State, error: State) -> State:
+def pushed(local: LocalTerm, u1: State, error: State) -> State:
     """The error in the coordinates of the manifold; infinite, as implicit solvers that failed have it, where it is."""
     changed = jax.jvp(local.from_chart, (u1,), (error,))[1]
     return jax.tree.map(lambda new, old: jnp.where(jnp.all(jnp.isfinite(old)), new, jnp.inf), changed, error)
 
 
-class _ChartInterpolation(diffrax.AbstractLocalInterpolation):
+class ChartInterpolation(diffrax.AbstractLocalInterpolation):
     t0: Float[Array, ""]
     t1: Float[Array, ""]
     model: Model

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from jdyn.simulation.refilling import Loop, run
-from jdyn.simulation.stepping import Motion, Problem, Run, attempt, begin, interpolated, step
+from jdyn.simulation.stepping import Motion, Problem, Run, Span, attempt, begin, interpolated, settle, step
 
 
 class Record(eqx.Module):
@@ -17,11 +17,13 @@ class Record(eqx.Module):
 
     Attributes:
         ends: Times at which accepted steps ended [s].
+        fired: Events that happened there; -1 for none.
         checkpoints: Motions before every `spacing`-th of them.
         spacing: Steps from checkpoint to checkpoint.
     """
 
     ends: Float[Array, " max_steps"]
+    fired: Int[Array, " max_steps"]
     checkpoints: Motion
     spacing: int = eqx.field(static=True)
 
@@ -49,7 +51,7 @@ def solve(problem: Problem) -> Run:
 
     def backward(residuals, cotangent):
         inexact, rest, final, record = residuals
-        job = _Job((inexact, rest), final, record, cotangent.rows.ys)
+        job = _Job((inexact, rest), final, record, cotangent.rows.ys, (cotangent.log.ts, cotangent.log.ys))
         return run(_replay(problem_of), job), None
 
     solved.defvjp(forward, backward)
@@ -89,15 +91,18 @@ def _blank(problem: Problem, motion: Motion) -> Record:
     spacing = math.isqrt(problem.max_steps - 1) + 1
     count = -(-problem.max_steps // spacing)
     checkpoints = jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), motion)
-    return Record(jnp.zeros(problem.max_steps, problem.t0.dtype), checkpoints, spacing)
+    ends = jnp.zeros(problem.max_steps, problem.t0.dtype)
+    return Record(ends, jnp.full(problem.max_steps, -1, jnp.int32), checkpoints, spacing)
 
 
 def _written(record: Record, before: Run, after: Run) -> Record:
     number, kept = before.accepted, after.accepted > before.accepted
-    ends = record.ends.at[jnp.where(kept, number, len(record.ends))].set(after.motion.t, mode="drop")
+    where = jnp.where(kept, number, len(record.ends))
+    ends = record.ends.at[where].set(after.end, mode="drop")
+    fired = record.fired.at[where].set(after.fired, mode="drop")
     slot = jnp.where(kept & (number % record.spacing == 0), number // record.spacing, len(record.ends))
     checkpoints = jax.tree.map(lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, before.motion)
-    return Record(ends, checkpoints, record.spacing)
+    return Record(ends, fired, checkpoints, record.spacing)
 
 
 class _Job(NamedTuple):
@@ -108,12 +113,14 @@ class _Job(NamedTuple):
         final: How it ended.
         record: Its steps.
         rows: Cotangents of its rows.
+        events: Cotangents of times and states of its events.
     """
 
     problem: tuple[PyTree, PyTree]
     final: Run
     record: Record
     rows: Any
+    events: Any
 
 
 class _Replayed(eqx.Module):
@@ -122,12 +129,14 @@ class _Replayed(eqx.Module):
     Attributes:
         segments: Left to replay, each from one checkpoint to the next.
         row: Last row that has not been counted.
+        event: Last event that has not been counted.
         motion: Cotangents of the motion at the end of what is left.
         problem: Cotangents of the problem, as far as they are known.
     """
 
     segments: Array
     row: Array
+    event: Array
     motion: PyTree
     problem: PyTree
 
@@ -138,7 +147,13 @@ def _replay(problem_of) -> Loop:
     def init(job: _Job):
         record, accepted = job.record, job.final.accepted
         motion = eqx.filter(job.final.motion, eqx.is_inexact_array)
-        return _Replayed(-(-accepted // record.spacing), job.final.rows.written - 1, *_zeros((motion, job.problem[0])))
+        return _Replayed(
+            segments=-(-accepted // record.spacing),
+            row=job.final.rows.written - 1,
+            event=job.final.log.count - 1,
+            motion=_zeros(motion),
+            problem=_zeros(job.problem[0]),
+        )
 
     def body(job: _Job, state: _Replayed):
         segment = state.segments - 1
@@ -148,7 +163,8 @@ def _replay(problem_of) -> Loop:
 
         def backwards(k, state):
             i = count - 1 - k
-            return _pulled(problem_of, job, _at(motions, i), job.record.ends[first + i], state)
+            end, fired = job.record.ends[first + i], job.record.fired[first + i]
+            return _pulled(problem_of, job, _at(motions, i), end, fired, state)
 
         state = jax.lax.fori_loop(0, count, backwards, state)
         return eqx.tree_at(lambda state: state.segments, state, jnp.maximum(segment, 0))
@@ -157,11 +173,11 @@ def _replay(problem_of) -> Loop:
         """What is left is due to the start."""
         at_start = jnp.arange(len(job.final.rows.ts), dtype=state.row.dtype) <= state.row
         y0 = jax.tree.map(lambda rows: jnp.tensordot(at_start.astype(rows.dtype), rows, 1), job.rows)
-        y0 = jax.tree.map(jnp.add, y0, state.motion.y)
+        y0 = _sum(y0, state.motion.y)
         return eqx.tree_at(
             lambda problem: (problem.y0, problem.t0),
             state.problem,
-            (jax.tree.map(jnp.add, state.problem.y0, y0), state.problem.t0 + state.motion.t),
+            _sum((state.problem.y0, state.problem.t0), (y0, state.motion.t)),
         )
 
     return Loop(init, lambda state: state.segments > 0, body, result)
@@ -173,6 +189,7 @@ def _forwards(problem, record, segment, first, count) -> Motion:
     def forwards(i, carry):
         motions, motion = carry
         motion, *_ = step(problem, motion, record.ends[first + i])
+        motion = settle(problem, motion, record.fired[first + i])
         return jax.tree.map(lambda all, x: all.at[i + 1].set(x), motions, motion), motion
 
     start = _at(record.checkpoints, segment)
@@ -180,47 +197,54 @@ def _forwards(problem, record, segment, first, count) -> Motion:
     return jax.lax.fori_loop(0, count - 1, forwards, (motions, start))[0]
 
 
-def _pulled(problem_of, job: _Job, motion: Motion, end, state: _Replayed) -> _Replayed:
-    """Cotangents taken back through one step and the rows within it."""
+def _pulled(problem_of, job: _Job, motion: Motion, end, fired, state: _Replayed) -> _Replayed:
+    """Cotangents taken back through one step, the rows within it and the event at its end."""
     inexact, rest = job.problem
     moving, fixed = eqx.partition(motion, eqx.is_inexact_array)
+    problem = problem_of((inexact, rest))
 
     def stepped(inexact, moving):
         problem, motion = problem_of((inexact, rest)), eqx.combine(moving, fixed)
-        until = jnp.where(end >= problem.t1, problem.t1, end)
-        after, _, dense, _ = step(problem, motion, until)
-        return eqx.filter(after, eqx.is_inexact_array), dense
+        until = jnp.where((end >= problem.t1) & (fired < 0), problem.t1, end)
+        arrived, _, dense, _ = step(problem, motion, until)
+        after = settle(problem, arrived, fired)
+        return eqx.filter(after, eqx.is_inexact_array), Span(motion.t, until, arrived.y, dense)
 
-    (after, dense), pull = jax.vjp(stepped, inexact, moving)
-    problem = problem_of((inexact, rest))
+    (_, inside), pull = jax.vjp(stepped, inexact, moving)
 
     def within(carry):
         return (carry[0] >= 0) & (job.final.rows.ts[carry[0]] > motion.t)
 
     def counted(carry):
-        row, t0, after_bar, dense_bar, times_bar = carry
-        _, pull_row = jax.vjp(
-            lambda t0, t1, y1, dense, t: interpolated(problem, t0, t1, y1, dense, t),
-            motion.t, after.t, after.y, dense, job.final.rows.ts[row],
-        )  # fmt: skip
-        t0_bar, t1_bar, y1_bar, dense_add, t_bar = pull_row(_at(job.rows, row))
-        after_bar = eqx.tree_at(
-            lambda after: (after.t, after.y),
-            after_bar,
-            (after_bar.t + t1_bar, jax.tree.map(jnp.add, after_bar.y, y1_bar)),
-        )
+        row, inside_bar, times_bar = carry
+        _, pull_row = jax.vjp(lambda inside, t: interpolated(problem, inside, t), inside, job.final.rows.ts[row])
+        more, t_bar = pull_row(_at(job.rows, row))
         times_bar = times_bar if problem.every else times_bar.at[row].add(t_bar)
-        return row - 1, t0 + t0_bar, after_bar, jax.tree.map(jnp.add, dense_bar, dense_add), times_bar
+        return row - 1, _sum(inside_bar, more), times_bar
 
-    carry = state.row, jnp.zeros_like(motion.t), state.motion, _zeros(dense), state.problem.times
-    row, t0_bar, after_bar, dense_bar, times_bar = jax.lax.while_loop(within, counted, carry)
-    problem_bar, motion_bar = pull((after_bar, dense_bar))
-    problem_bar = jax.tree.map(jnp.add, state.problem, problem_bar)
-    problem_bar = eqx.tree_at(
-        lambda problem: problem.times, problem_bar, problem_bar.times + times_bar - state.problem.times
+    row, inside_bar, times_bar = jax.lax.while_loop(within, counted, (state.row, _zeros(inside), state.problem.times))
+    after_bar = eqx.tree_at(
+        lambda motion: (motion.t, motion.y),
+        state.motion,
+        _sum((state.motion.t, state.motion.y), _event_cotangents(job.events, state.event, fired)),
     )
-    motion_bar = eqx.tree_at(lambda motion: motion.t, motion_bar, motion_bar.t + t0_bar)
-    return _Replayed(state.segments, row, motion_bar, problem_bar)
+    problem_bar, motion_bar = pull((after_bar, inside_bar))
+    known = eqx.tree_at(lambda problem: problem.times, state.problem, times_bar)
+    event = state.event - jnp.where(fired >= 0, 1, 0)
+    return _Replayed(state.segments, row, event, motion_bar, _sum(known, problem_bar))
+
+
+def _event_cotangents(events, number, fired):
+    """Of time and state after the event at the end of a step, zero if there is none."""
+
+    def here(x):
+        return jnp.where(fired >= 0, x[number], 0) if len(x) else jnp.zeros(x.shape[1:], x.dtype)
+
+    return jax.tree.map(here, events)
+
+
+def _sum(a, b):
+    return jax.tree.map(jnp.add, a, b)
 
 
 def _zeros(tree):

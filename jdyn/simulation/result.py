@@ -23,18 +23,26 @@ class Result(enum.IntEnum):
     step_too_small = 2
     nonfinite = 3
     solver_failed = 4
+    event = 5
+    max_events = 6
 
 
 MESSAGES = {
     Result.max_steps: "max_steps was reached; raise it, loosen the tolerances, or try an implicit solver",
     Result.step_too_small: "the error stayed above the tolerances however small the step; is the motion continuous?",
     Result.nonfinite: "the state or its rate is not finite; look at masses, gains and initial state",
+    Result.max_events: "max_events have happened; raise it, or end the simulation where they accumulate",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }
 
 
 class SimulationError(RuntimeError):
     """A simulation that was told to `throw` did not reach its end."""
+
+
+def succeeded(result: Int[Array, "*lanes"]) -> Bool[Array, "*lanes"]:
+    """Whether codes are good ones: the end, or an event that ends the simulation."""
+    return (result == Result.success) | (result == Result.event)
 
 
 def raise_on_failure(tree, result: Int[Array, ""], progress, describe):
@@ -49,7 +57,7 @@ def raise_on_failure(tree, result: Int[Array, ""], progress, describe):
         progress: Fraction of the time that was simulated.
         describe: Text of the error, called only where values are known.
     """
-    failed: Bool[Array, ""] = result != Result.success
+    failed: Bool[Array, ""] = ~succeeded(result)
     if not isinstance(result, Tracer):
         if failed:
             raise SimulationError(describe())

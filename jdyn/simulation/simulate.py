@@ -1,20 +1,27 @@
 """Simulation: the front door."""
 
+from collections.abc import Callable, Sequence
+
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Scalar
 
+from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method
 from jdyn.model import Model, checked
-from jdyn.simulation.manifold import OnManifold
+from jdyn.simulation.energy_control import EnergyError, mechanical_energy
+from jdyn.simulation.events import Event
 from jdyn.simulation.replay import solve, solve_forwards
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saving import rows_to_save
+from jdyn.simulation.solvers import on_manifold
 from jdyn.simulation.stepping import Equations, Problem
-from jdyn.simulation.trajectory import Trajectory
-from jdyn.simulation.vector_field import Control, State, VectorField
+from jdyn.simulation.trajectory import Events, Trajectory
+from jdyn.simulation.vector_field import State, VectorField
+
+Control = Callable[[Scalar, Float[Array, " nq"], Float[Array, " nv"]], Float[Array, " nv"]]
 
 
 def simulate(
@@ -23,7 +30,8 @@ def simulate(
     v0: Float[Array, " nv"],
     t1: ArrayLike,
     *,
-    controller: Control | None = None,
+    controller: Control | DynamicController | None = None,
+    events: Sequence[Event] = (),
     method: Method | None = None,
     solver: diffrax.AbstractSolver | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
@@ -33,6 +41,7 @@ def simulate(
     t0: ArrayLike = 0.0,
     dt0: ArrayLike | None = None,
     max_steps: int = 16384,
+    max_events: int = 64,
 ) -> Trajectory:
     """The motion of a mechanism from a state at `t0` to `t1`.
 
@@ -49,7 +58,8 @@ def simulate(
         q0: Configuration at `t0` [rad or m]; quaternions are scaled to unit length.
         v0: Velocity at `t0` [rad/s or m/s].
         t1: End [s].
-        controller: `controller(t, q, v) -> tau`; no torque if left out.
+        controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if left out.
+        events: Where the state jumps, or the simulation ends; the first that happens in a step counts.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: A Runge-Kutta method of diffrax'; `Tsit5()` if left out. It works in local coordinates, see
             `jdyn.OnManifold`.
@@ -63,6 +73,7 @@ def simulate(
         t0: Start [s].
         dt0: First step [s]: required by `diffrax.ConstantStepSize()`, 0.01 s for step controllers that adapt it.
         max_steps: Most steps to try.
+        max_events: Most events to let happen.
 
     Returns:
         The trajectory.
@@ -88,8 +99,8 @@ def simulate(
     solver = diffrax.Tsit5() if solver is None else solver
     stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
-        VectorField(model, controller, method),
-        State(model.normalize(q0), v0),
+        VectorField(model, with_memory(controller), method),
+        (model.normalize(q0), v0),
         t0,
         t1,
         None if dt0 is None else jnp.asarray(dt0, dtype),
@@ -97,7 +108,9 @@ def simulate(
         stepsize_controller,
         rows_to_save(saveat, t0, t1),
         adjoint,
+        tuple(events),
         max_steps,
+        max_events,
     )
     if not throw:
         return trajectory
@@ -126,7 +139,14 @@ def _with_tolerances(solver, stepsize_controller, dtype):
 
 
 @eqx.filter_jit
-def _simulate(field, y0, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, max_steps) -> Trajectory:
+def _simulate(
+    field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, max_steps, max_events
+) -> Trajectory:
+    q0, v0 = start
+    controller = _closed_controller(field.controller, t0, q0, v0)
+    energy = mechanical_energy(field.model, q0, v0) if isinstance(solver, EnergyError) else None
+    y0 = State(q0, v0, controller.start(t0, q0, v0), energy)
+    field = VectorField(field.model, controller, field.method)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(
         equations=Equations(field, direction),
@@ -135,9 +155,11 @@ def _simulate(field, y0, t0, t1, dt0, solver, stepsize_controller, rows, adjoint
         t1=direction * t1,
         times=direction * rows.times,
         dt0=None if dt0 is None else direction * dt0,
-        solver=OnManifold(solver, field.model),
+        solver=on_manifold(solver, field.model),
         stepsize_controller=stepsize_controller.wrap(direction),
+        events=tuple(_closed_event(event, t0, y0) for event in events),
         max_steps=max_steps,
+        max_events=max_events,
         every=rows.every,
         last=rows.last,
     )
@@ -149,7 +171,23 @@ def _simulate(field, y0, t0, t1, dt0, solver, stepsize_controller, rows, adjoint
         "dynamics_calls": _dynamics_calls(solver, run.accepted + run.rejected, run.first_stages),
     }
     ts = direction * run.rows.ts if rows.every else rows.times
-    return Trajectory(ts, run.rows.ys.q, run.rows.ys.v, run.result, jax.lax.stop_gradient(stats))
+    ys, log = run.rows.ys, run.log
+    happened = Events(direction * log.ts, log.which, log.ys.q, log.ys.v)
+    return Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, jax.lax.stop_gradient(stats))
+
+
+def _closed_controller(controller, t, q, v):
+    """What a function has closed over becomes part of it, since the loops of a simulation may not close over what is
+    differentiated or batched."""
+    if not isinstance(controller, Memoryless) or controller.controller is None:
+        return controller
+    return Memoryless(eqx.filter_closure_convert(controller.controller, t, q, v))
+
+
+def _closed_event(event, t, y):
+    condition = eqx.filter_closure_convert(event.condition, t, y)
+    reset = None if event.reset is None else eqx.filter_closure_convert(event.reset, t, y)
+    return Event(condition, reset, event.terminate, event.direction)
 
 
 def _dynamics_calls(solver, steps, first_stages):

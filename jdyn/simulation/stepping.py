@@ -1,6 +1,6 @@
 """One step of a simulation: what it needs, what it changes."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -9,6 +9,9 @@ import jax.numpy as jnp
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
+from jdyn.control.dynamic import updated
+from jdyn.simulation.energy_control import mechanical_energy
+from jdyn.simulation.events import PLACES, Crossing, Event, Log, first_crossing
 from jdyn.simulation.result import Result
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -51,7 +54,9 @@ class Problem(eqx.Module):
         dt0: First step [s], None where the step controller knows it.
         solver: Takes a step.
         stepsize_controller: Judges it.
+        events: What to watch for.
         max_steps: Most steps to try.
+        max_events: Most events to let happen.
         every: A row after every so many steps, beside those at `times`; 0 for none.
         last: Whether the end is a row even where `every` does not say so.
     """
@@ -64,7 +69,9 @@ class Problem(eqx.Module):
     dt0: Scalar | None
     solver: diffrax.AbstractSolver
     stepsize_controller: diffrax.AbstractStepSizeController[Any, Any]
+    events: tuple[Event, ...]
     max_steps: int = eqx.field(static=True)
+    max_events: int = eqx.field(static=True)
     every: int = eqx.field(static=True)
     last: bool = eqx.field(static=True)
 
@@ -112,9 +119,13 @@ class Run(eqx.Module):
 
     Attributes:
         motion: Where it is.
-        target: Where the next step is to end [s].
+        target: Where the next step is to end, unless something happens before [s].
         controller_state: What the step controller remembers.
+        landing: Event that the next step is to end at.
+        end: Where the last accepted step ended [s].
+        fired: Event that happened there; -1 for none.
         rows: Of the trajectory.
+        log: Of events.
         running: Whether there is something left to do.
         result: `Result` so far.
         accepted, rejected: Steps.
@@ -124,7 +135,11 @@ class Run(eqx.Module):
     motion: Motion
     target: Scalar
     controller_state: PyTree
+    landing: Crossing
+    end: Scalar
+    fired: Int[Array, ""]
     rows: Rows
+    log: Log
     running: Bool[Array, ""]
     result: Int[Array, ""]
     accepted: Int[Array, ""]
@@ -149,7 +164,11 @@ def begin(problem: Problem) -> Run:
         motion=Motion(t0, y0, solver_state, jnp.array(True)),
         target=target,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
+        landing=Crossing(counts - 1, t0, jnp.array(False)),
+        end=t0,
+        fired=counts - 1,
         rows=_first_rows(problem),
+        log=Log.empty(problem.max_events if problem.events else 0, t0, y0),
         running=good & (t0 < t1),
         result=jnp.where(good, Result.success, Result.nonfinite).astype(jnp.int32),
         accepted=counts,
@@ -159,31 +178,44 @@ def begin(problem: Problem) -> Run:
 
 
 def attempt(problem: Problem, run: Run) -> Run:
-    """Try a step, and keep it or try a smaller one next time. A run that has ended stays as it is."""
-    solver, t0 = problem.solver, run.motion.t
-    end = _end(problem, run.target)
+    """Try a step, and keep it or try a smaller one next time. A run that has ended stays as it is.
+
+    A step in which an event happens is not kept: the next one ends at the event. The step controller does not get to
+    see either, and judges the rest of the step.
+    """
+    end, landing = _end(problem, run), run.landing.which >= 0
     motion, error, dense, solver_result = step(problem, run.motion, end)
-    # Solvers of no order go with step controllers that do not ask for one.
-    order: Any = solver.error_order(problem.equations)
-    keep, _, target, jumped, controller_state, controller_result = problem.stepsize_controller.adapt_step_size(
-        t0, end, run.motion.y, motion.y, None, error, order, run.controller_state
-    )
-    keep, jumped = jnp.asarray(keep) & run.running, jnp.asarray(jumped)
-    target = jax.lax.stop_gradient(jnp.asarray(target, end.dtype))
+    verdict = _verdict(problem, run, end, motion.y, error)
+    passed = run.running & jnp.where(landing, _finite(motion.y), verdict.keep)
+    span = Span(run.motion.t, end, motion.y, dense)
+    crossing = _crossing(problem, run, passed & ~landing, span)
+    found, hidden = crossing.which >= 0, crossing.hidden
+    keep = passed & ~found & ~hidden
+    fired = jnp.where(keep, run.landing.which, -1)
+    arrived = settle(problem, motion, fired)
+    arrived = eqx.tree_at(lambda motion: motion.jumped, arrived, arrived.jumped | (keep & verdict.jumped))
+    target = _target(problem, run, crossing, keep, end, arrived.t, verdict.target)
+    held = landing | found | hidden | (_held(problem) & keep & (end < run.target))
+    result = _judged(problem, run, keep, landing | found | hidden, motion.y, target, solver_result, verdict.result)
+    # As many events as there is room for, or closer to each other than times can tell.
+    accumulating = found & (run.log.count >= problem.max_events) | hidden & (target - run.motion.t < _smallest(problem))
+    result = jnp.where(accumulating, Result.max_events, result)
+    accepted, rejected = run.accepted + _one(keep), run.rejected + _one(run.running & ~keep)
     ended = keep & (end >= problem.t1)
-    result = _judged(problem, run, keep, ended, motion, target, solver_result, controller_result)
-    motion = eqx.tree_at(lambda motion: motion.jumped, motion, jumped)
-    accepted = run.accepted + _one(keep)
-    rejected = run.rejected + _one(run.running & ~keep)
+    stopped = _terminates(problem, fired)
     out_of_steps = ~ended & (accepted + rejected >= problem.max_steps)
     result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
-    ended = ended | (result != Result.success)
+    result = jnp.where((result == Result.success) & stopped, Result.event, result)
     return Run(
-        motion=_where(keep, motion, run.motion),
+        motion=_where(keep, arrived, run.motion),
         target=_where(run.running, target, run.target),
-        controller_state=_where(run.running, controller_state, run.controller_state),
-        rows=_with_rows(problem, run.rows, keep, t0, end, accepted, motion.y, dense),
-        running=run.running & ~ended,
+        controller_state=_where(run.running & ~held, verdict.controller_state, run.controller_state),
+        landing=_where(run.running, crossing, run.landing),
+        end=_where(keep, end, run.end),
+        fired=_where(keep, fired, run.fired),
+        rows=_with_rows(problem, run.rows, keep, span, accepted),
+        log=run.log.with_event(fired, arrived.t, arrived.y),
+        running=run.running & ~ended & (result == Result.success),
         result=_where(run.running, result, run.result).astype(jnp.int32),
         accepted=accepted,
         rejected=rejected,
@@ -199,16 +231,141 @@ def step(problem: Problem, motion: Motion, end: Scalar):
     return Motion(end, y, solver_state, jnp.array(False)), error, dense, result
 
 
-def interpolated(problem: Problem, t0: Scalar, t1: Scalar, y1: State, dense: PyTree, t: Scalar) -> State:
-    """The state at `t` within a step from `t0` to `t1`, and exactly what the step ends with at its end."""
+def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
+    """The motion after what happens at the end of a step: an event, unless `fired` is -1, and ticks of the
+    controller."""
+    if problem.events:
+        t, y = jax.lax.cond(
+            unvmap_any(fired >= 0), lambda: _after_event(problem, motion, fired), lambda: (motion.t, motion.y)
+        )
+        motion = Motion(t, y, motion.solver_state, motion.jumped | (fired >= 0))
+    controller = problem.equations.field.controller
+    if not controller.ticks:
+        return motion
+    t, y = problem.equations.direction * motion.t, motion.y
+    due = controller.next_tick(y.memory) <= t
+    memory = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, y.memory), lambda: y.memory)
+    y = eqx.tree_at(lambda y: y.memory, y, memory)
+    return Motion(motion.t, y, motion.solver_state, motion.jumped | due)
+
+
+def _after_event(problem, motion, fired):
+    """Time and state after an event, where there is one.
+
+    The step ended at the event but for rounding. What is left of its height is made up for by Newton's step, whose
+    derivative is that of the implicit function theorem.
+    """
+    equations, t, y = problem.equations, motion.t, motion.y
+    rate = equations.prod(equations.vf(t, y, None), equations.direction)
+
+    def happened(event):
+        def height(t, y):
+            return event.height(equations.direction * t, y)
+
+        above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), rate))
+        late = -above / jax.lax.stop_gradient(jnp.where(slope == 0, 1, slope))
+        q = equations.field.model.integrate(y.q, late * equations.direction * y.v)
+        moved = jax.tree.map(lambda x, dx: x + late * dx, eqx.tree_at(lambda y: y.q, y, rate.q), rate)
+        after = eqx.tree_at(lambda y: y.q, moved, q)
+        return t + late, after if event.reset is None else _reset(problem, event, t + late, after)
+
+    after = jax.lax.switch(jnp.maximum(fired, 0), [lambda e=event: happened(e) for event in problem.events])
+    return _where(fired >= 0, after, (t, y))
+
+
+def _reset(problem, event, t, y):
+    after = event.reset(problem.equations.direction * t, y)
+    shapes = [jax.tree.map(jnp.shape, state) for state in (y, after)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"reset: expected a state like the one that it is given, {shapes[0]}, got {shapes[1]}")
+    model = problem.equations.field.model
+    after = jax.tree.map(lambda new, old: jnp.asarray(new).astype(old.dtype), after, y)
+    after = eqx.tree_at(lambda y: y.q, after, model.normalize(after.q))
+    if y.energy is None:
+        return after
+    # The event does work.
+    done = mechanical_energy(model, after.q, after.v) - mechanical_energy(model, y.q, y.v)
+    return eqx.tree_at(lambda y: y.energy, after, y.energy + done)
+
+
+class _Verdict(NamedTuple):
+    """Of the step controller: whether to keep a step, where the next one is to end, whether there is a jump before it,
+    what to remember, and how it went."""
+
+    keep: Any
+    target: Any
+    jumped: Any
+    controller_state: Any
+    result: Any
+
+
+def _verdict(problem, run, end, y, error):
+    solver, t0 = problem.solver, run.motion.t
+    # Solvers of no order go with step controllers that do not ask for one.
+    order: Any = solver.error_order(problem.equations)
+    keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
+        t0, end, run.motion.y, y, None, error, order, run.controller_state
+    )
+    target = jax.lax.stop_gradient(jnp.asarray(target, end.dtype))
+    return _Verdict(jnp.asarray(keep), target, jnp.asarray(jumped), controller_state, result)
+
+
+def _crossing(problem, run, wanted, span):
+    if not problem.events:
+        return Crossing(jnp.full_like(run.fired, -1), span.t1, jnp.array(False))
+
+    def state_at(t):
+        return interpolated(problem, span, t)
+
+    direction = problem.equations.direction
+    return first_crossing(problem.events, state_at, direction, span.t0, span.t1, run.fired, wanted)
+
+
+def _held(problem):
+    """Whether the step controller plans its steps whatever happens."""
+    return not isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
+
+
+def _target(problem, run, crossing, keep, end, t, planned):
+    """Where the next step is to end. What was cut short goes on to where it was to end before."""
+    t0, landing = run.motion.t, run.landing.which >= 0
+    rest = jnp.where(run.target - t > _smallest(problem), run.target, t + (end - t0))
+    cut = keep & (end < run.target)
+    planned = jnp.where(cut, run.target if _held(problem) else jnp.maximum(planned, run.target), planned)
+    planned = jnp.where(crossing.hidden, t0 + (end - t0) * PLACES[0], planned)
+    return jnp.where(landing, rest, jnp.where(crossing.which >= 0, end, planned))
+
+
+def _terminates(problem, fired):
+    numbers = [i for i, event in enumerate(problem.events) if event.terminate]
+    return jnp.any(jnp.array(numbers, fired.dtype) == fired) if numbers else jnp.array(False)
+
+
+class Span(NamedTuple):
+    """A step that was taken: from when to when, what it ended with, and what dense output needs."""
+
+    t0: Scalar
+    t1: Scalar
+    y1: State
+    dense: PyTree
+
+
+def interpolated(problem: Problem, span: Span, t: Scalar) -> State:
+    """The state at `t` within a step, and exactly what the step ends with at its end."""
+    t0, t1, y1, dense = span
     inside = problem.solver.interpolation_cls(t0=t0, t1=t1, **dense).evaluate(t)
     return _where(t < t1, inside, y1)
 
 
-def _end(problem, target):
-    """End of the next step; one that is too short to be a step of its own is joined to the last."""
-    t1 = problem.t1
-    return jnp.where(target < t1 - _smallest(problem), target, t1)
+def _end(problem, run):
+    """End of the next step: where it is to end, or where something happens before. What is too short to be a step of
+    its own is joined to the last."""
+    controller, stop = problem.equations.field.controller, problem.t1
+    if controller.ticks:
+        tick = problem.equations.direction * controller.next_tick(run.motion.y.memory)
+        stop = jnp.minimum(stop, jax.lax.stop_gradient(tick))
+    end = jnp.where(run.target < stop - _smallest(problem), run.target, stop)
+    return jnp.where(run.landing.which >= 0, run.landing.t, end)
 
 
 def _smallest(problem):
@@ -216,16 +373,19 @@ def _smallest(problem):
     return SMALLEST_STEP * jnp.finfo(t1.dtype).eps * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
 
 
-def _judged(problem, run, keep, ended, motion, target, solver_result, controller_result):
-    """Why a simulation cannot go on, or success."""
-    finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(motion.y)]))
+def _judged(problem, run, keep, excused, y, target, solver_result, controller_result):
+    """Why a simulation cannot go on, or success. A step that was not kept for an event's sake is excused."""
     # Written so that a NaN step counts as too small.
-    stuck = ~keep & ~(target - run.motion.t > _smallest(problem))
+    stuck = ~keep & ~excused & ~(target - run.motion.t > _smallest(problem))
     result = jnp.array(Result.success, jnp.int32)
     result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
     result = jnp.where(_failed(controller_result), Result.solver_failed, result)
     result = jnp.where(stuck, Result.step_too_small, result)
-    return jnp.where(~finite & (keep | stuck), Result.nonfinite, result)
+    return jnp.where(~_finite(y) & (keep | stuck | excused), Result.nonfinite, result)
+
+
+def _finite(y):
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(y)]))
 
 
 def _failed(result):
@@ -245,17 +405,17 @@ def _first_rows(problem):
     return Rows(jnp.where(here, times, jnp.nan), jax.tree.map(rows, problem.y0), written, written)
 
 
-def _with_rows(problem, rows, keep, t0, t1, accepted, y1, dense):
+def _with_rows(problem, rows, keep, span, accepted):
     """The rows, and those that lie within an accepted step."""
 
     def due(rows):
-        inside = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan) <= t1
+        inside = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan) <= span.t1
         return keep & inside
 
     def save(rows):
         now = due(rows)
         t = problem.times.at[rows.due].get(mode="fill", fill_value=0)
-        rows = _appended(rows, now, t, interpolated(problem, t0, t1, y1, dense, t))
+        rows = _appended(rows, now, t, interpolated(problem, span, t))
         return eqx.tree_at(lambda rows: rows.due, rows, rows.due + _one(now))
 
     if len(problem.times):
@@ -263,8 +423,8 @@ def _with_rows(problem, rows, keep, t0, t1, accepted, y1, dense):
         rows = jax.lax.while_loop(lambda rows: unvmap_any(due(rows)), save, rows)
     if not problem.every:
         return rows
-    wanted = (accepted % problem.every == 0) | (problem.last & (t1 >= problem.t1))
-    return _appended(rows, keep & wanted, t1, y1)
+    wanted = (accepted % problem.every == 0) | (problem.last & (span.t1 >= problem.t1))
+    return _appended(rows, keep & wanted, span.t1, span.y1)
 
 
 def _appended(rows, now, t, y):

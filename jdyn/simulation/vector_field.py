@@ -1,16 +1,14 @@
 """The equations of motion as a first-order system."""
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Scalar
+from jaxtyping import Array, Float, PyTree, Scalar
 
+from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import Method, forward_dynamics
 from jdyn.model import Model
-
-Control = Callable[[Scalar, Float[Array, " nq"], Float[Array, " nv"]], Float[Array, " nv"]]
 
 
 class State(eqx.Module):
@@ -19,26 +17,39 @@ class State(eqx.Module):
     Attributes:
         q: Configuration.
         v: Velocity.
+        memory: What the controller remembers; None for a function of the state.
+        energy: What the mechanism has been given, by its start and by work [J]; None where nobody asks.
     """
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
+    memory: PyTree[Array] = None
+    energy: Scalar | None = None
 
 
 class VectorField(eqx.Module):
-    """(q, v) ↦ (dq/dt, dv/dt).
+    """(q, v, m) ↦ (dq/dt, dv/dt, dm/dt).
 
     Attributes:
         model: The mechanism.
-        controller: `controller(t, q, v) -> tau`; no torque if None.
+        controller: Any controller, as one with a memory.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
     """
 
     model: Model
-    controller: Control | None
+    controller: DynamicController
     method: Method | None
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
-        q, v = y.q, y.v
-        tau = jnp.zeros_like(v) if self.controller is None else jnp.asarray(self.controller(t, q, v)).astype(v.dtype)
-        return State(self.model.rate(q, v), forward_dynamics(self.model, q, v, tau, method=self.method))
+        tau = self.controller.force(t, y.q, y.v, y.memory)
+        return State(
+            self.model.rate(y.q, y.v),
+            forward_dynamics(self.model, y.q, y.v, tau, method=self.method),
+            self.controller.rate(t, y.q, y.v, y.memory),
+            None if y.energy is None else y.v @ tau - self._dissipation(y.v),
+        )
+
+    def _dissipation(self, v: Float[Array, " nv"]) -> Scalar:
+        """Power that dampers and friction take [W]."""
+        model, v = self.model, self.model.expand_velocity(v)
+        return v @ (model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))

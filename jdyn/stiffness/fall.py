@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from jdyn.dynamics import Method, kinetic_energy, mass_matrix, potential_energy
 from jdyn.model import Model
 from jdyn.simulation import Result, Trajectory, simulate
+from jdyn.simulation.energy_control import largest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,10 +85,6 @@ def fall(
     )
 
 
-def _largest(x) -> Float[Array, ""]:
-    return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(x)]))
-
-
 def _simulated(model, q0, t1, tolerance, method, max_steps) -> Trajectory:
     return simulate(
         model,
@@ -96,7 +93,7 @@ def _simulated(model, q0, t1, tolerance, method, max_steps) -> Trajectory:
         t1,
         method=method,
         solver=diffrax.Dopri5(),
-        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance, norm=_largest),
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance, norm=largest),
         max_steps=max_steps,
         throw=False,
     )

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
 
-from jdyn.simulation import Result, result_meanings
+from jdyn.simulation import Result, result_meanings, succeeded
 from jdyn.sweep.design import Design, extra_dims
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _with_result(outputs):
         finite = [np.isfinite(outputs[name]).reshape(lanes, -1).all(axis=1) for name in floats]
         good = np.logical_and.reduce([np.ones(lanes, bool), *finite])
         return outputs | {"result": np.where(good, Result.success, Result.nonfinite).astype(np.int32)}
-    failed = outputs["result"] != Result.success
+    failed = ~succeeded(outputs["result"])
     blanked = {name: outputs[name].copy() for name in floats}
     for output in blanked.values():
         output[failed] = np.nan

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jdyn
+from jdyn.control.dynamic import with_memory
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -59,7 +60,7 @@ def by_replay(p, saveat, **options):
 
 def by_diffrax(p, saveat):
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(VectorField(p["model"], p["controller"], None)),
+        diffrax.ODETerm(VectorField(p["model"], with_memory(p["controller"]), None)),
         OnManifold(diffrax.Tsit5(), p["model"]),
         jnp.zeros(()), p["t1"], jnp.array(0.01), State(p["model"].normalize(Q0), p["v0"]),
         saveat=saveat, stepsize_controller=STEPS, max_steps=400,

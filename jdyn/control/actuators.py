@@ -1,0 +1,150 @@
+"""What stands between a command and the joint: limits, sampling, delay, lag."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Scalar
+
+from jdyn.control.arguments import scalar_or
+from jdyn.control.dynamic import DynamicController, with_memory
+from jdyn.model import Model
+
+
+class _Actuator(DynamicController):
+    """A controller whose command it passes on in a changed form, with the memory (inner memory, own memory)."""
+
+    controller: eqx.AbstractVar[DynamicController]
+
+    @property
+    def ticks(self):
+        return self.controller.ticks
+
+    def next_tick(self, memory):
+        return self.controller.next_tick(memory[0])
+
+    def update(self, t, q, v, memory):
+        return self.controller.update(t, q, v, memory[0]), memory[1]
+
+
+class Saturated(_Actuator):
+    """The command, but no more than the joints' actuators can give.
+
+    Args:
+        controller: Any controller.
+        model: The mechanism.
+        effort: Largest generalized force [N m or N], a scalar or shape (nv,); the model's own limits if left out, where
+            a limit of zero, which many robot files have for want of a better number, is none.
+
+    Raises:
+        ValueError: if a shape is wrong.
+    """
+
+    controller: DynamicController
+    effort: Float[Array, "*nv"]
+
+    def __init__(self, controller, model: Model, effort: ArrayLike | None = None):
+        self.controller = with_memory(controller)
+        if effort is None:
+            limit = model.limits.effort[jnp.array(model.topology.independent_v)]
+            effort = jnp.where(limit > 0, limit, jnp.inf)
+        self.effort = scalar_or(model, model.nv, "effort", effort)
+
+    def start(self, t, q, v):
+        return self.controller.start(t, q, v), None
+
+    def force(self, t, q, v, memory):
+        return jnp.clip(self.controller.force(t, q, v, memory[0]), -self.effort, self.effort)
+
+    def rate(self, t, q, v, memory):
+        return self.controller.rate(t, q, v, memory[0]), None
+
+
+class ZeroOrderHold(DynamicController):
+    """A digital controller: it looks at the state once a period and holds its command in between.
+
+    The controller inside is asked at the ticks only, with the state of that moment; if it has a memory with a rate,
+    that is integrated between them.
+
+    Args:
+        controller: Any controller that has no ticks of its own.
+        period: Time from tick to tick [s], the first of which is the start of the simulation.
+        delay: How many periods pass before a command acts; until the first has, the command of the start does.
+
+    Raises:
+        ValueError: if the controller inside ticks by itself, or `delay` is negative.
+    """
+
+    controller: DynamicController
+    period: Scalar
+    delay: int = eqx.field(static=True)
+
+    def __init__(self, controller, period: ArrayLike, delay: int = 0):
+        self.controller = with_memory(controller)
+        if self.controller.ticks:
+            raise ValueError(f"controller: {type(self.controller).__name__} has ticks of its own; hold it once only")
+        if delay < 0:
+            raise ValueError(f"delay: expected a number of periods, got {delay}")
+        self.period, self.delay = jnp.asarray(period, float), delay
+
+    def start(self, t, q, v):
+        inner = self.controller.start(t, q, v)
+        command = self.controller.force(t, q, v, inner)
+        return inner, _Held(jnp.stack([command] * (self.delay + 1)), t, jnp.ones_like(t))
+
+    def force(self, t, q, v, memory):
+        return memory[1].commands[0]
+
+    def rate(self, t, q, v, memory):
+        return self.controller.rate(t, q, v, memory[0]), jax.tree.map(jnp.zeros_like, memory[1])
+
+    @property
+    def ticks(self):
+        return True
+
+    def next_tick(self, memory):
+        # Counted, since adding up periods would add up their rounding.
+        return memory[1].start + memory[1].count * self.period.astype(memory[1].start.dtype)
+
+    def update(self, t, q, v, memory):
+        inner, held = memory
+        commands = jnp.concatenate([held.commands[1:], self.controller.force(t, q, v, inner)[None]])
+        return inner, _Held(commands, held.start, held.count + 1)
+
+
+class _Held(eqx.Module):
+    """Attributes:
+    commands: The one that acts, and those that will [N m or N].
+    start: Of the simulation [s].
+    count: Ticks until the next one, it included.
+    """
+
+    commands: Float[Array, "delay+1 nv"]
+    start: Scalar
+    count: Scalar
+
+
+class FirstOrderLag(_Actuator):
+    """A motor that follows its command with a time constant: T dτ/dt + τ = command.
+
+    Args:
+        controller: Any controller.
+        time_constant: T [s]. The torque at the start is the command.
+    """
+
+    controller: DynamicController
+    time_constant: Scalar
+
+    def __init__(self, controller, time_constant: ArrayLike):
+        self.controller, self.time_constant = with_memory(controller), jnp.asarray(time_constant, float)
+
+    def start(self, t, q, v):
+        inner = self.controller.start(t, q, v)
+        return inner, self.controller.force(t, q, v, inner)
+
+    def force(self, t, q, v, memory):
+        return memory[1]
+
+    def rate(self, t, q, v, memory):
+        inner, tau = memory
+        missing = self.controller.force(t, q, v, inner) - tau
+        return self.controller.rate(t, q, v, inner), missing / self.time_constant.astype(tau.dtype)

@@ -1,0 +1,111 @@
+"""Controllers with a memory: integrals, samples, delays."""
+
+import abc
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree, Scalar
+
+from jdyn.control.controller import Controller
+
+
+class DynamicController(Controller):
+    """Generalized forces as a function of time, state and a memory that evolves with the simulation.
+
+    The memory is a PyTree of floating-point arrays. Between ticks it obeys a differential equation, integrated with
+    the mechanism's own; at a tick it jumps, and the integrator stops there so that no step bridges a jump. Either may
+    be left as it is. `simulate` calls these methods; a controller with a memory is not a function of the state alone.
+    """
+
+    @abc.abstractmethod
+    def start(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PyTree[Array]:
+        """The memory with which a simulation starts."""
+
+    @abc.abstractmethod
+    def force(
+        self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]
+    ) -> Float[Array, " nv"]:
+        """Generalized forces [N m or N]."""
+
+    def rate(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]) -> PyTree[Array]:
+        """dm/dt; zero unless overridden."""
+        return jax.tree.map(jnp.zeros_like, memory)
+
+    @property
+    def ticks(self) -> bool:
+        """Whether the memory jumps at all."""
+        return False
+
+    def next_tick(self, memory: PyTree[Array]) -> Scalar:
+        """When it does next [s]."""
+        raise NotImplementedError(f"{type(self).__name__} ticks without saying when")
+
+    def update(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]) -> PyTree[Array]:
+        """The memory after a tick."""
+        return memory
+
+    def __call__(self, t, q, v):
+        raise TypeError(f"{type(self).__name__} has a memory, and is not a function of the state alone; use `force`")
+
+    def __add__(self, other):
+        return DynamicSum((self, with_memory(other)))
+
+    def __radd__(self, other):
+        return DynamicSum((with_memory(other), self))
+
+
+class DynamicSum(DynamicController):
+    """The sum of what its terms command, each with a memory of its own."""
+
+    terms: tuple[DynamicController, ...]
+
+    def start(self, t, q, v):
+        return tuple(term.start(t, q, v) for term in self.terms)
+
+    def force(self, t, q, v, memory):
+        first, *others = (term.force(t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        return sum(others, start=first)
+
+    def rate(self, t, q, v, memory):
+        return tuple(term.rate(t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+
+    @property
+    def ticks(self):
+        return any(term.ticks for term in self.terms)
+
+    def next_tick(self, memory):
+        ticks = [term.next_tick(m) for term, m in zip(self.terms, memory, strict=True) if term.ticks]
+        return jnp.min(jnp.stack(ticks))
+
+    def update(self, t, q, v, memory):
+        return tuple(updated(term, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+
+
+class Memoryless(DynamicController):
+    """A function of time and state as a controller without a memory.
+
+    Attributes:
+        controller: `controller(t, q, v) -> tau`; no torque if None.
+    """
+
+    controller: Any
+
+    def start(self, t, q, v):
+        return None
+
+    def force(self, t, q, v, memory):
+        return jnp.zeros_like(v) if self.controller is None else jnp.asarray(self.controller(t, q, v)).astype(v.dtype)
+
+
+def with_memory(controller) -> DynamicController:
+    """Any controller as one with a memory."""
+    return controller if isinstance(controller, DynamicController) else Memoryless(controller)
+
+
+def updated(controller: DynamicController, t: Scalar, q: Array, v: Array, memory: PyTree[Array]) -> PyTree[Array]:
+    """The memory after what is due at `t`, which may be nothing."""
+    if not controller.ticks:
+        return memory
+    due = controller.next_tick(memory) <= t
+    return jax.tree.map(lambda new, old: jnp.where(due, new, old), controller.update(t, q, v, memory), memory)

@@ -1,0 +1,124 @@
+"""Steps judged by the energy that they make or lose."""
+
+from collections.abc import Callable
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree, Scalar
+
+from jdyn.dynamics import kinetic_energy, potential_energy
+from jdyn.model import Model
+from jdyn.simulation.vector_field import State
+
+
+def mechanical_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
+    """Kinetic and potential energy [J]."""
+    return kinetic_energy(model, q, v) + potential_energy(model, q)
+
+
+class EnergyError(diffrax.AbstractWrappedSolver):
+    """A solver whose error counts the energy that a step makes or loses: ΔE less the work done, as one more entry.
+
+    `simulate` integrates the work of the controller and of dampers and friction with the motion, so that any step
+    controller weighs |ΔE − W| [J] with its tolerances against the energy itself, beside the errors that the solver
+    estimates. A solver without an estimate gets this one.
+
+    ```
+    jdyn.simulate(model, q0, v0, 2.0, solver=jdyn.EnergyError(diffrax.Tsit5()))
+    ```
+
+    Source: Joukhadar, Laugier: RobotΦ's energy-based adaptive time step, section 4.3.
+
+    Attributes:
+        solver: The wrapped solver.
+    """
+
+    solver: diffrax.AbstractSolver
+
+    def init(self, terms, t0, t1, y0, args):
+        return self.solver.init(terms, t0, t1, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        y1, error, *rest = self.solver.step(terms, t0, t1, y0, args, solver_state, made_jump)
+        error = jax.tree.map(jnp.zeros_like, y1) if error is None else error
+        return y1, eqx.tree_at(lambda y: y.energy, error, self._surplus(y1) - self._surplus(y0)), *rest
+
+    def func(self, terms, t0, y0, args):
+        return self.solver.func(terms, t0, y0, args)
+
+    def order(self, terms):
+        return self.solver.order(terms)
+
+    def strong_order(self, terms):
+        return self.solver.strong_order(terms)
+
+    def error_order(self, terms):
+        return self.solver.error_order(terms)
+
+    @property
+    def term_structure(self):
+        return self.solver.term_structure
+
+    @property
+    def interpolation_cls(self):
+        return self.solver.interpolation_cls
+
+    @property
+    def term_compatible_contr_kwargs(self):
+        return self.solver.term_compatible_contr_kwargs
+
+    @property
+    def root_finder(self):
+        return self.solver.root_finder  # type: ignore[attr-defined]
+
+    @property
+    def root_find_max_steps(self):
+        return self.solver.root_find_max_steps  # type: ignore[attr-defined]
+
+    @property
+    def scan_kind(self):
+        return self.solver.scan_kind  # type: ignore[attr-defined]
+
+    def _surplus(self, y: State) -> Scalar:
+        """Energy of a state beyond what work has given it; `simulate` has given the solver its model."""
+        return mechanical_energy(self.solver.model, y.q, y.v) - y.energy  # type: ignore[attr-defined]
+
+
+def largest(y: PyTree[Array]) -> Scalar:
+    """The largest entry of a tree, by its size."""
+    return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(y)]))
+
+
+class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
+    """RobotΦ's rule: a step is halved until its energy error is below a bound, and the next one is half as long again.
+
+    Goes with `EnergyError`. Different factors down and up, since a step that is too long by little would else come
+    back again and again.
+
+    Source: Joukhadar, Laugier: RobotΦ's energy-based adaptive time step, section 4.3.
+
+    Attributes:
+        tolerance: Largest energy error of a step [J].
+        rtol, atol, norm: How exactly implicit solvers solve their equations.
+    """
+
+    tolerance: Float[Array, ""] | float
+    rtol: float = 1e-6
+    atol: float = 1e-9
+    norm: Callable[[PyTree], Scalar] = largest
+
+    def wrap(self, direction):
+        return self
+
+    def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
+        if y0.energy is None:
+            raise ValueError("HalveOrGrow: expected a solver that counts energy; wrap it as jdyn.EnergyError(solver)")
+        return t0 + dt0, None
+
+    def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
+        keep = jnp.abs(y_error.energy) < self.tolerance  # type: ignore[union-attr]
+        length = jax.lax.stop_gradient((t1 - t0) * jnp.where(keep, 1.5, 0.5))
+        start = jnp.where(keep, t1, t0)
+        return keep, start, start + length, False, None, diffrax.RESULTS.successful

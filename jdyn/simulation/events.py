@@ -1,0 +1,181 @@
+"""Events: instants at which a simulation's state jumps, or at which it ends."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from equinox.internal import unvmap_any
+from jaxtyping import Array, Bool, Float, Int, Scalar
+
+from jdyn.simulation.vector_field import State
+
+# Where within a step conditions are looked at, as parts of it. The first stands for the side on which a motion
+# leaves an event that has just happened.
+PLACES = (1 / 1024, *(k / 8 for k in range(1, 9)))
+
+
+class Event(eqx.Module):
+    """Happens where a condition falls through zero: the state is reset, and the simulation goes on or ends there.
+
+    ```
+    bounce = jdyn.Event(lambda t, y: y.q[0], reset=lambda t, y: dataclasses.replace(y, v=-0.8 * y.v))
+    ```
+
+    The instant is found to rounding, on the dense output and then by a step that ends there. Derivatives go through
+    it: those of the instant by the implicit function theorem, those of the state by the saltation matrix that follows.
+    An excursion through zero and back that is shorter than an eighth of a step is not noticed.
+
+    Attributes:
+        condition: `condition(t, y)`, a number; `y.q`, `y.v` and `y.memory` are the state.
+        reset: `reset(t, y)`, the state after the event; it stays if left out.
+        terminate: Whether the simulation ends there, with the code `Result.event`.
+        direction: Whether the condition has to fall or to rise through zero.
+    """
+
+    condition: Callable[[Scalar, State], Scalar]
+    reset: Callable[[Scalar, State], State] | None = None
+    terminate: bool = eqx.field(default=False, static=True)
+    direction: Literal["falling", "rising"] = eqx.field(default="falling", static=True)
+
+    def __check_init__(self):
+        if self.direction not in ("falling", "rising"):
+            raise ValueError(f"direction: expected 'falling' or 'rising', got {self.direction!r}")
+        if self.reset is None and not self.terminate:
+            raise ValueError("reset: expected a function, since an event that does not end the simulation changes it")
+
+    def height(self, t: Scalar, y: State) -> Scalar:
+        """The condition, with the sign with which it falls."""
+        value = jnp.asarray(self.condition(t, y)).astype(y.v.dtype)
+        return value if self.direction == "falling" else -value
+
+
+class Crossing(eqx.Module):
+    """The first event within a step.
+
+    Attributes:
+        which: Its number; -1 where there is none.
+        t: When it happens [s].
+        hidden: Whether the event that has just happened may do so again before the first place that was looked at.
+    """
+
+    which: Int[Array, ""]
+    t: Scalar
+    hidden: Bool[Array, ""]
+
+
+def first_crossing(
+    events: tuple[Event, ...],
+    state_at: Callable[[Scalar], State],
+    direction: Scalar,
+    t0: Scalar,
+    t1: Scalar,
+    fired: Int[Array, ""],
+    wanted: Bool[Array, ""],
+) -> Crossing:
+    """The first event between `t0` and `t1`, if it is `wanted`.
+
+    Args:
+        events: What to look for.
+        state_at: Dense output.
+        direction: Of real time.
+        t0, t1: The step.
+        fired: Event that has just happened at `t0`; -1 for none.
+        wanted: Whether there is something to look for.
+    """
+
+    def heights(t):
+        y = state_at(t)
+        return jnp.stack([event.height(direction * t, y) for event in events])
+
+    places = jnp.array([0.0, *PLACES], t0.dtype)
+    times = t0 + places * (t1 - t0)
+    found = jax.vmap(heights)(times)
+    # An event that has just happened stands at zero, on either side by rounding. If it leaves upwards, as a ball does
+    # from the floor, it must be seen above before it falls again.
+    known = jnp.arange(len(events), dtype=fired.dtype) == fired
+    _, slopes = jax.jvp(heights, (t0,), (jnp.ones_like(t0),))
+    hidden = jnp.any(known & (slopes > 0) & (found[1] <= 0))
+    found = found.at[0].set(jnp.where(known, -1, found[0]))
+    falls = (found[:-1] > 0) & (found[1:] <= 0)
+    interval = jnp.argmax(jnp.any(falls, axis=1))
+    happens = wanted & jnp.any(falls) & ~hidden
+    armed = falls[interval]
+
+    def lowest(t):
+        return jnp.min(jnp.where(armed, heights(t), jnp.inf))
+
+    t = _root(lowest, times[interval], times[interval + 1], happens)
+    which = jnp.argmin(jnp.where(armed, heights(t), jnp.inf)).astype(fired.dtype)
+    return Crossing(jnp.where(happens, which, -1), t, wanted & hidden)
+
+
+def _root(function, above, below, wanted):
+    """Where a function that is positive at `above` and not at `below` falls through zero, from below.
+
+    Source: Oliveira, Takahashi, An enhancement of the bisection method average performance preserving minmax
+    optimality, ACM Transactions on Mathematical Software 2020 (the method ITP).
+    """
+    tolerance = 4 * jnp.finfo(above.dtype).eps * jnp.maximum(jnp.abs(above), jnp.abs(below))
+    width = jnp.maximum(below - above, jnp.finfo(above.dtype).tiny)
+    most = jnp.ceil(jnp.log2(jnp.maximum(width / (2 * tolerance), 1))) + 1
+
+    def searching(carry):
+        _, a, b, *_ = carry
+        return unvmap_any(wanted & (b - a > 2 * tolerance))
+
+    def halve(carry):
+        j, a, b, fa, fb = carry
+        middle, radius = (a + b) / 2, tolerance * 2 ** (most - j) - (b - a) / 2
+        secant = (fb * a - fa * b) / jnp.where(fb == fa, 1, fb - fa)
+        sign = jnp.sign(middle - secant)
+        shift = 0.2 / width * (b - a) ** 2
+        moved = jnp.where(shift <= jnp.abs(middle - secant), secant + sign * shift, middle)
+        x = jnp.where(jnp.abs(moved - middle) <= radius, moved, middle - sign * radius)
+        x = jnp.clip(x, a, b)
+        fx = function(x)
+        over = fx > 0
+        going = b - a > 2 * tolerance
+        new = jnp.where(over, x, a), jnp.where(over, b, x), jnp.where(over, fx, fa), jnp.where(over, fb, fx)
+        return j + 1, *(jnp.where(going, n, o) for n, o in zip(new, (a, b, fa, fb), strict=True))
+
+    start = jnp.zeros_like(above), above, below, function(above), function(below)
+    return jax.lax.while_loop(searching, halve, start)[2]
+
+
+class Log(eqx.Module):
+    """Events that have happened. Entries beyond `count` are NaN, and -1 in `which`.
+
+    Attributes:
+        ts: When [s].
+        which: Number of the event.
+        ys: State after it.
+        count: How many.
+    """
+
+    ts: Float[Array, " events"]
+    which: Int[Array, " events"]
+    ys: State
+    count: Int[Array, ""]
+
+    @staticmethod
+    def empty(room: int, t: Scalar, y: State) -> "Log":
+        return Log(
+            jnp.full(room, jnp.nan, t.dtype),
+            jnp.full(room, -1, jnp.int32),
+            jax.tree.map(lambda x: jnp.full((room, *x.shape), jnp.nan, x.dtype), y),
+            jnp.zeros((), jnp.int32),
+        )
+
+    def with_event(self, which: Int[Array, ""], t: Scalar, y: State) -> "Log":
+        """With one more, unless `which` is -1."""
+        if not len(self.ts):
+            return self
+        where = jnp.where(which >= 0, self.count, len(self.ts))
+        return Log(
+            self.ts.at[where].set(t, mode="drop"),
+            self.which.at[where].set(which, mode="drop"),
+            jax.tree.map(lambda all, x: all.at[where].set(x, mode="drop"), self.ys, y),
+            self.count + jnp.where(which >= 0, 1, 0),
+        )
