@@ -11,6 +11,9 @@ from jaxtyping import Array, Float, Int, PyTree
 from jdyn.simulation.refilling import Loop, run
 from jdyn.simulation.stepping import Motion, Problem, Run, Span, attempt, begin, interpolated, settle, step
 
+# The states before this many steps are all kept; most simulations need no others.
+FIRST = 256
+
 
 class Record(eqx.Module):
     """What a simulation leaves behind to be replayed: memory for a number of states that grows with √max_steps.
@@ -18,7 +21,7 @@ class Record(eqx.Module):
     Attributes:
         ends: Times at which accepted steps ended [s].
         fired: Events that happened there; -1 for none.
-        checkpoints: Motions before every `spacing`-th of them.
+        checkpoints: Motions before each of the first steps, and then before every `spacing`-th.
         spacing: Steps from checkpoint to checkpoint.
     """
 
@@ -26,6 +29,14 @@ class Record(eqx.Module):
     fired: Int[Array, " max_steps"]
     checkpoints: Motion
     spacing: int = eqx.field(static=True)
+
+    def slot(self, step: Int[Array, ""]) -> Int[Array, ""]:
+        """The last checkpoint at or before a step."""
+        return jnp.where(step < FIRST, step, FIRST + (step - FIRST) // self.spacing)
+
+    def step(self, slot: Int[Array, ""]) -> Int[Array, ""]:
+        """The step that a checkpoint comes before."""
+        return jnp.where(slot < FIRST, slot, FIRST + (slot - FIRST) * self.spacing)
 
 
 def solve(problem: Problem) -> Run:
@@ -88,8 +99,9 @@ def _recorded_simulation(problem_of) -> Loop:
 
 
 def _blank(problem: Problem, motion: Motion) -> Record:
-    spacing = math.isqrt(problem.max_steps - 1) + 1
-    count = -(-problem.max_steps // spacing)
+    later = max(problem.max_steps - FIRST, 0)
+    spacing = math.isqrt(later) + 1
+    count = min(problem.max_steps, FIRST) + -(-later // spacing)
     checkpoints = jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), motion)
     ends = jnp.zeros(problem.max_steps, problem.t0.dtype)
     return Record(ends, jnp.full(problem.max_steps, -1, jnp.int32), checkpoints, spacing)
@@ -100,7 +112,8 @@ def _written(record: Record, before: Run, after: Run) -> Record:
     where = jnp.where(kept, number, len(record.ends))
     ends = record.ends.at[where].set(after.end, mode="drop")
     fired = record.fired.at[where].set(after.fired, mode="drop")
-    slot = jnp.where(kept & (number % record.spacing == 0), number // record.spacing, len(record.ends))
+    slot = record.slot(number)
+    slot = jnp.where(kept & (record.step(slot) == number), slot, len(record.ends))
     checkpoints = jax.tree.map(lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, before.motion)
     return Record(ends, fired, checkpoints, record.spacing)
 
@@ -148,7 +161,7 @@ def _replay(problem_of) -> Loop:
         record, accepted = job.record, job.final.accepted
         motion = eqx.filter(job.final.motion, eqx.is_inexact_array)
         return _Replayed(
-            segments=-(-accepted // record.spacing),
+            segments=jnp.where(accepted > 0, record.slot(accepted - 1) + 1, 0),
             row=job.final.rows.written - 1,
             event=job.final.log.count - 1,
             motion=_zeros(motion),
@@ -157,8 +170,8 @@ def _replay(problem_of) -> Loop:
 
     def body(job: _Job, state: _Replayed):
         segment = state.segments - 1
-        first = segment * job.record.spacing
-        count = jnp.where(state.segments > 0, jnp.clip(job.final.accepted - first, 0, job.record.spacing), 0)
+        first, following = job.record.step(segment), job.record.step(state.segments)
+        count = jnp.where(state.segments > 0, jnp.minimum(job.final.accepted, following) - first, 0)
         motions = _forwards(problem_of(job.problem), job.record, segment, first, count)
 
         def backwards(k, state):

@@ -1,0 +1,96 @@
+"""What a gradient through a simulation costs: a Panda that tracks a motion for two seconds, and its loss by the gains
+and all inertial parameters, beside the simulation alone and beside diffrax' own adjoint."""
+
+import statistics
+import time
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import jdyn
+from jdyn.control.dynamic import with_memory
+from jdyn.simulation.vector_field import State, VectorField
+
+TIME = 2.0
+MAX_STEPS = 4096
+STEPS = diffrax.PIDController(rtol=1e-6, atol=1e-8)
+
+
+def problem():
+    """The model, where it starts, what it is to follow, and what to differentiate by."""
+    model = jdyn.load("panda")
+    q0 = model.random(jax.random.key(0))
+    reference = jdyn.Quintic(model, q0, q0 + 0.4, 0.0, 1.5)
+    parameters = {
+        "kp": jnp.full(model.nv, 100.0),
+        "kd": jnp.full(model.nv, 20.0),
+        "inertias": jax.tree.map(lambda x: 1.1 * x, model.inertias),
+    }
+    return model, q0, reference, parameters
+
+
+def losses():
+    """The loss through `simulate` and through diffrax, and the parameters."""
+    model, q0, reference, parameters = problem()
+    times = jnp.linspace(0, TIME, 41)
+    wanted = jax.vmap(reference)(times)[0]
+
+    def robot(p):
+        heavier = eqx.tree_at(lambda m: m.inertias, model, p["inertias"])
+        return heavier, jdyn.Tracking(model, reference, kp=p["kp"], kd=p["kd"])
+
+    def ours(p):
+        heavier, controller = robot(p)
+        trajectory = jdyn.simulate(
+            heavier, q0, jnp.zeros(model.nv), TIME, controller=controller, saveat=times, stepsize_controller=STEPS,
+            max_steps=MAX_STEPS, throw=False,
+        )  # fmt: skip
+        return jnp.sum((trajectory.q - wanted) ** 2)
+
+    def theirs(p):
+        heavier, controller = robot(p)
+        solution = diffrax.diffeqsolve(
+            diffrax.ODETerm(VectorField(heavier, with_memory(controller), None)), diffrax.Tsit5(), 0.0, TIME, 0.01,
+            State(q0, jnp.zeros(model.nv)), saveat=diffrax.SaveAt(ts=times), stepsize_controller=STEPS,
+            max_steps=MAX_STEPS, throw=False,
+        )  # fmt: skip
+        return jnp.sum((solution.ys.q - wanted) ** 2)
+
+    return ours, theirs, parameters
+
+
+def measured(function, p, repeats=7):
+    started = time.perf_counter()
+    program = jax.jit(function).lower(p).compile()
+    compiled = time.perf_counter() - started
+    out = jax.block_until_ready(program(p))
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        jax.block_until_ready(program(p))
+        times.append(time.perf_counter() - started)
+    return compiled, statistics.median(times), program.memory_analysis().temp_size_in_bytes / 1e6, out
+
+
+def main():
+    jax.config.update("jax_enable_x64", True)
+    print(
+        f"jax {jax.__version__}, {jax.default_backend()}, float64\n{'':24}compile s   run ms   memory MB   over forward"
+    )
+    ours, theirs, p = losses()
+    base, results = None, {}
+    loops = {"simulate": ours, "diffrax": theirs}
+    programs = loops | {f"gradient of {name}": jax.grad(loss) for name, loss in loops.items()}
+    for name, function in programs.items():
+        compiled, seconds, memory, results[name] = measured(function, p)
+        base = base or seconds
+        print(f"{name:24}{compiled:9.1f}{1e3 * seconds:9.1f}{memory:12.2f}{seconds / base:15.2f}")
+    pairs = zip(*(jax.tree.leaves(results[f"gradient of {name}"]) for name in ("simulate", "diffrax")), strict=True)
+    worst = max(float(jnp.max(jnp.abs(a - b)) / jnp.max(jnp.abs(b))) for a, b in pairs)
+    print(f"largest relative difference of the two gradients: {worst:.0e}")
+
+
+if __name__ == "__main__":
+    main()
