@@ -10,6 +10,12 @@ from jdyn.simulation.result import SimulationError as SimulationError
 from jdyn.simulation.result import result_meanings as result_meanings
 from jdyn.simulation.result import succeeded as succeeded
 from jdyn.simulation.simulate import simulate as simulate
+from jdyn.simulation.solvers import AdamsBashforthMoulton as AdamsBashforthMoulton
+from jdyn.simulation.solvers import CashKarp as CashKarp
+from jdyn.simulation.solvers import ImplicitMidpoint as ImplicitMidpoint
+from jdyn.simulation.solvers import Rodas5P as Rodas5P
+from jdyn.simulation.solvers import SemiImplicitEuler as SemiImplicitEuler
+from jdyn.simulation.solvers import StormerVerlet as StormerVerlet
 from jdyn.simulation.trajectory import Events as Events
 from jdyn.simulation.trajectory import Trajectory as Trajectory
 from jdyn.simulation.vector_field import State as State

@@ -109,7 +109,7 @@ def assert_agreement(methods, models, states, model_axis=0):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.exhaustive] * (name not in ("every kind", "walker"))) for name in TREES],
+    [pytest.param(name, marks=[pytest.mark.exhaustive] * (name != "every kind")) for name in TREES],
 )
 def test_all_methods_agree_on_trees(name):
     """Ten trees of each structure."""

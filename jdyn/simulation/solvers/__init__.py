@@ -1,4 +1,10 @@
-"""Solvers that follow the rotations of a model."""
+"""Solvers beside diffrax' own, under its interface."""
 
+from jdyn.simulation.solvers.adams_bashforth_moulton import AdamsBashforthMoulton as AdamsBashforthMoulton
+from jdyn.simulation.solvers.cash_karp import CashKarp as CashKarp
+from jdyn.simulation.solvers.implicit_midpoint import ImplicitMidpoint as ImplicitMidpoint
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver as ManifoldSolver
 from jdyn.simulation.solvers.manifold_solver import on_manifold as on_manifold
+from jdyn.simulation.solvers.rodas5p import Rodas5P as Rodas5P
+from jdyn.simulation.solvers.semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
+from jdyn.simulation.solvers.stormer_verlet import StormerVerlet as StormerVerlet

@@ -1,0 +1,58 @@
+"""Methods whose configurations move with constant velocity throughout a step."""
+
+import abc
+import functools
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.model import Model
+from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
+from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.vector_field import State
+
+
+class GeodesicSolver(ManifoldSolver):
+    """A one-step method that leads from one configuration to the next on a geodesic, without an estimate of its error.
+
+    `diffrax.HalfSolver` gives it an estimate, at three times the cost.
+    """
+
+    @abc.abstractmethod
+    def advance(self, terms, t0, t1, y0: State, args) -> tuple[State, Float[Array, " nv"], diffrax.RESULTS]:
+        """The state at `t1`, the tangent vector that leads to its configuration, and how it went."""
+
+    def init(self, terms, t0, t1, y0, args):
+        return None
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        y1, displacement, result = self.advance(terms, t0, t1, y0, args)
+        return y1, None, {"y0": y0, "y1": y1, "displacement": displacement}, None, result
+
+    @property
+    def interpolation_cls(self):
+        return functools.partial(_Interpolation, self.mechanism)
+
+
+class _Interpolation(diffrax.AbstractLocalInterpolation):
+    """Its error is of order 2 within a step."""
+
+    t0: Float[Array, ""]
+    t1: Float[Array, ""]
+    model: Model
+    y0: State
+    y1: State
+    displacement: Float[Array, " nv"]
+
+    def __init__(self, model, *, t0, t1, y0, y1, displacement):
+        self.model, self.t0, self.t1 = model, t0, t1
+        self.y0, self.y1, self.displacement = y0, y1, displacement
+
+    def evaluate(self, t0, t1=None, left=True):
+        if t1 is not None:
+            return jax.tree.map(jnp.subtract, self.evaluate(t1), self.evaluate(t0))
+        share = jnp.asarray(t0 - self.t0) / (self.t1 - self.t0)
+        increment = jax.tree.map(jnp.subtract, rest(self.y1), rest(self.y0))
+        return drifted(self.model, kicked(self.y0, increment, share), share * self.displacement)

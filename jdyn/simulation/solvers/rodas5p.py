@@ -1,0 +1,153 @@
+"""A Rosenbrock method for stiff mechanisms."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from jdyn.dynamics.methods.factorizations import GAUSS_JORDAN
+
+Vector = Float[Array, " n"]
+
+
+def _triangle(*rows: list[float]) -> np.ndarray:
+    """A strictly lower triangular matrix."""
+    return np.array([[0.0] * (len(rows) + 1), *(row + [0.0] * (len(rows) + 1 - len(row)) for row in rows)])
+
+
+# In the form of Hairer and Wanner 1996, equation (IV.7.25), where no stage has to be multiplied by the Jacobian.
+GAMMA = 0.21193756319429014
+_STATE = [-7.502846399306121, 2.561846144803919, -11.627539656261098, -0.18268767659942256, 0.030198172008377946]
+A = _triangle(
+    [3.0],
+    [2.849394379747939, 0.45842242204463923],
+    [-6.954028509809101, 2.489845061869568, -10.358996098473584],
+    [2.8029986275628964, 0.5072464736228206, -0.3988312541770524, -0.04721187230404641],
+    _STATE,
+    [*_STATE, 1.0],
+    [*_STATE, 1.0, 1.0],
+)
+C = _triangle(
+    [-14.155112264123755],
+    [-17.97296035885952, -2.859693295451294],
+    [147.12150275711716, -1.41221402718213, 71.68940251302358],
+    [165.43517024871676, -0.4592823456491126, 42.90938336958603, -5.961986721573306],
+    [24.854864614690072, -3.0009227002832186, 47.4931110020768, 5.5814197821558125, -0.6610691825249471],
+    [
+        30.91273214028599, -3.1208243349937974, 77.79954646070892, 34.28646028294783, -19.097331116725623,
+        -28.087943162872662,
+    ],
+    [
+        37.80277123390563, -3.2571969029072276, 112.26918849496327, 66.9347231244047, -40.06618937091002,
+        -54.66780262877968, -9.48861652309627,
+    ],
+)  # fmt: skip
+TIMES = np.array([0, 0.6358126895828704, 0.4095798393397535, 0.9769306725060716, 0.4288403609558664, 1, 1, 1])
+TIME_DERIVATIVE = np.array(
+    [0.21193756319429014, -0.42387512638858027, -0.3384627126235924, 1.8046452872882734, 2.325825639765069, 0, 0, 0]
+)
+DENSE = np.array(
+    [
+        [
+            25.948786856663858, -2.5579724845846235, 10.433815404888879, -2.3679251022685204, 0.524948541321073,
+            1.1241088310450404, 0.4272876194431874, -0.17202221070155493,
+        ],
+        [
+            -9.91568850695171, -0.9689944594115154, 3.0438037242978453, -24.495224566215796, 20.176138334709044,
+            15.98066361424651, -6.789040303419874, -6.710236069923372,
+        ],
+        [
+            11.419903575922262, 2.8879645146136994, 72.92137995996029, 80.12511834622643, -52.072871366152654,
+            -59.78993625266729, -0.15582684282751913, 4.883087185713722,
+        ],
+    ]
+)  # fmt: skip
+STAGES = len(TIMES)
+
+
+class _Interpolation(diffrax.AbstractLocalInterpolation):
+    t0: Float[Array, ""]
+    t1: Float[Array, ""]
+    y0: PyTree
+    y1: PyTree
+    bends: PyTree
+
+    def evaluate(self, t0, t1=None, left=True):
+        if t1 is not None:
+            return jax.tree.map(jnp.subtract, self.evaluate(t1), self.evaluate(t0))
+        after = (t0 - self.t0) / (self.t1 - self.t0)
+        before = 1 - after
+
+        def at(y0, y1, bends):
+            bend = bends[0] + after * (bends[1] + after * bends[2])
+            return before * y0 + after * (y1 + before * bend)
+
+        return jax.tree.map(at, self.y0, self.y1, self.bends)
+
+
+class Rodas5P(diffrax.AbstractAdaptiveSolver):
+    """Steinebach's Rosenbrock method of order 5 with an embedded one of order 4, for stiff joints.
+
+    L-stable and stiffly accurate. A step solves eight linear systems with one matrix, of the Jacobian at its start,
+    and iterates nowhere. Dense output is of order 4.
+
+    Source: Steinebach, Construction of Rosenbrock-Wanner method Rodas5P and numerical benchmarks within the Julia
+    Differential Equations package, BIT Numerical Mathematics 63, 2023.
+    """
+
+    term_structure: ClassVar = diffrax.AbstractTerm
+    interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = _Interpolation
+
+    def order(self, terms):
+        return 5
+
+    def init(self, terms, t0, t1, y0, args):
+        return None
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        x0, unravel = ravel_pytree(y0)
+        control = terms.contr(t0, t1)
+
+        def rate(after, x: Vector) -> Vector:
+            """Change over the whole step at constant rate, after a part of it."""
+            return ravel_pytree(terms.prod(terms.vf(t0 + after * (t1 - t0), unravel(x), args), control))[0]
+
+        stages = _stages(rate, x0)
+        x1 = x0 + _weighted(A[-1], stages) + stages[-1]
+        bends = jnp.asarray(DENSE, x0.dtype) @ stages
+        dense = {"y0": y0, "y1": unravel(x1), "bends": jax.vmap(unravel)(bends)}
+        return unravel(x1), unravel(stages[-1]), dense, None, diffrax.RESULTS.successful
+
+
+def _stages(rate, x0: Vector) -> Float[Array, "stages n"]:
+    start = jnp.zeros((), x0.dtype)
+    by_time = jax.jvp(lambda after: rate(after, x0), (start,), (jnp.ones_like(start),))[1]
+    jacobian = jax.jacfwd(rate, 1)(start, x0)
+    inverse = jax.lax.stop_gradient(GAUSS_JORDAN.factor(jnp.eye(len(x0), dtype=x0.dtype) / GAMMA - jacobian))
+
+    def product(x: Vector) -> Vector:
+        return x / GAMMA - jax.jvp(lambda x0: rate(start, x0), (x0,), (x,))[1]
+
+    def solved(b: Vector) -> Vector:
+        # Written so that no derivative is taken of the Jacobian as a whole.
+        return jax.lax.custom_linear_solve(product, b, lambda _, b: inverse @ b, lambda _, b: inverse.T @ b)
+
+    def stage(stages, row):
+        number, after, a, c, d = row
+        b = rate(after, x0 + _weighted(a, stages)) + _weighted(c, stages) + d * by_time
+        return stages.at[number].set(solved(b)), None
+
+    rows = jnp.arange(STAGES), *(jnp.asarray(x, x0.dtype) for x in (TIMES, A, C, TIME_DERIVATIVE))
+    return jax.lax.scan(stage, jnp.zeros((STAGES, len(x0)), x0.dtype), rows)[0]
+
+
+def _weighted(weights, stages: Float[Array, "stages n"]) -> Vector:
+    return jnp.tensordot(jnp.asarray(weights, stages.dtype), stages, 1, precision="highest")

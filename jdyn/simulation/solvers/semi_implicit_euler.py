@@ -1,0 +1,30 @@
+"""Euler's method that moves configurations with the velocities it has just found."""
+
+import diffrax
+
+from jdyn.model import Model
+from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
+from jdyn.simulation.solvers.moves import drifted, kicked, rest
+
+
+class SemiImplicitEuler(GeodesicSolver):
+    """v₁ = v₀ + h a(q₀, v₀), then q₁ = q₀ ⊕ h v₁: of order 1, with one evaluation of forward dynamics a step.
+
+    Forces that depend on the velocity are those at the start, so bodies that spin fast need short steps.
+
+    Source: Hairer, Lubich, Wanner 2006, section I.1.2, the symplectic Euler method.
+
+    Attributes:
+        model: The mechanism; `simulate` fills it in.
+    """
+
+    model: Model | None = None
+
+    def order(self, terms):
+        return 1
+
+    def advance(self, terms, t0, t1, y0, args):
+        control = terms.contr(t0, t1)
+        y = kicked(y0, rest(terms.prod(terms.vf(t0, y0, args), control)))
+        displacement = terms.prod(y.v, control)
+        return drifted(self.mechanism, y, displacement), displacement, diffrax.RESULTS.successful

@@ -1,0 +1,38 @@
+"""Störmer's and Verlet's method for forces that depend on the velocity."""
+
+from jdyn.model import Model
+from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
+from jdyn.simulation.solvers.implicit_kick import half_kicked
+from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.vector_field import State
+
+
+class StormerVerlet(GeodesicSolver):
+    """Half a kick, a drift, half a kick: symmetric and of order 2.
+
+    v½ = v₀ + ½ h a(q₀, v½), q₁ = q₀ ⊕ h v½, v₁ = v½ + ½ h a(q₁, v½)
+
+    The first line is solved for v½ to within rounding: so the method stays symmetric where forces depend on the
+    velocity, and damping, however stiff, is stable.
+
+    Source: Hairer, Lubich, Wanner 2006, equation (VI.3.4), moved to a manifold.
+
+    Attributes:
+        model: The mechanism; `simulate` fills it in.
+    """
+
+    model: Model | None = None
+
+    def order(self, terms):
+        return 2
+
+    def advance(self, terms, t0, t1, y0, args):
+        control = terms.contr(t0, t1)
+
+        def at_start(y: State) -> State:
+            return y
+
+        y, result = half_kicked(terms, t0, y0, args, control, at_start)
+        displacement = terms.prod(y.v, control)
+        y = drifted(self.mechanism, y, displacement)
+        return kicked(y, rest(terms.prod(terms.vf(t1, y, args), control)), 0.5), displacement, result
