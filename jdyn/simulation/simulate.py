@@ -61,8 +61,8 @@ def simulate(
         controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if left out.
         events: Where the state jumps, or the simulation ends; the first that happens in a step counts.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
-        solver: A Runge-Kutta method of diffrax'; `Tsit5()` if left out. It works in local coordinates, see
-            `jdyn.OnManifold`.
+        solver: A Runge-Kutta method of diffrax', which then works in local coordinates, see `jdyn.OnManifold`, or one
+            of jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, where rounding leaves nothing below.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times

@@ -287,6 +287,20 @@ def test_a_solver_without_its_model_says_so():
         diffrax.diffeqsolve(diffrax.ODETerm(rate), StormerVerlet(), 0.0, 1.0, 0.1, State(Q0, U0))
 
 
+def test_steps_too_long_to_be_solved_are_reported():
+    start = jnp.array([2.5]), jnp.array([20.0])
+    found = run(ImplicitMidpoint(), PENDULUM, None, *start, Steps(jnp.array(0.5), EVEN), END, t1=4.0)
+    assert found.result == jdyn.Result.solver_failed
+
+
+def test_solvers_that_remember_states_cannot_follow_rotations(swung):
+    steps = Steps(jnp.array(1 / 512), EVEN)
+    with pytest.raises(ValueError, match="LeapfrogMidpoint keeps states of its own between steps"):
+        run(diffrax.LeapfrogMidpoint(), TOP, None, *SPIN, steps)
+    found = run(diffrax.LeapfrogMidpoint(), PENDULUM, None, *SWING, steps)
+    np.testing.assert_allclose(found.q[1], swung.q[1], rtol=0, atol=1e-3)
+
+
 @pytest.mark.slow
 def test_halved_steps_give_an_estimate_to_methods_without_one(swung):
     tolerance = 1e-6

@@ -18,7 +18,7 @@ class ImplicitMidpoint(GeodesicSolver):
     move regularly does not drift; where they move chaotically it wanders, since the rule is symplectic in momenta,
     not in velocities.
 
-    Source: Hairer, Lubich, Wanner 2006, sections II.1 and XI.1, moved to a manifold.
+    Source: Hairer, Lubich, Wanner 2006, section I.1 and chapter XI, moved to a manifold.
 
     Attributes:
         model: The mechanism; `simulate` fills it in.

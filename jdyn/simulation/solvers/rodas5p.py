@@ -20,7 +20,7 @@ def _triangle(*rows: list[float]) -> np.ndarray:
     return np.array([[0.0] * (len(rows) + 1), *(row + [0.0] * (len(rows) + 1 - len(row)) for row in rows)])
 
 
-# In the form of Hairer and Wanner 1996, equation (IV.7.25), where no stage has to be multiplied by the Jacobian.
+# In the form of Hairer and Wanner 1996, section IV.7, where no stage has to be multiplied by the Jacobian.
 GAMMA = 0.21193756319429014
 _STATE = [-7.502846399306121, 2.561846144803919, -11.627539656261098, -0.18268767659942256, 0.030198172008377946]
 A = _triangle(

@@ -12,7 +12,7 @@ class SemiImplicitEuler(GeodesicSolver):
 
     Forces that depend on the velocity are those at the start, so bodies that spin fast need short steps.
 
-    Source: Hairer, Lubich, Wanner 2006, section I.1.2, the symplectic Euler method.
+    Source: Hairer, Lubich, Wanner 2006, section I.1, the symplectic Euler method.
 
     Attributes:
         model: The mechanism; `simulate` fills it in.

@@ -15,7 +15,7 @@ class StormerVerlet(GeodesicSolver):
     The first line is solved for v½ to within rounding: so the method stays symmetric where forces depend on the
     velocity, and damping, however stiff, is stable.
 
-    Source: Hairer, Lubich, Wanner 2006, equation (VI.3.4), moved to a manifold.
+    Source: Hairer, Lubich, Wanner 2006, section VI.3, moved to a manifold.
 
     Attributes:
         model: The mechanism; `simulate` fills it in.
