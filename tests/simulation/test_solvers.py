@@ -218,7 +218,7 @@ SWING = jnp.array([2.5]), jnp.array([0.5])
     [
         (ImplicitMidpoint(), PENDULUM, SWING),
         *(
-            pytest.param(solver, TOP, SPIN, marks=pytest.mark.slow)
+            pytest.param(solver, TOP, SPIN, marks=pytest.mark.exhaustive)
             for solver in (
                 CashKarp(), AdamsBashforthMoulton(), SemiImplicitEuler(), StormerVerlet(), ImplicitMidpoint(), Rodas5P()
             )
@@ -301,7 +301,7 @@ def test_solvers_that_remember_states_cannot_follow_rotations(swung):
     np.testing.assert_allclose(found.q[1], swung.q[1], rtol=0, atol=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_halved_steps_give_an_estimate_to_methods_without_one(swung):
     tolerance = 1e-6
     steps = diffrax.PIDController(rtol=tolerance, atol=tolerance)
@@ -310,7 +310,7 @@ def test_halved_steps_give_an_estimate_to_methods_without_one(swung):
     np.testing.assert_allclose(found.q[1], swung.q[1], rtol=0, atol=100 * tolerance)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_stiff_joints_take_few_implicit_steps():
     """A cart that a spring and a damper hold fast, k/m = 10⁸, with a pendulum."""
     builder = jdyn.Builder("cart")
@@ -345,9 +345,9 @@ def energy_errors(solver, model, start, dt):
     ("model", "start", "dt"),
     [
         (PENDULUM, SWING, 0.01),
-        pytest.param(TOP, SPIN, 0.005, marks=pytest.mark.slow),
+        pytest.param(TOP, SPIN, 0.005, marks=pytest.mark.exhaustive),
         pytest.param(
-            jdyn.load("double_pendulum"), (jnp.array([0.5, 0.3]), jnp.zeros(2)), 0.005, marks=pytest.mark.slow
+            jdyn.load("double_pendulum"), (jnp.array([0.5, 0.3]), jnp.zeros(2)), 0.005, marks=pytest.mark.exhaustive
         ),
     ],
     ids=["pendulum", "top", "double pendulum"],
