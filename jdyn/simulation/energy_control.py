@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics import kinetic_energy, potential_energy
 from jdyn.model import Model
+from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.vector_field import State
 
 
@@ -18,7 +19,7 @@ def mechanical_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv
     return kinetic_energy(model, q, v) + potential_energy(model, q)
 
 
-class EnergyError(diffrax.AbstractWrappedSolver):
+class EnergyError(Delegating):
     """A solver whose error counts the energy that a step makes or loses: ΔE less the work done, as one more entry.
 
     `simulate` integrates the work of the controller and of dampers and friction with the motion, so that any step
@@ -45,44 +46,9 @@ class EnergyError(diffrax.AbstractWrappedSolver):
         error = jax.tree.map(jnp.zeros_like, y1) if error is None else error
         return y1, eqx.tree_at(lambda y: y.energy, error, self._surplus(y1) - self._surplus(y0)), *rest
 
-    def func(self, terms, t0, y0, args):
-        return self.solver.func(terms, t0, y0, args)
-
-    def order(self, terms):
-        return self.solver.order(terms)
-
-    def strong_order(self, terms):
-        return self.solver.strong_order(terms)
-
-    def error_order(self, terms):
-        return self.solver.error_order(terms)
-
-    @property
-    def term_structure(self):
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self):
-        return self.solver.interpolation_cls
-
-    @property
-    def term_compatible_contr_kwargs(self):
-        return self.solver.term_compatible_contr_kwargs
-
-    @property
-    def root_finder(self):
-        return self.solver.root_finder  # type: ignore[attr-defined]
-
-    @property
-    def root_find_max_steps(self):
-        return self.solver.root_find_max_steps  # type: ignore[attr-defined]
-
-    @property
-    def scan_kind(self):
-        return self.solver.scan_kind  # type: ignore[attr-defined]
-
     def _surplus(self, y: State) -> Scalar:
         """Energy of a state beyond what work has given it; `simulate` has given the solver its model."""
+        # `on_manifold` has made a solver with a model of the wrapped one.
         return mechanical_energy(self.solver.model, y.q, y.v) - y.energy  # type: ignore[attr-defined]
 
 
@@ -118,6 +84,7 @@ class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
         return t0 + dt0, None
 
     def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
+        # `init` has refused states without an energy.
         keep = jnp.abs(y_error.energy) < self.tolerance  # type: ignore[union-attr]
         length = jax.lax.stop_gradient((t1 - t0) * jnp.where(keep, 1.5, 0.5))
         start = jnp.where(keep, t1, t0)

@@ -11,10 +11,11 @@ from equinox.internal import unvmap_any
 from jaxtyping import Array, Float
 
 from jdyn.model import Model
+from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.vector_field import State
 
 
-class OnManifold(diffrax.AbstractWrappedSolver):
+class OnManifold(Delegating):
     """A one-step method that takes every step in local coordinates about the state that it starts from.
 
     Rotations move by rotation vectors φ, dφ/dt = dexp⁻¹_{-φ} ω, and the state that a step ends at is mapped back: it
@@ -67,46 +68,13 @@ class OnManifold(diffrax.AbstractWrappedSolver):
             result,
         )
 
-    def func(self, terms, t0, y0, args):
-        return self.solver.func(terms, t0, y0, args)
-
     @property
     def interpolation_cls(self):
         return functools.partial(ChartInterpolation, self.solver.interpolation_cls, self.model)
 
-    def order(self, terms):
-        return self.solver.order(terms)
-
-    def strong_order(self, terms):
-        return self.solver.strong_order(terms)
-
-    def error_order(self, terms):
-        return self.solver.error_order(terms)
-
-    @property
-    def term_structure(self):
-        return self.solver.term_structure
-
-    @property
-    def term_compatible_contr_kwargs(self):
-        return self.solver.term_compatible_contr_kwargs
-
-    # Diffrax reads and replaces these fields on whatever passes `isinstance` for the wrapped solver's class.
-
-    @property
-    def root_finder(self):
-        return self.solver.root_finder  # type: ignore[attr-defined]
-
-    @property
-    def root_find_max_steps(self):
-        return self.solver.root_find_max_steps  # type: ignore[attr-defined]
-
-    @property
-    def scan_kind(self):
-        return self.solver.scan_kind  # type: ignore[attr-defined]
-
     @property
     def _tableau(self):
+        # Asked of explicit Runge-Kutta methods alone.
         return self.solver.tableau  # type: ignore[attr-defined]
 
     def _carried(self, solver_state, y1: State):
