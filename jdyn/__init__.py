@@ -18,6 +18,7 @@ Conventions, never varied:
 
 from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD
+from jdyn.control import PID as PID
 from jdyn.control import ComputedTorque as ComputedTorque
 from jdyn.control import Constant as Constant
 from jdyn.control import Controller as Controller
@@ -91,9 +92,11 @@ from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
 from jdyn.simulation import AdamsBashforthMoulton as AdamsBashforthMoulton
 from jdyn.simulation import CashKarp as CashKarp
+from jdyn.simulation import CompliantLimits as CompliantLimits
 from jdyn.simulation import EnergyError as EnergyError
 from jdyn.simulation import Event as Event
 from jdyn.simulation import HalveOrGrow as HalveOrGrow
+from jdyn.simulation import ImpactLimits as ImpactLimits
 from jdyn.simulation import ImplicitMidpoint as ImplicitMidpoint
 from jdyn.simulation import OnManifold as OnManifold
 from jdyn.simulation import Result as Result

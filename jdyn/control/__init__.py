@@ -6,6 +6,7 @@ from jdyn.control.actuators import ZeroOrderHold as ZeroOrderHold
 from jdyn.control.controller import Controller as Controller
 from jdyn.control.dynamic import DynamicController as DynamicController
 from jdyn.control.feedback import PD as PD
+from jdyn.control.feedback import PID as PID
 from jdyn.control.feedback import ComputedTorque as ComputedTorque
 from jdyn.control.feedforward import Constant as Constant
 from jdyn.control.feedforward import GravityCompensation as GravityCompensation

@@ -1,9 +1,11 @@
 """Controllers that drive a mechanism to a target."""
 
+import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control.arguments import configuration, scalar_or
 from jdyn.control.controller import Controller
+from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import inverse_dynamics
 from jdyn.model import Model
 
@@ -44,6 +46,57 @@ class PD(Controller):
 
     def __call__(self, t, q, v):
         return self.kp * self.model.difference(q, self.target) + self.kd * (self.target_velocity - v)
+
+
+class PID(DynamicController):
+    """τ = kp e + ki ∫ e dt + kd (v* − v), where the tangent vector e leads from q to the target.
+
+    The integral's own torque never grows beyond a limit, so that a saturated motor does not wind it up. On ball and
+    free joints the integral adds up tangent vectors of different configurations, as is usual; near the target these
+    are the same.
+
+    Args:
+        model: The mechanism as the controller knows it.
+        target: Configuration to reach [rad or m], shape (nq,).
+        kp: Stiffness [N m/rad or N/m], a scalar or shape (nv,).
+        ki: Integral gain [N m/(rad s) or N/(m s)], a scalar or shape (nv,).
+        kd: Damping [N m s/rad or N s/m], a scalar or shape (nv,).
+        target_velocity: v* [rad/s or m/s], a scalar or shape (nv,).
+        limit: Largest size of ki ∫ e dt [N m or N], a scalar or shape (nv,).
+
+    Raises:
+        ValueError: if a shape is wrong.
+
+    Source: Åström, Hägglund, Advanced PID Control (2006), section 3.5, conditional integration.
+    """
+
+    pd: PD
+    ki: Float[Array, "*nv"]
+    limit: Float[Array, "*nv"]
+
+    def __init__(
+        self,
+        model: Model,
+        target: ArrayLike,
+        *,
+        kp: ArrayLike,
+        ki: ArrayLike,
+        kd: ArrayLike,
+        target_velocity: ArrayLike = 0.0,
+        limit: ArrayLike = jnp.inf,
+    ):
+        self.pd = PD(model, target, kp=kp, kd=kd, target_velocity=target_velocity)
+        self.ki, self.limit = scalar_or(model, model.nv, "ki", ki), scalar_or(model, model.nv, "limit", limit)
+
+    def start(self, t, q, v):
+        return jnp.zeros_like(v)
+
+    def force(self, t, q, v, memory):
+        return self.pd(t, q, v) + jnp.clip(memory, -self.limit, self.limit)
+
+    def rate(self, t, q, v, memory):
+        growth = self.ki * self.pd.model.difference(q, self.pd.target)
+        return jnp.where((jnp.abs(memory) >= self.limit) & (memory * growth > 0), 0, growth)
 
 
 class ComputedTorque(Controller):

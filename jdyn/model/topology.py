@@ -122,6 +122,24 @@ class Topology:
         free = (body for body in range(self.nb) if body not in self._followers)
         return tuple(k for body in free for k in range(offsets[body], offsets[body + 1]))
 
+    @property
+    def q_names(self) -> tuple[str, ...]:
+        """What each entry of q is called: its joint, numbered where the joint has several."""
+        return self._coordinate_names("nq", self.independent_q)
+
+    @property
+    def v_names(self) -> tuple[str, ...]:
+        """What each entry of v is called: its joint, numbered where the joint has several."""
+        return self._coordinate_names("nv", self.independent_v)
+
+    def _coordinate_names(self, size, independent):
+        names = [
+            joint if getattr(kind, size) == 1 else f"{joint}[{i}]"
+            for joint, kind in zip(self.joint_names, self.kinds, strict=True)
+            for i in range(getattr(kind, size))
+        ]
+        return tuple(names[i] for i in independent)
+
     def q_slice(self, body: int) -> slice:
         """The joint's coordinates in the full configuration."""
         return slice(self.q_offsets[body], self.q_offsets[body + 1])

@@ -4,6 +4,8 @@ from jdyn.simulation.batch import simulate_batch as simulate_batch
 from jdyn.simulation.energy_control import EnergyError as EnergyError
 from jdyn.simulation.energy_control import HalveOrGrow as HalveOrGrow
 from jdyn.simulation.events import Event as Event
+from jdyn.simulation.joint_limits import CompliantLimits as CompliantLimits
+from jdyn.simulation.joint_limits import ImpactLimits as ImpactLimits
 from jdyn.simulation.manifold import OnManifold as OnManifold
 from jdyn.simulation.result import Result as Result
 from jdyn.simulation.result import SimulationError as SimulationError

@@ -1,10 +1,10 @@
 """Many simulations at once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from jdyn.model import Model
 from jdyn.simulation.simulate import simulate
@@ -21,9 +21,10 @@ def simulate_batch(
     *,
     controller: Any = None,
     in_axes: Mapping[str, Any] = IN_AXES,
+    reduce: Callable[[Trajectory], PyTree[Array]] = lambda trajectory: trajectory,
     throw: bool = False,
     **options: Any,
-) -> Trajectory:
+) -> Any:
     """`simulate` for many lanes, each with its own steps.
 
     ```
@@ -43,11 +44,13 @@ def simulate_batch(
         controller: As `simulate` takes it.
         in_axes: What differs between lanes: `model`, `q0`, `v0`, `t1` or `controller` with the axis that counts lanes,
             or a PyTree of axes for its leaves. `q0` and `v0` do if left out.
+        reduce: What is wanted of each trajectory, `lambda trajectory: jnp.max(trajectory.energy(model))`; computed on
+            the device, with the simulation. All of it if left out.
         throw: Whether the first lane that fails raises.
         **options: The other options of `simulate`, the same for all lanes.
 
     Returns:
-        Trajectories, with a leading axis of lanes in every array.
+        Trajectories, or what `reduce` makes of them, with a leading axis of lanes in every array.
 
     Raises:
         ValueError: if `in_axes` names something else, or sizes disagree.
@@ -58,6 +61,6 @@ def simulate_batch(
     axes = tuple(in_axes.get(name) for name in known)
 
     def lane(model, q0, v0, t1, controller):
-        return simulate(model, q0, v0, t1, controller=controller, throw=throw, **options)
+        return reduce(simulate(model, q0, v0, t1, controller=controller, throw=throw, **options))
 
     return eqx.filter_vmap(lane, in_axes=axes)(model, q0, v0, t1, controller)

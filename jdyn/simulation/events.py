@@ -6,6 +6,7 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
@@ -28,14 +29,16 @@ class Event(eqx.Module):
     An excursion through zero and back that is shorter than an eighth of a step is not noticed.
 
     Attributes:
-        condition: `condition(t, y)`, a number; `y.q`, `y.v` and `y.memory` are the state.
-        reset: `reset(t, y)`, the state after the event; it stays if left out.
+        condition: `condition(t, y)`, a number, or an array of shape (entries,), each of which may fall through zero;
+            `y.q`, `y.v` and `y.memory` are the state.
+        reset: `reset(t, y)`, or `reset(t, y, entry)` where the condition is an array: the state after the event. It
+            stays if left out.
         terminate: Whether the simulation ends there, with the code `Result.event`.
         direction: Whether the condition has to fall or to rise through zero.
     """
 
-    condition: Callable[[Scalar, State], Scalar]
-    reset: Callable[[Scalar, State], State] | None = None
+    condition: Callable[[Scalar, State], Float[Array, "*entries"]]
+    reset: Callable[..., State] | None = None
     terminate: bool = eqx.field(default=False, static=True)
     direction: Literal["falling", "rising"] = eqx.field(default="falling", static=True)
 
@@ -45,17 +48,61 @@ class Event(eqx.Module):
         if self.reset is None and not self.terminate:
             raise ValueError("reset: expected a function, since an event that does not end the simulation changes it")
 
-    def height(self, t: Scalar, y: State) -> Scalar:
-        """The condition, with the sign with which it falls."""
-        value = jnp.asarray(self.condition(t, y)).astype(y.v.dtype)
-        return value if self.direction == "falling" else -value
+
+class Watch(eqx.Module):
+    """An event as the loop over steps has it: what its functions close over is part of it, since loops may not close
+    over what is differentiated or batched.
+
+    Attributes:
+        condition: An array of shape (entries,), with the sign with which it falls.
+        reset: The state after the event of an entry; None where it stays.
+        terminate: Whether the simulation ends there.
+        entries: How many.
+    """
+
+    condition: Callable[[Scalar, State], Float[Array, " entries"]]
+    reset: Callable[[Scalar, State, Int[Array, ""]], State] | None
+    terminate: bool = eqx.field(static=True)
+    entries: int = eqx.field(static=True)
+
+
+def watch(event: Event, t: Scalar, y: State) -> Watch:
+    """The event as the loop over steps has it.
+
+    Raises:
+        ValueError: if the condition is neither a number nor an array of one axis.
+    """
+    shape = jnp.shape(jax.eval_shape(event.condition, t, y))
+    if len(shape) > 1:
+        raise ValueError(f"condition: expected a number or an array of shape (entries,), got shape {shape}")
+    sign = 1 if event.direction == "falling" else -1
+
+    def condition(t, y):
+        return sign * jnp.asarray(event.condition(t, y)).astype(y.v.dtype).reshape(-1)
+
+    def reset(t, y, entry):
+        # Checked by `Event`: there is one, or this is not used.
+        return event.reset(t, y, entry) if shape else event.reset(t, y)  # type: ignore[misc]
+
+    return Watch(
+        eqx.filter_closure_convert(condition, t, y),
+        None if event.reset is None else eqx.filter_closure_convert(reset, t, y, jnp.zeros((), jnp.int32)),
+        event.terminate,
+        shape[0] if shape else 1,
+    )
+
+
+def numbers(events: tuple[Watch, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Event and entry of everything that can happen; what happens is told by its row in this table."""
+    entries = [event.entries for event in events]
+    return np.repeat(np.arange(len(entries)), entries), np.concatenate([np.arange(n) for n in entries] or [[]])
 
 
 class Crossing(eqx.Module):
     """The first event within a step.
 
     Attributes:
-        which: Its number; -1 where there is none.
+        which: Its row in the table `numbers`; -1 where there is none.
         t: When it happens [s].
         hidden: Whether the event that has just happened may do so again before the first place that was looked at.
     """
@@ -66,7 +113,7 @@ class Crossing(eqx.Module):
 
 
 def first_crossing(
-    events: tuple[Event, ...],
+    events: tuple[Watch, ...],
     state_at: Callable[[Scalar], State],
     direction: Scalar,
     t0: Scalar,
@@ -87,14 +134,14 @@ def first_crossing(
 
     def heights(t):
         y = state_at(t)
-        return jnp.stack([event.height(direction * t, y) for event in events])
+        return jnp.concatenate([event.condition(direction * t, y) for event in events])
 
     places = jnp.array([0.0, *PLACES], t0.dtype)
     times = t0 + places * (t1 - t0)
     found = jax.vmap(heights)(times)
     # An event that has just happened stands at zero, on either side by rounding. If it leaves upwards, as a ball does
     # from the floor, it must be seen above before it falls again.
-    known = jnp.arange(len(events), dtype=fired.dtype) == fired
+    known = jnp.arange(found.shape[1], dtype=fired.dtype) == fired
     _, slopes = jax.jvp(heights, (t0,), (jnp.ones_like(t0),))
     hidden = jnp.any(known & (slopes > 0) & (found[1] <= 0))
     found = found.at[0].set(jnp.where(known, -1, found[0]))
@@ -149,7 +196,7 @@ class Log(eqx.Module):
 
     Attributes:
         ts: When [s].
-        which: Number of the event.
+        which: Row of the event in the table `numbers`.
         ys: State after it.
         count: How many.
     """

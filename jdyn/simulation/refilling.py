@@ -35,9 +35,9 @@ class Loop(NamedTuple):
 
 
 def run(loop: Loop, job):
-    """The result of a loop. Under `jax.vmap` a fixed number of lanes works off all jobs: a lane that is done takes
-    the next job, so that a batch costs the mean number of steps, not the largest. With forward-mode derivatives a
-    batch goes in step instead.
+    """The result of a loop. Under `jax.vmap`, nested or not, a fixed number of lanes works off all jobs: a lane that is
+    done takes the next job, so that a batch costs the mean number of steps, not the largest. With forward-mode
+    derivatives a batch goes in step instead.
 
     `loop` must not close over traced values.
     """
@@ -57,14 +57,38 @@ def run(loop: Loop, job):
 
     @batchable.def_vmap
     def batch(jobs, batched, leaves):
-        batched, job = jax.tree.unflatten(structure, batched[0]), jax.tree.unflatten(structure, leaves)
-        results = _refilled(loop, jobs, batched, job)
+        results = _all(loop, structure, jobs, batched[0], leaves)
         return results, jax.tree.map(lambda _: True, results)
 
     # `custom_vmap` would take primal values for batched wherever tangents are, which `jax.jacfwd` does not allow.
     differentiable = jax.custom_jvp(batchable)
     differentiable.defjvp(lambda primals, tangents: jax.jvp(alone, primals, tangents))
     return differentiable(leaves)
+
+
+def _all(loop: Loop, structure, jobs: int, batched: list[bool], leaves: list):
+    """Results of many jobs; under another `jax.vmap`, all batches' jobs are those of one larger batch."""
+
+    @custom_vmap
+    def batch(leaves):
+        return _refilled(loop, jobs, *(jax.tree.unflatten(structure, tree) for tree in (batched, leaves)))
+
+    @batch.def_vmap
+    def nested(batches, outside, leaves):
+        def flattened(x, inner, outer):
+            if not inner:
+                return jnp.repeat(x, jobs, axis=0) if outer else x
+            return (x if outer else jnp.stack([x] * batches)).reshape(batches * jobs, *x.shape[1 + outer :])
+
+        flat = [flattened(*leaf) for leaf in zip(leaves, batched, outside[0], strict=True)]
+        either = [inner or outer for inner, outer in zip(batched, outside[0], strict=True)]
+        results = _all(loop, structure, batches * jobs, either, flat)
+        return (
+            jax.tree.map(lambda x: x.reshape(batches, jobs, *x.shape[1:]), results),
+            jax.tree.map(lambda _: True, results),
+        )
+
+    return batch(leaves)
 
 
 def lanes_at_once(jobs: int) -> int:

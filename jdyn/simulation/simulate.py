@@ -1,5 +1,6 @@
 """Simulation: the front door."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import diffrax
@@ -12,7 +13,8 @@ from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method
 from jdyn.model import Model, checked
 from jdyn.simulation.energy_control import EnergyError, mechanical_energy
-from jdyn.simulation.events import Event
+from jdyn.simulation.events import Event, numbers, watch
+from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.replay import solve, solve_forwards
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saving import rows_to_save
@@ -32,6 +34,7 @@ def simulate(
     *,
     controller: Control | DynamicController | None = None,
     events: Sequence[Event] = (),
+    joint_limits: CompliantLimits | ImpactLimits | None = None,
     method: Method | None = None,
     solver: diffrax.AbstractSolver | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
@@ -60,6 +63,8 @@ def simulate(
         t1: End [s].
         controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if left out.
         events: Where the state jumps, or the simulation ends; the first that happens in a step counts.
+        joint_limits: What holds joints within their limits: springs, `jdyn.CompliantLimits()`, or impacts,
+            `jdyn.ImpactLimits(restitution=0.5)`, which come after `events`; nothing if left out.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: A Runge-Kutta method of diffrax', which then works in local coordinates, see `jdyn.OnManifold`, or one
             of jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`.
@@ -109,6 +114,7 @@ def simulate(
         rows_to_save(saveat, t0, t1),
         adjoint,
         tuple(events),
+        jax.tree.map(lambda x: jnp.asarray(x, dtype), joint_limits),
         max_steps,
         max_events,
     )
@@ -140,13 +146,19 @@ def _with_tolerances(solver, stepsize_controller, dtype):
 
 @eqx.filter_jit
 def _simulate(
-    field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, max_steps, max_events
-) -> Trajectory:
+    field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,
+    max_steps, max_events,
+) -> Trajectory:  # fmt: skip
     q0, v0 = start
     controller = _closed_controller(field.controller, t0, q0, v0)
     energy = mechanical_energy(field.model, q0, v0) if isinstance(solver, EnergyError) else None
     y0 = State(q0, v0, controller.start(t0, q0, v0), energy)
-    field = VectorField(field.model, controller, field.method)
+    field = dataclasses.replace(field, controller=controller)
+    if joint_limits is not None:
+        field = dataclasses.replace(field, stops=joint_limits.stops(field.model))
+    if isinstance(joint_limits, ImpactLimits):
+        events = (*events, joint_limits.event(field.model))
+    watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(
         equations=Equations(field, direction),
@@ -157,7 +169,7 @@ def _simulate(
         dt0=None if dt0 is None else direction * dt0,
         solver=on_manifold(solver, field.model),
         stepsize_controller=stepsize_controller.wrap(direction),
-        events=tuple(_closed_event(event, t0, y0) for event in events),
+        events=watches,
         max_steps=max_steps,
         max_events=max_events,
         every=rows.every,
@@ -172,7 +184,8 @@ def _simulate(
     }
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
-    happened = Events(direction * log.ts, log.which, log.ys.q, log.ys.v)
+    which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
+    happened = Events(direction * log.ts, which, entry, log.ys.q, log.ys.v)
     return Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, jax.lax.stop_gradient(stats))
 
 
@@ -182,12 +195,6 @@ def _closed_controller(controller, t, q, v):
     if not isinstance(controller, Memoryless) or controller.controller is None:
         return controller
     return Memoryless(eqx.filter_closure_convert(controller.controller, t, q, v))
-
-
-def _closed_event(event, t, y):
-    condition = eqx.filter_closure_convert(event.condition, t, y)
-    reset = None if event.reset is None else eqx.filter_closure_convert(event.reset, t, y)
-    return Event(condition, reset, event.terminate, event.direction)
 
 
 def _dynamics_calls(solver, steps, first_stages):

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.control.dynamic import updated
 from jdyn.simulation.energy_control import mechanical_energy
-from jdyn.simulation.events import PLACES, Crossing, Event, Log, first_crossing
+from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing, numbers
 from jdyn.simulation.result import Result
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -69,7 +69,7 @@ class Problem(eqx.Module):
     dt0: Scalar | None
     solver: diffrax.AbstractSolver
     stepsize_controller: diffrax.AbstractStepSizeController[Any, Any]
-    events: tuple[Event, ...]
+    events: tuple[Watch, ...]
     max_steps: int = eqx.field(static=True)
     max_events: int = eqx.field(static=True)
     every: int = eqx.field(static=True)
@@ -258,23 +258,25 @@ def _after_event(problem, motion, fired):
     equations, t, y = problem.equations, motion.t, motion.y
     rate = equations.prod(equations.vf(t, y, None), equations.direction)
 
+    which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
+
     def happened(event):
         def height(t, y):
-            return event.height(equations.direction * t, y)
+            return event.condition(equations.direction * t, y)[entry]
 
         above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), rate))
-        late = -above / jax.lax.stop_gradient(jnp.where(slope == 0, 1, slope))
+        late = -above / jnp.where(slope == 0, 1, slope)
         q = equations.field.model.integrate(y.q, late * equations.direction * y.v)
         moved = jax.tree.map(lambda x, dx: x + late * dx, eqx.tree_at(lambda y: y.q, y, rate.q), rate)
         after = eqx.tree_at(lambda y: y.q, moved, q)
-        return t + late, after if event.reset is None else _reset(problem, event, t + late, after)
+        return t + late, after if event.reset is None else _reset(problem, event, entry, t + late, after)
 
-    after = jax.lax.switch(jnp.maximum(fired, 0), [lambda e=event: happened(e) for event in problem.events])
+    after = jax.lax.switch(which, [lambda e=event: happened(e) for event in problem.events])
     return _where(fired >= 0, after, (t, y))
 
 
-def _reset(problem, event, t, y):
-    after = event.reset(problem.equations.direction * t, y)
+def _reset(problem, event, entry, t, y):
+    after = event.reset(problem.equations.direction * t, y, entry)
     shapes = [jax.tree.map(jnp.shape, state) for state in (y, after)]
     if shapes[0] != shapes[1]:
         raise ValueError(f"reset: expected a state like the one that it is given, {shapes[0]}, got {shapes[1]}")
@@ -337,8 +339,10 @@ def _target(problem, run, crossing, keep, end, t, planned):
 
 
 def _terminates(problem, fired):
-    numbers = [i for i, event in enumerate(problem.events) if event.terminate]
-    return jnp.any(jnp.array(numbers, fired.dtype) == fired) if numbers else jnp.array(False)
+    if not problem.events:
+        return jnp.array(False)
+    ends = jnp.array([event.terminate for event in problem.events])[numbers(problem.events)[0]]
+    return (fired >= 0) & ends[fired]
 
 
 class Span(NamedTuple):

@@ -1,24 +1,43 @@
 """What a simulation returns."""
 
-from typing import Any
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-from jaxtyping import Array, Float, Int, PyTree
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
+from jdyn.control.dynamic import with_memory
+from jdyn.dynamics import Method, forward_dynamics, forward_kinematics, kinetic_energy, momentum, potential_energy
+from jdyn.io.archive import load_archive, save_archive
+from jdyn.model import Model
+from jdyn.simulation.interpolation import hermite, linear
+from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
+from jdyn.simulation.labelled import labelled
 from jdyn.simulation.result import succeeded
+from jdyn.spatial import Transform
+
+if TYPE_CHECKING:
+    import xarray
 
 
 class Events(eqx.Module):
-    """What happened, in order, as far as there is room for; beyond it NaN, and -1 in `which`.
+    """What happened, in order, as far as there is room for; beyond it NaN, and -1 in `which` and `entry`.
 
     Attributes:
         ts: Times [s].
         which: Number of the event, as `simulate` was given it.
+        entry: Which entry of its condition fell, 0 where the condition is a number.
         q, v: State after it.
     """
 
     ts: Float[Array, " events"]
     which: Int[Array, " events"]
+    entry: Int[Array, " events"]
     q: Float[Array, "events nq"]
     v: Float[Array, "events nv"]
 
@@ -26,14 +45,16 @@ class Events(eqx.Module):
 class Trajectory(eqx.Module):
     """A simulated motion. Under `jax.vmap` every array gains a leading axis of lanes.
 
-    Rows that were not reached are NaN in `q` and `v`.
+    Rows that were not reached are NaN in `q` and `v`. What else there is to know of a row is computed when asked for,
+    lanes and all, from the model and the controller that were simulated; for a batch of models, under `jax.vmap`.
 
     Attributes:
         ts: Times [s].
         q: Configurations [rad or m], quaternions of unit length.
         v: Velocities [rad/s or m/s].
         memory: What the controller remembered, a row a time; None for a function of the state.
-        energy: What the mechanism was given, by its start and by work [J]; None unless the solver is an `EnergyError`.
+        supplied: What energy the mechanism was given, by its start and by work [J]; None unless the solver is an
+            `EnergyError`.
         events: What happened.
         result: How the simulation ended, a `jdyn.Result` as an integer.
         stats: `t_reached`, the time [s] up to which the simulation got; `accepted_steps` and `rejected_steps`;
@@ -41,16 +62,157 @@ class Trajectory(eqx.Module):
             iterations of an implicit solver.
     """
 
-    ts: Float[Array, " times"]
-    q: Float[Array, "times nq"]
-    v: Float[Array, "times nv"]
+    ts: Float[Array, "*lanes times"]
+    q: Float[Array, "*lanes times nq"]
+    v: Float[Array, "*lanes times nv"]
     memory: PyTree[Array]
-    energy: Float[Array, " times"] | None
+    supplied: Float[Array, "*lanes times"] | None
     events: Events
-    result: Int[Array, ""]
+    result: Int[Array, "*lanes"]
     stats: dict[str, Any]
 
     @property
     def success(self):
         """Whether the end was reached, or an event that ends the simulation."""
         return succeeded(self.result)
+
+    # Every row.
+
+    def tau(self, controller: Any) -> Float[Array, "*lanes times nv"]:
+        """Generalized forces of the controller [N m or N]."""
+        controller = with_memory(controller)
+
+        def force(t, q, v, *remembered):
+            structure = jax.tree.structure(jax.eval_shape(controller.start, t, q, v))
+            return controller.force(t, q, v, jax.tree.unflatten(structure, remembered))
+
+        return self._rows(force, self.ts, self.q, self.v, *jax.tree.leaves(self.memory))
+
+    def a(
+        self,
+        model: Model,
+        controller: Any = None,
+        *,
+        joint_limits: CompliantLimits | ImpactLimits | None = None,
+        method: Method | None = None,
+    ) -> Float[Array, "*lanes times nv"]:
+        """Accelerations [rad/s² or m/s²] under what `simulate` was given."""
+        stops = None if joint_limits is None else joint_limits.stops(model)
+
+        def acceleration(q, v, tau):
+            tau = tau if stops is None else tau + stops.force(model, q, v)
+            return forward_dynamics(model, q, v, tau, method=method)
+
+        return self._rows(acceleration, self.q, self.v, self.tau(controller))
+
+    def poses(self, model: Model) -> Transform:
+        """Poses of the bodies in the world, with axes for lanes, times and bodies."""
+        return self._rows(lambda q: forward_kinematics(model, q), self.q)
+
+    def energy(self, model: Model) -> Float[Array, "*lanes times"]:
+        """Kinetic and potential energy [J]."""
+        return self._rows(lambda q, v: kinetic_energy(model, q, v) + potential_energy(model, q), self.q, self.v)
+
+    def momentum(self, model: Model) -> Float[Array, "*lanes times 6"]:
+        """Momentum [angular; linear] about the centre of mass, in world axes [N m s, N s]."""
+        return self._rows(lambda q, v: momentum(model, q, v), self.q, self.v)
+
+    def _rows(self, function, *rows):
+        for _ in range(self.ts.ndim):
+            function = jax.vmap(function)
+        return function(*rows)
+
+    # Between rows.
+
+    def interpolate(self, model: Model, t: ArrayLike) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+        """Configuration and velocity at a time between rows; NaN before the first and after the last.
+
+        Hermite's cubic polynomial, on the configuration manifold. A bounce between two rows is smoothed away: rows
+        where `saveat` wants them are exact to the solver's tolerance.
+
+        Args:
+            model: The mechanism.
+            t: Time [s], a scalar; `jax.vmap` takes many.
+
+        Raises:
+            ValueError: for a batch, of which `jax.vmap` takes every lane.
+        """
+        self._check_single("interpolate")
+        return hermite(model, self.ts, self.q, self.v, jnp.asarray(t, self.ts.dtype))
+
+    def resample(self, model: Model, ts: Float[Array, " times"]) -> Trajectory:
+        """The trajectory with rows at other times, by `interpolate`; memory and supplied energy linearly.
+
+        Args:
+            model: The mechanism.
+            ts: Times [s].
+
+        Raises:
+            ValueError: for a batch, of which `jax.vmap` takes every lane.
+        """
+        self._check_single("resample")
+        ts = jnp.asarray(ts, self.ts.dtype)
+        q, v = jax.vmap(lambda t: self.interpolate(model, t))(ts)
+        memory, supplied = jax.tree.map(
+            lambda rows: jax.vmap(lambda t: linear(self.ts, rows, t))(ts), (self.memory, self.supplied)
+        )
+        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, self.stats)
+
+    def _check_single(self, method):
+        if self.ts.ndim != 1:
+            raise ValueError(
+                f"{method}: expected one motion, got a batch of shape {self.ts.shape[:-1]}; use "
+                f"jax.vmap(lambda trajectory: trajectory.{method}(...))(trajectories)"
+            )
+
+    # For other programs.
+
+    def to_xarray(self, model: Model | None = None) -> xarray.Dataset:
+        """A labelled dataset of rows, events, result and statistics.
+
+        Args:
+            model: Names the coordinates of `q` and `v` by their joints; numbers, if left out.
+
+        Returns:
+            Variables along `lane` (and `lane_1`, ... under nested `jax.vmap`), `time`, `q_coordinate`, `v_coordinate`
+            and `event`. Where lanes have times of their own, these are the variable `t`.
+        """
+        return labelled(self, model)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything to one file, which appears whole or not at all; the usual name is `*.npz`."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays |= {f"events.{name}": x for name, x in vars(self.events).items()}
+        arrays |= {f"stats.{name}": x for name, x in self.stats.items()}
+        arrays |= {f"memory.{i}": x for i, x in enumerate(jax.tree.leaves(self.memory))}
+        present = {name: np.asarray(x) for name, x in arrays.items() if x is not None}
+        absent = sorted(arrays.keys() - present.keys())
+        save_archive(path, _KIND, _VERSION, present, {"entries": list(arrays), "absent": absent})
+
+    @staticmethod
+    def load(path: str | os.PathLike) -> Trajectory:
+        """Read what `save` wrote. The memory comes back as the list of its arrays.
+
+        Raises:
+            OSError: if there is no such file, or none that may be read.
+            ValueError: if it is damaged, something else, or of a newer version.
+        """
+        arrays, header = load_archive(path, _KIND, _VERSION)
+
+        def part(name):
+            names = [entry for entry in header["entries"] if entry.startswith(f"{name}.")]
+            return {entry.removeprefix(f"{name}."): read(entry) for entry in names}
+
+        def read(entry) -> Any:
+            return None if entry in header["absent"] else jnp.asarray(arrays[entry])
+
+        try:
+            memory = list(part("memory").values()) or None
+            fields = {name: read(name) for name in _ARRAYS}
+            return Trajectory(memory=memory, events=Events(**part("events")), stats=part("stats"), **fields)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: expected a jdyn {_KIND}, found one that lacks {error}") from error
+
+
+_KIND, _VERSION = "trajectory", 1
+_ARRAYS = ("ts", "q", "v", "supplied", "result")

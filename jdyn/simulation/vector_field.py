@@ -34,14 +34,18 @@ class VectorField(eqx.Module):
         model: The mechanism.
         controller: Any controller, as one with a memory.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
+        stops: What holds joints within their limits, of which `force(model, q, v)` is asked; nothing if None.
     """
 
     model: Model
     controller: DynamicController
     method: Method | None
+    stops: Any = None
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.controller.force(t, y.q, y.v, y.memory)
+        if self.stops is not None:
+            tau = tau + self.stops.force(self.model, y.q, y.v)
         return State(
             self.model.rate(y.q, y.v),
             forward_dynamics(self.model, y.q, y.v, tau, method=self.method),

@@ -20,10 +20,10 @@ from jdyn.sweep.design import Design, extra_dims
 if TYPE_CHECKING:
     import xarray
 
-# Measured on two CPU cores with a six-axis arm: from 64 lanes on, more in a chunk make no lane cheaper, but every
-# lane of a chunk waits for its slowest one. Accelerators need thousands of lanes to be busy.
-CPU_CHUNK = 64
-ACCELERATOR_CHUNK = 4096
+# In a chunk a lane that is done makes place for the next, so that only the last ones wait for the slowest: chunks
+# should be many times as large as what is worked on at a time, 64 lanes on a CPU and thousands on an accelerator.
+CPU_CHUNK = 1024
+ACCELERATOR_CHUNK = 65536
 
 
 def sweep(
@@ -52,7 +52,8 @@ def sweep(
         fn: One lane: a dict of scalars by parameter name to a dict of arrays. The entry `result`, a `jdyn.Result`
             as a trajectory has it, says whether the lane succeeded.
         over: `jdyn.Grid(...)` or `jdyn.Samples(...)`.
-        chunk: Lanes in a batch; 64 on a CPU and 4096 on an accelerator if left out.
+        chunk: Most lanes in a batch; if left out 1024 on a CPU, fewer where that keeps processors busy, and 65536 on
+            an accelerator. What `fn` returns of a batch must fit the memory.
         progress: Whether to show a progress bar on standard error.
 
     Returns:
@@ -64,11 +65,9 @@ def sweep(
     Raises:
         ValueError: if `fn` does not return a dict of arrays, or names clash.
     """
-    if chunk is None:
-        chunk = CPU_CHUNK if jax.default_backend() == "cpu" else ACCELERATOR_CHUNK
-    if chunk < 1:
+    if chunk is not None and chunk < 1:
         raise ValueError(f"chunk: expected a positive number of lanes, got {chunk}")
-    chunk = min(chunk, over.size)
+    chunk = _usual_chunk(over.size) if chunk is None else min(chunk, over.size)
     started = time.perf_counter()
     run = _compiled(fn, over, chunk)
     compiled = time.perf_counter()
@@ -82,6 +81,13 @@ def sweep(
         "device": str(jax.devices()[0].device_kind),
     }
     return _dataset(over, _with_result(outputs), attributes)
+
+
+def _usual_chunk(size):
+    """Chunks of one size, as many as processors or a multiple of that."""
+    largest = CPU_CHUNK if jax.default_backend() == "cpu" else ACCELERATOR_CHUNK
+    rounds = -(-size // (largest * _processors()))
+    return -(-size // (rounds * _processors()))
 
 
 def _compiled(fn, over, chunk):
@@ -135,7 +141,10 @@ def _run_chunks(run, over, chunk, progress):
     starts = range(0, over.size, chunk)
     counts = [min(chunk, over.size - first) for first in starts]
     parts = []
-    with tqdm(total=over.size, unit="lane", desc="sweep", disable=not progress) as bar, _workers() as pool:
+    with (
+        tqdm(total=over.size, unit="lane", desc="sweep", disable=not progress) as bar,
+        ThreadPoolExecutor(_processors()) as pool,
+    ):
         # Parameters are made here: contexts such as `jax.enable_x64` do not reach other threads.
         outputs = pool.map(lanes, [_parameters(over, first, chunk) for first in starts])
         for count, part in zip(counts, outputs, strict=True):
@@ -144,9 +153,9 @@ def _run_chunks(run, over, chunk, progress):
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _workers():
-    processors = getattr(os, "process_cpu_count", os.cpu_count)() or 1
-    return ThreadPoolExecutor(processors if jax.default_backend() == "cpu" else 1)
+def _processors():
+    """How many chunks run at a time: XLA works on a chunk with one processor of a CPU, and with all of a GPU."""
+    return (getattr(os, "process_cpu_count", os.cpu_count)() or 1) if jax.default_backend() == "cpu" else 1
 
 
 def _with_result(outputs):

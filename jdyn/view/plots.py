@@ -108,21 +108,9 @@ def _along(function):
 
 
 def _plot_coordinates(axes, model, trajectory):
-    names = _coordinate_names(model)
-    for name, coordinate in zip(names, np.asarray(trajectory.q).T, strict=True):
+    for name, coordinate in zip(model.topology.q_names, np.asarray(trajectory.q).T, strict=True):
         axes.plot(trajectory.ts, coordinate, label=name)
     axes.set(xlabel="time [s]", ylabel="q [rad, m, or quaternion]")
-
-
-def _coordinate_names(model: Model) -> list[str]:
-    """What each entry of q is called: its joint, numbered where the joint has several."""
-    topology = model.topology
-    names = [
-        joint if kind.nq == 1 else f"{joint}[{i}]"
-        for joint, kind in zip(topology.joint_names, topology.kinds, strict=True)
-        for i in range(kind.nq)
-    ]
-    return [names[i] for i in topology.independent_q]
 
 
 def _single(trajectory):

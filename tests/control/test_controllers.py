@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import jdyn
 
@@ -74,3 +75,35 @@ def test_wrong_shapes_are_named(kind):
         kind(ARM, jnp.zeros(3), kp=1.0, kd=1.0)
     with pytest.raises(ValueError, match=r"kd: expected a scalar or shape \(2,\)"):
         kind(ARM, jnp.zeros(2), kp=1.0, kd=jnp.ones(3))
+
+
+def rail():
+    """A mass of 2 kg on a rail, without gravity."""
+    builder = jdyn.Builder("rail", gravity=(0, 0, 0))
+    builder.add_link("mass", jdyn.Prismatic((1, 0, 0)), mass=2.0, inertia=[0.1] * 3)
+    return builder.build()
+
+
+def test_an_integral_is_that_of_the_closed_loop():
+    """Under a constant load x, v and the integral's force form a linear system, whose exponential is exact."""
+    model, load = rail(), 3.0
+    controller = jdyn.PID(model, [0.5], kp=20.0, ki=15.0, kd=8.0) + jdyn.Constant([-load])
+    motion = jdyn.simulate(model, [0.0], [0.0], 2.0, controller=controller, stepsize_controller=TIGHT)
+    # Of (x - target, v, integral - load).
+    system = np.array([[0, 1, 0], [-10, -4, 0.5], [-15, 0, 0]])
+    exact = scipy.linalg.expm(2.0 * system) @ [-0.5, 0, -load]
+    np.testing.assert_allclose(motion.q[-1, 0] - 0.5, exact[0], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(motion.memory[0][-1, 0] - load, exact[2], rtol=0, atol=1e-8)
+
+
+def test_an_integral_does_not_wind_up():
+    """Held away from its target, it grows to its limit, 15 · 0.5 · t, and falls again at once on the other side."""
+    model = rail()
+    controller = jdyn.PID(model, [0.5], kp=0.0, ki=15.0, kd=0.0, limit=6.0)
+    q, v = jnp.zeros(1), jnp.zeros(1)
+    assert controller.rate(0.0, q, v, jnp.array([5.9])) == 7.5
+    assert controller.rate(0.0, q, v, jnp.array([6.0])) == 0
+    assert controller.rate(0.0, q + 1, v, jnp.array([6.0])) == -7.5
+    assert controller.force(0.0, q, v, jnp.array([6.3])) == 6.0
+    gradient = jax.grad(lambda ki: jdyn.PID(model, [0.5], kp=1.0, ki=ki, kd=0.0).rate(0.0, q, v, v)[0])(15.0)
+    assert gradient == 0.5

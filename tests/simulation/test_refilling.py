@@ -57,11 +57,17 @@ def test_lanes_do_not_wait_for_the_slowest():
     assert lane_steps < 1.2 * steps.sum() + CPU_LANES * steps.max()
 
 
-def test_a_batch_of_batches():
-    job = jobs(200)
-    nested = jax.tree.map(lambda x: x.reshape(4, 50), job)
-    found = jax.jit(jax.vmap(jax.vmap(lambda job: run(counting(), job))))(nested)
-    np.testing.assert_allclose(found["sum"].ravel(), np.asarray(job["steps"], float) * job["add"], rtol=1e-14)
+def test_a_batch_of_batches_is_one_batch():
+    """What differs in one of them only, and what lanes cost: as in the batch of all."""
+    job, calls = jobs(4096, seed=1), []
+    steps, add = job["steps"].reshape(4, 2, 512), jnp.linspace(-1, 1, 2)
+    lane = jax.vmap(lambda steps, add: run(counting(calls), {"steps": steps, "add": add}), (0, None))
+    found = jax.jit(jax.vmap(jax.vmap(lane), (0, None)))(steps, add)
+    np.testing.assert_allclose(found["sum"], np.asarray(steps) * np.asarray(add)[:, None], rtol=1e-13)
+    jax.effects_barrier()
+    steps = np.asarray(steps)
+    assert len(calls) < 1.2 * steps.sum() + CPU_LANES * steps.max()
+    assert 4 * 2 * steps.max(axis=2).sum() * CPU_LANES > 2 * len(calls)  # else this shows nothing
 
 
 def test_forward_derivatives_of_a_batch():

@@ -1,0 +1,63 @@
+"""Motion between the rows of a trajectory."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.control.references import moving
+from jdyn.dynamics.compiled import compiled
+from jdyn.model import Model
+
+
+@compiled
+def hermite(
+    model: Model,
+    ts: Float[Array, " times"],
+    q: Float[Array, "times nq"],
+    v: Float[Array, "times nv"],
+    t: Scalar,
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """Configuration and velocity at `t` between rows; NaN outside.
+
+    The tangent vector that leads from the row before to the motion is Hermite's cubic polynomial in time: rows are met,
+    velocities included, and the velocity in between is that of the interpolated configuration. The error falls with the
+    fourth power of the rows' distance, that of the velocity with the third.
+    """
+    k, l = _around(ts, t)
+    q0, q1, v0, v1 = q[k], q[l], v[k], v[l]
+    duration, u = _share(ts, k, l, t)
+
+    def towards(q):
+        return model.difference(q0, q)
+
+    p, slope = jax.jvp(towards, (q1,), (model.rate(q1, v1),))
+    c1, d1 = duration * v0, duration * slope
+    c2, c3 = 3 * p - 2 * c1 - d1, c1 + d1 - 2 * p
+    e = ((c3 * u + c2) * u + c1) * u
+    de = ((3 * c3 * u + 2 * c2) * u + c1) / duration
+    speed, _ = moving(model, lambda e: model.integrate(q0, e), e, de, jnp.zeros_like(e))
+    inside = (t - ts[k]) * (ts[l] - t) >= 0
+    return jnp.where(inside, model.integrate(q0, e), jnp.nan), jnp.where(inside, speed, jnp.nan)
+
+
+@compiled
+def linear(ts: Float[Array, " times"], rows: Float[Array, "times ..."], t: Scalar) -> Float[Array, "..."]:
+    """What lies between rows on a straight line."""
+    k, l = _around(ts, t)
+    _, u = _share(ts, k, l, t)
+    return rows[k] + u * (rows[l] - rows[k])
+
+
+def _share(ts, k, l, t):
+    """How long it takes from row to row, and how much of that has passed at `t`."""
+    duration = jnp.where(l == k, 1, ts[l] - ts[k])
+    return duration, (t - ts[k]) / duration
+
+
+def _around(ts, t):
+    """Numbers of the rows before and after `t`; times may fall as well as rise."""
+    sign = jnp.where(jnp.any(jnp.diff(ts) < 0), -1, 1).astype(ts.dtype)
+    # Rows that were not reached have no time, and stand last.
+    after = jnp.searchsorted(sign * ts, sign * t, side="right")
+    before = jnp.clip(after - 1, 0, max(len(ts) - 2, 0))
+    return before, jnp.minimum(before + 1, len(ts) - 1)

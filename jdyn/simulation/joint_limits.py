@@ -1,0 +1,154 @@
+"""What happens at the ends of the joints' ranges."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Scalar
+
+from jdyn.dynamics import forward_dynamics, mass_matrix
+from jdyn.model import Model
+from jdyn.simulation.events import Event
+from jdyn.simulation.vector_field import State
+
+# Where springs for joints at rest begin beyond the end, as a share of how softly they begin.
+SLACK = 0.1
+
+
+class Stops(eqx.Module):
+    """Springs that joints meet at the ends of their ranges, followers of other joints included.
+
+    With the depth δ beyond where they begin, f = k δ² / (δ + δ₀) (1 + c dδ/dt), and never a pull. It begins without
+    a kink: the derivative of a motion that only just arrives is that of one that does not. Of a speed u at which a
+    joint arrives, c u ≪ 1, about 1 − ⅔ c u is left when it leaves.
+
+    Attributes:
+        stiffness: k [N m/rad or N/m] of each coordinate that has an end.
+        dissipation: c [s/rad or s/m].
+        onset: δ₀ [rad or m].
+        slack: How far beyond the end of the range they begin [rad or m].
+
+    Source: Hunt, Crossley, Coefficient of restitution interpreted as damping in vibroimpact, Journal of Applied
+    Mechanics 1975, with another spring, on which what is left does not depend.
+    """
+
+    stiffness: Float[Array, " ends"]
+    dissipation: Scalar
+    onset: Scalar
+    slack: Scalar
+
+    def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Generalized forces on the model's coordinates [N m or N]."""
+        gaps, speeds = approach(model, q, v)
+        # Some ends are infinitely far away.
+        depth = jnp.maximum(-gaps - self.slack, 0)
+        leaning = jnp.maximum(1 + self.dissipation * speeds, 0)
+        upper, lower = self.stiffness[None] * depth**2 / (depth + self.onset) * leaning
+        _, places = _ranged(model)
+        full = jnp.zeros(model.topology.v_offsets[-1], q.dtype).at[places].set(lower - upper)
+        return model.reduce_force(full)
+
+
+class CompliantLimits(eqx.Module):
+    """Joints meet springs at the ends of their ranges.
+
+    A joint that arrives with a speed u goes about u / frequency beyond its end. Higher frequencies take smaller steps.
+
+    Attributes:
+        frequency: Square root of stiffness over the coordinate's inertia, its entry on the diagonal of the mass matrix
+            in the neutral configuration [rad/s].
+        dissipation: What is lost, see `Stops` [s/rad or s/m].
+        onset: How far beyond the end a spring has half its stiffness [rad or m].
+    """
+
+    frequency: Scalar | float = 100.0
+    dissipation: Scalar | float = 0.5
+    onset: Scalar | float = 1e-3
+
+    def stops(self, model: Model) -> Stops:
+        _, places = _ranged(model)
+        # Of every joint as if none followed another: a follower's end holds the follower.
+        topology = dataclasses.replace(model.topology, mimics=())
+        alone = dataclasses.replace(model, topology=topology, mimic_ratio=_none(model), mimic_offset=_none(model))
+        inertia = jnp.diag(mass_matrix(alone, alone.neutral()))[places]
+        frequency, dissipation, onset = (
+            jnp.asarray(x, model.dtype) for x in (self.frequency, self.dissipation, self.onset)
+        )
+        return Stops(frequency**2 * inertia, dissipation, onset, jnp.zeros_like(onset))
+
+
+class ImpactLimits(eqx.Module):
+    """Joints bounce off the ends of their ranges, in no time: u⁺ = −e u⁻ for the joint that arrives, while the impulse
+    at its end moves all the others as well. A joint that arrives slowly loses its speed, and may rest on a spring.
+
+    Attributes:
+        restitution: e, from 0 to 1.
+        resting: The springs.
+        resting_speed: What is slow [rad/s or m/s].
+
+    Source: Brach, Rigid body collisions, Journal of Applied Mechanics 1989.
+    """
+
+    restitution: Scalar | float = 0.5
+    resting: CompliantLimits = CompliantLimits()
+    resting_speed: Scalar | float = 0.05
+
+    def stops(self, model: Model) -> Stops:
+        stops = self.resting.stops(model)
+        # Out of reach of steps that end at an impact, lest its derivative be that of the spring's, too.
+        return dataclasses.replace(stops, slack=SLACK * stops.onset)
+
+    def event(self, model: Model) -> Event:
+        """Arrival at any end: first all upper ones, then all lower ones, as entries of one condition."""
+        restitution, slow = (jnp.asarray(x, model.dtype) for x in (self.restitution, self.resting_speed))
+
+        def condition(t, y):
+            gaps, _ = approach(model, y.q, y.v)
+            return gaps.reshape(-1)
+
+        def reset(t, y, entry):
+            _, speeds = approach(model, y.q, y.v)
+            kept = jnp.where(speeds.reshape(-1)[entry] > slow, restitution, 0)
+            return dataclasses.replace(y, v=y.v - (1 + kept) * _stopping(model, y, entry))
+
+        return Event(condition, reset)
+
+
+def approach(
+    model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Float[Array, "2 ends"], Float[Array, "2 ends"]]:
+    """Distance to the upper and the lower end of each coordinate that may have one, and the speed towards it."""
+    in_q, in_v = _ranged(model)
+    x, dx = model.expand(q)[in_q], model.expand_velocity(v)[in_v]
+    return jnp.stack([model.limits.upper[in_q] - x, x - model.limits.lower[in_q]]), jnp.stack([dx, -dx])
+
+
+def _stopping(model: Model, y: State, entry: Int[Array, ""]) -> Float[Array, " nv"]:
+    """The change of velocity, by an impulse on one coordinate, without which that coordinate would stand still."""
+    _, in_v = _ranged(model)
+    place = jnp.asarray(in_v)[entry % len(in_v)]
+    unit = jnp.zeros(model.topology.v_offsets[-1], y.v.dtype).at[place].set(1)
+    d = model.reduce_force(unit)
+    still = jnp.zeros_like(y.v)
+    _, response = jax.jvp(lambda tau: forward_dynamics(model, y.q, still, tau), (still,), (d,))
+    return response * (d @ y.v) / (d @ response)
+
+
+def _ranged(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Where coordinates that are numbers of their own, and so may have ends, stand in full q and v."""
+    topology = model.topology
+    flat = [body for body, kind in enumerate(topology.kinds) if kind.nq == kind.nv]
+    ranges = ((topology.q_slice(body), topology.v_slice(body)) for body in flat)
+    pairs = [pair for q, v in ranges for pair in zip(_numbers(q), _numbers(v), strict=True)]
+    in_q, in_v = zip(*pairs, strict=True) if pairs else ((), ())
+    return np.array(in_q, int), np.array(in_v, int)
+
+
+def _numbers(where: slice) -> range:
+    return range(where.start, where.stop)
+
+
+def _none(model):
+    return jnp.zeros(0, model.dtype)

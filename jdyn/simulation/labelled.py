@@ -1,0 +1,50 @@
+"""Trajectories as labelled datasets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jdyn.model import Model
+from jdyn.simulation.result import result_meanings
+
+if TYPE_CHECKING:
+    import xarray
+
+UNITS = {"q": "rad, m or quaternion", "v": "rad/s or m/s", "supplied": "J", "t": "s", "time": "s", "event_time": "s"}
+
+
+def labelled(trajectory: Any, model: Model | None) -> xarray.Dataset:
+    """Rows, events, result and statistics of a trajectory, as `Trajectory.to_xarray` describes them."""
+    import xarray  # it takes as long to import as JAX, and few need it
+
+    ts, events = np.asarray(trajectory.ts), trajectory.events
+    lanes = tuple("lane" if i == 0 else f"lane_{i}" for i in range(ts.ndim - 1))
+    times, happened = (*lanes, "time"), (*lanes, "event")
+    variables = {
+        "q": ((*times, "q_coordinate"), trajectory.q),
+        "v": ((*times, "v_coordinate"), trajectory.v),
+        "event_time": (happened, events.ts),
+        "event_which": (happened, events.which),
+        "event_entry": (happened, events.entry),
+        "event_q": ((*happened, "q_coordinate"), events.q),
+        "event_v": ((*happened, "v_coordinate"), events.v),
+        "result": (lanes, trajectory.result),
+        **{name: (lanes, x) for name, x in trajectory.stats.items() if x is not None},
+    }
+    if trajectory.supplied is not None:
+        variables["supplied"] = times, trajectory.supplied
+    coordinates = {}
+    if model is not None:
+        coordinates = {"q_coordinate": list(model.topology.q_names), "v_coordinate": list(model.topology.v_names)}
+    common = ts.reshape(-1, ts.shape[-1])[0]
+    if np.array_equal(np.broadcast_to(common, ts.shape), ts):
+        coordinates["time"] = common
+    else:
+        variables["t"] = times, ts
+    dataset = xarray.Dataset({name: (dims, np.asarray(x)) for name, (dims, x) in variables.items()}, coordinates)
+    dataset["result"].attrs.update(result_meanings())
+    for name in UNITS.keys() & set(dataset.variables):
+        dataset[name].attrs["units"] = UNITS[name]
+    return dataset

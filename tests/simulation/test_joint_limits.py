@@ -1,0 +1,146 @@
+"""Joints at the ends of their ranges, against SciPy, closed forms and the laws of impact."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+
+import jdyn
+
+TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
+WALLS = (-0.5, 1.0)
+
+
+def slider():
+    """A mass of 2 kg on a rail between walls, without gravity."""
+    properties = dict(lower=WALLS[0], upper=WALLS[1])
+    builder = jdyn.Builder("slider", gravity=(0, 0, 0))
+    builder.add_link("mass", jdyn.Prismatic((1, 0, 0)), mass=2.0, inertia=[0.1] * 3, **properties)
+    return builder.build()
+
+
+def test_compliant_limits_against_scipy():
+    """The slider meets a spring of k = 2 kg (50 rad/s)², c = 0.2 s/m, δ₀ = 3 mm."""
+    limits = jdyn.CompliantLimits(frequency=50.0, dissipation=0.2, onset=3e-3)
+    ts = jnp.linspace(0, 3, 31)
+    found = jdyn.simulate(slider(), [0.0], [1.5], 3.0, joint_limits=limits, stepsize_controller=TIGHT, saveat=ts)
+
+    def rate(t, y):
+        over, under = (x**2 / (x + 3e-3) for x in (max(y[0] - WALLS[1], 0), max(WALLS[0] - y[0], 0)))
+        return [y[1], 50**2 * (under * max(1 - 0.2 * y[1], 0) - over * max(1 + 0.2 * y[1], 0))]
+
+    exact = scipy.integrate.solve_ivp(
+        rate, (0, 3), [0.0, 1.5], method="DOP853", rtol=1e-11, atol=1e-12, max_step=1e-3, t_eval=np.asarray(ts)
+    )
+    np.testing.assert_allclose(found.q[:, 0], exact.y[0], rtol=0, atol=1e-7)
+    # Two springs met, and of a speed u about 1 - 2/3 c u is left each time; the next term is of the order (c u)².
+    speed, left = 1.5, abs(float(found.v[-1, 0]))
+    expected = speed
+    for _ in range(2):
+        expected *= 1 - 2 / 3 * 0.2 * expected
+    assert abs(left - expected) < speed * (0.2 * speed) ** 2
+
+
+def test_stops_neither_pull_nor_jump():
+    model = slider()
+    stops = jdyn.CompliantLimits(frequency=50.0, dissipation=0.5).stops(model)
+    depths, speeds = jnp.meshgrid(jnp.linspace(-0.1, 0.1, 21), jnp.linspace(-20, 20, 21))
+    force = jax.vmap(jax.vmap(lambda x, v: stops.force(model, x[None] + WALLS[1], v[None])[0]))(depths, speeds)
+    assert np.all(force <= 0) and np.all(force[depths <= 0] == 0) and np.any(force < 0)
+    for where in (0.0, WALLS[0], WALLS[1]):
+        assert jax.jacfwd(lambda q: stops.force(model, q, jnp.ones(1)))(jnp.array([where])) == 0
+
+
+@pytest.fixture(scope="module")
+def bounces():
+    """The slider between its walls, with the derivatives of its end by its start and the restitution."""
+
+    def run(v0, restitution):
+        limits = jdyn.ImpactLimits(restitution=restitution)
+        return jdyn.simulate(slider(), [0.0], v0[None], 3.0, joint_limits=limits, max_events=8)
+
+    def end(v0, restitution):
+        return run(v0, restitution).q[-1, 0]
+
+    arguments = jnp.array(1.6), jnp.array(0.7)
+    return run(*arguments), jax.grad(end, (0, 1))(*arguments)
+
+
+def test_impacts_between_walls_in_closed_form(bounces):
+    trajectory, gradient = bounces
+    v, e, length = 1.6, 0.7, WALLS[1] - WALLS[0]
+    first = WALLS[1] / v
+    second = first + length / (e * v)
+    np.testing.assert_allclose(trajectory.events.ts[:2], [first, second], rtol=1e-12)
+    assert trajectory.events.which[:3].tolist() == [0, 0, -1]
+    assert trajectory.events.entry[:3].tolist() == [0, 1, -1]  # the upper end, then the lower one
+    np.testing.assert_allclose(trajectory.q[-1], WALLS[0] + e**2 * v * (3 - second), rtol=1e-12)
+    # By v: e² (3 - second) + e² v (first + length / (e v)) / v; by e likewise.
+    by_v = e**2 * (3 - second) + e**2 * second
+    by_e = 2 * e * v * (3 - second) + e**2 * v * length / (e**2 * v)
+    np.testing.assert_allclose(gradient, [by_v, by_e], rtol=1e-10)
+
+
+def arm():
+    """Two links and a slider that follows the elbow at twice its pace, whose end comes first."""
+    builder = jdyn.Builder("arm")
+    link = dict(mass=1.0, com=(0, 0, -0.25), inertia=(0.02, 0.02, 0.001))
+    builder.add_link("upper", jdyn.Revolute((0, 1, 0)), **link, lower=-2.0, upper=2.0)
+    builder.add_link("lower", jdyn.Revolute((0, 1, 0)), parent="upper", placement=(0, 0, -0.5), **link)
+    builder.add_link("probe", jdyn.Prismatic((0, 0, 1)), parent="lower", mass=0.3, lower=-1.0, upper=0.8,
+                     mimic=jdyn.Mimic("lower", 2.0, 0.1))  # fmt: skip
+    return builder.build()
+
+
+def test_an_impact_obeys_its_laws():
+    """At the end of a joint's range its speed turns by e, and the momentum changes along that coordinate only."""
+    model, e = arm(), 0.6
+    q0, v0 = jnp.array([1.2, -0.3]), jnp.array([0.5, 2.0])
+    limits = jdyn.ImpactLimits(restitution=e)
+    trajectory = jdyn.simulate(model, q0, v0, 1.0, joint_limits=limits, stepsize_controller=TIGHT)
+    happened = trajectory.events
+    assert happened.entry[0] == 2  # coordinates are upper, lower, probe; their upper ends come first
+    assert trajectory.success
+    t, q, after = happened.ts[0], happened.q[0], happened.v[0]
+    before = jdyn.simulate(model, q0, v0, t, stepsize_controller=TIGHT, saveat=diffrax.SaveAt(t1=True)).v[0]
+    np.testing.assert_allclose(model.expand(q)[2], 0.8, rtol=1e-12)
+    np.testing.assert_allclose(after[1], -e * before[1], rtol=1e-7)
+    impulse = jdyn.mass_matrix(model, q) @ (after - before)
+    assert abs(impulse[0]) < 1e-7 * abs(impulse[1])
+
+
+def test_a_joint_comes_to_rest_on_its_end():
+    """Bounces that become ever smaller end on the spring, not in an endless number of impacts."""
+    builder = jdyn.Builder("rod")
+    builder.add_link(
+        "rod", jdyn.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=[0.01] * 3, lower=0.5, upper=3.0
+    )
+    model, limits = builder.build(), jdyn.ImpactLimits(restitution=0.5)
+    trajectory = jdyn.simulate(model, [1.5], [0.0], 8.0, joint_limits=limits)
+    assert trajectory.success and np.sum(trajectory.events.which >= 0) > 3
+    weight, depth = 9.81 * 0.5 * np.sin(0.5), 0.5 - 1e-4 - trajectory.q[-1, 0]
+    np.testing.assert_allclose(100**2 * 0.26 * depth**2 / (depth + 1e-3), weight, rtol=1e-2)
+    assert abs(trajectory.v[-1, 0]) < 1e-3
+    rest = trajectory.a(model, joint_limits=limits)[-1, 0]
+    assert abs(rest) < 1e-2 * weight / 0.26
+
+
+def test_without_the_option_joints_pass_their_limits():
+    assert jdyn.simulate(slider(), [0.0], [1.5], 3.0).q[-1, 0] == pytest.approx(4.5)
+
+
+def test_mechanisms_without_ends_and_quaternions_are_left_alone():
+    """A free body with a limited hinge: springs act on the hinge, and an infinite range has none."""
+    builder = jdyn.Builder("body", gravity=(0, 0, 0))
+    builder.add_link("hull", jdyn.Free(), mass=2.0, inertia=(0.03, 0.07, 0.09))
+    builder.add_link("arm", jdyn.Revolute((1, 0, 0)), parent="hull", mass=0.4, com=(0, 0, 0.3), inertia=[0.01] * 3)
+    model = builder.build()
+    q0, v0 = model.neutral(), jnp.ones(model.nv)
+    plain = jdyn.simulate(model, q0, v0, 1.0)
+    for limits in (jdyn.CompliantLimits(), jdyn.ImpactLimits()):
+        np.testing.assert_allclose(jdyn.simulate(model, q0, v0, 1.0, joint_limits=limits).q, plain.q, atol=1e-12)
+    limited = model.with_joint("arm", upper=0.2)
+    held = jdyn.simulate(limited, q0, v0, 1.0, joint_limits=jdyn.CompliantLimits())
+    assert jnp.max(held.q[:, -1]) < 0.25 < jnp.max(plain.q[:, -1])

@@ -1,0 +1,189 @@
+"""What there is to know of a trajectory, between its rows, and on disk."""
+
+import dataclasses
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.spatial.transform
+
+import jdyn
+
+TIGHT = diffrax.PIDController(rtol=1e-11, atol=1e-13)
+
+
+def gyro():
+    """A free body with a wheel on a ball joint and a damped hinge."""
+    builder = jdyn.Builder("gyro")
+    builder.add_link("hull", jdyn.Free(), mass=2.0, com=(0.05, 0, 0.02), inertia=(0.03, 0.07, 0.09))
+    builder.add_link("wheel", jdyn.Ball(), parent="hull", placement=(0.3, 0, 0), mass=0.7, inertia=(0.02, 0.01, 0.02))
+    builder.add_link("arm", jdyn.Revolute((1, 1, 0)), parent="hull", mass=0.4, com=(0, 0, 0.3), inertia=[0.01] * 3)
+    return builder.build()
+
+
+MODEL = gyro()
+Q0 = MODEL.random(jax.random.key(1))
+V0 = jax.random.normal(jax.random.key(2), (MODEL.nv,))
+CONTROLLER = jdyn.FirstOrderLag(jdyn.PD(MODEL, MODEL.neutral(), kp=0.2, kd=0.1), 0.3)
+
+
+@pytest.fixture(scope="module")
+def fine():
+    ts = jnp.linspace(0, 1, 65)
+    return jdyn.simulate(MODEL, Q0, V0, 1.0, controller=CONTROLLER, stepsize_controller=TIGHT, saveat=ts)
+
+
+def test_rows_are_computed_from_model_and_controller(fine):
+    """Energy changes by the power of the controller, linear momentum by weight and the wrench on the free joint: to
+    rounding, with their derivatives along the motion."""
+    a, tau = fine.a(MODEL, CONTROLLER), fine.tau(CONTROLLER)
+    np.testing.assert_array_equal(tau, fine.memory[1])
+
+    def at(q, v):
+        rows = dataclasses.replace(fine, q=q, v=v)
+        return rows.energy(MODEL), rows.momentum(MODEL)
+
+    dq = jax.vmap(MODEL.rate)(fine.q, fine.v)
+    _, (power, force) = jax.jvp(at, (fine.q, fine.v), (dq, a))
+    np.testing.assert_allclose(power, jnp.sum(tau * fine.v, axis=1), rtol=0, atol=1e-12 * jnp.max(jnp.abs(a)))
+    weight = jnp.sum(MODEL.inertias.mass) * MODEL.gravity
+    wrench = jnp.einsum("tij,tj->ti", fine.poses(MODEL).rotation[:, 0], tau[:, 3:6])
+    np.testing.assert_allclose(force[:, 3:], wrench + weight[None], rtol=0, atol=1e-12 * jnp.max(jnp.abs(a)))
+
+
+def test_poses_are_those_of_the_bodies(fine):
+    poses = fine.poses(MODEL)
+    assert poses.translation.shape == (65, 3, 3)
+    np.testing.assert_array_equal(poses.translation[:, 0], fine.q[:, :3])
+    expected = scipy.spatial.transform.Rotation.from_quat(np.asarray(fine.q[:, 3:7]), scalar_first=True).as_matrix()
+    np.testing.assert_allclose(poses.rotation[:, 0], expected, rtol=0, atol=1e-15)
+
+
+def test_what_stands_between_rows_converges_with_their_distance(fine):
+    """Hermite's cubic is of fourth order, its rate of third."""
+    errors = []
+    for every in (16, 8, 4):
+        rows = slice(None, None, every)
+        coarse = dataclasses.replace(fine, ts=fine.ts[rows], q=fine.q[rows], v=fine.v[rows], memory=None)
+        between = coarse.resample(MODEL, fine.ts)
+        distance = jax.vmap(MODEL.difference)(fine.q, between.q)
+        errors.append((jnp.max(jnp.abs(distance)), jnp.max(jnp.abs(between.v - fine.v))))
+        np.testing.assert_allclose(between.q[::every], coarse.q, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(between.v[::every], coarse.v, rtol=0, atol=1e-12)
+    orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
+    assert np.all(np.abs(orders[-1] - [4, 3]) < 0.4), (orders, errors)
+    assert errors[-1][0] < 1e-3
+
+
+def test_outside_of_the_rows_there_is_nothing(fine):
+    for t in (-1e-3, 1.001, jnp.nan):
+        q, v = fine.interpolate(MODEL, t)
+        assert np.all(np.isnan(q)) and np.all(np.isnan(v))
+    np.testing.assert_allclose(fine.interpolate(MODEL, 1.0)[1], fine.v[-1], rtol=0, atol=1e-13)
+
+
+def test_interpolation_has_derivatives_and_goes_backwards():
+    pendulum = jdyn.load("pendulum")
+
+    def at(theta0):
+        back = jdyn.simulate(pendulum, theta0[None], [0.0], -0.5, saveat=jnp.linspace(0, -0.5, 9))
+        return back.interpolate(pendulum, -0.22)[0][0]
+
+    # A motion from rest is even in time.
+    forward = jdyn.simulate(pendulum, [0.4], [0.0], 0.5, saveat=[0.22]).q[0, 0]
+    np.testing.assert_allclose(at(jnp.array(0.4)), forward, rtol=0, atol=1e-5)
+    h = 1e-4
+    difference = (at(jnp.array(0.4 + h)) - at(jnp.array(0.4 - h))) / (2 * h)
+    np.testing.assert_allclose(jax.grad(at)(jnp.array(0.4)), difference, rtol=1e-6)
+
+
+def test_batches():
+    options = dict(controller=CONTROLLER, saveat=jnp.linspace(0, 1, 9), in_axes={"v0": 0})
+    arguments = MODEL, Q0, jnp.stack([0.5 * V0, V0]), 1.0
+    batch = jdyn.simulate_batch(*arguments, **options)
+    most = jdyn.simulate_batch(*arguments, **options, reduce=lambda trajectory: jnp.max(trajectory.energy(MODEL)))
+    np.testing.assert_allclose(most, jnp.max(batch.energy(MODEL), axis=1), rtol=1e-13)
+    single = jax.tree.map(lambda x: x[1], batch)
+    for of in (
+        lambda t: t.energy(MODEL), lambda t: t.momentum(MODEL), lambda t: t.a(MODEL, CONTROLLER),
+        lambda t: t.poses(MODEL).translation,
+    ):  # fmt: skip
+        np.testing.assert_allclose(of(batch)[1], of(single), rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match=r"interpolate: expected one motion, got a batch of shape \(2,\).*jax.vmap"):
+        batch.interpolate(MODEL, 0.5)
+    both = jax.vmap(lambda trajectory: trajectory.interpolate(MODEL, 0.5)[0])(batch)
+    np.testing.assert_allclose(both[1], single.interpolate(MODEL, 0.5)[0], rtol=0, atol=1e-14)
+    dataset = batch.to_xarray(MODEL)
+    assert dataset["q"].dims == ("lane", "time", "q_coordinate")
+    np.testing.assert_array_equal(dataset["q"].sel(q_coordinate="arm"), batch.q[..., -1])
+    assert list(dataset["v_coordinate"].values[:2]) == ["hull[0]", "hull[1]"]
+
+
+def test_lanes_with_times_of_their_own_are_labelled_so():
+    pendulum = jdyn.load("pendulum")
+    ends = jnp.array([0.1, 0.2])
+    batch = jdyn.simulate_batch(
+        pendulum, jnp.ones((2, 1)), jnp.zeros((2, 1)), ends, in_axes={"q0": 0, "v0": 0, "t1": 0}
+    )
+    dataset = batch.to_xarray()
+    np.testing.assert_array_equal(dataset["t"], batch.ts)
+    assert "time" not in dataset.coords and dataset["result"].attrs["flag_meanings"].startswith("success")
+
+
+def test_a_saved_trajectory_comes_back(fine, tmp_path):
+    fine.save(tmp_path / "flight.npz")
+    back = jdyn.Trajectory.load(tmp_path / "flight.npz")
+    assert jax.tree.structure(back.events) == jax.tree.structure(fine.events)
+    assert back.supplied is None and back.stats.keys() == fine.stats.keys()
+    for saved, loaded in zip(jax.tree.leaves(fine), jax.tree.leaves(back), strict=True):
+        assert saved.dtype == loaded.dtype
+        np.testing.assert_array_equal(saved, loaded)
+    np.testing.assert_array_equal(back.tau(CONTROLLER), fine.tau(CONTROLLER))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["flight.npz"]
+
+
+def test_no_damaged_file_is_read(fine, tmp_path):
+    """Every cut, and every changed byte: refused, or of no consequence where a byte means nothing to a reader."""
+    path = tmp_path / "flight.npz"
+    fine.save(path)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    leaves = [np.asarray(x) for x in jax.tree.leaves(fine)]
+    refused = 0
+    for length in [0, 1, 10, *rng.integers(11, len(whole), 20)]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=r"flight.npz: expected a jdyn trajectory"):
+            jdyn.Trajectory.load(path)
+    for place in rng.integers(0, len(whole), 150):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        try:
+            back = jdyn.Trajectory.load(path)
+        except ValueError as error:
+            assert "flight.npz: expected a jdyn trajectory" in str(error)
+            refused += 1
+        else:
+            for saved, loaded in zip(leaves, jax.tree.leaves(back), strict=True):
+                np.testing.assert_array_equal(saved, loaded)
+    assert refused > 75
+
+
+def test_other_files_are_named_for_what_they_are(fine, tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    np.save(tmp_path / "array.npy", np.ones(3))
+    for name in ("other.npz", "array.npy"):
+        with pytest.raises(ValueError, match=f"{name}: expected a jdyn trajectory, found a damaged or a different"):
+            jdyn.Trajectory.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        jdyn.Trajectory.load(tmp_path / "none.npz")
+    from jdyn.io.archive import save_archive
+
+    save_archive(tmp_path / "new.npz", "trajectory", 2, {}, {})
+    with pytest.raises(ValueError, match="written in version 2 of its format, this jdyn reads up to 1"):
+        jdyn.Trajectory.load(tmp_path / "new.npz")
+    save_archive(tmp_path / "map.npz", "map", 1, {}, {})
+    with pytest.raises(ValueError, match="expected a jdyn trajectory, found a jdyn map"):
+        jdyn.Trajectory.load(tmp_path / "map.npz")
+    save_archive(tmp_path / "little.npz", "trajectory", 1, {"ts": np.ones(3)}, {"entries": ["ts"], "absent": []})
+    with pytest.raises(ValueError, match=r"little.npz: expected a jdyn trajectory, found one that lacks"):
+        jdyn.Trajectory.load(tmp_path / "little.npz")
