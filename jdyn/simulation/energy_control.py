@@ -1,5 +1,6 @@
 """Steps judged by the energy that they make or lose."""
 
+import math
 from collections.abc import Callable
 
 import diffrax
@@ -30,7 +31,7 @@ class EnergyError(Delegating):
     jdyn.simulate(model, q0, v0, 2.0, solver=jdyn.EnergyError(diffrax.Tsit5()))
     ```
 
-    Source: Joukhadar, Laugier: RobotΦ's energy-based adaptive time step, section 4.3.
+    Source: Joukhadar, RobotΦ: dynamic modeling system for robotics applications, INRIA RR-2543, 1995, section 4.3.
 
     Attributes:
         solver: The wrapped solver.
@@ -63,14 +64,16 @@ class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
     Goes with `EnergyError`. Different factors down and up, since a step that is too long by little would else come
     back again and again.
 
-    Source: Joukhadar, Laugier: RobotΦ's energy-based adaptive time step, section 4.3.
+    Source: Joukhadar, RobotΦ: dynamic modeling system for robotics applications, INRIA RR-2543, 1995, section 4.3.
 
     Attributes:
         tolerance: Largest energy error of a step [J].
+        longest: Longest step [s].
         rtol, atol, norm: How exactly implicit solvers solve their equations.
     """
 
     tolerance: Float[Array, ""] | float
+    longest: Float[Array, ""] | float = math.inf
     rtol: float = 1e-6
     atol: float = 1e-9
     norm: Callable[[PyTree], Scalar] = largest
@@ -81,11 +84,11 @@ class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
         if y0.energy is None:
             raise ValueError("HalveOrGrow: expected a solver that counts energy; wrap it as jdyn.EnergyError(solver)")
-        return t0 + dt0, None
+        return t0 + jnp.minimum(dt0, self.longest), None
 
     def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
         # `init` has refused states without an energy.
         keep = jnp.abs(y_error.energy) < self.tolerance  # type: ignore[union-attr]
-        length = jax.lax.stop_gradient((t1 - t0) * jnp.where(keep, 1.5, 0.5))
+        length = jnp.minimum((t1 - t0) * jnp.where(keep, 1.5, 0.5), self.longest)
         start = jnp.where(keep, t1, t0)
-        return keep, start, start + length, False, None, diffrax.RESULTS.successful
+        return keep, start, start + jax.lax.stop_gradient(length), False, None, diffrax.RESULTS.successful

@@ -21,8 +21,16 @@ class GeodesicSolver(ManifoldSolver):
     """
 
     @abc.abstractmethod
+    def order(self, terms) -> int:
+        """Of convergence."""
+
+    @abc.abstractmethod
     def advance(self, terms, t0, t1, y0: State, args) -> tuple[State, Float[Array, " nv"], diffrax.RESULTS]:
         """The state at `t1`, the tangent vector that leads to its configuration, and how it went."""
+
+    def error_order(self, terms):
+        # An estimate that something else makes, `EnergyError` for one, is of the whole step.
+        return self.order(terms) + 1
 
     def init(self, terms, t0, t1, y0, args):
         return None
