@@ -113,8 +113,10 @@ from jdyn.spatial import Transform as Transform
 from jdyn.sweep import Grid as Grid
 from jdyn.sweep import Samples as Samples
 from jdyn.sweep import sweep as sweep
+from jdyn.tuning import GradientHealth as GradientHealth
 from jdyn.tuning import TuneResult as TuneResult
 from jdyn.tuning import TuneWarning as TuneWarning
+from jdyn.tuning import gradient_health as gradient_health
 from jdyn.tuning import tune as tune
 
 __version__ = "0.1.0"

@@ -12,6 +12,8 @@ import optax
 from jaxtyping import Array, Float, PyTree
 from tqdm import tqdm
 
+from jdyn.tuning.parameters import scalar, strong, tunable
+
 
 @dataclasses.dataclass(frozen=True)
 class TuneResult:
@@ -72,12 +74,9 @@ def tune(
     """
     if steps < 0:
         raise ValueError(f"steps: expected a number that is not negative, got {steps}")
-    tuned, fixed = eqx.partition(params, eqx.is_inexact_array_like)
-    tuned = _strong(jax.tree.map(jnp.asarray, tuned))
-    if not jax.tree.leaves(tuned):
-        raise ValueError("params: expected a PyTree with at least one floating-point leaf, found none to tune")
+    tuned, fixed = tunable(params)
     evaluate = _evaluation(loss, fixed, optax.with_extra_args_support(optimizer))
-    state, best, best_step, message = _strong(optimizer.init(tuned)), tuned, 0, ""
+    state, best, best_step, message = strong(optimizer.init(tuned)), tuned, 0, ""
     losses, norms = [], []
     with tqdm(total=steps, unit="step", desc="tune", disable=not progress) as bar:
         for step in range(steps + 1):
@@ -103,10 +102,7 @@ def tune(
 
 def _evaluation(loss, fixed, optimizer):
     def scalar_loss(tuned):
-        value = jnp.asarray(loss(eqx.combine(tuned, fixed)))
-        if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
-            raise ValueError(f"loss: expected a floating-point scalar, got shape {value.shape} of {value.dtype}")
-        return value
+        return scalar(loss(eqx.combine(tuned, fixed)))
 
     @eqx.filter_jit
     def evaluate(tuned, state):
@@ -115,14 +111,9 @@ def _evaluation(loss, fixed, optimizer):
         updates, state = optimizer.update(
             gradient, state, tuned, value=value, grad=gradient, value_fn=scalar_loss
         )  # fmt: skip
-        return value, _norm(gradient), *_strong((optax.apply_updates(tuned, updates), state))
+        return value, _norm(gradient), *strong((optax.apply_updates(tuned, updates), state))
 
     return evaluate
-
-
-def _strong(tree):
-    """Without weak types: a leaf that came back strongly typed would have the step compiled again."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf, tree)
 
 
 def _norm(tree):

@@ -1,0 +1,250 @@
+"""Whether a gradient is worth descending."""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from jdyn.simulation import Trajectory
+from jdyn.tuning.comparison import Derivative, compared, directions_in
+from jdyn.tuning.first_nan import FirstNaN, Mechanism, Place, of_gradient, of_value
+from jdyn.tuning.growth import Growth, fitted_growth
+from jdyn.tuning.parameters import named_leaves, scalar, tunable
+
+# Halvings of an interval of horizons that ends with a gradient that is not finite.
+HALVINGS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientHealth:
+    """What `gradient_health` found; `print` shows it as a report.
+
+    Attributes:
+        value: The loss.
+        gradient_norm: Euclidean norm of its gradient.
+        derivatives: Directional derivatives, compared with finite differences.
+        growth: Of the gradient with the horizon; None without `horizons`.
+        first_nan: Where the loss or its gradient stops being finite; None if it does not.
+    """
+
+    value: float
+    gradient_norm: float
+    derivatives: tuple[Derivative, ...]
+    growth: Growth | None
+    first_nan: FirstNaN | None
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """Leaves whose gradient disagrees with finite differences."""
+        return tuple(dict.fromkeys(d.leaf for d in self.derivatives if d.verdict == "disagrees"))
+
+    @property
+    def healthy(self) -> bool:
+        """Whether all is finite, and nothing disagrees."""
+        return self.first_nan is None and not self.wrong
+
+    def __str__(self):
+        parts = [f"loss {self.value:.6g}, |gradient| {self.gradient_norm:.6g}", *self._table()]
+        parts += [str(part) for part in (self.growth, self.first_nan) if part is not None]
+        return "\n".join(parts)
+
+    def _table(self):
+        if not self.derivatives:
+            return []
+        width = max(len(d.leaf + d.direction) for d in self.derivatives)
+        rows = [f"{'':{width}}  {'autodiff':>13}  {'differences':>13}  {'error':>7}"]
+        for d in self.derivatives:
+            note = f": {d.note}" if d.note else ""
+            rows.append(
+                f"{d.leaf + d.direction:{width}}  {d.autodiff:13.6e}  {d.differences:13.6e}  {d.error:7.0e}  "
+                f"{d.verdict}{note}"
+            )
+        return [*rows, self._summary()]
+
+    def _summary(self):
+        verdicts = [d.verdict for d in self.derivatives]
+        if self.wrong:
+            return (
+                f"Autodiff disagrees with finite differences for {', '.join(self.wrong)}: do not descend this gradient."
+            )
+        if "not finite" in verdicts:
+            return "The gradient is not finite."
+        if "cannot tell" in verdicts:
+            agreeing = verdicts.count("agrees")
+            return (
+                f"{agreeing} of {len(verdicts)} derivatives agree, and finite differences cannot tell about the rest."
+            )
+        return "Autodiff agrees with finite differences."
+
+
+def gradient_health(
+    loss: Callable[..., Float[Array, ""] | tuple[Float[Array, ""], Trajectory]],
+    params: PyTree,
+    *,
+    horizons: Sequence[float] = (),
+    mechanism: Mechanism | None = None,
+    directions: int = 4,
+    rtol: float | None = None,
+    seed: int = 0,
+) -> GradientHealth:
+    """Whether the gradient of a loss is right, does not explode with the simulated time, and is finite; and if not,
+    where.
+
+    ```
+    def loss(params, t1):
+        motion = jdyn.simulate(model, q0, v0, t1, controller=jdyn.PD(model, target, **params), throw=False)
+        return jnp.sum((motion.q - target) ** 2), motion
+
+    print(jdyn.gradient_health(loss, {"kp": 50.0, "kd": 5.0}, horizons=(0.5, 1.0, 2.0)))
+    ```
+
+    Reverse-mode derivatives along every coordinate of small leaves, and along random directions in larger ones, are
+    compared with central differences, whose own error is estimated: they may agree, disagree, or be unable to tell,
+    where the loss is noisy, chaotic or has a kink. A loss that simulates with an adaptive step is as noisy as its
+    tolerances are loose; and since steps suit the motion, not its derivative, a parameter that changes little now but
+    something abrupt, as friction from zero on, may have a derivative that is far less exact.
+
+    Args:
+        loss: Scalar function of the parameters, as for `tune`, or of the parameters and the horizon [s] if `horizons`
+            are given. It may return `(value, trajectory)`: then what is not finite is searched for in the trajectory.
+            Where it simulates, `throw=False` keeps a failure from ending the examination.
+        params: Any PyTree; its floating-point leaves are looked at.
+        horizons: At least three simulated times [s], shortest first. The gradient is computed for each; all else is
+            looked at for the last.
+        mechanism: The model and the controller (or None) that the loss simulates, as a function of the parameters: with
+            it, and the trajectory, bodies are named whose force or acceleration, or a derivative of it, is not finite.
+        directions: How many to look along in a leaf: its coordinates if they are no more, else random ones.
+        rtol: Relative difference that still counts as agreement; 1e-3 if left out, 1e-2 in float32. Autodiff takes
+            the step sizes of an adaptive simulation for constants, so agreement ends at its tolerances.
+        seed: Which random directions.
+
+    Raises:
+        ValueError: if there is nothing to differentiate, a parameter is NaN, the horizons are not three or more that
+            increase, or `loss` returns something else.
+
+    Source: of the differences, Ridders 1982, see `jdyn.tuning.finite_differences`.
+    """
+    tuned, fixed = tunable(params)
+    _check(tuned, horizons, directions)
+    times = _times(tuned, horizons)
+    programs = _Programs.of(loss, fixed, times[-1])
+    (value, trajectory), gradient = programs.gradient(tuned, times[-1])
+    norms = [programs.norm(tuned, t1) for t1 in times[:-1]] + [_norm(value, gradient)]
+    derivatives, first_nan = (), None
+    if np.isfinite(value):
+        along = functools.partial(programs.values_along, tuned)
+        looked_along = directions_in(tuned, directions, seed)
+        derivatives = tuple(compared(along, tuned, gradient, rtol, direction) for direction in looked_along)
+    if not np.isfinite(norms[-1]):
+        params = eqx.combine(tuned, fixed)
+        leaves, place = _place(programs, value, gradient, trajectory, tuned, params, mechanism)
+        if place.time is None and len(horizons):
+            place = place._replace(time=_shortest(programs, tuned, horizons, norms))
+        first_nan = FirstNaN(leaves, place.time, place.bodies, place.reason)
+    growth = fitted_growth(horizons, norms) if len(horizons) else None
+    return GradientHealth(float(value), norms[-1], derivatives, growth, first_nan)
+
+
+class _Programs(NamedTuple):
+    """A loss, compiled.
+
+    Attributes:
+        gradient: `(tuned, t1) -> (value, trajectory), gradient`.
+        values_along: `(tuned, move, steps) -> values` at the last horizon.
+        gradient_of_rows: `tuned -> gradient` of a sum over the rows of the trajectory, at the last horizon.
+    """
+
+    gradient: Callable
+    values_along: Callable
+    gradient_of_rows: Callable
+
+    @staticmethod
+    def of(loss, fixed, last) -> "_Programs":
+        def evaluate(tuned, t1):
+            result = loss(eqx.combine(tuned, fixed), *(() if t1 is None else (t1,)))
+            value, trajectory = result if isinstance(result, tuple) else (result, None)
+            if not (trajectory is None or isinstance(trajectory, Trajectory)):
+                found = type(trajectory).__name__
+                raise ValueError(f"loss: expected a value, or a value and a jdyn.Trajectory, got a value and a {found}")
+            return scalar(value), trajectory
+
+        def values_along(tuned, move, steps):
+            def value(h):
+                moved = jax.tree.map(lambda x, dx: x + h.astype(x.dtype) * dx, tuned, move)
+                return evaluate(moved, last)[0]
+
+            # One after the other: each with step sizes of its own, and in the memory that one loss takes.
+            return jax.lax.map(value, steps)
+
+        def rows(tuned):
+            trajectory: Any = evaluate(tuned, last)[1]
+            return sum(jnp.sum(jnp.where(jnp.isfinite(x), x, 0)) for x in (trajectory.q, trajectory.v))
+
+        gradient = eqx.filter_value_and_grad(evaluate, has_aux=True)
+        return _Programs(eqx.filter_jit(gradient), eqx.filter_jit(values_along), eqx.filter_jit(jax.grad(rows)))
+
+    def norm(self, tuned, t1) -> float:
+        (value, _), gradient = self.gradient(tuned, t1)
+        return _norm(value, gradient)
+
+
+def _check(tuned, horizons, directions):
+    nan = [name for name, leaf in named_leaves(tuned) if np.any(np.isnan(leaf))]
+    if nan:
+        raise ValueError(f"params: expected numbers, found NaN in {', '.join(nan)}")
+    if directions < 1:
+        raise ValueError(f"directions: expected at least 1, got {directions}")
+    increasing = all(a < b for a, b in itertools.pairwise([0.0, *horizons]))
+    if len(horizons) and (len(horizons) < 3 or not increasing):
+        raise ValueError(f"horizons: expected three or more positive times that increase, got {tuple(horizons)}")
+
+
+def _times(tuned, horizons):
+    dtype = functools.reduce(jnp.promote_types, (leaf.dtype for leaf in jax.tree.leaves(tuned)))
+    return [jnp.asarray(t1, dtype) for t1 in horizons] or [None]
+
+
+def _norm(value, gradient) -> float:
+    """Euclidean, without overflow; NaN where the value is not finite."""
+    if not np.isfinite(value):
+        return np.nan
+    return math.hypot(*(float(x) for leaf in jax.tree.leaves(gradient) for x in np.ravel(leaf)))
+
+
+def _place(programs, value, gradient, trajectory, tuned, params, mechanism) -> tuple[tuple[str, ...], Place]:
+    """Leaves whose derivative is not finite, and where that begins."""
+    if not np.isfinite(value):
+        leaves = tuple(name for name, _ in named_leaves(tuned))
+        return leaves, _UNSEEN if trajectory is None else of_value(trajectory, mechanism, params)
+    leaves = tuple(name for name, leaf in named_leaves(gradient) if not np.all(np.isfinite(leaf)))
+    if trajectory is None:
+        return leaves, _UNSEEN
+    place = None if mechanism is None else of_gradient(trajectory, mechanism, params)
+    if place is not None:
+        return leaves, place
+    if np.isfinite(_norm(value, programs.gradient_of_rows(tuned))):
+        return leaves, Place(None, (), "the trajectory has a finite gradient, what the loss makes of it has not")
+    more = "give `mechanism` to have the body named" if mechanism is None else "save more rows to have it found"
+    return leaves, Place(None, (), f"the gradient of the trajectory is not finite; {more}")
+
+
+_UNSEEN = Place(None, (), "let the loss return (value, trajectory) to have it looked for in the simulation")
+
+
+def _shortest(programs, tuned, horizons, norms) -> float:
+    """The shortest horizon whose gradient is not finite, by bisection."""
+    finite = [0, *(i + 1 for i, norm in enumerate(norms) if np.isfinite(norm))]
+    good, bad = [0.0, *horizons][finite[-1]], horizons[finite[-1]]
+    for _ in range(HALVINGS):
+        middle = (good + bad) / 2
+        norm = programs.norm(tuned, _times(tuned, [middle])[0])
+        good, bad = (middle, bad) if np.isfinite(norm) else (good, middle)
+    return bad
