@@ -110,6 +110,8 @@ from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch
 from jdyn.spatial import SpatialInertia as SpatialInertia
 from jdyn.spatial import Transform as Transform
+from jdyn.stiffness import Statistics as Statistics
+from jdyn.stiffness import statistics as statistics
 from jdyn.sweep import Grid as Grid
 from jdyn.sweep import Samples as Samples
 from jdyn.sweep import sweep as sweep

@@ -180,7 +180,7 @@ def _simulate(
         "t_reached": direction * run.motion.t,
         "accepted_steps": run.accepted,
         "rejected_steps": run.rejected,
-        "dynamics_calls": _dynamics_calls(solver, run.accepted + run.rejected, run.first_stages),
+        "dynamics_calls": dynamics_calls(solver, run.accepted + run.rejected, run.first_stages),
     }
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
@@ -197,7 +197,7 @@ def _closed_controller(controller, t, q, v):
     return Memoryless(eqx.filter_closure_convert(controller.controller, t, q, v))
 
 
-def _dynamics_calls(solver, steps, first_stages):
+def dynamics_calls(solver, steps, first_stages):
     """Exact for explicit Runge-Kutta methods: a first-same-as-last step takes its first stage from the one before."""
     if not isinstance(solver, diffrax.AbstractERK) or isinstance(solver, diffrax.AbstractWrappedSolver):
         return None

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics import Method, kinetic_energy, mass_matrix, potential_energy
+from jdyn.dynamics import Method, kinetic_energy, potential_energy
 from jdyn.model import Model
 from jdyn.simulation import Result, Trajectory, simulate
 from jdyn.simulation.energy_control import largest
+from jdyn.stiffness.condition import condition_numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,7 @@ def fall(
     return Fall(
         method=method,
         dtype=np.dtype(model.dtype).name,
-        condition=float(np.linalg.cond(np.asarray(mass_matrix(model, q0), float))),
+        condition=float(condition_numbers(model, q0[None])[0]),
         result=Result(int(trajectory.result)),
         evaluations=int(trajectory.stats["dynamics_calls"]),
         energy_deviation=float(100 * deviation / (np.max(kinetic) if energy is None else energy)),

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.dynamics import Method, forward_dynamics, mass_matrix
+from jdyn.dynamics import Method, forward_dynamics
 from jdyn.model import Model
+from jdyn.stiffness.condition import condition_numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +28,15 @@ class Turn:
 
     def difference(self, method: Method, exact: Method) -> np.ndarray:
         """Relative difference Δr of each acceleration that `method` finds from that of `exact` (section 5.1.2)."""
-        a = self.accelerations[exact]
-        return np.abs((a - self.accelerations[method]) / np.where(a == 0, 1, a))
+        return relative_difference(self.accelerations[method], self.accelerations[exact])
+
+
+def relative_difference(a: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """|(exact − a) / exact| for each acceleration, and |a| where `exact` is zero.
+
+    Source: Cloutier 1995, section 5.1.2.
+    """
+    return np.abs((exact - a) / np.where(exact == 0, 1, exact))
 
 
 def turn(model: Model, methods: tuple[Method, ...], *, coordinate: int = 1, samples: int = 181) -> Turn:
@@ -46,14 +54,9 @@ def turn(model: Model, methods: tuple[Method, ...], *, coordinate: int = 1, samp
     q = jnp.tile(model.neutral(), (samples, 1)).at[:, coordinate].set(jnp.asarray(angles, model.dtype))
     return Turn(
         angles,
-        np.linalg.cond(np.asarray(_mass_matrices(model, q), float)),
+        condition_numbers(model, q),
         {method: np.asarray(_accelerations(method, model, q), float) for method in methods},
     )
-
-
-@jax.jit
-def _mass_matrices(model, q):
-    return jax.vmap(mass_matrix, (None, 0))(model, q)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -18,9 +18,13 @@ import numpy as np
 import optax
 
 import jdyn
+from jdyn.cli.prrr import prrr
+from jdyn.cli.session_words import add_words
+from jdyn.cli.tables import print_table
+from jdyn.cli.words import count, new_file, picture, positive, seed
 from jdyn.model import Free, Model, ModelWarning
 from jdyn.simulation import Result, SimulationError, Trajectory
-from jdyn.stiffness import EVALUATIONS, Fall, fall, heavier_tips, thesis_family
+from jdyn.stiffness import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
 from jdyn.view import plot_evaluations, plot_heat_map, plot_motion, plot_tuning
 
 DESCRIPTION = """Simulate, sweep and tune robots, and look at what rounding does to them.
@@ -34,6 +38,7 @@ EXAMPLES = """examples:
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
   jdyn tune panda                            gains by gradient through the simulation
   jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
+  jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
 
 Each command explains itself: jdyn sweep --help"""
 
@@ -43,7 +48,6 @@ LARGEST_MOVE = 0.8
 POOR_GAINS = {"kp": 100.0, "kd": 0.5}
 # What an effort at the limit costs, where being 1 rad off costs 1.
 EFFORT_WEIGHT = 0.01
-PICTURES = (".png", ".pdf", ".svg", ".jpg")
 # Rows of a motion that is drawn.
 ROWS = 501
 
@@ -84,64 +88,68 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"jdyn {jdyn.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    def command(name: str, function: Callable, summary: str, default: str | None = None):
+    def plain_command(name: str, function: Callable, summary: str):
         lesson = inspect.cleandoc(function.__doc__ or "")
         words = commands.add_parser(name, help=summary, description=lesson, formatter_class=text)
-        _add_robot(words, default)
         words.set_defaults(command=function)
+        return words
+
+    def command(name: str, function: Callable, summary: str, default: str | None = None):
+        words = plain_command(name, function, summary)
+        _add_robot(words, default)
         return words
 
     command("info", info, "what a robot is made of")
 
     words = command("simulate", simulate, "let a robot move, without motors")
-    words.add_argument("--t1", type=_positive, default=5.0, metavar="S", help="end [s] (default: 5)")
+    words.add_argument("--t1", type=positive, default=5.0, metavar="S", help="end [s] (default: 5)")
     words.add_argument("--q0", type=float, nargs="+", metavar="Q", help="start (default: drawn within the limits)")
     words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
-    words.add_argument("--seed", type=_seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
     words.add_argument(
-        "--plot", type=_picture, metavar="FILE", help="write energies and coordinates over time to this picture"
+        "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
     )
 
     words = command("sweep", sweep, "many simulations in batches: payload against gain", "puma560")
-    words.add_argument("--lanes", type=_count, default=1024, help="simulations, rounded to a square (default: 1024)")
+    words.add_argument("--lanes", type=count, default=1024, help="simulations, rounded to a square (default: 1024)")
     words.add_argument(
         "--payload", type=float, nargs=2, default=(0.0, 5.0), metavar=("LOW", "HIGH"),
         help="mass added at the centre of mass of a body [kg] (default: 0 5)",
     )  # fmt: skip
     words.add_argument(
-        "--kp", type=_positive, nargs=2, default=(5.0, 500.0), metavar=("LOW", "HIGH"),
+        "--kp", type=positive, nargs=2, default=(5.0, 500.0), metavar=("LOW", "HIGH"),
         help="proportional gain per unit of joint inertia [1/s²], logarithmic (default: 5 500)",
     )  # fmt: skip
     words.add_argument(
-        "--kd", type=_positive, default=4.0, help="derivative gain per unit of inertia [1/s] (default: 4)"
+        "--kd", type=positive, default=4.0, help="derivative gain per unit of inertia [1/s] (default: 4)"
     )
-    words.add_argument("--t1", type=_positive, default=2.0, metavar="S", help="length of the motion [s] (default: 2)")
-    words.add_argument("--chunk", type=_count, help="lanes in a batch (default: as fits the device)")
-    words.add_argument("--seed", type=_seed, default=0, help="which target is drawn (default: 0)")
+    words.add_argument("--t1", type=positive, default=2.0, metavar="S", help="length of the motion [s] (default: 2)")
+    words.add_argument("--chunk", type=count, help="lanes in a batch (default: as fits the device)")
+    words.add_argument("--seed", type=seed, default=0, help="which target is drawn (default: 0)")
     words.add_argument("--body", metavar="NAME", help="which body carries the payload (default: the last of the arm)")
     words.add_argument(
         "--output",
-        type=_new_file,
+        type=new_file,
         metavar="NAME",
         help="name of the files, without .nc and .png (default: sweep-ROBOT)",
     )
 
     words = command("tune", tune, "gains by gradient through the simulation", "puma560")
-    words.add_argument("--steps", type=_count, default=30, help="steps of the optimizer (default: 30)")
-    words.add_argument("--rate", type=_positive, default=0.3, help="learning rate of Adam (default: 0.3)")
-    words.add_argument("--t1", type=_positive, default=1.5, metavar="S", help="length of the motion [s] (default: 1.5)")
-    words.add_argument("--seed", type=_seed, default=0, help="which target is drawn (default: 0)")
+    words.add_argument("--steps", type=count, default=30, help="steps of the optimizer (default: 30)")
+    words.add_argument("--rate", type=positive, default=0.3, help="learning rate of Adam (default: 0.3)")
+    words.add_argument("--t1", type=positive, default=1.5, metavar="S", help="length of the motion [s] (default: 1.5)")
+    words.add_argument("--seed", type=seed, default=0, help="which target is drawn (default: 0)")
     words.add_argument(
-        "--plot", type=_picture, metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)"
+        "--plot", type=picture, metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)"
     )
 
     words = command("stiffness", stiffness, "what the rounding of forward dynamics costs an integrator", "")
-    words.add_argument(
-        "--t1", type=_positive, default=10.0, metavar="S", help="length of the motions [s] (default: 10)"
-    )
-    words.add_argument("--tolerance", type=_positive, default=1e-6, help="of a step (default: 1e-6)")
-    words.add_argument("--seed", type=_seed, default=0, help="which start is drawn (default: 0)")
-    words.add_argument("--plot", type=_picture, metavar="FILE", help="picture (default: stiffness-ROBOT.png)")
+    words.add_argument("--t1", type=positive, default=10.0, metavar="S", help="length of the motions [s] (default: 10)")
+    words.add_argument("--tolerance", type=positive, default=1e-6, help="of a step (default: 1e-6)")
+    words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument("--plot", type=picture, metavar="FILE", help="picture (default: stiffness-ROBOT.png)")
+
+    add_words(plain_command("prrr", prrr, "the simulator of Cloutier's thesis: planar robots and their statistics"))
     return parser
 
 
@@ -160,42 +168,6 @@ def _add_robot(words, default):
     words.add_argument(
         "--dtype", choices=("float32", "float64"), default="float64", help="precision (default: float64)"
     )
-
-
-def _positive(word: str) -> float:
-    number = float(word)
-    if not 0 < number < np.inf:
-        raise argparse.ArgumentTypeError(f"expected a positive number, got {word}")
-    return number
-
-
-def _count(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, got {word}")
-    return number
-
-
-def _seed(word: str) -> int:
-    number = int(word)
-    if not 0 <= number < 2**31:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 2147483647, got {word}")
-    return number
-
-
-def _picture(word: str) -> pathlib.Path:
-    """A path that a picture can be written to, looked at before the work begins."""
-    path = _new_file(word)
-    if path.suffix.lower() not in PICTURES:
-        raise argparse.ArgumentTypeError(f"expected the name of a picture ({', '.join(PICTURES)}), got {word}")
-    return path
-
-
-def _new_file(word: str) -> pathlib.Path:
-    path = pathlib.Path(word).resolve()
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
-    return path
 
 
 def _load(options) -> Model:
@@ -232,7 +204,7 @@ def info(options):
         )
         for body in range(model.nb)
     ]
-    _print_table(heads, rows)
+    print_table(heads, rows)
     print("limits in rad or m, rad/s or m/s, N m or N; '-' where there is none\n")
     if model.frame_names:
         print(f"frames: {', '.join(model.frame_names)}")
@@ -248,8 +220,7 @@ def info(options):
 def _conditions(model, samples=64):
     keys = jax.random.split(jax.random.key(0), samples)
     configurations = jnp.concatenate([model.neutral()[None], jax.vmap(model.random)(keys)])
-    matrices = jax.jit(jax.vmap(jdyn.mass_matrix, (None, 0)))(model, configurations)
-    return np.linalg.cond(np.asarray(matrices, float))
+    return condition_numbers(model, configurations)
 
 
 def simulate(options):
@@ -419,7 +390,7 @@ def _print_extremes(dataset, count=5):
     table = dataset[list(columns[2:])].to_dataframe().reset_index().sort_values("residual", na_position="last")
     for title, rows in (("best lanes", table.head(count)), ("worst lanes", table.tail(count))):
         print(f"{title}:")
-        _print_table(
+        print_table(
             columns,
             [
                 [*(f"{row[name]:.4g}" for name in columns[:-1]), Result(int(row["result"])).name]
@@ -448,7 +419,7 @@ def tune(options):
     result = jdyn.tune(loss, poor, optimizer=optax.adam(options.rate), steps=options.steps)
     before, after = (jax.tree.map(jnp.exp, logarithms) for logarithms in (poor, result.params))
     print(f"{model.name}: loss {result.losses[0]:.4g} before, {result.losses[result.best_step]:.4g} after")
-    _print_table(
+    print_table(
         ("joint", "kp before", "kp after", "kd before", "kd after"),
         [
             [name, *(f"{float(gains[k][i]):.4g}" for k in ("kp", "kd") for gains in (before, after))]
@@ -495,9 +466,7 @@ def stiffness(options):
         printed = {"thesis ABM": [row.abm for row in EVALUATIONS], "thesis CRBM": [row.crbm for row in EVALUATIONS]}
         first = {"first link": family, "condition": conditions} | printed
     table = first | counts
-    _print_table(
-        list(table), [["-" if x is None else str(x) for x in row] for row in zip(*table.values(), strict=True)]
-    )
+    print_table(list(table), [["-" if x is None else str(x) for x in row] for row in zip(*table.values(), strict=True)])
     drawn = {
         name: ([float(x) for x in conditions], [np.nan if count is None else count for count in column])
         for name, column in counts.items()
@@ -516,15 +485,6 @@ def _family(options):
 
 def _evaluations(one: Fall) -> int | None:
     return one.evaluations if one.result == Result.success else None
-
-
-# Print.
-
-
-def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]):
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        print("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _listed(numbers) -> str:

@@ -1,0 +1,3 @@
+"""The command line: `jdyn` and `python -m jdyn`."""
+
+from jdyn.cli.program import main as main

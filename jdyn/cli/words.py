@@ -1,0 +1,68 @@
+"""What words of the command line may be."""
+
+import argparse
+import math
+import pathlib
+
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
+
+
+def number(word: str) -> float:
+    """A finite number."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"expected a number, got {word!r}")
+    return value
+
+
+def not_negative(word: str) -> float:
+    value = number(word)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, got {word}")
+    return value
+
+
+def positive(word: str) -> float:
+    value = number(word)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"expected a positive number, got {word}")
+    return value
+
+
+def count(word: str) -> int:
+    value = _whole(word)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {word}")
+    return value
+
+
+def seed(word: str) -> int:
+    value = _whole(word)
+    if not 0 <= value < 2**31:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 2147483647, got {word}")
+    return value
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {word!r}") from None
+
+
+def picture(word: str) -> pathlib.Path:
+    """A path that a picture can be written to, looked at before the work begins."""
+    path = new_file(word)
+    if path.suffix.lower() not in PICTURES:
+        raise argparse.ArgumentTypeError(f"expected the name of a picture ({', '.join(PICTURES)}), got {word}")
+    return path
+
+
+def new_file(word: str) -> pathlib.Path:
+    path = pathlib.Path(word).resolve()
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
+    return path

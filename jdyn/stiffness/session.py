@@ -1,0 +1,196 @@
+"""The off-line simulator of the thesis: what it asks for, and what it finds."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+
+import diffrax
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.control import Constant
+from jdyn.dynamics import CRBA, Method
+from jdyn.io import Link
+from jdyn.model import Model
+from jdyn.robots import prrr
+from jdyn.simulation import CashKarp, Rodas5P
+from jdyn.simulation.energy_control import largest
+from jdyn.stiffness.recipes import QualityControl, WithRate
+from jdyn.stiffness.statistics import Statistics, statistics
+from jdyn.stiffness.steps import Steps, take_steps
+
+
+def _adaptive(session: "Session"):
+    return WithRate(CashKarp()), QualityControl(accuracy=session.accuracy, smallest=session.smallest_step)
+
+
+def _stiff(session: "Session"):
+    accuracy = session.accuracy
+    return Rodas5P(), diffrax.PIDController(rtol=accuracy, atol=accuracy, norm=largest, dtmin=session.smallest_step)
+
+
+def _fixed(session: "Session"):
+    return CashKarp(), diffrax.ConstantStepSize()
+
+
+# Solver and step control of an integration method.
+INTEGRATIONS: dict[str, Callable] = {"rka": _adaptive, "stiff": _stiff, "rk": _fixed}
+
+LU = CRBA("lu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Session:
+    """A simulation of a planar robot of rectangular links. The defaults are those of figure 5.2.
+
+    The thesis does not print the robot file of that figure; the links here are those that its numbers ask for.
+
+    Attributes:
+        links: Base to tip.
+        method: Forward-dynamics method.
+        integration: `"rka"`, Cash and Karp's Runge-Kutta method with the step control of Numerical Recipes; `"stiff"`,
+            a Rosenbrock method; `"rk"`, the Runge-Kutta method with steps of one length.
+        t0, t1: Start and stop [s].
+        first_step, smallest_step: Lengths of steps [s].
+        accuracy: Of a step.
+        interval: Time after which the next row is saved [s].
+        rows: Most rows that are saved.
+        q0, v0: State at the start [rad, rad/s], an entry a link.
+        gravity: Downwards [m/s²].
+        friction: Viscous friction of every joint [N m s/rad].
+        torques: Of the motors [N m], an entry a link.
+        max_steps: Most steps to try.
+    """
+
+    links: tuple[Link, ...] = (Link(10.0, 1.0, 1.0),) * 3
+    method: Method = LU
+    integration: str = "rka"
+    t0: float = 0.0
+    t1: float = 10.0
+    first_step: float = 0.01
+    smallest_step: float = 0.0
+    accuracy: float = 1e-4
+    interval: float = 0.01
+    rows: int = 1000
+    q0: tuple[float, ...] = (1.5, 0.0, 0.0)
+    v0: tuple[float, ...] = (0.0, 0.0, 0.0)
+    gravity: float = 9.8
+    friction: float = 0.0
+    torques: tuple[float, ...] = (1.0, 1.0, 1.0)
+    max_steps: int = 10_000
+
+    def __post_init__(self):
+        n = len(self.links)
+        for name in ("q0", "v0", "torques"):
+            if len(getattr(self, name)) != n:
+                raise ValueError(f"{name}: expected {n} numbers, one a link, got {len(getattr(self, name))}")
+        if not self.t1 > self.t0:
+            raise ValueError(f"expected a stop after the start, got {self.t0:g} s and {self.t1:g} s")
+        if self.integration not in INTEGRATIONS:
+            raise ValueError(f"integration: expected one of {', '.join(INTEGRATIONS)}, got {self.integration!r}")
+
+    def model(self) -> Model:
+        """The robot."""
+        lengths, masses, widths = zip(*self.links, strict=True)
+        model = prrr(len(self.links), lengths, masses, widths).with_gravity((0.0, 0.0, -self.gravity))
+        return dataclasses.replace(model, damping=jnp.full_like(model.damping, self.friction))
+
+
+# What figure 5.2 prints.
+FIGURE_5_2 = {
+    "average energy [J]": 1313.936411,
+    "successful steps": 58,
+    "bad steps": 38,
+    "function evaluations": 801,
+    "steps saved": 87,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a session came to.
+
+    Attributes:
+        session: What was asked for.
+        steps: All steps.
+        statistics: Of the steps that were saved.
+        seconds: Time of the simulation, compiling included [s].
+    """
+
+    session: Session
+    steps: Steps
+    statistics: Statistics
+    seconds: float
+
+    @property
+    def potential(self) -> np.ndarray:
+        """Potential energy [J], zero for all masses at the lowest point that the tip can reach, as in the thesis."""
+        links = self.session.links
+        weight, reach = self.session.gravity * sum(link.mass for link in links), sum(link.length for link in links)
+        return self.statistics.potential + weight * reach
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy [J]."""
+        return self.statistics.kinetic + self.potential
+
+    @property
+    def average_energy(self) -> float:
+        """Mean of the energy over the rows but the last [J], which is what the thesis prints."""
+        return float(np.mean(self.energy[: max(len(self.energy) - 1, 1)]))
+
+    @property
+    def drift(self) -> float:
+        """Energy at the end less that at the start and the work of the motors [J]; NaN with friction, whose work is
+        not counted."""
+        found = self.statistics
+        work = np.array(self.session.torques) @ (found.q[-1] - found.q[0])
+        return math.nan if self.session.friction else float(found.energy[-1] - found.energy[0] - work)
+
+    @property
+    def bad_steps(self) -> int:
+        """Steps that were accepted after they had been shortened."""
+        return int(np.sum(np.diff(self.steps.tries) > 1))
+
+    @property
+    def good_steps(self) -> int:
+        """Steps that were accepted as they were first tried."""
+        return len(self.steps.ts) - 1 - self.bad_steps
+
+    @property
+    def thesis_evaluations(self) -> int | None:
+        """Evaluations that the thesis' program needs for these steps: one where a step starts and five a try.
+
+        jdyn evaluates the end of a step within the try, for its dense output, and starts the next step with that.
+        """
+        if self.session.integration != "rka":
+            return None
+        return len(self.steps.ts) - 1 + 5 * int(self.steps.tries[-1])
+
+
+def simulated(session: Session) -> Outcome:
+    """Run a session, in float64 if a start is to be from rest with angles of zero, see `QualityControl`.
+
+    Source: Cloutier 1995, sections 5.1.3 and 5.1.5.
+    """
+    model, controller = session.model(), Constant(np.array(session.torques))
+    solver, stepsize_controller = INTEGRATIONS[session.integration](session)
+    started = time.perf_counter()
+    steps = take_steps(
+        model,
+        jnp.asarray(session.q0, model.dtype),
+        jnp.asarray(session.v0, model.dtype),
+        session.t1,
+        controller=controller,
+        method=session.method,
+        solver=solver,
+        stepsize_controller=stepsize_controller,
+        t0=session.t0,
+        dt0=session.first_step,
+        max_steps=session.max_steps,
+    )
+    seconds = time.perf_counter() - started
+    saved = steps.thinned(session.interval, session.rows)
+    found = statistics(model, saved, controller=controller, method=session.method)
+    return Outcome(session, steps, found, seconds)
