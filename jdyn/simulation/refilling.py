@@ -16,6 +16,10 @@ ACCELERATOR_LANES = 8192
 # How many lanes may stand idle, as a share of all, before they are refilled.
 IDLE = 8
 
+# The last few lanes go on by themselves, in a narrower loop, which is another program to compile. On a CPU a step of
+# two lanes costs a seventh of one of 64; an accelerator would not notice.
+CPU_LAST_LANES = 2
+
 
 class Loop(NamedTuple):
     """`result(job, state)` of `while running(state): state = body(job, state)`, from `state = init(job)`.
@@ -96,6 +100,12 @@ def lanes_at_once(jobs: int) -> int:
     return min(jobs, CPU_LANES if jax.default_backend() == "cpu" else ACCELERATOR_LANES)
 
 
+def last_lanes(jobs: int) -> int:
+    """How many are left to a narrower loop in the end."""
+    narrower = jax.default_backend() == "cpu" and jobs > 2 * CPU_LAST_LANES
+    return CPU_LAST_LANES if narrower else 0
+
+
 class _Lanes(NamedTuple):
     """Attributes:
     number: Job that each lane works on; the number of jobs where there is none left.
@@ -110,7 +120,7 @@ class _Lanes(NamedTuple):
 
 def _refilled(loop: Loop, jobs: int, batched, job):
     own, shared = eqx.partition(job, batched)
-    count = lanes_at_once(jobs)
+    count, last = lanes_at_once(jobs), last_lanes(jobs)
     static = None
 
     def job_of(mine):
@@ -141,14 +151,17 @@ def _refilled(loop: Loop, jobs: int, batched, job):
             lanes.job, lanes.state
         )
 
+    def with_results(collected, lanes, done):
+        where = jnp.where(done, lanes.number, jobs)
+        return jax.tree.map(lambda all, x: all.at[where].set(x, mode="drop"), collected, results(lanes))
+
     def worked(carry):
         lanes, following, collected = carry
-        # With nothing left to take, there is nothing to stop for.
-        allowed = jnp.where(following < jobs, max(count // IDLE, 1), count)
+        # With nothing left to take, there is nothing to stop for but the narrower loop.
+        allowed = jnp.where(following < jobs, max(count // IDLE, 1), count - last)
         lanes = jax.lax.while_loop(lambda lanes: jnp.sum(~running(lanes)) < allowed, advanced, lanes)
         done = ~running(lanes)
-        where = jnp.where(done, lanes.number, jobs)
-        collected = jax.tree.map(lambda all, x: all.at[where].set(x, mode="drop"), collected, results(lanes))
+        collected = with_results(collected, lanes, done)
         order = jnp.cumsum(done) - 1
         numbers = jnp.where(done, jnp.minimum(following + order, jobs), lanes.number)
         lanes = jax.tree.map(
@@ -159,5 +172,10 @@ def _refilled(loop: Loop, jobs: int, batched, job):
     lanes = started(jnp.arange(count))
     collected = jax.tree.map(lambda x: jnp.zeros((jobs, *x.shape[1:]), x.dtype), jax.eval_shape(results, lanes))
     carry = lanes, jnp.array(count), collected
-    *_, collected = jax.lax.while_loop(lambda carry: jnp.any(carry[0].number < jobs), worked, carry)
-    return collected
+    lanes, _, collected = jax.lax.while_loop(lambda carry: jnp.sum(carry[0].number < jobs) > last, worked, carry)
+    if not last:
+        return collected
+    unfinished = jnp.argsort(lanes.number)[:last]
+    lanes = jax.tree.map(lambda x: x[unfinished], lanes)
+    lanes = jax.lax.while_loop(lambda lanes: jnp.any(running(lanes)), advanced, lanes)
+    return with_results(collected, lanes, lanes.number < jobs)
