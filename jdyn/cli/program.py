@@ -316,7 +316,6 @@ def sweep(options):
     (low, high), (soft, stiff) = sorted(options.payload), sorted(options.kp)
     if low < 0:
         raise ValueError(f"--payload: expected masses of at least 0 kg, got {low:g}")
-    # Steps depend on the gain above all: lanes of a chunk, which wait for the slowest, should share it.
     over = jdyn.Grid(kp=np.geomspace(soft, stiff, side), payload=np.linspace(low, high, side))
 
     def lane(p):

@@ -1,6 +1,7 @@
 """Controllers that drive a mechanism to a target."""
 
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control.arguments import configuration, scalar_or
@@ -65,7 +66,7 @@ class PID(DynamicController):
         limit: Largest size of ki ∫ e dt [N m or N], a scalar or shape (nv,).
 
     Raises:
-        ValueError: if a shape is wrong.
+        ValueError: if a shape is wrong, or a limit is negative.
 
     Source: Åström, Hägglund, Advanced PID Control (2006), section 3.5, conditional integration.
     """
@@ -87,6 +88,8 @@ class PID(DynamicController):
     ):
         self.pd = PD(model, target, kp=kp, kd=kd, target_velocity=target_velocity)
         self.ki, self.limit = scalar_or(model, model.nv, "ki", ki), scalar_or(model, model.nv, "limit", limit)
+        if not isinstance(self.limit, Tracer) and jnp.any(self.limit < 0):
+            raise ValueError(f"limit: expected sizes, none of them negative, got {limit}")
 
     def start(self, t, q, v):
         return jnp.zeros_like(v)

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ import numpy as np
 HEADER = "header.json"
 # What NumPy and zipfile raise where bytes were lost or changed.
 DAMAGE = (
-    zipfile.BadZipFile, zlib.error, struct.error, AttributeError, EOFError, KeyError, NotImplementedError, OSError,
-    OverflowError, RuntimeError, SyntaxError, TypeError, ValueError,
+    zipfile.BadZipFile, zlib.error, struct.error, AttributeError, EOFError, KeyError, MemoryError, NotImplementedError,
+    OSError,     OverflowError, RuntimeError, SyntaxError, TypeError, ValueError,
 )  # fmt: skip
 
 
@@ -35,15 +34,13 @@ def save_archive(
     path = pathlib.Path(path)
     text = json.dumps({"format": f"jdyn {kind}", "version": version, **header}, ensure_ascii=False)
     entries: dict[str, Any] = {HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(unfinished, "xb") as file:
             np.savez_compressed(file, **entries)
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            file.close()
-            os.unlink(file.name)
-            raise
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def load_archive(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -44,8 +44,8 @@ def simulate_batch(
         controller: As `simulate` takes it.
         in_axes: What differs between lanes: `model`, `q0`, `v0`, `t1` or `controller` with the axis that counts lanes,
             or a PyTree of axes for its leaves. `q0` and `v0` do if left out.
-        reduce: What is wanted of each trajectory, `lambda trajectory: jnp.max(trajectory.energy(model))`; computed on
-            the device, with the simulation. All of it if left out.
+        reduce: What is wanted of each trajectory, such as `lambda trajectory: trajectory.q[-1]`; computed on the
+            device, with the simulation. All of it if left out.
         throw: Whether the first lane that fails raises.
         **options: The other options of `simulate`, the same for all lanes.
 

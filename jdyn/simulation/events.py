@@ -26,7 +26,8 @@ class Event(eqx.Module):
 
     The instant is found to rounding, on the dense output and then by a step that ends there. Derivatives go through
     it: those of the instant by the implicit function theorem, those of the state by the saltation matrix that follows.
-    An excursion through zero and back that is shorter than an eighth of a step is not noticed.
+    An excursion through zero and back that is shorter than an eighth of a step is not noticed, and what starts at zero
+    or below has not fallen. Of several entries or events that fall at once, each happens, one after the other.
 
     Attributes:
         condition: `condition(t, y)`, a number, or an array of shape (entries,), each of which may fall through zero;
@@ -75,6 +76,8 @@ def watch(event: Event, t: Scalar, y: State) -> Watch:
     shape = jnp.shape(jax.eval_shape(event.condition, t, y))
     if len(shape) > 1:
         raise ValueError(f"condition: expected a number or an array of shape (entries,), got shape {shape}")
+    if shape == (0,):
+        raise ValueError("condition: expected at least one entry, got an empty array")
     sign = 1 if event.direction == "falling" else -1
 
     def condition(t, y):
@@ -105,11 +108,13 @@ class Crossing(eqx.Module):
         which: Its row in the table `numbers`; -1 where there is none.
         t: When it happens [s].
         hidden: Whether the event that has just happened may do so again before the first place that was looked at.
+        others: What falls at the same time or a little later, a row each of the table.
     """
 
     which: Int[Array, ""]
     t: Scalar
     hidden: Bool[Array, ""]
+    others: Bool[Array, " rows"]
 
 
 def first_crossing(
@@ -119,6 +124,7 @@ def first_crossing(
     t0: Scalar,
     t1: Scalar,
     fired: Int[Array, ""],
+    pending: Bool[Array, " rows"],
     wanted: Bool[Array, ""],
 ) -> Crossing:
     """The first event between `t0` and `t1`, if it is `wanted`.
@@ -129,6 +135,7 @@ def first_crossing(
         direction: Of real time.
         t0, t1: The step.
         fired: Event that has just happened at `t0`; -1 for none.
+        pending: What was about to when it did, and may stand at zero, on either side by rounding.
         wanted: Whether there is something to look for.
     """
 
@@ -141,10 +148,12 @@ def first_crossing(
     found = jax.vmap(heights)(times)
     # An event that has just happened stands at zero, on either side by rounding. If it leaves upwards, as a ball does
     # from the floor, it must be seen above before it falls again.
-    known = jnp.arange(found.shape[1], dtype=fired.dtype) == fired
+    rows = jnp.arange(found.shape[1], dtype=fired.dtype)
+    known = rows == fired
     _, slopes = jax.jvp(heights, (t0,), (jnp.ones_like(t0),))
     hidden = jnp.any(known & (slopes > 0) & (found[1] <= 0))
-    found = found.at[0].set(jnp.where(known, -1, found[0]))
+    above = jnp.where(pending, jnp.maximum(found[0], jnp.finfo(found.dtype).tiny), found[0])
+    found = found.at[0].set(jnp.where(known, -1, above))
     falls = (found[:-1] > 0) & (found[1:] <= 0)
     interval = jnp.argmax(jnp.any(falls, axis=1))
     happens = wanted & jnp.any(falls) & ~hidden
@@ -155,7 +164,8 @@ def first_crossing(
 
     t = _root(lowest, times[interval], times[interval + 1], happens)
     which = jnp.argmin(jnp.where(armed, heights(t), jnp.inf)).astype(fired.dtype)
-    return Crossing(jnp.where(happens, which, -1), t, wanted & hidden)
+    others = happens & armed & (rows != which)
+    return Crossing(jnp.where(happens, which, -1), t, wanted & hidden, others)
 
 
 def _root(function, above, below, wanted):

@@ -36,28 +36,33 @@ def hermite(
     e = ((c3 * u + c2) * u + c1) * u
     de = ((3 * c3 * u + 2 * c2) * u + c1) / duration
     speed, _ = moving(model, lambda e: model.integrate(q0, e), e, de, jnp.zeros_like(e))
-    inside = (t - ts[k]) * (ts[l] - t) >= 0
-    return jnp.where(inside, model.integrate(q0, e), jnp.nan), jnp.where(inside, speed, jnp.nan)
+    return _met(ts, k, l, t, q0, model.integrate(q0, e)), _met(ts, k, l, t, v0, speed)
 
 
 @compiled
 def linear(ts: Float[Array, " times"], rows: Float[Array, "times ..."], t: Scalar) -> Float[Array, "..."]:
-    """What lies between rows on a straight line."""
+    """What lies between rows on a straight line; NaN outside."""
     k, l = _around(ts, t)
     _, u = _share(ts, k, l, t)
-    return rows[k] + u * (rows[l] - rows[k])
+    return _met(ts, k, l, t, rows[k], rows[k] + u * (rows[l] - rows[k]))
 
 
 def _share(ts, k, l, t):
     """How long it takes from row to row, and how much of that has passed at `t`."""
-    duration = jnp.where(l == k, 1, ts[l] - ts[k])
+    duration = jnp.where(ts[l] == ts[k], 1, ts[l] - ts[k])
     return duration, (t - ts[k]) / duration
+
+
+def _met(ts, k, l, t, row, between):
+    """What is between rows, but the row before where `t` is its time: the next one may not have been reached."""
+    inside = (t - ts[k]) * (ts[l] - t) >= 0
+    return jnp.where(t == ts[k], row, jnp.where(inside, between, jnp.nan))
 
 
 def _around(ts, t):
     """Numbers of the rows before and after `t`; times may fall as well as rise."""
     sign = jnp.where(jnp.any(jnp.diff(ts) < 0), -1, 1).astype(ts.dtype)
     # Rows that were not reached have no time, and stand last.
-    after = jnp.searchsorted(sign * ts, sign * t, side="right")
+    after = jnp.searchsorted(sign * ts, sign * t, side="left")
     before = jnp.clip(after - 1, 0, max(len(ts) - 2, 0))
     return before, jnp.minimum(before + 1, len(ts) - 1)

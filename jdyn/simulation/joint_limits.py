@@ -6,15 +6,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Scalar
 
-from jdyn.dynamics import forward_dynamics, mass_matrix
+from jdyn.dynamics import Method, forward_dynamics, mass_matrix
 from jdyn.model import Model
 from jdyn.simulation.events import Event
 from jdyn.simulation.vector_field import State
 
 # Where springs for joints at rest begin beyond the end, as a share of how softly they begin.
 SLACK = 0.1
+
+
+def _check(name, value, good, expected):
+    """Values that are traced are not known."""
+    if np.ndim(value) or not (isinstance(value, Tracer) or good(value)):
+        raise ValueError(f"{name}: expected {expected}, got {value}")
 
 
 class Stops(eqx.Module):
@@ -61,11 +68,23 @@ class CompliantLimits(eqx.Module):
             in the neutral configuration [rad/s].
         dissipation: What is lost, see `Stops` [s/rad or s/m].
         onset: How far beyond the end a spring has half its stiffness [rad or m].
+
+    Raises:
+        ValueError: if one is not a positive number; the dissipation may be zero.
     """
 
     frequency: Scalar | float = 100.0
     dissipation: Scalar | float = 0.5
     onset: Scalar | float = 1e-3
+
+    def __check_init__(self):
+        _check("frequency", self.frequency, lambda x: x > 0, "a positive number")
+        _check("dissipation", self.dissipation, lambda x: x >= 0, "a number that is not negative")
+        _check("onset", self.onset, lambda x: x > 0, "a positive number")
+
+    def events(self, model: Model, method: Method | None) -> tuple[Event, ...]:
+        """None."""
+        return ()
 
     def stops(self, model: Model) -> Stops:
         _, places = _ranged(model)
@@ -83,10 +102,16 @@ class ImpactLimits(eqx.Module):
     """Joints bounce off the ends of their ranges, in no time: u⁺ = −e u⁻ for the joint that arrives, while the impulse
     at its end moves all the others as well. A joint that arrives slowly loses its speed, and may rest on a spring.
 
+    A joint that starts at its end or beyond does not arrive there, but meets the spring. Steps of constant length
+    should be shorter than 2 / frequency, as those that cross an end feel the spring. Only forwards in time.
+
     Attributes:
         restitution: e, from 0 to 1.
         resting: The springs.
         resting_speed: What is slow [rad/s or m/s].
+
+    Raises:
+        ValueError: if the restitution is not from 0 to 1, or the speed is negative.
 
     Source: Brach, Rigid body collisions, Journal of Applied Mechanics 1989.
     """
@@ -95,13 +120,19 @@ class ImpactLimits(eqx.Module):
     resting: CompliantLimits = CompliantLimits()
     resting_speed: Scalar | float = 0.05
 
+    def __check_init__(self):
+        _check("restitution", self.restitution, lambda x: 0 <= x <= 1, "a number from 0 to 1")
+        _check("resting_speed", self.resting_speed, lambda x: x >= 0, "a number that is not negative")
+
     def stops(self, model: Model) -> Stops:
         stops = self.resting.stops(model)
         # Out of reach of steps that end at an impact, lest its derivative be that of the spring's, too.
         return dataclasses.replace(stops, slack=SLACK * stops.onset)
 
-    def event(self, model: Model) -> Event:
+    def events(self, model: Model, method: Method | None) -> tuple[Event, ...]:
         """Arrival at any end: first all upper ones, then all lower ones, as entries of one condition."""
+        if not len(_ranged(model)[0]):
+            return ()
         restitution, slow = (jnp.asarray(x, model.dtype) for x in (self.restitution, self.resting_speed))
 
         def condition(t, y):
@@ -111,9 +142,9 @@ class ImpactLimits(eqx.Module):
         def reset(t, y, entry):
             _, speeds = approach(model, y.q, y.v)
             kept = jnp.where(speeds.reshape(-1)[entry] > slow, restitution, 0)
-            return dataclasses.replace(y, v=y.v - (1 + kept) * _stopping(model, y, entry))
+            return dataclasses.replace(y, v=y.v - (1 + kept) * _stopping(model, method, y, entry))
 
-        return Event(condition, reset)
+        return (Event(condition, reset),)
 
 
 def approach(
@@ -125,15 +156,17 @@ def approach(
     return jnp.stack([model.limits.upper[in_q] - x, x - model.limits.lower[in_q]]), jnp.stack([dx, -dx])
 
 
-def _stopping(model: Model, y: State, entry: Int[Array, ""]) -> Float[Array, " nv"]:
+def _stopping(model: Model, method: Method | None, y: State, entry: Int[Array, ""]) -> Float[Array, " nv"]:
     """The change of velocity, by an impulse on one coordinate, without which that coordinate would stand still."""
     _, in_v = _ranged(model)
     place = jnp.asarray(in_v)[entry % len(in_v)]
     unit = jnp.zeros(model.topology.v_offsets[-1], y.v.dtype).at[place].set(1)
     d = model.reduce_force(unit)
     still = jnp.zeros_like(y.v)
-    _, response = jax.jvp(lambda tau: forward_dynamics(model, y.q, still, tau), (still,), (d,))
-    return response * (d @ y.v) / (d @ response)
+    _, response = jax.jvp(lambda tau: forward_dynamics(model, y.q, still, tau, method=method), (still,), (d,))
+    # A follower with the ratio zero does not move, whatever pushes it.
+    yielding = d @ response
+    return response * (d @ y.v) / jnp.where(yielding == 0, 1, yielding)
 
 
 def _ranged(model: Model) -> tuple[np.ndarray, np.ndarray]:

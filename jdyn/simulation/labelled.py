@@ -39,7 +39,7 @@ def labelled(trajectory: Any, model: Model | None) -> xarray.Dataset:
     if model is not None:
         coordinates = {"q_coordinate": list(model.topology.q_names), "v_coordinate": list(model.topology.v_names)}
     common = ts.reshape(-1, ts.shape[-1])[0]
-    if np.array_equal(np.broadcast_to(common, ts.shape), ts):
+    if np.array_equal(np.broadcast_to(common, ts.shape), ts, equal_nan=True):
         coordinates["time"] = common
     else:
         variables["t"] = times, ts

@@ -102,7 +102,7 @@ def lanes_at_once(jobs: int) -> int:
 
 def last_lanes(jobs: int) -> int:
     """How many are left to a narrower loop in the end."""
-    narrower = jax.default_backend() == "cpu" and jobs > 2 * CPU_LAST_LANES
+    narrower = jax.default_backend() == "cpu" and 2 * jobs >= CPU_LANES
     return CPU_LAST_LANES if narrower else 0
 
 

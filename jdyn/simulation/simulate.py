@@ -7,6 +7,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
@@ -64,7 +65,8 @@ def simulate(
         controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if left out.
         events: Where the state jumps, or the simulation ends; the first that happens in a step counts.
         joint_limits: What holds joints within their limits: springs, `jdyn.CompliantLimits()`, or impacts,
-            `jdyn.ImpactLimits(restitution=0.5)`, which come after `events`; nothing if left out.
+            `jdyn.ImpactLimits(restitution=0.5)`, which come after `events`, and whose entries are all upper ends, then
+            all lower ends, of every joint whose coordinates are numbers of their own; nothing if left out.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: A Runge-Kutta method of diffrax', which then works in local coordinates, see `jdyn.OnManifold`, or one
             of jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`.
@@ -84,7 +86,8 @@ def simulate(
         The trajectory.
 
     Raises:
-        ValueError: at trace time, if a size disagrees with `model` or `saveat` does not give rows.
+        ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, or `joint_limits` is
+            something else.
         SimulationError: if `throw` and the end is not reached. Compiled into a larger program, the error is a
             RuntimeError with the same explanation.
 
@@ -99,8 +102,14 @@ def simulate(
             f"adjoint: simulate differentiates by record and replay, or forwards with diffrax.ForwardMode(); "
             f"it does not take a {type(adjoint).__name__}"
         )
+    if not isinstance(joint_limits, CompliantLimits | ImpactLimits | None):
+        raise ValueError(
+            f"joint_limits: expected jdyn.CompliantLimits(), jdyn.ImpactLimits() or None, got {joint_limits!r}"
+        )
     if t0.shape or t1.shape:
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
+    if isinstance(joint_limits, ImpactLimits) and not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0:
+        raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
     solver = diffrax.Tsit5() if solver is None else solver
     stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
@@ -156,8 +165,7 @@ def _simulate(
     field = dataclasses.replace(field, controller=controller)
     if joint_limits is not None:
         field = dataclasses.replace(field, stops=joint_limits.stops(field.model))
-    if isinstance(joint_limits, ImpactLimits):
-        events = (*events, joint_limits.event(field.model))
+        events = (*events, *joint_limits.events(field.model, field.method))
     watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(

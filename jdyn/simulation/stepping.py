@@ -124,6 +124,7 @@ class Run(eqx.Module):
         landing: Event that the next step is to end at.
         end: Where the last accepted step ended [s].
         fired: Event that happened there; -1 for none.
+        pending: Events that were about to.
         rows: Of the trajectory.
         log: Of events.
         running: Whether there is something left to do.
@@ -138,6 +139,7 @@ class Run(eqx.Module):
     landing: Crossing
     end: Scalar
     fired: Int[Array, ""]
+    pending: Bool[Array, " rows"]
     rows: Rows
     log: Log
     running: Bool[Array, ""]
@@ -158,15 +160,16 @@ def begin(problem: Problem) -> Run:
     )
     target = jnp.asarray(target, t0.dtype)
     solver_state = solver.init(problem.equations, t0, target, y0, None)
-    counts = jnp.zeros((), jnp.int32)
+    counts, none = jnp.zeros((), jnp.int32), jnp.zeros(sum(event.entries for event in problem.events), bool)
     good = jnp.isfinite(t0) & jnp.isfinite(t1)
     return Run(
         motion=Motion(t0, y0, solver_state, jnp.array(True)),
         target=target,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
-        landing=Crossing(counts - 1, t0, jnp.array(False)),
+        landing=Crossing(counts - 1, t0, jnp.array(False), none),
         end=t0,
         fired=counts - 1,
+        pending=none,
         rows=_first_rows(problem),
         log=Log.empty(problem.max_events if problem.events else 0, t0, y0),
         running=good & (t0 < t1),
@@ -213,6 +216,7 @@ def attempt(problem: Problem, run: Run) -> Run:
         landing=_where(run.running, crossing, run.landing),
         end=_where(keep, end, run.end),
         fired=_where(keep, fired, run.fired),
+        pending=_where(keep, run.landing.others, run.pending),
         rows=_with_rows(problem, run.rows, keep, span, accepted),
         log=run.log.with_event(fired, arrived.t, arrived.y),
         running=run.running & ~ended & (result == Result.success),
@@ -260,18 +264,21 @@ def _after_event(problem, motion, fired):
 
     which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
 
-    def happened(event):
+    def happened(number, event):
+        mine = (fired >= 0) & (which == number)
+
         def height(t, y):
             return event.condition(equations.direction * t, y)[entry]
 
         above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), rate))
-        late = -above / jnp.where(slope == 0, 1, slope)
+        # In a batch all lanes come through here, and an end of a range may be infinitely far away.
+        late = -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
         q = equations.field.model.integrate(y.q, late * equations.direction * y.v)
         moved = jax.tree.map(lambda x, dx: x + late * dx, eqx.tree_at(lambda y: y.q, y, rate.q), rate)
         after = eqx.tree_at(lambda y: y.q, moved, q)
         return t + late, after if event.reset is None else _reset(problem, event, entry, t + late, after)
 
-    after = jax.lax.switch(which, [lambda e=event: happened(e) for event in problem.events])
+    after = jax.lax.switch(which, [lambda e=event: happened(*e) for event in enumerate(problem.events)])
     return _where(fired >= 0, after, (t, y))
 
 
@@ -314,13 +321,13 @@ def _verdict(problem, run, end, y, error):
 
 def _crossing(problem, run, wanted, span):
     if not problem.events:
-        return Crossing(jnp.full_like(run.fired, -1), span.t1, jnp.array(False))
+        return Crossing(jnp.full_like(run.fired, -1), span.t1, jnp.array(False), run.pending)
 
     def state_at(t):
         return interpolated(problem, span, t)
 
     direction = problem.equations.direction
-    return first_crossing(problem.events, state_at, direction, span.t0, span.t1, run.fired, wanted)
+    return first_crossing(problem.events, state_at, direction, span.t0, span.t1, run.fired, run.pending, wanted)
 
 
 def _held(problem):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from jdyn.control.dynamic import with_memory
@@ -79,11 +81,24 @@ class Trajectory(eqx.Module):
     # Every row.
 
     def tau(self, controller: Any) -> Float[Array, "*lanes times nv"]:
-        """Generalized forces of the controller [N m or N]."""
+        """Generalized forces of the controller [N m or N].
+
+        Args:
+            controller: The one that was simulated.
+
+        Raises:
+            ValueError: if it has another memory.
+        """
         controller = with_memory(controller)
 
         def force(t, q, v, *remembered):
-            structure = jax.tree.structure(jax.eval_shape(controller.start, t, q, v))
+            memory, structure = jax.tree.flatten(jax.eval_shape(controller.start, t, q, v))
+            expected, found = ([jnp.shape(x) for x in tree] for tree in (memory, remembered))
+            if expected != found:
+                raise ValueError(
+                    f"controller: expected the one that was simulated, with a memory of shapes {found}, "
+                    f"got one of {expected}"
+                )
             return controller.force(t, q, v, jax.tree.unflatten(structure, remembered))
 
         return self._rows(force, self.ts, self.q, self.v, *jax.tree.leaves(self.memory))
@@ -96,7 +111,17 @@ class Trajectory(eqx.Module):
         joint_limits: CompliantLimits | ImpactLimits | None = None,
         method: Method | None = None,
     ) -> Float[Array, "*lanes times nv"]:
-        """Accelerations [rad/s² or m/s²] under what `simulate` was given."""
+        """Accelerations [rad/s² or m/s²]; in the row of an event, those before it.
+
+        Args:
+            model: The mechanism.
+            controller: The one that was simulated; no torque if left out.
+            joint_limits: As they were simulated.
+            method: Forward-dynamics method; `jdyn.ABA()` if left out.
+
+        Raises:
+            ValueError: if the controller has another memory than that which was simulated.
+        """
         stops = None if joint_limits is None else joint_limits.stops(model)
 
         def acceleration(q, v, tau):
@@ -135,23 +160,29 @@ class Trajectory(eqx.Module):
             t: Time [s], a scalar; `jax.vmap` takes many.
 
         Raises:
-            ValueError: for a batch, of which `jax.vmap` takes every lane.
+            ValueError: for a batch, of which `jax.vmap` takes every lane, or if `t` is not a scalar.
         """
         self._check_single("interpolate")
-        return hermite(model, self.ts, self.q, self.v, jnp.asarray(t, self.ts.dtype))
+        t = jnp.asarray(t, self.ts.dtype)
+        if t.shape:
+            raise ValueError(f"t: expected a scalar, got shape {t.shape}; `resample` or jax.vmap takes many")
+        return hermite(model, self.ts, self.q, self.v, t)
 
     def resample(self, model: Model, ts: Float[Array, " times"]) -> Trajectory:
-        """The trajectory with rows at other times, by `interpolate`; memory and supplied energy linearly.
+        """The trajectory with rows at other times, by `interpolate`; memory and supplied energy linearly, which means
+        nothing for a memory that ticks.
 
         Args:
             model: The mechanism.
             ts: Times [s].
 
         Raises:
-            ValueError: for a batch, of which `jax.vmap` takes every lane.
+            ValueError: for a batch, of which `jax.vmap` takes every lane, or if `ts` has not one axis.
         """
         self._check_single("resample")
         ts = jnp.asarray(ts, self.ts.dtype)
+        if ts.ndim != 1:
+            raise ValueError(f"ts: expected shape (times,), got {ts.shape}")
         q, v = jax.vmap(lambda t: self.interpolate(model, t))(ts)
         memory, supplied = jax.tree.map(
             lambda rows: jax.vmap(lambda t: linear(self.ts, rows, t))(ts), (self.memory, self.supplied)
@@ -168,7 +199,7 @@ class Trajectory(eqx.Module):
     # For other programs.
 
     def to_xarray(self, model: Model | None = None) -> xarray.Dataset:
-        """A labelled dataset of rows, events, result and statistics.
+        """A labelled dataset of rows, events, result and statistics; without the controller's memory.
 
         Args:
             model: Names the coordinates of `q` and `v` by their joints; numbers, if left out.
@@ -193,11 +224,16 @@ class Trajectory(eqx.Module):
     def load(path: str | os.PathLike) -> Trajectory:
         """Read what `save` wrote. The memory comes back as the list of its arrays.
 
+        Warns:
+            UserWarning: if it is in float64, and JAX is set to float32.
+
         Raises:
             OSError: if there is no such file, or none that may be read.
             ValueError: if it is damaged, something else, or of a newer version.
         """
         arrays, header = load_archive(path, _KIND, _VERSION)
+        if any(x.dtype != canonicalize_dtype(x.dtype) for x in arrays.values()):
+            warnings.warn(f"{path}: in float64, read as float32; set jax_enable_x64 to keep all digits", stacklevel=2)
 
         def part(name):
             names = [entry for entry in header["entries"] if entry.startswith(f"{name}.")]

@@ -131,8 +131,8 @@ def test_without_the_option_joints_pass_their_limits():
     assert jdyn.simulate(slider(), [0.0], [1.5], 3.0).q[-1, 0] == pytest.approx(4.5)
 
 
-def test_mechanisms_without_ends_and_quaternions_are_left_alone():
-    """A free body with a limited hinge: springs act on the hinge, and an infinite range has none."""
+def test_infinite_ranges_and_quaternions_are_left_alone():
+    """A free body with a hinge: springs act on the hinge if it has an end."""
     builder = jdyn.Builder("body", gravity=(0, 0, 0))
     builder.add_link("hull", jdyn.Free(), mass=2.0, inertia=(0.03, 0.07, 0.09))
     builder.add_link("arm", jdyn.Revolute((1, 0, 0)), parent="hull", mass=0.4, com=(0, 0, 0.3), inertia=[0.01] * 3)
@@ -144,3 +144,65 @@ def test_mechanisms_without_ends_and_quaternions_are_left_alone():
     limited = model.with_joint("arm", upper=0.2)
     held = jdyn.simulate(limited, q0, v0, 1.0, joint_limits=jdyn.CompliantLimits())
     assert jnp.max(held.q[:, -1]) < 0.25 < jnp.max(plain.q[:, -1])
+
+
+def two_sliders(**second):
+    """Two masses on rails of their own, with walls for the first."""
+    builder = jdyn.Builder("rails", gravity=(0, 0, 0))
+    for name, ends in (("a", dict(lower=WALLS[0], upper=WALLS[1])), ("b", second)):
+        builder.add_link(name, jdyn.Prismatic((1, 0, 0)), mass=2.0, inertia=[0.1] * 3, **ends)
+    return builder.build()
+
+
+def test_joints_that_arrive_at_once_all_bounce():
+    model, limits = two_sliders(lower=WALLS[0], upper=WALLS[1]), jdyn.ImpactLimits(restitution=0.5)
+    motion = jdyn.simulate(model, jnp.zeros(2), jnp.full(2, 1.6), 1.0, joint_limits=limits)
+    np.testing.assert_allclose(motion.v[-1], [-0.8, -0.8], rtol=1e-12)
+    np.testing.assert_allclose(motion.q[-1], 1 - 0.8 * (1 - 1 / 1.6), rtol=1e-12)
+    assert sorted(motion.events.entry[:2].tolist()) == [0, 1] and motion.events.which[2] == -1
+
+
+def test_a_lane_without_an_impact_and_a_joint_without_an_end_have_gradients():
+    """Steps of at most 0.05 s make those of both lanes coincide."""
+    model, limits = two_sliders(), jdyn.ImpactLimits(restitution=0.5)
+    steps = diffrax.PIDController(rtol=1e-6, atol=1e-8, dtmax=0.05)
+
+    def end(v0):
+        motion = jdyn.simulate(model, jnp.zeros(2), v0, 1.0, joint_limits=limits, stepsize_controller=steps)
+        return jnp.sum(motion.q[-1])
+
+    gradients = jax.jit(jax.vmap(jax.grad(end)))(jnp.array([[1.6, 0.1], [0.3, 0.1]]))
+    # q = 1 - e v (1 - 1 / v) after the bounce.
+    np.testing.assert_allclose(gradients, [[-0.5, 1], [1, 1]], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "make, sentence",
+    [
+        (lambda: jdyn.ImpactLimits(restitution=2.0), "restitution: expected a number from 0 to 1, got 2.0"),
+        (lambda: jdyn.ImpactLimits(restitution=jnp.ones(2)), "restitution: expected a number from 0 to 1"),
+        (lambda: jdyn.ImpactLimits(resting_speed=-1.0), "resting_speed: expected a number that is not negative"),
+        (lambda: jdyn.CompliantLimits(frequency=-100.0), "frequency: expected a positive number, got -100.0"),
+        (lambda: jdyn.CompliantLimits(dissipation=-0.1), "dissipation: expected a number that is not negative"),
+        (lambda: jdyn.CompliantLimits(onset=0.0), "onset: expected a positive number, got 0.0"),
+        (lambda: jdyn.CompliantLimits(onset=float("nan")), "onset: expected a positive number, got nan"),
+        (lambda: jdyn.simulate(slider(), [0.0], [1.0], 1.0, joint_limits="impact"), "joint_limits: expected jdyn.Com"),
+        (
+            lambda: jdyn.simulate(slider(), [0.0], [1.0], -1.0, joint_limits=jdyn.ImpactLimits()),
+            "joint_limits: impacts happen forwards in time, expected t1 after t0 = 0.0, got -1.0",
+        ),
+    ],
+)
+def test_bad_limits_are_refused(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+def test_a_mechanism_without_ranges_has_nothing_to_hold():
+    builder = jdyn.Builder("body", gravity=(0, 0, 0))
+    builder.add_link("hull", jdyn.Free(), mass=2.0, inertia=(0.03, 0.07, 0.09))
+    model = builder.build()
+    arguments = model, model.neutral(), jnp.ones(6), 0.2
+    plain = jdyn.simulate(*arguments)
+    for limits in (jdyn.CompliantLimits(), jdyn.ImpactLimits()):
+        np.testing.assert_array_equal(jdyn.simulate(*arguments, joint_limits=limits).q, plain.q)

@@ -84,6 +84,36 @@ def test_outside_of_the_rows_there_is_nothing(fine):
     np.testing.assert_allclose(fine.interpolate(MODEL, 1.0)[1], fine.v[-1], rtol=0, atol=1e-13)
 
 
+def test_rows_are_met_beside_rows_that_are_not_there():
+    pendulum = jdyn.load("pendulum")
+    steps = jdyn.simulate(pendulum, [0.4], [0.0], 0.5, saveat=diffrax.SaveAt(steps=True, t0=True))
+    reached = int(steps.stats["accepted_steps"])
+    np.testing.assert_array_equal(steps.interpolate(pendulum, 0.5)[0], steps.q[reached])
+    twice = jdyn.simulate(pendulum, [0.4], [0.0], 0.5, saveat=[0.0, 0.0, 0.25, 0.5, 0.5])
+    for t, row in ((0.0, 0), (0.25, 2), (0.5, 3)):
+        np.testing.assert_allclose(twice.interpolate(pendulum, t)[0], twice.q[row], rtol=0, atol=1e-15)
+    nowhere = jdyn.simulate(pendulum, [0.4], [0.0], 0.0)
+    np.testing.assert_array_equal(nowhere.interpolate(pendulum, 0.0)[0], [0.4])
+    assert "time" in steps.to_xarray(pendulum).coords
+
+
+def test_what_does_not_fit_is_refused(fine):
+    with pytest.raises(ValueError, match=r"controller: expected the one that was simulated, with a memory of shapes"):
+        fine.tau(jdyn.Constant(jnp.zeros(MODEL.nv)))
+    with pytest.raises(ValueError, match=r"t: expected a scalar, got shape \(3,\); `resample`"):
+        fine.interpolate(MODEL, jnp.zeros(3))
+    with pytest.raises(ValueError, match=r"ts: expected shape \(times,\), got \(\)"):
+        fine.resample(MODEL, 0.5)
+    outside = fine.resample(MODEL, jnp.array([-1.0, 0.5]))
+    np.testing.assert_array_equal(jnp.isnan(outside.memory[1]), jnp.isnan(outside.v))
+
+
+def test_digits_are_not_lost_in_silence(fine, tmp_path):
+    fine.save(tmp_path / "flight.npz")
+    with jax.enable_x64(False), pytest.warns(UserWarning, match="in float64, read as float32; set jax_enable_x64"):
+        jdyn.Trajectory.load(tmp_path / "flight.npz")
+
+
 def test_interpolation_has_derivatives_and_goes_backwards():
     pendulum = jdyn.load("pendulum")
 
