@@ -90,7 +90,7 @@ def test_numbers_lists_and_numpy_integers_are_understood():
 
 def test_float32_on_a_hundred_links():
     """Against float64 on the same rounded data: nine of ten states are below 1e-5, and the worst of some hundreds is
-    twice that, as XLA happens to round. The textbook recursion is near 1e-4 here."""
+    twice that, with square roots of the inertias as well. The textbook recursion is near 1e-4 here."""
     model = jdyn.random_tree(0, 100, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)
     double = model.astype(jnp.float64)
     q, v, tau = (x.astype(jnp.float32) for x in _batch(double, 100))
