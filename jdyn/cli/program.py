@@ -238,8 +238,7 @@ def simulate(options):
         f"{stats['accepted_steps']} steps accepted, {stats['rejected_steps']} rejected, "
         f"{stats['dynamics_calls']} evaluations of forward dynamics"
     )
-    energy = jax.jit(jax.vmap(lambda q, v: jdyn.kinetic_energy(model, q, v) + jdyn.potential_energy(model, q)))
-    total = np.asarray(energy(trajectory.q, trajectory.v))
+    total = np.asarray(trajectory.energy(model))
     print(f"energy: {total[0]:.8g} J at the start, {total[-1]:.8g} J at the end")
     print(f"q(t1) = {_listed(trajectory.q[-1])}")
     if options.plot:

@@ -117,4 +117,5 @@ def with_links(session: Session, links: tuple[Link, ...]) -> Session:
 
 
 def method(name: str, linear: str) -> Method:
+    # `LINEAR` holds names of solvers, as plain strings to the type checker.
     return ABA() if name == "abm" else CRBA(LINEAR[linear])  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ HEADER = "header.json"
 # What NumPy and zipfile raise where bytes were lost or changed.
 DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, AttributeError, EOFError, KeyError, MemoryError, NotImplementedError,
-    OSError,     OverflowError, RuntimeError, SyntaxError, TypeError, ValueError,
+    OSError, OverflowError, RuntimeError, SyntaxError, TypeError, ValueError,
 )  # fmt: skip
 
 

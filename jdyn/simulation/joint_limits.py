@@ -172,15 +172,10 @@ def _stopping(model: Model, method: Method | None, y: State, entry: Int[Array, "
 def _ranged(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Where coordinates that are numbers of their own, and so may have ends, stand in full q and v."""
     topology = model.topology
-    flat = [body for body, kind in enumerate(topology.kinds) if kind.nq == kind.nv]
-    ranges = ((topology.q_slice(body), topology.v_slice(body)) for body in flat)
-    pairs = [pair for q, v in ranges for pair in zip(_numbers(q), _numbers(v), strict=True)]
-    in_q, in_v = zip(*pairs, strict=True) if pairs else ((), ())
-    return np.array(in_q, int), np.array(in_v, int)
-
-
-def _numbers(where: slice) -> range:
-    return range(where.start, where.stop)
+    flat = [group for group in topology.groups if group.kind.nq == group.kind.nv]
+    in_q, in_v = ([i for group in flat for row in getattr(group, which) for i in row] for which in "qv")
+    # Either way in the order of the bodies.
+    return np.sort(np.array(in_q, int)), np.sort(np.array(in_v, int))
 
 
 def _none(model):

@@ -13,6 +13,7 @@ from jdyn.control.dynamic import updated
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing, numbers
 from jdyn.simulation.result import Result
+from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State, VectorField
 
 # A step of this many roundings of the time is too small to be told from none.
@@ -261,7 +262,6 @@ def _after_event(problem, motion, fired):
     """
     equations, t, y = problem.equations, motion.t, motion.y
     rate = equations.prod(equations.vf(t, y, None), equations.direction)
-
     which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
 
     def happened(number, event):
@@ -273,9 +273,7 @@ def _after_event(problem, motion, fired):
         above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), rate))
         # In a batch all lanes come through here, and an end of a range may be infinitely far away.
         late = -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
-        q = equations.field.model.integrate(y.q, late * equations.direction * y.v)
-        moved = jax.tree.map(lambda x, dx: x + late * dx, eqx.tree_at(lambda y: y.q, y, rate.q), rate)
-        after = eqx.tree_at(lambda y: y.q, moved, q)
+        after = drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
         return t + late, after if event.reset is None else _reset(problem, event, entry, t + late, after)
 
     after = jax.lax.switch(which, [lambda e=event: happened(*e) for event in enumerate(problem.events)])

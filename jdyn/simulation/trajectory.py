@@ -14,9 +14,10 @@ from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from jdyn.control.dynamic import with_memory
-from jdyn.dynamics import Method, forward_dynamics, forward_kinematics, kinetic_energy, momentum, potential_energy
+from jdyn.dynamics import Method, forward_dynamics, forward_kinematics, momentum
 from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model
+from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.labelled import labelled
@@ -136,7 +137,7 @@ class Trajectory(eqx.Module):
 
     def energy(self, model: Model) -> Float[Array, "*lanes times"]:
         """Kinetic and potential energy [J]."""
-        return self._rows(lambda q, v: kinetic_energy(model, q, v) + potential_energy(model, q), self.q, self.v)
+        return self._rows(lambda q, v: mechanical_energy(model, q, v), self.q, self.v)
 
     def momentum(self, model: Model) -> Float[Array, "*lanes times 6"]:
         """Momentum [angular; linear] about the centre of mass, in world axes [N m s, N s]."""

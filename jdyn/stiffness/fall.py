@@ -73,7 +73,7 @@ def fall(
     started = time.perf_counter()
     jax.block_until_ready(_simulated(*arguments))
     seconds = time.perf_counter() - started
-    kinetic, potential = map(np.asarray, _energies(model, trajectory))
+    kinetic, potential = map(np.asarray, energies(model, trajectory.q, trajectory.v))
     deviation = np.mean(kinetic + potential) - potential[0]
     return Fall(
         method=method,
@@ -101,5 +101,6 @@ def _simulated(model, q0, t1, tolerance, method, max_steps) -> Trajectory:
 
 
 @jax.jit
-def _energies(model, trajectory):
-    return jax.vmap(lambda q, v: (kinetic_energy(model, q, v), potential_energy(model, q)))(trajectory.q, trajectory.v)
+def energies(model: Model, q: Float[Array, "rows nq"], v: Float[Array, "rows nv"]):
+    """Kinetic and potential energy [J] in each of many states."""
+    return jax.vmap(lambda q, v: (kinetic_energy(model, q, v), potential_energy(model, q)))(q, v)

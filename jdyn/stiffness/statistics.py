@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jdyn.control.dynamic import DynamicController, with_memory
-from jdyn.dynamics import ABA, CRBA, Method, forward_dynamics, kinetic_energy, potential_energy
+from jdyn.dynamics import ABA, CRBA, Method, forward_dynamics
 from jdyn.model import Model
 from jdyn.simulation import Trajectory
 from jdyn.simulation.simulate import Control
 from jdyn.stiffness.condition import condition_numbers
+from jdyn.stiffness.fall import energies
 from jdyn.stiffness.steps import Steps
 from jdyn.stiffness.turn import relative_difference
 
@@ -84,7 +85,7 @@ def statistics(
     crba = method if isinstance(method, CRBA) else CRBA()
     state = model, with_memory(controller), jnp.asarray(motion.ts, model.dtype), q, v, motion.memory
     by_method, by_crba, by_aba = (np.asarray(_accelerations(m, *state), float) for m in (method, crba, ABA()))
-    kinetic, potential = (np.asarray(energy, float) for energy in _energies(model, q, v))
+    kinetic, potential = (np.asarray(energy, float) for energy in energies(model, q, v))
     counts = motion.evaluations if isinstance(motion, Steps) else None
     return Statistics(
         ts=np.asarray(motion.ts, float),
@@ -105,8 +106,3 @@ def _accelerations(method, model, controller, ts, q, v, memory):
         return forward_dynamics(model, q, v, controller.force(t, q, v, memory), method=method)
 
     return jax.vmap(acceleration)(ts, q, v, memory)
-
-
-@jax.jit
-def _energies(model, q, v):
-    return jax.vmap(lambda q, v: (kinetic_energy(model, q, v), potential_energy(model, q)))(q, v)

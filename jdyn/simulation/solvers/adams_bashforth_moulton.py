@@ -147,6 +147,7 @@ def _first_scheme():
     data[0, PAST], data[1, -1], data[2, PAST:], data[3, PAST:] = 1, 1, HALF_WAY, CASH_KARP.b_sol
     powers = np.array([[1, 0, 0, 0], [-4, 1, 16, -5], [5, -3, -32, 14], [-2, 2, 16, -8]]) @ data
     times, error = np.concatenate([[0], CASH_KARP.c]), np.concatenate([np.zeros(PAST), CASH_KARP.b_error])
+    # NumPy arrays, which become arrays of the state's type.
     return _Scheme(times, coefficients, powers, error)  # type: ignore[arg-type]
 
 

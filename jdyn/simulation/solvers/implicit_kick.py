@@ -48,6 +48,7 @@ def half_kicked(terms, t, y0: State, args, control, place: Callable[[State], Sta
         residual, jnp.zeros_like(start), lambda residual, guess: _newton(residual, guess, start), _solve, has_aux=True
     )
     done, failed = diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
+    # `where` takes traced conditions, and is annotated for bool.
     return after(increment), diffrax.RESULTS.where(left <= 0, done, failed)  # type: ignore[arg-type]
 
 
