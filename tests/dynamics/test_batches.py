@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
 import pytest
 
@@ -88,16 +89,28 @@ def test_numbers_lists_and_numpy_integers_are_understood():
     np.testing.assert_array_equal(jdyn.jacobian(model, [1.0, 2.0], 1, point=np.zeros(3)), exact)
 
 
+# As users compile: rounding is that of XLA's usual code.
+USUAL = {"xla_backend_optimization_level": 3}
+if jaxlib.version.__version__.startswith("0.10."):
+    USUAL["xla_cpu_use_fusion_emitters"] = True
+
+
 def test_float32_on_a_hundred_links():
-    """Against float64 on the same rounded data: nine of ten states are below 1e-5, and the worst of some hundreds is
-    twice that, with square roots of the inertias as well. The textbook recursion is near 1e-4 here."""
+    """Against float64 on the same rounded data. The textbook recursion is near 1e-4 here; with square roots of the
+    inertias, too, the worst of some hundreds of states comes to 2e-5."""
     model = jdyn.random_tree(0, 100, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)
     double = model.astype(jnp.float64)
-    q, v, tau = (x.astype(jnp.float32) for x in _batch(double, 100))
-    forward = jax.jit(jax.vmap(jdyn.forward_dynamics, in_axes=(None, 0, 0, 0)))
-    exact = forward(double, *(x.astype(jnp.float64) for x in (q, v, tau)))
-    error = np.max(np.abs(np.asarray(forward(model, q, v, tau), float) - exact), axis=1) / np.max(np.abs(exact), axis=1)
-    assert np.quantile(error, 0.9) < 1e-5 and np.max(error) < 5e-5
+    forward = jax.jit(jax.vmap(jdyn.forward_dynamics, in_axes=(None, 0, 0, 0)), compiler_options=USUAL)
+
+    def errors(states):
+        q, v, tau = (x.astype(jnp.float32) for x in _batch(double, states))
+        exact = forward(double, *(x.astype(jnp.float64) for x in (q, v, tau)))
+        found = np.asarray(forward(model, q, v, tau), float)
+        return np.max(np.abs(found - exact), axis=1) / np.max(np.abs(exact), axis=1)
+
+    assert np.max(errors(4)) < 1e-5
+    many = errors(100)
+    assert np.quantile(many, 0.9) < 1e-5 and np.max(many) < 5e-5
 
 
 def test_compiled_size_does_not_grow_with_bodies():
