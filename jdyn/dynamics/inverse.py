@@ -1,5 +1,7 @@
 """Inverse dynamics by the recursive Newton-Euler algorithm, and the forces it is made of."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -20,14 +22,29 @@ from jdyn.spatial import SpatialInertia, Transform, cross_force
 
 def accumulate_force(model: Model, X: Transform, force: Float[Array, "nb 6"]) -> Float[Array, "nb 6"]:
     """f_b = force_b + Σ_children X f_child inward: the force each joint transmits to its body."""
+    return _accumulated(model.topology, X, force, jnp.zeros_like(force))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _accumulated(topology, X, force, extra):
+    """f_b = force_b + Σ_children (X f_child + extra_child). The derivative is the same recursion from other sources,
+    df_b = dforce_b + Σ_children (X df_child + (dX f_child + dextra_child))."""
 
     def step(below, x):
-        X, force = x
+        X, force, extra = x
         f = force + below
-        return X.force_to_parent(f), f
+        return X.force_to_parent(f) + extra, f
 
     zero = jnp.zeros(6, force.dtype)
-    return unpack(model.topology, inward(model.topology, step, zero, pack(model.topology, (X, force))))
+    return unpack(topology, inward(topology, step, zero, pack(topology, (X, force, extra))))
+
+
+@_accumulated.defjvp
+def _accumulated_jvp(topology, primals, tangents):
+    (X, _, _), (dX, dforce, dextra) = primals, tangents
+    f = _accumulated(topology, *primals)
+    _, moved = jax.jvp(lambda X: jax.vmap(Transform.force_to_parent)(X, f), (X,), (dX,))
+    return f, _accumulated(topology, X, dforce, dextra + moved)
 
 
 def world_acceleration(model: Model, dtype) -> Float[Array, "6"]:

@@ -1,5 +1,6 @@
 """Positions and velocities of bodies, and Jacobians."""
 
+import functools
 from typing import Literal
 
 import equinox as eqx
@@ -62,13 +63,28 @@ def accumulate_motion(
     model: Model, X: Transform, motion: Float[Array, "nb 6"], world: Float[Array, "6"]
 ) -> Float[Array, "nb 6"]:
     """m_b = X m_parent + motion_b outward from `world`: velocities or accelerations of all bodies."""
+    return _accumulated(model.topology, X, motion, world)[0]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _accumulated(topology, X, motion, world):
+    """Motions of all bodies and of their parents. The derivative is the same recursion from another source,
+    dm_b = X dm_parent + (dX m_parent + dmotion_b)."""
 
     def step(parent, x):
         X, motion = x
         m = X.motion_to_child(parent) + motion
-        return m, m
+        return m, (m, parent)
 
-    return unpack(model.topology, outward(model.topology, step, world, pack(model.topology, (X, motion))))
+    return unpack(topology, outward(topology, step, world, pack(topology, (X, motion))))
+
+
+@_accumulated.defjvp
+def _accumulated_jvp(topology, primals, tangents):
+    (X, _, _), (dX, dmotion, dworld) = primals, tangents
+    motions, parents = _accumulated(topology, *primals)
+    _, moved = jax.jvp(lambda X: jax.vmap(Transform.motion_to_child)(X, parents), (X,), (dX,))
+    return (motions, parents), _accumulated(topology, X, dmotion + moved, dworld)
 
 
 def poses(model: Model, X: Transform) -> Transform:

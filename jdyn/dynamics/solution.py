@@ -2,11 +2,17 @@
 
 import equinox as eqx
 import jax
+from jax.ad_checkpoint import checkpoint_name
 
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
 from jdyn.dynamics.methods import Method
 from jdyn.model import Model, checked
+
+_SOLUTION = "accelerations and factors"
+
+# For `jax.checkpoint`: accelerations and factors are kept for the reverse pass; all else is cheap to compute again.
+keep_solutions = jax.checkpoint_policies.save_only_these_names(_SOLUTION)
 
 
 @compiled
@@ -28,7 +34,7 @@ def _solve(method, model, q, v, tau, f_ext):
 @_solve.def_jvp
 def _solve_jvp(primals, tangents):
     method, *arguments = primals
-    a, factors = _solve(method, *arguments)
+    a, factors = jax.tree.map(lambda x: checkpoint_name(x, _SOLUTION), _solve(method, *arguments))
     model, q, *_ = arguments
 
     def residual(model, q, v, tau, f_ext):

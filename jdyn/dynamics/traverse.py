@@ -155,7 +155,7 @@ def outward(topology: Topology, step: Callable, world: Any, xs: Packed) -> Packe
 
         def visit(above, row, straight=run.straight):
             x, link = row
-            return jax.vmap(step)(above if straight else _select(link, above), x)
+            return _at_every(step)(above if straight else _select(link, above), x)
 
         above, y = _loop(visit, _select(run.entry, above), (x, run.links))
         ys.append(y)
@@ -182,12 +182,18 @@ def inward(topology: Topology, step: Callable, zero: Any, xs: Packed) -> Packed:
 
         def visit(messages, row, straight=run.straight):
             x, link = row
-            return jax.vmap(step)(messages if straight else _select(link.T, messages), x)
+            return _at_every(step)(messages if straight else _select(link.T, messages), x)
 
         messages, y = _loop(visit, total, (x, below), reverse=True)
         total = _select(run.entry.T, messages)
         ys.append(y)
     return tuple(reversed(ys))
+
+
+def _at_every(step):
+    """The step for all bodies of a level. In reverse mode it is computed again: it is cheaper than to store and load
+    what it does inside."""
+    return jax.vmap(jax.checkpoint(step, prevent_cse=False))
 
 
 def _loop(visit, start, rows, *, reverse=False):

@@ -10,6 +10,7 @@ import numpy as np
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.solution import keep_solutions
 from jdyn.model import Model
 from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.vector_field import State
@@ -147,12 +148,15 @@ def _explicit_step(tableau: diffrax.ButcherTableau, terms, t0, t1, y0, args, las
     c = np.concatenate([[0], tableau.c])
     first = 0 if last is None else jnp.where(unvmap_any(last[0] | made_jump), 0, 1)
 
+    # Inside of a loop nothing has to be prevented from being merged.
+    rate_at = jax.checkpoint(lambda t, y: terms.vf(t, y, args), prevent_cse=False, policy=keep_solutions)
+
     def stage(carry, row):
         k, previous = carry
         i, a_i, c_i = row
         rate = jax.lax.cond(
             i >= first,
-            lambda: terms.vf(t0 + c_i * (t1 - t0), _plus(y0, a_i, k), args),
+            lambda: rate_at(t0 + c_i * (t1 - t0), _plus(y0, a_i, k)),
             lambda: previous,
         )
         k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
