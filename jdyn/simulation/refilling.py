@@ -16,9 +16,9 @@ ACCELERATOR_LANES = 8192
 # How many lanes may stand idle, as a share of all, before they are refilled.
 IDLE = 8
 
-# The last few lanes go on by themselves, in a narrower loop, which is another program to compile. On a CPU a step of
-# two lanes costs a seventh of one of 64; an accelerator would not notice.
-CPU_LAST_LANES = 2
+# The last lanes, one of so many, are finished one after another, in a loop without a batch, which is another program
+# to compile. On a CPU a step of 64 lanes costs twenty of one; an accelerator would not notice.
+CPU_LAST = 8
 
 
 class Loop(NamedTuple):
@@ -101,14 +101,14 @@ def lanes_at_once(jobs: int) -> int:
 
 
 def last_lanes(jobs: int) -> int:
-    """How many are left to a narrower loop in the end."""
-    narrower = jax.default_backend() == "cpu" and 2 * jobs >= CPU_LANES
-    return CPU_LAST_LANES if narrower else 0
+    """How many are finished one by one."""
+    one_by_one = jax.default_backend() == "cpu" and 2 * jobs >= CPU_LANES
+    return lanes_at_once(jobs) // CPU_LAST if one_by_one else 0
 
 
-class _Lanes(NamedTuple):
+class _Lane(NamedTuple):
     """Attributes:
-    number: Job that each lane works on; the number of jobs where there is none left.
+    number: Job that the lane works on; the number of jobs where there is none left.
     job: What of it differs between jobs.
     state: How far it is.
     """
@@ -123,59 +123,53 @@ def _refilled(loop: Loop, jobs: int, batched, job):
     count, last = lanes_at_once(jobs), last_lanes(jobs)
     static = None
 
-    def job_of(mine):
-        return eqx.combine(mine, shared)
-
-    def started(numbers):
+    def started(number):
         nonlocal static
-        mine = jax.tree.map(lambda x: x.at[numbers].get(mode="clip"), own)
+        mine = jax.tree.map(lambda x: x.at[number].get(mode="clip"), own)
+        state, static = eqx.partition(loop.init(eqx.combine(mine, shared)), eqx.is_array)
+        return _Lane(number, mine, state)
 
-        def init(mine):
-            nonlocal static
-            state, static = eqx.partition(loop.init(job_of(mine)), eqx.is_array)
-            return state
+    def running(lane):
+        return loop.running(eqx.combine(lane.state, static)) & (lane.number < jobs)
 
-        return _Lanes(numbers, mine, jax.vmap(init, axis_size=count)(mine))
+    def advanced(lane):
+        state = loop.body(eqx.combine(lane.job, shared), eqx.combine(lane.state, static))
+        return lane._replace(state=eqx.filter(state, eqx.is_array))
 
-    def running(lanes):
-        return jax.vmap(lambda state: loop.running(eqx.combine(state, static)))(lanes.state) & (lanes.number < jobs)
+    def result(lane):
+        return loop.result(eqx.combine(lane.job, shared), eqx.combine(lane.state, static))
 
-    def advanced(lanes):
-        def body(mine, state):
-            return eqx.filter(loop.body(job_of(mine), eqx.combine(state, static)), eqx.is_array)
-
-        return lanes._replace(state=jax.vmap(body)(lanes.job, lanes.state))
-
-    def results(lanes):
-        return jax.vmap(lambda mine, state: loop.result(job_of(mine), eqx.combine(state, static)))(
-            lanes.job, lanes.state
-        )
-
-    def with_results(collected, lanes, done):
+    def collect(collected, lanes, results, done):
         where = jnp.where(done, lanes.number, jobs)
-        return jax.tree.map(lambda all, x: all.at[where].set(x, mode="drop"), collected, results(lanes))
+        return jax.tree.map(lambda all, x: all.at[where].set(x, mode="drop"), collected, results)
 
     def worked(carry):
         lanes, following, collected = carry
-        # With nothing left to take, there is nothing to stop for but the narrower loop.
+        # With nothing left to take, there is nothing to stop for but the last lanes.
         allowed = jnp.where(following < jobs, max(count // IDLE, 1), count - last)
-        lanes = jax.lax.while_loop(lambda lanes: jnp.sum(~running(lanes)) < allowed, advanced, lanes)
-        done = ~running(lanes)
-        collected = with_results(collected, lanes, done)
+        lanes = jax.lax.while_loop(
+            lambda lanes: jnp.sum(~jax.vmap(running)(lanes)) < allowed, jax.vmap(advanced), lanes
+        )
+        done = ~jax.vmap(running)(lanes)
+        collected = collect(collected, lanes, jax.vmap(result)(lanes), done)
         order = jnp.cumsum(done) - 1
         numbers = jnp.where(done, jnp.minimum(following + order, jobs), lanes.number)
         lanes = jax.tree.map(
-            lambda new, old: jnp.where(done.reshape(-1, *[1] * (new.ndim - 1)), new, old), started(numbers), lanes
+            lambda new, old: jnp.where(done.reshape(-1, *[1] * (new.ndim - 1)), new, old),
+            jax.vmap(started)(numbers),
+            lanes,
         )
         return lanes, jnp.minimum(following + jnp.sum(done), jobs), collected
 
-    lanes = started(jnp.arange(count))
-    collected = jax.tree.map(lambda x: jnp.zeros((jobs, *x.shape[1:]), x.dtype), jax.eval_shape(results, lanes))
+    lanes = jax.vmap(started)(jnp.arange(count))
+    collected = jax.tree.map(
+        lambda x: jnp.zeros((jobs, *x.shape), x.dtype), jax.eval_shape(result, jax.tree.map(lambda x: x[0], lanes))
+    )
     carry = lanes, jnp.array(count), collected
     lanes, _, collected = jax.lax.while_loop(lambda carry: jnp.sum(carry[0].number < jobs) > last, worked, carry)
     if not last:
         return collected
     unfinished = jnp.argsort(lanes.number)[:last]
     lanes = jax.tree.map(lambda x: x[unfinished], lanes)
-    lanes = jax.lax.while_loop(lambda lanes: jnp.any(running(lanes)), advanced, lanes)
-    return with_results(collected, lanes, lanes.number < jobs)
+    results = jax.lax.map(lambda lane: result(jax.lax.while_loop(running, advanced, lane)), lanes)
+    return collect(collected, lanes, results, lanes.number < jobs)
