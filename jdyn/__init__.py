@@ -36,6 +36,7 @@ from jdyn.control import ZeroOrderHold as ZeroOrderHold
 from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import ArrayABA as ArrayABA
+from jdyn.dynamics import BatchABA as BatchABA
 from jdyn.dynamics import BlockElimination as BlockElimination
 from jdyn.dynamics import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics import Couplings as Couplings

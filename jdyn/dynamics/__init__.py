@@ -27,6 +27,7 @@ from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
 from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
 from jdyn.dynamics.methods import ArrayABA as ArrayABA
+from jdyn.dynamics.methods import BatchABA as BatchABA
 from jdyn.dynamics.methods import BlockElimination as BlockElimination
 from jdyn.dynamics.methods import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics.methods import GaussDP as GaussDP

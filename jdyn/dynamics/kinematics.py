@@ -233,3 +233,13 @@ def dof_motions(model: Model, joints: JointKinematics, X: Transform) -> Float[Ar
 def per_dof(model: Model, per_body: np.ndarray) -> np.ndarray:
     """Repeat the entries of a per-body table for every degree of freedom of the body's joint."""
     return np.repeat(per_body, [kind.nv for kind in model.topology.kinds], axis=0)
+
+
+def padded(model: Model, by_group: list, fill: float = 0) -> Float[Array, "nb width *columns"]:
+    """Rows of all joints in one array, as wide as the widest joint."""
+    width = max(kind.nv for kind in model.topology.kinds)
+
+    def pad(x):
+        return jnp.pad(x, [(0, 0), (0, width - x.shape[1])] + [(0, 0)] * (x.ndim - 2), constant_values=fill)
+
+    return model.merge_groups("bodies", [pad(x) for x in by_group])

@@ -18,8 +18,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from jdyn.model import WORLD, Topology, permuted
+from jdyn.model import WORLD, Topology, taken
 
 # More runs waste fewer padded slots but compile longer, since every run compiles its step function anew.
 _MAX_RUNS = 4
@@ -120,22 +121,42 @@ def _select(matrix, values):
 
 def pack(topology: Topology, x: Any) -> Packed:
     """Arrange a PyTree of (nb, ...) arrays for traversal."""
-    return tuple(jax.tree.map(functools.partial(_rows, bodies=run.bodies), x) for run in schedule(topology))
-
-
-def _rows(x, bodies):
-    flat = bodies.ravel()
-    if np.array_equal(flat, np.arange(flat[0], flat[0] + flat.size)):
-        return x[flat[0] : flat[0] + flat.size].reshape(*bodies.shape, *x.shape[1:])
-    return x[bodies]
+    return tuple(jax.tree.map(lambda x, run=run: taken(x, run.bodies), x) for run in schedule(topology))
 
 
 def unpack(topology: Topology, packed: Packed) -> Any:
     """Inverse of `pack`."""
-    slots = np.concatenate([run.bodies.ravel() for run in schedule(topology)])
-    _, where = np.unique(slots, return_index=True)
-    flat = [jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), run) for run in packed]
-    return jax.tree.map(lambda *parts: permuted(jnp.concatenate(parts), where), *flat)
+    return _unpacked([run.bodies for run in schedule(topology)], topology.nb, packed)
+
+
+def pack_coordinates(topology: Topology, x: Array, fill: float = 0) -> Packed:
+    """Arrange full joint coordinates (nv_full,) for traversal: (levels, width, nv of the run), padded by `fill`."""
+    x = jnp.append(x, jnp.asarray(fill, x.dtype))
+    return tuple(taken(x, _coordinates(topology, run)) for run in schedule(topology))
+
+
+def unpack_coordinates(topology: Topology, packed: Packed) -> Array:
+    """Inverse of `pack_coordinates`."""
+    return _unpacked([_coordinates(topology, run) for run in schedule(topology)], topology.v_offsets[-1], packed)
+
+
+def _coordinates(topology: Topology, run: Run) -> np.ndarray:
+    """(levels, width, nv): the full coordinate of each degree of freedom in each slot; one past the last for none."""
+    offsets = np.array(topology.v_offsets)
+    first, following = (x[run.bodies][..., None] for x in (offsets[:-1], offsets[1:]))
+    coordinates = first + np.arange(run.nv)
+    return np.where(coordinates < following, coordinates, offsets[-1])
+
+
+def _unpacked(places: list[np.ndarray], size: int, packed: Packed) -> Any:
+    """One array from those of all runs: `places` says what each slot holds, which others may repeat."""
+    _, where = np.unique(np.concatenate([place.ravel() for place in places]), return_index=True)
+
+    def merge(*parts):
+        flat = [x.reshape(-1, *x.shape[place.ndim :]) for place, x in zip(places, parts, strict=True)]
+        return taken(jnp.concatenate(flat), where[:size])
+
+    return jax.tree.map(merge, *packed)
 
 
 def outward(topology: Topology, step: Callable, world: Any, xs: Packed) -> Packed:

@@ -19,7 +19,7 @@ from jdyn.model.joints import motion_bias as motion_bias
 from jdyn.model.model import Limits as Limits
 from jdyn.model.model import Model as Model
 from jdyn.model.model import checked as checked
-from jdyn.model.model import permuted as permuted
+from jdyn.model.model import taken as taken
 from jdyn.model.random_tree import random_tree as random_tree
 from jdyn.model.topology import WORLD as WORLD
 from jdyn.model.topology import Geometry as Geometry

@@ -240,7 +240,7 @@ class Model(eqx.Module):
         `which` says what the leading axis counts: `"bodies"`, or full coordinates `"q"` or `"v"`.
         """
         rows = [np.array(getattr(group, which)) for group in self.topology.groups]
-        return [jax.tree.map(lambda leaf, row=row: leaf[row], x) for row in rows]
+        return [jax.tree.map(lambda leaf, row=row: taken(leaf, row), x) for row in rows]
 
     def map_joints(self, function: Callable, *by_group: list) -> list:
         """`function(joint, *row)` for every joint, kind by kind; each argument holds one stacked entry a kind."""
@@ -255,7 +255,7 @@ class Model(eqx.Module):
 
         def merge(*parts):
             flat = parts if which == "bodies" else [part.reshape(-1, *part.shape[2:]) for part in parts]
-            return permuted(jnp.concatenate(flat), order)
+            return taken(jnp.concatenate(flat), order)
 
         return jax.tree.map(merge, *by_group)
 
@@ -359,9 +359,13 @@ def _set(array, where, value, what):
     return array.at[where].set(value)
 
 
-def permuted(x: Array, order: np.ndarray) -> Array:
-    """`x[order]` along the first axis, and `x` itself where that changes nothing."""
-    return x if np.array_equal(order, np.arange(len(x))) else x[order]
+def taken(x: Array, index: np.ndarray) -> Array:
+    """`x[index]` along the first axis; a slice, which costs a batch nothing, where the index counts up one by one."""
+    index = np.asarray(index)
+    flat = index.ravel()
+    if len(flat) and np.array_equal(flat, np.arange(flat[0], flat[0] + len(flat))):
+        return x[flat[0] : flat[0] + len(flat)].reshape(*index.shape, *x.shape[1:])
+    return x[index]
 
 
 def checked(model: Model, **arguments) -> list[Array]:

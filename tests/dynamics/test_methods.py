@@ -28,6 +28,7 @@ METHODS = [
     jdyn.GaussDP(),
     jdyn.ParallelABA(),
     jdyn.ParallelABA(chunk=2),
+    jdyn.BatchABA(),
     *(jdyn.BlockElimination(order) for order in ("aba", "crba")),
     *(jdyn.LeastConstraint(solver) for solver in ("direct", "iterative")),
 ]

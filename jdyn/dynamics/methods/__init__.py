@@ -2,6 +2,7 @@
 
 from jdyn.dynamics.methods.aba import ABA as ABA
 from jdyn.dynamics.methods.array_aba import ArrayABA as ArrayABA
+from jdyn.dynamics.methods.batch_aba import BatchABA as BatchABA
 from jdyn.dynamics.methods.block_elimination import BlockElimination as BlockElimination
 from jdyn.dynamics.methods.conjugate_gradient import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics.methods.crba import CRBA as CRBA

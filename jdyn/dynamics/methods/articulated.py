@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.kinematics import JointKinematics
-from jdyn.dynamics.traverse import Packed, inward, outward, pack, schedule, unpack
+from jdyn.dynamics.kinematics import JointKinematics, padded
+from jdyn.dynamics.traverse import Packed, inward, outward, pack, pack_coordinates, schedule, unpack_coordinates
 from jdyn.model import Model
 from jdyn.spatial import SpatialInertia, definite_inverse
 
@@ -89,10 +89,11 @@ def sweep(
     world: Float[Array, "6"],
 ) -> Float[Array, " nv_full"]:
     """Accelerations of all joints: bias forces inward, accelerations outward."""
-    loads = tuple(zip(bodies, pack_joints(model, tau), pack(model.topology, c), pack(model.topology, p), strict=True))
-    u = inward(model.topology, bias_force, jnp.zeros_like(world), loads)
+    topology = model.topology
+    loads = tuple(zip(bodies, pack_coordinates(topology, tau), pack(topology, c), pack(topology, p), strict=True))
+    u = inward(topology, bias_force, jnp.zeros_like(world), loads)
     motions = tuple((body, u, c) for u, (body, _, c, _) in zip(u, loads, strict=True))
-    return unpack_joints(model, outward(model.topology, acceleration, world, motions))
+    return unpack_coordinates(topology, outward(topology, acceleration, world, motions))
 
 
 def bias_force(below, x):
@@ -115,32 +116,6 @@ def left_inverse(S: Float[Array, "6 k"]) -> Float[Array, "k 6"]:
     squared = S.T @ S
     padding = jnp.where(jnp.diag(squared) == 0, 1, 0).astype(S.dtype)
     return definite_inverse(squared + jnp.diag(padding)) @ S.T
-
-
-def padded(model: Model, by_group: list, fill: float = 0) -> Array:
-    """Rows of all joints in one array, as wide as the widest joint."""
-    width = max(kind.nv for kind in model.topology.kinds)
-
-    def pad(x):
-        return jnp.pad(x, [(0, 0), (0, width - x.shape[1])] + [(0, 0)] * (x.ndim - 2), constant_values=fill)
-
-    return model.merge_groups("bodies", [pad(x) for x in by_group])
-
-
-def pack_joints(model: Model, x: Float[Array, " nv_full"]) -> Packed:
-    """Full joint coordinates packed for traversal, a row a joint, padded by zeros."""
-    rows = pack(model.topology, padded(model, model.by_group("v", x)))
-    return tuple(row[..., : run.nv] for run, row in zip(schedule(model.topology), rows, strict=True))
-
-
-def unpack_joints(model: Model, packed: Packed) -> Float[Array, " nv_full"]:
-    """Inverse of `pack_joints`."""
-    width = max(kind.nv for kind in model.topology.kinds)
-
-    def pad(x):
-        return jnp.pad(x, [(0, 0), (0, 0), (0, width - x.shape[-1])])
-
-    return narrowed(model, unpack(model.topology, tuple(pad(x) for x in packed)))
 
 
 def narrowed(model: Model, rows: Float[Array, "nb width"]) -> Float[Array, " nv_full"]:

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
-from jdyn.dynamics.methods.articulated import links, pack_joints, unpack_joints
+from jdyn.dynamics.methods.articulated import links
 from jdyn.dynamics.methods.tree_method import TreeMethod
-from jdyn.dynamics.traverse import inward, outward, pack
+from jdyn.dynamics.traverse import inward, outward, pack, pack_coordinates, unpack_coordinates
 from jdyn.model import WORLD, Free, Model, checked
 from jdyn.spatial import definite_inverse, skew
 
@@ -96,18 +96,18 @@ class GaussDP(TreeMethod):
         factors = self.factor(model, q)
         _, c, p = velocity_terms(model, factors.joints, q, v, f_ext)
         motions = self._inward(model, factors.tree, tau + passive_forces(model, q, v), c, p)
-        given = pack_joints(model, jnp.zeros_like(v).at[:6].set(acceleration))
+        given = pack_coordinates(model.topology, jnp.zeros_like(v).at[:6].set(acceleration))
         on_base = pack(topology, jnp.arange(model.nb) == 0)
         motions = tuple(zip(motions, given, on_base, strict=True))
         return self._outward(model, motions, world_acceleration(model, p.dtype), _accelerate_or_follow)
 
     def _inward(self, model, tree, Q, c, p):
-        Q, c, p = pack_joints(model, Q), pack(model.topology, c), pack(model.topology, p)
+        Q, c, p = pack_coordinates(model.topology, Q), pack(model.topology, c), pack(model.topology, p)
         R = inward(model.topology, _linear_term, jnp.zeros_like(p[0][0, 0]), tuple(zip(tree, Q, c, p, strict=True)))
         return tuple(zip(tree, Q, c, R, strict=True))
 
     def _outward(self, model, motions, world, step):
-        return unpack_joints(model, outward(model.topology, step, world, motions))
+        return unpack_coordinates(model.topology, outward(model.topology, step, world, motions))
 
 
 def _shift(center: Float[Array, "3"]) -> Float[Array, "6 6"]:

@@ -37,6 +37,18 @@ class Method(eqx.Module):
     ) -> Float[Array, " nv"]:
         """M⁻¹ (τ − h(q, v, f_ext))."""
 
+    def solution(
+        self,
+        model: Model,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        tau: Float[Array, " nv"],
+        f_ext: Float[Array, "nb 6"] | None,
+    ) -> tuple[Float[Array, " nv"], Any]:
+        """`accelerations` and the factors that they took."""
+        factors = self.factor(model, q)
+        return self.accelerations(model, factors, q, v, tau, f_ext), factors
+
 
 class BiasFirst(Method):
     """A method that solves with M alone, and leaves the bias forces h to inverse dynamics."""

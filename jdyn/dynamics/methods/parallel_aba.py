@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.kinematics import padded
 from jdyn.dynamics.methods.aba import projected
 from jdyn.dynamics.methods.articulated import (
     ArticulatedBody,
@@ -19,7 +20,6 @@ from jdyn.dynamics.methods.articulated import (
     acceleration,
     bias_force,
     narrowed,
-    padded,
     wide_links,
 )
 from jdyn.dynamics.methods.tree_method import TreeMethod

@@ -37,19 +37,19 @@ class Factors(eqx.Module):
 
     Attributes:
         q: Full configuration.
-        joints: Joint poses and subspaces.
+        joints: Joint poses and subspaces, from `Recursion.kinematics`.
         tree: What the method's own elimination left.
         couplings: None where no joint follows another.
     """
 
     q: Float[Array, " nq_full"]
-    joints: JointKinematics
+    joints: Any
     tree: Any
     couplings: Couplings | None
 
 
-class TreeMethod(Method):
-    """A recursion over the tree.
+class Recursion(Method):
+    """A recursion over the tree in which every joint counts.
 
     Attributes:
         bias: `"within"`: velocities, gravity and external forces enter the recursion as biases of the bodies;
@@ -62,8 +62,55 @@ class TreeMethod(Method):
         one_of("bias", self.bias, ("within", "separate"))
 
     @abc.abstractmethod
-    def eliminate(self, model: Model, joints: JointKinematics) -> Any:
-        """What `sweep` needs to know at this configuration."""
+    def kinematics(self, model: Model, q: Float[Array, " nq_full"]) -> Any:
+        """Poses and motion subspaces, as the recursion wants them."""
+
+    @abc.abstractmethod
+    def eliminate(self, model: Model, joints: Any) -> Any:
+        """What the recursion knows at these `kinematics` before it is given forces."""
+
+    @abc.abstractmethod
+    def response(self, model: Model, factors: "Factors", tau: Float[Array, " nv_full"]) -> Float[Array, " nv_full"]:
+        """Accelerations by forces along the joints alone, from rest, without gravity and couplings."""
+
+    @abc.abstractmethod
+    def moving(
+        self,
+        model: Model,
+        factors: "Factors",
+        v: Float[Array, " nv_full"],
+        tau: Float[Array, " nv_full"],
+        f_ext: Float[Array, "nb 6"] | None,
+    ) -> Float[Array, " nv_full"]:
+        """Accelerations at velocity `v`, under gravity and forces, without couplings."""
+
+    def factor(self, model: Model, q: Float[Array, " nq"]) -> Factors:
+        q = model.expand(q)
+        joints = self.kinematics(model, q)
+        return self.coupled(model, Factors(q, joints, self.eliminate(model, joints), None))
+
+    def coupled(self, model: Model, factors: Factors) -> Factors:
+        """The factors with what keeps followers in step."""
+        if not model.topology.mimics:
+            return factors
+        N = coupling_rows(model)
+        response = jax.vmap(lambda n: self.response(model, factors, n))(N)
+        couplings = Couplings(response, cho_factor(N @ response.T, lower=True)[0])
+        return Factors(factors.q, factors.joints, factors.tree, couplings)
+
+    def solve(self, model: Model, factors: Factors, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        return in_step(model, factors, self.response(model, factors, on_leaders(model, tau)))
+
+    def accelerations(self, model, factors, q, v, tau, f_ext):
+        if self.bias == "separate":
+            return self.solve(model, factors, tau - bias_forces(model, q, v, f_ext=f_ext))
+        v = model.expand_velocity(v)
+        tau = on_leaders(model, tau) + passive_forces(model, factors.q, v)
+        return in_step(model, factors, self.moving(model, factors, v, tau, f_ext))
+
+
+class TreeMethod(Recursion):
+    """A recursion on transforms and matrices of whole bodies."""
 
     @abc.abstractmethod
     def sweep(
@@ -86,37 +133,21 @@ class TreeMethod(Method):
             world: Acceleration of the world.
         """
 
-    def factor(self, model: Model, q: Float[Array, " nq"]) -> Factors:
-        q = model.expand(q)
-        joints = joint_kinematics(model, q)
-        tree = self.eliminate(model, joints)
-        if not model.topology.mimics:
-            return Factors(q, joints, tree, None)
-        N = coupling_rows(model)
-        response = jax.vmap(lambda n: self._from_rest(model, tree, n))(N)
-        return Factors(q, joints, tree, Couplings(response, cho_factor(N @ response.T, lower=True)[0]))
+    def kinematics(self, model: Model, q: Float[Array, " nq_full"]) -> JointKinematics:
+        return joint_kinematics(model, q)
 
-    def solve(self, model: Model, factors: Factors, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return _coupled(model, factors, self._from_rest(model, factors.tree, on_leaders(model, tau)))
+    def response(self, model, factors, tau):
+        zero = jnp.zeros((model.nb, 6), tau.dtype)
+        return self.sweep(model, factors.tree, tau, zero, zero, zero[0])
 
-    def accelerations(self, model, factors, q, v, tau, f_ext):
-        if self.bias == "separate":
-            return self.solve(model, factors, tau - bias_forces(model, q, v, f_ext=f_ext))
-        v = model.expand_velocity(v)
+    def moving(self, model, factors, v, tau, f_ext):
         velocities = self.velocities(model, factors, joint_motion(model, factors.joints, v))
         c, p = velocity_products(model, factors.q, v, velocities, f_ext)
-        tau = on_leaders(model, tau) + passive_forces(model, factors.q, v)
-        world = world_acceleration(model, p.dtype)
-        return _coupled(model, factors, self.sweep(model, factors.tree, tau, c, p, world))
+        return self.sweep(model, factors.tree, tau, c, p, world_acceleration(model, p.dtype))
 
     def velocities(self, model: Model, factors: Factors, motion: Float[Array, "nb 6"]) -> Float[Array, "nb 6"]:
         """Velocities of all bodies from those across their joints."""
         return accumulate_motion(model, factors.joints.X, motion, jnp.zeros(6, motion.dtype))
-
-    def _from_rest(self, model, tree, tau):
-        """M⁻¹ τ, couplings ignored."""
-        zero = jnp.zeros((model.nb, 6), tau.dtype)
-        return self.sweep(model, tree, tau, zero, zero, zero[0])
 
 
 def coupling_rows(model: Model) -> Float[Array, "nm nv_full"]:
@@ -128,7 +159,7 @@ def coupling_rows(model: Model) -> Float[Array, "nm nv_full"]:
     return N.at[rows, follower].set(1).at[rows, leader].add(-model.mimic_ratio)
 
 
-def _coupled(model: Model, factors: Factors, a: Float[Array, " nv_full"]) -> Float[Array, " nv"]:
+def in_step(model: Model, factors: Factors, a: Float[Array, " nv_full"]) -> Float[Array, " nv"]:
     """Accelerations of the model's coordinates once coupling forces act."""
     if factors.couplings is None:
         return a
