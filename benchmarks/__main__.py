@@ -5,6 +5,7 @@ See the README of this folder.
 
 import argparse
 import datetime
+import io
 import itertools
 import json
 import os
@@ -182,6 +183,9 @@ def main():
     chosen = options()
     if chosen.device == "gpu":
         require_gpu()
+    # What is known so far can be read while the rest runs.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     # What is measured runs elsewhere; this process makes states and compares.
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_enable_x64", True)

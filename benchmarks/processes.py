@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import queue
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,9 @@ def run(job: Job, cases: list[Case], out: pathlib.Path) -> Iterator[tuple[Case, 
     quantity; the other cases get a process of their own.
     """
     left = list(cases)
+    if shutil.which(job.python) is None:
+        yield from ((case, {"error": f"there is no interpreter {job.python}"}) for case in left)
+        return
     while left:
         with _Process(job, left, out) as process:
             loaded = process.line(job.seconds)
