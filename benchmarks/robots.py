@@ -14,11 +14,11 @@ from benchmarks import peer_models
 
 # Where each lies in the wheel of example-robot-data, and whether its base floats.
 SHARED = {
-    "panda": ("panda_description/urdf/panda.urdf", False),
+    "panda9": ("panda_description/urdf/panda.urdf", False),
     "talos": ("talos_data/robots/talos_reduced.urdf", True),
     "anymal": ("anymal_b_simple_description/robots/anymal.urdf", True),
 }
-NAMES = ("panda", "g1", "talos", "anymal", "double_pendulum", "chainN")
+NAMES = ("panda", "panda9", "g1", "talos", "anymal", "double_pendulum", "chainN")
 
 
 class RobotError(Exception):
@@ -71,14 +71,14 @@ def make(name: str, folder: pathlib.Path, *, g1: str | None = None, peer_python:
         warnings.simplefilter("ignore", jdyn.ModelWarning)
         jdyn.save_urdf(model, urdf)
     _make_plain(urdf, floating)
-    joints = tuple(joint.get("name") for joint in peer_models.moving_joints(urdf))
+    joints = tuple(str(joint.get("name")) for joint in peer_models.moving_joints(urdf))
     return Robot(name, urdf, floating, joints)
 
 
 def _model(name, g1, peer_python):
     if chain := re.fullmatch(r"chain(\d+)", name):
         return jdyn.random_tree(0, int(chain[1]), kinds=(jdyn.Revolute,), reach=1), False
-    if name == "double_pendulum":
+    if name in ("panda", "double_pendulum"):
         return jdyn.load(name), False
     if name == "g1":
         return load(_plain_source(_g1_file(g1, peer_python)), True), True
@@ -88,8 +88,6 @@ def _model(name, g1, peer_python):
     file = _shared_folder() / path
     if file.exists():
         return load(_plain_source(file), floating), floating
-    if name == "panda":
-        return jdyn.load("panda"), False
     raise RobotError("example-robot-data is not installed")
 
 
