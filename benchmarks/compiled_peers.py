@@ -113,22 +113,36 @@ def _rollout(model, data, q, v, taus):
 
 
 def _gradient(model, data, q, v, taus):
-    """Chained by hand, from the last step to the first, of the derivatives at each."""
+    """Chained by hand, from the last step to the first, of the derivatives at each; on the tangent space."""
     import pinocchio as pin
 
-    if model.nq != model.nv:
-        raise cases.Unavailable("chained by hand for robots on a fixed base alone")
     h, steps, by_tau = cases.TIME_STEP, [], []
     for tau in taus:
         # What it returns is overwritten by the next call.
-        steps.append([x.copy() for x in pin.computeABADerivatives(model, data, q, v, tau)])
+        by_state = [x.copy() for x in pin.computeABADerivatives(model, data, q, v, tau)]
         v = v + h * data.ddq
-        q = q + h * v
-    for by_q, by_v, by_force in reversed(steps):
-        v = v + h * q
+        steps.append((by_state, _base_of_step(model, q, h * v)))
+        q = pin.integrate(model, q, h * v)
+    if model.nq != model.nv:
+        # Half the square of the base's position; that of its quaternion does not change.
+        forwards = pin.Quaternion(q[3:7]).toRotationMatrix().T @ q[:3]
+        q = np.concatenate([forwards, np.zeros(3), q[7:]])
+    for (by_q, by_v, by_force), base in reversed(steps):
+        v, q = v + h * _pulled(q, base, 1), _pulled(q, base, 0)
         by_tau.append(h * (by_force.T @ v))
         q, v = q + h * (by_q.T @ v), v + h * (by_v.T @ v)
     return np.concatenate([q, v, *reversed(by_tau)])
+
+
+def _base_of_step(model, q, dv):
+    """Where a floating base is taken, by where it was and by how it moved; `None` for a fixed one."""
+    import pinocchio as pin
+
+    return None if model.nq == model.nv else [J[:6, :6] for J in pin.dIntegrate(model, q, dv)]
+
+
+def _pulled(x, base, argument):
+    return x if base is None else np.concatenate([base[argument].T @ x[:6], x[6:]])
 
 
 def _pinocchio_sweep(model, order, given):
