@@ -25,26 +25,31 @@ JAX_PEERS = ("frax", "jaxsim", "adam", "mjx", "brax")
 PEERS = ("pinocchio", "mujoco", *JAX_PEERS)
 
 
+def listed(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def numbers(text: str) -> list[int]:
+    return [int(word) for word in listed(text)]
+
+
 def options():
     words = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    listed = lambda kind=str: lambda text: [kind(word) for word in text.split(",") if word]  # noqa: E731
     words.add_argument("--peers", default="all", help=f"all, none, or some of {','.join(PEERS)}")
     words.add_argument("--peer-python", default=sys.executable, help="interpreter that has the JAX peers: peers.txt")
-    words.add_argument("--robots", type=listed(), default=["panda", "g1"], help=", ".join(robots.NAMES))
+    words.add_argument("--robots", type=listed, default=["panda", "g1"], help=", ".join(robots.NAMES))
     words.add_argument("--g1", help="the G1's URDF; that of frax's wheel if left out")
     words.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     words.add_argument("--core", type=int, help="processor to pin to; the last one if left out")
-    words.add_argument("--quantities", type=listed(), default=list(cases.QUANTITIES), help=",".join(cases.QUANTITIES))
-    words.add_argument("--batches", type=listed(int), default=[1, 256, 1024, 8192])
+    words.add_argument("--quantities", type=listed, default=list(cases.QUANTITIES), help=",".join(cases.QUANTITIES))
+    words.add_argument("--batches", type=numbers, default=[1, 256, 1024, 8192])
     words.add_argument("--lanes", type=int, default=4096, help="lanes of the sweep")
-    words.add_argument("--dtypes", type=listed(), default=["float64", "float32"])
+    words.add_argument("--dtypes", type=listed, default=["float64", "float32"])
     words.add_argument("--repeats", type=int, default=7)
     words.add_argument("--seconds", type=float, default=300.0, help="limit to load a library, and for each case")
     words.add_argument("--json", type=pathlib.Path, help="file for all results")
     chosen = words.parse_args()
-    chosen.peers = {"all": list(PEERS), "none": []}.get(chosen.peers) or [
-        x for x in chosen.peers.split(",") if x != "none"
-    ]
+    chosen.peers = {"all": list(PEERS), "none": []}.get(chosen.peers, listed(chosen.peers))
     for name, known in (("peers", PEERS), ("quantities", cases.QUANTITIES), ("dtypes", tuple(cases.TOLERANCES))):
         if unknown := [x for x in getattr(chosen, name) if x not in known]:
             words.error(f"--{name}: expected some of {', '.join(known)}, got {', '.join(unknown)}")
@@ -75,7 +80,7 @@ class Bench:
             self.core = max(os.sched_getaffinity(0)) if chosen.core is None else chosen.core
         self.cases = cases.of(chosen.quantities, chosen.batches, chosen.lanes)
 
-    def job(self, library: str, dtype: str, robot: robots.Robot | None, held="") -> processes.Job:
+    def job(self, library: str, dtype: str, robot: robots.Robot | None, held: object = "") -> processes.Job:
         return processes.Job(
             library=library,
             python=self.chosen.peer_python if library in JAX_PEERS else sys.executable,

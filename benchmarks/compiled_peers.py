@@ -5,6 +5,8 @@ loops, the same calls on a robot without joints are timed too and taken off: the
 cost, but for the copying of longer arrays, which stays.
 """
 
+import os
+
 import numpy as np
 
 from benchmarks import cases, clock
@@ -22,6 +24,7 @@ def run_pinocchio(urdf, floating, case, given, dtype, repeats, budget):
         raise cases.Unavailable("its Python bindings are in float64 alone")
     root = [pin.JointModelFreeFlyer()] if floating else []
     model = pin.buildModelFromUrdf(str(urdf), *root)
+    _require_memory(model)
     joints = list(model.names[2 if floating else 1 :])
     offered = _Offered("body xyzw" if floating else "fixed", joints)
     order = Order(offered, given["joints"])
@@ -35,6 +38,13 @@ def run_pinocchio(urdf, floating, case, given, dtype, repeats, budget):
     if quantity in ("forward dynamics", "inverse dynamics"):
         return _pinocchio_batched(model, quantity, states, repeats, budget), found
     return _net(call, calls(pin.Model()), states, repeats, budget), found
+
+
+def _require_memory(model):
+    """Its data hold four arrays of nv³ numbers, whatever is computed: 34 GB of them for 1024 joints."""
+    needed, there = 4 * 8 * model.nv**3, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there / 2:
+        raise cases.Unavailable(f"its data need {needed / 1e9:.0f} GB of memory, of {there / 1e9:.0f} GB")
 
 
 class _Offered:
@@ -265,7 +275,7 @@ def _mujoco_rollout(model):
         q, v, taus = states
         start = np.concatenate([np.zeros((len(q), 1)), q, v], axis=1)
         trajectory, _ = rollout.rollout(model, data, start, taus, control_spec=spec)
-        return trajectory[:, -1, 1 : 1 + model.nq + model.nv]
+        return np.asarray(trajectory)[:, -1, 1 : 1 + model.nq + model.nv]
 
     return call
 

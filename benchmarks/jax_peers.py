@@ -106,7 +106,7 @@ def adam(urdf, floating, dtype):
 
     return Functions(
         base="body" if floating else "fixed",
-        joints=[joint.get("name") for joint in peer_models.moving_joints(urdf)],
+        joints=[str(joint.get("name")) for joint in peer_models.moving_joints(urdf)],
         forward=forward,
         inverse=lambda q, v, a: mass(q) @ a + bias(q, v),
         mass=mass,

@@ -151,7 +151,7 @@ def _sweep_by_diffrax(functions, q, v, damping):
             max_steps=16384,
             throw=False,
         )
-        return solution.ys[0][-1]
+        return jax.tree.map(lambda x: x[-1], solution.ys)[0]
 
     return jax.vmap(lane)(q, v, damping)
 

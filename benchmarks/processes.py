@@ -106,7 +106,8 @@ class _Process:
         code = self.process.wait()
         self.complaints.seek(0)
         last = (self.complaints.read().strip().splitlines() or [""])[-1]
-        return {"error": f"its process ended with code {code}. {last}"[:300], "ended": True}
+        how = f"was killed by signal {-code}, as for lack of memory" if code < 0 else f"ended with code {code}"
+        return {"error": f"its process {how}. {last}"[:300], "ended": True}
 
     def __enter__(self):
         return self
