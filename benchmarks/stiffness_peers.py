@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 import traceback
-import xml.etree.ElementTree as ET
 
 import numpy as np
+import peer_models
 
 SECONDS = 300
 
@@ -27,7 +27,7 @@ def mjx(urdf, gravity, q, v, tau):
     import jax
     from mujoco import mjx
 
-    model = mjx.put_model(mujoco_model(urdf, gravity))
+    model = mjx.put_model(peer_models.mujoco_model(urdf, gravity))
     rest = mjx.make_data(model)
 
     def one(q, v, tau):
@@ -39,10 +39,8 @@ def mjx(urdf, gravity, q, v, tau):
 def brax(urdf, gravity, q, v, tau):
     import jax
     from brax.generalized import dynamics, pipeline
-    from brax.io import mjcf
 
-    # Its check of the MuJoCo model looks for a geometry, and these links have none.
-    system = mjcf.load_model(mujoco_model(urdf, gravity)).replace(mj_model=None)
+    system = peer_models.brax_system(urdf, gravity)
 
     def one(q, v, tau):
         state = pipeline.init(system, q, v)
@@ -51,22 +49,11 @@ def brax(urdf, gravity, q, v, tau):
     return jax.jit(jax.vmap(one))(q, v, tau)
 
 
-def mujoco_model(urdf, gravity):
-    import mujoco
-
-    spec = mujoco.MjSpec.from_file(urdf)
-    spec.option.gravity = gravity
-    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-    # Nothing may mend the inertias behind our back.
-    spec.compiler.balanceinertia, spec.compiler.boundmass, spec.compiler.boundinertia = False, 0, 0
-    return spec.compile()
-
-
 def jaxsim(urdf, gravity, q, v, tau):
     import jax
     from jaxsim import api
 
-    model = api.model.JaxSimModel.build_from_model_description(sdf(urdf), is_urdf=False, gravity=-gravity[2])
+    model = peer_models.jaxsim_model(urdf, gravity)
 
     def one(q, v, tau):
         data = api.data.JaxSimModelData.build(model, joint_positions=q, joint_velocities=v)
@@ -75,42 +62,10 @@ def jaxsim(urdf, gravity, q, v, tau):
     return jax.jit(jax.vmap(one))(q, v, tau)
 
 
-def sdf(urdf):
-    """The same chain as an SDF, which JaxSim reads without Gazebo's tools, on a base that is fixed to the world."""
-    robot = ET.parse(urdf)
-    inertia = "<inertia><ixx>{}</ixx><ixy>{}</ixy><ixz>{}</ixz><iyy>{}</iyy><iyz>{}</iyz><izz>{}</izz></inertia>"
-    inertial = "<inertial><pose>{}</pose><mass>{}</mass>" + inertia + "</inertial>"
-    parts = [
-        '<joint name="fix" type="fixed"><parent>world</parent><child>base</child></joint>',
-        f'<link name="base">{inertial.format("0 0 0 0 0 0", 1, 1, 0, 0, 1, 0, 1)}</link>',
-    ]
-    for joint, link in zip(robot.iterfind("joint[@type='continuous']"), robot.iterfind("link[inertial]"), strict=True):
-        name, parent = joint.get("name"), joint.find("parent").get("link").replace("world", "base")
-        body, moments = link.find("inertial"), link.find("inertial/inertia").attrib
-        numbers = [moments[k] for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
-        about = inertial.format(pose(body), body.find("mass").get("value"), *numbers)
-        parts += [
-            f'<joint name="{name}" type="continuous"><parent>{parent}</parent><child>{link.get("name")}</child>'
-            f'<pose relative_to="{parent}">{pose(joint)}</pose><axis><xyz>{joint.find("axis").get("xyz")}</xyz></axis>'
-            f'</joint><link name="{link.get("name")}"><pose relative_to="{name}">0 0 0 0 0 0</pose>{about}</link>',
-        ]
-    return f'<sdf version="1.10"><model name="chain">{"".join(parts)}</model></sdf>'
-
-
-def pose(element):
-    return " ".join(element.find("origin").get(k) for k in ("xyz", "rpy"))
-
-
 def frax(urdf, gravity, q, v, tau):
     import jax
-    from frax.core.robot import Robot
 
-    # It wants an inertia of the world too.
-    none = '<inertial><mass value="0"/><inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
-    with tempfile.NamedTemporaryFile("w", suffix=".urdf") as file:
-        file.write(pathlib.Path(urdf).read_text().replace('<link name="world" />', f'<link name="world">{none}</link>'))
-        file.flush()
-        robot = Robot(file.name)
+    robot = peer_models.frax_robot(urdf)
     lift = np.concatenate([-gravity, np.zeros(3, np.float32)])
 
     # Its forward_dynamics, line by line, but for the 9.81 m/s² written there.
@@ -124,10 +79,8 @@ def frax(urdf, gravity, q, v, tau):
 def adam(urdf, gravity, q, v, tau):
     import jax
     import jax.numpy as jnp
-    from adam.jax import KinDynComputations
 
-    names = [joint.get("name") for joint in ET.parse(urdf).iterfind("joint[@type='continuous']")]
-    robot = KinDynComputations(urdf, names, dtype=jnp.float32, gravity=np.concatenate([gravity, np.zeros(3)]))
+    robot = peer_models.adam_robot(urdf, gravity, jnp.float32)
     base, rest = jnp.eye(4), jnp.zeros(6)
 
     # Its articulated-body algorithm lets the base float; the mass matrix is what it has for a fixed one.

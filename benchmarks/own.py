@@ -1,0 +1,53 @@
+"""jdyn, offered to be measured by what it exports."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from diffrax import SaveAt
+from jaxtyping import Array
+
+import jdyn
+from benchmarks.cases import SWEEP_SECONDS, Functions, Unavailable
+from benchmarks.robots import load
+
+
+class Viscous(jdyn.Controller):
+    """Damping in every joint [N m s/rad]."""
+
+    damping: Array
+
+    def __call__(self, t, q, v):
+        return -self.damping * v
+
+
+def functions(urdf, floating, dtype) -> Functions:
+    model = load(urdf, floating).astype(dtype)
+    nv = model.nv
+
+    def derivatives(q, v, tau):
+        A, B = jdyn.linearize(model, q, v, tau)
+        return jnp.concatenate([A[nv:], B[nv:]], axis=1)
+
+    def sweep(q, v, damping):
+        if floating:
+            raise Unavailable("sweeps are of robots on a fixed base")
+        return jdyn.simulate_batch(
+            model,
+            q,
+            v,
+            SWEEP_SECONDS,
+            controller=Viscous(damping),
+            in_axes={"q0": 0, "v0": 0, "controller": eqx.if_array(0)},
+            saveat=SaveAt(t1=True),
+            reduce=lambda trajectory: trajectory.q[-1],
+        )
+
+    return Functions(
+        base="angular first" if floating else "fixed",
+        joints=list(model.joint_names[1:] if floating else model.joint_names),
+        forward=lambda q, v, tau: jdyn.forward_dynamics(model, q, v, tau),
+        inverse=lambda q, v, a: jdyn.inverse_dynamics(model, q, v, a),
+        mass=lambda q: jdyn.mass_matrix(model, q),
+        integrate=model.integrate,
+        derivatives=derivatives,
+        sweep=sweep,
+    )

@@ -1,0 +1,72 @@
+"""The comparison with other libraries: its arithmetic, and one run of it."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import table, work  # noqa: E402
+
+
+def _row(library, seconds, **more):
+    case = {"robot": "arm", "dtype": "float64", "quantity": "forward dynamics", "batch": 10, "device": "cpu"}
+    return case | {"library": library, "cpu_s": seconds, "wall_s": [9.0] * len(seconds), "repeats": 3} | more
+
+
+def test_ratios_are_to_the_best_of_the_jax_peers_and_to_each_compiled_one():
+    rows = [
+        _row("jdyn", [20.0, 10.0, 30.0]),
+        _row("frax", [60.0, 60.0, 61.0]),
+        _row("jaxsim", [40.0, 39.0, 99.0]),
+        _row("pinocchio", [5.0, 5.0, 5.0]),
+        _row("mujoco", [], error="no reason"),
+    ]
+    assert table.seconds(rows[0]) == 2.0
+    assert table.ratios(rows) == {"best JAX peer": ("jaxsim", 2.0), "pinocchio": ("pinocchio", 0.25)}
+    assert table.ratios(rows[1:]) == {}
+    assert "no reason" in table.line(rows[-1], 2.0, None)
+    assert "2.00 x jaxsim" in table.summary(rows)[1]
+
+
+def test_the_roofline_is_the_slower_of_arithmetic_and_memory():
+    peaks = {"flops_per_s": 100.0, "bytes_per_s": 10.0}
+    assert table.fraction_of_roofline(_row("jdyn", [20.0] * 3, flops=200, bytes=100), peaks) == 0.5
+    assert table.fraction_of_roofline(_row("jdyn", [20.0] * 3, flops=400, bytes=10), peaks) == 0.2
+    assert table.fraction_of_roofline(_row("jdyn", [20.0] * 3, flops=None, bytes=10), peaks) is None
+
+
+def test_operations_of_a_loop_are_those_of_all_its_turns():
+    def turns(x):
+        return jax.lax.scan(lambda x, _: (x @ x + 1, None), x, None, length=5)[0]
+
+    x = jnp.ones((3, 3))
+    counted = work.counted(turns, [x], jax.jit(turns).lower(x).compile())
+    assert counted["flops"] == 5 * (2 * 27 + 9)
+    assert counted["bytes"] == 2 * x.nbytes
+    forever = jax.jit(lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: x + 1, x))
+    assert work.counted(forever, [x], forever.lower(x).compile())["flops"] is None
+
+
+def test_a_run_prints_a_table_and_writes_its_numbers(tmp_path):
+    pytest.importorskip("pinocchio")
+    words = "--peers pinocchio,frax --robots double_pendulum,nosuch --batches 4 --dtypes float64 --repeats 3"
+    command = [sys.executable, "-m", "benchmarks", *words.split(), "--json", str(tmp_path / "out.json")]
+    command += ["--quantities", "forward dynamics"]
+    # An interpreter that is none, and a robot that is none, are each a line of the table.
+    done = subprocess.run([*command, "--peer-python", "nopython"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "out.json").read_text())
+    rows = {(row["library"], row["quantity"]): row for row in results["rows"] if "library" in row}
+    assert set(rows) == {(name, "forward dynamics") for name in ("pinocchio", "jdyn", "frax")}
+    own = rows["jdyn", "forward dynamics"]
+    assert own["relative_error"] < 1e-12 and own["compile_s"] > 0 and len(own["cpu_s"]) == 3
+    assert "nopython" in rows["frax", "forward dynamics"]["error"]
+    assert any("no robot is called 'nosuch'" in row.get("error", "") for row in results["rows"])
+    assert "nosuch: not measured" in done.stdout and "How many times faster jdyn is" in done.stdout
