@@ -27,7 +27,7 @@ def accelerations(method: Method, model: Model, q, v, tau, f_ext):
 @eqx.filter_custom_jvp
 def _solve(method, model, q, v, tau, f_ext):
     """The acceleration and the method's factors. The factors carry no derivative and must not be given one."""
-    return method.solution(model, q, v, tau, f_ext)
+    return method.accelerations_and_factors(model, q, v, tau, f_ext)
 
 
 @_solve.def_jvp

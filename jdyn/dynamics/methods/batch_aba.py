@@ -90,9 +90,9 @@ class BatchABA(Recursion):
     def moving(self, model, factors, v, tau, f_ext):
         return self._moving(model, factors.q, factors.joints, v, tau, f_ext)[0]
 
-    def solution(self, model, q, v, tau, f_ext):
+    def accelerations_and_factors(self, model, q, v, tau, f_ext):
         if self.bias == "separate":
-            return super().solution(model, q, v, tau, f_ext)
+            return super().accelerations_and_factors(model, q, v, tau, f_ext)
         q, v = model.expand(q), model.expand_velocity(v)
         joints, tau = self.kinematics(model, q), on_leaders(model, tau) + passive_forces(model, q, v)
         a, tree = self._moving(model, q, joints, v, tau, f_ext)

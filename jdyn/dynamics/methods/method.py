@@ -37,7 +37,7 @@ class Method(eqx.Module):
     ) -> Float[Array, " nv"]:
         """M⁻¹ (τ − h(q, v, f_ext))."""
 
-    def solution(
+    def accelerations_and_factors(
         self,
         model: Model,
         q: Float[Array, " nq"],
