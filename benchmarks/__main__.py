@@ -38,6 +38,7 @@ def options():
     words.add_argument("--peers", default="all", help=f"all, none, or some of {','.join(PEERS)}")
     words.add_argument("--peer-python", default=sys.executable, help="interpreter that has the JAX peers: peers.txt")
     words.add_argument("--robots", type=listed, default=["panda", "g1"], help=", ".join(robots.NAMES))
+    words.add_argument("--method", default="ABA", help="jdyn's method of forward dynamics, such as BatchABA")
     words.add_argument("--g1", help="the G1's URDF; that of frax's wheel if left out")
     words.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     words.add_argument("--core", type=int, help="processor to pin to; the last one if left out")
@@ -83,6 +84,7 @@ class Bench:
     def job(self, library: str, dtype: str, robot: robots.Robot | None, held: object = "") -> processes.Job:
         return processes.Job(
             library=library,
+            method=self.chosen.method,
             python=self.chosen.peer_python if library in JAX_PEERS else sys.executable,
             device=self.chosen.device,
             core=self.core,
@@ -194,7 +196,13 @@ def main():
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_enable_x64", True)
     date = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    about = {"date": date, "machine": machine(), "device": chosen.device, "peers": chosen.peers}
+    about = {
+        "date": date,
+        "machine": machine(),
+        "device": chosen.device,
+        "peers": chosen.peers,
+        "method": chosen.method,
+    }
     print(f"{date}, {about['machine']['processor']}, {about['machine']['system']}, {chosen.device}")
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(chosen, pathlib.Path(name))

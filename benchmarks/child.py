@@ -4,6 +4,7 @@ TASK is a JSON file; see `processes.py`, which writes it. Each case becomes one 
 order of the task; the first line says that the library is loaded.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -75,7 +76,9 @@ def loaded(task):
 
     if library == "jdyn":
         import jdyn
-        from benchmarks.own import functions as make
+        from benchmarks import own
+
+        make = functools.partial(own.functions, method=task["method"])
     else:
         from benchmarks.jax_peers import LIBRARIES
 

@@ -19,12 +19,14 @@ class Viscous(jdyn.Controller):
         return -self.damping * v
 
 
-def functions(urdf, floating, dtype) -> Functions:
+def functions(urdf, floating, dtype, method) -> Functions:
+    """All of it by the `method` of forward dynamics with that name."""
+    method = getattr(jdyn, method)()
     model = load(urdf, floating).astype(dtype)
     nv = model.nv
 
     def derivatives(q, v, tau):
-        A, B = jdyn.linearize(model, q, v, tau)
+        A, B = jdyn.linearize(model, q, v, tau, method=method)
         return jnp.concatenate([A[nv:], B[nv:]], axis=1)
 
     def sweep(q, v, damping):
@@ -36,6 +38,7 @@ def functions(urdf, floating, dtype) -> Functions:
             v,
             SWEEP_SECONDS,
             controller=Viscous(damping),
+            method=method,
             in_axes={"q0": 0, "v0": 0, "controller": eqx.if_array(0)},
             saveat=SaveAt(t1=True),
             reduce=lambda trajectory: trajectory.q[-1],
@@ -44,7 +47,7 @@ def functions(urdf, floating, dtype) -> Functions:
     return Functions(
         base="angular first" if floating else "fixed",
         joints=list(model.joint_names[1:] if floating else model.joint_names),
-        forward=lambda q, v, tau: jdyn.forward_dynamics(model, q, v, tau),
+        forward=lambda q, v, tau: jdyn.forward_dynamics(model, q, v, tau, method=method),
         inverse=lambda q, v, a: jdyn.inverse_dynamics(model, q, v, a),
         mass=lambda q: jdyn.mass_matrix(model, q),
         integrate=model.integrate,

@@ -23,12 +23,14 @@ class Job:
     """One library, one robot, one type of numbers.
 
     Attributes:
+        method: Name of jdyn's method of forward dynamics.
         python: The interpreter that has the library.
         core: The processor it is pinned to; all of them, and a GPU's whole attention, if None.
         seconds: How long it may take to load, and for each case.
     """
 
     library: str
+    method: str
     python: str
     device: str
     core: int | None

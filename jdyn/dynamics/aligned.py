@@ -134,7 +134,9 @@ def _screws(model, run: Run, placed: Pose, q) -> tuple[Pose, tuple[Column]]:
     topology = model.topology
     kinds = {topology.kinds[body] for body in run.bodies.ravel()}
     rows = tuple(sorted(set().union(*(_ROWS[kind] for kind in kinds))))
-    turn, slide, length = (taken(x, run.bodies) for x in model.merge_groups("bodies", model.map_joints(_screw)))
+    nothing = (jnp.zeros((), model.dtype),) * 3
+    screws = model.map_joints(lambda joint: _screw(joint) if type(joint) in _ROWS else nothing)
+    turn, slide, length = (taken(x, run.bodies) for x in model.merge_groups("bodies", screws))
     x = taken(q, np.array(topology.q_offsets)[run.bodies])
     R, p = placed
     if 2 in rows:
@@ -150,11 +152,8 @@ def _screws(model, run: Run, placed: Pose, q) -> tuple[Pose, tuple[Column]]:
 
 def _screw(joint):
     """Angle and displacement per unit of coordinate, and the length of the axis."""
-    if type(joint) not in _ROWS:
-        return (jnp.zeros(()),) * 3
-    one = jnp.ones((), joint.axis.dtype)
-    turn = 0 * one if isinstance(joint, Prismatic) else one
-    slide = joint.pitch if isinstance(joint, Helical) else one - turn
+    turn = jnp.asarray(not isinstance(joint, Prismatic), joint.axis.dtype)
+    slide = joint.pitch if isinstance(joint, Helical) else 1 - turn
     return turn, slide, jnp.linalg.norm(joint.axis)
 
 

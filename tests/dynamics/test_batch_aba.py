@@ -63,3 +63,15 @@ def test_single_precision():
         return np.median(np.max(np.abs(found - exact), axis=1) / np.max(np.abs(exact), axis=1))
 
     assert error(jdyn.BatchABA()) < max(2 * error(jdyn.ABA()), 2e-6)
+
+
+@pytest.mark.slow
+def test_joints_of_several_degrees_of_freedom_in_single_precision():
+    model = jdyn.random_tree(5, 4, kinds=(jdyn.Universal, jdyn.Revolute, jdyn.Helical))
+    assert {kind.nv for kind in model.topology.kinds} == {1, 2}
+    states = _states(model, 3)
+    exact = np.asarray(_forward(jdyn.CRBA())(model, *states))
+    single = model.astype(jnp.float32), *(x.astype(jnp.float32) for x in states)
+    found = np.asarray(_forward(jdyn.BatchABA())(*single))
+    assert found.dtype == np.float32
+    assert np.max(np.abs(found - exact)) < 1e-4 * np.max(np.abs(exact))
