@@ -8,6 +8,8 @@ import pytest
 from scipy.special import ellipj, ellipk
 
 import jdyn
+from jdyn.control.dynamic import with_memory
+from jdyn.simulation.vector_field import State, VectorField
 from tests.simulation.free_body import INERTIA, FreeBody
 
 COM = np.array([0.1, -0.05, 0.2])
@@ -101,3 +103,18 @@ def test_a_heavy_top_nutates_as_elliptic_functions_say():
     expected = low + (high - low) * sn**2
     found = 1 - 2 * (trajectory.q[:, 1] ** 2 + trajectory.q[:, 2] ** 2)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_a_stage_keeps_accelerations_and_factors_for_its_derivative():
+    """And what it starts from, instead of the hundreds of arrays of all recursions: storing them took as long as the
+    recursions do."""
+    model, stages = jdyn.load("double_pendulum"), diffrax.Tsit5().tableau.num_stages
+    solver, term = jdyn.OnManifold(diffrax.Tsit5(), model), diffrax.ODETerm(VectorField(model, with_memory(None), None))
+    t0, t1 = jnp.array(0.0), jnp.array(0.01)
+
+    def stepped(y):
+        return solver.step(term, t0, t1, y, None, solver.init(term, t0, t1, y, None), jnp.array(True))[0]
+
+    _, pull = jax.vjp(stepped, State(jnp.ones(2), jnp.ones(2)))
+    kept = [x for x in jax.tree.leaves(pull) if x.shape[:1] == (stages,)]
+    assert len(kept) < 50
