@@ -57,8 +57,8 @@ class BatchABA(Recursion):
     """`ABA`, number by number, for batches: the same recursion on bodies whose z axes are those of their joints.
 
     Under `jax.vmap` everything is elementwise then, along the lanes. For robots whose joints have one degree of freedom
-    a lane of a batch costs a CPU a fifth or less of what it costs with `ABA`; a single configuration costs a quarter
-    more. Each further degree of freedom of a joint is eliminated by itself: robots with floating bases or ball joints
+    a lane of a batch costs a CPU a fifth or less of what it costs with `ABA`; a single configuration costs about the
+    same. Each further degree of freedom of a joint is eliminated by itself: robots with floating bases or ball joints
     compile for ten seconds and more, for which `ABA` is the better choice.
 
     Attributes:
