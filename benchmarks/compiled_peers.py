@@ -78,14 +78,27 @@ def _pinocchio_batched(model, quantity, states, repeats, budget):
     return clock.measure(lambda: function(1, pool, *columns, out), repeats, budget) | {"note": "its own loop in C++"}
 
 
-def _pinocchio_each(function):
+def _each(data_of, function):
     """A function of one state, for all of them in turn."""
 
     def of(model):
-        data = model.createData()
+        data = data_of(model)
         return lambda states: [function(model, data, *state) for state in zip(*states, strict=True)]
 
     return of
+
+
+def _pinocchio_each(function):
+    return _each(lambda model: model.createData(), function)
+
+
+def _mujoco_each(function):
+    def data_of(model):
+        import mujoco
+
+        return mujoco.MjData(model)
+
+    return _each(data_of, function)
 
 
 def _forward(model, data, q, v, tau):
@@ -207,62 +220,38 @@ def run_mujoco(urdf, floating, case, given, dtype, repeats, budget):
     return _net(call, calls(mujoco.MjSpec().compile()), states, repeats, budget), found
 
 
-def _mujoco_forward(model):
+def _mujoco_forward(model, data, q, v, tau):
     import mujoco
 
-    data = mujoco.MjData(model)
-
-    def calls(states):
-        found = []
-        for q, v, tau in zip(*states, strict=True):
-            data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
-            # mj_forward without what is not smooth, sensors and energy.
-            mujoco.mj_kinematics(model, data)
-            mujoco.mj_comPos(model, data)
-            mujoco.mj_makeM(model, data)
-            mujoco.mj_factorM(model, data)
-            mujoco.mj_fwdVelocity(model, data)
-            mujoco.mj_fwdAcceleration(model, data)
-            found.append(data.qacc_smooth.copy())
-        return found
-
-    return calls
+    data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
+    # mj_forward without what is not smooth, sensors and energy.
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    mujoco.mj_makeM(model, data)
+    mujoco.mj_factorM(model, data)
+    mujoco.mj_fwdVelocity(model, data)
+    mujoco.mj_fwdAcceleration(model, data)
+    return data.qacc_smooth.copy()
 
 
-def _mujoco_inverse(model):
+def _mujoco_inverse(model, data, q, v, a):
     import mujoco
 
-    data = mujoco.MjData(model)
-
-    def calls(states):
-        found = []
-        for q, v, a in zip(*states, strict=True):
-            data.qpos[:], data.qvel[:], data.qacc[:] = q, v, a
-            mujoco.mj_inverse(model, data)
-            found.append(data.qfrc_inverse.copy())
-        return found
-
-    return calls
+    data.qpos[:], data.qvel[:], data.qacc[:] = q, v, a
+    mujoco.mj_inverse(model, data)
+    return data.qfrc_inverse.copy()
 
 
-def _mujoco_mass(model):
+def _mujoco_mass(model, data, q):
     import mujoco
 
-    data = mujoco.MjData(model)
-
-    def calls(states):
-        found = []
-        for (q,) in zip(*states, strict=True):
-            data.qpos[:] = q
-            mujoco.mj_kinematics(model, data)
-            mujoco.mj_comPos(model, data)
-            mujoco.mj_makeM(model, data)
-            M = np.zeros((model.nv, model.nv))
-            mujoco.mj_fullM(model, data, M)
-            found.append(M)
-        return found
-
-    return calls
+    data.qpos[:] = q
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    mujoco.mj_makeM(model, data)
+    M = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, M)
+    return M
 
 
 def _mujoco_rollout(model):
@@ -281,9 +270,9 @@ def _mujoco_rollout(model):
 
 
 _MUJOCO = {
-    "forward dynamics": (_mujoco_forward, ("q", "v", "tau")),
-    "inverse dynamics": (_mujoco_inverse, ("q", "v", "a")),
-    "mass matrix": (_mujoco_mass, ("q",)),
+    "forward dynamics": (_mujoco_each(_mujoco_forward), ("q", "v", "tau")),
+    "inverse dynamics": (_mujoco_each(_mujoco_inverse), ("q", "v", "a")),
+    "mass matrix": (_mujoco_each(_mujoco_mass), ("q",)),
     "rollout": (_mujoco_rollout, ("q", "v", "taus")),
 }
 LIBRARIES = {"pinocchio": run_pinocchio, "mujoco": run_mujoco}

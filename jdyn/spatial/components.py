@@ -8,7 +8,7 @@ matrices tuples of their lower triangle, by rows: 6 numbers, or 21. Where an ent
 a joint's axis, it may be the Python number 0, and costs nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 # An array, or the Python number 0.
@@ -39,10 +39,6 @@ def minus(x: Number, y: Number) -> Number:
     if _zero(y):
         return x
     return -y if _zero(x) else x - y
-
-
-def entries(length: int, entry: Callable[[int], Number]) -> Vector:
-    return tuple(entry(i) for i in range(length))
 
 
 def add(x: Vector, y: Vector) -> Vector:
@@ -81,12 +77,12 @@ def transposed(A: Vector) -> Vector:
 
 def rotate(R: Vector, x: Vector) -> Vector:
     """R x."""
-    return entries(3, lambda i: dot(R[3 * i : 3 * i + 3], x))
+    return tuple(dot(R[3 * i : 3 * i + 3], x) for i in _AXES)
 
 
 def rotate_back(R: Vector, x: Vector) -> Vector:
     """Rᵀ x."""
-    return entries(3, lambda i: dot(R[i::3], x))
+    return tuple(dot(R[i::3], x) for i in _AXES)
 
 
 def lower(i: int, j: int) -> int:
