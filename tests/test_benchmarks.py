@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
+# Benchmarks are not installed; what follows needs their folder's parent.
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import table, work  # noqa: E402

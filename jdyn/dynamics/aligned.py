@@ -72,10 +72,11 @@ def aligned_bodies(model: Model, q: Float[Array, " nq_full"]) -> Packed:
     placements = E_parent @ model.placements.rotation @ E, (E_parent @ model.placements.translation[..., None])[..., 0]
     inertias = _aligned_inertias(model, E)
     rotors = pack_coordinates(topology, model.armature, fill=1)
+    joints = () if all(run.nv == 1 for run in schedule(topology)) else _joints(model, E, E_parent, q)
     bodies = []
     for run, rotor in zip(schedule(topology), rotors, strict=True):
         placed = Pose(*(_numbers(taken(x, run.bodies), run.bodies) for x in placements))
-        pose, S = _screws(model, run, placed, q) if run.nv == 1 else _joints(model, run, E, E_parent, q)
+        pose, S = _screws(model, run, placed, q) if run.nv == 1 else _of_run(run, *joints)
         inertia = jax.tree.map(lambda x, run=run: taken(x, run.bodies), inertias)
         bodies.append(AlignedBody(pose, S, inertia, _numbers(rotor, run.bodies)))
     return tuple(bodies)
@@ -157,18 +158,20 @@ def _screw(joint):
     return turn, slide, jnp.linalg.norm(joint.axis)
 
 
-def _joints(model, run: Run, E, E_parent, q) -> tuple[Pose, tuple[Column, ...]]:
-    """Poses and subspaces of a run of any joints."""
+def _joints(model, E, E_parent, q) -> tuple[Array, Array, Array]:
+    """Rotations (nb, 3, 3) and translations (nb, 3) of all bodies and the columns (nb, width, 6) of their joints."""
     joints = joint_kinematics(model, q)
-    rotation, translation = E_parent @ joints.X.rotation @ E, (E_parent @ joints.X.translation[..., None])[..., 0]
-    S = padded(model, [jnp.swapaxes(S, 1, 2) for S in joints.S])[:, : run.nv]
+    S = padded(model, [jnp.swapaxes(S, 1, 2) for S in joints.S])
+    aligned = [(part @ E) for part in (S[..., :3], S[..., 3:])]
+    translation = (E_parent @ joints.X.translation[..., None])[..., 0]
+    return E_parent @ joints.X.rotation @ E, translation, jnp.concatenate(aligned, axis=-1)
+
+
+def _of_run(run: Run, rotation, translation, S) -> tuple[Pose, tuple[Column, ...]]:
+    """Poses and subspaces of a run out of those of all `_joints`."""
+    columns = [_numbers(taken(S[:, k], run.bodies), run.bodies) for k in range(run.nv)]
     pose = Pose(*(_numbers(taken(x, run.bodies), run.bodies) for x in (rotation, translation)))
-    axes = _numbers(taken(E, run.bodies), run.bodies)
-    columns = []
-    for k in range(run.nv):
-        column = _numbers(taken(S[:, k], run.bodies), run.bodies)
-        columns.append(Column(tuple(range(6)), (*rotate_back(axes, column[:3]), *rotate_back(axes, column[3:]))))
-    return pose, tuple(columns)
+    return pose, tuple(Column(tuple(range(6)), column) for column in columns)
 
 
 def _numbers(x: Array, slots: np.ndarray) -> Vector:
