@@ -23,9 +23,9 @@ import jdyn
 from jdyn.stiffness import CHAINS, EVALUATIONS, fall, long_chain, turn, two_links, two_links_of_ten
 from jdyn.view import plot_evaluations, plot_turn
 
-ABA, CRBA, BAD = jdyn.ABA(), jdyn.CRBA(), jdyn.ABA("cancelling")
+ABA, CRBA, BAD = jdyn.ABA(), jdyn.CRBA(), jdyn.MatrixABA("cancelling")
 METHODS = [
-    *(jdyn.ABA(form) for form in ("projected", "textbook", "cancelling")),
+    *(jdyn.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
     jdyn.ABA(bias="separate"),
     jdyn.ModifiedABA(),
     jdyn.ArrayABA(),
@@ -150,7 +150,7 @@ def pinocchio_accelerations(model, angles):
 
 def long_chains():
     heading("Float32: relative error of the accelerations of random chains, worst of 4 states")
-    methods = [ABA, jdyn.ABA("textbook"), jdyn.ArrayABA(), jdyn.ParallelABA(), CRBA]
+    methods = [ABA, jdyn.MatrixABA("textbook"), jdyn.ArrayABA(), jdyn.ParallelABA(), CRBA]
     print(f"{'links':>7}" + "".join(f"{method!s:>24}" for method in methods))
     for n in (10, 100, 1000):
         model = jdyn.random_tree(0, n, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)

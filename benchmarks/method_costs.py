@@ -18,8 +18,8 @@ import jdyn
 
 LINEAR = [
     jdyn.ABA(),
-    jdyn.ABA("textbook"),
-    jdyn.ABA("cancelling"),
+    jdyn.MatrixABA("textbook"),
+    jdyn.MatrixABA("cancelling"),
     jdyn.ABA(bias="separate"),
     jdyn.ModifiedABA(),
     jdyn.ArrayABA(),

@@ -36,7 +36,6 @@ from jdyn.control import ZeroOrderHold as ZeroOrderHold
 from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import ArrayABA as ArrayABA
-from jdyn.dynamics import BatchABA as BatchABA
 from jdyn.dynamics import BlockElimination as BlockElimination
 from jdyn.dynamics import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics import Couplings as Couplings
@@ -44,6 +43,7 @@ from jdyn.dynamics import Diagnosis as Diagnosis
 from jdyn.dynamics import GaussDP as GaussDP
 from jdyn.dynamics import GibbsAppell as GibbsAppell
 from jdyn.dynamics import LeastConstraint as LeastConstraint
+from jdyn.dynamics import MatrixABA as MatrixABA
 from jdyn.dynamics import Method as Method
 from jdyn.dynamics import ModifiedABA as ModifiedABA
 from jdyn.dynamics import Motor as Motor

@@ -27,12 +27,12 @@ from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
 from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
 from jdyn.dynamics.methods import ArrayABA as ArrayABA
-from jdyn.dynamics.methods import BatchABA as BatchABA
 from jdyn.dynamics.methods import BlockElimination as BlockElimination
 from jdyn.dynamics.methods import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics.methods import GaussDP as GaussDP
 from jdyn.dynamics.methods import GibbsAppell as GibbsAppell
 from jdyn.dynamics.methods import LeastConstraint as LeastConstraint
+from jdyn.dynamics.methods import MatrixABA as MatrixABA
 from jdyn.dynamics.methods import Method as Method
 from jdyn.dynamics.methods import ModifiedABA as ModifiedABA
 from jdyn.dynamics.methods import OrthogonalComplement as OrthogonalComplement

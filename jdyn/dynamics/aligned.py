@@ -1,8 +1,12 @@
-"""Bodies in frames whose z axis is that of their joint, number by number, for recursions that are to be fast.
+"""Bodies in frames whose z axes are those of their joints, number by number, for recursions that are to be fast.
 
-A joint of one degree of freedom then turns about z or slides along it: S is a coordinate axis, of which nothing is
-stored, and turning mixes two columns of a rotation. Joints of several degrees of freedom keep their body's own frame.
+Every degree of freedom has a frame of its own, on the tree `Topology.serial`: it turns about that frame's z axis or
+slides along it. S is a coordinate axis then, of which only what is not zero is stored, and turning mixes two columns of
+a rotation. A joint of several degrees of freedom is a chain at no distance and without mass, whose last member is the
+body.
 """
+
+import itertools
 
 import equinox as eqx
 import jax
@@ -10,18 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.kinematics import joint_kinematics, padded
-from jdyn.dynamics.traverse import Packed, Run, pack_coordinates, schedule
-from jdyn.model import Continuous, Helical, Joint, Model, Prismatic, Revolute, taken
-from jdyn.spatial import symmetric, unique
-from jdyn.spatial.components import Inertia, Pose, Vector, add, rotate_back, scale
+from jdyn.dynamics.traverse import Packed, Run
+from jdyn.model import Joint, Model, taken
+from jdyn.spatial import SpatialInertia, Transform, cross_motion
+from jdyn.spatial.components import Inertia, Number, Pose, Vector, add, scale
 
-# Rows of S where it is not zero, of joints that turn about their axis (2) or slide along it (5).
-_ROWS: dict[type[Joint], set[int]] = {Revolute: {2}, Continuous: {2}, Prismatic: {5}, Helical: {2, 5}}
+# Rows of S where it is not zero.
+_ROWS = {"turn": {2}, "slide": {5}, "screw": {2, 5}}
 
 
-class Column(eqx.Module):
-    """A column of S.
+class AxialSubspace(eqx.Module):
+    """A motion subspace of one column, about or along z.
 
     Attributes:
         rows: Where it is not zero.
@@ -39,76 +42,130 @@ class Column(eqx.Module):
 
 
 class AlignedBody(eqx.Module):
-    """A body and its joint.
+    """What a degree of freedom moves.
 
     Attributes:
         pose: In the parent's frame.
-        S: Columns of the motion subspace, a degree of freedom each.
-        inertia: Of the body alone.
-        R: Rotor inertias of the joint.
+        S: Motion subspace.
+        inertia: Of the body alone; zero within a chain that stands for a joint.
+        R: Rotor inertia.
     """
 
     pose: Pose
-    S: tuple[Column, ...]
+    S: AxialSubspace
     inertia: Inertia
-    R: Vector
-
-    def joint_motion(self, rates: Vector) -> Vector:
-        """S v."""
-        motion: Vector = (0,) * 6
-        for column, rate in zip(self.S, rates, strict=True):
-            motion = add(motion, scale(rate, column.vector))
-        return motion
+    R: Number
 
 
-def aligned_bodies(model: Model, q: Float[Array, " nq_full"]) -> Packed:
-    """An `AlignedBody` of every body at the full configuration `q`, packed for traversal.
+class DegreeOfFreedom(eqx.Module):
+    """What an `AlignedBody` is made of.
 
-    Joints are padded to the widest one of their run: columns beyond a joint's own are zero, with a rotor inertia of
-    one, so that they never move.
+    Attributes:
+        placement: Pose in the parent's frame where the coordinate is zero.
+        coordinate: How far the body has turned or moved from there.
+        S: Motion subspace.
+        inertia: As in `AlignedBody`.
+        R: As in `AlignedBody`.
     """
-    E, topology = _frames(model), model.topology
-    E_parent = jnp.concatenate([E, jnp.eye(3, dtype=E.dtype)[None]])[np.array(topology.parents)].mT
-    placements = E_parent @ model.placements.rotation @ E, (E_parent @ model.placements.translation[..., None])[..., 0]
-    inertias = _aligned_inertias(model, E)
-    rotors = pack_coordinates(topology, model.armature, fill=1)
-    joints = () if all(run.nv == 1 for run in schedule(topology)) else _joints(model, E, E_parent, q)
-    bodies = []
-    for run, rotor in zip(schedule(topology), rotors, strict=True):
-        placed = Pose(*(_numbers(taken(x, run.bodies), run.bodies) for x in placements))
-        pose, S = _screws(model, run, placed, q) if run.nv == 1 else _of_run(run, *joints)
-        inertia = jax.tree.map(lambda x, run=run: taken(x, run.bodies), inertias)
-        bodies.append(AlignedBody(pose, S, inertia, _numbers(rotor, run.bodies)))
-    return tuple(bodies)
+
+    placement: Pose
+    coordinate: Number
+    S: AxialSubspace
+    inertia: Inertia
+    R: Number
+
+    def displaced(self) -> "Displaced":
+        """With what the coordinate has done, which is worth storing."""
+        if 2 not in self.S.rows:
+            return Displaced(self, None, None)
+        turn = self.S.vector[2]
+        angle = jnp.where(turn == 0, 0, self.coordinate)
+        return Displaced(self, jnp.cos(angle), turn * jnp.sin(angle))
 
 
-def aligned_vectors(model: Model, x: Float[Array, "nb 6"]) -> Packed:
+class Displaced(eqx.Module):
+    """A degree of freedom where its coordinate has brought it; None for what does not turn."""
+
+    degree: DegreeOfFreedom
+    cos: Number | None
+    sin: Number | None
+
+    @property
+    def body(self) -> AlignedBody:
+        degree, cos, sin = self.degree, self.cos, self.sin
+        R, p = degree.placement
+        values = degree.S.vector
+        if cos is not None:
+            # As `rotation_about` has it, of an axis whose length is one but for rounding.
+            along = 1 + (values[2] ** 2 - 1) * (1 - cos)
+            R = sum(
+                ((R[i] * cos + R[i + 1] * sin, R[i + 1] * cos - R[i] * sin, R[i + 2] * along) for i in (0, 3, 6)), ()
+            )
+        if 5 in degree.S.rows:
+            p = add(p, scale(values[5] * degree.coordinate, degree.placement.R[2::3]))
+        return AlignedBody(Pose(R, p), degree.S, degree.inertia, degree.R)
+
+
+class _Degree(eqx.Module):
+    """A degree of freedom as a model states it, in arrays: its S about and along z, and the like."""
+
+    placement: Transform
+    coordinate: Array
+    turn: Array
+    slide: Array
+    inertia: SpatialInertia
+    R: Array
+
+
+def degrees_of_freedom(model: Model, runs: tuple[Run, ...], q: Float[Array, " nq_full"]) -> Packed:
+    """All of them at the full configuration `q`, packed for traversal in `runs`."""
+    by_kind = model.by_group("q", q)
+    frames = model.map_joints(_frames, by_kind)
+    last = model.merge_groups("bodies", [E[:, -1] for E in frames])
+    parents = jnp.concatenate([last, jnp.eye(3, dtype=last.dtype)[None]])[np.array(model.topology.parents)]
+    bodies = (model.placements, parents, model.inertias)
+    degrees = model.map_joints(
+        _degrees, by_kind, frames, model.by_group("v", model.armature), model.by_group("bodies", bodies)
+    )
+    return tuple(_by_numbers(_rows(model, run), _of_run(model, run, degrees)) for run in runs)
+
+
+def aligned_vectors(
+    model: Model, runs: tuple[Run, ...], q: Float[Array, " nq_full"], x: Float[Array, "nb 6"]
+) -> list[Vector]:
     """Spatial vectors of all bodies, from their own frames, packed for traversal."""
-    E, packed = _frames(model), []
-    for run in schedule(model.topology):
-        rotation, vector = (_numbers(taken(x, run.bodies), run.bodies) for x in (E, x))
-        packed.append((*rotate_back(rotation, vector[:3]), *rotate_back(rotation, vector[3:])))
-    return tuple(packed)
+    aligned = model.map_joints(_aligned_vector, model.by_group("q", q), model.by_group("bodies", x))
+    return [_numbers(_of_run(model, run, aligned)) for run in runs]
 
 
-def drifts(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]) -> list[Vector | None]:
-    """Apparent rates of S times the joints' velocities, run by run; None where all joints have a constant S."""
-    runs = schedule(model.topology)
-    if all(run.nv == 1 for run in runs):
+def drifts(
+    model: Model, runs: tuple[Run, ...], q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]
+) -> list[Vector | None]:
+    """What the velocities of joints add to the bias accelerations of their degrees of freedom, v × S v each, run by
+    run; None where no joint has several."""
+    widths = np.repeat(*[[kind.nv for kind in model.topology.kinds]] * 2)[_first(model) :]
+    if max(widths) == 1:
         return [None] * len(runs)
-    # In the bodies' own frames, which are the aligned ones where S is not constant.
-    biases = model.map_joints(lambda joint, q, v: joint.bias(q, v), model.by_group("q", q), model.by_group("v", v))
-    drift = model.merge_groups("bodies", biases)
-    return [None if run.nv == 1 else _numbers(taken(drift, run.bodies), run.bodies) for run in runs]
+
+    def drift(joint, q, v):
+        moved = joint.subspace(q).T * v[:, None]
+        before = jnp.cumsum(moved, axis=0) - moved
+        # Members of a chain see each other move; degrees of freedom of a joint do not.
+        return _aligned_vector(joint, q, joint.bias(q, v) - jnp.sum(jax.vmap(cross_motion)(before, moved), axis=0))
+
+    by_kind = model.map_joints(drift, model.by_group("q", q), model.by_group("v", v))
+    return [_numbers(_of_run(model, run, by_kind)) if np.any(widths[run.bodies] > 1) else None for run in runs]
 
 
-def _frames(model) -> Float[Array, "nb 3 3"]:
-    """E of each body: its aligned frame's axes in its own frame."""
+def axes(model: Model, q: Float[Array, " nq_full"]) -> Float[Array, "nv_full 3 3"]:
+    """Axes of all aligned frames, in the frames of their bodies."""
+    return model.merge_groups("v", model.map_joints(_frames, model.by_group("q", q)))
 
-    def frame(joint):
-        return _frame_along(joint.axis) if type(joint) in _ROWS else jnp.eye(3, dtype=model.dtype)
 
-    return model.merge_groups("bodies", model.map_joints(frame))
+def _frames(joint: Joint, q) -> Float[Array, "nv 3 3"]:
+    """Axes of the aligned frames in the body's own: z is what each degree of freedom turns about or slides along."""
+    rows = zip(joint.subspace(q).T, joint.motions, strict=True)
+    return jnp.stack([_frame_along(column[3:] if motion == "slide" else column[:3]) for column, motion in rows])
 
 
 def _frame_along(z: Float[Array, "3"]) -> Float[Array, "3 3"]:
@@ -122,58 +179,74 @@ def _frame_along(z: Float[Array, "3"]) -> Float[Array, "3 3"]:
     return jnp.stack([x, y, z], axis=1)
 
 
-def _aligned_inertias(model, E) -> Inertia:
-    """Of all bodies, about the same origins."""
-    own = model.inertias
-    first = (E.mT @ own.first_moment[..., None])[..., 0]
-    rotational = jax.vmap(lambda E, J: unique(E.T @ symmetric(J) @ E))(E, own.rotational)
-    return Inertia(own.mass, tuple(jnp.moveaxis(first, -1, 0)), tuple(jnp.moveaxis(rotational, -1, 0)))
+def _degrees(joint: Joint, q, E, R, body) -> _Degree:
+    """Of one joint; its one coordinate turns or moves its frame, or all of them have."""
+    placement, parent, inertia = body
+    single = joint.nv == 1
+    X = placement if single else placement @ joint.transform(q)
+    rotations = [parent.T @ X.rotation @ E[0], *(before.T @ E for before, E in itertools.pairwise(E))]
+    S = joint.subspace(q).T
+    return _Degree(
+        Transform(jnp.stack(rotations), jnp.zeros_like(E[:, 0]).at[0].set(parent.T @ X.translation)),
+        q if single else jnp.zeros_like(R),
+        jnp.linalg.norm(S[:, :3], axis=1),
+        jnp.sum(E[:, :, 2] * S[:, 3:], axis=1),
+        _at_last(joint, inertia.to_parent(Transform(E[-1].T, jnp.zeros_like(E[-1, 0])))),
+        R,
+    )
 
 
-def _screws(model, run: Run, placed: Pose, q) -> tuple[Pose, tuple[Column]]:
-    """Poses and subspaces of a run of joints with one degree of freedom."""
-    topology = model.topology
-    kinds = {topology.kinds[body] for body in run.bodies.ravel()}
-    rows = tuple(sorted(set().union(*(_ROWS[kind] for kind in kinds))))
-    nothing = (jnp.zeros((), model.dtype),) * 3
-    screws = model.map_joints(lambda joint: _screw(joint) if type(joint) in _ROWS else nothing)
-    turn, slide, length = (taken(x, run.bodies) for x in model.merge_groups("bodies", screws))
-    x = taken(q, np.array(topology.q_offsets)[run.bodies])
-    R, p = placed
-    if 2 in rows:
-        # As `rotation_about` has it, of an axis whose length is one but for rounding.
-        cos, sin = jnp.cos(turn * x), length * jnp.sin(turn * x)
-        along = 1 + (length**2 - 1) * (1 - cos)
-        R = sum(((R[i] * cos + R[i + 1] * sin, R[i + 1] * cos - R[i] * sin, R[i + 2] * along) for i in (0, 3, 6)), ())
-    if 5 in rows:
-        p = add(p, scale(slide * length * x, placed.R[2::3]))
-    values = {2: turn * length, 5: slide * length}
-    return Pose(R, p), (Column(rows, tuple(values[row] for row in rows)),)
+def _aligned_vector(joint: Joint, q, x) -> Float[Array, "nv 6"]:
+    E = _frames(joint, q)[-1]
+    return _at_last(joint, jnp.concatenate([E.T @ x[:3], E.T @ x[3:]]))
 
 
-def _screw(joint):
-    """Angle and displacement per unit of coordinate, and the length of the axis."""
-    turn = jnp.asarray(not isinstance(joint, Prismatic), joint.axis.dtype)
-    slide = joint.pitch if isinstance(joint, Helical) else 1 - turn
-    return turn, slide, jnp.linalg.norm(joint.axis)
+def _at_last(joint: Joint, x):
+    """What belongs to a body, for all degrees of freedom of its joint: zero but for the last."""
+    return jax.tree.map(lambda x: jnp.zeros((joint.nv, *x.shape), x.dtype).at[-1].set(x), x)
 
 
-def _joints(model, E, E_parent, q) -> tuple[Array, Array, Array]:
-    """Rotations (nb, 3, 3) and translations (nb, 3) of all bodies and the columns (nb, width, 6) of their joints."""
-    joints = joint_kinematics(model, q)
-    S = padded(model, [jnp.swapaxes(S, 1, 2) for S in joints.S])
-    aligned = [(part @ E) for part in (S[..., :3], S[..., 3:])]
-    translation = (E_parent @ joints.X.translation[..., None])[..., 0]
-    return E_parent @ joints.X.rotation @ E, translation, jnp.concatenate(aligned, axis=-1)
+def _rows(model: Model, run: Run) -> tuple[int, ...]:
+    """Where S is not zero in a run."""
+    motions = [motion for kind in model.topology.kinds for motion in kind.motions][_first(model) :]
+    return tuple(sorted(set().union(*(_ROWS[motions[degree]] for degree in run.bodies.ravel()))))
 
 
-def _of_run(run: Run, rotation, translation, S) -> tuple[Pose, tuple[Column, ...]]:
-    """Poses and subspaces of a run out of those of all `_joints`."""
-    columns = [_numbers(taken(S[:, k], run.bodies), run.bodies) for k in range(run.nv)]
-    pose = Pose(*(_numbers(taken(x, run.bodies), run.bodies) for x in (rotation, translation)))
-    return pose, tuple(Column(tuple(range(6)), column) for column in columns)
+def _first(model: Model) -> int:
+    """The full degree of freedom that is the first one of the serial tree."""
+    return model.topology.v_offsets[-1] - model.topology.serial.nb
 
 
-def _numbers(x: Array, slots: np.ndarray) -> Vector:
+def _of_run(model: Model, run: Run, by_kind: list):
+    """A run's entries, (levels, width, ...), of what the degrees of freedom of each kind of joint have.
+
+    Kinds that have no part in the run are left out, since what varies in them would make constants of the others vary
+    too.
+    """
+    degrees = [np.ravel(group.v) - _first(model) for group in model.topology.groups]
+    present = [i for i, members in enumerate(degrees) if np.isin(members, run.bodies).any()]
+    order = np.concatenate([degrees[i] for i in present])
+    place = {degree: row for row, degree in enumerate(order)}
+    slots = np.vectorize(place.get)(run.bodies)
+
+    def merge(*parts):
+        flat = [part.reshape(-1, *part.shape[2:]) for part in parts]
+        return taken(jnp.concatenate(flat), slots)
+
+    return jax.tree.map(merge, *(by_kind[i] for i in present))
+
+
+def _by_numbers(rows: tuple[int, ...], degree: _Degree) -> DegreeOfFreedom:
+    placement, own = degree.placement, degree.inertia
+    return DegreeOfFreedom(
+        Pose(_numbers(placement.rotation), _numbers(placement.translation)),
+        degree.coordinate,
+        AxialSubspace(rows, tuple({2: degree.turn, 5: degree.slide}[row] for row in rows)),
+        Inertia(own.mass, _numbers(own.first_moment), _numbers(own.rotational)),
+        degree.R,
+    )
+
+
+def _numbers(x: Float[Array, "levels width *shape"]) -> Vector:
     """The numbers of each slot's vector or matrix, apart."""
-    return tuple(jnp.moveaxis(x.reshape(*slots.shape, -1), -1, 0))
+    return tuple(jnp.moveaxis(x.reshape(*x.shape[:2], -1), -1, 0))

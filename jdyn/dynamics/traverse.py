@@ -195,6 +195,11 @@ def inward(topology: Topology, step: Callable, zero: Any, xs: Packed) -> Packed:
     Returns:
         Packed `y` of all bodies.
     """
+    return gathered(topology, step, zero, xs)[1]
+
+
+def gathered(topology: Topology, step: Callable, zero: Any, xs: Packed) -> tuple[Any, Packed]:
+    """`inward`, with the sum of the messages that reach the world."""
     runs, ys = schedule(topology), []
     total = jax.tree.map(lambda x: jnp.zeros((runs[-1].bodies.shape[1], *x.shape), x.dtype), zero)
     for run, x in zip(reversed(runs), reversed(xs), strict=True):
@@ -208,7 +213,7 @@ def inward(topology: Topology, step: Callable, zero: Any, xs: Packed) -> Packed:
         messages, y = _loop(visit, total, (x, below), reverse=True)
         total = _select(run.entry.T, messages)
         ys.append(y)
-    return tuple(reversed(ys))
+    return jax.tree.map(lambda x: x[0], total), tuple(reversed(ys))
 
 
 def _at_every(step):

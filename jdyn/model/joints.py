@@ -41,6 +41,9 @@ class Joint(eqx.Module):
 
     nq: ClassVar[int]
     nv: ClassVar[int]
+    # What each degree of freedom does to the child: "turn" about an axis through its origin, "slide" along one, or
+    # "screw", both. A single one has an axis that is fixed in both frames.
+    motions: ClassVar[tuple[str, ...]]
 
     @abc.abstractmethod
     def transform(self, q: Q) -> Transform:
@@ -155,6 +158,7 @@ class _ScrewJoint(_VectorJoint):
 class Revolute(_ScrewJoint):
     """Rotation about `axis` (unit, in the joint frame). q: angle [rad]."""
 
+    motions: ClassVar[tuple[str, ...]] = ("turn",)
     axis: Float[Array, "*batch 3"]
 
     def transform(self, q):
@@ -167,6 +171,7 @@ class Revolute(_ScrewJoint):
 class Continuous(_ScrewJoint):
     """A revolute joint that turns without limit. q: one angle [rad], not wrapped."""
 
+    motions: ClassVar[tuple[str, ...]] = ("turn",)
     axis: Float[Array, "*batch 3"]
 
     def transform(self, q):
@@ -179,6 +184,7 @@ class Continuous(_ScrewJoint):
 class Prismatic(_ScrewJoint):
     """Translation along `axis` (unit, in the joint frame). q: displacement [m]."""
 
+    motions: ClassVar[tuple[str, ...]] = ("slide",)
     axis: Float[Array, "*batch 3"]
 
     def transform(self, q):
@@ -191,6 +197,7 @@ class Prismatic(_ScrewJoint):
 class Helical(_ScrewJoint):
     """Rotation about `axis` with `pitch` [m/rad] of translation along it. q: angle [rad]."""
 
+    motions: ClassVar[tuple[str, ...]] = ("screw",)
     axis: Float[Array, "*batch 3"]
     pitch: Float[Array, "*batch"]
 
@@ -206,6 +213,7 @@ class Universal(_VectorJoint):
 
     nq: ClassVar[int] = 2
     nv: ClassVar[int] = 2
+    motions: ClassVar[tuple[str, ...]] = ("turn", "turn")
     axis: Float[Array, "*batch 3"]
     axis2: Float[Array, "*batch 3"]
 
@@ -233,6 +241,7 @@ class Planar(_VectorJoint):
 
     nq: ClassVar[int] = 3
     nv: ClassVar[int] = 3
+    motions: ClassVar[tuple[str, ...]] = ("slide", "slide", "turn")
     normal: Float[Array, "*batch 3"]
     x: Float[Array, "*batch 3"]
 
@@ -257,6 +266,7 @@ class Ball(Joint):
 
     nq: ClassVar[int] = 4
     nv: ClassVar[int] = 3
+    motions: ClassVar[tuple[str, ...]] = ("turn",) * 3
 
     def transform(self, q):
         return Transform(quaternion_to_matrix(q), jnp.zeros(3, q.dtype))
@@ -309,6 +319,7 @@ class Free(Joint):
 
     nq: ClassVar[int] = 7
     nv: ClassVar[int] = 6
+    motions: ClassVar[tuple[str, ...]] = ("turn",) * 3 + ("slide",) * 3
 
     def transform(self, q):
         return Transform(quaternion_to_matrix(q[3:]), q[:3])

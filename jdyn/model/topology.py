@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 
-from jdyn.model.joints import Joint
+from jdyn.model.joints import Free, Helical, Joint
 
 WORLD = -1
 
@@ -92,6 +92,26 @@ class Topology:
     def v_offsets(self) -> tuple[int, ...]:
         """Where each joint's coordinates start in the full velocity; the last entry is its size."""
         return tuple(itertools.accumulate((kind.nv for kind in self.kinds), initial=0))
+
+    @functools.cached_property
+    def free_base(self) -> bool:
+        """Whether all bodies hang on one that moves freely."""
+        return self.nb > 1 and self.parents.count(WORLD) == 1 and self.kinds[0] is Free
+
+    @functools.cached_property
+    def serial(self) -> "Topology":
+        """The tree of the full degrees of freedom, as if each had a body of its own: the first one of a joint follows
+        the last one of the joint before, the others each other. A free base takes the place of the world."""
+        fixed = Free.nv if self.free_base else 0
+        ends = [offset - 1 - fixed for offset in self.v_offsets[1:]]
+        parents = [
+            degree - 1 if degree > start - fixed else ends[parent] if parent != WORLD else WORLD
+            for start, end, parent in zip(self.v_offsets, ends, self.parents, strict=False)
+            for degree in range(start - fixed, end + 1)
+        ]
+        parents = [max(parent, WORLD) for parent in parents[fixed:]]
+        names = tuple(map(str, range(len(parents))))
+        return Topology(self.name, names, names, tuple(parents), (Helical,) * len(parents))
 
     @functools.cached_property
     def groups(self) -> tuple[JointGroup, ...]:

@@ -11,6 +11,8 @@ a joint's axis, it may be the Python number 0, and costs nothing.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
+
 # An array, or the Python number 0.
 Number = Any
 Vector = tuple[Number, ...]
@@ -103,6 +105,22 @@ def downdated(A: Vector, x: Vector, y: Vector) -> Vector:
     return tuple(minus(A[lower(i, j)], times(x[i], y[j])) for i in size for j in range(i + 1))
 
 
+def inverted(A: Vector, size: int) -> Vector:
+    """A⁻¹ of a positive definite A, by sweeping one pivot after another (Goodnight 1979), in a loop."""
+    places = [(i, j) for i in range(size) for j in range(i + 1)]
+
+    def sweep(A, _):
+        # The first pivot; then the second one comes first, and this one last.
+        pivot, *row = (A[lower(0, j)] for j in range(size))
+        scaled = [x / pivot for x in row]
+        swept = {(i, j): A[lower(i, j)] - row[i - 1] * scaled[j - 1] for i, j in places if j > 0}
+        swept |= {(i, 0): scaled[i - 1] for i in range(1, size)} | {(0, 0): -1 / pivot}
+        turned = [sorted(((i + 1) % size, (j + 1) % size), reverse=True) for i, j in places]
+        return tuple(swept[i, j] for i, j in turned), None
+
+    return tuple(-x for x in jax.lax.scan(sweep, A, length=size)[0])
+
+
 def full(A: Vector) -> Vector:
     """All entries of a symmetric 3×3 matrix."""
     return tuple(A[lower(i, j)] for i in _AXES for j in _AXES)
@@ -122,6 +140,11 @@ def rotate_symmetric(R: Vector, A: Vector) -> Vector:
 def cross_columns(x: Vector, A: Vector) -> Vector:
     """[x]ₓ A: the cross product with every column of a 3×3 matrix."""
     return transposed(sum((cross(x, A[j::3]) for j in _AXES), ()))
+
+
+def cross_matrix(x: Vector) -> Vector:
+    """[x]ₓ."""
+    return 0, minus(0, x[2]), x[1], x[2], 0, minus(0, x[0]), minus(0, x[1]), x[0], 0
 
 
 def cross_motion(v: Vector, m: Vector) -> Vector:
@@ -152,6 +175,18 @@ class Inertia(NamedTuple):
             *subtract(scale(self.mass, u), cross(h, w)),
         )
 
+    def to_parent(self, X: "Pose") -> "Inertia":
+        """The same inertia in the parent frame of `X`, about the parent's origin."""
+        (R, p), m = X, self.mass
+        h = rotate(R, self.first_moment)
+        # -P H - H P - m P P, with P = [p]ₓ and H = [h]ₓ of the body about its own origin.
+        ph, pp = dot(p, h), dot(p, p)
+        pairs = [(i, j) for i in _AXES for j in range(i + 1)]
+        shift = tuple(
+            (2 * ph + m * pp if i == j else 0) - p[i] * h[j] - h[i] * p[j] - m * p[i] * p[j] for i, j in pairs
+        )
+        return Inertia(m, add(h, scale(m, p)), add(rotate_symmetric(R, self.rotational), shift))
+
     def added_to(self, I: Vector) -> Vector:
         """I + self, of a symmetric 6×6 matrix."""
         m, (x, y, z), J = self.mass, self.first_moment, self.rotational
@@ -165,6 +200,18 @@ class Pose(NamedTuple):
 
     R: Vector
     p: Vector
+
+    @staticmethod
+    def identity(zero: Number) -> "Pose":
+        """Of a frame in itself; `zero` says of what shape numbers are."""
+        return Pose(tuple(zero + (i % 4 == 0) for i in range(9)), (zero,) * 3)
+
+    def __matmul__(self, other: "Pose") -> "Pose":
+        return Pose(product(self.R, other.R), add(self.p, rotate(self.R, other.p)))
+
+    def motion_to_parent(self, m: Vector) -> Vector:
+        w = rotate(self.R, m[:3])
+        return *w, *add(rotate(self.R, m[3:]), cross(self.p, w))
 
     def motion_to_child(self, m: Vector) -> Vector:
         w, u = m[:3], subtract(m[3:], cross(self.p, m[:3]))

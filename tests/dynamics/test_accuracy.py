@@ -104,7 +104,7 @@ def condition_number(power):
 # thesis. Centres of mass put GaussDP there: no axis of a heavy body is a coordinate axis of its inertia.
 UNAFFECTED = [jdyn.ABA(), jdyn.ArrayABA()]
 ROOT = [
-    jdyn.ABA("textbook"),
+    jdyn.MatrixABA("textbook"),
     jdyn.ABA(bias="separate"),
     jdyn.ModifiedABA(),
     jdyn.ConjugateGradient(),
@@ -113,7 +113,7 @@ ROOT = [
 ]
 PROPORTIONAL = [
     *(jdyn.CRBA(solver) for solver in ("cholesky", "lu", "gauss-jordan", "svd", "ltl")),
-    jdyn.ABA("cancelling"),
+    jdyn.MatrixABA("cancelling"),
     jdyn.WalkerOrin(1),
     jdyn.WalkerOrin(2),
     jdyn.OrthogonalComplement("normal"),

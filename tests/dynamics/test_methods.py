@@ -15,7 +15,7 @@ import jdyn
 from jdyn.model.random_tree import ALL_KINDS
 
 METHODS = [
-    *(jdyn.ABA(form) for form in ("textbook", "cancelling")),
+    *(jdyn.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
     jdyn.ABA(bias="separate"),
     jdyn.ModifiedABA(),
     jdyn.ArrayABA(),
@@ -28,7 +28,6 @@ METHODS = [
     jdyn.GaussDP(),
     jdyn.ParallelABA(),
     jdyn.ParallelABA(chunk=2),
-    jdyn.BatchABA(),
     *(jdyn.BlockElimination(order) for order in ("aba", "crba")),
     *(jdyn.LeastConstraint(solver) for solver in ("direct", "iterative")),
 ]
@@ -163,7 +162,7 @@ def _derivatives(method, *arguments):
 
 def test_what_a_method_cannot_do_is_refused():
     for make, sentence in (
-        (lambda: jdyn.ABA("texbook"), r"form: expected 'projected' or 'textbook' or 'cancelling', got 'texbook'"),
+        (lambda: jdyn.MatrixABA("texbook"), r"form: expected 'projected' or 'textbook' or 'cancelling', got 'texbook'"),
         (lambda: jdyn.ABA(bias="apart"), "bias: expected 'within' or 'separate', got 'apart'"),
         (lambda: jdyn.ArrayABA(-1), "refine: expected a number of steps, got -1"),
         (lambda: jdyn.CRBA("qr"), "solver: expected 'cholesky' or .*, got 'qr'"),

@@ -74,7 +74,7 @@ class BlockElimination(TreeMethod):
     the parent's inertia; with all q̈ last they meet the joint-space inertia matrix.
 
     The program grows with the number of block operations (`block_operations`): for study, and for small mechanisms.
-    Rounding grows as in `ABA(form="textbook")` or `CRBA`.
+    Rounding grows as in `MatrixABA(form="textbook")` or `CRBA`.
 
     Attributes:
         order: `"aba"`; `"crba"`; or a permutation of `range(3 * nb)`, in which 3i is f_i, 3i + 1 is −φ̇_i and 3i + 2

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.kinematics import padded
-from jdyn.dynamics.methods.aba import projected
 from jdyn.dynamics.methods.articulated import (
     ArticulatedBody,
     Link,
@@ -22,6 +21,7 @@ from jdyn.dynamics.methods.articulated import (
     narrowed,
     wide_links,
 )
+from jdyn.dynamics.methods.matrix_aba import projected
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.dynamics.paths import Rank, path_ranks, world_row
 from jdyn.model import Topology

@@ -1,0 +1,304 @@
+"""Full derivatives of inverse and forward dynamics, in closed form.
+
+Everything is seen from one frame: the world's, or that of a free base. Composite quantities are sums over subtrees
+there, and an entry of a derivative is a product of what belongs to two degrees of freedom.
+
+Source: Singh, Russell, Wensing, Efficient Analytical Derivatives of Rigid-Body Dynamics using Spatial Vector Algebra,
+IEEE RA-L 7 (2022); B of its equation (11) acts on the angular part of a motion alone, by [A; -2 l×], with l the linear
+momentum and A w = ω × J w - J (ω × w) + w × J ω - 2 h × (u × w).
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import cho_factor, cho_solve
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.aligned import aligned_vectors, degrees_of_freedom
+from jdyn.dynamics.base import free_base, upward
+from jdyn.dynamics.compiled import compiled
+from jdyn.dynamics.inverse import inverse_dynamics
+from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.dynamics.methods import ABA, Method
+from jdyn.dynamics.solution import accelerations
+from jdyn.dynamics.traverse import support_mask
+from jdyn.model import Free, Model, checked
+from jdyn.spatial.components import (
+    Inertia,
+    Pose,
+    Vector,
+    add,
+    cross,
+    cross_columns,
+    cross_force,
+    cross_matrix,
+    cross_motion,
+    dot,
+    full,
+    rotate,
+    rotate_back,
+    scale,
+    subtract,
+    symmetric_product,
+    transposed,
+)
+
+
+class _Composite(NamedTuple):
+    """Sums over the bodies that a degree of freedom moves.
+
+    Attributes:
+        inertia: I.
+        A: Of 2 B.
+        l: Of 2 B.
+        f: Force that their motion takes.
+    """
+
+    inertia: Inertia
+    A: Vector
+    l: Vector
+    f: Vector
+
+    def twice_B(self, m: Vector) -> Vector:
+        """2 B m."""
+        w = m[:3]
+        return *rotate(self.A, w), *scale(-2, cross(self.l, w))
+
+    def twice_B_transposed(self, m: Vector) -> Vector:
+        """The angular part of 2 Bᵀ m; the other one is zero."""
+        return add(rotate_back(self.A, m[:3]), scale(2, cross(self.l, m[3:])))
+
+
+@compiled
+def forward_dynamics_derivatives(
+    model: Model,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    *,
+    f_ext: Float[Array, "nb 6"] | None = None,
+    method: Method | None = None,
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+    """∂a/∂q, ∂a/∂v and ∂a/∂τ of forward dynamics.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m]; quaternions wxyz.
+        v: Velocity [rad/s or m/s].
+        tau: Generalized forces of the actuators [N m or N].
+        f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
+        method: Forward-dynamics method; `jdyn.ABA()` if left out.
+
+    Returns:
+        The derivatives; those with respect to q along the tangent space, as `model.integrate` walks it. The last is
+        M⁻¹.
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+    """
+    q, v, tau = checked(model, q=q, v=v, tau=tau)
+    a = accelerations(ABA() if method is None else method, model, q, v, tau, f_ext)
+    by_q, by_v, M = inverse_dynamics_derivatives(model, q, v, a, f_ext=f_ext)
+    factor = cho_factor(M, lower=True)
+    solved = cho_solve(factor, jnp.concatenate([-by_q, -by_v, jnp.eye(model.nv, dtype=M.dtype)], axis=1))
+    return tuple(jnp.split(solved, 3, axis=1))
+
+
+@compiled
+def inverse_dynamics_derivatives(
+    model: Model,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    *,
+    f_ext: Float[Array, "nb 6"] | None = None,
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+    """∂τ/∂q, ∂τ/∂v and ∂τ/∂a = M of inverse dynamics; arguments are those of `inverse_dynamics`.
+
+    In closed form where joints have one degree of freedom each, but for a free base; by forward differentiation
+    otherwise.
+
+    Returns:
+        The derivatives; those with respect to q along the tangent space, as `model.integrate` walks it.
+    """
+    q, v, a = checked(model, q=q, v=v, a=a)
+    if f_ext is not None:
+        (f_ext,) = checked(model, f_ext=f_ext)
+    kinds = model.topology.kinds[model.topology.free_base :]
+    if any(kind.nv > 1 for kind in kinds):
+        return _differentiated(model, q, v, a, f_ext)
+    return _closed_form(model, q, v, a, f_ext)
+
+
+def _differentiated(model, q, v, a, f_ext):
+    def forces(e, v, a):
+        return inverse_dynamics(model, model.integrate(q, e), v, a, f_ext=f_ext)
+
+    return jax.jacfwd(forces, (0, 1, 2))(jnp.zeros_like(v), v, a)
+
+
+@eqx.filter_custom_jvp
+def _closed_form(model, q, v, a, f_ext):
+    q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
+    by_q, by_v, M = by_lanes(None, _prepared, _derivatives, model, q_full, v_full, a_full, f_ext)
+    passive_by_e, passive_by_v = _passive_derivatives(model, q_full, v_full)
+    full = by_q - passive_by_e, by_v - passive_by_v, M + jnp.diag(model.armature)
+    if not model.topology.mimics:
+        return full
+    reduced = jax.vmap(model.reduce_force)
+    return tuple(reduced(reduced(x).T).T for x in full)
+
+
+@_closed_form.def_jvp
+def _closed_form_jvp(primals, tangents):
+    # Second derivatives are those of the same function, found by differentiation.
+    return _closed_form(*primals), eqx.filter_jvp(_differentiated, primals, tangents)[1]
+
+
+def _passive_derivatives(model, q, v):
+    """Of the forces of springs, along the tangent space, and of those of dampers and friction."""
+    by_q = -jnp.diag(model.stiffness)
+    if model.topology.free_base:
+        free, rest, stiffness = Free(), model.rest[: Free.nq], model.stiffness[: Free.nv]
+        own = jax.jacfwd(lambda e: free.spring_force(rest, free.integrate(q[: Free.nq], e), stiffness))
+        by_q = by_q.at[: Free.nv, : Free.nv].set(own(jnp.zeros_like(stiffness)))
+    slope = model.friction / model.friction_speed * (1 - jnp.tanh(v / model.friction_speed) ** 2)
+    return by_q, -jnp.diag(model.damping + slope)
+
+
+def _prepared(order, model, q, v, a, f_ext):
+    tree = model.topology.serial
+    runs = order.schedule(tree)
+    rates, accelerations = (order.pack(tree, x[-tree.nb :]) for x in (v, a))
+    external = [None] * len(runs) if f_ext is None else aligned_vectors(model, runs, q, f_ext)
+    bodies = tuple(zip(degrees_of_freedom(model, runs, q), rates, accelerations, external, strict=True))
+    base = free_base(model)
+    if base is not None:
+        own = None if f_ext is None else tuple(f_ext[0])
+        base = _Base(base.inertia, tuple(v[: Free.nv]), tuple(a[: Free.nv]), own)
+    return bodies, upward(model, q), base
+
+
+def _derivatives(order, tree, x):
+    """Those of rigid-body forces, without rotors."""
+    bodies, up, base = x
+    bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)
+    still = zeros(bodies, 6)
+    up = add(up, still)
+    v, a = (still, up) if base is None else (add(base.v, still), add(base.a, up))
+    moved = order.outward(tree, _move, (Pose.identity(still[0]), v, a), bodies)
+    own = tuple(_own_part(x[0].degree, x[-1], *y) for x, y in zip(bodies, moved, strict=True))
+    total, sums = order.gathered(tree, _sum, jax.tree.map(lambda _: still[0], own[0]), own)
+    degrees = tuple(_Degree.of_joint(S, v, a, sum) for (_, S, v, a), sum in zip(moved, sums, strict=True))
+    degrees = order.unpack(tree, degrees)
+    if base is not None:
+        part = _own_part(base, base.f, Pose.identity(still[0]), None, v, a)
+        root = _Degree.of_base(up, v, jax.tree.map(jnp.add, total, part))
+        degrees = jax.tree.map(lambda *x: jnp.concatenate(x), root, degrees)
+    return _products(degrees, _precedes(tree, len(degrees.S[0])))
+
+
+class _Base(NamedTuple):
+    """A free base, of which the frame is that of everything."""
+
+    inertia: Inertia
+    v: Vector
+    a: Vector
+    f: Vector | None
+
+
+class _Degree(NamedTuple):
+    """A degree of freedom, in the common frame.
+
+    Attributes:
+        S: Motion subspace.
+        psi: Rate of S by the parent's velocity: ψ̇ of the source.
+        psi_rate: Rate of that by the parent's velocity and acceleration: ψ̈ of the source.
+        turning: ψ̇ + Ṡ of the source.
+        sums: Over the bodies that it moves.
+    """
+
+    S: Vector
+    psi: Vector
+    psi_rate: Vector
+    turning: Vector
+    sums: _Composite
+
+    @staticmethod
+    def of_joint(S: Vector, v: Vector, a: Vector, sums: _Composite) -> "_Degree":
+        """From the velocity and acceleration of the body, whose part along S itself drops out."""
+        psi = cross_motion(v, S)
+        return _Degree(S, psi, add(cross_motion(a, S), cross_motion(v, psi)), scale(2, psi), sums)
+
+    @staticmethod
+    def of_base(up: Vector, v: Vector, sums: _Composite) -> "_Degree":
+        """All six of a free base, a row each; the world before it does not turn, but falls upwards."""
+        up, v, sums = jax.tree.map(lambda x: jnp.broadcast_to(x, (Free.nv, *x.shape)), (up, v, sums))
+        S = tuple(jnp.zeros_like(up[0]).at[row].set(1) for row in range(Free.nv))
+        still = tuple(jnp.zeros_like(x) for x in S)
+        return _Degree(S, still, cross_motion(up, S), cross_motion(v, S), sums)
+
+
+def _move(parent, x):
+    (pose, v, a), (place, rate, acceleration, _) = parent, x
+    pose = pose @ place.body.pose
+    S = pose.motion_to_parent(place.body.S.vector)
+    rate = scale(rate, S)
+    v = add(v, rate)
+    a = add(a, add(scale(acceleration, S), cross_motion(v, rate)))
+    return (pose, v, a), (pose, S, v, a)
+
+
+def _own_part(place, f, pose, S, v, a):
+    """Of a single body."""
+    I = place.inertia.to_parent(pose)
+    momentum, (u, h) = I.momentum(v), (v[3:], I.first_moment)
+    force = add(I.momentum(a), cross_force(v, momentum))
+    if f is not None:
+        force = subtract(force, pose.force_to_parent(f))
+    turned = cross_columns(v[:3], full(I.rotational))
+    A = subtract(add(turned, transposed(turned)), cross_matrix(symmetric_product(I.rotational, v[:3])))
+    A = subtract(A, scale(2, tuple(u[i] * h[j] - (dot(h, u) if i == j else 0) for i in range(3) for j in range(3))))
+    return _Composite(I, A, momentum[3:], force)
+
+
+def _sum(below, own):
+    total = jax.tree.map(jnp.add, below, own)
+    return total, total
+
+
+def _precedes(tree, count):
+    """Whether degree of freedom j, in columns, is on the path to i, in rows; those of a base are on all paths."""
+    base = count - tree.nb
+    mask = np.ones((count, count), bool)
+    mask[base:, base:] = support_mask(tree).T
+    mask[:base, base:] = False
+    return mask
+
+
+def _products(degree, precedes):
+    """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last."""
+    S, psi, psi_rate, turning, sums = degree
+    precedes = precedes.reshape(*precedes.shape, *(1,) * (S[0].ndim - 1))
+    # What is fixed in body i moves with it: all that counts is how its parents' motion changes.
+    IS, BS = sums.inertia.momentum(S), sums.twice_B_transposed(S)
+    by_own_q = add(add(sums.twice_B(psi), sums.inertia.momentum(psi_rate)), cross_force(S, sums.f))
+    by_own_v = add(sums.twice_B(S), sums.inertia.momentum(turning))
+
+    def pairs(after, before):
+        known = jnp.where(jnp.swapaxes(precedes, 0, 1), before, 0)
+        return jnp.where(precedes, after, known)
+
+    return (
+        pairs(_outer(BS, psi[:3]) + _outer(IS, psi_rate), _outer(S, by_own_q)),
+        pairs(_outer(BS, S[:3]) + _outer(IS, turning), _outer(S, by_own_v)),
+        pairs(_outer(IS, S), _outer(S, IS)),
+    )
+
+
+def _outer(x, y):
+    """x_i · y_j for all pairs."""
+    return sum(x[:, None] * y[None] for x, y in zip(x, y, strict=True))

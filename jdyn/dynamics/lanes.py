@@ -1,0 +1,69 @@
+"""How recursions on single numbers are batched.
+
+`jax.vmap` puts lanes first, where vectors of a handful of entries then lie one after another in memory. Elementwise
+recursions are fastest with lanes last, and with one body after another; a single configuration, which has no lanes to
+work on, is faster with all bodies of a level at once.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array
+
+from jdyn.dynamics import one_by_one, traverse
+from jdyn.model import Model
+
+
+def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, model: Model, *arguments: Any) -> Any:
+    """A recursion over `model.topology.serial`, in the way that suits the batch it is asked for. Not differentiable.
+
+    Args:
+        alone: `alone(model, *arguments)` does the same for a single configuration; if None, it takes the recursion.
+        prepare: `prepare(order, model, *arguments)` packs what the recursion works on, for one configuration.
+        recursion: `recursion(order, tree, packed)`, elementwise in axes that follow those of single numbers.
+        model: The mechanism.
+        *arguments: PyTrees of arrays.
+    """
+    tree = model.topology.serial
+
+    @custom_vmap
+    def single(model, *arguments):
+        if alone is not None:
+            return alone(model, *arguments)
+        return recursion(traverse, tree, prepare(traverse, model, *arguments))
+
+    @single.def_vmap
+    def together(axis_size, batched, *arguments):
+        axes = jax.tree.map(lambda x: 0 if x else None, batched)
+        lanes_last = _lanes_last(functools.partial(recursion, one_by_one, tree))
+        y = jax.vmap(lambda *x: lanes_last(prepare(one_by_one, *x)), in_axes=axes, axis_size=axis_size)(*arguments)
+        return y, jax.tree.map(lambda _: True, y)
+
+    return single(model, *arguments)
+
+
+def _lanes_last(recursion: Callable) -> Callable:
+    @custom_vmap
+    def single(packed):
+        return recursion(packed)
+
+    @single.def_vmap
+    def batched(axis_size, batched, packed):
+        def lanes(x, varies):
+            return jnp.moveaxis(x, 0, -1) if varies else x[..., None]
+
+        y = single(jax.tree.map(lanes, packed, *batched))
+        y = jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (axis_size, *x.shape[:-1])), y)
+        return y, jax.tree.map(lambda _: True, y)
+
+    return single
+
+
+def zeros(packed: Any, count: int) -> tuple[Array, ...]:
+    """As many zeros, in every lane of packed values."""
+    leaves = jax.tree.leaves(packed)
+    return (jnp.zeros(jnp.broadcast_shapes(*(x.shape[2:] for x in leaves)), leaves[0].dtype),) * count

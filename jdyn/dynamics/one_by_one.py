@@ -1,0 +1,146 @@
+"""Recursions over the tree that visit one body after another: for batches, whose lanes are work enough at a time.
+
+What `jdyn.dynamics.traverse` does level by level is done here in a single loop, which has no padding and is compiled
+once, by the same functions on the same packed values: one run with as many levels as there are bodies, one body wide.
+Axes after (levels, width) are lanes, along which step functions must be elementwise.
+
+Bodies are visited depth first, each first child right after its parent, whose message is at hand then. Parents of other
+children keep theirs in a slot until the last child has come. That is the largest one, so that there are at most
+log2(nb) slots: one for most robots.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.dynamics.traverse import Packed, Run
+from jdyn.model import WORLD, Topology, taken
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Tour:
+    """The order of visits.
+
+    Attributes:
+        bodies: (nb,) in order.
+        fetches: (nb, slots) whether the parent's message is in that slot, and not the one of the body before.
+        keeps: (nb, slots) whether the body's own message is to be kept there; the world's is in all at first.
+        branching: Whether several bodies hang on the world, which then uses the first slot.
+    """
+
+    bodies: np.ndarray
+    fetches: np.ndarray
+    keeps: np.ndarray
+    branching: bool
+
+
+@functools.lru_cache(maxsize=256)
+def _tour(topology: Topology) -> _Tour:
+    children: dict[int, list[int]] = {body: [] for body in range(WORLD, topology.nb)}
+    for body, parent in enumerate(topology.parents):
+        children[parent].append(body)
+    sizes = np.ones(topology.nb, int)
+    for body in reversed(range(topology.nb)):
+        if topology.parents[body] != WORLD:
+            sizes[topology.parents[body]] += sizes[body]
+    bodies, fetches, keeps = [], {}, {}
+    # Bodies still to be visited, each with the slot that has its parent's message and the slots in use then.
+    waiting: list[tuple[int, int | None, int]] = [(WORLD, None, 0)]
+    while waiting:
+        body, fetches[body], used = waiting.pop()
+        bodies.append(body)
+        *others, last = sorted(children[body], key=lambda child: sizes[child]) or [None]
+        if last is None:
+            continue
+        keeps[body] = used if others else None
+        # The last one needs no slot beyond those that were in use before, the first one no slot at all.
+        waiting.append((last, used if others else None, used))
+        waiting.extend((child, used, used + 1) for child in reversed(others[1:]))
+        waiting.extend((child, None, used + 1) for child in others[:1])
+    slots = range(1 + max((slot for slot in keeps.values() if slot is not None), default=-1))
+    bodies = np.array(bodies[1:])
+
+    def table(where):
+        rows = [[where.get(body) == slot for slot in slots] for body in bodies]
+        return np.array(rows, bool).reshape(len(bodies), len(slots))
+
+    return _Tour(bodies, table(fetches), table(keeps), keeps[WORLD] is not None)
+
+
+@functools.lru_cache(maxsize=256)
+def schedule(topology: Topology) -> tuple[Run, ...]:
+    """The one run."""
+    width = max(kind.nv for kind in topology.kinds)
+    return (Run(_tour(topology).bodies[:, None], np.ones((1, 1)), np.ones((topology.nb, 1, 1)), width),)
+
+
+def pack(topology: Topology, x: Any) -> Packed:
+    """Arrange a PyTree of (nb, ...) arrays for traversal."""
+    return (jax.tree.map(lambda x: taken(x, _tour(topology).bodies[:, None]), x),)
+
+
+def unpack(topology: Topology, packed: Packed) -> Any:
+    """Inverse of `pack`."""
+    return jax.tree.map(lambda x: taken(x[:, 0], np.argsort(_tour(topology).bodies)), packed[0])
+
+
+def outward(topology: Topology, step: Callable, world: Any, xs: Packed) -> Packed:
+    """Visit parents before children; arguments are those of `jdyn.dynamics.traverse.outward`."""
+    tour = _tour(topology)
+
+    def visit(carry, row):
+        message, kept = carry
+        x, fetches, keeps = row
+        for i, slot in enumerate(kept):
+            message = _either(fetches[i], slot, message)
+        message, y = step(message, x)
+        return (message, [_either(keeps[i], message, slot) for i, slot in enumerate(kept)]), y
+
+    start = jax.tree.map(lambda x: x[None], world)
+    rows = xs[0], tour.fetches, tour.keeps
+    return (jax.lax.scan(visit, (start, [start] * tour.keeps.shape[1]), rows)[1],)
+
+
+def inward(topology: Topology, step: Callable, zero: Any, xs: Packed) -> Packed:
+    """Visit children before parents; arguments are those of `jdyn.dynamics.traverse.inward`."""
+    return gathered(topology, step, zero, xs)[1]
+
+
+def gathered(topology: Topology, step: Callable, zero: Any, xs: Packed) -> tuple[Any, Packed]:
+    """`inward`, with the sum of the messages that reach the world."""
+    tour = _tour(topology)
+    nothing = jax.tree.map(lambda x: jnp.zeros((1, *x.shape), x.dtype), zero)
+
+    def collect(below, slot):
+        return jax.tree.map(jnp.add, below, slot), nothing
+
+    def hand_in(message, slot):
+        return nothing, jax.tree.map(jnp.add, message, slot)
+
+    def same(message, slot):
+        return message, slot
+
+    def visit(carry, row):
+        below, kept = carry
+        x, fetches, keeps = row
+        for i, slot in enumerate(kept):
+            below, kept[i] = jax.lax.cond(keeps[i], collect, same, below, slot)
+        message, y = step(below, x)
+        for i, slot in enumerate(kept):
+            message, kept[i] = jax.lax.cond(fetches[i], hand_in, same, message, slot)
+        return (message, kept), y
+
+    rows = xs[0], tour.fetches, tour.keeps
+    (total, kept), y = jax.lax.scan(visit, (nothing, [nothing] * tour.keeps.shape[1]), rows, reverse=True)
+    if tour.branching:
+        total = jax.tree.map(jnp.add, total, kept[0])
+    return jax.tree.map(lambda x: x[0], total), (y,)
+
+
+def _either(condition, x, y):
+    return jax.lax.cond(condition, lambda x, y: x, lambda x, y: y, x, y)

@@ -1,0 +1,129 @@
+"""The articulated-body algorithm number by number, as batches have it, against matrices and other algorithms."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.dynamics import one_by_one, traverse
+from jdyn.dynamics.aligned import degrees_of_freedom
+from jdyn.model import Topology
+from jdyn.model.random_tree import ALL_KINDS
+
+SCREWS = jdyn.Revolute, jdyn.Prismatic, jdyn.Helical
+
+
+def _states(model, lanes, dtype=jnp.float64):
+    keys = jax.random.split(jax.random.key(0), 3)
+    q = jax.vmap(model.random)(jax.random.split(keys[0], lanes))
+    v, tau = (jax.random.normal(key, (lanes, model.nv)) for key in keys[1:])
+    return tuple(x.astype(dtype) for x in (q, v, tau))
+
+
+def _forward(method):
+    return jax.jit(jax.vmap(lambda *x: jdyn.forward_dynamics(*x, method=method), in_axes=(None, 0, 0, 0)))
+
+
+@pytest.mark.parametrize("kinds", [SCREWS, (jdyn.Revolute,), (jdyn.Prismatic,)], ids=["screws", "turning", "sliding"])
+def test_joints_of_one_degree_of_freedom(kinds):
+    """Against another algorithm, with rotors; and against the matrices of the same one where rounding to single
+    precision leaves axes and rotations neither unit nor orthogonal."""
+    model = jdyn.random_tree(3, 7, kinds=kinds)
+    model = dataclasses.replace(model, armature=jnp.linspace(0, 0.3, model.nv))
+    states = _states(model, 4)
+    rounded = model.astype(jnp.float32).astype(jnp.float64)
+    for robot, method in ((model, jdyn.CRBA()), (rounded, jdyn.MatrixABA())):
+        found, exact = (_forward(each)(robot, *states) for each in (jdyn.ABA(), method))
+        assert np.max(np.abs(found - exact)) < 1e-11 * np.max(np.abs(exact))
+
+
+# A free base below a tree with branches.
+FREE = jdyn.random_tree(7, 6, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Universal))
+
+
+@pytest.mark.parametrize(
+    "model", [FREE, pytest.param(jdyn.random_tree(7, 9, kinds=ALL_KINDS), marks=pytest.mark.slow)], ids=["free", "all"]
+)
+def test_batches_and_single_configurations(model):
+    """Accelerations and factors of a lane are those of the configuration by itself, which takes matrices."""
+    model = dataclasses.replace(model, armature=jnp.linspace(0, 0.3, model.armature.size))
+    q, v, tau = _states(model, 3)
+    f_ext = jax.random.normal(jax.random.key(1), (3, model.nb, 6))
+
+    def solution(q, v, tau, f_ext):
+        return jdyn.ABA().accelerations_and_factors(model, q, v, tau, f_ext)
+
+    single = jax.jit(solution)
+    together = jax.jit(jax.vmap(solution))(q, v, tau, f_ext)
+    for lane in range(3):
+        expected = single(q[lane], v[lane], tau[lane], f_ext[lane])
+        for x, y in zip(jax.tree.leaves(together), jax.tree.leaves(expected), strict=True):
+            assert np.max(np.abs(x[lane] - y)) < 1e-11 * max(1, np.max(np.abs(y)))
+
+
+def test_batches_of_batches():
+    """Lanes of lanes, of which the inner ones share a configuration, by one program and two."""
+    q, v, tau = _states(FREE, 2)
+    inner = jax.vmap(lambda q, v, tau: jdyn.forward_dynamics(FREE, q, v, tau), in_axes=(None, 0, None))
+    found = jax.vmap(inner, in_axes=(0, None, 0))(q, v, tau)
+    expected = np.stack([inner(q[i], v, tau[i]) for i in range(2)])
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize(
+    "parents", [(-1, 0, 1), (-1, -1, 0, 1), (-1, 0, 0, 1, 1, 2, 2, 2, 5), (-1, 0, 1, 1, 0, 4, 4, 4)], ids=str
+)
+def test_orders_of_visits(parents):
+    """Sums along every path to the world and over every subtree, by levels and one by one."""
+    names = tuple(map(str, range(len(parents))))
+    topology = Topology("tree", names, names, parents, (jdyn.Revolute,) * len(parents))
+    mask, x = traverse.support_mask(topology), np.random.default_rng(0).normal(size=len(parents))
+    for order in (traverse, one_by_one):
+        packed = order.pack(topology, jnp.array(x))
+        down = order.outward(topology, lambda above, x: (above + x,) * 2, jnp.array(0.5), packed)
+        np.testing.assert_allclose(order.unpack(topology, down), 0.5 + mask.T @ x, rtol=1e-14)
+        total, up = order.gathered(topology, lambda below, x: (below + x,) * 2, jnp.array(0.0), packed)
+        np.testing.assert_allclose(order.unpack(topology, up), mask @ x, rtol=1e-13)
+        np.testing.assert_allclose(total, np.sum(x), rtol=1e-13)
+
+
+def test_frames_are_those_of_the_joints():
+    """A body's motion subspace is a coordinate axis, and poses lead to the same points."""
+    model = jdyn.load("panda")
+    q = model.random(jax.random.key(1))
+    (degrees,) = degrees_of_freedom(model, one_by_one.schedule(model.topology.serial), q)
+    body = degrees.displaced().body
+    assert body.S.rows == (2,)
+    np.testing.assert_allclose(body.S.values[0], 1, atol=1e-15)
+    rotations, translations = (np.stack(x, axis=-1)[:, 0] for x in body.pose)
+    place, turned = np.zeros(3), np.eye(3)
+    for R, p in zip(rotations.reshape(-1, 3, 3), translations, strict=True):
+        place, turned = place + turned @ p, turned @ R
+    np.testing.assert_allclose(place, jdyn.forward_kinematics(model, q).translation[-1], atol=1e-14)
+
+
+def test_single_precision():
+    """A chain of thirty links as exact as by matrices, from which it differs by rounding."""
+    model = jdyn.random_tree(0, 30, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)
+    double, states = model.astype(jnp.float64), _states(model.astype(jnp.float64), 16, jnp.float32)
+    exact = _forward(jdyn.CRBA())(double, *(x.astype(jnp.float64) for x in states))
+
+    def error(method):
+        found = np.asarray(_forward(method)(model, *states), float)
+        return np.median(np.max(np.abs(found - exact), axis=1) / np.max(np.abs(exact), axis=1))
+
+    assert error(jdyn.ABA()) < max(2 * error(jdyn.MatrixABA()), 2e-6)
+
+
+def test_joints_of_several_degrees_of_freedom_in_single_precision():
+    model = jdyn.random_tree(5, 4, kinds=(jdyn.Universal, jdyn.Revolute, jdyn.Helical))
+    assert {kind.nv for kind in model.topology.kinds} == {1, 2}
+    states = _states(model, 3)
+    exact = np.asarray(_forward(jdyn.CRBA())(model, *states))
+    single = model.astype(jnp.float32), *(x.astype(jnp.float32) for x in states)
+    found = np.asarray(_forward(jdyn.ABA())(*single))
+    assert found.dtype == np.float32
+    assert np.max(np.abs(found - exact)) < 1e-4 * np.max(np.abs(exact))
