@@ -5,6 +5,8 @@ from jdyn.dynamics.constrained import Motor as Motor
 from jdyn.dynamics.constrained import acceleration_couplings as acceleration_couplings
 from jdyn.dynamics.constrained import constrained_accelerations as constrained_accelerations
 from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
+from jdyn.dynamics.derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
+from jdyn.dynamics.derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from jdyn.dynamics.diagnosis import Diagnosis as Diagnosis
 from jdyn.dynamics.diagnosis import diagnose as diagnose
 from jdyn.dynamics.energy import center_of_mass as center_of_mass

@@ -102,9 +102,9 @@ def forward_dynamics_derivatives(
     q, v, tau = checked(model, q=q, v=v, tau=tau)
     a = accelerations(ABA() if method is None else method, model, q, v, tau, f_ext)
     by_q, by_v, M = inverse_dynamics_derivatives(model, q, v, a, f_ext=f_ext)
-    factor = cho_factor(M, lower=True)
-    solved = cho_solve(factor, jnp.concatenate([-by_q, -by_v, jnp.eye(model.nv, dtype=M.dtype)], axis=1))
-    return tuple(jnp.split(solved, 3, axis=1))
+    # The inverse is wanted anyway, and products are cheaper than solutions.
+    inverse = cho_solve(cho_factor(M, lower=True), jnp.eye(model.nv, dtype=M.dtype))
+    return -inverse @ by_q, -inverse @ by_v, inverse
 
 
 @compiled
@@ -280,25 +280,21 @@ def _precedes(tree, count):
 
 
 def _products(degree, precedes):
-    """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last."""
+    """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last, row by row."""
     S, psi, psi_rate, turning, sums = degree
-    precedes = precedes.reshape(*precedes.shape, *(1,) * (S[0].ndim - 1))
-    # What is fixed in body i moves with it: all that counts is how its parents' motion changes.
-    IS, BS = sums.inertia.momentum(S), sums.twice_B_transposed(S)
+    # What is fixed in body i moves with it: if j precedes i, all that counts is how the motion of its parents changes.
+    BS, IS = sums.twice_B_transposed(S), sums.inertia.momentum(S)
     by_own_q = add(add(sums.twice_B(psi), sums.inertia.momentum(psi_rate)), cross_force(S, sums.f))
     by_own_v = add(sums.twice_B(S), sums.inertia.momentum(turning))
 
-    def pairs(after, before):
-        known = jnp.where(jnp.swapaxes(precedes, 0, 1), before, 0)
-        return jnp.where(precedes, after, known)
+    def row(_, x):
+        (S_i, BS_i, IS_i), precedes, follows = x
+        after = dot(BS_i, psi[:3]) + dot(IS_i, psi_rate), dot(BS_i, S[:3]) + dot(IS_i, turning), dot(IS_i, S)
+        before = dot(S_i, by_own_q), dot(S_i, by_own_v), dot(S_i, IS)
+        choices = zip(after, before, strict=True)
+        return None, tuple(jnp.where(precedes, x, jnp.where(follows, y, 0)) for x, y in choices)
 
-    return (
-        pairs(_outer(BS, psi[:3]) + _outer(IS, psi_rate), _outer(S, by_own_q)),
-        pairs(_outer(BS, S[:3]) + _outer(IS, turning), _outer(S, by_own_v)),
-        pairs(_outer(IS, S), _outer(S, IS)),
-    )
-
-
-def _outer(x, y):
-    """x_i · y_j for all pairs."""
-    return sum(x[:, None] * y[None] for x, y in zip(x, y, strict=True))
+    # A row is shaped like all of them.
+    rows = jax.tree.map(lambda x: x[:, None], (S, BS, IS))
+    masks = (x.reshape(*x.shape, *(1,) * (S[0].ndim - 1)) for x in (precedes, precedes.T))
+    return jax.lax.scan(row, None, (rows, *masks))[1]

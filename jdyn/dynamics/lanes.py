@@ -17,6 +17,9 @@ from jaxtyping import Array
 from jdyn.dynamics import one_by_one, traverse
 from jdyn.model import Model
 
+# What so many lanes need stays in a core's cache.
+_LANES = 256
+
 
 def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, model: Model, *arguments: Any) -> Any:
     """A recursion over `model.topology.serial`, in the way that suits the batch it is asked for. Not differentiable.
@@ -53,14 +56,32 @@ def _lanes_last(recursion: Callable) -> Callable:
 
     @single.def_vmap
     def batched(axis_size, batched, packed):
-        def lanes(x, varies):
-            return jnp.moveaxis(x, 0, -1) if varies else x[..., None]
+        lanes, tree = jax.tree.flatten(packed)
+        varies = jax.tree.leaves(batched)
+        shared = [x[..., None] for x, each in zip(lanes, varies, strict=True) if not each]
 
-        y = single(jax.tree.map(lanes, packed, *batched))
-        y = jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (axis_size, *x.shape[:-1])), y)
+        def together(lanes):
+            lanes, others = iter(lanes), iter(shared)
+            leaves = [jnp.moveaxis(next(lanes), 0, -1) if each else next(others) for each in varies]
+            y = single(jax.tree.unflatten(tree, leaves))
+            return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (width, *x.shape[:-1])), y)
+
+        lanes = [x for x, each in zip(lanes, varies, strict=True) if each]
+        width = min(axis_size, _LANES)
+        y = _in_chunks(together, lanes, axis_size, width)
         return y, jax.tree.map(lambda _: True, y)
 
     return single
+
+
+def _in_chunks(function, lanes, size, width):
+    """`function` of so many lanes at a time; the last chunk is filled up with the last lane."""
+    if size == width:
+        return function(lanes)
+    chunks = -(-size // width)
+    lanes = [jnp.pad(x, [(0, chunks * width - size)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in lanes]
+    y = jax.lax.map(function, [x.reshape(chunks, width, *x.shape[1:]) for x in lanes])
+    return jax.tree.map(lambda x: x.reshape(chunks * width, *x.shape[2:])[:size], y)
 
 
 def zeros(packed: Any, count: int) -> tuple[Array, ...]:

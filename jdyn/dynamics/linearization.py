@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.forward import forward_dynamics
+from jdyn.dynamics.derivatives import forward_dynamics_derivatives
 from jdyn.dynamics.methods import Method
 from jdyn.model import Model, checked
 
@@ -44,12 +44,13 @@ def linearize(
     """
     q, v, tau = checked(model, q=q, v=v, tau=tau)
 
-    def rates(e, w, u):
-        q_near, v_near = model.integrate(q, e), v + w
-        turning = model.rate(q, v), model.rate(q_near, v_near)
-        _, de = jax.jvp(model.difference, (q, q_near), turning)
-        return jnp.concatenate([de, forward_dynamics(model, q_near, v_near, tau + u, f_ext=f_ext, method=method)])
+    def rate(e, w):
+        q_near = model.integrate(q, e)
+        _, de = jax.jvp(model.difference, (q, q_near), (model.rate(q, v), model.rate(q_near, v + w)))
+        return de
 
     none = jnp.zeros_like(v)
-    by_e, by_w, B = jax.jacfwd(rates, (0, 1, 2))(none, none, none)
-    return jnp.concatenate([by_e, by_w], axis=1), B
+    upper = jnp.concatenate(jax.jacfwd(rate, (0, 1))(none, none), axis=1)
+    by_q, by_v, by_tau = forward_dynamics_derivatives(model, q, v, tau, f_ext=f_ext, method=method)
+    A = jnp.concatenate([upper, jnp.concatenate([by_q, by_v], axis=1)])
+    return A, jnp.concatenate([jnp.zeros_like(by_tau), by_tau])

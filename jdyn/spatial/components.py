@@ -204,7 +204,7 @@ class Pose(NamedTuple):
     @staticmethod
     def identity(zero: Number) -> "Pose":
         """Of a frame in itself; `zero` says of what shape numbers are."""
-        return Pose(tuple(zero + (i % 4 == 0) for i in range(9)), (zero,) * 3)
+        return Pose(tuple(zero + int(i % 4 == 0) for i in range(9)), (zero,) * 3)
 
     def __matmul__(self, other: "Pose") -> "Pose":
         return Pose(product(self.R, other.R), add(self.p, rotate(self.R, other.p)))

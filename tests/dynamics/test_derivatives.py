@@ -1,0 +1,98 @@
+"""Full derivatives of the dynamics in closed form, against differentiation and Pinocchio."""
+
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import jdyn
+from jdyn.interop.pinocchio_values import PinocchioValues
+from jdyn.interop.values import DERIVATIVES, random_states
+
+FOLDER = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"
+SPECIAL = {"armature": 0.2, "damping": 0.3, "friction": 0.1, "stiffness": 2.0}
+
+
+def _state(model, lanes=None):
+    """A state, or some, and forces on all bodies."""
+    shape = () if lanes is None else (lanes,)
+    keys = jax.random.split(jax.random.key(0), 4)
+    q = model.random(keys[0]) if lanes is None else jax.vmap(model.random)(jax.random.split(keys[0], lanes))
+    v, a = (jax.random.normal(key, (*shape, model.nv)) for key in keys[1:3])
+    return q, v, a, jax.random.normal(keys[3], (*shape, model.nb, 6))
+
+
+def _differentiated(function, model, q, v, x, f_ext):
+    def of(e, v, x):
+        return function(model, model.integrate(q, e), v, x, f_ext=f_ext)
+
+    return jax.jacfwd(of, (0, 1, 2))(jnp.zeros_like(v), v, x)
+
+
+def _with_forces_of_joints(model):
+    joints = [name for name, kind in zip(model.joint_names, model.topology.kinds, strict=True) if kind.nv == 1]
+    for name in joints:
+        model = model.with_joint(name, **SPECIAL)
+    return model
+
+
+MODELS = {
+    "screws": lambda: jdyn.random_tree(3, 6, kinds=(jdyn.Revolute, jdyn.Prismatic, jdyn.Helical)),
+    "free base": lambda: jdyn.random_tree(7, 5, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Revolute)),
+    "mimics": lambda: jdyn.load(FOLDER / "panda_description/urdf/panda.urdf"),
+    "several degrees of freedom": lambda: jdyn.random_tree(1, 3, kinds=(jdyn.Universal, jdyn.Revolute)),
+}
+
+
+SLOW = "free base", "mimics"
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in MODELS])
+@pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
+def test_against_differentiation(name):
+    """In lanes and alone, with rotors, dampers, friction and springs in the joints; M comes out symmetric."""
+    model = _with_forces_of_joints(MODELS[name]())
+    states = _state(model, lanes=2)
+    pairs = [(jdyn.inverse_dynamics_derivatives, jdyn.inverse_dynamics)]
+    if name == "free base":
+        pairs.append((jdyn.forward_dynamics_derivatives, jdyn.forward_dynamics))
+    for closed, function in pairs:
+        expected = jax.jit(jax.vmap(lambda *x, f=function: _differentiated(f, model, *x)))(*states)
+        together = jax.vmap(lambda q, v, x, f, g=closed: g(model, q, v, x, f_ext=f))(*states)
+        q, v, x, f_ext = (state[1] for state in states)
+        alone = closed(model, q, v, x, f_ext=f_ext)
+        for found, single, exact in zip(together, alone, expected, strict=True):
+            scale = np.max(np.abs(exact))
+            np.testing.assert_allclose(found, exact, atol=1e-11 * scale)
+            np.testing.assert_allclose(single, exact[1], atol=1e-11 * scale)
+
+
+@pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
+def test_anymal_against_pinocchio():
+    """Its analytical derivatives, of a robot that moves freely."""
+    path = FOLDER / "anymal_b_simple_description/robots/anymal.urdf"
+    model = jdyn.load(path, floating_base=True)
+    peer = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    state = jax.tree.map(lambda x: x[0], random_states(model, 1, 0))
+    expected = PinocchioValues(pin, model, peer).derivatives(state)
+    found = jdyn.forward_dynamics_derivatives(model, state.q, state.v, state.tau, f_ext=state.f_ext)
+    for name, x in zip(DERIVATIVES, found, strict=True):
+        (exact,) = expected[name]
+        np.testing.assert_allclose(x, exact, atol=1e-11 * np.max(np.abs(exact)))
+
+
+def test_second_derivatives():
+    """Those of a linearization, which LQR gains over models take, against differences."""
+    model = jdyn.random_tree(3, 2, kinds=(jdyn.Revolute,))
+    q, v, tau, _ = _state(model)
+
+    def by_q(q):
+        return jdyn.forward_dynamics_derivatives(model, q, v, tau)[0]
+
+    found, h = jax.jacfwd(by_q)(q), 1e-5
+    steps = h * jnp.eye(2)
+    expected = np.stack([(by_q(q + step) - by_q(q - step)) / (2 * h) for step in steps], axis=-1)
+    np.testing.assert_allclose(found, expected, atol=1e-8 * np.max(np.abs(expected)))
