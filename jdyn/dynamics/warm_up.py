@@ -214,7 +214,12 @@ def _batched(tree, axes, batch):
     def stacked(axis, subtree):
         if axis is None:
             return subtree
-        return jax.tree.map(lambda x: x.update(shape=(*x.shape[:axis], batch, *x.shape[axis:])), subtree)
+
+        def with_lanes(x):
+            place = axis % (len(x.shape) + 1)
+            return x.update(shape=(*x.shape[:place], batch, *x.shape[place:]))
+
+        return jax.tree.map(with_lanes, subtree)
 
     return jax.tree.map(stacked, axes, tree, is_leaf=lambda axis: axis is None)
 
@@ -233,13 +238,9 @@ def _memory(compiled):
 
 def _number(known, x):
     """A number of Python's in the type that the program was compiled for."""
-    if (
-        type(x) in (int, float)
-        and isinstance(known, jax.ShapeDtypeStruct)
-        and jnp.issubdtype(known.dtype, jnp.floating)
-    ):
-        return np.asarray(x, known.dtype)
-    return x
+    if type(x) not in (int, float) or not isinstance(known, jax.ShapeDtypeStruct):
+        return x
+    return np.asarray(x, known.dtype) if jnp.issubdtype(known.dtype, jnp.floating) else x
 
 
 def _check(name, known, x):
@@ -250,9 +251,8 @@ def _check(name, known, x):
             f"{name}: a warmed-up program takes numbers, and this is traced (jit, vmap or grad), where the function "
             "itself belongs"
         )
-    if jax.tree.structure(x) != jax.tree.structure(known) or not all(
-        isinstance(leaf, NUMBERS | int) for leaf in leaves
-    ):
+    numbers = all(isinstance(leaf, NUMBERS | int) for leaf in leaves)
+    if not numbers or jax.tree.structure(x) != jax.tree.structure(known):
         raise ValueError(f"{name}: expected {_described(known)}, got {_described(x)}; {AGAIN}")
     paths = [name + jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(known)]
     for path, expected, leaf in zip(paths, jax.tree.leaves(known), leaves, strict=True):

@@ -123,10 +123,7 @@ def power(model):
     ("change", "message"),
     [
         (lambda model, v, tau: (model, v, tau[:2]), r"tau: expected float64\[3, 2\], got float64\[2, 2\]; .*warm_up"),
-        (
-            lambda model, v, tau: (model, v.astype(jnp.float32), tau),
-            r"v: expected float64\[3, 2\], got float32\[3, 2\]",
-        ),
+        (lambda model, v, tau: (model, v.astype("f4"), tau), r"v: expected float64\[3, 2\], got float32\[3, 2\]"),
         (lambda model, v, tau: (model, v, tau.tolist()), r"tau: expected float64\[3, 2\], got a list"),
         (lambda model, v, tau: (model, v, "1"), r"tau: expected float64\[3, 2\], got a str"),
         (lambda model, v, tau: (model.astype(jnp.float32), v, tau), r"model\.placements\.rotation: expected float64"),
@@ -144,6 +141,12 @@ def test_a_program_is_not_traced(model, power):
     v, tau = _batch(model, 2)
     with pytest.raises(ValueError, match=r"tau: .* traced"):
         jax.grad(lambda tau: jnp.sum(power(model, v, tau)))(tau)
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (LANES, 2)), (1, (2, LANES)), (-1, (2, LANES))])
+def test_lanes_along_any_axis(axis, shape, model):
+    program = jdyn.warm_up(model, LANES, lambda model, v: jnp.sum(v), in_axes={"v": axis})
+    np.testing.assert_array_equal(program(model, jnp.ones(shape)), np.full(LANES, 2.0))
 
 
 @pytest.mark.parametrize(
