@@ -49,6 +49,7 @@ from jdyn.dynamics import ModifiedABA as ModifiedABA
 from jdyn.dynamics import Motor as Motor
 from jdyn.dynamics import OrthogonalComplement as OrthogonalComplement
 from jdyn.dynamics import ParallelABA as ParallelABA
+from jdyn.dynamics import Program as Program
 from jdyn.dynamics import WalkerOrin as WalkerOrin
 from jdyn.dynamics import acceleration_couplings as acceleration_couplings
 from jdyn.dynamics import bias_forces as bias_forces
@@ -72,6 +73,7 @@ from jdyn.dynamics import mass_matrix as mass_matrix
 from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
+from jdyn.dynamics import warm_up as warm_up
 from jdyn.interop import verify as verify
 from jdyn.io import save_urdf as save_urdf
 from jdyn.model import Ball as Ball

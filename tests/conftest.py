@@ -14,6 +14,9 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0"
     + (" --xla_cpu_use_fusion_emitters=false" if jaxlib.version.__version__.startswith("0.10.") else ""),
 )
+# The commands that are tested leave the programs alone that their user's commands have kept.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")
 
 import jax
 import pytest

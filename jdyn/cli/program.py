@@ -18,6 +18,7 @@ import numpy as np
 import optax
 
 import jdyn
+from jdyn.cli.kept_programs import kept_programs, programs_made_anew
 from jdyn.cli.prrr import prrr
 from jdyn.cli.session_words import add_words
 from jdyn.cli.tables import print_table
@@ -62,8 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, or 1 after an error that was explained on standard error. Argparse exits with 2.
     """
     options = _parser().parse_args(arguments)
+    programs = kept_programs() if options.cache else programs_made_anew()
     try:
-        with warnings.catch_warnings(), jax.enable_x64(options.dtype == "float64"):
+        with warnings.catch_warnings(), jax.enable_x64(options.dtype == "float64"), programs:
             warnings.showwarning = _show_warning
             options.command(options)
     except (ValueError, OSError, ImportError, SimulationError) as error:
@@ -92,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
         lesson = inspect.cleandoc(function.__doc__ or "")
         words = commands.add_parser(name, help=summary, description=lesson, formatter_class=text)
         words.set_defaults(command=function)
+        words.add_argument(
+            "--no-cache", action="store_false", dest="cache", help="compile anew, and keep nothing for the next command"
+        )
         return words
 
     def command(name: str, function: Callable, summary: str, default: str | None = None):

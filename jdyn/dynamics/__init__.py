@@ -41,3 +41,5 @@ from jdyn.dynamics.methods import OrthogonalComplement as OrthogonalComplement
 from jdyn.dynamics.methods import ParallelABA as ParallelABA
 from jdyn.dynamics.methods import WalkerOrin as WalkerOrin
 from jdyn.dynamics.regressor import regressor as regressor
+from jdyn.dynamics.warm_up import Program as Program
+from jdyn.dynamics.warm_up import warm_up as warm_up

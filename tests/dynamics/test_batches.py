@@ -111,15 +111,3 @@ def test_float32_on_a_hundred_links():
     assert np.max(errors(4)) < 1e-5
     many = errors(100)
     assert np.quantile(many, 0.9) < 1e-5 and np.max(many) < 5e-5
-
-
-def test_compiled_size_does_not_grow_with_bodies():
-    """Operations in the lowered program: the same for chains of 8 and of 128 links."""
-
-    def operations(links):
-        model = jdyn.random_tree(0, links, kinds=(jdyn.Revolute,), reach=1)
-        x = jnp.zeros((2, model.nv))
-        lowered = jax.jit(jax.vmap(jdyn.forward_dynamics, in_axes=(None, 0, 0, 0))).lower(model, x, x, x)
-        return lowered.as_text().count(" = stablehlo.")
-
-    assert operations(128) == operations(8)

@@ -1,0 +1,65 @@
+"""Compiled programs that outlive a command."""
+
+import contextlib
+import pathlib
+import sys
+import tempfile
+from typing import Any
+
+import jax
+import platformdirs
+from jax.experimental.compilation_cache import compilation_cache
+
+SWITCH = "jax_enable_compilation_cache"
+FOLDER = "jax_compilation_cache_dir"
+THRESHOLD = "jax_persistent_cache_min_compile_time_secs"
+
+
+def kept_programs() -> contextlib.AbstractContextManager:
+    """Within, compiled programs are kept in the user's cache folder, and found there by the next command.
+
+    Whoever has told JAX where to keep them, or not to, is obeyed. An entry is found only by the version of JAX and on
+    the kind of processor that it was compiled for, so that machines may share a home folder.
+    """
+    settings = jax.config.values
+    if settings[FOLDER] is not None or not settings[SWITCH] or not _writable(user_folder()):
+        return contextlib.nullcontext()
+    # A command runs some fifty small programs, which together take as long to compile as a large one.
+    return _settings({FOLDER: str(user_folder()), THRESHOLD: 0.0})
+
+
+def programs_made_anew() -> contextlib.AbstractContextManager:
+    """Within, compiled programs are neither kept nor found."""
+    return _settings({SWITCH: False})
+
+
+def user_folder() -> pathlib.Path:
+    return platformdirs.user_cache_path("jdyn", appauthor=False) / "programs"
+
+
+def _writable(folder):
+    try:
+        # Nobody else may write there: what is found there is run.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError as error:
+        print(f"jdyn: warning: compiled programs are not kept for the next command: {error}", file=sys.stderr)
+        return False
+
+
+@contextlib.contextmanager
+def _settings(settings: dict[str, Any]):
+    before = {name: jax.config.values[name] for name in settings}
+    _use(settings)
+    try:
+        yield
+    finally:
+        _use(before)
+
+
+def _use(settings):
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    # JAX otherwise holds on to the folder, or to none, that it met first.
+    compilation_cache.reset_cache()

@@ -1,0 +1,268 @@
+"""Programs that are compiled before they are needed."""
+
+import dataclasses
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.dtypes import canonicalize_dtype
+from jax.stages import Compiled
+from jaxtyping import PyTree
+
+from jdyn.dynamics.forward import forward_dynamics
+from jdyn.model import Model
+
+NUMBERS = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct | float
+AGAIN = "the program takes what it was compiled for, jdyn.warm_up compiles another"
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """What a program needs on its device [bytes].
+
+    Attributes:
+        arguments: What it is given, the model included.
+        results: What it returns.
+        workspace: What it needs while it runs.
+        code: The program itself; XLA does not tell it for every device.
+    """
+
+    arguments: int
+    results: int
+    workspace: int
+    code: int
+
+    @property
+    def total(self) -> int:
+        return self.arguments + self.results + self.workspace + self.code
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """A function that `jdyn.warm_up` has compiled: called like the function, it neither traces nor compiles.
+
+    Arguments have the shapes, types and topology that it was compiled for, and lie on its device or on none (NumPy's
+    arrays, and those of JAX that were put nowhere in particular); their values are free, those of the model too.
+
+    Attributes:
+        compile_seconds: What tracing and compiling took [s], or loading from JAX's compilation cache.
+        memory: What it needs; None where XLA does not tell.
+    """
+
+    compile_seconds: float
+    memory: Memory | None
+    _signature: inspect.Signature = dataclasses.field(repr=False)
+    _arguments: dict[str, PyTree] = dataclasses.field(repr=False)
+    _compiled: Compiled = dataclasses.field(repr=False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function returns, for each lane of the batch.
+
+        Raises:
+            ValueError: if an argument has another shape, type, topology or device than the program was compiled for.
+        """
+        in_order = not kwargs and len(args) == len(self._arguments)
+        given = args if in_order else self._ordered(args, kwargs)
+        arguments = [_number(known, x) for known, x in zip(self._arguments.values(), given, strict=True)]
+        try:
+            return self._compiled(*arguments)
+        except (TypeError, ValueError):
+            for (name, known), x in zip(self._arguments.items(), arguments, strict=True):
+                _check(name, known, x)
+            raise
+
+    def _ordered(self, args, kwargs):
+        try:
+            given = self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ValueError(f"expected the arguments {', '.join(self._arguments)}: {error}") from None
+        return [given[name] for name in self._arguments]
+
+
+def warm_up(
+    model: Model,
+    batch: int | None = None,
+    function: Callable[..., Any] = forward_dynamics,
+    *,
+    in_axes: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Program:
+    """Compile a function for batches of one size, before the first one is there.
+
+    ```
+    forward = jdyn.warm_up(model, 1024)
+    print(forward.compile_seconds, forward.memory.total)
+    a = forward(model, q, v, tau)  # q: (1024, nq); other masses than at first are fine
+
+    def reached(model, q0, v0, kp):
+        controller = jdyn.PD(model, target, kp=kp, kd=20.0)
+        return jdyn.simulate(model, q0, v0, 2.0, controller=controller, throw=False).q[-1]
+
+    simulation = jdyn.warm_up(model, 256, reached, kp=100.0, in_axes={"kp": 0})
+    ```
+
+    The program is for the device that the model was put on, or else for JAX's default device.
+
+    Args:
+        model: The mechanism, of one lane: its topology and type are part of the program, its numbers are not.
+        batch: Lanes; one configuration without an axis of lanes if left out.
+        function: Function of a model and one configuration: one of jdyn's, or one's own. The program takes the model,
+            which comes first, what has no default, and what `others` gives numbers for.
+        in_axes: What differs between lanes, by name, with the axis that counts them or a PyTree of axes, and None for
+            what all lanes share. If left out, the state (`q`, `q0`, `v`, `v0`, `a`, `tau`, `f_ext`) differs and all
+            else is shared.
+        **others: The other arguments of the function, by name. Floating-point numbers, arrays, and PyTrees of them
+            are examples of one lane, and the program takes others of their shapes; what holds none, such as
+            `method=jdyn.CRBA()`, `throw=False` or `max_steps=100`, is fixed.
+
+    Returns:
+        The program, called like the function: `program(model, q, v, tau)`.
+
+    Raises:
+        ValueError: if the function needs or takes other arguments than there are, or arrays are mixed with what is
+            none in one of them; and whatever the function raises when it is traced.
+    """
+    if batch is not None and batch < 1:
+        raise ValueError(f"batch: expected at least one lane, got {batch}")
+    if batch is None and in_axes:
+        raise ValueError("in_axes: lanes can differ in a batch only, got batch=None")
+    fixed = {name: x for name, x in others.items() if not any(isinstance(leaf, NUMBERS) for leaf in jax.tree.leaves(x))}
+    examples = {name: x for name, x in others.items() if name not in fixed}
+    signature = _signature(function, fixed, examples)
+    lane = _lane(model, signature, examples)
+    if unknown := sorted(set(in_axes or ()) - set(lane)):
+        raise ValueError(f"in_axes: expected names among {', '.join(lane)}, got {', '.join(unknown)}")
+    axes = {name: 0 if name in _state(model) else None for name in lane} | dict(in_axes or {})
+
+    def run(model, *arguments):
+        return function(model, **dict(zip(list(lane)[1:], arguments, strict=True)), **fixed)
+
+    if batch is None:
+        arguments = lane
+    else:
+        arguments = {name: _batched(x, axes[name], batch) for name, x in lane.items()}
+        run = jax.vmap(run, tuple(axes[name] for name in lane))
+    started = time.perf_counter()
+    compiled = jax.jit(run).lower(*arguments.values()).compile()
+    seconds = time.perf_counter() - started
+    return Program(seconds, _memory(compiled), signature, arguments, compiled)
+
+
+def _signature(function, fixed, examples):
+    """What the program takes of the arguments of the function."""
+    parameters = inspect.signature(function).parameters
+    if unknown := [name for name in (*fixed, *examples) if name not in parameters]:
+        raise ValueError(f"{unknown[0]}: the function takes {', '.join(parameters)} only")
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    taken = [
+        parameter.replace(default=inspect.Parameter.empty)
+        for name, parameter in parameters.items()
+        if name in examples
+        or (parameter.default is inspect.Parameter.empty and parameter.kind not in rest and name not in fixed)
+    ]
+    if not taken:
+        raise ValueError("function: expected one whose first argument is the model")
+    return inspect.Signature(taken)
+
+
+def _lane(model, signature, examples):
+    """What the program takes for one configuration, as shapes."""
+    first, *others = signature.parameters
+    known = {name: jax.ShapeDtypeStruct(shape, model.dtype) for name, shape in _state(model).items()}
+    known |= {name: _shapes(name, x, model.dtype) for name, x in examples.items()}
+    if unknown := [name for name in others if name not in known]:
+        raise ValueError(
+            f"{unknown[0]}: warm_up knows the shapes of {', '.join(_state(model))}; of others it needs an example, "
+            f"such as {unknown[0]}=1.0"
+        )
+    return {first: _shapes(first, model, model.dtype)} | {name: known[name] for name in others}
+
+
+def _state(model: Model) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arguments that make up a state, by the names that they have everywhere in jdyn."""
+    return {
+        **dict.fromkeys(("q", "q0"), (model.nq,)),
+        **dict.fromkeys(("v", "v0", "a", "tau"), (model.nv,)),
+        "f_ext": (model.nb, 6),
+    }
+
+
+def _shapes(name, tree, dtype):
+    def shape(leaf):
+        if not isinstance(leaf, NUMBERS):
+            raise ValueError(
+                f"{name}: expected floats and arrays only, got {type(leaf).__name__} among them; functools.partial "
+                "makes such an argument part of the function"
+            )
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        array = jnp.asarray(leaf, dtype if isinstance(leaf, float) else None)
+        placed = getattr(array, "committed", False)
+        return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding if placed else None)
+
+    return jax.tree.map(shape, tree)
+
+
+def _batched(tree, axes, batch):
+    """The shapes of a batch from those of a lane; `axes` as `jax.vmap` takes them."""
+
+    def stacked(axis, subtree):
+        if axis is None:
+            return subtree
+
+        def with_lanes(x):
+            place = axis % (len(x.shape) + 1)
+            return x.update(shape=(*x.shape[:place], batch, *x.shape[place:]))
+
+        return jax.tree.map(with_lanes, subtree)
+
+    return jax.tree.map(stacked, axes, tree, is_leaf=lambda axis: axis is None)
+
+
+def _memory(compiled):
+    needed = compiled.memory_analysis()
+    if needed is None:
+        return None
+    return Memory(
+        arguments=needed.argument_size_in_bytes,
+        results=needed.output_size_in_bytes,
+        workspace=needed.temp_size_in_bytes,
+        code=needed.generated_code_size_in_bytes,
+    )
+
+
+def _number(known, x):
+    """A number of Python's in the type that the program was compiled for."""
+    if type(x) not in (int, float) or not isinstance(known, jax.ShapeDtypeStruct):
+        return x
+    return np.asarray(x, known.dtype) if jnp.issubdtype(known.dtype, jnp.floating) else x
+
+
+def _check(name, known, x):
+    """Raise about the first thing in `x` that the program was not compiled for."""
+    leaves = jax.tree.leaves(x)
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        raise ValueError(
+            f"{name}: a warmed-up program takes numbers, and this is traced (jit, vmap or grad), where the function "
+            "itself belongs"
+        )
+    numbers = all(isinstance(leaf, NUMBERS | int) for leaf in leaves)
+    if not numbers or jax.tree.structure(x) != jax.tree.structure(known):
+        raise ValueError(f"{name}: expected {_described(known)}, got {_described(x)}; {AGAIN}")
+    paths = [name + jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(known)]
+    for path, expected, leaf in zip(paths, jax.tree.leaves(known), leaves, strict=True):
+        if _described(leaf) != _described(expected):
+            raise ValueError(f"{path}: expected {_described(expected)}, got {_described(leaf)}; {AGAIN}")
+
+
+def _described(x) -> str:
+    if isinstance(x, Model):
+        return f"a model of the topology of {x.name!r}"
+    if isinstance(x, NUMBERS | int):
+        return f"{canonicalize_dtype(jnp.result_type(x))}{list(np.shape(x))}"
+    return f"a {type(x).__name__}"

@@ -1,0 +1,69 @@
+"""Compile time, by what it is made of: operations of the lowered program, which no machine's load changes."""
+
+import pathlib
+import re
+import warnings
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import pinocchio as pin
+import pytest
+
+import jdyn
+
+ANYMAL = pathlib.Path(pin.__file__).parents[4] / (
+    "share/example-robot-data/robots/anymal_b_simple_description/robots/anymal.urdf"
+)
+LANES = 2
+
+
+def _loss(model, q, v):
+    return jnp.sum(jdyn.simulate(model, q, v, 0.1, throw=False).q[-1] ** 2)
+
+
+# Function of a model and as many of q, v and a third vector; operations as they were found for a chain, and for ANYmal
+# on its floating base. What costs more must be worth it; what costs less lowers the figure here.
+BUDGETS = {
+    "forward dynamics": (jdyn.forward_dynamics, 3, 1019, 2249),
+    "inverse dynamics": (jdyn.inverse_dynamics, 3, 792, 1876),
+    "mass matrix": (jdyn.mass_matrix, 1, 461, 663),
+    "gradient of a rollout": (jax.grad(_loss, (0, 1)), 2, 13123, 27897),
+}
+# Versions of JAX differ a little in how they lower a program.
+SLACK = 1.25
+LENGTHS = {name: (8, 128, 1024) if name == "forward dynamics" else (8, 128) for name in BUDGETS}
+
+
+def _operations(model, function, count):
+    """StableHLO operations of a batch; functions of the program count wherever they are called, as XLA inlines them."""
+    batch = [jax.ShapeDtypeStruct((LANES, size), model.dtype) for size in (model.nq, model.nv, model.nv)[:count]]
+    lowered = jax.jit(jax.vmap(function, (None, *(0,) * count))).lower(model, *batch)
+    own, calls = {}, {}
+    for text in lowered.as_text().split("func.func ")[1:]:
+        name = re.search(r"@([\w.]+)", text)[1]
+        own[name] = len(re.findall(r"(?<![#\w])stablehlo\.\w+", text))
+        calls[name] = Counter(re.findall(r"\bcall @([\w.]+)", text))
+
+    def inlined(name):
+        return own[name] + sum(times * inlined(called) for called, times in calls[name].items())
+
+    return inlined("main")
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_chains_of_any_length_are_one_loop_within_budget(name):
+    function, count, budget, _ = BUDGETS[name]
+    chains = [jdyn.random_tree(0, n, kinds=(jdyn.Revolute,), reach=1) for n in LENGTHS[name]]
+    operations = [_operations(chain, function, count) for chain in chains]
+    assert len(set(operations)) == 1
+    assert operations[0] <= SLACK * budget
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_branches_and_a_free_base_stay_within_budget(name):
+    function, count, _, budget = BUDGETS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", jdyn.ModelWarning)
+        anymal = jdyn.load(ANYMAL, floating_base=True)
+    assert _operations(anymal, function, count) <= SLACK * budget
