@@ -143,7 +143,7 @@ def drifts(
 ) -> list[Vector | None]:
     """What the velocities of joints add to the bias accelerations of their degrees of freedom, v × S v each, run by
     run; None where no joint has several."""
-    widths = np.repeat(*[[kind.nv for kind in model.topology.kinds]] * 2)[_first(model) :]
+    widths = np.array([kind.nv for kind in model.topology.kinds for _ in range(kind.nv)])[_first(model) :]
     if max(widths) == 1:
         return [None] * len(runs)
 

@@ -54,9 +54,9 @@ def _tour(topology: Topology) -> _Tour:
     while waiting:
         body, fetches[body], used = waiting.pop()
         bodies.append(body)
-        *others, last = sorted(children[body], key=lambda child: sizes[child]) or [None]
-        if last is None:
+        if not children[body]:
             continue
+        *others, last = sorted(children[body], key=lambda child: sizes[child])
         keeps[body] = used if others else None
         # The last one needs no slot beyond those that were in use before, the first one no slot at all.
         waiting.append((last, used if others else None, used))

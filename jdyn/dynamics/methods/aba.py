@@ -194,7 +194,7 @@ def _motion(order, tree, x):
     moved = tuple((degree.displaced(), *rest) for degree, *rest in moved)
     still = zeros(moved, 6)
     velocities = order.outward(tree, _velocity, base.velocity(still), moved)
-    bodies = tuple(_MovingBody(*given, v) for given, v in zip(moved, velocities, strict=True))
+    bodies = tuple(_MovingBody._make((*given, v)) for given, v in zip(moved, velocities, strict=True))
     (I, p), passed = order.gathered(tree, _inertia_and_force, (zeros(moved, 21), still), bodies)
     root, own, start = base.accelerated(I, p)
     a = order.outward(tree, _acceleration, start, _joined(bodies, passed))
