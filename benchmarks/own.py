@@ -23,11 +23,9 @@ def functions(urdf, floating, dtype, method) -> Functions:
     """All of it by the `method` of forward dynamics with that name."""
     method = getattr(jdyn, method)()
     model = load(urdf, floating).astype(dtype)
-    nv = model.nv
 
     def derivatives(q, v, tau):
-        A, B = jdyn.linearize(model, q, v, tau, method=method)
-        return jnp.concatenate([A[nv:], B[nv:]], axis=1)
+        return jnp.concatenate(jdyn.forward_dynamics_derivatives(model, q, v, tau, method=method), axis=1)
 
     def sweep(q, v, damping):
         if floating:

@@ -4,6 +4,7 @@ A free base passes nothing on: its degrees of freedom are eliminated at once, an
 """
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.inverse import world_acceleration
@@ -49,7 +50,7 @@ class Ground(eqx.Module):
 
     def accelerated(self, I: Vector, p: Vector) -> tuple[None, tuple, Vector]:
         """Nothing eliminated, no accelerations of joints, and that of the base."""
-        return None, (), add(self.upward, (0 * p[0],) * 6)
+        return None, (), add(self.upward, (jnp.zeros_like(p[0]),) * 6)
 
 
 class MovingBase(eqx.Module):

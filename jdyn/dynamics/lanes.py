@@ -17,7 +17,7 @@ from jaxtyping import Array
 from jdyn.dynamics import one_by_one, traverse
 from jdyn.model import Model
 
-# What so many lanes need stays in a core's cache.
+# What so many lanes need stays in a processor's cache: larger batches go in chunks there, one after another.
 _LANES = 256
 
 
@@ -56,32 +56,37 @@ def _lanes_last(recursion: Callable) -> Callable:
 
     @single.def_vmap
     def batched(axis_size, batched, packed):
-        lanes, tree = jax.tree.flatten(packed)
+        leaves, tree = jax.tree.flatten(packed)
         varies = jax.tree.leaves(batched)
-        shared = [x[..., None] for x, each in zip(lanes, varies, strict=True) if not each]
 
         def together(lanes):
-            lanes, others = iter(lanes), iter(shared)
-            leaves = [jnp.moveaxis(next(lanes), 0, -1) if each else next(others) for each in varies]
-            y = single(jax.tree.unflatten(tree, leaves))
-            return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (width, *x.shape[:-1])), y)
+            rest = iter(lanes)
+            last = [
+                jnp.moveaxis(next(rest), 0, -1) if each else x[..., None]
+                for x, each in zip(leaves, varies, strict=True)
+            ]
+            y = single(jax.tree.unflatten(tree, last))
+            # What does not depend on the lanes has come out with one.
+            size = len(lanes[0])
+            return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (size, *x.shape[:-1])), y)
 
-        lanes = [x for x, each in zip(lanes, varies, strict=True) if each]
-        width = min(axis_size, _LANES)
-        y = _in_chunks(together, lanes, axis_size, width)
+        lanes = [x for x, each in zip(leaves, varies, strict=True) if each]
+        if axis_size <= _LANES:
+            y = together(lanes)
+        else:
+            y = jax.lax.platform_dependent(lanes, cpu=functools.partial(_in_chunks, together), default=together)
         return y, jax.tree.map(lambda _: True, y)
 
     return single
 
 
-def _in_chunks(function, lanes, size, width):
+def _in_chunks(function: Callable, lanes: list[Array]) -> Any:
     """`function` of so many lanes at a time; the last chunk is filled up with the last lane."""
-    if size == width:
-        return function(lanes)
-    chunks = -(-size // width)
-    lanes = [jnp.pad(x, [(0, chunks * width - size)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in lanes]
-    y = jax.lax.map(function, [x.reshape(chunks, width, *x.shape[1:]) for x in lanes])
-    return jax.tree.map(lambda x: x.reshape(chunks * width, *x.shape[2:])[:size], y)
+    size = len(lanes[0])
+    chunks = -(-size // _LANES)
+    filled = [jnp.pad(x, [(0, chunks * _LANES - size)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in lanes]
+    y = jax.lax.map(function, [x.reshape(chunks, _LANES, *x.shape[1:]) for x in filled])
+    return jax.tree.map(lambda x: x.reshape(chunks * _LANES, *x.shape[2:])[:size], y)
 
 
 def zeros(packed: Any, count: int) -> tuple[Array, ...]:

@@ -73,6 +73,21 @@ def test_batches_of_batches():
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.max(np.abs(expected)))
 
 
+def test_large_batches_go_in_chunks_on_processors_alone():
+    """300 lanes, of which 256 at a time: a lane is as it is by itself, also where the last chunk is filled up."""
+    model = jdyn.load("double_pendulum")
+    states = _states(model, 300)
+    program = jax.jit(jax.vmap(lambda *x: jdyn.forward_dynamics(model, *x)))
+    some = np.array([0, 255, 256, 299])
+    expected = program(*(x[some] for x in states))
+    np.testing.assert_allclose(program(*states)[some], expected, rtol=1e-11)
+
+    def loops(platform):
+        return program.trace(*states).lower(lowering_platforms=(platform,)).as_text().count("stablehlo.while")
+
+    assert loops("cpu") == loops("cuda") + 1
+
+
 @pytest.mark.parametrize(
     "parents", [(-1, 0, 1), (-1, -1, 0, 1), (-1, 0, 0, 1, 1, 2, 2, 2, 5), (-1, 0, 1, 1, 0, 4, 4, 4)], ids=str
 )
