@@ -36,17 +36,24 @@ def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, mod
     @custom_vmap
     def single(model, *arguments):
         if alone is not None:
-            return alone(model, *arguments)
+            return _traced_once(alone)(model, *arguments)
         return recursion(traverse, tree, prepare(traverse, model, *arguments))
 
     @single.def_vmap
     def together(axis_size, batched, *arguments):
         axes = jax.tree.map(lambda x: 0 if x else None, batched)
-        lanes_last = _lanes_last(functools.partial(recursion, one_by_one, tree))
-        y = jax.vmap(lambda *x: lanes_last(prepare(one_by_one, *x)), in_axes=axes, axis_size=axis_size)(*arguments)
+        packed = _traced_once(prepare, one_by_one)
+        lanes_last = _lanes_last(_traced_once(recursion, one_by_one, tree))
+        y = jax.vmap(lambda *x: lanes_last(packed(*x)), in_axes=axes, axis_size=axis_size)(*arguments)
         return y, jax.tree.map(lambda _: True, y)
 
     return single(model, *arguments)
+
+
+@functools.lru_cache(maxsize=256)
+def _traced_once(function: Callable, *first: Any) -> Callable:
+    """`function` with its first arguments; JAX finds the same again where it is used again for arrays like these."""
+    return jax.jit(functools.partial(function, *first))
 
 
 def _lanes_last(recursion: Callable) -> Callable:

@@ -48,9 +48,19 @@ def _forward(model, q, v, tau, f_ext):
     return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext)
 
 
-@pytest.mark.slow
-def test_arguments_and_leaves_second_order(model):
+def _check_second_order(model):
     check_grads(_forward, (model, *_state(model)), order=2, modes=("fwd", "rev"), eps=1e-5, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_second_order_of_a_small_tree():
+    """With respect to the state, the forces and every number of the model."""
+    _check_second_order(jdyn.random_tree(1, 2, kinds=(jdyn.Ball, jdyn.Revolute)))
+
+
+@pytest.mark.exhaustive
+def test_arguments_and_leaves_second_order(model):
+    _check_second_order(model)
 
 
 def _flat_state(model):
@@ -102,7 +112,7 @@ def test_derivative_equals_differentiated_recursion(model):
     q, v, tau, f_ext = _state(model, 5)
 
     def recursion(model, q, v, tau):
-        method = jdyn.ABA()
+        method = jdyn.MatrixABA()
         return method.accelerations(model, method.factor(model, q), q, v, tau, f_ext)
 
     def derivative(function):
