@@ -42,8 +42,9 @@ def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, mod
     @single.def_vmap
     def together(axis_size, batched, *arguments):
         axes = jax.tree.map(lambda x: 0 if x else None, batched)
-        packed = _traced_once(prepare, one_by_one)
-        lanes_last = _lanes_last(_traced_once(recursion, one_by_one, tree))
+        # Modules can be hashed, though it is nowhere written.
+        packed = _traced_once(prepare, one_by_one)  # type: ignore[arg-type]
+        lanes_last = _lanes_last(_traced_once(recursion, one_by_one, tree))  # type: ignore[arg-type]
         y = jax.vmap(lambda *x: lanes_last(packed(*x)), in_axes=axes, axis_size=axis_size)(*arguments)
         return y, jax.tree.map(lambda _: True, y)
 
