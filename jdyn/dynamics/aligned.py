@@ -121,6 +121,7 @@ def degrees_of_freedom(model: Model, runs: tuple[Run, ...], q: Float[Array, " nq
     """All of them at the full configuration `q`, packed for traversal in `runs`."""
     by_kind = model.by_group("q", q)
     frames = model.map_joints(_frames, by_kind)
+    # That of a free base is its own, since the last of its degrees of freedom slides along z.
     last = model.merge_groups("bodies", [E[:, -1] for E in frames])
     parents = jnp.concatenate([last, jnp.eye(3, dtype=last.dtype)[None]])[np.array(model.topology.parents)]
     bodies = (model.placements, parents, model.inertias)
@@ -131,9 +132,11 @@ def degrees_of_freedom(model: Model, runs: tuple[Run, ...], q: Float[Array, " nq
 
 
 def aligned_vectors(
-    model: Model, runs: tuple[Run, ...], q: Float[Array, " nq_full"], x: Float[Array, "nb 6"]
-) -> list[Vector]:
-    """Spatial vectors of all bodies, from their own frames, packed for traversal."""
+    model: Model, runs: tuple[Run, ...], q: Float[Array, " nq_full"], x: Float[Array, "nb 6"] | None
+) -> list[Vector | None]:
+    """Spatial vectors of all bodies, from their own frames, packed for traversal; None run by run if there are none."""
+    if x is None:
+        return [None] * len(runs)
     aligned = model.map_joints(_aligned_vector, model.by_group("q", q), model.by_group("bodies", x))
     return [_numbers(_of_run(model, run, aligned)) for run in runs]
 

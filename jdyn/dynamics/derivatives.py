@@ -173,7 +173,7 @@ def _prepared(order, model, q, v, a, f_ext):
     tree = model.topology.serial
     runs = order.schedule(tree)
     rates, accelerations = (order.pack(tree, x[-tree.nb :]) for x in (v, a))
-    external = [None] * len(runs) if f_ext is None else aligned_vectors(model, runs, q, f_ext)
+    external = aligned_vectors(model, runs, q, f_ext)
     bodies = tuple(zip(degrees_of_freedom(model, runs, q), rates, accelerations, external, strict=True))
     base = free_base(model)
     if base is not None:

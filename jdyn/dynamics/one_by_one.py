@@ -106,13 +106,8 @@ def outward(topology: Topology, step: Callable, world: Any, xs: Packed) -> Packe
     return (jax.lax.scan(visit, (start, [start] * tour.keeps.shape[1]), rows)[1],)
 
 
-def inward(topology: Topology, step: Callable, zero: Any, xs: Packed) -> Packed:
-    """Visit children before parents; arguments are those of `jdyn.dynamics.traverse.inward`."""
-    return gathered(topology, step, zero, xs)[1]
-
-
 def gathered(topology: Topology, step: Callable, zero: Any, xs: Packed) -> tuple[Any, Packed]:
-    """`inward`, with the sum of the messages that reach the world."""
+    """Visit children before parents; arguments and results are those of `jdyn.dynamics.traverse.gathered`."""
     tour = _tour(topology)
     nothing = jax.tree.map(lambda x: jnp.zeros((1, *x.shape), x.dtype), zero)
 

@@ -153,7 +153,7 @@ def _moved(order, model, q, v, tau, f_ext):
     tree = model.topology.serial
     runs = order.schedule(tree)
     rates, forces = (order.pack(tree, x[-tree.nb :]) for x in (v, tau))
-    external = [None] * len(runs) if f_ext is None else aligned_vectors(model, runs, q, f_ext)
+    external = aligned_vectors(model, runs, q, f_ext)
     moved = _joined(degrees_of_freedom(model, runs, q), rates, forces, drifts(model, runs, q, v), external)
     return moved, moving_base(model, q, v, tau, f_ext)
 
@@ -209,7 +209,7 @@ def _with_base(own, a):
 
 class _MovingBody(NamedTuple):
     """Attributes:
-    body: The body.
+    place: The body, where its joint has brought it.
     rate: Of its degree of freedom.
     tau: Force along it.
     drift: What other degrees of freedom of the joint add to c; None if there are none.
