@@ -7,6 +7,7 @@ body.
 """
 
 import itertools
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -129,6 +130,17 @@ def degrees_of_freedom(model: Model, runs: tuple[Run, ...], q: Float[Array, " nq
         _degrees, by_kind, frames, model.by_group("v", model.armature), model.by_group("bodies", bodies)
     )
     return tuple(_by_numbers(_rows(model, run), _of_run(model, run, degrees)) for run in runs)
+
+
+def packed_bodies(
+    order: Any, model: Model, q: Float[Array, " nq_full"], f_ext: Float[Array, "nb 6"] | None, *coordinates: Any
+) -> Packed:
+    """All of them, each with its entries of full `coordinates`, which count velocities, and with the external force on
+    its body; packed for traversal in an `order` of `jdyn.dynamics.lanes`."""
+    tree = model.topology.serial
+    runs = order.schedule(tree)
+    entries = (order.pack(tree, x[_first(model) :]) for x in coordinates)
+    return tuple(zip(degrees_of_freedom(model, runs, q), *entries, aligned_vectors(model, runs, q, f_ext), strict=True))
 
 
 def aligned_vectors(

@@ -17,12 +17,13 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.aligned import aligned_vectors, degrees_of_freedom
+from jdyn.dynamics.aligned import packed_bodies
 from jdyn.dynamics.base import free_base, upward
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.lanes import by_lanes, zeros
 from jdyn.dynamics.methods import ABA, Method
+from jdyn.dynamics.pullback import closed_form
 from jdyn.dynamics.solution import accelerations
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Free, Model, checked
@@ -127,10 +128,7 @@ def inverse_dynamics_derivatives(
     q, v, a = checked(model, q=q, v=v, a=a)
     if f_ext is not None:
         (f_ext,) = checked(model, f_ext=f_ext)
-    kinds = model.topology.kinds[model.topology.free_base :]
-    if any(kind.nv > 1 for kind in kinds):
-        return _differentiated(model, q, v, a, f_ext)
-    return _closed_form(model, q, v, a, f_ext)
+    return (_closed_form if closed_form(model) else _differentiated)(model, q, v, a, f_ext)
 
 
 def _differentiated(model, q, v, a, f_ext):
@@ -170,11 +168,7 @@ def _passive_derivatives(model, q, v):
 
 
 def _prepared(order, model, q, v, a, f_ext):
-    tree = model.topology.serial
-    runs = order.schedule(tree)
-    rates, accelerations = (order.pack(tree, x[-tree.nb :]) for x in (v, a))
-    external = aligned_vectors(model, runs, q, f_ext)
-    bodies = tuple(zip(degrees_of_freedom(model, runs, q), rates, accelerations, external, strict=True))
+    bodies = packed_bodies(order, model, q, f_ext, v, a)
     base = free_base(model)
     if base is not None:
         own = None if f_ext is None else tuple(f_ext[0])

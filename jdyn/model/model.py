@@ -199,7 +199,7 @@ class Model(eqx.Module):
             return q
         followers = self._follower_coordinates(self.topology.q_offsets)
         full = self._expand_difference(q)
-        return full.at[followers].set(self.mimic_ratio * full[followers] + self.mimic_offset)
+        return full.at[followers].set(self.mimic_ratio * full[followers] + self.mimic_offset, unique_indices=True)
 
     def expand_velocity(self, v: Float[Array, " nv"]) -> Float[Array, " nv_full"]:
         """v_full = G v."""
@@ -208,7 +208,7 @@ class Model(eqx.Module):
         followers = self._follower_coordinates(self.topology.v_offsets)
         sources = self._sources(self.topology.v_offsets, self.topology.independent_v)
         full = v[sources]
-        return full.at[followers].set(self.mimic_ratio * full[followers])
+        return full.at[followers].set(self.mimic_ratio * full[followers], unique_indices=True)
 
     def reduce_force(self, tau: Float[Array, " nv_full"]) -> Float[Array, " nv"]:
         """Gᵀ τ: generalized forces on the model's coordinates from those on every joint."""
@@ -216,7 +216,8 @@ class Model(eqx.Module):
             return tau
         followers = self._follower_coordinates(self.topology.v_offsets)
         sources = self._sources(self.topology.v_offsets, self.topology.independent_v)
-        return jnp.zeros(self.nv, tau.dtype).at[sources].add(tau.at[followers].set(self.mimic_ratio * tau[followers]))
+        tau = tau.at[followers].set(self.mimic_ratio * tau[followers], unique_indices=True)
+        return jnp.zeros(self.nv, tau.dtype).at[sources].add(tau)
 
     def _expand_difference(self, q):
         """Followers take their leader's coordinate as it is: enough where only independent entries are read back."""

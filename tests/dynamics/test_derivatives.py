@@ -70,6 +70,42 @@ def test_against_differentiation(name):
             np.testing.assert_allclose(single, exact[1], atol=1e-11 * scale)
 
 
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in MODELS])
+@pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
+def test_reverse_mode_against_forward_mode(name):
+    """Forward mode differentiates the recursion on matrices; both as functions of quaternions as they are."""
+    model = _with_forces_of_joints(MODELS[name]())
+    states = _state(model, lanes=2)
+    weights = jnp.arange(1.0, model.nv + 1)
+
+    def reverse(q, v, tau, f_ext):
+        _, pull = jax.vjp(lambda *x: jdyn.forward_dynamics(model, *x, f_ext=f_ext), q, v, tau)
+        return pull(weights)
+
+    def forward(q, v, tau, f_ext):
+        jacobians = jax.jacfwd(lambda *x: jdyn.forward_dynamics(model, *x, f_ext=f_ext), (0, 1, 2))(q, v, tau)
+        return jax.tree.map(lambda jacobian: weights @ jacobian, jacobians)
+
+    expected, together = (jax.jit(jax.vmap(mode))(*states) for mode in (forward, reverse))
+    alone = jax.jit(reverse)(*(state[1] for state in states))
+    for exact, found, single in zip(expected, together, alone, strict=True):
+        scale = np.max(np.abs(exact))
+        np.testing.assert_allclose(found, exact, atol=1e-11 * scale)
+        np.testing.assert_allclose(single, exact[1], atol=1e-11 * scale)
+
+
+@pytest.mark.parametrize("argument", range(3))
+def test_gradient_with_respect_to_one_argument(argument):
+    model = MODELS["screws"]()
+    *state, f_ext = _state(model)
+
+    def loss(*state):
+        return jnp.sum(jdyn.forward_dynamics(model, *state, f_ext=f_ext))
+
+    together = jax.grad(loss, (0, 1, 2))(*state)
+    np.testing.assert_allclose(jax.grad(loss, argument)(*state), together[argument], rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_anymal_against_pinocchio():
     """Its analytical derivatives, of a robot that moves freely."""
@@ -79,9 +115,16 @@ def test_anymal_against_pinocchio():
     state = jax.tree.map(lambda x: x[0], random_states(model, 1, 0))
     expected = PinocchioValues(pin, model, peer).derivatives(state)
     found = jdyn.forward_dynamics_derivatives(model, state.q, state.v, state.tau, f_ext=state.f_ext)
-    for name, x in zip(DERIVATIVES, found, strict=True):
+    weights = np.arange(1.0, model.nv + 1)
+
+    def weighed(e, v, tau):
+        return weights @ jdyn.forward_dynamics(model, model.integrate(state.q, e), v, tau, f_ext=state.f_ext)
+
+    gradients = jax.grad(weighed, (0, 1, 2))(jnp.zeros(model.nv), state.v, state.tau)
+    for name, x, gradient in zip(DERIVATIVES, found, gradients, strict=True):
         (exact,) = expected[name]
         np.testing.assert_allclose(x, exact, atol=1e-11 * np.max(np.abs(exact)))
+        np.testing.assert_allclose(gradient, weights @ exact, atol=1e-11 * np.max(np.abs(weights @ exact)))
 
 
 def test_second_derivatives():
@@ -96,3 +139,18 @@ def test_second_derivatives():
     steps = h * jnp.eye(2)
     expected = np.stack([(by_q(q + step) - by_q(q - step)) / (2 * h) for step in steps], axis=-1)
     np.testing.assert_allclose(found, expected, atol=1e-8 * np.max(np.abs(expected)))
+
+
+def test_second_derivatives_of_a_weighed_acceleration():
+    """Of the pullback, forwards and backwards, against differences of the gradient."""
+    model = jdyn.random_tree(3, 2, kinds=(jdyn.Revolute,))
+    q, v, tau, _ = _state(model)
+
+    def gradient(q):
+        return jax.grad(lambda q: jdyn.forward_dynamics(model, q, v, tau) @ jnp.array([1.0, 2.0]))(q)
+
+    h = 1e-5
+    steps = h * jnp.eye(2)
+    expected = np.stack([(gradient(q + step) - gradient(q - step)) / (2 * h) for step in steps], axis=-1)
+    for found in (jax.jacfwd(gradient)(q), jax.jacrev(gradient)(q)):
+        np.testing.assert_allclose(found, expected, atol=1e-8 * np.max(np.abs(expected)))

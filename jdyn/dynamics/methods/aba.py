@@ -6,7 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 
-from jdyn.dynamics.aligned import AxialSubspace, Displaced, aligned_vectors, axes, degrees_of_freedom, drifts
+from jdyn.dynamics.aligned import AxialSubspace, Displaced, axes, degrees_of_freedom, drifts, packed_bodies
 from jdyn.dynamics.base import free_base, moving_base
 from jdyn.dynamics.inverse import passive_forces
 from jdyn.dynamics.lanes import by_lanes, zeros
@@ -150,11 +150,9 @@ def _pushed(order, model, q, eliminated, tau):
 
 
 def _moved(order, model, q, v, tau, f_ext):
-    tree = model.topology.serial
-    runs = order.schedule(tree)
-    rates, forces = (order.pack(tree, x[-tree.nb :]) for x in (v, tau))
-    external = aligned_vectors(model, runs, q, f_ext)
-    moved = _joined(degrees_of_freedom(model, runs, q), rates, forces, drifts(model, runs, q, v), external)
+    bodies = packed_bodies(order, model, q, f_ext, v, tau)
+    drift = drifts(model, order.schedule(model.topology.serial), q, v)
+    moved = tuple((*rest, drift, f) for (*rest, f), drift in zip(bodies, drift, strict=True))
     return moved, moving_base(model, q, v, tau, f_ext)
 
 

@@ -1,0 +1,157 @@
+"""The transposed derivative of inverse dynamics, in closed form and O(n): what reverse mode asks for.
+
+Weights λ of the joints' forces are a virtual velocity of the joints, and give every body one, μ: λᵀ τ = Σ μ_b · f_b,
+with the force f_b = I a + v ×* I v that a body's motion takes. A degree of freedom that moves all that it carries
+meets three sums over it: of f_b, of Π_b = I μ_b and of Φ_b = 2 Bᵀ μ_b.
+
+Source: Singh, Russell, Wensing, Efficient Analytical Derivatives of Rigid-Body Dynamics using Spatial Vector Algebra,
+IEEE RA-L 7 (2022): its equations for ∂τ/∂q and ∂τ/∂v, summed over rows with these weights.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.aligned import packed_bodies
+from jdyn.dynamics.base import free_base, upward
+from jdyn.dynamics.inverse import passive_forces
+from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.model import Free, Model
+from jdyn.spatial.components import (
+    Inertia,
+    Pose,
+    Vector,
+    add,
+    cross,
+    cross_force,
+    cross_motion,
+    dot,
+    rotate,
+    scale,
+    subtract,
+    symmetric_product,
+)
+
+
+def inverse_dynamics_pullback(
+    model: Model,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    weights: Float[Array, " nv"],
+    f_ext: Float[Array, "nb 6"] | None,
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """λᵀ ∂τ/∂q, along the coordinates as they are, and λᵀ ∂τ/∂v of `inverse_dynamics`, for weights λ.
+
+    Joints must have `closed_form` derivatives. Not differentiable.
+    """
+    q_full, expand = jax.vjp(model.expand, q)
+    v_full, a_full, weights = (model.expand_velocity(x) for x in (v, a, weights))
+    by_up, by_q, by_v = by_lanes(None, _prepared, _pullback, model, q_full, v_full, a_full, weights, f_ext)
+    _, passive = jax.vjp(lambda q, v: passive_forces(model, q, v), q_full, v_full)
+    _, up = jax.vjp(lambda q: upward(model, q), q_full)
+    # How a free base lies matters to gravity alone.
+    by_q = up(by_up)[0].at[len(q_full) - len(by_q) :].add(by_q)
+    passive_by_q, passive_by_v = passive(weights)
+    return expand(by_q - passive_by_q)[0], model.reduce_force(by_v - passive_by_v)
+
+
+def closed_form(model: Model) -> bool:
+    """Whether joints have one degree of freedom each, but for a free base."""
+    return all(kind.nv == 1 for kind in model.topology.kinds[model.topology.free_base :])
+
+
+def _prepared(order, model, q, v, a, weights, f_ext):
+    bodies = packed_bodies(order, model, q, f_ext, v, a, weights)
+    base = free_base(model)
+    if base is not None:
+        own = _Motion(*(tuple(x[: Free.nv]) for x in (v, a, weights)))
+        base = base.inertia, own, None if f_ext is None else tuple(f_ext[0])
+    return bodies, upward(model, q), base
+
+
+def _pullback(order, tree, x):
+    """λᵀ τ by the world's acceleration, by the coordinates of the tree, and by all velocities."""
+    bodies, up, base = x
+    bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)
+    still = zeros(bodies, 6)
+    up = add(up, still)
+    start = _Motion(still, up, still)
+    if base is not None:
+        inertia, own, f = base
+        start = _Motion(add(own.v, still), add(own.a, up), add(own.mu, still))
+    moved = order.outward(tree, _move, start, bodies)
+    nothing = _Sums(still, still, still[:3])
+    carried = tuple((place, f, y) for (place, *_, f), y in zip(bodies, moved, strict=True))
+    total, slopes = order.gathered(tree, _collect, nothing, carried)
+    by_q, by_v = order.unpack(tree, slopes)
+    if base is not None:
+        total = total.joined(_Sums.of_body(inertia, start, f))
+        # ψ̇ is zero of a base, since the world does not turn, and Ṡ is v × S.
+        own = subtract((*total.Phi, 0, 0, 0), cross_force(start.v, total.Pi))
+        by_v = jnp.concatenate([jnp.stack(own), by_v])
+    return total.Pi, by_q, by_v
+
+
+class _Motion(NamedTuple):
+    """Of a body, in its own frame: velocity, acceleration, and the velocity by the weights."""
+
+    v: Vector
+    a: Vector
+    mu: Vector
+
+
+class _Sums(NamedTuple):
+    """Over the bodies that a degree of freedom moves: of f, I μ, and the angular part of 2 Bᵀ μ, which is all of it."""
+
+    f: Vector
+    Pi: Vector
+    Phi: Vector
+
+    @staticmethod
+    def of_body(I: Inertia, motion: _Motion, f_ext: Vector | None) -> "_Sums":
+        v, a, mu = motion
+        momentum = I.momentum(v)
+        f = add(I.momentum(a), cross_force(v, momentum))
+        if f_ext is not None:
+            f = subtract(f, f_ext)
+        return _Sums(f, I.momentum(mu), _twice_B_transposed(I, v, momentum[3:], mu))
+
+    def joined(self, other: "_Sums") -> "_Sums":
+        return jax.tree.map(jnp.add, self, other)
+
+    def to_parent(self, pose: Pose) -> "_Sums":
+        return _Sums(pose.force_to_parent(self.f), pose.force_to_parent(self.Pi), rotate(pose.R, self.Phi))
+
+
+def _twice_B_transposed(I: Inertia, v: Vector, l: Vector, mu: Vector) -> Vector:
+    """The angular part of 2 Bᵀ μ, as `jdyn.dynamics.derivatives` has B; l is the linear momentum I v."""
+    (J, h), (w, u), (x, y) = I[:0:-1], (v[:3], v[3:]), (mu[:3], mu[3:])
+    turned = add(symmetric_product(J, cross(x, w)), cross(w, symmetric_product(J, x)))
+    turned = add(turned, cross(symmetric_product(J, w), x))
+    moved = subtract(scale(dot(h, u), x), scale(dot(u, x), h))
+    return add(turned, scale(2, add(moved, cross(l, y))))
+
+
+def _move(parent, x):
+    place, rate, acceleration, weight, _ = x
+    pose, S = place.body.pose, place.body.S.vector
+    v, a, mu = (pose.motion_to_child(m) for m in parent)
+    a = add(a, add(scale(acceleration, S), scale(rate, cross_motion(v, S))))
+    motion = _Motion(add(v, scale(rate, S)), a, add(mu, scale(weight, S)))
+    return motion, motion
+
+
+def _collect(below, x):
+    place, f_ext, motion = x
+    body, (v, a, mu) = place.body, motion
+    sums = below.joined(_Sums.of_body(body.inertia, motion, f_ext))
+    # Parts of v, a and μ along S, which the parent's lack, drop out.
+    S = body.S.vector
+    psi = cross_motion(v, S)
+    psi_rate = add(cross_motion(a, S), cross_motion(v, psi))
+    by_q = dot(sums.Phi, psi[:3]) + dot(sums.Pi, psi_rate) + dot(sums.f, cross_motion(mu, S))
+    by_v = dot(sums.Phi, S[:3]) + 2 * dot(sums.Pi, psi)
+    return sums.to_parent(body.pose), (by_q, by_v)
