@@ -1,24 +1,21 @@
 """What a tree of aligned bodies stands on: the ground, or a body that moves freely.
 
-A free base passes nothing on: its degrees of freedom are eliminated at once, and are none of `Topology.serial`.
+A free base passes nothing on: its degrees of freedom are eliminated at once, and are none of `Topology.serial`. What
+happens once a robot is done on whole vectors and matrices, which take a tenth of the time to compile; their own axes
+come first, before those of lanes.
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.inverse import world_acceleration
 from jdyn.model import Free, Model
-from jdyn.spatial.components import (
-    Inertia,
-    Vector,
-    add,
-    cross_force,
-    inverted,
-    lower,
-    subtract,
-    symmetric_product,
-)
+from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower
+
+_ORDER = np.arange(Free.nv)
 
 
 class FreeBase(eqx.Module):
@@ -29,13 +26,18 @@ class FreeBase(eqx.Module):
         R: Rotor inertias.
     """
 
-    inertia: Inertia
-    R: Vector
+    inertia: Float[Array, "6 6 *lanes"]
+    R: Float[Array, "6 *lanes"]
 
-    def eliminated(self, I: Vector) -> Vector:
-        """(I^A + R)⁻¹, from the sum I of what the children pass on."""
-        rotors = {lower(i, i): R for i, R in enumerate(self.R)}
-        return inverted(tuple(x + rotors.get(k, 0) for k, x in enumerate(self.inertia.added_to(I))), 6)
+    def articulated(self, I: Vector) -> Float[Array, "6 6 *lanes"]:
+        """I^A, from the sum I of what the children pass on."""
+        rows = [jnp.stack([I[lower(i, j)] for j in _ORDER]) for i in _ORDER]
+        return self.inertia + jnp.stack(rows)
+
+    def eliminated(self, articulated: Float[Array, "6 6 *lanes"]) -> Float[Array, "6 6 *lanes"]:
+        """(I^A + R)⁻¹."""
+        diagonal = np.eye(Free.nv, dtype=bool).reshape(Free.nv, Free.nv, *(1,) * (articulated.ndim - 2))
+        return inverted(articulated + jnp.where(diagonal, self.R[None], 0))
 
 
 class Ground(eqx.Module):
@@ -43,14 +45,14 @@ class Ground(eqx.Module):
     upward: Acceleration that stands for gravity.
     """
 
-    upward: Vector
+    upward: Float[Array, "6 *lanes"]
 
     def velocity(self, still: Vector) -> Vector:
         return still
 
-    def accelerated(self, I: Vector, p: Vector) -> tuple[None, tuple, Vector]:
+    def accelerated(self, I: Vector, p: Vector) -> tuple[None, None, Vector]:
         """Nothing eliminated, no accelerations of joints, and that of the base."""
-        return None, (), add(self.upward, (jnp.zeros_like(p[0]),) * 6)
+        return None, None, add(tuple(self.upward), (jnp.zeros_like(p[0]),) * 6)
 
 
 class MovingBase(eqx.Module):
@@ -65,31 +67,55 @@ class MovingBase(eqx.Module):
     """
 
     base: FreeBase
-    upward: Vector
-    v: Vector
-    tau: Vector
-    f: Vector | None
+    upward: Float[Array, "6 *lanes"]
+    v: Float[Array, "6 *lanes"]
+    tau: Float[Array, "6 *lanes"]
+    f: Float[Array, "6 *lanes"] | None
 
     def velocity(self, still: Vector) -> Vector:
-        return add(self.v, still)
+        return add(tuple(self.v), still)
 
-    def accelerated(self, I: Vector, p: Vector) -> tuple[Vector, Vector, Vector]:
+    def accelerated(self, I: Vector, p: Vector) -> tuple[Float[Array, "6 6 *lanes"], Float[Array, "6 *lanes"], Vector]:
         """The joint eliminated, its accelerations, and that of the base, from what the children pass on."""
-        inertia, inverse = self.base.inertia, self.base.eliminated(I)
-        p = add(p, cross_force(self.v, inertia.momentum(self.v)))
-        p = p if self.f is None else subtract(p, self.f)
-        handle = symmetric_product(inertia.added_to(I), self.upward)
-        a = symmetric_product(inverse, subtract(subtract(self.tau, p), handle))
-        return inverse, a, add(self.upward, a)
+        momentum = applied(self.base.inertia, self.v)
+        force = self.tau - jnp.stack(p) - jnp.stack(cross_force(tuple(self.v), tuple(momentum)))
+        force = force if self.f is None else force + self.f
+        articulated = self.base.articulated(I)
+        inverse = self.base.eliminated(articulated)
+        a = applied(inverse, force - applied(articulated, self.upward))
+        return inverse, a, tuple(self.upward + a)
+
+
+def applied(A: Float[Array, "n n *lanes"], x: Float[Array, "n *lanes"]) -> Float[Array, "n *lanes"]:
+    """A x."""
+    return jnp.sum(A * x[None], axis=1)
+
+
+def inverted(A: Float[Array, "n n *lanes"]) -> Float[Array, "n n *lanes"]:
+    """A⁻¹ of a positive definite A, by sweeping one pivot after another (Goodnight 1979)."""
+    order = np.arange(len(A)).reshape(-1, *(1,) * (A.ndim - 2))
+
+    def sweep(k, A):
+        here, pivot, row = order == k, A[k, k][None], A[k]
+        scaled = jnp.where(here, -1, row) / pivot
+        swept = jnp.where(here[:, None], scaled[None], scaled[:, None])
+        return jnp.where(here[:, None] | here[None], swept, A - row[:, None] * scaled[None])
+
+    return -jax.lax.fori_loop(0, len(A), sweep, A)
 
 
 def free_base(model: Model) -> FreeBase | None:
     """The free base; None where the tree stands on the ground."""
     if not model.topology.free_base:
         return None
+    inertia = jax.tree.map(lambda x: x[0], model.inertias)
+    return FreeBase(inertia.matrix(), model.armature[: Free.nv])
+
+
+def base_inertia(model: Model) -> Inertia:
+    """Of the free base alone, number by number."""
     own = model.inertias
-    inertia = Inertia(own.mass[0], tuple(own.first_moment[0]), tuple(own.rotational[0]))
-    return FreeBase(inertia, tuple(model.armature[: Free.nv]))
+    return Inertia(own.mass[0], tuple(own.first_moment[0]), tuple(own.rotational[0]))
 
 
 def moving_base(
@@ -103,14 +129,14 @@ def moving_base(
     base = free_base(model)
     if base is None:
         return Ground(upward(model, q))
-    f = None if f_ext is None else tuple(f_ext[0])
-    return MovingBase(base, upward(model, q), tuple(v[: Free.nv]), tuple(tau[: Free.nv]), f)
+    f = None if f_ext is None else f_ext[0]
+    return MovingBase(base, upward(model, q), v[: Free.nv], tau[: Free.nv], f)
 
 
-def upward(model: Model, q: Float[Array, " nq_full"]) -> Vector:
+def upward(model: Model, q: Float[Array, " nq_full"]) -> Float[Array, "6"]:
     """The acceleration that stands for gravity, in the frame of the free base if there is one."""
     up = world_acceleration(model, q.dtype)
     if not model.topology.free_base:
-        return tuple(up)
+        return up
     rotation = model.placements.rotation[0] @ Free().transform(q[: Free.nq]).rotation
-    return *up[:3], *(rotation.T @ up[3:])
+    return jnp.concatenate([up[:3], rotation.T @ up[3:]])

@@ -18,7 +18,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.aligned import packed_bodies
-from jdyn.dynamics.base import free_base, upward
+from jdyn.dynamics.base import base_inertia, upward
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.lanes import by_lanes, zeros
@@ -169,11 +169,11 @@ def _passive_derivatives(model, q, v):
 
 def _prepared(order, model, q, v, a, f_ext):
     bodies = packed_bodies(order, model, q, f_ext, v, a)
-    base = free_base(model)
-    if base is not None:
+    base = None
+    if model.topology.free_base:
         own = None if f_ext is None else tuple(f_ext[0])
-        base = _Base(base.inertia, tuple(v[: Free.nv]), tuple(a[: Free.nv]), own)
-    return bodies, upward(model, q), base
+        base = _Base(base_inertia(model), tuple(v[: Free.nv]), tuple(a[: Free.nv]), own)
+    return bodies, tuple(upward(model, q)), base
 
 
 def _derivatives(order, tree, x):

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.aligned import packed_bodies
-from jdyn.dynamics.base import free_base, upward
+from jdyn.dynamics.base import base_inertia, upward
 from jdyn.dynamics.inverse import passive_forces
 from jdyn.dynamics.lanes import by_lanes, zeros
 from jdyn.model import Free, Model
@@ -65,11 +65,11 @@ def closed_form(model: Model) -> bool:
 
 def _prepared(order, model, q, v, a, weights, f_ext):
     bodies = packed_bodies(order, model, q, f_ext, v, a, weights)
-    base = free_base(model)
-    if base is not None:
+    base = None
+    if model.topology.free_base:
         own = _Motion(*(tuple(x[: Free.nv]) for x in (v, a, weights)))
-        base = base.inertia, own, None if f_ext is None else tuple(f_ext[0])
-    return bodies, upward(model, q), base
+        base = base_inertia(model), own, None if f_ext is None else tuple(f_ext[0])
+    return bodies, tuple(upward(model, q)), base
 
 
 def _pullback(order, tree, x):
@@ -92,7 +92,7 @@ def _pullback(order, tree, x):
         # ψ̇ is zero of a base, since the world does not turn, and Ṡ is v × S.
         own = subtract((*total.Phi, 0, 0, 0), cross_force(start.v, total.Pi))
         by_v = jnp.concatenate([jnp.stack(own), by_v])
-    return total.Pi, by_q, by_v
+    return jnp.stack(total.Pi), by_q, by_v
 
 
 class _Motion(NamedTuple):

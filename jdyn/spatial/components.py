@@ -11,8 +11,6 @@ a joint's axis, it may be the Python number 0, and costs nothing.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-
 # An array, or the Python number 0.
 Number = Any
 Vector = tuple[Number, ...]
@@ -103,22 +101,6 @@ def downdated(A: Vector, x: Vector, y: Vector) -> Vector:
     """A - x yᵀ where that is symmetric, as A is."""
     size = range(len(x))
     return tuple(minus(A[lower(i, j)], times(x[i], y[j])) for i in size for j in range(i + 1))
-
-
-def inverted(A: Vector, size: int) -> Vector:
-    """A⁻¹ of a positive definite A, by sweeping one pivot after another (Goodnight 1979), in a loop."""
-    places = [(i, j) for i in range(size) for j in range(i + 1)]
-
-    def sweep(A, _):
-        # The first pivot; then the second one comes first, and this one last.
-        pivot, *row = (A[lower(0, j)] for j in range(size))
-        scaled = [x / pivot for x in row]
-        swept = {(i, j): A[lower(i, j)] - row[i - 1] * scaled[j - 1] for i, j in places if j > 0}
-        swept |= {(i, 0): scaled[i - 1] for i in range(1, size)} | {(0, 0): -1 / pivot}
-        turned = [sorted(((i + 1) % size, (j + 1) % size), reverse=True) for i, j in places]
-        return tuple(swept[i, j] for i, j in turned), None
-
-    return tuple(-x for x in jax.lax.scan(sweep, A, length=size)[0])
 
 
 def full(A: Vector) -> Vector:

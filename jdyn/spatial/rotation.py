@@ -7,6 +7,7 @@ off the unit sphere needs.
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 # Below this squared angle the series with its seven terms is exact to rounding (the first term left out is
@@ -83,19 +84,30 @@ def quaternion_normalize(q: Float[Array, "4"]) -> Float[Array, "4"]:
     return q / jnp.sqrt(q @ q)
 
 
+# Entries of half of R - 1, by rows.
+_HALF = (
+    "-yy-zz", "+xy-wz", "+xz+wy",
+    "+xy+wz", "-xx-zz", "+yz-wx",
+    "+xz-wy", "+yz+wx", "-xx-yy",
+)  # fmt: skip
+
+
+def _by_products(entry: str) -> np.ndarray:
+    """How often an entry has each product of two components."""
+    table = np.zeros((4, 4))
+    for sign, *pair in entry[:3], entry[3:]:
+        table[*("wxyz".index(name) for name in pair)] = {"+": 1, "-": -1}[sign]
+    return table.ravel()
+
+
+_HALF_BY_PRODUCTS = np.stack([_by_products(entry) for entry in _HALF])
+
+
 def quaternion_to_matrix(q: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """Rotation matrix of `q`, which need not be a unit quaternion."""
-    s = 2 / (q @ q)
-    w, x, y, z = q
-    return (
-        jnp.stack(
-            [
-                1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y),
-                s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x),
-                s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y),
-            ]
-        ).reshape(3, 3)
-    )  # fmt: skip
+    # One product with a table takes a third of the time to compile that nine entries would.
+    half = jnp.matmul(jnp.asarray(_HALF_BY_PRODUCTS, q.dtype), jnp.outer(q, q).ravel(), precision="highest")
+    return jnp.eye(3, dtype=q.dtype) + 2 / (q @ q) * half.reshape(3, 3)
 
 
 def matrix_to_quaternion(R: Float[Array, "3 3"]) -> Float[Array, "4"]:

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from jdyn.dynamics.aligned import AxialSubspace, Displaced, axes, degrees_of_freedom, drifts, packed_bodies
-from jdyn.dynamics.base import free_base, moving_base
+from jdyn.dynamics.base import applied, free_base, moving_base
 from jdyn.dynamics.inverse import passive_forces
 from jdyn.dynamics.lanes import by_lanes, zeros
 from jdyn.dynamics.methods.matrix_aba import MatrixABA
@@ -120,8 +120,7 @@ def _by_degrees(model, q, bodies):
     count = model.topology.serial.nb
     root = None
     if model.topology.free_base:
-        inverse = bodies[0].D_inverse[0, 0]
-        root = tuple(inverse[i, j] for i in range(6) for j in range(i + 1))
+        root = bodies[0].D_inverse[0, 0]
     return Eliminated(tuple(K[-count:].T), D[-count:]), root
 
 
@@ -146,7 +145,7 @@ def _pushed(order, model, q, eliminated, tau):
     tree, (degrees, base) = model.topology.serial, _still(order, model, q)
     joints, root = eliminated
     own, tau = tau[: -tree.nb], tau[-tree.nb :]
-    return _joined(degrees, order.pack(tree, joints), order.pack(tree, tau)), base and (root, tuple(own))
+    return _joined(degrees, order.pack(tree, joints), order.pack(tree, tau)), base and (root, own)
 
 
 def _moved(order, model, q, v, tau, f_ext):
@@ -163,7 +162,7 @@ def _elimination(order, tree, x):
     degrees, base = x
     places = tuple(degree.displaced() for degree in degrees)
     I, joints = order.gathered(tree, _inertia, zeros(places, 21), places)
-    return order.unpack(tree, joints), base and base.eliminated(I)
+    return order.unpack(tree, joints), base and base.eliminated(base.articulated(I))
 
 
 def _response(order, tree, x):
@@ -182,8 +181,8 @@ def _response(order, tree, x):
     pushed = tuple((degree.displaced(), *rest) for degree, *rest in pushed)
     still = zeros(pushed, 6)
     p, driven = order.gathered(tree, force, still, pushed)
-    own = symmetric_product(base[0], subtract(base[1], p)) if base else ()
-    a = order.outward(tree, acceleration, own or still, _joined(pushed, driven))
+    own = applied(base[0], base[1] - jnp.stack(p)) if base else None
+    a = order.outward(tree, acceleration, still if own is None else tuple(own), _joined(pushed, driven))
     return _with_base(own, order.unpack(tree, a))
 
 
@@ -202,7 +201,7 @@ def _motion(order, tree, x):
 
 def _with_base(own, a):
     """All accelerations, from those of a free base and those of the tree."""
-    return jnp.concatenate([jnp.stack(own), a]) if own else a
+    return a if own is None else jnp.concatenate([own, a])
 
 
 class _MovingBody(NamedTuple):
