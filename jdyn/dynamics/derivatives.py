@@ -8,6 +8,7 @@ IEEE RA-L 7 (2022); B of its equation (11) acts on the angular part of a motion 
 momentum and A w = ω × J w - J (ω × w) + w × J ω - 2 h × (u × w).
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,7 +27,7 @@ from jdyn.dynamics.methods import ABA, Method
 from jdyn.dynamics.pullback import closed_form
 from jdyn.dynamics.solution import accelerations
 from jdyn.dynamics.traverse import support_mask
-from jdyn.model import Free, Model, checked
+from jdyn.model import Free, Model, Topology, checked
 from jdyn.spatial.components import (
     Inertia,
     Pose,
@@ -192,7 +193,7 @@ def _derivatives(order, tree, x):
         part = _own_part(base, base.f, Pose.identity(still[0]), None, v, a)
         root = _Degree.of_base(up, v, jax.tree.map(jnp.add, total, part))
         degrees = jax.tree.map(lambda *x: jnp.concatenate(x), root, degrees)
-    return _products(degrees, _precedes(tree, len(degrees.S[0])))
+    return _products(order, tree, degrees)
 
 
 class _Base(NamedTuple):
@@ -264,31 +265,40 @@ def _sum(below, own):
     return total, total
 
 
-def _precedes(tree, count):
-    """Whether degree of freedom j, in columns, is on the path to i, in rows; those of a base are on all paths."""
-    base = count - tree.nb
-    mask = np.ones((count, count), bool)
+@functools.lru_cache(maxsize=256)
+def _pairs(tree: Topology, base: int) -> np.ndarray:
+    """(pairs, 2): each degree of freedom with itself and all on the path to it; those of a base are on all paths."""
+    mask = np.ones((base + tree.nb,) * 2, bool)
     mask[base:, base:] = support_mask(tree).T
     mask[:base, base:] = False
-    return mask
+    return np.argwhere(mask)
 
 
-def _products(degree, precedes):
-    """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last, row by row."""
-    S, psi, psi_rate, turning, sums = degree
+def _products(order, tree, degrees):
+    """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last. Where neither precedes the other they are zero."""
+    S, psi, psi_rate, turning, sums = degrees
     # What is fixed in body i moves with it: if j precedes i, all that counts is how the motion of its parents changes.
-    BS, IS = sums.twice_B_transposed(S), sums.inertia.momentum(S)
+    changes = S[:3], psi[:3], psi_rate, turning
+    forces = sums.twice_B_transposed(S), sums.inertia.momentum(S)
     by_own_q = add(add(sums.twice_B(psi), sums.inertia.momentum(psi_rate)), cross_force(S, sums.f))
     by_own_v = add(sums.twice_B(S), sums.inertia.momentum(turning))
+    lower, upper = (forces, by_own_q, by_own_v), (S, changes)
 
-    def row(_, x):
-        (S_i, BS_i, IS_i), precedes, follows = x
-        after = dot(BS_i, psi[:3]) + dot(IS_i, psi_rate), dot(BS_i, S[:3]) + dot(IS_i, turning), dot(IS_i, S)
-        before = dot(S_i, by_own_q), dot(S_i, by_own_v), dot(S_i, IS)
-        choices = zip(after, before, strict=True)
-        return None, tuple(jnp.where(precedes, x, jnp.where(follows, y, 0)) for x, y in choices)
+    def pair(indices):
+        i, j = indices
+        (forces, by_own_q, by_own_v), (S, (S_angular, psi, psi_rate, turning)) = (
+            jax.tree.map(lambda x, k=k: x.at[k].get(mode="promise_in_bounds"), values)
+            for k, values in ((i, lower), (j, upper))
+        )
+        BS, IS = forces
+        after = dot(BS, psi) + dot(IS, psi_rate), dot(BS, S_angular) + dot(IS, turning), dot(IS, S)
+        return after, (dot(S, by_own_q), dot(S, by_own_v), after[2])
 
-    # A row is shaped like all of them.
-    rows = jax.tree.map(lambda x: x[:, None], (S, BS, IS))
-    masks = (x.reshape(*x.shape, *(1,) * (S[0].ndim - 1)) for x in (precedes, precedes.T))
-    return jax.lax.scan(row, None, (rows, *masks))[1]
+    count = len(S[0])
+    pairs = _pairs(tree, count - tree.nb)
+    after, before = order.each(pair, tuple(pairs.T))
+    # Behind all values stands the zero.
+    place = np.full((count, count), 2 * len(pairs))
+    place[pairs[:, 1], pairs[:, 0]] = len(pairs) + np.arange(len(pairs))
+    place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
+    return tuple(jnp.concatenate([x, y, jnp.zeros_like(x[:1])])[place] for x, y in zip(after, before, strict=True))

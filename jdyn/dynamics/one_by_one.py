@@ -137,5 +137,10 @@ def gathered(topology: Topology, step: Callable, zero: Any, xs: Packed) -> tuple
     return jax.tree.map(lambda x: x[0], total), (y,)
 
 
+def each(function: Callable, rows: Any) -> Any:
+    """`function` of every row of a PyTree of arrays, one after another."""
+    return jax.lax.map(function, rows)
+
+
 def _either(condition, x, y):
     return jax.lax.cond(condition, lambda x, y: x, lambda x, y: y, x, y)

@@ -230,6 +230,11 @@ def _loop(visit, start, rows, *, reverse=False):
     return carry, jax.tree.map(lambda x: x[None], y)
 
 
+def each(function: Callable, rows: Any) -> Any:
+    """`function`, elementwise, of every row of a PyTree of arrays."""
+    return function(rows)
+
+
 def support_mask(topology: Topology) -> np.ndarray:
     """(nb, nb): entry [i, j] is 1 where body i lies on the path from body j to the world, j itself included."""
     mask = np.zeros((topology.nb, topology.nb))
