@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
-from jdyn.dynamics.methods.articulated import left_inverse, links, sweep
+from jdyn.dynamics.methods.articulated import links, sweep
 from jdyn.dynamics.methods.method import Method
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.dynamics.traverse import inward, pack, sibling_places
@@ -116,8 +116,8 @@ def _array_step(below, x):
     array = triangle(pre_array, columns=k + 6)
     T, G, Ba, BaS = array[:k, :k], array[:k, k : k + 6], array[k : k + 6, k : k + 6], -array[k : k + 6, k + 6 :]
     T_inverse = triangular_inverse(T.T).T
-    D_inverse, N = T_inverse @ T_inverse.T, left_inverse(S)
+    D_inverse = T_inverse @ T_inverse.T
     K = T_inverse @ G
-    K = K + (jnp.eye(k, dtype=T.dtype) - D_inverse * link.R[None] - K @ S) @ N
-    Ba = Ba + (BaS - Ba @ S) @ N
+    K = K + (jnp.eye(k, dtype=T.dtype) - D_inverse * link.R[None] - K @ S) @ link.N
+    Ba = Ba + (BaS - Ba @ S) @ link.N
     return place[:, None, None] * (Ba @ X)[None], ArrayBody(X, S, K, D_inverse, Ba)

@@ -4,6 +4,7 @@ Joints are padded to the widest one of their run: columns of S beyond a joint's 
 is one, so that they never move and D stays invertible.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,18 +25,30 @@ class Link(eqx.Module):
     Attributes:
         X: Motion transform from the parent, a 6×6 matrix.
         S: Motion subspace.
+        N: With N S = 1, but for padding, where it is zero.
         I: Inertia of the body alone.
         R: Rotor inertias of the joint.
     """
 
     X: Float[Array, "6 6"]
     S: Float[Array, "6 k"]
+    N: Float[Array, "k 6"]
     I: Float[Array, "6 6"]
     R: Float[Array, " k"]
 
-    def narrowed(self, k: int) -> "Link":
+
+class WideLink(eqx.Module):
+    """A `Link` as wide as the widest joint."""
+
+    X: Float[Array, "6 6"]
+    S: Float[Array, "6 width"]
+    I: Float[Array, "6 6"]
+    R: Float[Array, " width"]
+
+    def narrowed(self, k: int) -> Link:
         """Without the padding that makes the joint wider than `k`."""
-        return Link(self.X, self.S[..., :k], self.I, self.R[..., :k])
+        S = self.S[..., :k]
+        return Link(self.X, S, _left_inverse(S), self.I, self.R[..., :k])
 
 
 class ArticulatedBody(eqx.Module):
@@ -71,13 +84,13 @@ def links(model: Model, joints: JointKinematics) -> Packed:
     return tuple(link.narrowed(run.nv) for run, link in zip(schedule(model.topology), packed, strict=True))
 
 
-def wide_links(model: Model, joints: JointKinematics) -> Link:
-    """A `Link` of every body, all as wide as the widest joint, with leading axis `nb`."""
+def wide_links(model: Model, joints: JointKinematics) -> WideLink:
+    """A `WideLink` of every body, with leading axis `nb`."""
     X = jax.vmap(lambda X: X.motion_matrix())(joints.X)
     I = jax.vmap(SpatialInertia.matrix)(model.inertias)
     R = padded(model, model.by_group("v", model.armature), fill=1)
     S = padded(model, [jnp.swapaxes(S, 1, 2) for S in joints.S])
-    return Link(X, jnp.swapaxes(S, 1, 2), I, R)
+    return WideLink(X, jnp.swapaxes(S, 1, 2), I, R)
 
 
 def sweep(
@@ -111,8 +124,8 @@ def acceleration(parent, x):
     return handle + body.S @ a, a
 
 
-def left_inverse(S: Float[Array, "6 k"]) -> Float[Array, "k 6"]:
-    """N with N S = 1, but for padding, where it is zero."""
+@functools.partial(jnp.vectorize, signature="(m,k)->(k,m)")
+def _left_inverse(S: Float[Array, "6 k"]) -> Float[Array, "k 6"]:
     squared = S.T @ S
     padding = jnp.where(jnp.diag(squared) == 0, 1, 0).astype(S.dtype)
     return definite_inverse(squared + jnp.diag(padding)) @ S.T

@@ -5,7 +5,7 @@ from typing import Literal
 import equinox as eqx
 import jax.numpy as jnp
 
-from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, left_inverse, sweep
+from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, sweep
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.spatial import definite_inverse
@@ -52,14 +52,15 @@ def projected(below, link):
     # Division makes K S = 1 exact where S is a coordinate axis and there is no rotor.
     K = U.T / D if len(D) == 1 else D_inverse @ U.T
     Ia = IA - U @ K
-    Ia = _with_product(0.5 * (Ia + Ia.T), S, R[:, None] * K)
+    Ia = _with_product(0.5 * (Ia + Ia.T), link, R[:, None] * K)
     passed_on = X.T @ Ia @ X
     return 0.5 * (passed_on + passed_on.T), ArticulatedBody(X, S, K, D_inverse, Ia)
 
 
-def _with_product(Ia, S, SIa):
+def _with_product(Ia, link, SIa):
     """The symmetric `Ia` with Sᵀ Ia as it must be, R K, which is zero without rotors, and not as rounding left it."""
-    N, r = left_inverse(S), S.T @ Ia - SIa
+    S, N = link.S, link.N
+    r = S.T @ Ia - SIa
     return Ia - N.T @ r - r.T @ N + N.T @ (r @ S) @ N
 
 

@@ -16,6 +16,7 @@ from jdyn.dynamics.kinematics import padded
 from jdyn.dynamics.methods.articulated import (
     ArticulatedBody,
     Link,
+    WideLink,
     acceleration,
     bias_force,
     narrowed,
@@ -109,7 +110,7 @@ class ParallelABA(TreeMethod):
         X, S, inertias, R = *(_table(x) for x in (wide.X, wide.S, wide.I)), _table(wide.R, fill=1)
         tree = []
         for rank in path_ranks(model.topology, self.chunk):
-            links = Link(*(x[rank.rows] for x in (X, S, inertias, R))).narrowed(rank.nv)
+            links = WideLink(*(x[rank.rows] for x in (X, S, inertias, R))).narrowed(rank.nv)
             paths, J = _eliminated(rank, links)
             inertias = inertias.at[rank.attachments].add(J[rank.heads])
             tree.append(paths)
