@@ -278,20 +278,17 @@ def _products(order, tree, degrees):
     """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last. Where neither precedes the other they are zero."""
     S, psi, psi_rate, turning, sums = degrees
     # What is fixed in body i moves with it: if j precedes i, all that counts is how the motion of its parents changes.
-    changes = S[:3], psi[:3], psi_rate, turning
+    above = S, psi[:3], psi_rate, turning
     forces = sums.twice_B_transposed(S), sums.inertia.momentum(S)
     by_own_q = add(add(sums.twice_B(psi), sums.inertia.momentum(psi_rate)), cross_force(S, sums.f))
     by_own_v = add(sums.twice_B(S), sums.inertia.momentum(turning))
-    lower, upper = (forces, by_own_q, by_own_v), (S, changes)
+    below = forces, by_own_q, by_own_v
 
     def pair(indices):
         i, j = indices
-        (forces, by_own_q, by_own_v), (S, (S_angular, psi, psi_rate, turning)) = (
-            jax.tree.map(lambda x, k=k: x.at[k].get(mode="promise_in_bounds"), values)
-            for k, values in ((i, lower), (j, upper))
-        )
-        BS, IS = forces
-        after = dot(BS, psi) + dot(IS, psi_rate), dot(BS, S_angular) + dot(IS, turning), dot(IS, S)
+        (BS, IS), by_own_q, by_own_v = _at(i, below)
+        S, psi, psi_rate, turning = _at(j, above)
+        after = dot(BS, psi) + dot(IS, psi_rate), dot(BS, S[:3]) + dot(IS, turning), dot(IS, S)
         return after, (dot(S, by_own_q), dot(S, by_own_v), after[2])
 
     count = len(S[0])
@@ -302,3 +299,8 @@ def _products(order, tree, degrees):
     place[pairs[:, 1], pairs[:, 0]] = len(pairs) + np.arange(len(pairs))
     place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
     return tuple(jnp.concatenate([x, y, jnp.zeros_like(x[:1])])[place] for x, y in zip(after, before, strict=True))
+
+
+def _at(index, x):
+    """A row, or some, of all arrays."""
+    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), x)

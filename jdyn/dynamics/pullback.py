@@ -67,8 +67,8 @@ def _prepared(order, model, q, v, a, weights, f_ext):
     bodies = packed_bodies(order, model, q, f_ext, v, a, weights)
     base = None
     if model.topology.free_base:
-        own = _Motion(*(tuple(x[: Free.nv]) for x in (v, a, weights)))
-        base = base_inertia(model), own, None if f_ext is None else tuple(f_ext[0])
+        motion = _Motion(*(tuple(x[: Free.nv]) for x in (v, a, weights)))
+        base = base_inertia(model), motion, None if f_ext is None else tuple(f_ext[0])
     return bodies, tuple(upward(model, q)), base
 
 
@@ -80,8 +80,8 @@ def _pullback(order, tree, x):
     up = add(up, still)
     start = _Motion(still, up, still)
     if base is not None:
-        inertia, own, f = base
-        start = _Motion(add(own.v, still), add(own.a, up), add(own.mu, still))
+        inertia, motion, f = base
+        start = _Motion(add(motion.v, still), add(motion.a, up), add(motion.mu, still))
     moved = order.outward(tree, _move, start, bodies)
     nothing = _Sums(still, still, still[:3])
     carried = tuple((place, f, y) for (place, *_, f), y in zip(bodies, moved, strict=True))
@@ -128,7 +128,8 @@ class _Sums(NamedTuple):
 
 def _twice_B_transposed(I: Inertia, v: Vector, l: Vector, mu: Vector) -> Vector:
     """The angular part of 2 Bᵀ μ, as `jdyn.dynamics.derivatives` has B; l is the linear momentum I v."""
-    (J, h), (w, u), (x, y) = I[:0:-1], (v[:3], v[3:]), (mu[:3], mu[3:])
+    J, h = I.rotational, I.first_moment
+    (w, u), (x, y) = (v[:3], v[3:]), (mu[:3], mu[3:])
     turned = add(symmetric_product(J, cross(x, w)), cross(w, symmetric_product(J, x)))
     turned = add(turned, cross(symmetric_product(J, w), x))
     moved = subtract(scale(dot(h, u), x), scale(dot(u, x), h))
