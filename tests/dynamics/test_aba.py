@@ -73,6 +73,18 @@ def test_batches_of_batches():
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.max(np.abs(expected)))
 
 
+def test_a_batch_of_one_goes_as_a_single_configuration_does():
+    """Alone, and as one of the lanes of a larger batch."""
+    q, v, tau = _states(FREE, 2)
+
+    def one(q, v, tau):
+        return jax.vmap(lambda q, tau: jdyn.forward_dynamics(FREE, q, v, tau))(q[None], tau[None])[0]
+
+    expected = np.stack([jdyn.forward_dynamics(FREE, *(x[i] for x in (q, v, tau))) for i in range(2)])
+    np.testing.assert_array_equal(jax.jit(one)(q[1], v[1], tau[1]), expected[1])
+    np.testing.assert_allclose(jax.jit(jax.vmap(one))(q, v, tau), expected, atol=1e-12 * np.max(np.abs(expected)))
+
+
 def test_large_batches_go_in_chunks_on_processors_alone():
     """300 lanes, of which 256 at a time: a lane is as it is by itself, also where the last chunk is filled up."""
     model = jdyn.load("double_pendulum")
