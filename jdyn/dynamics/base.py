@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.inverse import world_acceleration
+from jdyn.dynamics.kinematics import world_acceleration
 from jdyn.model import Free, Model
 from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower
 
-_ORDER = np.arange(Free.nv)
+_ORDER = range(Free.nv)
 
 
 class FreeBase(eqx.Module):

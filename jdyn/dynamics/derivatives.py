@@ -24,7 +24,6 @@ from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.lanes import by_lanes, zeros
 from jdyn.dynamics.methods import ABA, Method
-from jdyn.dynamics.pullback import closed_form
 from jdyn.dynamics.solution import accelerations
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Free, Model, Topology, checked
@@ -129,7 +128,7 @@ def inverse_dynamics_derivatives(
     q, v, a = checked(model, q=q, v=v, a=a)
     if f_ext is not None:
         (f_ext,) = checked(model, f_ext=f_ext)
-    return (_closed_form if closed_form(model) else _differentiated)(model, q, v, a, f_ext)
+    return (_closed_form if model.topology.slender else _differentiated)(model, q, v, a, f_ext)
 
 
 def _differentiated(model, q, v, a, f_ext):

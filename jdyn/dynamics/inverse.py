@@ -2,6 +2,7 @@
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -14,7 +15,10 @@ from jdyn.dynamics.kinematics import (
     joint_force,
     joint_kinematics,
     joint_motion,
+    world_acceleration,
 )
+from jdyn.dynamics.lanes import by_lanes
+from jdyn.dynamics.newton_euler import newton_euler, newton_euler_inputs
 from jdyn.dynamics.traverse import inward, pack, unpack
 from jdyn.model import Model, checked
 from jdyn.spatial import SpatialInertia, Transform, cross_force
@@ -45,11 +49,6 @@ def _accumulated_jvp(topology, primals, tangents):
     f = _accumulated(topology, *primals)
     _, moved = jax.jvp(lambda X: jax.vmap(Transform.force_to_parent)(X, f), (X,), (dX,))
     return f, _accumulated(topology, X, dforce, dextra + moved)
-
-
-def world_acceleration(model: Model, dtype) -> Float[Array, "6"]:
-    """Gravity as an upward acceleration of the world."""
-    return jnp.concatenate([jnp.zeros(3, dtype), -jnp.asarray(model.gravity, dtype)])
 
 
 def passive_forces(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]) -> Float[Array, " nv_full"]:
@@ -103,10 +102,29 @@ def inverse_dynamics(
     Source: Featherstone 2008, table 5.1.
     """
     q, v, a = checked(model, q=q, v=v, a=a)
+    if f_ext is not None:
+        (f_ext,) = checked(model, f_ext=f_ext)
     q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
-    joints, force = _joint_forces(model, q_full, v_full, a_full, f_ext)
-    tau = joint_force(model, joints, force)
+    # Joints of several degrees of freedom are chains of them to what goes number by number, which costs more than it
+    # gains.
+    rigid_body_forces = _by_numbers if model.topology.slender else _by_matrices
+    tau = rigid_body_forces(model, q_full, v_full, a_full, f_ext)
     return model.reduce_force(tau + model.armature * a_full - passive_forces(model, q_full, v_full))
+
+
+@eqx.filter_custom_jvp
+def _by_numbers(model, q, v, a, f_ext):
+    """Forces in full coordinates, without rotors."""
+    return by_lanes(_by_matrices, newton_euler_inputs, newton_euler, model, q, v, a, f_ext)
+
+
+@_by_numbers.def_jvp
+def _by_numbers_jvp(primals, tangents):
+    return _by_numbers(*primals), eqx.filter_jvp(_by_matrices, primals, tangents)[1]
+
+
+def _by_matrices(model, q, v, a, f_ext):
+    return joint_force(model, *_joint_forces(model, q, v, a, f_ext))
 
 
 @compiled

@@ -35,6 +35,11 @@ def joint_kinematics(model: Model, q: Float[Array, " nq_full"]) -> JointKinemati
     return JointKinematics(X, model.map_joints(lambda joint, q: joint.subspace(q), by_group))
 
 
+def world_acceleration(model: Model, dtype) -> Float[Array, "6"]:
+    """Gravity as an upward acceleration of the world."""
+    return jnp.concatenate([jnp.zeros(3, dtype), -jnp.asarray(model.gravity, dtype)])
+
+
 def joint_motion(model: Model, joints: JointKinematics, v: Float[Array, " nv_full"]) -> Float[Array, "nb 6"]:
     """S v of every joint."""
     parts = [jax.vmap(jnp.matmul)(S, v) for S, v in zip(joints.S, model.by_group("v", v), strict=True)]

@@ -45,7 +45,7 @@ def inverse_dynamics_pullback(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """λᵀ ∂τ/∂q, along the coordinates as they are, and λᵀ ∂τ/∂v of `inverse_dynamics`, for weights λ.
 
-    Joints must have `closed_form` derivatives. Not differentiable.
+    The topology must be `slender`. Not differentiable.
     """
     q_full, expand = jax.vjp(model.expand, q)
     v_full, a_full, weights = (model.expand_velocity(x) for x in (v, a, weights))
@@ -56,11 +56,6 @@ def inverse_dynamics_pullback(
     by_q = up(by_up)[0].at[len(q_full) - len(by_q) :].add(by_q)
     passive_by_q, passive_by_v = passive(weights)
     return expand(by_q - passive_by_q)[0], model.reduce_force(by_v - passive_by_v)
-
-
-def closed_form(model: Model) -> bool:
-    """Whether joints have one degree of freedom each, but for a free base."""
-    return all(kind.nv == 1 for kind in model.topology.kinds[model.topology.free_base :])
 
 
 def _prepared(order, model, q, v, a, weights, f_ext):

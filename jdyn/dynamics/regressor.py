@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.inverse import velocity_terms, world_acceleration
-from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof
+from jdyn.dynamics.inverse import velocity_terms
+from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof, world_acceleration
 from jdyn.dynamics.mass_matrix import common_frame
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Model, checked

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
 from jdyn.dynamics.methods import Method
-from jdyn.dynamics.pullback import closed_form, inverse_dynamics_pullback
+from jdyn.dynamics.pullback import inverse_dynamics_pullback
 from jdyn.model import Model, checked
 
 _SOLUTION = "accelerations and factors"
@@ -80,7 +80,7 @@ def _pulled_back(residual, moving, still, a, weights):
     """(∂r/∂x)ᵀ λ for weights λ."""
     model, q, v, _, f_ext = eqx.combine(moving, still)
     moving_model, *_, moving_f_ext = moving
-    if jax.tree.leaves((moving_model, moving_f_ext)) or not closed_form(model):
+    if jax.tree.leaves((moving_model, moving_f_ext)) or not model.topology.slender:
         return jax.vjp(residual, moving)[1](weights)[0]
     by_q, by_v = inverse_dynamics_pullback(model, q, v, a, weights, f_ext)
     slopes = moving_model, -by_q, -by_v, weights, moving_f_ext

@@ -93,6 +93,11 @@ class Topology:
         """Where each joint's coordinates start in the full velocity; the last entry is its size."""
         return tuple(itertools.accumulate((kind.nv for kind in self.kinds), initial=0))
 
+    @property
+    def slender(self) -> bool:
+        """Whether joints have one degree of freedom each, but for a free base."""
+        return all(kind.nv == 1 for kind in self.kinds[self.free_base :])
+
     @functools.cached_property
     def free_base(self) -> bool:
         """Whether all bodies hang on one that moves freely."""

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
-from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics
+from jdyn.dynamics.inverse import passive_forces, velocity_terms
+from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics, world_acceleration
 from jdyn.dynamics.methods.factorizations import GAUSS_JORDAN
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import TreeMethod, coupling_forces, coupling_rows, on_leaders

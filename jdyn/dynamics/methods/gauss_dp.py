@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
+from jdyn.dynamics.inverse import passive_forces, velocity_terms
+from jdyn.dynamics.kinematics import world_acceleration
 from jdyn.dynamics.methods.articulated import links
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.dynamics.traverse import inward, outward, pack, pack_coordinates, unpack_coordinates

@@ -10,8 +10,15 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.inverse import passive_forces, velocity_terms, world_acceleration
-from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics, joint_motion, per_dof
+from jdyn.dynamics.inverse import passive_forces, velocity_terms
+from jdyn.dynamics.kinematics import (
+    JointKinematics,
+    accumulate_motion,
+    joint_kinematics,
+    joint_motion,
+    per_dof,
+    world_acceleration,
+)
 from jdyn.dynamics.methods.coupled_minimum import Elimination, ProjectedGradients, system
 from jdyn.dynamics.methods.method import Method, one_of
 from jdyn.dynamics.methods.tree_method import coupling_rows, on_leaders

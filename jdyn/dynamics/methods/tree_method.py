@@ -14,8 +14,14 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.inverse import bias_forces, passive_forces, velocity_products, world_acceleration
-from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics, joint_motion
+from jdyn.dynamics.inverse import bias_forces, passive_forces, velocity_products
+from jdyn.dynamics.kinematics import (
+    JointKinematics,
+    accumulate_motion,
+    joint_kinematics,
+    joint_motion,
+    world_acceleration,
+)
 from jdyn.dynamics.methods.method import Method, one_of
 from jdyn.model import Model
 

@@ -1,0 +1,87 @@
+"""The recursive Newton-Euler algorithm, number by number: for batches.
+
+Source: Featherstone 2008, table 5.1.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.aligned import Displaced, packed_bodies
+from jdyn.dynamics.base import base_inertia, upward
+from jdyn.dynamics.lanes import zeros
+from jdyn.model import Free, Model
+from jdyn.spatial.components import Inertia, Number, Vector, add, cross_force, cross_motion, dot, scale, subtract
+
+
+class _Body(NamedTuple):
+    """Attributes:
+    place: Where its joint has brought it.
+    rate: Of its degree of freedom.
+    acceleration: Of its degree of freedom.
+    f: External force; None if there is none.
+    """
+
+    place: Displaced
+    rate: Number
+    acceleration: Number
+    f: Vector | None
+
+
+class _Base(NamedTuple):
+    """A free base, in its own frame."""
+
+    inertia: Inertia
+    v: Vector
+    a: Vector
+    f: Vector | None
+
+
+def newton_euler_inputs(order, model: Model, q, v, a, f_ext):
+    """What `newton_euler` works on, packed for traversal in an `order` of `jdyn.dynamics.lanes`.
+
+    The topology must be `slender`.
+    """
+    bodies = packed_bodies(order, model, q, f_ext, v, a)
+    base = None
+    if model.topology.free_base:
+        f = None if f_ext is None else tuple(f_ext[0])
+        base = _Base(base_inertia(model), tuple(v[: Free.nv]), tuple(a[: Free.nv]), f)
+    return bodies, tuple(upward(model, q)), base
+
+
+def newton_euler(order, tree, x) -> Float[Array, "nv_full *lanes"]:
+    """Forces of all degrees of freedom, without rotors."""
+    bodies, up, base = x
+    bodies = tuple(_Body(degree.displaced(), *rest) for degree, *rest in bodies)
+    still = zeros(bodies, 6)
+    start = (still, add(up, still)) if base is None else (add(base.v, still), add(add(base.a, up), still))
+    moved = order.outward(tree, _move, start, bodies)
+    carried = tuple(zip((body.place for body in bodies), moved, strict=True))
+    total, tau = order.gathered(tree, _transmit, still, carried)
+    tau = order.unpack(tree, tau)
+    if base is None:
+        return tau
+    return jnp.concatenate([jnp.stack(add(total, _force(base.inertia, *start, base.f))), tau])
+
+
+def _move(parent, body):
+    """The motion of the body, and the force that it takes."""
+    pose, S = body.place.body.pose, body.place.body.S.vector
+    v, a = (pose.motion_to_child(m) for m in parent)
+    rate = scale(body.rate, S)
+    v = add(v, rate)
+    a = add(a, add(scale(body.acceleration, S), cross_motion(v, rate)))
+    return (v, a), _force(body.place.body.inertia, v, a, body.f)
+
+
+def _force(I: Inertia, v: Vector, a: Vector, f_ext: Vector | None) -> Vector:
+    f = add(I.momentum(a), cross_force(v, I.momentum(v)))
+    return f if f_ext is None else subtract(f, f_ext)
+
+
+def _transmit(below, x):
+    place, own = x
+    f = add(own, below)
+    return place.body.pose.force_to_parent(f), dot(place.body.S.vector, f)
