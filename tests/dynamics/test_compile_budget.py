@@ -23,8 +23,8 @@ def _loss(model, q, v):
 
 
 # Function of a model and as many of q, v and a third vector; operations as they were found for a chain, and for ANYmal
-# on its floating base. What costs more must be worth it; what costs less lowers the figure here. Forward and
-# inverse dynamics go number by number, an operation each, which makes a batch four to ten times as fast as operations on
+# on its floating base. What costs more must be worth it; what costs less lowers the figure here. Forward and inverse
+# dynamics go number by number, an operation each, which makes a batch four to ten times as fast as operations on
 # matrices do.
 BUDGETS = {
     "forward dynamics": (jdyn.forward_dynamics, 3, 2309, 3718),
