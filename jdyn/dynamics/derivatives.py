@@ -18,12 +18,11 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.aligned import packed_bodies
-from jdyn.dynamics.base import base_inertia, upward
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.lanes import by_lanes, zeros
 from jdyn.dynamics.methods import ABA, Method
+from jdyn.dynamics.newton_euler import newton_euler_inputs
 from jdyn.dynamics.solution import accelerations
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Free, Model, Topology, checked
@@ -141,7 +140,7 @@ def _differentiated(model, q, v, a, f_ext):
 @eqx.filter_custom_jvp
 def _closed_form(model, q, v, a, f_ext):
     q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
-    by_q, by_v, M = by_lanes(None, _prepared, _derivatives, model, q_full, v_full, a_full, f_ext)
+    by_q, by_v, M = by_lanes(None, newton_euler_inputs, _derivatives, model, q_full, v_full, a_full, f_ext)
     passive_by_e, passive_by_v = _passive_derivatives(model, q_full, v_full)
     full = by_q - passive_by_e, by_v - passive_by_v, M + jnp.diag(model.armature)
     if not model.topology.mimics:
@@ -167,15 +166,6 @@ def _passive_derivatives(model, q, v):
     return by_q, -jnp.diag(model.damping + slope)
 
 
-def _prepared(order, model, q, v, a, f_ext):
-    bodies = packed_bodies(order, model, q, f_ext, v, a)
-    base = None
-    if model.topology.free_base:
-        own = None if f_ext is None else tuple(f_ext[0])
-        base = _Base(base_inertia(model), tuple(v[: Free.nv]), tuple(a[: Free.nv]), own)
-    return bodies, tuple(upward(model, q)), base
-
-
 def _derivatives(order, tree, x):
     """Those of rigid-body forces, without rotors."""
     bodies, up, base = x
@@ -193,15 +183,6 @@ def _derivatives(order, tree, x):
         root = _Degree.of_base(up, v, jax.tree.map(jnp.add, total, part))
         degrees = jax.tree.map(lambda *x: jnp.concatenate(x), root, degrees)
     return _products(order, tree, degrees)
-
-
-class _Base(NamedTuple):
-    """A free base, of which the frame is that of everything."""
-
-    inertia: Inertia
-    v: Vector
-    a: Vector
-    f: Vector | None
 
 
 class _Degree(NamedTuple):

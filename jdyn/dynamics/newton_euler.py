@@ -39,7 +39,7 @@ class _Base(NamedTuple):
 
 
 def newton_euler_inputs(order, model: Model, q, v, a, f_ext):
-    """What `newton_euler` works on, packed for traversal in an `order` of `jdyn.dynamics.lanes`.
+    """Bodies, the world's acceleration and the base, packed for traversal in an `order` of `jdyn.dynamics.lanes`.
 
     The topology must be `slender`.
     """
@@ -52,7 +52,7 @@ def newton_euler_inputs(order, model: Model, q, v, a, f_ext):
 
 
 def newton_euler(order, tree, x) -> Float[Array, "nv_full *lanes"]:
-    """Forces of all degrees of freedom, without rotors."""
+    """Forces of all degrees of freedom, without rotors, from `newton_euler_inputs`."""
     bodies, up, base = x
     bodies = tuple(_Body(degree.displaced(), *rest) for degree, *rest in bodies)
     still = zeros(bodies, 6)

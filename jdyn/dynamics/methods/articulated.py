@@ -109,12 +109,6 @@ def sweep(
     return unpack_coordinates(topology, outward(topology, acceleration, world, motions))
 
 
-def carried(X: Float[Array, "6 6"], I: Float[Array, "6 6"]) -> Float[Array, "6 6"]:
-    """Xᵀ I X. By sums: it takes longer to call for a product of matrices than to compute one of these."""
-    IX = jnp.sum(I[:, :, None] * X[None], axis=1)
-    return jnp.sum(X[:, :, None] * IX[:, None], axis=0)
-
-
 def bias_force(below, x):
     body, tau, c, p = x
     pA = p + below

@@ -5,7 +5,7 @@ from typing import Literal
 import equinox as eqx
 import jax.numpy as jnp
 
-from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, carried, sweep
+from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, sweep
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.spatial import definite_inverse
@@ -53,7 +53,7 @@ def projected(below, link):
     K = U.T / D if len(D) == 1 else D_inverse @ U.T
     Ia = IA - U @ K
     Ia = _with_product(0.5 * (Ia + Ia.T), link, R[:, None] * K)
-    passed_on = carried(X, Ia)
+    passed_on = X.T @ Ia @ X
     return 0.5 * (passed_on + passed_on.T), ArticulatedBody(X, S, K, D_inverse, Ia)
 
 
@@ -71,7 +71,7 @@ def _textbook(below, link):
     D_inverse = definite_inverse(S.T @ U + jnp.diag(link.R))
     K = D_inverse @ U.T
     Ia = IA - U @ K
-    return carried(X, Ia), ArticulatedBody(X, S, K, D_inverse, Ia)
+    return X.T @ Ia @ X, ArticulatedBody(X, S, K, D_inverse, Ia)
 
 
 def _cancelling(below, link):
@@ -81,7 +81,7 @@ def _cancelling(below, link):
     U = IA @ S
     D_inverse = definite_inverse(S.T @ U + jnp.diag(link.R))
     K = D_inverse @ U.T
-    message = carried(X, IA), carried(X, U @ K)
+    message = X.T @ IA @ X, X.T @ (U @ K) @ X
     return message, ArticulatedBody(X, S, K, D_inverse, IA - U @ K)
 
 

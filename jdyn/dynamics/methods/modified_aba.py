@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, carried, sweep
+from jdyn.dynamics.methods.articulated import ArticulatedBody, articulate, sweep
 from jdyn.dynamics.methods.tree_method import TreeMethod
 from jdyn.spatial import definite_inverse
 
@@ -32,4 +32,4 @@ def _modified(below, link):
     U, D_inverse = own + passed_on, definite_inverse(D)
     K = D_inverse @ U.T
     Ma = (link.I + below) - U @ K
-    return carried(X, Ma), ArticulatedBody(X, H, K, D_inverse, Ma)
+    return X.T @ Ma @ X, ArticulatedBody(X, H, K, D_inverse, Ma)
