@@ -38,7 +38,7 @@ def options():
     words.add_argument("--peers", default="all", help=f"all, none, or some of {','.join(PEERS)}")
     words.add_argument("--peer-python", default=sys.executable, help="interpreter that has the JAX peers: peers.txt")
     words.add_argument("--robots", type=listed, default=["panda", "g1"], help=", ".join(robots.NAMES))
-    words.add_argument("--method", default="ABA", help="jdyn's method of forward dynamics, such as CRBA")
+    words.add_argument("--method", default="auto", help="jdyn's method of forward dynamics, such as ABA")
     words.add_argument("--g1", help="the G1's URDF; that of frax's wheel if left out")
     words.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     words.add_argument("--core", type=int, help="processor to pin to; the last one if left out")

@@ -46,6 +46,7 @@ class Functions:
         integrate: (q, tangent vector) to the configuration that it leads to.
         derivatives: (q, v, tau) to [da/dq da/dv da/dtau], on the tangent space; by `jax.jacfwd` if left out.
         sweep: (q, v, damping) of all lanes to their last configurations; diffrax around `forward` if left out.
+        method: Which of its methods of forward dynamics that is, if it has several.
     """
 
     base: str
@@ -56,6 +57,7 @@ class Functions:
     integrate: Callable
     derivatives: Callable | None = None
     sweep: Callable | None = None
+    method: str = ""
 
 
 def of(quantities, batches, lanes) -> list[Case]:

@@ -88,7 +88,7 @@ def loaded(task):
     found = versions(names.get(library, library), "jax", "jaxlib", "diffrax")
     if library == "jdyn":
         # It may run from its folder, without being installed.
-        found["jdyn"] = jdyn.__version__
+        found |= {"jdyn": jdyn.__version__, "method": functions.method}
     return lambda case: saved(Case(**case), *jax_programs.run(functions, Case(**case), given, *rest)), found
 
 

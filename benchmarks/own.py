@@ -20,9 +20,9 @@ class Viscous(jdyn.Controller):
 
 
 def functions(urdf, floating, dtype, method) -> Functions:
-    """All of it by the `method` of forward dynamics with that name."""
-    method = getattr(jdyn, method)()
+    """All of it by the `method` of forward dynamics with that name; `"auto"` is what diagnosis recommends."""
     model = load(urdf, floating).astype(dtype)
+    method = jdyn.diagnose(model).method if method == "auto" else getattr(jdyn, method)()
 
     def derivatives(q, v, tau):
         return jnp.concatenate(jdyn.forward_dynamics_derivatives(model, q, v, tau, method=method), axis=1)
@@ -51,4 +51,5 @@ def functions(urdf, floating, dtype, method) -> Functions:
         integrate=model.integrate,
         derivatives=derivatives,
         sweep=sweep,
+        method=str(method),
     )

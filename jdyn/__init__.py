@@ -37,6 +37,7 @@ from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import ArrayABA as ArrayABA
 from jdyn.dynamics import BlockElimination as BlockElimination
+from jdyn.dynamics import ByBatch as ByBatch
 from jdyn.dynamics import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics import Couplings as Couplings
 from jdyn.dynamics import Diagnosis as Diagnosis

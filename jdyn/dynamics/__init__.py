@@ -30,6 +30,7 @@ from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
 from jdyn.dynamics.methods import ArrayABA as ArrayABA
 from jdyn.dynamics.methods import BlockElimination as BlockElimination
+from jdyn.dynamics.methods import ByBatch as ByBatch
 from jdyn.dynamics.methods import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics.methods import GaussDP as GaussDP
 from jdyn.dynamics.methods import GibbsAppell as GibbsAppell

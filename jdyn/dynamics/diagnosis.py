@@ -13,12 +13,14 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.compiled import compiled_once
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import mass_matrix
-from jdyn.dynamics.methods import ABA, CRBA, ArrayABA, Method
+from jdyn.dynamics.methods import ABA, CRBA, ArrayABA, ByBatch, Method
 from jdyn.dynamics.solution import accelerations
 from jdyn.model import Model
 
 # Digits that a simulation should not have to do without.
 ENOUGH = {"float32": 4.0, "float64": 9.0}
+# With more degrees of freedom, forming and factoring M takes as long as eliminating joints does.
+FEW = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +69,9 @@ def diagnose(
 ) -> Diagnosis:
     """How ill-conditioned a mechanism is, and how many digits methods of forward dynamics keep on it.
 
-    States are drawn at random. Every method is run in float32 and in float64 on the same data, which is rounded to
-    float32 first, so that arithmetic alone is compared; `ArrayABA` in float64 is the reference, `ABA` where that one
-    is looked at itself.
+    States are drawn at random. Every method is run in float32 and in float64, and compared with `ArrayABA` in float64
+    on the same data, which for float32 is rounded first, so that arithmetic alone counts; `ArrayABA` itself is
+    compared with `ABA`.
 
     Args:
         model: The mechanism; its leaves must be numbers, not traced.
@@ -132,22 +134,20 @@ def _as(tree, dtype):
 
 
 def _diagnosis(model, states, methods):
-    arguments = {dtype: _as((model.astype(jnp.float32), *states), dtype) for dtype in (jnp.float32, jnp.float64)}
-    found = {
-        method: {np.dtype(dtype).name: _found(method, *arguments[dtype]) for dtype in arguments} for method in methods
-    }
-    exact, q, v, tau = arguments[jnp.float64]
-    masses, bias = _mass_matrices(exact, q), _forces(exact, q, v, jnp.zeros_like(v))
-    digits = {}
-    for method in methods:
-        reference = found[ABA() if method == ArrayABA() else ArrayABA()]["float64"]
-        digits[method] = {dtype: _digits(a, reference) for dtype, a in found[method].items()}
-    residuals = {
-        method: {dtype: _residual(a, exact, q, v, tau, masses, bias) for dtype, a in by_type.items()}
-        for method, by_type in found.items()
-    }
-    chosen, why = _recommended(digits, np.dtype(model.dtype).name)
-    return Diagnosis(model.name, np.linalg.cond(masses), digits, residuals, chosen, why)
+    given = {np.dtype(dtype).name: (model.astype(dtype), *_as(states, dtype)) for dtype in (jnp.float32, jnp.float64)}
+    # The same data without rounding of arithmetic. Rotations that are rounded to float32 are not quite rotations, about
+    # which methods differ: float64 is judged on a model in float64.
+    exact = {dtype: _as(arguments, jnp.float64) for dtype, arguments in given.items()}
+    found = {method: {dtype: _found(method, *given[dtype]) for dtype in given} for method in methods}
+    references = {method: {dtype: _found(method, *exact[dtype]) for dtype in given} for method in (ABA(), ArrayABA())}
+    digits, residuals = {}, {}
+    for method, by_type in found.items():
+        reference = references[ABA() if method == ArrayABA() else ArrayABA()]
+        digits[method] = {dtype: _digits(a, reference[dtype]) for dtype, a in by_type.items()}
+        residuals[method] = {dtype: _residual(a, *exact[dtype]) for dtype, a in by_type.items()}
+    chosen, why = _recommended(digits, np.dtype(model.dtype).name, model.nv)
+    condition = np.linalg.cond(_mass_matrices(*exact["float64"][:2]))
+    return Diagnosis(model.name, condition, digits, residuals, chosen, why)
 
 
 @compiled_once
@@ -171,9 +171,10 @@ def _digits(a, reference) -> float:
         return float(np.clip(np.min(np.where(np.isfinite(error), -np.log10(error), 0)), 0, 16))
 
 
-def _residual(a, model, q, v, tau, masses, bias) -> float:
+def _residual(a, model, q, v, tau) -> float:
     if not np.all(np.isfinite(a)):
         return float("nan")
+    masses, bias = _mass_matrices(model, q), _forces(model, q, v, jnp.zeros_like(v))
     residual = np.abs(_forces(model, q, v, jnp.asarray(a)) - tau)
     terms = np.abs(bias) + (np.abs(masses) @ np.abs(a)[..., None])[..., 0]
     return float(np.max(np.max(residual, axis=1) / np.max(terms, axis=1)))
@@ -184,8 +185,14 @@ def _forces(model, q, v, a):
     return jax.vmap(inverse_dynamics, (None, 0, 0, 0))(model, q, v, a)
 
 
-def _recommended(digits, dtype: str) -> tuple[Method, str]:
-    by_aba, by_array = digits[ABA()][dtype], digits[ArrayABA()][dtype]
+def _recommended(digits, dtype: str, nv: int) -> tuple[Method, str]:
+    by_aba, by_array, by_crba = (digits[method][dtype] for method in (ABA(), ArrayABA(), CRBA()))
+    # One digit to spare, for states other than the samples.
+    if by_aba >= ENOUGH[dtype] and by_crba >= ENOUGH[dtype] + 1 and nv <= FEW:
+        return ByBatch(), (
+            f"ABA() keeps {by_aba:.1f} digits in {dtype}: use it, and for one configuration at a time CRBA(), which is "
+            f"faster there and keeps {by_crba:.1f}; ByBatch() is both."
+        )
     if by_aba >= ENOUGH[dtype]:
         return ABA(), f"ABA() keeps {by_aba:.1f} digits in {dtype}: use it."
     if by_array >= by_aba + 1:

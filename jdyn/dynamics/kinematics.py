@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.traverse import outward, pack, unpack
-from jdyn.model import WORLD, Model, checked, motion_bias
+from jdyn.model import WORLD, Model, Topology, checked, motion_bias
 from jdyn.spatial import Transform
 
 
@@ -101,6 +101,33 @@ def poses(model: Model, X: Transform) -> Transform:
 
     packed = outward(model.topology, step, Transform.identity(X.translation.dtype), pack(model.topology, X))
     return unpack(model.topology, packed)
+
+
+def poses_by_leaps(model: Model, X: Transform) -> Transform:
+    """What `poses` finds, in as many steps as the depth of the tree has binary digits: for a single configuration,
+    which has no other work to do at a time. In each step a body whose pose is known in some ancestor takes that
+    ancestor's, known in one as far again."""
+    world = Transform.identity(X.translation.dtype)
+    known = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]]), X, world)
+
+    def leap(known, ancestors):
+        of_ancestors = jax.tree.map(lambda x: x.at[ancestors].get(mode="promise_in_bounds"), known)
+        return jax.vmap(Transform.__matmul__)(of_ancestors, known), None
+
+    known, _ = jax.lax.scan(leap, known, _leaps(model.topology))
+    return jax.tree.map(lambda x: x[:-1], known)
+
+
+@functools.lru_cache(maxsize=256)
+def _leaps(topology: Topology) -> np.ndarray:
+    """(steps, nb + 1): the 1st, 2nd, 4th, ... ancestor of every body; the world, which is its own, stands last."""
+    world = topology.nb
+    ancestors = np.array([world if parent == WORLD else parent for parent in (*topology.parents, WORLD)])
+    steps = []
+    while np.any(ancestors != world):
+        steps.append(ancestors)
+        ancestors = ancestors[ancestors]
+    return np.array(steps, int).reshape(-1, world + 1)
 
 
 @compiled

@@ -33,26 +33,39 @@ def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, mod
     """
     tree = model.topology.serial
 
-    @custom_vmap
-    def single(model, *arguments):
+    def single(*arguments):
         if alone is not None:
-            return _traced_once(alone)(model, *arguments)
-        return recursion(traverse, tree, prepare(traverse, model, *arguments))
+            return _traced_once(alone)(*arguments)
+        return recursion(traverse, tree, prepare(traverse, *arguments))
 
-    @single.def_vmap
+    def batch(*arguments):
+        # Modules can be hashed, though it is nowhere written.
+        packed = _traced_once(prepare, one_by_one)(*arguments)  # type: ignore[arg-type]
+        return _lanes_last(_traced_once(recursion, one_by_one, tree))(packed)  # type: ignore[arg-type]
+
+    return single_or_batch(single, batch)(model, *arguments)
+
+
+def single_or_batch(single: Callable, batch: Callable) -> Callable:
+    """A function that `jax.vmap` takes as `batch`, which is then mapped, and that is `single` otherwise, or for a batch
+    of one. Not differentiable."""
+
+    @custom_vmap
+    def function(*arguments):
+        return single(*arguments)
+
+    @function.def_vmap
     def together(axis_size, batched, *arguments):
         if axis_size == 1:
-            # Lanes are what makes numbers fast.
-            y = single(*jax.tree.map(lambda x, varies: x[0] if varies else x, arguments, tuple(batched)))
-            return jax.tree.map(lambda x: x[None], y), jax.tree.map(lambda _: True, y)
-        axes = jax.tree.map(lambda x: 0 if x else None, batched)
-        # Modules can be hashed, though it is nowhere written.
-        packed = _traced_once(prepare, one_by_one)  # type: ignore[arg-type]
-        lanes_last = _lanes_last(_traced_once(recursion, one_by_one, tree))  # type: ignore[arg-type]
-        y = jax.vmap(lambda *x: lanes_last(packed(*x)), in_axes=axes, axis_size=axis_size)(*arguments)
+            # Lanes are what makes a batch fast.
+            y = function(*jax.tree.map(lambda x, varies: x[0] if varies else x, arguments, tuple(batched)))
+            y = jax.tree.map(lambda x: x[None], y)
+        else:
+            axes = jax.tree.map(lambda x: 0 if x else None, tuple(batched))
+            y = jax.vmap(batch, in_axes=axes, axis_size=axis_size)(*arguments)
         return y, jax.tree.map(lambda _: True, y)
 
-    return single(model, *arguments)
+    return function
 
 
 @functools.lru_cache(maxsize=256)

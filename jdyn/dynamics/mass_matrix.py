@@ -1,55 +1,16 @@
-"""The joint-space inertia matrix by composite rigid bodies, and what else lives in one common frame."""
+"""The joint-space inertia matrix by composite rigid bodies."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.kinematics import (
-    JointKinematics,
-    dof_motions,
-    joint_kinematics,
-    per_dof,
-    poses,
-)
-from jdyn.dynamics.traverse import inward, pack, support_mask, unpack
+from jdyn.dynamics.kinematics import joint_kinematics, per_dof
+from jdyn.dynamics.traverse import inward, pack, unpack
 from jdyn.model import Model, checked
-from jdyn.spatial import SpatialInertia, Transform
-
-
-class CommonFrame(eqx.Module):
-    """Everything in world axes about one point near the mechanism, where sums over subtrees need no transforms.
-
-    The point is the first body's origin, not the world's: far from the world's origin, float32 would lose the
-    inertias in the moments of the masses.
-
-    Attributes:
-        joints: Joint poses and subspaces.
-        X: Pose of each body in the common frame.
-        S: Motion of each degree of freedom.
-        support: Entry [i, j] is 1 where degree of freedom i moves the body of degree of freedom j.
-    """
-
-    joints: JointKinematics
-    X: Transform
-    S: Float[Array, "nv_full 6"]
-    support: Float[Array, "nv_full nv_full"]
-
-
-def common_frame(model: Model, q: Float[Array, " nq_full"]) -> CommonFrame:
-    """The common frame at the full configuration `q`."""
-    joints = joint_kinematics(model, q)
-    X = poses(model, joints.X)
-    X = Transform(X.rotation, X.translation - X.translation[:1])
-    mask = per_dof(model, per_dof(model, support_mask(model.topology)).T).T
-    return CommonFrame(joints, X, dof_motions(model, joints, X), jnp.asarray(mask, q.dtype))
-
-
-def subtree_sum(model: Model, x: Float[Array, "nb *rest"]) -> Float[Array, "nb *rest"]:
-    """Sum over each body and all that it carries."""
-    return jnp.tensordot(jnp.asarray(support_mask(model.topology), x.dtype), x, 1)
+from jdyn.spatial import SpatialInertia
 
 
 def reduced(model: Model, full: Float[Array, "nv_full nv_full"]) -> Float[Array, "nv nv"]:
@@ -78,7 +39,11 @@ def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """
     (q,) = checked(model, q=q)
     frame = common_frame(model, model.expand(q))
-    inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X)
+    return composite_mass_matrix(model, frame, jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X))
+
+
+def composite_mass_matrix(model: Model, frame: CommonFrame, inertias: SpatialInertia) -> Float[Array, "nv nv"]:
+    """M, from the inertias of all bodies in the common frame."""
     composite = jax.tree.map(lambda x: subtree_sum(model, x), inertias)
     F = dof_forces(model, composite, frame.S)
     # Row i, column j: S_i ᵀ F_j where i supports j. The two triangles meet in each joint's own block.

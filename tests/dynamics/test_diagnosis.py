@@ -27,9 +27,20 @@ def test_a_tame_robot():
     for method, digits in found.digits.items():
         assert digits["float32"] > 5 and digits["float64"] > 13, method
         assert found.residuals[method]["float32"] < 1e-5 and found.residuals[method]["float64"] < 1e-13, method
-    assert found.method == jdyn.ABA()
+    assert found.method == jdyn.ByBatch()
     assert found.recommendation.startswith("ABA() keeps") and "float32: use it" in found.recommendation
     assert "puma560: condition number" in str(found) and "CRBA()" in str(found)
+
+
+@pytest.mark.slow
+def test_float64_is_judged_without_what_float32_makes_of_rotations():
+    """Rotations that are rounded to float32 would leave a method that takes them for rotations seven digits."""
+    model = jdyn.random_tree(0, 12, kinds=(jdyn.Revolute,), reach=1)
+    found = jdyn.diagnose(model, samples=4)
+    assert found.digits[jdyn.CRBA()]["float64"] > 12
+    assert found.method == jdyn.ByBatch()
+    raised = jdyn.diagnose(model.astype(jnp.float32), samples=4)
+    assert raised.digits[jdyn.CRBA()]["float64"] < 9 < 13 < raised.digits[jdyn.ABA()]["float64"]
 
 
 @pytest.mark.slow

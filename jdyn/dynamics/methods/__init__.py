@@ -3,6 +3,7 @@
 from jdyn.dynamics.methods.aba import ABA as ABA
 from jdyn.dynamics.methods.array_aba import ArrayABA as ArrayABA
 from jdyn.dynamics.methods.block_elimination import BlockElimination as BlockElimination
+from jdyn.dynamics.methods.by_batch import ByBatch as ByBatch
 from jdyn.dynamics.methods.conjugate_gradient import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics.methods.crba import CRBA as CRBA
 from jdyn.dynamics.methods.gauss_dp import GaussDP as GaussDP

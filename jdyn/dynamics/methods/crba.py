@@ -4,6 +4,7 @@ from typing import Literal
 
 import equinox as eqx
 
+from jdyn.dynamics.joint_space import joint_space
 from jdyn.dynamics.mass_matrix import mass_matrix
 from jdyn.dynamics.methods import branch_sparse
 from jdyn.dynamics.methods.factorizations import CHOLESKY, GAUSS_JORDAN, LU, SVD
@@ -32,7 +33,14 @@ class CRBA(BiasFirst):
         one_of("solver", self.solver, (*_DENSE, "ltl"))
 
     def factor(self, model, q):
-        M = mass_matrix(model, q)
+        return self._factored(model, mass_matrix(model, q))
+
+    def accelerations_and_factors(self, model, q, v, tau, f_ext):
+        M, h = joint_space(model, q, v, f_ext)
+        factors = self._factored(model, M)
+        return self.solve(model, factors, tau - h), factors
+
+    def _factored(self, model, M):
         if self.solver != "ltl":
             return _DENSE[self.solver].factor(M)
         if model.topology.mimics:

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.common_frame import common_frame
 from jdyn.dynamics.kinematics import per_dof
-from jdyn.dynamics.mass_matrix import common_frame
 from jdyn.dynamics.methods.factorizations import CHOLESKY
 from jdyn.dynamics.methods.method import BiasFirst, one_of
 from jdyn.dynamics.traverse import support_mask

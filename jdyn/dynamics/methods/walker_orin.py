@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.common_frame import common_frame, subtree_sum
 from jdyn.dynamics.inverse import mass_product
 from jdyn.dynamics.kinematics import per_dof
-from jdyn.dynamics.mass_matrix import common_frame, reduced, subtree_sum
+from jdyn.dynamics.mass_matrix import reduced
 from jdyn.dynamics.methods.factorizations import CHOLESKY
 from jdyn.dynamics.methods.method import BiasFirst
 from jdyn.dynamics.traverse import support_mask
