@@ -44,7 +44,7 @@ class Functions:
         inverse: (q, v, a) to forces.
         mass: q to the mass matrix.
         integrate: (q, tangent vector) to the configuration that it leads to.
-        derivatives: (q, v, tau) to [da/dq da/dv da/dtau], on the tangent space; by `jax.jacfwd` if left out.
+        derivatives: (q, v, tau) to da/dq, da/dv and da/dtau, on the tangent space; by `jax.jacfwd` if left out.
         sweep: (q, v, damping) of all lanes to their last configurations; diffrax around `forward` if left out.
         method: Which of its methods of forward dynamics that is, if it has several.
     """

@@ -1,7 +1,6 @@
 """jdyn, offered to be measured by what it exports."""
 
 import equinox as eqx
-import jax.numpy as jnp
 from diffrax import SaveAt
 from jaxtyping import Array
 
@@ -25,7 +24,7 @@ def functions(urdf, floating, dtype, method) -> Functions:
     method = jdyn.diagnose(model).method if method == "auto" else getattr(jdyn, method)()
 
     def derivatives(q, v, tau):
-        return jnp.concatenate(jdyn.forward_dynamics_derivatives(model, q, v, tau, method=method), axis=1)
+        return jdyn.forward_dynamics_derivatives(model, q, v, tau, method=method)
 
     def sweep(q, v, damping):
         if floating:

@@ -57,7 +57,9 @@ def test_operations_of_a_loop_are_those_of_all_its_turns():
 
 def test_a_run_prints_a_table_and_writes_its_numbers(tmp_path):
     pytest.importorskip("pinocchio")
-    words = "--method ABA --peers pinocchio,frax --robots double_pendulum,nosuch --batches 4 --dtypes float64 --repeats 3"
+    words = (
+        "--method ABA --peers pinocchio,frax --robots double_pendulum,nosuch --batches 4 --dtypes float64 --repeats 3"
+    )
     command = [sys.executable, "-m", "benchmarks", *words.split(), "--json", str(tmp_path / "out.json")]
     command += ["--quantities", "forward dynamics"]
     # An interpreter that is none, and a robot that is none, are each a line of the table.

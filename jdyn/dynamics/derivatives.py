@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import inverse_dynamics
-from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.dynamics.lanes import by_lanes, in_chunks, zeros
 from jdyn.dynamics.methods import ABA, Method
 from jdyn.dynamics.newton_euler import newton_euler_inputs
 from jdyn.dynamics.solution import accelerations
@@ -45,6 +45,9 @@ from jdyn.spatial.components import (
     symmetric_product,
     transposed,
 )
+
+# The matrices of so many lanes stay in a processor's cache.
+_LANES = 128
 
 
 class _Composite(NamedTuple):
@@ -100,11 +103,25 @@ def forward_dynamics_derivatives(
         ValueError: at trace time, if a size disagrees with `model`.
     """
     q, v, tau = checked(model, q=q, v=v, tau=tau)
-    a = accelerations(ABA() if method is None else method, model, q, v, tau, f_ext)
+    return _by_chunks(ABA() if method is None else method, model, q, v, tau, f_ext)
+
+
+def _of_forward_dynamics(method, model, q, v, tau, f_ext):
+    a = accelerations(method, model, q, v, tau, f_ext)
     by_q, by_v, M = inverse_dynamics_derivatives(model, q, v, a, f_ext=f_ext)
     # The inverse is wanted anyway, and products are cheaper than solutions.
     inverse = cho_solve(cho_factor(M, lower=True), jnp.eye(model.nv, dtype=M.dtype))
     return -inverse @ by_q, -inverse @ by_v, inverse
+
+
+@eqx.filter_custom_jvp
+def _by_chunks(method, model, q, v, tau, f_ext):
+    return in_chunks(functools.partial(_of_forward_dynamics, method), _LANES)(model, q, v, tau, f_ext)
+
+
+@_by_chunks.def_jvp
+def _by_chunks_jvp(primals, tangents):
+    return _by_chunks(*primals), eqx.filter_jvp(_of_forward_dynamics, primals, tangents)[1]
 
 
 @compiled

@@ -95,23 +95,47 @@ def _lanes_last(recursion: Callable) -> Callable:
             size = len(lanes[0])
             return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (size, *x.shape[:-1])), y)
 
-        lanes = [x for x, each in zip(leaves, varies, strict=True) if each]
-        if axis_size <= _LANES:
-            y = together(lanes)
-        else:
-            y = jax.lax.platform_dependent(lanes, cpu=functools.partial(_in_chunks, together), default=together)
+        y = _mapped(together, [x for x, each in zip(leaves, varies, strict=True) if each], _LANES)
         return y, jax.tree.map(lambda _: True, y)
 
     return single
 
 
-def _in_chunks(function: Callable, lanes: list[Array]) -> Any:
-    """`function` of so many lanes at a time; the last chunk is filled up with the last lane."""
+def in_chunks(function: Callable, lanes: int) -> Callable:
+    """`function`, of which a CPU finishes so many lanes of a batch before it begins with others. Not differentiable."""
+
+    @custom_vmap
+    def single(*arguments):
+        return function(*arguments)
+
+    @single.def_vmap
+    def batched(axis_size, batched, *arguments):
+        leaves, tree = jax.tree.flatten(arguments)
+        varies = jax.tree.leaves(batched)
+
+        def together(some):
+            rest = iter(some)
+            whole = [next(rest) if each else x for x, each in zip(leaves, varies, strict=True)]
+            axes = jax.tree.unflatten(tree, [0 if each else None for each in varies])
+            return jax.vmap(function, axes)(*jax.tree.unflatten(tree, whole))
+
+        y = _mapped(together, [x for x, each in zip(leaves, varies, strict=True) if each], lanes)
+        return y, jax.tree.map(lambda _: True, y)
+
+    return single
+
+
+def _mapped(function: Callable, lanes: list[Array], count: int) -> Any:
+    """`function` of batches; on a CPU of so many lanes at a time, the last chunk filled up with the last lane."""
     size = len(lanes[0])
-    chunks = -(-size // _LANES)
-    filled = [jnp.pad(x, [(0, chunks * _LANES - size)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in lanes]
-    y = jax.lax.map(function, [x.reshape(chunks, _LANES, *x.shape[1:]) for x in filled])
-    return jax.tree.map(lambda x: x.reshape(chunks * _LANES, *x.shape[2:])[:size], y)
+    chunks = -(-size // count)
+
+    def in_turn(lanes):
+        filled = [jnp.pad(x, [(0, chunks * count - size)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in lanes]
+        y = jax.lax.map(function, [x.reshape(chunks, count, *x.shape[1:]) for x in filled])
+        return jax.tree.map(lambda x: x.reshape(chunks * count, *x.shape[2:])[:size], y)
+
+    return function(lanes) if chunks == 1 else jax.lax.platform_dependent(lanes, cpu=in_turn, default=function)
 
 
 def zeros(packed: Any, count: int) -> tuple[Array, ...]:

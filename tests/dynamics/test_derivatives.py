@@ -154,3 +154,21 @@ def test_second_derivatives_of_a_weighed_acceleration():
     expected = np.stack([(gradient(q + step) - gradient(q - step)) / (2 * h) for step in steps], axis=-1)
     for found in (jax.jacfwd(gradient)(q), jax.jacrev(gradient)(q)):
         np.testing.assert_allclose(found, expected, atol=1e-8 * np.max(np.abs(expected)))
+
+
+def test_lanes_beyond_a_chunk():
+    """More lanes than go at a time, of models that differ: each lane has what it has alone."""
+    model = jdyn.load("double_pendulum")
+    q, v, tau, _ = _state(model, lanes=130)
+    masses = jnp.linspace(0.5, 2.0, 130)
+
+    def derivatives(mass, q, v, tau):
+        return jdyn.forward_dynamics_derivatives(model.with_body("link2", mass=mass), q, v, tau)
+
+    arguments = masses, q, v, tau
+    together = jax.jit(jax.vmap(derivatives))(*arguments)
+    for lane in (0, 127, 129):
+        alone = jax.jit(derivatives)(*(x[lane] for x in arguments))
+        for found, expected in zip(together, alone, strict=True):
+            assert found.shape == (130, 2, 2)
+            np.testing.assert_allclose(found[lane], expected, rtol=1e-12, atol=1e-13)
