@@ -248,7 +248,7 @@ def _own_part(place, f, pose, S, v, a):
     """Of a single body."""
     I = place.inertia.to_parent(pose)
     momentum, (u, h) = I.momentum(v), (v[3:], I.first_moment)
-    force = add(I.momentum(a), cross_force(v, momentum))
+    force = I.force(v, a)
     if f is not None:
         force = subtract(force, pose.force_to_parent(f))
     turned = cross_columns(v[:3], full(I.rotational))

@@ -11,7 +11,7 @@ from jdyn.dynamics.lanes import single_or_batch
 from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Model
-from jdyn.spatial import SpatialInertia, Transform, cross_force
+from jdyn.spatial import SpatialInertia, Transform
 
 
 def joint_space(
@@ -42,12 +42,8 @@ def _in_common_frame(model, q, v, f_ext):
     c = joint_bias(model, q, v, jax.vmap(Transform.motion_to_child)(X, velocities))
     accelerations = world_acceleration(model, q.dtype)[None] + path @ jax.vmap(Transform.motion_to_parent)(X, c)
     inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, X)
-    forces = jax.vmap(_force)(inertias, velocities, accelerations)
+    forces = jax.vmap(SpatialInertia.force)(inertias, velocities, accelerations)
     if f_ext is not None:
         forces = forces - jax.vmap(Transform.force_to_parent)(X, f_ext)
     h = jnp.sum(S * (path_of_dofs.T @ forces), axis=1) - passive_forces(model, q, v)
     return composite_mass_matrix(model, frame, inertias), model.reduce_force(h)
-
-
-def _force(I, v, a):
-    return I.momentum(a) + cross_force(v, I.momentum(v))

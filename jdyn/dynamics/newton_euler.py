@@ -12,7 +12,7 @@ from jdyn.dynamics.aligned import Displaced, packed_bodies
 from jdyn.dynamics.base import base_inertia, upward
 from jdyn.dynamics.lanes import zeros
 from jdyn.model import Free, Model
-from jdyn.spatial.components import Inertia, Number, Vector, add, cross_force, cross_motion, dot, scale, subtract
+from jdyn.spatial.components import Inertia, Number, Vector, add, cross_motion, dot, scale, subtract
 
 
 class _Body(NamedTuple):
@@ -77,7 +77,7 @@ def _move(parent, body):
 
 
 def _force(I: Inertia, v: Vector, a: Vector, f_ext: Vector | None) -> Vector:
-    f = add(I.momentum(a), cross_force(v, I.momentum(v)))
+    f = I.force(v, a)
     return f if f_ext is None else subtract(f, f_ext)
 
 

@@ -108,11 +108,10 @@ class _Sums(NamedTuple):
     @staticmethod
     def of_body(I: Inertia, motion: _Motion, f_ext: Vector | None) -> "_Sums":
         v, a, mu = motion
-        momentum = I.momentum(v)
-        f = add(I.momentum(a), cross_force(v, momentum))
+        f = I.force(v, a)
         if f_ext is not None:
             f = subtract(f, f_ext)
-        return _Sums(f, I.momentum(mu), _twice_B_transposed(I, v, momentum[3:], mu))
+        return _Sums(f, I.momentum(mu), _twice_B_transposed(I, v, I.momentum(v)[3:], mu))
 
     def joined(self, other: "_Sums") -> "_Sums":
         return jax.tree.map(jnp.add, self, other)

@@ -10,7 +10,7 @@ from jdyn.dynamics.inverse import velocity_terms
 from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof, world_acceleration
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Model, checked
-from jdyn.spatial import SpatialInertia, cross_force
+from jdyn.spatial import SpatialInertia
 
 
 @compiled
@@ -54,7 +54,6 @@ def _body_regressor(v: Float[Array, "6"], a: Float[Array, "6"]) -> Float[Array, 
     """The force on a body, I a + v ×* I v, as a linear map of its ten parameters."""
 
     def force(parameters):
-        inertia = SpatialInertia(parameters[0], parameters[1:4], parameters[4:])
-        return inertia.momentum(a) + cross_force(v, inertia.momentum(v))
+        return SpatialInertia(parameters[0], parameters[1:4], parameters[4:]).force(v, a)
 
     return jax.vmap(force, out_axes=1)(jnp.eye(10, dtype=v.dtype))

@@ -157,6 +157,10 @@ class Inertia(NamedTuple):
             *subtract(scale(self.mass, u), cross(h, w)),
         )
 
+    def force(self, v: Vector, a: Vector) -> Vector:
+        """I a + v ×* I v, force on a body that moves with velocity v and acceleration a."""
+        return add(self.momentum(a), cross_force(v, self.momentum(v)))
+
     def to_parent(self, X: "Pose") -> "Inertia":
         """The same inertia in the parent frame of `X`, about the parent's origin."""
         (R, p), m = X, self.mass

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from jdyn.spatial.rotation import skew
 from jdyn.spatial.small_matrices import semidefinite_cholesky
 from jdyn.spatial.transform import Transform
-from jdyn.spatial.vector import Force6, Motion6
+from jdyn.spatial.vector import Force6, Motion6, cross_force
 
 
 def symmetric(x: Float[Array, "6"]) -> Float[Array, "3 3"]:
@@ -58,6 +58,10 @@ class SpatialInertia(eqx.Module):
         """I v: spatial momentum of a body that moves with velocity `v`; also the force for acceleration `v`."""
         w, u, h = v[:3], v[3:], self.first_moment
         return jnp.concatenate([symmetric(self.rotational) @ w + jnp.cross(h, u), self.mass * u - jnp.cross(h, w)])
+
+    def force(self, v: Motion6, a: Motion6) -> Force6:
+        """I a + v ×* I v: force on a body that moves with velocity `v` and acceleration `a`."""
+        return self.momentum(a) + cross_force(v, self.momentum(v))
 
     def to_parent(self, X: Transform) -> "SpatialInertia":
         """The same inertia in the parent frame of `X`, about the parent's origin."""
