@@ -7,21 +7,30 @@ work on, is faster with all bodies of a level at once.
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array
 
-from jdyn.dynamics import one_by_one, traverse
+from jdyn.dynamics import fused, one_by_one, traverse
 from jdyn.model import Model
+
+Executor = Literal["auto", "levels", "lanes", "kernel"]
 
 # What so many lanes need stays in a processor's cache: larger batches go in chunks there, one after another.
 _LANES = 256
 
 
-def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, model: Model, *arguments: Any) -> Any:
+def by_lanes(
+    alone: Callable | None,
+    prepare: Callable,
+    recursion: Callable,
+    model: Model,
+    *arguments: Any,
+    executor: Executor = "auto",
+) -> Any:
     """A recursion over `model.topology.serial`, in the way that suits the batch it is asked for. Not differentiable.
 
     Args:
@@ -30,14 +39,26 @@ def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, mod
         recursion: `recursion(order, tree, packed)`, elementwise in axes that follow those of single numbers.
         model: The mechanism.
         *arguments: PyTrees of arrays.
+        executor: What runs it, instead of what would suit.
     """
     tree = model.topology.serial
+    order = fused if executor == "kernel" else one_by_one
 
-    @custom_vmap
-    def single(model, *arguments):
+    def by_levels(model, *arguments):
         if alone is not None:
             return _traced_once(alone)(model, *arguments)
         return recursion(traverse, tree, prepare(traverse, model, *arguments))
+
+    def by_numbers(model, *arguments):
+        # Modules can be hashed, though it is nowhere written.
+        packed = _traced_once(prepare, order)  # type: ignore[arg-type]
+        lanes_last = _lanes_last(_traced_once(recursion, order, tree), executor != "kernel")  # type: ignore[arg-type]
+        return lanes_last(packed(model, *arguments))
+
+    if executor != "auto":
+        return (by_levels if executor == "levels" else by_numbers)(model, *arguments)
+
+    single = custom_vmap(by_levels)
 
     @single.def_vmap
     def together(axis_size, batched, *arguments):
@@ -46,10 +67,7 @@ def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, mod
             y = single(*jax.tree.map(lambda x, varies: x[0] if varies else x, arguments, tuple(batched)))
             return jax.tree.map(lambda x: x[None], y), jax.tree.map(lambda _: True, y)
         axes = jax.tree.map(lambda x: 0 if x else None, batched)
-        # Modules can be hashed, though it is nowhere written.
-        packed = _traced_once(prepare, one_by_one)  # type: ignore[arg-type]
-        lanes_last = _lanes_last(_traced_once(recursion, one_by_one, tree))  # type: ignore[arg-type]
-        y = jax.vmap(lambda *x: lanes_last(packed(*x)), in_axes=axes, axis_size=axis_size)(*arguments)
+        y = jax.vmap(by_numbers, in_axes=axes, axis_size=axis_size)(*arguments)
         return y, jax.tree.map(lambda _: True, y)
 
     return single(model, *arguments)
@@ -61,7 +79,7 @@ def _traced_once(function: Callable, *first: Any) -> Callable:
     return jax.jit(functools.partial(function, *first))
 
 
-def _lanes_last(recursion: Callable) -> Callable:
+def _lanes_last(recursion: Callable, chunked: bool) -> Callable:
     @custom_vmap
     def single(packed):
         return recursion(packed)
@@ -83,7 +101,7 @@ def _lanes_last(recursion: Callable) -> Callable:
             return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (size, *x.shape[:-1])), y)
 
         lanes = [x for x, each in zip(leaves, varies, strict=True) if each]
-        if axis_size <= _LANES:
+        if axis_size <= _LANES or not chunked:
             y = together(lanes)
         else:
             y = jax.lax.platform_dependent(lanes, cpu=functools.partial(_in_chunks, together), default=together)
