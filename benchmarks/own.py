@@ -19,9 +19,9 @@ class Viscous(jdyn.Controller):
         return -self.damping * v
 
 
-def functions(urdf, floating, dtype, method) -> Functions:
-    """All of it by the `method` of forward dynamics with that name."""
-    method = getattr(jdyn, method)()
+def functions(urdf, floating, dtype, method, executor) -> Functions:
+    """All of it by the `method` of forward dynamics with that name, and its `executor` if there is one."""
+    method = getattr(jdyn, method)(**{"executor": executor} if executor else {})
     model = load(urdf, floating).astype(dtype)
 
     def derivatives(q, v, tau):

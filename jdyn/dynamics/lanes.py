@@ -2,7 +2,7 @@
 
 `jax.vmap` puts lanes first, where vectors of a handful of entries then lie one after another in memory. Elementwise
 recursions are fastest with lanes last, and with one body after another; a single configuration, which has no lanes to
-work on, is faster with all bodies of a level at once.
+work on, is faster with all bodies of a level at once. What runs a recursion can be chosen, too.
 """
 
 import functools
@@ -14,9 +14,11 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array
 
-from jdyn.dynamics import fused, one_by_one, traverse
+from jdyn.dynamics import one_by_one, traverse
 from jdyn.model import Model
 
+# What suits; all bodies of a level at once; number by number in plain XLA; number by number, each loop a kernel. What
+# suits goes by measurements, and there are none of kernels on a GPU.
 Executor = Literal["auto", "levels", "lanes", "kernel"]
 
 # What so many lanes need stays in a processor's cache: larger batches go in chunks there, one after another.
@@ -39,10 +41,13 @@ def by_lanes(
         recursion: `recursion(order, tree, packed)`, elementwise in axes that follow those of single numbers.
         model: The mechanism.
         *arguments: PyTrees of arrays.
-        executor: What runs it, instead of what would suit.
+        executor: What runs it, single configuration or batch, instead of what would suit.
     """
-    tree = model.topology.serial
-    order = fused if executor == "kernel" else one_by_one
+    tree, order = model.topology.serial, one_by_one
+    if executor == "kernel":
+        from jdyn.dynamics import fused  # it takes a while to import, and nothing else needs it
+
+        order = fused
 
     def by_levels(model, *arguments):
         if alone is not None:
@@ -51,8 +56,8 @@ def by_lanes(
 
     def by_numbers(model, *arguments):
         # Modules can be hashed, though it is nowhere written.
-        packed = _traced_once(prepare, order)  # type: ignore[arg-type]
-        lanes_last = _lanes_last(_traced_once(recursion, order, tree), executor != "kernel")  # type: ignore[arg-type]
+        packed = _traced_once(prepare, order)
+        lanes_last = _lanes_last(_traced_once(recursion, order, tree), chunked=executor != "kernel")
         return lanes_last(packed(model, *arguments))
 
     if executor != "auto":

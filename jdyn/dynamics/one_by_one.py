@@ -88,9 +88,20 @@ def unpack(topology: Topology, packed: Packed) -> Any:
     return jax.tree.map(lambda x: taken(x[:, 0], np.argsort(_tour(topology).bodies)), packed[0])
 
 
-def outward(topology: Topology, step: Callable, world: Any, xs: Packed, *, scan: Callable = jax.lax.scan) -> Packed:
-    """Visit parents before children; arguments are those of `jdyn.dynamics.traverse.outward`, and what loops."""
+def _loop(visit: Callable, rows: Any, first: Callable, start: Any, last: Callable, *, reverse: bool = False):
+    """`lax.scan` from the carry `first(start)`; returns `last` of its last carry, and what rows give. Of a carry, a
+    kernel in its place reads and writes no more than that."""
+    carry, y = jax.lax.scan(visit, first(start), rows, reverse=reverse)
+    return last(carry), y
+
+
+def outward(topology: Topology, step: Callable, world: Any, xs: Packed, *, loop: Callable = _loop) -> Packed:
+    """Visit parents before children; arguments are those of `jdyn.dynamics.traverse.outward`, and a loop like
+    `_loop`."""
     tour = _tour(topology)
+
+    def first(message):
+        return message, [message] * len(tour.keeps)
 
     def visit(carry, row):
         message, kept = carry
@@ -100,26 +111,37 @@ def outward(topology: Topology, step: Callable, world: Any, xs: Packed, *, scan:
         message, y = step(message, x)
         return (message, [_either(keep, message, slot) for keep, slot in zip(keeps, kept, strict=True)]), y
 
-    start = jax.tree.map(lambda x: x[None], world)
     rows = xs[0], tour.fetches, tour.keeps
-    return (scan(visit, (start, [start] * len(tour.keeps)), rows)[1],)
+    return (loop(visit, rows, first, jax.tree.map(lambda x: x[None], world), lambda carry: None)[1],)
 
 
 def gathered(
-    topology: Topology, step: Callable, zero: Any, xs: Packed, *, scan: Callable = jax.lax.scan
+    topology: Topology, step: Callable, zero: Any, xs: Packed, *, loop: Callable = _loop
 ) -> tuple[Any, Packed]:
-    """Visit children before parents; arguments and results are those of `jdyn.dynamics.traverse.gathered`, and what
-    loops."""
+    """Visit children before parents; arguments and results are those of `jdyn.dynamics.traverse.gathered`, and a `loop`
+    like `_loop`. All numbers of a message are of one shape and type."""
     tour = _tour(topology)
 
+    def all_of(number):
+        return jax.tree.map(lambda _: number, zero)
+
+    def emptied(message):
+        return all_of(jnp.zeros_like(jax.tree.leaves(message)[0]))
+
+    def joined(message, slot):
+        return jax.tree.map(jnp.add, message, slot)
+
     def collect(below, slot):
-        return jax.tree.map(jnp.add, below, slot), _nothing(slot)
+        return joined(below, slot), emptied(slot)
 
     def hand_in(message, slot):
-        return _nothing(message), jax.tree.map(jnp.add, message, slot)
+        return emptied(message), joined(message, slot)
 
     def same(message, slot):
         return message, slot
+
+    def first(number):
+        return all_of(number), [all_of(number) for _ in tour.keeps]
 
     def visit(carry, row):
         below, kept = carry
@@ -131,12 +153,14 @@ def gathered(
             message, kept[i] = jax.lax.cond(fetch, hand_in, same, message, kept[i])
         return (message, kept), y
 
-    nothing = jax.tree.map(lambda x: jnp.zeros((1, *x.shape), x.dtype), zero)
+    def total(carry):
+        message, kept = carry
+        return joined(message, kept[0]) if tour.branching else message
+
     rows = xs[0], tour.fetches, tour.keeps
-    (total, kept), y = scan(visit, (nothing, [nothing] * len(tour.keeps)), rows, reverse=True)
-    if tour.branching:
-        total = jax.tree.map(jnp.add, total, kept[0])
-    return jax.tree.map(lambda x: x[0], total), (y,)
+    number = jnp.zeros_like(jax.tree.leaves(zero)[0])[None]
+    sums, y = loop(visit, rows, first, number, total, reverse=True)
+    return jax.tree.map(lambda x: x[0], sums), (y,)
 
 
 def each(function: Callable, rows: Any) -> Any:
@@ -146,9 +170,3 @@ def each(function: Callable, rows: Any) -> Any:
 
 def _either(condition, x, y):
     return jax.lax.cond(condition, lambda x, y: x, lambda x, y: y, x, y)
-
-
-def _nothing(message):
-    """No message: its numbers are of one shape and type, so that one zero does for all."""
-    zero = jnp.zeros_like(jax.tree.leaves(message)[0])
-    return jax.tree.map(lambda _: zero, message)

@@ -67,6 +67,14 @@ class ABA(Recursion):
 
     Attributes:
         bias: `"within"` or `"separate"`, as in `Recursion`.
+        executor: What runs the recursions, on every device. `"auto"`: as above, by what was measured on processors;
+            `"levels"`: all bodies of a level at once, in batches, too; `"lanes"`: number by number, one body after
+            another, for a single configuration, too; `"kernel"`: the same with one kernel for each loop over bodies,
+            in Pallas' interpreter where there is no CUDA device. Kernels have not been measured on a CUDA device:
+            `"auto"` does not take them.
+
+    Raises:
+        ValueError: if `bias` or `executor` is none of these.
 
     Source: Featherstone 2008, section 7.3; Bierman 1977 for the stabilised update of a projected inertia;
     Cloutier 1995, section 3.3.1 for the separate bias.
