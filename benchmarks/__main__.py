@@ -14,15 +14,18 @@ import platform
 import subprocess
 import sys
 import tempfile
+from typing import get_args
 
 import jax
 import numpy as np
 
 from benchmarks import cases, processes, robots, states, table
+from jdyn.dynamics.lanes import Executor
 
 JAX_PEERS = ("frax", "jaxsim", "adam", "mjx", "brax")
 # Pinocchio comes first: the others are compared with what it finds.
 PEERS = ("pinocchio", "mujoco", *JAX_PEERS)
+INTERPRETED = "not a measurement of a GPU: kernels are interpreted, the rest runs on the processor, and so do the peaks"
 
 
 def listed(text: str) -> list[str]:
@@ -39,8 +42,12 @@ def options():
     words.add_argument("--peer-python", default=sys.executable, help="interpreter that has the JAX peers: peers.txt")
     words.add_argument("--robots", type=listed, default=["panda", "g1"], help=", ".join(robots.NAMES))
     words.add_argument("--method", default="auto", help="jdyn's method of forward dynamics, such as ABA")
+    words.add_argument("--executor", choices=get_args(Executor), help="what runs the ABA's recursions")
     words.add_argument("--g1", help="the G1's URDF; that of frax's wheel if left out")
     words.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    words.add_argument(
+        "--interpret", action="store_true", help="with --device gpu: try it without one, with kernels interpreted"
+    )
     words.add_argument("--core", type=int, help="processor to pin to; the last one if left out")
     words.add_argument("--quantities", type=listed, default=list(cases.QUANTITIES), help=",".join(cases.QUANTITIES))
     words.add_argument("--batches", type=numbers, default=[1, 256, 1024, 8192])
@@ -56,6 +63,12 @@ def options():
             words.error(f"--{name}: expected some of {', '.join(known)}, got {', '.join(unknown)}")
     if min(chosen.batches, default=0) < 1 or chosen.lanes < 1 or chosen.repeats < 1:
         words.error("--batches, --lanes and --repeats: expected whole numbers from 1")
+    if chosen.interpret:
+        if chosen.device != "gpu":
+            words.error("--interpret: expected with --device gpu")
+        chosen.executor = chosen.executor or "kernel"
+    if chosen.executor and chosen.method not in ("auto", "ABA"):
+        words.error(f"--executor: only ABA has a choice of them, not {chosen.method}")
     return chosen
 
 
@@ -85,8 +98,10 @@ class Bench:
         return processes.Job(
             library=library,
             method=self.chosen.method,
+            executor=self.chosen.executor,
             python=self.chosen.peer_python if library in JAX_PEERS else sys.executable,
             device=self.chosen.device,
+            interpret=self.chosen.interpret,
             core=self.core,
             dtype=dtype,
             urdf=str(robot.urdf) if robot else "",
@@ -122,7 +137,8 @@ class Bench:
             for case, found in processes.run(self.job(library, dtype, robot, held), self.cases, out):
                 own = {"robot": name, "joints": len(robot.joints), "floating": robot.floating, "library": library}
                 own |= {"dtype": dtype, "quantity": case.quantity, "batch": case.batch}
-                rows.append(own | {"device": self.chosen.device, "repeats": self.chosen.repeats} | found)
+                own |= {"device": self.chosen.device, "interpret": self.chosen.interpret}
+                rows.append(own | {"repeats": self.chosen.repeats} | found)
                 if "error" not in found:
                     rows[-1]["relative_error"] = self.error(robot, library, case, out, exact)
         self.show(robot, rows, peaks)
@@ -154,7 +170,10 @@ class Bench:
 
     def show(self, robot, rows, peaks):
         for (_, dtype, quantity, batch), group in table.cases_of(rows).items():
-            print(f"\n{robot}, {quantity}, batch {batch}, {dtype}\n{table.HEADER}")
+            print(f"\n{robot}, {quantity}, batch {batch}, {dtype}")
+            if self.chosen.interpret:
+                print(INTERPRETED)
+            print(table.HEADER)
             own = next((time for row in group if row["library"] == "jdyn" and (time := table.seconds(row))), None)
             for row in group:
                 print(table.line(row, own, peaks.get(dtype)))
@@ -187,7 +206,7 @@ def machine() -> dict[str, str | int | None]:
 
 def main():
     chosen = options()
-    if chosen.device == "gpu":
+    if chosen.device == "gpu" and not chosen.interpret:
         require_gpu()
     # What is known so far can be read while the rest runs.
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -200,8 +219,10 @@ def main():
         "date": date,
         "machine": machine(),
         "device": chosen.device,
+        "interpret": chosen.interpret,
         "peers": chosen.peers,
         "method": chosen.method,
+        "executor": chosen.executor,
     }
     print(f"{date}, {about['machine']['processor']}, {about['machine']['system']}, {chosen.device}")
     with tempfile.TemporaryDirectory() as name:
@@ -214,6 +235,8 @@ def main():
             if chosen.json:
                 # After every robot: a long run that is cut short leaves what it has.
                 chosen.json.write_text(json.dumps(about | {"peaks": peaks, "rows": rows}, indent=1) + "\n")
+    if chosen.interpret:
+        print(f"\n{INTERPRETED}")
     measured = [row for row in rows if "library" in row]
     print("\nHow many times faster jdyn is", *table.summary(measured), sep="\n")
     for library in dict.fromkeys(row["library"] for row in measured):

@@ -18,10 +18,17 @@ class Viscous(jdyn.Controller):
         return -self.damping * v
 
 
-def functions(urdf, floating, dtype, method) -> Functions:
-    """All of it by the `method` of forward dynamics with that name; `"auto"` is what diagnosis recommends."""
+def _method(model, name, executor):
+    if executor:
+        return jdyn.ABA(executor=executor)
+    return jdyn.diagnose(model).method if name == "auto" else getattr(jdyn, name)()
+
+
+def functions(urdf, floating, dtype, method, executor) -> Functions:
+    """All of it by the `method` of forward dynamics with that name, where `"auto"` is what diagnosis recommends, or by
+    an `executor` of `ABA`."""
     model = load(urdf, floating).astype(dtype)
-    method = jdyn.diagnose(model).method if method == "auto" else getattr(jdyn, method)()
+    method = _method(model, method, executor)
 
     def derivatives(q, v, tau):
         return jdyn.forward_dynamics_derivatives(model, q, v, tau, method=method)

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 # Free, or moving data, which bytes count.
 _NO_ARITHMETIC = {
     "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice", "dynamic_update_slice",
-    "gather", "iota", "pad", "reshape", "rev", "scatter", "slice", "split", "squeeze", "stop_gradient", "transpose",
-    "optimization_barrier",
+    "gather", "get", "iota", "pad", "reshape", "rev", "scatter", "slice", "split", "squeeze", "stop_gradient", "swap",
+    "transpose", "optimization_barrier",
 }  # fmt: skip
 
 
@@ -39,15 +39,17 @@ def _flops(jaxpr) -> float:
 
 def _of_equation(equation) -> float:
     name, params = equation.primitive.name, equation.params
-    size = sum(math.prod(out.aval.shape) for out in equation.outvars)
     if name in _NO_ARITHMETIC:
         return 0
+    size = sum(math.prod(x.aval.shape) for x in equation.outvars if jnp.issubdtype(x.aval.dtype, jnp.inexact))
     if name == "dot_general":
         (contracted, _), _ = params["dimension_numbers"]
         shape = equation.invars[0].aval.shape
         return 2 * size * math.prod(shape[axis] for axis in contracted)
     if name == "scan":
         return params["length"] * _flops(params["jaxpr"].jaxpr)
+    if name == "pallas_call":
+        return math.prod(params["grid_mapping"].grid) * _flops(params["jaxpr"])
     if name == "while":
         return math.nan
     if name == "cond":

@@ -8,6 +8,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.experimental import pallas as pl
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Benchmarks are not installed; what follows needs their folder's parent.
@@ -53,6 +54,33 @@ def test_operations_of_a_loop_are_those_of_all_its_turns():
     assert counted["bytes"] == 2 * x.nbytes
     forever = jax.jit(lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: x + 1, x))
     assert work.counted(forever, [x], forever.lower(x).compile())["flops"] is None
+
+
+def test_operations_of_a_kernel_are_those_of_all_its_programs():
+    def kernel(x, y):
+        y[...] = jax.lax.fori_loop(0, 5, lambda _, x: 2 * x + 1, x[...])
+
+    half = pl.BlockSpec((4,), lambda program: program)
+    x = jnp.ones(8)
+    call = pl.pallas_call(kernel, x, grid=(2,), in_specs=[half], out_specs=half, interpret=True)
+    counted = work.counted(call, [x], jax.jit(call).lower(x).compile())
+    assert counted["flops"] == 5 * (8 + 8)
+    assert counted["bytes"] == 2 * x.nbytes
+
+
+def test_a_gpu_run_can_be_tried_without_one(tmp_path):
+    words = "--device gpu --interpret --peers none --robots double_pendulum --batches 4 --dtypes float32 --repeats 1"
+    command = [sys.executable, "-m", "benchmarks", *words.split(), "--json", str(tmp_path / "out.json")]
+    command += ["--quantities", "forward dynamics"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "out.json").read_text())
+    assert results["interpret"] and results["executor"] == "kernel"
+    (row,) = results["rows"]
+    assert row["interpret"] and row["flops"] > 0 and len(row["wall_s"]) == 1
+    assert "not a measurement of a GPU" in done.stdout and "% of the roofline" in done.stdout
+    alone = subprocess.run([*command[:3], "--interpret"], cwd=ROOT, capture_output=True, text=True)
+    assert alone.returncode == 2 and "--interpret: expected with --device gpu" in alone.stderr
 
 
 def test_a_run_prints_a_table_and_writes_its_numbers(tmp_path):

@@ -2,12 +2,12 @@
 
 `jax.vmap` puts lanes first, where vectors of a handful of entries then lie one after another in memory. Elementwise
 recursions are fastest with lanes last, and with one body after another; a single configuration, which has no lanes to
-work on, is faster with all bodies of a level at once.
+work on, is faster with all bodies of a level at once. What runs a recursion can be chosen, too.
 """
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,22 @@ from jaxtyping import Array
 from jdyn.dynamics import one_by_one, traverse
 from jdyn.model import Model
 
+# What suits; all bodies of a level at once; number by number in plain XLA; number by number, each loop a kernel. What
+# suits goes by measurements, and there are none of kernels on a GPU.
+Executor = Literal["auto", "levels", "lanes", "kernel"]
+
 # What so many lanes need stays in a processor's cache: larger batches go in chunks there, one after another.
 _LANES = 256
 
 
-def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, model: Model, *arguments: Any) -> Any:
+def by_lanes(
+    alone: Callable | None,
+    prepare: Callable,
+    recursion: Callable,
+    model: Model,
+    *arguments: Any,
+    executor: Executor = "auto",
+) -> Any:
     """A recursion over `model.topology.serial`, in the way that suits the batch it is asked for. Not differentiable.
 
     Args:
@@ -30,20 +41,27 @@ def by_lanes(alone: Callable | None, prepare: Callable, recursion: Callable, mod
         recursion: `recursion(order, tree, packed)`, elementwise in axes that follow those of single numbers.
         model: The mechanism.
         *arguments: PyTrees of arrays.
+        executor: What runs it, single configuration or batch, instead of what would suit.
     """
-    tree = model.topology.serial
+    tree, order = model.topology.serial, one_by_one
+    if executor == "kernel":
+        from jdyn.dynamics import fused  # it takes a while to import, and nothing else needs it
 
-    def single(*arguments):
+        order = fused
+
+    def by_levels(*arguments):
         if alone is not None:
             return _traced_once(alone)(*arguments)
         return recursion(traverse, tree, prepare(traverse, *arguments))
 
-    def batch(*arguments):
-        # Modules can be hashed, though it is nowhere written.
-        packed = _traced_once(prepare, one_by_one)(*arguments)  # type: ignore[arg-type]
-        return _lanes_last(_traced_once(recursion, one_by_one, tree))(packed)  # type: ignore[arg-type]
+    def by_numbers(*arguments):
+        packed = _traced_once(prepare, order)(*arguments)
+        recursive = _traced_once(recursion, order, tree)
+        return _lanes_last(recursive, chunked=executor != "kernel")(packed)
 
-    return single_or_batch(single, batch)(model, *arguments)
+    if executor != "auto":
+        return (by_levels if executor == "levels" else by_numbers)(model, *arguments)
+    return single_or_batch(by_levels, by_numbers)(model, *arguments)
 
 
 def single_or_batch(single: Callable, batch: Callable) -> Callable:
@@ -74,7 +92,7 @@ def _traced_once(function: Callable, *first: Any) -> Callable:
     return jax.jit(functools.partial(function, *first))
 
 
-def _lanes_last(recursion: Callable) -> Callable:
+def _lanes_last(recursion: Callable, chunked: bool) -> Callable:
     @custom_vmap
     def single(packed):
         return recursion(packed)
@@ -95,7 +113,8 @@ def _lanes_last(recursion: Callable) -> Callable:
             size = len(lanes[0])
             return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (size, *x.shape[:-1])), y)
 
-        y = _mapped(together, [x for x, each in zip(leaves, varies, strict=True) if each], _LANES)
+        lanes = [x for x, each in zip(leaves, varies, strict=True) if each]
+        y = _mapped(together, lanes, _LANES if chunked else axis_size)
         return y, jax.tree.map(lambda _: True, y)
 
     return single

@@ -28,14 +28,14 @@ class _Tour:
 
     Attributes:
         bodies: (nb,) in order.
-        fetches: (nb, slots) whether the parent's message is in that slot, and not the one of the body before.
-        keeps: (nb, slots) whether the body's own message is to be kept there; the world's is in all at first.
+        fetches: (nb,) a slot: whether the parent's message is in that slot, and not the one of the body before.
+        keeps: (nb,) a slot: whether the body's own message is to be kept there; the world's is in all at first.
         branching: Whether several bodies hang on the world, which then uses the first slot.
     """
 
     bodies: np.ndarray
-    fetches: np.ndarray
-    keeps: np.ndarray
+    fetches: tuple[np.ndarray, ...]
+    keeps: tuple[np.ndarray, ...]
     branching: bool
 
 
@@ -66,8 +66,7 @@ def _tour(topology: Topology) -> _Tour:
     bodies = np.array(bodies[1:])
 
     def table(where):
-        rows = [[where.get(body) == slot for slot in slots] for body in bodies]
-        return np.array(rows, bool).reshape(len(bodies), len(slots))
+        return tuple(np.array([where.get(body) == slot for body in bodies]) for slot in slots)
 
     return _Tour(bodies, table(fetches), table(keeps), keeps[WORLD] is not None)
 
@@ -89,52 +88,79 @@ def unpack(topology: Topology, packed: Packed) -> Any:
     return jax.tree.map(lambda x: taken(x[:, 0], np.argsort(_tour(topology).bodies)), packed[0])
 
 
-def outward(topology: Topology, step: Callable, world: Any, xs: Packed) -> Packed:
-    """Visit parents before children; arguments are those of `jdyn.dynamics.traverse.outward`."""
+def _loop(visit: Callable, rows: Any, first: Callable, start: Any, last: Callable, *, reverse: bool = False):
+    """`lax.scan` from the carry `first(start)`; returns `last` of its last carry, and what rows give. Of a carry, a
+    kernel in its place reads and writes no more than that."""
+    carry, y = jax.lax.scan(visit, first(start), rows, reverse=reverse)
+    return last(carry), y
+
+
+def outward(topology: Topology, step: Callable, world: Any, xs: Packed, *, loop: Callable = _loop) -> Packed:
+    """Visit parents before children; arguments are those of `jdyn.dynamics.traverse.outward`, and a loop like
+    `_loop`."""
     tour = _tour(topology)
+
+    def first(message):
+        return message, [message] * len(tour.keeps)
 
     def visit(carry, row):
         message, kept = carry
         x, fetches, keeps = row
-        for i, slot in enumerate(kept):
-            message = _either(fetches[i], slot, message)
+        for fetch, slot in zip(fetches, kept, strict=True):
+            message = _either(fetch, slot, message)
         message, y = step(message, x)
-        return (message, [_either(keeps[i], message, slot) for i, slot in enumerate(kept)]), y
+        return (message, [_either(keep, message, slot) for keep, slot in zip(keeps, kept, strict=True)]), y
 
-    start = jax.tree.map(lambda x: x[None], world)
     rows = xs[0], tour.fetches, tour.keeps
-    return (jax.lax.scan(visit, (start, [start] * tour.keeps.shape[1]), rows)[1],)
+    return (loop(visit, rows, first, jax.tree.map(lambda x: x[None], world), lambda carry: None)[1],)
 
 
-def gathered(topology: Topology, step: Callable, zero: Any, xs: Packed) -> tuple[Any, Packed]:
-    """Visit children before parents; arguments and results are those of `jdyn.dynamics.traverse.gathered`."""
+def gathered(
+    topology: Topology, step: Callable, zero: Any, xs: Packed, *, loop: Callable = _loop
+) -> tuple[Any, Packed]:
+    """Visit children before parents; arguments and results are those of `jdyn.dynamics.traverse.gathered`, and a `loop`
+    like `_loop`. All numbers of a message are of one shape and type."""
     tour = _tour(topology)
-    nothing = jax.tree.map(lambda x: jnp.zeros((1, *x.shape), x.dtype), zero)
+
+    def all_of(number):
+        return jax.tree.map(lambda _: number, zero)
+
+    def emptied(message):
+        return all_of(jnp.zeros_like(jax.tree.leaves(message)[0]))
+
+    def joined(message, slot):
+        return jax.tree.map(jnp.add, message, slot)
 
     def collect(below, slot):
-        return jax.tree.map(jnp.add, below, slot), nothing
+        return joined(below, slot), emptied(slot)
 
     def hand_in(message, slot):
-        return nothing, jax.tree.map(jnp.add, message, slot)
+        return emptied(message), joined(message, slot)
 
     def same(message, slot):
         return message, slot
 
+    def first(number):
+        return all_of(number), [all_of(number) for _ in tour.keeps]
+
     def visit(carry, row):
         below, kept = carry
         x, fetches, keeps = row
-        for i, slot in enumerate(kept):
-            below, kept[i] = jax.lax.cond(keeps[i], collect, same, below, slot)
+        for i, keep in enumerate(keeps):
+            below, kept[i] = jax.lax.cond(keep, collect, same, below, kept[i])
         message, y = step(below, x)
-        for i, slot in enumerate(kept):
-            message, kept[i] = jax.lax.cond(fetches[i], hand_in, same, message, slot)
+        for i, fetch in enumerate(fetches):
+            message, kept[i] = jax.lax.cond(fetch, hand_in, same, message, kept[i])
         return (message, kept), y
 
+    def total(carry):
+        message, kept = carry
+        return joined(message, kept[0]) if tour.branching else message
+
     rows = xs[0], tour.fetches, tour.keeps
-    (total, kept), y = jax.lax.scan(visit, (nothing, [nothing] * tour.keeps.shape[1]), rows, reverse=True)
-    if tour.branching:
-        total = jax.tree.map(jnp.add, total, kept[0])
-    return jax.tree.map(lambda x: x[0], total), (y,)
+    number = jnp.zeros_like(jax.tree.leaves(zero)[0])[None]
+    sums, y = loop(visit, rows, first, number, total, reverse=True)
+    return jax.tree.map(lambda x: x[0], sums), (y,)
 
 
 def each(function: Callable, rows: Any) -> Any:

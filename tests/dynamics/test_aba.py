@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics import one_by_one, traverse
+from jdyn.dynamics import fused, one_by_one, traverse
 from jdyn.dynamics.aligned import degrees_of_freedom
 from jdyn.model import Topology
 from jdyn.model.random_tree import ALL_KINDS
@@ -104,11 +104,11 @@ def test_large_batches_go_in_chunks_on_processors_alone():
     "parents", [(-1, 0, 1), (-1, -1, 0, 1), (-1, 0, 0, 1, 1, 2, 2, 2, 5), (-1, 0, 1, 1, 0, 4, 4, 4)], ids=str
 )
 def test_orders_of_visits(parents):
-    """Sums along every path to the world and over every subtree, by levels and one by one."""
+    """Sums along every path to the world and over every subtree, by levels, one by one, and by kernels."""
     names = tuple(map(str, range(len(parents))))
     topology = Topology("tree", names, names, parents, (jdyn.Revolute,) * len(parents))
     mask, x = traverse.support_mask(topology), np.random.default_rng(0).normal(size=len(parents))
-    for order in (traverse, one_by_one):
+    for order in (traverse, one_by_one, fused):
         packed = order.pack(topology, jnp.array(x))
         down = order.outward(topology, lambda above, x: (above + x,) * 2, jnp.array(0.5), packed)
         np.testing.assert_allclose(order.unpack(topology, down), 0.5 + mask.T @ x, rtol=1e-14)

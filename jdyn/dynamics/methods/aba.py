@@ -1,7 +1,7 @@
 """Forward dynamics by the articulated-body algorithm."""
 
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jdyn.dynamics.aligned import AxialSubspace, Displaced, axes, degrees_of_freedom, drifts, packed_bodies
 from jdyn.dynamics.base import applied, free_base, moving_base
 from jdyn.dynamics.inverse import passive_forces
-from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.dynamics.lanes import Executor, by_lanes, zeros
 from jdyn.dynamics.methods.matrix_aba import MatrixABA
+from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.traverse import unpack_coordinates
 from jdyn.spatial import semidefinite_cholesky, triangular_inverse
@@ -66,20 +67,33 @@ class ABA(Recursion):
 
     Attributes:
         bias: `"within"` or `"separate"`, as in `Recursion`.
+        executor: What runs the recursions, on every device. `"auto"`: as above, by what was measured on processors;
+            `"levels"`: all bodies of a level at once, in batches, too; `"lanes"`: number by number, one body after
+            another, for a single configuration, too; `"kernel"`: the same with one kernel for each loop over bodies,
+            in Pallas' interpreter where there is no CUDA device. Kernels have not been measured on a CUDA device:
+            `"auto"` does not take them.
+
+    Raises:
+        ValueError: if `bias` or `executor` is none of these.
 
     Source: Featherstone 2008, section 7.3; Bierman 1977 for the stabilised update of a projected inertia;
     Cloutier 1995, section 3.3.1 for the separate bias.
     """
+
+    executor: Executor = eqx.field(static=True, default="auto", kw_only=True)
+
+    def __check_init__(self):
+        one_of("executor", self.executor, get_args(Executor))
 
     def kinematics(self, model, q):
         # Bodies are placed within the recursions, each of which does it in its own way.
         return q
 
     def eliminate(self, model, joints):
-        return by_lanes(_matrix_elimination, _still, _elimination, model, joints)
+        return by_lanes(_matrix_elimination, _still, _elimination, model, joints, executor=self.executor)
 
     def response(self, model, factors, tau):
-        return by_lanes(None, _pushed, _response, model, factors.q, factors.tree, tau)
+        return by_lanes(None, _pushed, _response, model, factors.q, factors.tree, tau, executor=self.executor)
 
     def moving(self, model, factors, v, tau, f_ext):
         return self._moving(model, factors.q, v, tau, f_ext)[0]
@@ -94,7 +108,7 @@ class ABA(Recursion):
 
     def _moving(self, model, q, v, tau, f_ext):
         """Accelerations without couplings, and the joints eliminated on the way, in the same loop."""
-        return by_lanes(_matrix_motion, _moved, _motion, model, q, v, tau, f_ext)
+        return by_lanes(_matrix_motion, _moved, _motion, model, q, v, tau, f_ext, executor=self.executor)
 
 
 # By matrices.

@@ -1,0 +1,164 @@
+"""The articulated-body algorithm by kernels, interpreted, against the same recursions in plain XLA."""
+
+import functools
+from typing import get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.dynamics.lanes import Executor, by_lanes
+from jdyn.dynamics.newton_euler import newton_euler, newton_euler_inputs
+from jdyn.model.random_tree import ALL_KINDS
+
+MODELS = {
+    "chain": jdyn.random_tree(0, 5, kinds=(jdyn.Revolute,), reach=1),
+    "tree": jdyn.random_tree(3, 7, kinds=(jdyn.Helical, jdyn.Ball)),
+    "every kind": jdyn.random_tree(5, 9, kinds=ALL_KINDS),
+    "free base": jdyn.load("quadruped"),
+}
+# More than a program of the kernel has, and no multiple of it.
+LANES = 37
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _batch(model, dtype, lanes=LANES):
+    """Models that differ in a mass, states and forces."""
+    keys = jax.random.split(jax.random.key(0), 4)
+    q = jax.vmap(model.random)(jax.random.split(keys[0], lanes))
+    v, tau = (jax.random.normal(key, (lanes, model.nv)) for key in keys[1:3])
+    f_ext = jax.random.normal(keys[3], (lanes, model.nb, 6))
+    models = jax.vmap(lambda mass: model.with_body(model.body_names[-1], mass=mass))(jnp.linspace(0.5, 2, lanes))
+    return jax.tree.map(lambda x: x.astype(dtype), (models, q, v, tau, f_ext))
+
+
+def _forward(executor):
+    def accelerations(model, q, v, tau, f_ext):
+        return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext, method=jdyn.ABA(executor=executor))
+
+    return accelerations
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("chain", jnp.float64),
+        ("tree", jnp.float64),
+        ("free base", jnp.float32),
+        pytest.param("every kind", jnp.float32, marks=pytest.mark.slow),
+    ],
+)
+def test_kernels_compute_what_plain_programs_do(name, dtype):
+    model = MODELS[name]
+    batch = _batch(model, dtype)
+    found, expected = (jax.jit(jax.vmap(_forward(executor)))(*batch) for executor in ("kernel", "lanes"))
+    assert found.dtype == dtype
+    # The same operations in the same order, but for products that go into sums unrounded: a few for every body.
+    tolerance = 10 * model.nb * np.finfo(dtype).eps * np.max(np.abs(expected))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+def test_derivatives():
+    """Both modes, which take the factors that kernels left."""
+    models, q, v, tau, f_ext = _batch(MODELS["chain"], jnp.float64, 3)
+
+    def derivatives(executor, q, v, tau):
+        def forward(q, v, tau):
+            return jax.vmap(_forward(executor))(models, q, v, tau, f_ext)
+
+        a, pull = jax.vjp(forward, q, v, tau)
+        return jax.jvp(functools.partial(forward, q, v), (tau,), (tau,))[1], pull(a)
+
+    found, expected = (jax.jit(functools.partial(derivatives, executor))(q, v, tau) for executor in ("kernel", "lanes"))
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * np.max(np.abs(y)))
+
+
+def test_batches_of_batches_and_single_configurations():
+    """Lanes of lanes, of which the inner ones share a configuration; a single lane; and none at all."""
+    model = MODELS["chain"]
+    _, q, v, tau, f_ext = _batch(model, jnp.float64, 3)
+
+    def nested(executor):
+        inner = jax.vmap(functools.partial(_forward(executor), model), in_axes=(None, 0, None, 0))
+        return jax.jit(jax.vmap(inner, in_axes=(0, None, 0, None)))
+
+    found, expected = (nested(executor)(q, v, tau, f_ext) for executor in ("kernel", "lanes"))
+    tolerance = 1e-12 * np.max(np.abs(expected))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+    single = functools.partial(_forward("kernel"), model)
+    state = q[1], v[2], tau[1], f_ext[2]
+    np.testing.assert_allclose(jax.jit(single)(*state), expected[1, 2], rtol=0, atol=tolerance)
+    alone = jax.jit(jax.vmap(single))(*(x[None] for x in state))
+    np.testing.assert_allclose(alone[0], expected[1, 2], rtol=0, atol=tolerance)
+
+
+@pytest.mark.skipif(jax.__version_info__ >= (0, 11), reason="later versions lower kernels only where there is a GPU")
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("chain", jnp.float32), ("chain", jnp.float64), ("tree", jnp.float32), ("free base", jnp.float64)],
+)
+def test_kernels_lower_for_cuda(name, dtype):
+    """One for each loop over bodies: three of the motion, one of the elimination, two of the response to forces, two of
+    Newton and Euler."""
+    model = MODELS[name].astype(dtype)
+    state = model.neutral(), *(jnp.zeros(model.nv, dtype),) * 2
+
+    def recursions(q, v, tau):
+        method = jdyn.ABA(executor="kernel")
+        moved = method.accelerations_and_factors(model, q, v, tau, None)[0]
+        pushed = method.solve(model, method.factor(model, q), tau)
+        if not model.topology.slender:
+            return moved, pushed
+        forces = by_lanes(None, newton_euler_inputs, newton_euler, model, q, v, tau, None, executor="kernel")
+        return moved, pushed, forces
+
+    assert _kernels(recursions, *state) == 3 + 1 + 2 + 2 * model.topology.slender
+
+
+@pytest.mark.skipif(jax.__version_info__ >= (0, 11), reason="later versions lower kernels only where there is a GPU")
+def test_kernels_of_a_gradient():
+    """Factors that the value took are there for the gradient, which adds the response to forces; and `"auto"` takes no
+    kernel."""
+    model = MODELS["chain"]
+    state = model.neutral(), *(jnp.zeros(model.nv),) * 2
+
+    def squares(executor, *state):
+        return jnp.sum(_forward(executor)(model, *state, None) ** 2)
+
+    assert _kernels(jax.grad(functools.partial(squares, "kernel"), (0, 1, 2)), *state) == 3 + 2
+    assert _kernels(functools.partial(squares, "auto"), *state) == 0
+
+
+def _kernels(function, *arguments):
+    """How many a batch of it starts on a CUDA device."""
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((LANES, *x.shape), x.dtype), arguments)
+    lowered = jax.jit(jax.vmap(function)).trace(*shapes).lower(lowering_platforms=("cuda",))
+    return lowered.as_text().count("xla.gpu.triton")
+
+
+def test_executors():
+    """Who runs a single configuration, and who a batch: loops over bodies have as many turns as there are joints,
+    those over levels have fewer."""
+    model = MODELS["free base"]
+    q = jnp.stack([model.neutral()] * 3)
+
+    def runs(executor, several):
+        factor = functools.partial(jdyn.ABA(executor=executor).factor, model)
+        text = str(jax.make_jaxpr(jax.vmap(factor))(q) if several else jax.make_jaxpr(factor)(q[0]))
+        if f"length={model.nb - 1}" not in text:
+            return "levels"
+        return "kernel" if "pallas_call" in text else "lanes"
+
+    found = {executor: (runs(executor, False), runs(executor, True)) for executor in get_args(Executor)}
+    same = {executor: (executor, executor) for executor in ("levels", "lanes", "kernel")}
+    assert found == {"auto": ("levels", "lanes"), **same}
+
+
+def test_unknown_executors_and_biases_are_refused():
+    with pytest.raises(ValueError, match=r"executor: expected 'auto' or .* or 'kernel', got 'gpu'"):
+        jdyn.ABA(executor="gpu")
+    with pytest.raises(ValueError, match=r"bias: expected 'within' or 'separate', got 'none'"):
+        jdyn.ABA(bias="none")
