@@ -2,16 +2,17 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.common_frame import common_frame
+from jdyn.dynamics.common_frame import common_frame, subtree_sum
 from jdyn.dynamics.inverse import bias_forces, passive_forces
-from jdyn.dynamics.kinematics import joint_bias, per_dof, poses_by_leaps, world_acceleration
+from jdyn.dynamics.kinematics import per_dof, poses_by_leaps, world_acceleration
 from jdyn.dynamics.lanes import single_or_batch
 from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix
 from jdyn.dynamics.traverse import support_mask
-from jdyn.model import Model
-from jdyn.spatial import SpatialInertia, Transform
+from jdyn.model import Joint, Model
+from jdyn.spatial import SpatialInertia, Transform, cross_motion
 
 
 def joint_space(
@@ -35,15 +36,33 @@ def _by_recursions(model, q, v, f_ext):
 def _in_common_frame(model, q, v, f_ext):
     q, v = model.expand(q), model.expand_velocity(v)
     frame = common_frame(model, q, poses_by_leaps)
-    X, S = frame.X, frame.S
-    path = jnp.asarray(support_mask(model.topology).T, q.dtype)
-    path_of_dofs = jnp.asarray(per_dof(model, support_mask(model.topology)).T, q.dtype)
-    velocities = path_of_dofs @ (S * v[:, None])
-    c = joint_bias(model, q, v, jax.vmap(Transform.motion_to_child)(X, velocities))
-    accelerations = world_acceleration(model, q.dtype)[None] + path @ jax.vmap(Transform.motion_to_parent)(X, c)
-    inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, X)
+    mask = support_mask(model.topology)
+    path, path_of_dofs, dofs = (
+        jnp.asarray(x.T, q.dtype) for x in (mask, per_dof(model, mask), per_dof(model, np.eye(model.nb)))
+    )
+    moved = frame.S * v[:, None]
+    velocities = path_of_dofs @ moved
+    c = jax.vmap(cross_motion)(velocities, dofs @ moved)
+    if any(kind.bias is not Joint.bias for kind in model.topology.kinds):
+        c = c + jax.vmap(Transform.motion_to_parent)(frame.X, _biases(model, q, v))
+    accelerations = world_acceleration(model, q.dtype)[None] + path @ c
+    inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X)
     forces = jax.vmap(SpatialInertia.force)(inertias, velocities, accelerations)
     if f_ext is not None:
-        forces = forces - jax.vmap(Transform.force_to_parent)(X, f_ext)
-    h = jnp.sum(S * (path_of_dofs.T @ forces), axis=1) - passive_forces(model, q, v)
-    return composite_mass_matrix(model, frame, inertias), model.reduce_force(h)
+        forces = forces - jax.vmap(Transform.force_to_parent)(frame.X, f_ext)
+    composite, transmitted = _subtree_sums(model, inertias, forces)
+    h = jnp.sum(frame.S * transmitted[per_dof(model, np.arange(model.nb))], axis=1) - passive_forces(model, q, v)
+    return composite_mass_matrix(model, frame, composite), model.reduce_force(h)
+
+
+def _biases(model, q, v):
+    """S̊ v of every joint."""
+    by_group = model.by_group("q", q), model.by_group("v", v)
+    return model.merge_groups("bodies", model.map_joints(lambda joint, q, v: joint.bias(q, v), *by_group))
+
+
+def _subtree_sums(model, inertias, forces):
+    """`subtree_sum` of both, in one product."""
+    rows = inertias.mass[:, None], inertias.first_moment, inertias.rotational, forces
+    mass, moment, rotational, force = jnp.split(subtree_sum(model, jnp.concatenate(rows, axis=1)), (1, 4, 10), axis=1)
+    return SpatialInertia(mass[:, 0], moment, rotational), force

@@ -39,12 +39,12 @@ def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """
     (q,) = checked(model, q=q)
     frame = common_frame(model, model.expand(q))
-    return composite_mass_matrix(model, frame, jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X))
+    inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X)
+    return composite_mass_matrix(model, frame, jax.tree.map(lambda x: subtree_sum(model, x), inertias))
 
 
-def composite_mass_matrix(model: Model, frame: CommonFrame, inertias: SpatialInertia) -> Float[Array, "nv nv"]:
-    """M, from the inertias of all bodies in the common frame."""
-    composite = jax.tree.map(lambda x: subtree_sum(model, x), inertias)
+def composite_mass_matrix(model: Model, frame: CommonFrame, composite: SpatialInertia) -> Float[Array, "nv nv"]:
+    """M, from the composite inertias of all bodies in the common frame."""
     F = dof_forces(model, composite, frame.S)
     # Row i, column j: S_i ᵀ F_j where i supports j. The two triangles meet in each joint's own block.
     below = frame.support * (frame.S @ F.T)

@@ -53,9 +53,10 @@ class Joint(eqx.Module):
     def subspace(self, q: Q) -> Float[Array, "6 nv"]:
         """Motion subspace S: the child's velocity relative to the parent is S v, in the child frame."""
 
-    @abc.abstractmethod
     def bias(self, q: Q, v: V) -> Motion6:
-        """S̊ v: the apparent rate of S in the child frame times `v`; zero where S is constant."""
+        """S̊ v: the apparent rate of S in the child frame times `v`; zero where S is constant, as it is unless a kind of
+        joint says otherwise."""
+        return jnp.zeros(6, v.dtype)
 
     @abc.abstractmethod
     def neutral(self, dtype) -> Q:
@@ -150,9 +151,6 @@ class _ScrewJoint(_VectorJoint):
 
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
-
-    def bias(self, q, v):
-        return jnp.zeros(6, v.dtype)
 
 
 class Revolute(_ScrewJoint):
@@ -274,9 +272,6 @@ class Ball(Joint):
     def subspace(self, q):
         return jnp.eye(6, 3, dtype=q.dtype)
 
-    def bias(self, q, v):
-        return jnp.zeros(6, v.dtype)
-
     def neutral(self, dtype):
         return jnp.zeros(4, dtype).at[0].set(1)
 
@@ -326,9 +321,6 @@ class Free(Joint):
 
     def subspace(self, q):
         return jnp.eye(6, dtype=q.dtype)
-
-    def bias(self, q, v):
-        return jnp.zeros(6, v.dtype)
 
     def neutral(self, dtype):
         return jnp.zeros(7, dtype).at[3].set(1)
