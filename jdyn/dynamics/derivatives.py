@@ -14,7 +14,6 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
@@ -23,9 +22,9 @@ from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.lanes import by_lanes, in_chunks, zeros
 from jdyn.dynamics.methods import ABA, Method
 from jdyn.dynamics.newton_euler import newton_euler_inputs
+from jdyn.dynamics.pairs import matrices_of_pairs
 from jdyn.dynamics.solution import accelerations
-from jdyn.dynamics.traverse import support_mask
-from jdyn.model import Free, Model, Topology, checked
+from jdyn.model import Free, Model, checked
 from jdyn.spatial.components import (
     Inertia,
     Pose,
@@ -262,42 +261,19 @@ def _sum(below, own):
     return total, total
 
 
-@functools.lru_cache(maxsize=256)
-def _pairs(tree: Topology, base: int) -> np.ndarray:
-    """(pairs, 2): each degree of freedom with itself and all on the path to it; those of a base are on all paths."""
-    mask = np.ones((base + tree.nb,) * 2, bool)
-    mask[base:, base:] = support_mask(tree).T
-    mask[:base, base:] = False
-    return np.argwhere(mask)
-
-
 def _products(order, tree, degrees):
-    """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last. Where neither precedes the other they are zero."""
+    """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last."""
     S, psi, psi_rate, turning, sums = degrees
     # What is fixed in body i moves with it: if j precedes i, all that counts is how the motion of its parents changes.
     above = S, psi[:3], psi_rate, turning
     forces = sums.twice_B_transposed(S), sums.inertia.momentum(S)
     by_own_q = add(add(sums.twice_B(psi), sums.inertia.momentum(psi_rate)), cross_force(S, sums.f))
     by_own_v = add(sums.twice_B(S), sums.inertia.momentum(turning))
-    below = forces, by_own_q, by_own_v
 
-    def pair(indices):
-        i, j = indices
-        (BS, IS), by_own_q, by_own_v = _at(i, below)
-        S, psi, psi_rate, turning = _at(j, above)
+    def pair(below, above):
+        (BS, IS), by_own_q, by_own_v = below
+        S, psi, psi_rate, turning = above
         after = dot(BS, psi) + dot(IS, psi_rate), dot(BS, S[:3]) + dot(IS, turning), dot(IS, S)
         return after, (dot(S, by_own_q), dot(S, by_own_v), after[2])
 
-    count = len(S[0])
-    pairs = _pairs(tree, count - tree.nb)
-    after, before = order.each(pair, tuple(pairs.T))
-    # Behind all values stands the zero.
-    place = np.full((count, count), 2 * len(pairs))
-    place[pairs[:, 1], pairs[:, 0]] = len(pairs) + np.arange(len(pairs))
-    place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
-    return tuple(jnp.concatenate([x, y, jnp.zeros_like(x[:1])])[place] for x, y in zip(after, before, strict=True))
-
-
-def _at(index, x):
-    """A row, or some, of all arrays."""
-    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), x)
+    return matrices_of_pairs(order, tree, len(S[0]), pair, (forces, by_own_q, by_own_v), above)

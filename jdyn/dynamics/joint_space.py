@@ -9,7 +9,7 @@ from jdyn.dynamics.common_frame import common_frame, subtree_sum
 from jdyn.dynamics.inverse import bias_forces, passive_forces
 from jdyn.dynamics.kinematics import per_dof, poses_by_leaps, world_acceleration
 from jdyn.dynamics.lanes import single_or_batch
-from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix
+from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix, reduced
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Joint, Model
 from jdyn.spatial import SpatialInertia, Transform, cross_motion
@@ -52,7 +52,8 @@ def _in_common_frame(model, q, v, f_ext):
         forces = forces - jax.vmap(Transform.force_to_parent)(frame.X, f_ext)
     composite, transmitted = _subtree_sums(model, inertias, forces)
     h = jnp.sum(frame.S * transmitted[per_dof(model, np.arange(model.nb))], axis=1) - passive_forces(model, q, v)
-    return composite_mass_matrix(model, frame, composite), model.reduce_force(h)
+    M = composite_mass_matrix(model, frame, composite) + jnp.diag(model.armature)
+    return reduced(model, M), model.reduce_force(h)
 
 
 def _biases(model, q, v):

@@ -1,16 +1,22 @@
 """The joint-space inertia matrix by composite rigid bodies."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.aligned import degrees_of_freedom
+from jdyn.dynamics.base import base_inertia
 from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import joint_kinematics, per_dof
+from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.dynamics.pairs import matrices_of_pairs
 from jdyn.dynamics.traverse import inward, pack, unpack
-from jdyn.model import Model, checked
+from jdyn.model import Free, Model, checked
 from jdyn.spatial import SpatialInertia
+from jdyn.spatial.components import Pose, dot, subtract
 
 
 def reduced(model: Model, full: Float[Array, "nv_full nv_full"]) -> Float[Array, "nv nv"]:
@@ -38,18 +44,79 @@ def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     Source: composite rigid bodies, Walker and Orin 1982; Featherstone 2008, section 6.2.
     """
     (q,) = checked(model, q=q)
-    frame = common_frame(model, model.expand(q))
+    q = model.expand(q)
+    full = (_by_numbers if model.topology.slender else _by_matrices)(model, q)
+    return reduced(model, full + jnp.diag(model.armature))
+
+
+@eqx.filter_custom_jvp
+def _by_numbers(model, q):
+    """Without rotors, in full coordinates."""
+    return by_lanes(_by_matrices, _bodies_and_base, _composite, model, q)
+
+
+@_by_numbers.def_jvp
+def _by_numbers_jvp(primals, tangents):
+    return _by_numbers(*primals), eqx.filter_jvp(_by_matrices, primals, tangents)[1]
+
+
+def _by_matrices(model, q):
+    frame = common_frame(model, q)
     inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X)
     return composite_mass_matrix(model, frame, jax.tree.map(lambda x: subtree_sum(model, x), inertias))
 
 
-def composite_mass_matrix(model: Model, frame: CommonFrame, composite: SpatialInertia) -> Float[Array, "nv nv"]:
-    """M, from the composite inertias of all bodies in the common frame."""
+def composite_mass_matrix(
+    model: Model, frame: CommonFrame, composite: SpatialInertia
+) -> Float[Array, "nv_full nv_full"]:
+    """M without rotors, from the composite inertias of all bodies in the common frame."""
     F = dof_forces(model, composite, frame.S)
     # Row i, column j: S_i ᵀ F_j where i supports j. The two triangles meet in each joint's own block.
     below = frame.support * (frame.S @ F.T)
-    M = below + below.T * (1 - frame.support)
-    return reduced(model, M + jnp.diag(model.armature))
+    return below + below.T * (1 - frame.support)
+
+
+def _bodies_and_base(order, model, q):
+    bodies = degrees_of_freedom(model, order.schedule(model.topology.serial), q)
+    return bodies, base_inertia(model) if model.topology.free_base else None
+
+
+def _composite(order, tree, x):
+    """M without rotors, lanes last."""
+    bodies, base = x
+    places = tuple(degree.displaced() for degree in bodies)
+    zero = zeros(places, 1)[0]
+    poses = order.outward(tree, _place, Pose.identity(zero), places)
+    if base is None:
+        # As in `CommonFrame`.
+        origin = tuple(x[:1] for x in poses[0].p)
+        poses = tuple(Pose(pose.R, subtract(pose.p, origin)) for pose in poses)
+    S = tuple(pose.motion_to_parent(degree.S.vector) for pose, degree in zip(poses, bodies, strict=True))
+    own = tuple(degree.inertia.to_parent(pose) for pose, degree in zip(poses, bodies, strict=True))
+    total, sums = order.gathered(tree, _sum, jax.tree.map(lambda _: zero, own[0]), own)
+    S, sums = order.unpack(tree, tuple(zip(S, sums, strict=True)))
+    F = sums.momentum(S)
+    if base is not None:
+        whole = jax.tree.map(jnp.add, total, base)
+        whole = jax.tree.map(lambda x: jnp.broadcast_to(x, (Free.nv, *x.shape)), whole)
+        unit = tuple(jnp.zeros_like(whole.mass).at[row].set(1) for row in range(Free.nv))
+        S, F = jax.tree.map(lambda *x: jnp.concatenate(x), (unit, whole.momentum(unit)), (S, F))
+
+    def pair(F, S):
+        entry = (dot(F, S),)
+        return entry, entry
+
+    return matrices_of_pairs(order, tree, len(S[0]), pair, F, S)[0]
+
+
+def _place(parent, place):
+    pose = parent @ place.body.pose
+    return pose, pose
+
+
+def _sum(below, own):
+    total = jax.tree.map(jnp.add, below, own)
+    return total, total
 
 
 def mass_matrix_diagonal(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
