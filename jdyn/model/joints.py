@@ -299,14 +299,14 @@ class Ball(Joint):
 
     def chart_rate(self, q, u, v):
         # The inverse of the right Jacobian.
-        return left_jacobian_inverse(-u) @ v
+        return left_jacobian_inverse(-u, v)
 
     def stretch(self, rest, q):
         return self.difference(rest, q)
 
     def spring_force(self, rest, q, stiffness):
         e = self.stretch(rest, q)
-        return -left_jacobian_inverse(e) @ (stiffness * e)
+        return -left_jacobian_inverse(e, stiffness * e)
 
 
 class Free(Joint):
@@ -334,13 +334,13 @@ class Free(Joint):
         return jnp.concatenate([quaternion_to_matrix(q[3:]) @ v[3:], Ball().rate(q[3:], v[:3])])
 
     def integrate(self, q, dv):
-        step = quaternion_to_matrix(q[3:]) @ (left_jacobian(dv[:3]) @ dv[3:])
+        step = quaternion_to_matrix(q[3:]) @ left_jacobian(dv[:3], dv[3:])
         return jnp.concatenate([q[:3] + step, Ball().integrate(q[3:], dv[:3])])
 
     def difference(self, q0, q1):
         phi = Ball().difference(q0[3:], q1[3:])
         step = quaternion_to_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
-        return jnp.concatenate([phi, left_jacobian_inverse(phi) @ step])
+        return jnp.concatenate([phi, left_jacobian_inverse(phi, step)])
 
     def normalize(self, q):
         return jnp.concatenate([q[:3], quaternion_normalize(q[3:])])
@@ -361,13 +361,9 @@ class Free(Joint):
         return jnp.concatenate([Ball().stretch(rest[3:], q[3:]), step])
 
     def spring_force(self, rest, q, stiffness):
-        pull = quaternion_to_matrix(rest[3:]) @ (stiffness[3:] * self.stretch(rest, q)[3:])
-        return jnp.concatenate(
-            [
-                Ball().spring_force(rest[3:], q[3:], stiffness[:3]),
-                -quaternion_to_matrix(q[3:]).T @ pull,
-            ]
-        )
+        turned = quaternion_to_matrix(quaternion_multiply(quaternion_conjugate(rest[3:]), q[3:]))
+        pull = turned.T @ (stiffness[3:] * self.stretch(rest, q)[3:])
+        return jnp.concatenate([Ball().spring_force(rest[3:], q[3:], stiffness[:3]), -pull])
 
 
 def motion_bias(joint: Joint, q: Q, v: V, velocity: Motion6) -> Motion6:

@@ -146,13 +146,13 @@ def quaternion_log(q: Float[Array, "4"]) -> Float[Array, "3"]:
     return 2 * jnp.where(near, series, jnp.arctan2(norm, w) / norm) * u
 
 
-def left_jacobian(phi: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """J with d(exp φ) exp(−φ) = [J dφ]ₓ; the translation of exp [φ; ρ] is J ρ (Barfoot 2017, eq. 7.37)."""
-    x, k = phi @ phi, skew(phi)
-    return jnp.eye(3, dtype=phi.dtype) + _one_minus_cos(x) * k + _angle_minus_sin(x) * (k @ k)
+def left_jacobian(phi: Float[Array, "3"], y: Float[Array, "3"]) -> Float[Array, "3"]:
+    """J y, with J of d(exp φ) exp(−φ) = [J dφ]ₓ; the translation of exp [φ; ρ] is J ρ (Barfoot 2017, eq. 7.37)."""
+    x, turned = phi @ phi, jnp.cross(phi, y)
+    return y + _one_minus_cos(x) * turned + _angle_minus_sin(x) * jnp.cross(phi, turned)
 
 
-def left_jacobian_inverse(phi: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """Inverse of `left_jacobian`; its transpose is the inverse of the right Jacobian (Barfoot 2017, eq. 7.40)."""
-    x, k = phi @ phi, skew(phi)
-    return jnp.eye(3, dtype=phi.dtype) - 0.5 * k + _half_cotangent(x) * (k @ k)
+def left_jacobian_inverse(phi: Float[Array, "3"], y: Float[Array, "3"]) -> Float[Array, "3"]:
+    """J⁻¹ y; the transpose of J⁻¹ is the inverse of the right Jacobian (Barfoot 2017, eq. 7.40)."""
+    x, turned = phi @ phi, jnp.cross(phi, y)
+    return y - 0.5 * turned + _half_cotangent(x) * jnp.cross(phi, turned)

@@ -27,9 +27,12 @@ def test_left_jacobian(angle):
     phi, rho = jnp.asarray(angle * AXIS), jnp.array([0.3, -0.2, 0.5])
     twist = np.zeros((4, 4))
     twist[:3, :3], twist[:3, 3] = spatial.skew(phi), rho
-    J = spatial.left_jacobian(phi)
+    J, J_inverse = (
+        jax.vmap(of, in_axes=(None, 1), out_axes=1)(phi, jnp.eye(3))
+        for of in (spatial.left_jacobian, spatial.left_jacobian_inverse)
+    )
     np.testing.assert_allclose(J @ rho, expm(twist)[:3, 3], atol=1e-14)
-    np.testing.assert_allclose(spatial.left_jacobian_inverse(phi) @ J, np.eye(3), atol=1e-13)
+    np.testing.assert_allclose(J_inverse @ J, np.eye(3), atol=1e-13)
 
 
 def test_logarithm_takes_the_short_way():
@@ -56,8 +59,8 @@ def _derivatives(phi):
     maps = (
         spatial.quaternion_exp,
         lambda x: spatial.quaternion_log(spatial.quaternion_exp(x)),
-        spatial.left_jacobian,
-        spatial.left_jacobian_inverse,
+        lambda phi: jax.vmap(spatial.left_jacobian, (None, 0))(phi, jnp.eye(3)),
+        lambda phi: jax.vmap(spatial.left_jacobian_inverse, (None, 0))(phi, jnp.eye(3)),
     )
     return [d(f)(phi) for f in maps for d in (jax.jacfwd, jax.jacrev, lambda f: jax.jacfwd(jax.jacrev(f)))]
 
