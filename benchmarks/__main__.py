@@ -42,7 +42,7 @@ def options():
     words.add_argument("--peer-python", default=sys.executable, help="interpreter that has the JAX peers: peers.txt")
     words.add_argument("--robots", type=listed, default=["panda", "g1"], help=", ".join(robots.NAMES))
     words.add_argument("--method", default="auto", help="jdyn's method of forward dynamics, such as ABA")
-    words.add_argument("--executor", choices=get_args(Executor), help="what runs the ABA's recursions")
+    words.add_argument("--executor", choices=get_args(Executor), help="take ABA, and let this run its recursions")
     words.add_argument("--g1", help="the G1's URDF; that of frax's wheel if left out")
     words.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     words.add_argument(
@@ -63,12 +63,12 @@ def options():
             words.error(f"--{name}: expected some of {', '.join(known)}, got {', '.join(unknown)}")
     if min(chosen.batches, default=0) < 1 or chosen.lanes < 1 or chosen.repeats < 1:
         words.error("--batches, --lanes and --repeats: expected whole numbers from 1")
+    if chosen.interpret and chosen.device != "gpu":
+        words.error("--interpret: expected with --device gpu")
+    if (chosen.executor or chosen.interpret) and chosen.method not in ("auto", "ABA"):
+        words.error(f"--executor, --interpret: it is ABA that has executors, not {chosen.method}; leave out --method")
     if chosen.interpret:
-        if chosen.device != "gpu":
-            words.error("--interpret: expected with --device gpu")
         chosen.executor = chosen.executor or "kernel"
-    if chosen.executor and chosen.method not in ("auto", "ABA"):
-        words.error(f"--executor: only ABA has a choice of them, not {chosen.method}")
     return chosen
 
 
@@ -240,8 +240,10 @@ def main():
     measured = [row for row in rows if "library" in row]
     print("\nHow many times faster jdyn is", *table.summary(measured), sep="\n")
     for library in dict.fromkeys(row["library"] for row in measured):
-        found = next((row["versions"] for row in measured if row["library"] == library and "versions" in row), None)
-        print(f"{library}: {', '.join(f'{k} {v}' for k, v in found.items()) if found else 'did not run'}")
+        found = [row["versions"] for row in measured if row["library"] == library and "versions" in row]
+        # A method may be another for each robot.
+        each = [f"{key} {' or '.join(dict.fromkeys(x[key] for x in found))}" for key in (found[0] if found else ())]
+        print(f"{library}: {', '.join(each) or 'did not run'}")
 
 
 if __name__ == "__main__":

@@ -122,6 +122,7 @@ def _mass(model, data, q):
 def _derivatives(model, data, q, v, tau):
     import pinocchio as pin
 
+    # Copies, since the next call overwrites what it returns.
     return np.concatenate(pin.computeABADerivatives(model, data, q, v, tau), axis=1)
 
 

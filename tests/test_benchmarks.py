@@ -85,9 +85,7 @@ def test_a_gpu_run_can_be_tried_without_one(tmp_path):
 
 def test_a_run_prints_a_table_and_writes_its_numbers(tmp_path):
     pytest.importorskip("pinocchio")
-    words = (
-        "--method ABA --peers pinocchio,frax --robots double_pendulum,nosuch --batches 4 --dtypes float64 --repeats 3"
-    )
+    words = "--peers pinocchio,frax --robots double_pendulum,nosuch --batches 4 --dtypes float64 --repeats 3"
     command = [sys.executable, "-m", "benchmarks", *words.split(), "--json", str(tmp_path / "out.json")]
     command += ["--quantities", "forward dynamics"]
     # An interpreter that is none, and a robot that is none, are each a line of the table.
@@ -98,6 +96,7 @@ def test_a_run_prints_a_table_and_writes_its_numbers(tmp_path):
     assert set(rows) == {(name, "forward dynamics") for name in ("pinocchio", "jdyn", "frax")}
     own = rows["jdyn", "forward dynamics"]
     assert own["relative_error"] < 1e-12 and own["compile_s"] > 0 and len(own["cpu_s"]) == 3
+    assert own["versions"]["method"] == "ByBatch()"
     assert "nopython" in rows["frax", "forward dynamics"]["error"]
     assert any("no robot is called 'nosuch'" in row.get("error", "") for row in results["rows"])
     assert "nosuch: not measured" in done.stdout and "How many times faster jdyn is" in done.stdout

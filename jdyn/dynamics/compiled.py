@@ -17,22 +17,29 @@ R = TypeVar("R")
 compiled_once = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, compiled as a whole, with matrix products in full precision.
-
-    Called from Python it is compiled once a structure of its arguments, instead of running operation by operation,
-    a thousand times slower. Within another program it is a call, which XLA merges with its surroundings.
+def precise(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, with matrix products in full precision.
 
     Accelerators otherwise multiply float32 matrices with ten-bit mantissas (TF32) or less, which costs forward
-    dynamics four digits.
+    dynamics four digits. What JAX traces later than the function around it, such as rules of batching and of
+    differentiation, must say so itself.
     """
 
     @functools.wraps(function)
-    def precise(*args: P.args, **kwargs: P.kwargs) -> R:
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
         with jax.default_matmul_precision("highest"):
             return function(*args, **kwargs)
 
-    program = eqx.filter_jit(precise)
+    return called
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, compiled as a whole, and `precise`.
+
+    Called from Python it is compiled once a structure of its arguments, instead of running operation by operation,
+    a thousand times slower. Within another program it is a call, which XLA merges with its surroundings.
+    """
+    program = eqx.filter_jit(precise(function))
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.compiled import compiled
+from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.lanes import by_lanes, in_chunks, zeros
 from jdyn.dynamics.methods import ABA, Method
@@ -119,6 +119,7 @@ def _by_chunks(method, model, q, v, tau, f_ext):
 
 
 @_by_chunks.def_jvp
+@precise
 def _by_chunks_jvp(primals, tangents):
     return _by_chunks(*primals), eqx.filter_jvp(_of_forward_dynamics, primals, tangents)[1]
 
@@ -166,6 +167,7 @@ def _closed_form(model, q, v, a, f_ext):
 
 
 @_closed_form.def_jvp
+@precise
 def _closed_form_jvp(primals, tangents):
     # Second derivatives are those of the same function, found by differentiation.
     return _closed_form(*primals), eqx.filter_jvp(_differentiated, primals, tangents)[1]

@@ -34,7 +34,8 @@ def _loop(visit: Callable, rows: Any, first: Callable, start: Any, last: Callabl
     start = jax.tree.map(lambda x: x[None], start)
     shape = jnp.broadcast_shapes(*(x.shape[1:] for x in jax.tree.leaves((start, rows))))
     size = math.prod(shape)
-    programs = -(-size // _LANES)
+    # One at least, for a batch of none.
+    programs = -(-max(size, 1) // _LANES)
     # Traced once, though it is compiled, interpreted, and asked for the shapes of its results.
     visit = jax.jit(visit)
 
@@ -44,7 +45,7 @@ def _loop(visit: Callable, rows: Any, first: Callable, start: Any, last: Callabl
         if x.size == len(x):
             return x.reshape(-1, 1)
         x = jnp.broadcast_to(x, (len(x), *shape)).reshape(len(x), size)
-        return jnp.pad(x, ((0, 0), (0, programs * _LANES - size)), mode="edge")
+        return jnp.pad(x, ((0, 0), (0, programs * _LANES - size)), mode="edge" if size > 0 else "constant")
 
     def whole(x):
         """The result without the lanes that were filled up."""

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.compiled import compiled
+from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.kinematics import (
     JointKinematics,
     accumulate_motion,
@@ -44,6 +44,7 @@ def _accumulated(topology, X, force, extra):
 
 
 @_accumulated.defjvp
+@precise
 def _accumulated_jvp(topology, primals, tangents):
     (X, _, _), (dX, dforce, dextra) = primals, tangents
     f = _accumulated(topology, *primals)
@@ -119,6 +120,7 @@ def _by_numbers(model, q, v, a, f_ext):
 
 
 @_by_numbers.def_jvp
+@precise
 def _by_numbers_jvp(primals, tangents):
     return _by_numbers(*primals), eqx.filter_jvp(_by_matrices, primals, tangents)[1]
 

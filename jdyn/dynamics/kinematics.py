@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.compiled import compiled
+from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.traverse import outward, pack, unpack
 from jdyn.model import WORLD, Model, Topology, checked, motion_bias
 from jdyn.spatial import Transform
@@ -85,6 +85,7 @@ def _accumulated(topology, X, motion, world):
 
 
 @_accumulated.defjvp
+@precise
 def _accumulated_jvp(topology, primals, tangents):
     (X, _, _), (dX, dmotion, dworld) = primals, tangents
     motions, parents = _accumulated(topology, *primals)
@@ -127,7 +128,8 @@ def _leaps(topology: Topology) -> np.ndarray:
     while np.any(ancestors != world):
         steps.append(ancestors)
         ancestors = ancestors[ancestors]
-    return np.array(steps, int).reshape(-1, world + 1)
+    # Of a type that is the same with and without JAX' 64 bits.
+    return np.array(steps, np.int32).reshape(-1, world + 1)
 
 
 @compiled

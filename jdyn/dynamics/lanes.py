@@ -15,6 +15,7 @@ from jax.custom_batching import custom_vmap
 from jaxtyping import Array
 
 from jdyn.dynamics import one_by_one, traverse
+from jdyn.dynamics.compiled import precise
 from jdyn.model import Model
 
 # What suits; all bodies of a level at once; number by number in plain XLA; number by number, each loop a kernel. What
@@ -70,7 +71,7 @@ def single_or_batch(single: Callable, batch: Callable) -> Callable:
 
     @custom_vmap
     def function(*arguments):
-        return single(*arguments)
+        return precise(single)(*arguments)
 
     @function.def_vmap
     def together(axis_size, batched, *arguments):
@@ -80,10 +81,28 @@ def single_or_batch(single: Callable, batch: Callable) -> Callable:
             y = jax.tree.map(lambda x: x[None], y)
         else:
             axes = jax.tree.map(lambda x: 0 if x else None, tuple(batched))
-            y = jax.vmap(batch, in_axes=axes, axis_size=axis_size)(*arguments)
+            y = jax.vmap(precise(batch), in_axes=axes, axis_size=axis_size)(*arguments)
         return y, jax.tree.map(lambda _: True, y)
 
     return function
+
+
+def in_chunks(function: Callable, lanes: int) -> Callable:
+    """`function`, of which a CPU finishes so many lanes of the innermost batch before it begins with others. Not
+    differentiable."""
+
+    @custom_vmap
+    def single(*arguments):
+        return precise(function)(*arguments)
+
+    @single.def_vmap
+    def batched(axis_size, batched, *arguments):
+        axes = jax.tree.map(lambda x: 0 if x else None, tuple(batched))
+        together = jax.vmap(precise(function), axes)
+        y = _mapped(lambda x: together(*x), tuple(batched), arguments, lanes)
+        return y, jax.tree.map(lambda _: True, y)
+
+    return single
 
 
 @functools.lru_cache(maxsize=256)
@@ -99,62 +118,39 @@ def _lanes_last(recursion: Callable, chunked: bool) -> Callable:
 
     @single.def_vmap
     def batched(axis_size, batched, packed):
-        leaves, tree = jax.tree.flatten(packed)
-        varies = jax.tree.leaves(batched)
+        (batched,) = batched
 
-        def together(lanes):
-            rest = iter(lanes)
-            last = [
-                jnp.moveaxis(next(rest), 0, -1) if each else x[..., None]
-                for x, each in zip(leaves, varies, strict=True)
-            ]
-            y = single(jax.tree.unflatten(tree, last))
-            # What does not depend on the lanes has come out with one.
-            size = len(lanes[0])
-            return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (size, *x.shape[:-1])), y)
+        def together(packed):
+            last = jax.tree.map(lambda x, each: jnp.moveaxis(x, 0, -1) if each else x[..., None], packed, batched)
+            # What does not depend on the lanes comes out with one.
+            size = next(len(x) for x, each in zip(*map(jax.tree.leaves, (packed, batched)), strict=True) if each)
+            return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (size, *x.shape[:-1])), single(last))
 
-        lanes = [x for x, each in zip(leaves, varies, strict=True) if each]
-        y = _mapped(together, lanes, _LANES if chunked else axis_size)
+        y = _mapped(together, batched, packed, _LANES if chunked else max(axis_size, 1))
         return y, jax.tree.map(lambda _: True, y)
 
     return single
 
 
-def in_chunks(function: Callable, lanes: int) -> Callable:
-    """`function`, of which a CPU finishes so many lanes of a batch before it begins with others. Not differentiable."""
-
-    @custom_vmap
-    def single(*arguments):
-        return function(*arguments)
-
-    @single.def_vmap
-    def batched(axis_size, batched, *arguments):
-        leaves, tree = jax.tree.flatten(arguments)
-        varies = jax.tree.leaves(batched)
-
-        def together(some):
-            rest = iter(some)
-            whole = [next(rest) if each else x for x, each in zip(leaves, varies, strict=True)]
-            axes = jax.tree.unflatten(tree, [0 if each else None for each in varies])
-            return jax.vmap(function, axes)(*jax.tree.unflatten(tree, whole))
-
-        y = _mapped(together, [x for x, each in zip(leaves, varies, strict=True) if each], lanes)
-        return y, jax.tree.map(lambda _: True, y)
-
-    return single
-
-
-def _mapped(function: Callable, lanes: list[Array], count: int) -> Any:
-    """`function` of batches; on a CPU of so many lanes at a time, the last chunk filled up with the last lane."""
+def _mapped(function: Callable, batched: Any, x: Any, count: int) -> Any:
+    """`function(x)`; on a CPU by so many lanes of what is `batched` at a time, the last chunk filled up with the last
+    lane."""
+    leaves, tree = jax.tree.flatten(x)
+    varies = jax.tree.leaves(batched)
+    lanes = [x for x, each in zip(leaves, varies, strict=True) if each]
     size = len(lanes[0])
     chunks = -(-size // count)
 
+    def whole(lanes):
+        rest = iter(lanes)
+        return function(tree.unflatten([next(rest) if each else x for x, each in zip(leaves, varies, strict=True)]))
+
     def in_turn(lanes):
         filled = [jnp.pad(x, [(0, chunks * count - size)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in lanes]
-        y = jax.lax.map(function, [x.reshape(chunks, count, *x.shape[1:]) for x in filled])
+        y = jax.lax.map(whole, [x.reshape(chunks, count, *x.shape[1:]) for x in filled])
         return jax.tree.map(lambda x: x.reshape(chunks * count, *x.shape[2:])[:size], y)
 
-    return function(lanes) if chunks == 1 else jax.lax.platform_dependent(lanes, cpu=in_turn, default=function)
+    return whole(lanes) if chunks == 1 else jax.lax.platform_dependent(lanes, cpu=in_turn, default=whole)
 
 
 def zeros(packed: Any, count: int) -> tuple[Array, ...]:

@@ -9,14 +9,14 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.aligned import degrees_of_freedom
 from jdyn.dynamics.base import base_inertia
 from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
-from jdyn.dynamics.compiled import compiled
+from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.kinematics import joint_kinematics, per_dof
 from jdyn.dynamics.lanes import by_lanes, zeros
 from jdyn.dynamics.pairs import matrices_of_pairs
 from jdyn.dynamics.traverse import inward, pack, unpack
 from jdyn.model import Free, Model, checked
 from jdyn.spatial import SpatialInertia
-from jdyn.spatial.components import Pose, dot, subtract
+from jdyn.spatial.components import Pose, add, dot, subtract
 
 
 def reduced(model: Model, full: Float[Array, "nv_full nv_full"]) -> Float[Array, "nv nv"]:
@@ -56,6 +56,7 @@ def _by_numbers(model, q):
 
 
 @_by_numbers.def_jvp
+@precise
 def _by_numbers_jvp(primals, tangents):
     return _by_numbers(*primals), eqx.filter_jvp(_by_matrices, primals, tangents)[1]
 
@@ -88,10 +89,10 @@ def _composite(order, tree, x):
     zero = zeros(places, 1)[0]
     poses = order.outward(tree, _place, Pose.identity(zero), places)
     if base is None:
-        # As in `CommonFrame`.
+        # Seen from the first body that is visited, for the reason that `CommonFrame` gives.
         origin = tuple(x[:1] for x in poses[0].p)
         poses = tuple(Pose(pose.R, subtract(pose.p, origin)) for pose in poses)
-    S = tuple(pose.motion_to_parent(degree.S.vector) for pose, degree in zip(poses, bodies, strict=True))
+    S = tuple(_motion(pose, degree) for pose, degree in zip(poses, bodies, strict=True))
     own = tuple(degree.inertia.to_parent(pose) for pose, degree in zip(poses, bodies, strict=True))
     total, sums = order.gathered(tree, _sum, jax.tree.map(lambda _: zero, own[0]), own)
     S, sums = order.unpack(tree, tuple(zip(S, sums, strict=True)))
@@ -107,6 +108,11 @@ def _composite(order, tree, x):
         return entry, entry
 
     return matrices_of_pairs(order, tree, len(S[0]), pair, F, S)[0]
+
+
+def _motion(pose, degree):
+    """S in the common frame, with arrays for the numbers that are known to be zero."""
+    return add((jnp.zeros_like(pose.p[0]),) * 6, pose.motion_to_parent(degree.S.vector))
 
 
 def _place(parent, place):

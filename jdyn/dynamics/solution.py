@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jax.flatten_util import ravel_pytree
 
-from jdyn.dynamics.compiled import compiled
+from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
 from jdyn.dynamics.methods import Method
 from jdyn.dynamics.pullback import inverse_dynamics_pullback
@@ -34,6 +34,7 @@ def _solve(method, model, q, v, tau, f_ext):
 
 
 @_solve.def_jvp
+@precise
 def _solve_jvp(primals, tangents):
     method, *arguments = primals
     a, factors = jax.tree.map(lambda x: checkpoint_name(x, _SOLUTION), _solve(method, *arguments))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics import fused, one_by_one, traverse
+from jdyn.dynamics import one_by_one, traverse
 from jdyn.dynamics.aligned import degrees_of_freedom
 from jdyn.model import Topology
 from jdyn.model.random_tree import ALL_KINDS
@@ -105,6 +105,8 @@ def test_large_batches_go_in_chunks_on_processors_alone():
 )
 def test_orders_of_visits(parents):
     """Sums along every path to the world and over every subtree, by levels, one by one, and by kernels."""
+    from jdyn.dynamics import fused  # which JAX may warn of, or refuse, where there is no Triton
+
     names = tuple(map(str, range(len(parents))))
     topology = Topology("tree", names, names, parents, (jdyn.Revolute,) * len(parents))
     mask, x = traverse.support_mask(topology), np.random.default_rng(0).normal(size=len(parents))

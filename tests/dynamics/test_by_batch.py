@@ -94,6 +94,19 @@ def test_derivatives_of_one_and_of_many():
         np.testing.assert_allclose(found, expected[1], rtol=1e-9, atol=1e-10 * np.max(np.abs(expected)))
 
 
+def test_with_and_without_64_bits():
+    """One process may do both, as diagnosis does; what is kept from one must not reach into the other."""
+    model = jdyn.random_tree(4, 5, kinds=(jdyn.Revolute,), dtype=jnp.float32)
+    x = jnp.ones(5, jnp.float32)
+    found = []
+    for enabled in (True, False):
+        with jax.enable_x64(enabled):
+            program = jax.jit(lambda q, v, tau: jdyn.forward_dynamics(model, q, v, tau, method=jdyn.ByBatch()))
+            found.append(program(x, x, x))
+    assert {a.dtype for a in found} == {jnp.dtype(jnp.float32)}
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
 def test_the_way_is_chosen_by_the_batch():
     """The result is bit by bit that of the method in charge; a batch of one counts as a single configuration."""
     model = jdyn.random_tree(4, 5, kinds=(jdyn.Revolute,))

@@ -77,7 +77,7 @@ def test_derivatives():
 
 
 def test_batches_of_batches_and_single_configurations():
-    """Lanes of lanes, of which the inner ones share a configuration; a single lane; and none at all."""
+    """Lanes of lanes, of which the inner ones share a configuration; a single one; a batch of one, and of none."""
     model = MODELS["chain"]
     _, q, v, tau, f_ext = _batch(model, jnp.float64, 3)
 
@@ -93,6 +93,7 @@ def test_batches_of_batches_and_single_configurations():
     np.testing.assert_allclose(jax.jit(single)(*state), expected[1, 2], rtol=0, atol=tolerance)
     alone = jax.jit(jax.vmap(single))(*(x[None] for x in state))
     np.testing.assert_allclose(alone[0], expected[1, 2], rtol=0, atol=tolerance)
+    assert jax.vmap(single)(*(x[None][:0] for x in state)).shape == (0, model.nv)
 
 
 @pytest.mark.skipif(jax.__version_info__ >= (0, 11), reason="later versions lower kernels only where there is a GPU")

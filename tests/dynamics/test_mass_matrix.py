@@ -25,6 +25,7 @@ def _fingers():
 
 
 MODELS = {
+    "slides": lambda: jdyn.random_tree(3, 3, kinds=(jdyn.Prismatic,)),
     "screws": lambda: jdyn.random_tree(3, 7, kinds=(jdyn.Revolute, jdyn.Prismatic, jdyn.Helical)),
     "free base": lambda: jdyn.random_tree(4, 7, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Revolute)),
     "fingers": _fingers,

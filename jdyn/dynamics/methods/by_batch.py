@@ -10,7 +10,8 @@ class ByBatch(Method):
     """What `jax.vmap` does not batch goes one way, what it does another.
 
     With its defaults a single configuration costs half of what it costs `ABA`, up to a hundred degrees of freedom, and
-    compiles sooner, with the digits that `CRBA` keeps; `jdyn.diagnose` tells how many these are.
+    compiles sooner, with the digits that `CRBA` keeps; `jdyn.diagnose` tells how many these are. Its derivatives cost
+    what those of `batch` cost, and the value besides.
 
     Attributes:
         single: For a single configuration.

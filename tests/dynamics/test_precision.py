@@ -1,0 +1,39 @@
+"""Products of matrices are in full precision on every device: as the programs say, since processors know no other."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jdyn
+
+FUNCTIONS = {
+    "forward dynamics": jdyn.forward_dynamics,
+    "forward dynamics by CRBA": lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()),
+    "inverse dynamics": jdyn.inverse_dynamics,
+    "mass matrix": lambda model, q, v, tau: jdyn.mass_matrix(model, q),
+    "derivatives": jdyn.forward_dynamics_derivatives,
+    "bodies": lambda model, q, v, tau: (jdyn.forward_kinematics(model, q), jdyn.body_velocities(model, q, v)),
+}
+
+
+def _tangents(function):
+    return lambda *x: jax.jvp(function, x, jax.tree.map(jnp.ones_like, x))
+
+
+def _gradient(function):
+    return jax.grad(lambda *x: sum(jnp.sum(y) for y in jax.tree.leaves(function(*x))), argnums=(0, 1, 2))
+
+
+@pytest.mark.parametrize("of", [lambda f: f, _tangents, _gradient], ids=["value", "tangents", "gradient"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_product_is_left_to_the_device(name, of):
+    model = jdyn.random_tree(4, 3, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Revolute), dtype=jnp.float32)
+    single = of(lambda *state: FUNCTIONS[name](model, *state))
+    for function, shape in ((single, ()), (jax.vmap(single), (3,))):
+        state = [jax.ShapeDtypeStruct((*shape, size), jnp.float32) for size in (model.nq, model.nv, model.nv)]
+        lowered = jax.jit(function).lower(*state).as_text()
+        products = re.findall(r"stablehlo\.dot_general.*", lowered)
+        assert products
+        assert not [x for x in products if "precision = [HIGHEST, HIGHEST]" not in x]
