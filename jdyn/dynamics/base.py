@@ -118,6 +118,11 @@ def base_inertia(model: Model) -> Inertia:
     return Inertia(own.mass[0], tuple(own.first_moment[0]), tuple(own.rotational[0]))
 
 
+def unit_motions(like: Float[Array, "6 *lanes"]) -> Vector:
+    """Unit motions of a free base, a row each, in arrays like the one given."""
+    return tuple(jnp.zeros_like(like).at[row].set(1) for row in _ORDER)
+
+
 def moving_base(
     model: Model,
     q: Float[Array, " nq_full"],

@@ -17,9 +17,10 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.base import unit_motions
 from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.inverse import inverse_dynamics
-from jdyn.dynamics.lanes import by_lanes, in_chunks, zeros
+from jdyn.dynamics.lanes import by_lanes, in_chunks, summed, zeros
 from jdyn.dynamics.methods import ABA, Method
 from jdyn.dynamics.newton_euler import newton_euler_inputs
 from jdyn.dynamics.pairs import matrices_of_pairs
@@ -193,7 +194,7 @@ def _derivatives(order, tree, x):
     v, a = (still, up) if base is None else (add(base.v, still), add(base.a, up))
     moved = order.outward(tree, _move, (Pose.identity(still[0]), v, a), bodies)
     own = tuple(_own_part(x[0].degree, x[-1], *y) for x, y in zip(bodies, moved, strict=True))
-    total, sums = order.gathered(tree, _sum, jax.tree.map(lambda _: still[0], own[0]), own)
+    total, sums = summed(order, tree, own)
     degrees = tuple(_Degree.of_joint(S, v, a, sum) for (_, S, v, a), sum in zip(moved, sums, strict=True))
     degrees = order.unpack(tree, degrees)
     if base is not None:
@@ -230,7 +231,7 @@ class _Degree(NamedTuple):
     def of_base(up: Vector, v: Vector, sums: _Composite) -> "_Degree":
         """All six of a free base, a row each; the world before it does not turn, but falls upwards."""
         up, v, sums = jax.tree.map(lambda x: jnp.broadcast_to(x, (Free.nv, *x.shape)), (up, v, sums))
-        S = tuple(jnp.zeros_like(up[0]).at[row].set(1) for row in range(Free.nv))
+        S = unit_motions(up[0])
         still = tuple(jnp.zeros_like(x) for x in S)
         return _Degree(S, still, cross_motion(up, S), cross_motion(v, S), sums)
 
@@ -256,11 +257,6 @@ def _own_part(place, f, pose, S, v, a):
     A = subtract(add(turned, transposed(turned)), cross_matrix(symmetric_product(I.rotational, v[:3])))
     A = subtract(A, scale(2, tuple(u[i] * h[j] - (dot(h, u) if i == j else 0) for i in range(3) for j in range(3))))
     return _Composite(I, A, momentum[3:], force)
-
-
-def _sum(below, own):
-    total = jax.tree.map(jnp.add, below, own)
-    return total, total
 
 
 def _products(order, tree, degrees):

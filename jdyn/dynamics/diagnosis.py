@@ -140,14 +140,17 @@ def _diagnosis(model, states, methods):
     exact = {dtype: _as(arguments, jnp.float64) for dtype, arguments in given.items()}
     found = {method: {dtype: _found(method, *given[dtype]) for dtype in given} for method in methods}
     references = {method: {dtype: _found(method, *exact[dtype]) for dtype in given} for method in (ABA(), ArrayABA())}
+    masses = {dtype: _mass_matrices(model, q) for dtype, (model, q, *_) in exact.items()}
+    bias = {dtype: _forces(model, q, v, jnp.zeros_like(v)) for dtype, (model, q, v, _) in exact.items()}
     digits, residuals = {}, {}
     for method, by_type in found.items():
         reference = references[ABA() if method == ArrayABA() else ArrayABA()]
         digits[method] = {dtype: _digits(a, reference[dtype]) for dtype, a in by_type.items()}
-        residuals[method] = {dtype: _residual(a, *exact[dtype]) for dtype, a in by_type.items()}
+        residuals[method] = {
+            dtype: _residual(a, exact[dtype], masses[dtype], bias[dtype]) for dtype, a in by_type.items()
+        }
     chosen, why = _recommended(digits, np.dtype(model.dtype).name, model.nv)
-    condition = np.linalg.cond(_mass_matrices(*exact["float64"][:2]))
-    return Diagnosis(model.name, condition, digits, residuals, chosen, why)
+    return Diagnosis(model.name, np.linalg.cond(masses["float64"]), digits, residuals, chosen, why)
 
 
 @compiled_once
@@ -171,10 +174,10 @@ def _digits(a, reference) -> float:
         return float(np.clip(np.min(np.where(np.isfinite(error), -np.log10(error), 0)), 0, 16))
 
 
-def _residual(a, model, q, v, tau) -> float:
+def _residual(a, arguments, masses, bias) -> float:
     if not np.all(np.isfinite(a)):
         return float("nan")
-    masses, bias = _mass_matrices(model, q), _forces(model, q, v, jnp.zeros_like(v))
+    model, q, v, tau = arguments
     residual = np.abs(_forces(model, q, v, jnp.asarray(a)) - tau)
     terms = np.abs(bias) + (np.abs(masses) @ np.abs(a)[..., None])[..., 0]
     return float(np.max(np.max(residual, axis=1) / np.max(terms, axis=1)))

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from jdyn.dynamics import one_by_one, traverse
 from jdyn.dynamics.compiled import precise
-from jdyn.model import Model
+from jdyn.model import Model, Topology
 
 # What suits; all bodies of a level at once; number by number in plain XLA; number by number, each loop a kernel. What
 # suits goes by measurements, and there are none of kernels on a GPU.
@@ -151,6 +151,17 @@ def _mapped(function: Callable, batched: Any, x: Any, count: int) -> Any:
         return jax.tree.map(lambda x: x.reshape(chunks * count, *x.shape[2:])[:size], y)
 
     return whole(lanes) if chunks == 1 else jax.lax.platform_dependent(lanes, cpu=in_turn, default=whole)
+
+
+def summed(order: Any, tree: Topology, packed: Any) -> tuple[Any, Any]:
+    """The sum of packed values, and their sums over all subtrees, in an order of this module."""
+
+    def add(below, own):
+        total = jax.tree.map(jnp.add, below, own)
+        return total, total
+
+    zero = zeros(packed, 1)[0]
+    return order.gathered(tree, add, jax.tree.map(lambda _: zero, packed[0]), packed)
 
 
 def zeros(packed: Any, count: int) -> tuple[Array, ...]:

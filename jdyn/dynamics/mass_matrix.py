@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.aligned import degrees_of_freedom
-from jdyn.dynamics.base import base_inertia
+from jdyn.dynamics.base import base_inertia, unit_motions
 from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
 from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.kinematics import joint_kinematics, per_dof
-from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.dynamics.lanes import by_lanes, summed, zeros
 from jdyn.dynamics.pairs import matrices_of_pairs
 from jdyn.dynamics.traverse import inward, pack, unpack
 from jdyn.model import Free, Model, checked
@@ -86,21 +86,20 @@ def _composite(order, tree, x):
     """M without rotors, lanes last."""
     bodies, base = x
     places = tuple(degree.displaced() for degree in bodies)
-    zero = zeros(places, 1)[0]
-    poses = order.outward(tree, _place, Pose.identity(zero), places)
+    poses = order.outward(tree, _place, Pose.identity(zeros(places, 1)[0]), places)
     if base is None:
         # Seen from the first body that is visited, for the reason that `CommonFrame` gives.
         origin = tuple(x[:1] for x in poses[0].p)
         poses = tuple(Pose(pose.R, subtract(pose.p, origin)) for pose in poses)
     S = tuple(_motion(pose, degree) for pose, degree in zip(poses, bodies, strict=True))
     own = tuple(degree.inertia.to_parent(pose) for pose, degree in zip(poses, bodies, strict=True))
-    total, sums = order.gathered(tree, _sum, jax.tree.map(lambda _: zero, own[0]), own)
+    total, sums = summed(order, tree, own)
     S, sums = order.unpack(tree, tuple(zip(S, sums, strict=True)))
     F = sums.momentum(S)
     if base is not None:
         whole = jax.tree.map(jnp.add, total, base)
         whole = jax.tree.map(lambda x: jnp.broadcast_to(x, (Free.nv, *x.shape)), whole)
-        unit = tuple(jnp.zeros_like(whole.mass).at[row].set(1) for row in range(Free.nv))
+        unit = unit_motions(whole.mass)
         S, F = jax.tree.map(lambda *x: jnp.concatenate(x), (unit, whole.momentum(unit)), (S, F))
 
     def pair(F, S):
@@ -118,11 +117,6 @@ def _motion(pose, degree):
 def _place(parent, place):
     pose = parent @ place.body.pose
     return pose, pose
-
-
-def _sum(below, own):
-    total = jax.tree.map(jnp.add, below, own)
-    return total, total
 
 
 def mass_matrix_diagonal(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
