@@ -56,6 +56,8 @@ def _of_equation(equation) -> float:
         return max(_flops(branch.jaxpr) for branch in params["branches"])
     if name == "custom_linear_solve":
         return _flops(params["jaxprs"].solve.jaxpr)
+    if name == "deferred":
+        return _flops(jax.make_jaxpr(params["function"].run)(*(x.aval for x in equation.invars)).jaxpr)
     if name == "cholesky":
         return size * equation.outvars[0].aval.shape[-1] / 3
     if name == "triangular_solve":

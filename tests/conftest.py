@@ -20,6 +20,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 
 import jax
 import pytest
+from jax.extend import core
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -31,3 +32,17 @@ def forget_programs():
     """Compiled programs take memory maps, of which a process has 65530: XLA aborts where they run out."""
     yield
     jax.clear_caches()
+
+
+@pytest.fixture
+def programs_within():
+    """The programs that an operation of a program is made of; those of deferred functions are traced for it."""
+
+    def within(equation):
+        if equation.primitive.name == "deferred":
+            avals = (x.aval for x in equation.invars)
+            return [jax.make_jaxpr(equation.params["function"].run)(*avals).jaxpr]
+        leaves = jax.tree.leaves(equation.params)
+        return [getattr(x, "jaxpr", x) for x in leaves if isinstance(x, core.Jaxpr | core.ClosedJaxpr)]
+
+    return within

@@ -16,6 +16,7 @@ from jdyn.model import Free, Model
 from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower
 
 _ORDER = range(Free.nv)
+_FULL = np.array([[lower(i, j) for j in _ORDER] for i in _ORDER])
 
 
 class FreeBase(eqx.Module):
@@ -31,8 +32,7 @@ class FreeBase(eqx.Module):
 
     def articulated(self, I: Vector) -> Float[Array, "6 6 *lanes"]:
         """I^A, from the sum I of what the children pass on."""
-        rows = [jnp.stack([I[lower(i, j)] for j in _ORDER]) for i in _ORDER]
-        return self.inertia + jnp.stack(rows)
+        return self.inertia + jnp.stack(I)[_FULL]
 
     def eliminated(self, articulated: Float[Array, "6 6 *lanes"]) -> Float[Array, "6 6 *lanes"]:
         """(I^A + R)⁻¹."""

@@ -116,7 +116,8 @@ def _of_forward_dynamics(method, model, q, v, tau, f_ext):
 
 @eqx.filter_custom_jvp
 def _by_chunks(method, model, q, v, tau, f_ext):
-    return in_chunks(functools.partial(_of_forward_dynamics, method), _LANES)(model, q, v, tau, f_ext)
+    like = (jax.ShapeDtypeStruct((model.nv, model.nv), v.dtype),) * 3
+    return in_chunks(functools.partial(_of_forward_dynamics, method), _LANES, like)(model, q, v, tau, f_ext)
 
 
 @_by_chunks.def_jvp
@@ -158,7 +159,9 @@ def _differentiated(model, q, v, a, f_ext):
 @eqx.filter_custom_jvp
 def _closed_form(model, q, v, a, f_ext):
     q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
-    by_q, by_v, M = by_lanes(None, newton_euler_inputs, _derivatives, model, q_full, v_full, a_full, f_ext)
+    like = (jax.ShapeDtypeStruct((*v_full.shape, *v_full.shape), v.dtype),) * 3
+    arguments = q_full, v_full, a_full, f_ext
+    by_q, by_v, M = by_lanes(None, newton_euler_inputs, _derivatives, model, *arguments, like=like)
     passive_by_e, passive_by_v = _passive_derivatives(model, q_full, v_full)
     full = by_q - passive_by_e, by_v - passive_by_v, M + jnp.diag(model.armature)
     if not model.topology.mimics:

@@ -116,7 +116,7 @@ def inverse_dynamics(
 @eqx.filter_custom_jvp
 def _by_numbers(model, q, v, a, f_ext):
     """Forces in full coordinates, without rotors."""
-    return by_lanes(_by_matrices, newton_euler_inputs, newton_euler, model, q, v, a, f_ext)
+    return by_lanes(_by_matrices, newton_euler_inputs, newton_euler, model, q, v, a, f_ext, like=v)
 
 
 @_by_numbers.def_jvp

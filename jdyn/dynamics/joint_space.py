@@ -26,7 +26,8 @@ def joint_space(
     A single configuration leaves little to do at each body, so that a recursion spends its time on getting from one to
     the next: there all sums over paths and subtrees are products with matrices of zeros and ones, in one frame.
     """
-    return single_or_batch(_in_common_frame, _by_recursions)(model, q, v, f_ext)
+    like = jax.ShapeDtypeStruct((model.nv, model.nv), v.dtype), v
+    return single_or_batch(_in_common_frame, _by_recursions, like)(model, q, v, f_ext)
 
 
 def _by_recursions(model, q, v, f_ext):

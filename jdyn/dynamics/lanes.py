@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array
 
 from jdyn.dynamics import one_by_one, traverse
+from jdyn.dynamics.batchable import batchable
 from jdyn.dynamics.compiled import precise
 from jdyn.model import Model, Topology
 
@@ -32,6 +32,7 @@ def by_lanes(
     recursion: Callable,
     model: Model,
     *arguments: Any,
+    like: Any,
     executor: Executor = "auto",
 ) -> Any:
     """A recursion over `model.topology.serial`, in the way that suits the batch it is asked for. Not differentiable.
@@ -42,6 +43,7 @@ def by_lanes(
         recursion: `recursion(order, tree, packed)`, elementwise in axes that follow those of single numbers.
         model: The mechanism.
         *arguments: PyTrees of arrays.
+        like: What has the shapes and types of the result.
         executor: What runs it, single configuration or batch, instead of what would suit.
     """
     tree, order = model.topology.serial, one_by_one
@@ -58,51 +60,40 @@ def by_lanes(
     def by_numbers(*arguments):
         packed = _traced_once(prepare, order)(*arguments)
         recursive = _traced_once(recursion, order, tree)
-        return _lanes_last(recursive, chunked=executor != "kernel")(packed)
+        return _lanes_last(recursive, like, chunked=executor != "kernel")(packed)
 
     if executor != "auto":
         return (by_levels if executor == "levels" else by_numbers)(model, *arguments)
-    return single_or_batch(by_levels, by_numbers)(model, *arguments)
+    return single_or_batch(by_levels, by_numbers, like)(model, *arguments)
 
 
-def single_or_batch(single: Callable, batch: Callable) -> Callable:
+def single_or_batch(single: Callable, batch: Callable, like: Any) -> Callable:
     """A function that `jax.vmap` takes as `batch`, which is then mapped, and that is `single` otherwise, or for a batch
-    of one. Not differentiable."""
+    of one; results are `like` the one given. Not differentiable."""
 
-    @custom_vmap
-    def function(*arguments):
-        return precise(single)(*arguments)
-
-    @function.def_vmap
-    def together(axis_size, batched, *arguments):
-        if axis_size == 1:
+    def together(size, varies, *arguments):
+        if size == 1:
             # Lanes are what makes a batch fast.
-            y = function(*jax.tree.map(lambda x, varies: x[0] if varies else x, arguments, tuple(batched)))
-            y = jax.tree.map(lambda x: x[None], y)
-        else:
-            axes = jax.tree.map(lambda x: 0 if x else None, tuple(batched))
-            y = jax.vmap(precise(batch), in_axes=axes, axis_size=axis_size)(*arguments)
-        return y, jax.tree.map(lambda _: True, y)
+            y = function(*jax.tree.map(lambda x, each: x[0] if each else x, arguments, varies))
+            return jax.tree.map(lambda x: x[None], y)
+        return jax.vmap(precise(batch), _axes(varies), axis_size=size)(*arguments)
 
+    function = batchable(precise(single), together, like)
     return function
 
 
-def in_chunks(function: Callable, lanes: int) -> Callable:
-    """`function`, of which a CPU finishes so many lanes of the innermost batch before it begins with others. Not
-    differentiable."""
+def in_chunks(function: Callable, lanes: int, like: Any) -> Callable:
+    """`function`, of which a CPU finishes so many lanes of the innermost batch before it begins with others; its
+    results are `like` the one given. Not differentiable."""
 
-    @custom_vmap
-    def single(*arguments):
-        return precise(function)(*arguments)
+    def together(size, varies, *arguments):
+        return _mapped(lambda x: jax.vmap(precise(function), _axes(varies))(*x), varies, arguments, lanes)
 
-    @single.def_vmap
-    def batched(axis_size, batched, *arguments):
-        axes = jax.tree.map(lambda x: 0 if x else None, tuple(batched))
-        together = jax.vmap(precise(function), axes)
-        y = _mapped(lambda x: together(*x), tuple(batched), arguments, lanes)
-        return y, jax.tree.map(lambda _: True, y)
+    return batchable(precise(function), together, like)
 
-    return single
+
+def _axes(varies):
+    return jax.tree.map(lambda each: 0 if each else None, varies)
 
 
 @functools.lru_cache(maxsize=256)
@@ -111,25 +102,24 @@ def _traced_once(function: Callable, *first: Any) -> Callable:
     return jax.jit(functools.partial(function, *first))
 
 
-def _lanes_last(recursion: Callable, chunked: bool) -> Callable:
-    @custom_vmap
-    def single(packed):
-        return recursion(packed)
+def _lanes_last(recursion: Callable, like: Any, chunked: bool) -> Callable:
+    def alone(packed):
+        # What does not depend on lanes comes out with one.
+        return jax.tree.map(lambda x, like: jnp.broadcast_to(x, like.shape), recursion(packed), like)
 
-    @single.def_vmap
-    def batched(axis_size, batched, packed):
-        (batched,) = batched
+    def together(size, varies, packed):
+        (varies,) = varies
 
-        def together(packed):
-            last = jax.tree.map(lambda x, each: jnp.moveaxis(x, 0, -1) if each else x[..., None], packed, batched)
-            # What does not depend on the lanes comes out with one.
-            size = next(len(x) for x, each in zip(*map(jax.tree.leaves, (packed, batched)), strict=True) if each)
-            return jax.tree.map(lambda x: jnp.broadcast_to(jnp.moveaxis(x, -1, 0), (size, *x.shape[:-1])), single(last))
+        def last(packed):
+            packed = jax.tree.map(lambda x, each: jnp.moveaxis(x, 0, -1) if each else x[..., None], packed, varies)
+            lanes = next(x.shape[-1] for x, each in zip(*map(jax.tree.leaves, (packed, varies)), strict=True) if each)
+            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape, lanes), x.dtype), like)
+            y = _lanes_last(recursion, shapes, chunked)(packed)
+            return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), y)
 
-        y = _mapped(together, batched, packed, _LANES if chunked else max(axis_size, 1))
-        return y, jax.tree.map(lambda _: True, y)
+        return _mapped(last, varies, packed, _LANES if chunked else max(size, 1))
 
-    return single
+    return batchable(alone, together, like)
 
 
 def _mapped(function: Callable, batched: Any, x: Any, count: int) -> Any:

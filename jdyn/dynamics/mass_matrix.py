@@ -52,7 +52,9 @@ def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
 @eqx.filter_custom_jvp
 def _by_numbers(model, q):
     """Without rotors, in full coordinates."""
-    return by_lanes(_by_matrices, _bodies_and_base, _composite, model, q)
+    count = model.topology.v_offsets[-1]
+    like = jax.ShapeDtypeStruct((count, count), q.dtype)
+    return by_lanes(_by_matrices, _bodies_and_base, _composite, model, q, like=like)
 
 
 @_by_numbers.def_jvp

@@ -49,9 +49,11 @@ def inverse_dynamics_pullback(
     """
     q_full, expand = jax.vjp(model.expand, q)
     v_full, a_full, weights = (model.expand_velocity(x) for x in (v, a, weights))
-    by_up, by_q, by_v = by_lanes(None, _prepared, _pullback, model, q_full, v_full, a_full, weights, f_ext)
     _, passive = jax.vjp(lambda q, v: passive_forces(model, q, v), q_full, v_full)
-    _, up = jax.vjp(lambda q: upward(model, q), q_full)
+    upwards, up = jax.vjp(lambda q: upward(model, q), q_full)
+    like = upwards, v_full[-model.topology.serial.nb :], v_full
+    arguments = q_full, v_full, a_full, weights, f_ext
+    by_up, by_q, by_v = by_lanes(None, _prepared, _pullback, model, *arguments, like=like)
     # How a free base lies matters to gravity alone.
     by_q = up(by_up)[0].at[len(q_full) - len(by_q) :].add(by_q)
     passive_by_q, passive_by_v = passive(weights)

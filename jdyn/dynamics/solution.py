@@ -1,13 +1,15 @@
 """The accelerations that a method finds, with the derivative rule that all methods share."""
 
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jax.flatten_util import ravel_pytree
 
 from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
+from jdyn.dynamics.linear_map import LinearMap
 from jdyn.dynamics.methods import Method
 from jdyn.dynamics.pullback import inverse_dynamics_pullback
 from jdyn.model import Model, checked
@@ -43,49 +45,79 @@ def _solve_jvp(primals, tangents):
 
 
 def _implied(method, factors, a, arguments, tangents):
-    """da of r(x, a) = 0, with r = τ − ID(x, a) and M = −∂r/∂a, by tangents dx.
+    """da of r(x, a) = 0, with r = τ − ID(x, a) and M = −∂r/∂a, by tangents dx: M⁻¹ ∂r/∂x dx."""
+    # One array, since JAX transposes what is linear in what is differentiated, array by array.
+    dx, split = ravel_pytree(tangents)
+    varies = jax.tree.map(lambda dx: dx is not None, tangents, is_leaf=_is_none)
+    arrays, rest = eqx.partition((method, factors, a, arguments), eqx.is_array)
+    leaves, tree = jax.tree.flatten(arrays)
 
-    It is the last part of a linear system, [1 0; −∂r/∂x M] [dx; da] = [dx; 0], of which both the solution and that of
-    the transposed one are stated here. For derivatives beyond the first JAX turns to the system itself.
+    def equation(leaves):
+        method, factors, a, arguments = eqx.combine(tree.unflatten(leaves), rest)
+        return _Equation(method, factors, a, *eqx.partition(arguments, varies))
+
+    @precise
+    def apply(leaves, dx):
+        return equation(leaves).response(split(dx))
+
+    @precise
+    def apply_transposed(leaves, weights):
+        return ravel_pytree(equation(leaves).pulled_back(weights))[0]
+
+    @precise
+    def plain(leaves, dx):
+        return equation(leaves).solution(split(dx))
+
+    return LinearMap(apply, apply_transposed, plain, *map(jax.typeof, (dx, a)))(*leaves, dx)[0]
+
+
+class _Equation(NamedTuple):
+    """r(x, a) = 0, solved for a.
+
+    Attributes:
+        method: What has solved it.
+        factors: Its factors of M.
+        a: The solution.
+        moving: What of x has tangents.
+        still: The rest of x.
     """
-    model, q, *_ = arguments
-    moving, still = eqx.partition(arguments, jax.tree.map(lambda dx: dx is not None, tangents, is_leaf=_is_none))
 
-    def residual(moving):
-        model, q, v, tau, f_ext = eqx.combine(moving, still)
-        return tau - inverse_dynamics(model, q, v, a, f_ext=f_ext)
+    method: Any
+    factors: Any
+    a: Any
+    moving: Any
+    still: Any
 
-    # JAX transposes a solution if its right side is linear in what is differentiated, array by array: one array is.
-    right, split = ravel_pytree((tangents, jnp.zeros_like(a)))
+    def residual(self, moving):
+        model, q, v, tau, f_ext = eqx.combine(moving, self.still)
+        return tau - inverse_dynamics(model, q, v, self.a, f_ext=f_ext)
 
-    def joined(dx, c):
-        return ravel_pytree((dx, c))[0]
+    def solve(self, c):
+        """M⁻¹ c, of which only c can be differentiated."""
+        model, *_ = eqx.combine(self.moving, self.still)
+        return self.method.solve(model, self.factors, c)
 
-    def system(y):
-        dx, da = split(y)
-        return joined(dx, mass_product(model, q, da) - jax.linearize(residual, moving)[1](dx))
+    def response(self, dx):
+        return self.solve(jax.jvp(self.residual, (self.moving,), (dx,))[1])
 
-    def solve(_, b):
-        dx, c = split(b)
-        return joined(dx, method.solve(model, factors, c + jax.jvp(residual, (moving,), (dx,))[1]))
+    def pulled_back(self, weights):
+        """The response's transpose."""
+        weights = self.solve(weights)
+        model, q, v, _, f_ext = eqx.combine(self.moving, self.still)
+        moving_model, *_, moving_f_ext = self.moving
+        if jax.tree.leaves((moving_model, moving_f_ext)) or not model.topology.slender:
+            return jax.vjp(self.residual, self.moving)[1](weights)[0]
+        by_q, by_v = inverse_dynamics_pullback(model, q, v, self.a, weights, f_ext)
+        slopes = moving_model, -by_q, -by_v, weights, moving_f_ext
+        return jax.tree.map(lambda x, slope: None if x is None else slope, self.moving, slopes, is_leaf=_is_none)
 
-    def solve_transposed(_, b):
-        dx, c = split(b)
-        weights = method.solve(model, factors, c)
-        return joined(jax.tree.map(jnp.add, dx, _pulled_back(residual, moving, still, a, weights)), weights)
-
-    return split(jax.lax.custom_linear_solve(system, right, solve, solve_transposed))[1]
-
-
-def _pulled_back(residual, moving, still, a, weights):
-    """(∂r/∂x)ᵀ λ for weights λ."""
-    model, q, v, _, f_ext = eqx.combine(moving, still)
-    moving_model, *_, moving_f_ext = moving
-    if jax.tree.leaves((moving_model, moving_f_ext)) or not model.topology.slender:
-        return jax.vjp(residual, moving)[1](weights)[0]
-    by_q, by_v = inverse_dynamics_pullback(model, q, v, a, weights, f_ext)
-    slopes = moving_model, -by_q, -by_v, weights, moving_f_ext
-    return jax.tree.map(lambda x, slope: None if x is None else slope, moving, slopes, is_leaf=_is_none)
+    def solution(self, dx):
+        """As `response`, of a system that JAX can differentiate."""
+        model, q, *_ = eqx.combine(self.moving, self.still)
+        c = jax.jvp(self.residual, (self.moving,), (dx,))[1]
+        return jax.lax.custom_linear_solve(
+            lambda a: mass_product(model, q, a), c, lambda _, c: self.solve(c), symmetric=True
+        )
 
 
 def _is_none(x):

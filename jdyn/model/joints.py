@@ -18,15 +18,20 @@ from jdyn.spatial import (
     Motion6,
     Transform,
     cross_motion,
-    left_jacobian,
-    left_jacobian_inverse,
-    quaternion_conjugate,
-    quaternion_exp,
-    quaternion_log,
-    quaternion_multiply,
     quaternion_normalize,
     quaternion_to_matrix,
     rotation_about,
+)
+from jdyn.spatial.components import Vector, add, numbers, scale, subtract
+from jdyn.spatial.quaternions import (
+    conjugate,
+    exponential,
+    left_jacobian,
+    left_jacobian_inverse,
+    logarithm,
+    multiply,
+    rotate,
+    rotate_back,
 )
 
 Q = Float[Array, " nq"]
@@ -279,13 +284,13 @@ class Ball(Joint):
         return quaternion_normalize(jax.random.normal(key, (4,), lower.dtype))
 
     def rate(self, q, v):
-        return 0.5 * quaternion_multiply(q, jnp.concatenate([jnp.zeros(1, v.dtype), v]))
+        return jnp.stack(_quaternion_rate(numbers(q), numbers(v)))
 
     def integrate(self, q, dv):
-        return quaternion_multiply(q, quaternion_exp(dv))
+        return jnp.stack(multiply(numbers(q), exponential(numbers(dv))))
 
     def difference(self, q0, q1):
-        return quaternion_log(quaternion_multiply(quaternion_conjugate(q0), q1))
+        return jnp.stack(_turn(numbers(q0), numbers(q1)))
 
     def normalize(self, q):
         return quaternion_normalize(q)
@@ -298,15 +303,13 @@ class Ball(Joint):
         return quaternion_normalize(self.integrate(centre, u))
 
     def chart_rate(self, q, u, v):
-        # The inverse of the right Jacobian.
-        return left_jacobian_inverse(-u, v)
+        return jnp.stack(_rotation_chart_rate(numbers(u), numbers(v)))
 
     def stretch(self, rest, q):
         return self.difference(rest, q)
 
     def spring_force(self, rest, q, stiffness):
-        e = self.stretch(rest, q)
-        return -left_jacobian_inverse(e, stiffness * e)
+        return jnp.stack(_torsion(numbers(rest), numbers(q), numbers(stiffness)))
 
 
 class Free(Joint):
@@ -331,16 +334,19 @@ class Free(Joint):
         return jnp.concatenate([position, Ball().random(how, lower, upper)])
 
     def rate(self, q, v):
-        return jnp.concatenate([quaternion_to_matrix(q[3:]) @ v[3:], Ball().rate(q[3:], v[:3])])
+        (_, how), (w, v) = _halves(q), _halves(v)
+        return jnp.stack([*rotate(how, v), *_quaternion_rate(how, w)])
 
     def integrate(self, q, dv):
-        step = quaternion_to_matrix(q[3:]) @ left_jacobian(dv[:3], dv[3:])
-        return jnp.concatenate([q[:3] + step, Ball().integrate(q[3:], dv[:3])])
+        (where, how), (phi, rho) = _halves(q), _halves(dv)
+        step = rotate(how, left_jacobian(phi, rho))
+        return jnp.stack([*add(where, step), *multiply(how, exponential(phi))])
 
     def difference(self, q0, q1):
-        phi = Ball().difference(q0[3:], q1[3:])
-        step = quaternion_to_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
-        return jnp.concatenate([phi, left_jacobian_inverse(phi, step)])
+        (where0, how0), (where1, how1) = _halves(q0), _halves(q1)
+        phi = _turn(how0, how1)
+        step = rotate_back(how0, subtract(where1, where0))
+        return jnp.stack([*phi, *left_jacobian_inverse(phi, step)])
 
     def normalize(self, q):
         return jnp.concatenate([q[:3], quaternion_normalize(q[3:])])
@@ -354,16 +360,44 @@ class Free(Joint):
         return jnp.concatenate([u[3:], Ball().from_chart(centre[3:], u[:3])])
 
     def chart_rate(self, q, u, v):
-        return jnp.concatenate([Ball().chart_rate(q[3:], u[:3], v[:3]), quaternion_to_matrix(q[3:]) @ v[3:]])
+        (_, how), (phi, _), (w, v) = _halves(q), _halves(u), _halves(v)
+        return jnp.stack([*_rotation_chart_rate(phi, w), *rotate(how, v)])
 
     def stretch(self, rest, q):
-        step = quaternion_to_matrix(rest[3:]).T @ (q[:3] - rest[:3])
-        return jnp.concatenate([Ball().stretch(rest[3:], q[3:]), step])
+        (where0, how0), (where, how) = _halves(rest), _halves(q)
+        return jnp.stack([*_turn(how0, how), *rotate_back(how0, subtract(where, where0))])
 
     def spring_force(self, rest, q, stiffness):
-        turned = quaternion_to_matrix(quaternion_multiply(quaternion_conjugate(rest[3:]), q[3:]))
-        pull = turned.T @ (stiffness[3:] * self.stretch(rest, q)[3:])
-        return jnp.concatenate([Ball().spring_force(rest[3:], q[3:], stiffness[:3]), -pull])
+        (where0, how0), (where, how), (turning, pulling) = _halves(rest), _halves(q), _halves(stiffness)
+        step = rotate_back(how0, subtract(where, where0))
+        pull = tuple(k * x for k, x in zip(pulling, step, strict=True))
+        pull = rotate_back(how, rotate(how0, pull))
+        return jnp.stack([*_torsion(how0, how, turning), *scale(-1.0, pull)])
+
+
+def _halves(x: Array) -> tuple[Vector, Vector]:
+    """What has three numbers first, and the rest."""
+    entries = numbers(x)
+    return entries[:3], entries[3:]
+
+
+def _quaternion_rate(q: Vector, w: Vector) -> Vector:
+    return scale(0.5, multiply(q, (0, *w)))
+
+
+def _turn(q0: Vector, q1: Vector) -> Vector:
+    """The rotation vector that leads from `q0` to `q1`, in the frame of either."""
+    return logarithm(multiply(conjugate(q0), q1))
+
+
+def _rotation_chart_rate(u: Vector, w: Vector) -> Vector:
+    # The inverse of the right Jacobian.
+    return left_jacobian_inverse(scale(-1.0, u), w)
+
+
+def _torsion(rest: Vector, q: Vector, stiffness: Vector) -> Vector:
+    e = _turn(rest, q)
+    return scale(-1.0, left_jacobian_inverse(e, tuple(k * x for k, x in zip(stiffness, e, strict=True))))
 
 
 def motion_bias(joint: Joint, q: Q, v: V, velocity: Motion6) -> Motion6:

@@ -136,9 +136,9 @@ class Model(eqx.Module):
         """The configuration reached from `q` by moving with constant velocity `dv` for unit time."""
         q, dv = checked(self, q=q, v=dv)
         q, dv = self._expand_difference(q), self.expand_velocity(dv)
-        return self._per_joint(
-            lambda joint, q, dv: joint.integrate(q, dv), "q", self.by_group("q", q), self.by_group("v", dv)
-        )
+        # For reverse mode: what a step keeps is stored at every step, and where it began is enough.
+        integrate = jax.checkpoint(lambda joint, q, dv: joint.integrate(q, dv), prevent_cse=False)
+        return self._per_joint(integrate, "q", self.by_group("q", q), self.by_group("v", dv))
 
     def difference(self, q0: Float[Array, " nq"], q1: Float[Array, " nq"]) -> Float[Array, " nv"]:
         """The tangent vector that leads from `q0` to `q1`: `integrate(q0, difference(q0, q1)) = q1`."""

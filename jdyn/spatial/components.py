@@ -11,6 +11,9 @@ a joint's axis, it may be the Python number 0, and costs nothing.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
+from jaxtyping import Array
+
 # An array, or the Python number 0.
 Number = Any
 Vector = tuple[Number, ...]
@@ -20,6 +23,12 @@ _AXES = range(3)
 
 def _zero(x: Number) -> bool:
     return isinstance(x, int) and x == 0
+
+
+def numbers(x: Array) -> Vector:
+    """The entries of a vector."""
+    # The derivative of splitting is joining; that of indexing, entry by entry, would be a sum of padded numbers.
+    return tuple(entry[0] for entry in jax.lax.split(x, (1,) * len(x)))
 
 
 def times(x: Number, y: Number) -> Number:

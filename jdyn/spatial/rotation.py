@@ -10,46 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-# Below this squared angle the series with its seven terms is exact to rounding (the first term left out is
-# under 1e-16 of the sum); above it the closed forms lose less than two digits' worth of ulps to cancellation.
-_SERIES_BELOW = 0.25
-
-_SINC = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800, 1 / 6227020800)
-_ONE_MINUS_COS = (1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800, -1 / 479001600, 1 / 87178291200)
-_ANGLE_MINUS_SIN = (1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800, -1 / 6227020800, 1 / 1307674368000)
-_HALF_COTANGENT = (
-    1 / 12,
-    1 / 720,
-    1 / 30240,
-    1 / 1209600,
-    1 / 47900160,
-    691 / 1307674368000,
-    1 / 74724249600,
-)
-
-
-def _even(x, series, closed):
-    """An even function of the angle, given its square `x`: the series near zero, `closed(angle)` elsewhere."""
-    near = x < _SERIES_BELOW
-    angle = jnp.sqrt(jnp.where(near, 1.0, x))
-    return jnp.where(near, jnp.polyval(jnp.asarray(series[::-1], x.dtype), x), closed(angle))
-
-
-def sinc(x):
-    """sin(a)/a for a² = `x`."""
-    return _even(x, _SINC, lambda a: jnp.sin(a) / a)
-
-
-def _one_minus_cos(x):
-    return _even(x, _ONE_MINUS_COS, lambda a: (1 - jnp.cos(a)) / a**2)
-
-
-def _angle_minus_sin(x):
-    return _even(x, _ANGLE_MINUS_SIN, lambda a: (a - jnp.sin(a)) / a**3)
-
-
-def _half_cotangent(x):
-    return _even(x, _HALF_COTANGENT, lambda a: (1 - 0.5 * a / jnp.tan(0.5 * a)) / a**2)
+from jdyn.spatial import quaternions
+from jdyn.spatial.components import numbers
 
 
 def skew(x: Float[Array, "3"]) -> Float[Array, "3 3"]:
@@ -70,8 +32,7 @@ def rotation_about(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Ar
 
 def quaternion_multiply(a: Float[Array, "4"], b: Float[Array, "4"]) -> Float[Array, "4"]:
     """Hamilton product: the rotation `b` followed, in the fixed frame, by `a`."""
-    w = a[0] * b[0] - a[1:] @ b[1:]
-    return jnp.concatenate([w[None], a[0] * b[1:] + b[0] * a[1:] + jnp.cross(a[1:], b[1:])])
+    return jnp.stack(quaternions.multiply(numbers(a), numbers(b)))
 
 
 def quaternion_conjugate(q: Float[Array, "4"]) -> Float[Array, "4"]:
@@ -127,32 +88,19 @@ def matrix_to_quaternion(R: Float[Array, "3 3"]) -> Float[Array, "4"]:
 
 def quaternion_exp(phi: Float[Array, "3"]) -> Float[Array, "4"]:
     """Unit quaternion of the rotation vector `phi` [rad]."""
-    x = 0.25 * (phi @ phi)
-    cos_half = 1 - x * _one_minus_cos(x)
-    return jnp.concatenate([cos_half[None], 0.5 * sinc(x) * phi])
+    return jnp.stack(quaternions.exponential(numbers(phi)))
 
 
 def quaternion_log(q: Float[Array, "4"]) -> Float[Array, "3"]:
     """Rotation vector [rad], of length at most π, of the quaternion `q`."""
-    q = jnp.where(q[0] < 0, -q, q)
-    w, u = q[0], q[1:]
-    x = u @ u
-    # atan(t)/t by its series for t = |u|/w below 1e-2 (terms to t⁸), by atan2 elsewhere.
-    near = x < 1e-4 * w * w
-    w_near = jnp.where(near, w, 1.0)
-    t2 = jnp.where(near, x, 0.0) / w_near**2
-    series = (1 - t2 / 3 + t2**2 / 5 - t2**3 / 7 + t2**4 / 9) / w_near
-    norm = jnp.sqrt(jnp.where(near, 1.0, x))
-    return 2 * jnp.where(near, series, jnp.arctan2(norm, w) / norm) * u
+    return jnp.stack(quaternions.logarithm(numbers(q)))
 
 
 def left_jacobian(phi: Float[Array, "3"], y: Float[Array, "3"]) -> Float[Array, "3"]:
     """J y, with J of d(exp φ) exp(−φ) = [J dφ]ₓ; the translation of exp [φ; ρ] is J ρ (Barfoot 2017, eq. 7.37)."""
-    x, turned = phi @ phi, jnp.cross(phi, y)
-    return y + _one_minus_cos(x) * turned + _angle_minus_sin(x) * jnp.cross(phi, turned)
+    return jnp.stack(quaternions.left_jacobian(numbers(phi), numbers(y)))
 
 
 def left_jacobian_inverse(phi: Float[Array, "3"], y: Float[Array, "3"]) -> Float[Array, "3"]:
     """J⁻¹ y; the transpose of J⁻¹ is the inverse of the right Jacobian (Barfoot 2017, eq. 7.40)."""
-    x, turned = phi @ phi, jnp.cross(phi, y)
-    return y - 0.5 * turned + _half_cotangent(x) * jnp.cross(phi, turned)
+    return jnp.stack(quaternions.left_jacobian_inverse(numbers(phi), numbers(y)))

@@ -113,7 +113,8 @@ def test_kernels_lower_for_cuda(name, dtype):
         pushed = method.solve(model, method.factor(model, q), tau)
         if not model.topology.slender:
             return moved, pushed
-        forces = by_lanes(None, newton_euler_inputs, newton_euler, model, q, v, tau, None, executor="kernel")
+        arguments = model, q, v, tau, None
+        forces = by_lanes(None, newton_euler_inputs, newton_euler, *arguments, like=v, executor="kernel")
         return moved, pushed, forces
 
     assert _kernels(recursions, *state) == 3 + 1 + 2 + 2 * model.topology.slender
@@ -140,7 +141,15 @@ def _kernels(function, *arguments):
     return lowered.as_text().count("xla.gpu.triton")
 
 
-def test_executors():
+def _loops(jaxpr, within):
+    """All loops and kernels of a program, with the turns of those that have a number of them."""
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name, equation.params.get("length")
+        for inner in within(equation):
+            yield from _loops(inner, within)
+
+
+def test_executors(programs_within):
     """Who runs a single configuration, and who a batch: loops over bodies have as many turns as there are joints,
     those over levels have fewer."""
     model = MODELS["free base"]
@@ -148,10 +157,11 @@ def test_executors():
 
     def runs(executor, several):
         factor = functools.partial(jdyn.ABA(executor=executor).factor, model)
-        text = str(jax.make_jaxpr(jax.vmap(factor))(q) if several else jax.make_jaxpr(factor)(q[0]))
-        if f"length={model.nb - 1}" not in text:
+        program = jax.make_jaxpr(jax.vmap(factor))(q) if several else jax.make_jaxpr(factor)(q[0])
+        loops = set(_loops(program.jaxpr, programs_within))
+        if ("scan", model.nb - 1) not in loops:
             return "levels"
-        return "kernel" if "pallas_call" in text else "lanes"
+        return "kernel" if "pallas_call" in dict(loops) else "lanes"
 
     found = {executor: (runs(executor, False), runs(executor, True)) for executor in get_args(Executor)}
     same = {executor: (executor, executor) for executor in ("levels", "lanes", "kernel")}

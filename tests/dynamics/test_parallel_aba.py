@@ -121,28 +121,25 @@ def test_empty_segment_is_the_identity():
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-14 * float(jnp.max(jnp.abs(y))))
 
 
-_PROGRAMS = (core.Jaxpr, core.ClosedJaxpr)
-
-
-def _depth(jaxpr) -> int:
+def _depth(jaxpr, within) -> int:
     """Operations on the longest path from an input to a result; those of a loop count once an iteration."""
     depth = {}
     for eqn in jaxpr.eqns:
         assert eqn.primitive.name != "while", "how often it runs is not known"
-        inner = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(eqn.params) if isinstance(x, _PROGRAMS)]
-        cost = max(map(_depth, inner), default=1) * eqn.params.get("length", 1)
+        cost = max((_depth(inner, within) for inner in within(eqn)), default=1) * eqn.params.get("length", 1)
         start = max((depth.get(x, 0) for x in eqn.invars if not isinstance(x, core.Literal)), default=0)
         depth.update({x: start + cost for x in eqn.outvars})
     return max(depth.values(), default=0)
 
 
 @pytest.mark.slow
-def test_depth_grows_with_the_logarithm():
+def test_depth_grows_with_the_logarithm(programs_within):
     """The whole of forward dynamics, velocities included, on chains."""
 
     def depth(links, method):
         model = jdyn.random_tree(0, links, kinds=(jdyn.Revolute,), reach=1)
-        return _depth(jax.make_jaxpr(lambda *x: _forward(model, *x, method))(*_state(model)).jaxpr)
+        program = jax.make_jaxpr(lambda *x: _forward(model, *x, method))(*_state(model))
+        return _depth(program.jaxpr, programs_within)
 
     short, middle, long = (depth(links, ParallelABA()) for links in (64, 256, 1024))
     assert long - middle == middle - short

@@ -2,11 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 from scipy.linalg import expm, logm
 
 from jdyn import spatial
+from jdyn.spatial.quaternions import stumpff
 
 ANGLES = [0.0, 1e-12, 1e-6, 1e-3, 0.3, 0.499, 0.501, 1.0, 3.0, np.pi - 1e-9]
 AXIS = np.array([2.0, -1.0, 2.0]) / 3
@@ -19,6 +21,26 @@ def test_exponential_maps(angle):
     np.testing.assert_allclose(spatial.quaternion_to_matrix(spatial.quaternion_exp(phi)), R, atol=1e-15)
     np.testing.assert_allclose(spatial.rotation_about(jnp.asarray(AXIS), jnp.asarray(angle)), R, atol=1e-15)
     np.testing.assert_allclose(spatial.quaternion_log(spatial.quaternion_exp(phi)), phi, rtol=1e-14, atol=1e-18)
+
+
+def test_stumpffs_functions_and_their_derivatives():
+    """Against fifty digits, on both sides of where series end, and up to several turns."""
+    squares = np.array([0, 1e-30, 1e-8, 0.3, 3.9999, 4, 4.0001, 9, 39.4, 400])
+    tangents = (jnp.asarray(squares), jnp.ones(len(squares)))
+
+    def first(x):
+        return jax.vmap(lambda x: jax.jvp(lambda x: stumpff(x, 4), (x,), (jnp.ones_like(x),))[1])(x)
+
+    found = jax.vmap(lambda x: stumpff(x, 4))(tangents[0]), *jax.jvp(first, tangents[:1], tangents[1:])
+    with mpmath.workdps(50):
+        for i, x in enumerate(map(mpmath.mpf, squares)):
+            # The n-th derivative, term by term.
+            def exact(k, n, x=x):
+                term = lambda j: (-1) ** j * mpmath.ff(j, n) * x ** (j - n) / mpmath.factorial(k + 2 * j)  # noqa: E731
+                return float(mpmath.fsum(term(j) for j in range(n, 120)))
+
+            for n in range(3):
+                np.testing.assert_allclose(found[n][i], [exact(k, n) for k in range(4)], rtol=4e-15, atol=4e-16)
 
 
 @pytest.mark.parametrize("angle", ANGLES)

@@ -4,6 +4,7 @@ import functools
 from typing import NamedTuple, get_args
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from jdyn.dynamics.aligned import AxialSubspace, Displaced, axes, degrees_of_freedom, drifts, packed_bodies
@@ -14,6 +15,7 @@ from jdyn.dynamics.methods.matrix_aba import MatrixABA
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.traverse import unpack_coordinates
+from jdyn.model import Free
 from jdyn.spatial import semidefinite_cholesky, triangular_inverse
 from jdyn.spatial.components import (
     Number,
@@ -90,10 +92,12 @@ class ABA(Recursion):
         return q
 
     def eliminate(self, model, joints):
-        return by_lanes(_matrix_elimination, _still, _elimination, model, joints, executor=self.executor)
+        like = _eliminated_like(model, joints)
+        return by_lanes(_matrix_elimination, _still, _elimination, model, joints, like=like, executor=self.executor)
 
     def response(self, model, factors, tau):
-        return by_lanes(None, _pushed, _response, model, factors.q, factors.tree, tau, executor=self.executor)
+        arguments = factors.q, factors.tree, tau
+        return by_lanes(None, _pushed, _response, model, *arguments, like=tau, executor=self.executor)
 
     def moving(self, model, factors, v, tau, f_ext):
         return self._moving(model, factors.q, v, tau, f_ext)[0]
@@ -108,7 +112,15 @@ class ABA(Recursion):
 
     def _moving(self, model, q, v, tau, f_ext):
         """Accelerations without couplings, and the joints eliminated on the way, in the same loop."""
-        return by_lanes(_matrix_motion, _moved, _motion, model, q, v, tau, f_ext, executor=self.executor)
+        like, arguments = (v, _eliminated_like(model, q)), (q, v, tau, f_ext)
+        return by_lanes(_matrix_motion, _moved, _motion, model, *arguments, like=like, executor=self.executor)
+
+
+def _eliminated_like(model, q):
+    """Shapes of all that is eliminated: the degrees of freedom of the tree, and a free base."""
+    number = jax.ShapeDtypeStruct((model.topology.serial.nb,), q.dtype)
+    root = jax.ShapeDtypeStruct((Free.nv, Free.nv), q.dtype) if model.topology.free_base else None
+    return Eliminated((number,) * 6, number), root
 
 
 # By matrices.

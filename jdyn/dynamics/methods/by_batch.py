@@ -1,5 +1,7 @@
 """Forward dynamics by one method for a single configuration, and by another for batches."""
 
+import jax
+
 from jdyn.dynamics.lanes import single_or_batch
 from jdyn.dynamics.methods.aba import ABA
 from jdyn.dynamics.methods.crba import CRBA
@@ -31,7 +33,9 @@ class ByBatch(Method):
         return self.batch.accelerations(model, factors, q, v, tau, f_ext)
 
     def accelerations_and_factors(self, model, q, v, tau, f_ext):
-        return single_or_batch(self._single, self.batch.accelerations_and_factors)(model, q, v, tau, f_ext)
+        arguments = model, q, v, tau, f_ext
+        like = jax.eval_shape(self.batch.accelerations_and_factors, *arguments)
+        return single_or_batch(self._single, self.batch.accelerations_and_factors, like)(*arguments)
 
     def _single(self, model, q, v, tau, f_ext):
         # Where no derivative is asked for, nothing becomes of the factors.

@@ -1,0 +1,41 @@
+"""Functions with a way of their own through `jax.vmap`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from jdyn.dynamics.deferred import Deferred
+
+
+def batchable(single: Callable, batch: Callable, like: Any) -> Callable:
+    """A function that is `single`, and of which `jax.vmap` makes `batch`. Not differentiable.
+
+    Args:
+        single: Of arguments that are PyTrees of arrays.
+        batch: `batch(size, varies, *arguments)`: with the number of lanes, and for each array of the arguments whether
+            it has them, along its first axis. All arrays of the result must have them there.
+        like: What has the structure, shapes and types of the result of `single`.
+    """
+
+    def function(*arguments):
+        operands, tree = jax.tree.flatten(arguments)
+        shapes, result = jax.tree.flatten(like)
+        return result.unflatten(_Batchable(single, batch, tree, result, shapes)(*operands))
+
+    return function
+
+
+class _Batchable(Deferred):
+    """Of the arrays of PyTrees."""
+
+    def __init__(self, single, together, arguments, result, shapes):
+        self.single, self.together, self.arguments, self.result = single, together, arguments, result
+        self.shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in shapes]
+
+    def run(self, *operands):
+        return self.result.flatten_up_to(self.single(*self.arguments.unflatten(operands)))
+
+    def batch(self, size, varies, *operands):
+        varies, arguments = self.arguments.unflatten(varies), self.arguments.unflatten(operands)
+        return self.result.flatten_up_to(self.together(size, varies, *arguments))
