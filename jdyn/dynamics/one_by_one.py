@@ -91,8 +91,27 @@ def unpack(topology: Topology, packed: Packed) -> Any:
 def _loop(visit: Callable, rows: Any, first: Callable, start: Any, last: Callable, *, reverse: bool = False):
     """`lax.scan` from the carry `first(start)`; returns `last` of its last carry, and what rows give. Of a carry, a
     kernel in its place reads and writes no more than that."""
+    visit, rows = _tabled(visit, rows)
     carry, y = jax.lax.scan(visit, first(start), rows, reverse=reverse)
     return last(carry), y
+
+
+def _tabled(visit: Callable, rows: Any) -> tuple[Callable, Any]:
+    """The same with all numbers that lanes share in one table, a column each, since XLA compiles a program for each
+    array that a loop takes."""
+    leaves, tree = jax.tree.flatten(rows)
+    shared = [jnp.issubdtype(x.dtype, jnp.inexact) and x.size == len(x) for x in leaves]
+    columns = [x.reshape(-1) for x, each in zip(leaves, shared, strict=True) if each]
+    if not columns:
+        return visit, rows
+
+    def visit_row(carry, row):
+        numbers, others = map(iter, row)
+        places = zip(leaves, shared, strict=True)
+        row = [next(numbers).reshape(x.shape[1:]) if each else next(others) for x, each in places]
+        return visit(carry, tree.unflatten(row))
+
+    return visit_row, (jnp.stack(columns, axis=1), [x for x, each in zip(leaves, shared, strict=True) if not each])
 
 
 def outward(topology: Topology, step: Callable, world: Any, xs: Packed, *, loop: Callable = _loop) -> Packed:
