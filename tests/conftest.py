@@ -38,10 +38,12 @@ def forget_programs():
 def programs_within():
     """The programs that an operation of a program is made of; those of deferred functions are traced for it."""
 
+    from jdyn.dynamics.deferred import program_of
+
     def within(equation):
-        if equation.primitive.name == "deferred":
-            avals = (x.aval for x in equation.invars)
-            return [jax.make_jaxpr(equation.params["function"].run)(*avals).jaxpr]
+        deferred = program_of(equation)
+        if deferred is not None:
+            return [deferred]
         leaves = jax.tree.leaves(equation.params)
         return [getattr(x, "jaxpr", x) for x in leaves if isinstance(x, core.Jaxpr | core.ClosedJaxpr)]
 

@@ -18,24 +18,33 @@ def batchable(single: Callable, batch: Callable, like: Any) -> Callable:
         like: What has the structure, shapes and types of the result of `single`.
     """
 
+    shapes, result = jax.tree.flatten(shapes_of(like))
+
     def function(*arguments):
         operands, tree = jax.tree.flatten(arguments)
-        shapes, result = jax.tree.flatten(like)
         return result.unflatten(_Batchable(single, batch, tree, result, shapes)(*operands))
 
     return function
 
 
+def shapes_of(tree: Any) -> Any:
+    """Shapes and types alone, of arrays that a function is not to hold on to."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
+
+
 class _Batchable(Deferred):
     """Of the arrays of PyTrees."""
 
-    def __init__(self, single, together, arguments, result, shapes):
-        self.single, self.together, self.arguments, self.result = single, together, arguments, result
-        self.shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in shapes]
+    def __init__(self, single, batched, arguments, result, shapes):
+        self.single, self.batched, self.arguments, self.result = single, batched, arguments, result
+        self.shapes = shapes
+
+    def __repr__(self):
+        return getattr(self.single, "__qualname__", repr(self.single))
 
     def run(self, *operands):
         return self.result.flatten_up_to(self.single(*self.arguments.unflatten(operands)))
 
     def batch(self, size, varies, *operands):
         varies, arguments = self.arguments.unflatten(varies), self.arguments.unflatten(operands)
-        return self.result.flatten_up_to(self.together(size, varies, *arguments))
+        return self.result.flatten_up_to(self.batched(size, varies, *arguments))

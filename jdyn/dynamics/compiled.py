@@ -43,7 +43,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        dtype = _widest((args, kwargs))
+        dtype = widest((args, kwargs))
         positional = [_argument(x, dtype) for x in args]
         named = {name: _argument(x, dtype) for name, x in kwargs.items()}
         # The arguments have become arrays, which is not what their annotations say.
@@ -52,7 +52,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-def _widest(tree):
+def widest(tree):
     """The type that holds every floating-point array of the arguments, as NumPy has it."""
     floating = {canonicalize_dtype(leaf.dtype) for leaf in jax.tree.leaves(tree) if eqx.is_inexact_array(leaf)}
     return functools.reduce(jnp.promote_types, floating)

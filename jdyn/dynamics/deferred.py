@@ -10,13 +10,14 @@ import abc
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
+from jax.dtypes import canonicalize_dtype
+from jax.extend.core import Jaxpr, JaxprEqn, Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
-
-Axes = Sequence[int | None]
 
 
 class Deferred(abc.ABC):
@@ -38,43 +39,65 @@ class Deferred(abc.ABC):
 
     def jvp(self, operands: Sequence[Array], tangents: Sequence[Any]) -> tuple[Sequence[Array], Sequence[Array]]:
         """The results and their derivatives, by tangents that may be `ad.Zero`."""
-        raise NotImplementedError(f"{type(self).__name__} is not to be differentiated: state a rule around it")
+        raise NotImplementedError(f"{self} is not to be differentiated: state a rule around it")
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         """What `ad.primitive_transposes` asks for."""
-        raise NotImplementedError(f"{type(self).__name__} is not linear")
+        raise NotImplementedError(f"{self} is not linear")
 
     def __call__(self, *operands: Array) -> Sequence[Array]:
-        return _deferred.bind(*operands, function=self)
+        return _deferred.bind(*operands, function=self, x64=canonicalize_dtype(np.float64) == np.float64)
+
+
+def program_of(equation: JaxprEqn) -> Jaxpr | None:
+    """What an operation of a program runs if it is a deferred function, else None."""
+    if equation.primitive is not _deferred:
+        return None
+    return jax.make_jaxpr(equation.params["function"].run)(*(x.aval for x in equation.invars)).jaxpr
 
 
 _deferred = Primitive("deferred")
 _deferred.multiple_results = True
 
 
-def _run(*operands, function):
-    return _as_stated(function.run(*operands), [x.shape for x in function.shapes], function)
+# What is traced late is traced with as many bits as there were when it was asked for.
 
 
-def _batch(operands, axes, *, function):
+def _run(*operands, function, x64):
+    with jax.enable_x64(x64):
+        return _as_stated(function.run(*operands), [x.shape for x in function.shapes], function)
+
+
+def _batch(operands, axes, *, function, x64):
     size = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
     varies = [axis is not None for axis in axes]
-    first = (x if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True))
-    y = function.batch(size, varies, *first)
-    return _as_stated(y, [(size, *x.shape) for x in function.shapes], function), [0] * len(y)
+    with jax.enable_x64(x64):
+        first = (x if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True))
+        y = function.batch(size, varies, *first)
+        return _as_stated(y, [(size, *x.shape) for x in function.shapes], function), [0] * len(y)
+
+
+def _jvp(operands, tangents, *, function, x64):
+    with jax.enable_x64(x64):
+        return function.jvp(operands, tangents)
+
+
+def _transpose(cotangents, *operands, function, x64):
+    with jax.enable_x64(x64):
+        return function.transpose(cotangents, *operands)
 
 
 def _as_stated(y, shapes, function):
     """Results, of the shapes and types that others have been told before there were any."""
-    for x, shape, stated in zip(y, shapes, function.shapes, strict=True):
-        if (x.shape, x.dtype) != (shape, stated.dtype):
-            raise AssertionError(f"{function} states {stated.dtype}{list(shape)}, and gives {x.dtype}{list(x.shape)}")
-    return y
+    for x, shape in zip(y, shapes, strict=True):
+        if x.shape != shape:
+            raise AssertionError(f"{function}: stated the shape {shape} of a result, found {x.shape}")
+    return [x.astype(stated.dtype) for x, stated in zip(y, function.shapes, strict=True)]
 
 
 _deferred.def_impl(_run)
-_deferred.def_abstract_eval(lambda *_, function: [ShapedArray(x.shape, x.dtype) for x in function.shapes])
-ad.primitive_jvps[_deferred] = lambda operands, tangents, *, function: function.jvp(operands, tangents)
-ad.primitive_transposes[_deferred] = lambda ct, *operands, function: function.transpose(ct, *operands)
+_deferred.def_abstract_eval(lambda *_, function, x64: [ShapedArray(x.shape, x.dtype) for x in function.shapes])
+ad.primitive_jvps[_deferred] = _jvp
+ad.primitive_transposes[_deferred] = _transpose
 batching.primitive_batchers[_deferred] = _batch
 mlir.register_lowering(_deferred, mlir.lower_fun(_run, multiple_results=True))

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.common_frame import common_frame, subtree_sum
+from jdyn.dynamics.compiled import widest
 from jdyn.dynamics.inverse import bias_forces, passive_forces
 from jdyn.dynamics.kinematics import per_dof, poses_by_leaps, world_acceleration
 from jdyn.dynamics.lanes import single_or_batch
@@ -26,7 +27,8 @@ def joint_space(
     A single configuration leaves little to do at each body, so that a recursion spends its time on getting from one to
     the next: there all sums over paths and subtrees are products with matrices of zeros and ones, in one frame.
     """
-    like = jax.ShapeDtypeStruct((model.nv, model.nv), v.dtype), v
+    dtype = widest((model, q, v, f_ext))
+    like = jax.ShapeDtypeStruct((model.nv, model.nv), dtype), jax.ShapeDtypeStruct((model.nv,), dtype)
     return single_or_batch(_in_common_frame, _by_recursions, like)(model, q, v, f_ext)
 
 

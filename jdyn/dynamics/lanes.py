@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jdyn.dynamics import one_by_one, traverse
-from jdyn.dynamics.batchable import batchable
-from jdyn.dynamics.compiled import precise
+from jdyn.dynamics.batchable import batchable, shapes_of
+from jdyn.dynamics.compiled import precise, widest
 from jdyn.model import Model, Topology
 
 # What suits; all bodies of a level at once; number by number in plain XLA; number by number, each loop a kernel. What
@@ -46,6 +46,7 @@ def by_lanes(
         like: What has the shapes and types of the result.
         executor: What runs it, single configuration or batch, instead of what would suit.
     """
+    like = _in_widest_type(like, (model, arguments))
     tree, order = model.topology.serial, one_by_one
     if executor == "kernel":
         from jdyn.dynamics import fused  # it takes a while to import, and nothing else needs it
@@ -70,6 +71,7 @@ def by_lanes(
 def single_or_batch(single: Callable, batch: Callable, like: Any) -> Callable:
     """A function that `jax.vmap` takes as `batch`, which is then mapped, and that is `single` otherwise, or for a batch
     of one; results are `like` the one given. Not differentiable."""
+    like = shapes_of(like)
 
     def together(size, varies, *arguments):
         if size == 1:
@@ -85,11 +87,17 @@ def single_or_batch(single: Callable, batch: Callable, like: Any) -> Callable:
 def in_chunks(function: Callable, lanes: int, like: Any) -> Callable:
     """`function`, of which a CPU finishes so many lanes of the innermost batch before it begins with others; its
     results are `like` the one given. Not differentiable."""
+    like = shapes_of(like)
 
     def together(size, varies, *arguments):
         return _mapped(lambda x: jax.vmap(precise(function), _axes(varies))(*x), varies, arguments, lanes)
 
     return batchable(precise(function), together, like)
+
+
+def _in_widest_type(like, arguments):
+    dtype = widest(arguments)
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, dtype), like)
 
 
 def _axes(varies):

@@ -19,7 +19,7 @@ class LinearMap(Deferred):
     Attributes:
         apply: `apply(arrays, x)` is A x.
         apply_transposed: `apply_transposed(arrays, y)` is Aᵀ y.
-        plain: As `apply`, but differentiable in the arrays, forwards and backwards.
+        plain: As `apply`, but differentiable in those of the arrays that others depend on, forwards and backwards.
         x: Shape and type of x.
         y: Shape and type of y.
     """
@@ -41,10 +41,15 @@ class LinearMap(Deferred):
 
     def jvp(self, operands, tangents):
         (*arrays, x), (*d_arrays, dx) = operands, tangents
-        dx = ad.instantiate_zeros(dx)
-        if all(isinstance(d, ad.Zero) for d in d_arrays):
+        dx, varied = ad.instantiate_zeros(dx), [i for i, d in enumerate(d_arrays) if not isinstance(d, ad.Zero)]
+        if not varied:
             return self(*arrays, x), self(*arrays, dx)
-        y, dy = jax.jvp(self.plain, (arrays, x), ([ad.instantiate_zeros(d) for d in d_arrays], dx))
+
+        def plain(some, x):
+            given = dict(zip(varied, some, strict=True))
+            return self.plain([given.get(i, array) for i, array in enumerate(arrays)], x)
+
+        y, dy = jax.jvp(plain, ([arrays[i] for i in varied], x), ([d_arrays[i] for i in varied], dx))
         return [y], [dy]
 
     def transpose(self, cotangents, *operands):

@@ -94,7 +94,8 @@ def logarithm(q: Vector) -> Vector:
     w, u = _parts(scale(jnp.where(q[0] < 0, -1.0, 1.0).astype(q[0].dtype), q))
     x = dot(u, u)
     # Where the tangent of half the angle is so small, it is that angle; the rule below has the derivatives.
-    near = x < jnp.finfo(x.dtype).tiny / jnp.finfo(x.dtype).eps
+    limits = jnp.finfo(jnp.result_type(x, float))
+    near = x < limits.tiny / limits.eps
     norm = jnp.sqrt(jnp.where(near, 1.0, x))
     return scale(jnp.where(near, 2 / w, 2 * jnp.arctan2(norm, w) / norm), u)
 

@@ -1,9 +1,6 @@
-"""Rotations: matrices, unit quaternions (wxyz) and rotation vectors.
+"""Rotations: matrices, unit quaternions (wxyz) and rotation vectors, as arrays.
 
-Every map is smooth where the mathematics is: coefficients such as sin(x)/x switch to their power series near
-zero, and both branches of each `where` stay finite, so that no derivative of any order becomes NaN at rest.
-Quaternions are read homogeneously: `q` and `s q` stand for one rotation, which is what an integrator's drift
-off the unit sphere needs.
+What `jdyn.spatial.quaternions` says of quaternions holds here, too; most of this is that.
 """
 
 import jax.numpy as jnp
@@ -37,7 +34,7 @@ def quaternion_multiply(a: Float[Array, "4"], b: Float[Array, "4"]) -> Float[Arr
 
 def quaternion_conjugate(q: Float[Array, "4"]) -> Float[Array, "4"]:
     """The inverse rotation (of a unit quaternion)."""
-    return jnp.concatenate([q[:1], -q[1:]])
+    return jnp.stack(quaternions.conjugate(numbers(q)))
 
 
 def quaternion_normalize(q: Float[Array, "4"]) -> Float[Array, "4"]:

@@ -1,0 +1,81 @@
+"""Functions that are traced where they run: nothing that is traced late may differ for it, or be held on to."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.dynamics.batchable import batchable
+from jdyn.dynamics.lanes import single_or_batch
+
+LANES = 2
+
+
+def _model():
+    return jdyn.random_tree(0, 3, kinds=(jdyn.Free, jdyn.Revolute), reach=1)
+
+
+def _states(model, dtype=jnp.float64):
+    q = jnp.stack([model.random(key) for key in jax.random.split(jax.random.key(0), LANES)])
+    return q.astype(dtype), *(jax.random.normal(jax.random.key(i), (LANES, model.nv), dtype) for i in (1, 2))
+
+
+def _force(model, q, v, tau):
+    return jnp.sum(jdyn.forward_dynamics(model, q, v, tau) ** 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jdyn.forward_dynamics,
+        jdyn.inverse_dynamics,
+        lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()),
+        jax.grad(_force, (1, 2, 3)),
+    ],
+    ids=("forward", "inverse", "crba", "gradient"),
+)
+def test_no_tracer_is_kept(function):
+    model = _model()
+    with jax.checking_leaks():
+        jax.jit(jax.vmap(function, (None, 0, 0, 0))).lower(model, *_states(model))
+
+
+def test_as_many_bits_as_there_were():
+    """The pullback runs where there are fewer."""
+    model = _model()
+    q, v, tau = (x[0] for x in _states(model))
+    _, pull = jax.vjp(lambda v, tau: jdyn.forward_dynamics(model, q, v, tau), v, tau)
+    weights = jnp.ones(model.nv)
+    expected = pull(weights)
+    with jax.enable_x64(False):
+        found = pull(weights)
+    for x, y in zip(found, expected, strict=True):
+        assert x.dtype == jnp.float64
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("method", [jdyn.ABA(), jdyn.ABA(executor="lanes"), jdyn.ByBatch(), jdyn.CRBA()], ids=str)
+def test_methods_take_forces_of_a_narrower_type(method):
+    """`forward_dynamics` brings all to one type; a method by itself goes by the widest."""
+    model = _model()
+    q, _, tau = (x[0] for x in _states(model))
+    tau, factors = tau.astype(jnp.float32), method.factor(model, q)
+    with jax.numpy_dtype_promotion("standard"):
+        found = method.solve(model, factors, tau)
+    assert found.dtype == jnp.float64
+    np.testing.assert_allclose(found, method.solve(model, factors, tau.astype(jnp.float64)), rtol=1e-12, atol=0)
+
+
+def test_what_is_stated_must_be_found():
+    def twice(x):
+        return jnp.concatenate([x, x])
+
+    with pytest.raises(AssertionError, match=r"twice: stated the shape \(3,\) of a result, found \(6,\)"):
+        batchable(twice, lambda size, varies, x: jax.vmap(twice)(x), jnp.zeros(3))(jnp.ones(3))
+
+
+def test_no_derivative_without_a_rule():
+    function = single_or_batch(jnp.sin, jnp.sin, jnp.zeros(3))
+    with pytest.raises(NotImplementedError, match="is not to be differentiated: state a rule around it"):
+        jax.jvp(function, (jnp.ones(3),), (jnp.ones(3),))
