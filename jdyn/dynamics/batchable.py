@@ -17,19 +17,14 @@ def batchable(single: Callable, batch: Callable, like: Any) -> Callable:
             it has them, along its first axis. All arrays of the result must have them there.
         like: What has the structure, shapes and types of the result of `single`.
     """
-
-    shapes, result = jax.tree.flatten(shapes_of(like))
+    # Of arrays no more than these, which do not keep a trace alive.
+    shapes, result = jax.tree.flatten(jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like))
 
     def function(*arguments):
         operands, tree = jax.tree.flatten(arguments)
         return result.unflatten(_Batchable(single, batch, tree, result, shapes)(*operands))
 
     return function
-
-
-def shapes_of(tree: Any) -> Any:
-    """Shapes and types alone, of arrays that a function is not to hold on to."""
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
 
 
 class _Batchable(Deferred):

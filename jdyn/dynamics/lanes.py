@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jdyn.dynamics import one_by_one, traverse
-from jdyn.dynamics.batchable import batchable, shapes_of
+from jdyn.dynamics.batchable import batchable
 from jdyn.dynamics.compiled import precise, widest
 from jdyn.model import Model, Topology
 
@@ -71,7 +71,6 @@ def by_lanes(
 def single_or_batch(single: Callable, batch: Callable, like: Any) -> Callable:
     """A function that `jax.vmap` takes as `batch`, which is then mapped, and that is `single` otherwise, or for a batch
     of one; results are `like` the one given. Not differentiable."""
-    like = shapes_of(like)
 
     def together(size, varies, *arguments):
         if size == 1:
@@ -87,7 +86,6 @@ def single_or_batch(single: Callable, batch: Callable, like: Any) -> Callable:
 def in_chunks(function: Callable, lanes: int, like: Any) -> Callable:
     """`function`, of which a CPU finishes so many lanes of the innermost batch before it begins with others; its
     results are `like` the one given. Not differentiable."""
-    like = shapes_of(like)
 
     def together(size, varies, *arguments):
         return _mapped(lambda x: jax.vmap(precise(function), _axes(varies))(*x), varies, arguments, lanes)
