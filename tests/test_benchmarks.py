@@ -100,3 +100,15 @@ def test_a_run_prints_a_table_and_writes_its_numbers(tmp_path):
     assert "nopython" in rows["frax", "forward dynamics"]["error"]
     assert any("no robot is called 'nosuch'" in row.get("error", "") for row in results["rows"])
     assert "nosuch: not measured" in done.stdout and "How many times faster jdyn is" in done.stdout
+
+
+def test_peers_run_without_jdyn():
+    """Their environment does not have it, nor what it needs."""
+    script = (
+        "import sys; sys.modules['jdyn'] = None; import jax, jax.numpy as jnp\n"
+        "from benchmarks import child, compiled_peers, jax_peers, jax_programs, work\n"
+        "x = jnp.ones(3); double = jax.jit(lambda x: x + x)\n"
+        "print(work.counted(double, (x,), double.lower(x).compile())['flops'])"
+    )
+    found = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(found.stdout) == 3
