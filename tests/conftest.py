@@ -37,7 +37,6 @@ def forget_programs():
 @pytest.fixture
 def programs_within():
     """The programs that an operation of a program is made of; those of deferred functions are traced for it."""
-
     from jdyn.dynamics.deferred import program_of
 
     def within(equation):

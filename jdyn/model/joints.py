@@ -22,7 +22,7 @@ from jdyn.spatial import (
     quaternion_to_matrix,
     rotation_about,
 )
-from jdyn.spatial.components import Vector, add, numbers, scale, subtract
+from jdyn.spatial.components import Vector, add, numbers, scale, subtract, times
 from jdyn.spatial.quaternions import (
     conjugate,
     exponential,
@@ -309,7 +309,7 @@ class Ball(Joint):
         return self.difference(rest, q)
 
     def spring_force(self, rest, q, stiffness):
-        return jnp.stack(_torsion(numbers(rest), numbers(q), numbers(stiffness)))
+        return jnp.stack(_torsion(_turn(numbers(rest), numbers(q)), numbers(stiffness)))
 
 
 class Free(Joint):
@@ -343,9 +343,7 @@ class Free(Joint):
         return jnp.stack([*add(where, step), *multiply(how, exponential(phi))])
 
     def difference(self, q0, q1):
-        (where0, how0), (where1, how1) = _halves(q0), _halves(q1)
-        phi = _turn(how0, how1)
-        step = rotate_back(how0, subtract(where1, where0))
+        phi, step = _apart(_halves(q0), _halves(q1))
         return jnp.stack([*phi, *left_jacobian_inverse(phi, step)])
 
     def normalize(self, q):
@@ -364,15 +362,14 @@ class Free(Joint):
         return jnp.stack([*_rotation_chart_rate(phi, w), *rotate(how, v)])
 
     def stretch(self, rest, q):
-        (where0, how0), (where, how) = _halves(rest), _halves(q)
-        return jnp.stack([*_turn(how0, how), *rotate_back(how0, subtract(where, where0))])
+        phi, step = _apart(_halves(rest), _halves(q))
+        return jnp.stack([*phi, *step])
 
     def spring_force(self, rest, q, stiffness):
         (where0, how0), (where, how), (turning, pulling) = _halves(rest), _halves(q), _halves(stiffness)
-        step = rotate_back(how0, subtract(where, where0))
-        pull = tuple(k * x for k, x in zip(pulling, step, strict=True))
-        pull = rotate_back(how, rotate(how0, pull))
-        return jnp.stack([*_torsion(how0, how, turning), *scale(-1.0, pull)])
+        phi, step = _apart((where0, how0), (where, how))
+        pull = rotate_back(how, rotate(how0, tuple(map(times, pulling, step))))
+        return jnp.stack([*_torsion(phi, turning), *scale(-1.0, pull)])
 
 
 def _halves(x: Array) -> tuple[Vector, Vector]:
@@ -390,14 +387,20 @@ def _turn(q0: Vector, q1: Vector) -> Vector:
     return logarithm(multiply(conjugate(q0), q1))
 
 
+def _apart(q0: tuple[Vector, Vector], q1: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
+    """The turn and the step, in the frame of `q0`, that lead from one pose to another."""
+    (where0, how0), (where1, how1) = q0, q1
+    return _turn(how0, how1), rotate_back(how0, subtract(where1, where0))
+
+
 def _rotation_chart_rate(u: Vector, w: Vector) -> Vector:
     # The inverse of the right Jacobian.
     return left_jacobian_inverse(scale(-1.0, u), w)
 
 
-def _torsion(rest: Vector, q: Vector, stiffness: Vector) -> Vector:
-    e = _turn(rest, q)
-    return scale(-1.0, left_jacobian_inverse(e, tuple(k * x for k, x in zip(stiffness, e, strict=True))))
+def _torsion(e: Vector, stiffness: Vector) -> Vector:
+    """What a spring that has turned by the rotation vector e exerts."""
+    return scale(-1.0, left_jacobian_inverse(e, tuple(map(times, stiffness, e))))
 
 
 def motion_bias(joint: Joint, q: Q, v: V, velocity: Motion6) -> Motion6:

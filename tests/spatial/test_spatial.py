@@ -36,8 +36,10 @@ def test_stumpffs_functions_and_their_derivatives():
         for i, x in enumerate(map(mpmath.mpf, squares)):
             # The n-th derivative, term by term.
             def exact(k, n, x=x):
-                term = lambda j: (-1) ** j * mpmath.ff(j, n) * x ** (j - n) / mpmath.factorial(k + 2 * j)  # noqa: E731
-                return float(mpmath.fsum(term(j) for j in range(n, 120)))
+                terms = range(n, 120)
+                return float(
+                    mpmath.fsum((-1) ** j * mpmath.ff(j, n) * x ** (j - n) / mpmath.factorial(k + 2 * j) for j in terms)
+                )
 
             for n in range(3):
                 np.testing.assert_allclose(found[n][i], [exact(k, n) for k in range(4)], rtol=4e-15, atol=4e-16)
