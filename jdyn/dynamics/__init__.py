@@ -19,7 +19,6 @@ from jdyn.dynamics.inverse import gravity_forces as gravity_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics.inverse import joint_forces as joint_forces
 from jdyn.dynamics.inverse import mass_product as mass_product
-from jdyn.dynamics.inverse import passive_forces as passive_forces
 from jdyn.dynamics.kinematics import body_velocities as body_velocities
 from jdyn.dynamics.kinematics import forward_kinematics as forward_kinematics
 from jdyn.dynamics.kinematics import frame_pose as frame_pose
@@ -41,6 +40,7 @@ from jdyn.dynamics.methods import ModifiedABA as ModifiedABA
 from jdyn.dynamics.methods import OrthogonalComplement as OrthogonalComplement
 from jdyn.dynamics.methods import ParallelABA as ParallelABA
 from jdyn.dynamics.methods import WalkerOrin as WalkerOrin
+from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.regressor import regressor as regressor
 from jdyn.dynamics.warm_up import Program as Program
 from jdyn.dynamics.warm_up import warm_up as warm_up

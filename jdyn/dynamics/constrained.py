@@ -11,7 +11,6 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.inverse import passive_forces
 from jdyn.dynamics.kinematics import body_velocities, joint_kinematics
 from jdyn.dynamics.methods.least_constraint import (
     Constraint,
@@ -22,6 +21,7 @@ from jdyn.dynamics.methods.least_constraint import (
     tree_constraint,
 )
 from jdyn.dynamics.methods.tree_method import on_leaders
+from jdyn.dynamics.passive import passive_forces
 from jdyn.model import Model, checked
 
 

@@ -19,6 +19,7 @@ from jdyn.dynamics.kinematics import (
 )
 from jdyn.dynamics.lanes import by_lanes
 from jdyn.dynamics.newton_euler import newton_euler, newton_euler_inputs
+from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.traverse import inward, pack, unpack
 from jdyn.model import Model, checked
 from jdyn.spatial import SpatialInertia, Transform, cross_force
@@ -50,18 +51,6 @@ def _accumulated_jvp(topology, primals, tangents):
     f = _accumulated(topology, *primals)
     _, moved = jax.jvp(lambda X: jax.vmap(Transform.force_to_parent)(X, f), (X,), (dX,))
     return f, _accumulated(topology, X, dforce, dextra + moved)
-
-
-def passive_forces(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]) -> Float[Array, " nv_full"]:
-    """What the joints' own dampers, friction and springs exert, in full coordinates [N m or N]."""
-    springs = model.map_joints(
-        lambda joint, rest, q, stiffness: joint.spring_force(rest, q, stiffness),
-        model.by_group("q", model.rest),
-        model.by_group("q", q),
-        model.by_group("v", model.stiffness),
-    )
-    friction = model.friction * jnp.tanh(v / model.friction_speed)
-    return model.merge_groups("v", springs) - model.damping * v - friction
 
 
 def rigid_body_forces(

@@ -16,8 +16,8 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.aligned import packed_bodies
 from jdyn.dynamics.base import base_inertia, upward
-from jdyn.dynamics.inverse import passive_forces
 from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.dynamics.passive import passive_forces
 from jdyn.model import Free, Model
 from jdyn.spatial.components import (
     Inertia,

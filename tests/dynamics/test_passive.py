@@ -1,0 +1,112 @@
+"""Springs that may be absent: what a model lacks costs its programs nothing, and can still be differentiated by."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import jdyn
+from jdyn.dynamics import passive_forces
+
+
+def _built(stiffness):
+    builder = jdyn.Builder("a free body, two ball joints and a hinge")
+    solid = {"mass": 1.0, "inertia": (1, 1, 1)}
+    builder.add_link("base", jdyn.Free(), stiffness=stiffness, **solid)
+    for name in ("left", "right"):
+        builder.add_link(name, jdyn.Ball(), parent="base", stiffness=stiffness, **solid)
+    builder.add_link("tip", jdyn.Revolute((0, 0, 1)), parent="left", stiffness=stiffness, **solid)
+    return builder.build()
+
+
+MODEL = _built(0.0)
+
+
+@jax.jit
+def _drawn(seed=0):
+    """Rest, configuration and stiffness."""
+    keys = jax.random.split(jax.random.PRNGKey(seed), 3)
+    rest, q = (MODEL.integrate(MODEL.neutral(), 0.4 * jax.random.normal(key, (MODEL.nv,))) for key in keys[:2])
+    return rest, q, jax.random.uniform(keys[2], (MODEL.nv,), minval=0.5, maxval=2)
+
+
+@jax.jit
+def _springs(rest, q, stiffness):
+    return passive_forces(dataclasses.replace(MODEL, rest=rest, stiffness=stiffness), q, jnp.zeros(MODEL.nv))
+
+
+def _energy(rest, q, stiffness):
+    model = dataclasses.replace(MODEL, rest=rest, stiffness=stiffness, gravity=jnp.zeros(3))
+    return jdyn.potential_energy(model, q)
+
+
+def test_springs_pull_down_their_energy():
+    rest, q, stiffness = _drawn()
+    slope = jax.jit(jax.grad(lambda e: _energy(rest, MODEL.integrate(q, e), stiffness)))(jnp.zeros(MODEL.nv))
+    assert_allclose(_springs(rest, q, stiffness), -slope, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+def test_derivatives_by_a_stiffness_of_zero_are_those_by_any(mode):
+    # Forces are linear in the stiffness, and so are their derivatives by configurations.
+    rest, q, stiffness = _drawn()
+    by_stiffness = jax.jit(mode(_springs, 2))
+    assert_allclose(by_stiffness(rest, q, 0 * stiffness), by_stiffness(rest, q, stiffness), rtol=1e-13, atol=1e-14)
+    assert_allclose(by_stiffness(rest, q, 0 * stiffness) @ stiffness, _springs(rest, q, stiffness), rtol=1e-13)
+    mixed = jax.jit(mode(jax.jacrev(_springs, (0, 1)), 2))
+    for some, more in zip(mixed(rest, q, 0 * stiffness), mixed(rest, q, stiffness), strict=True):
+        assert_allclose(some, more, rtol=1e-12, atol=1e-13)
+        assert np.abs(some).max() > 0.1
+
+
+@pytest.mark.parametrize("moving", [0, 1], ids=["rest", "configuration"])
+def test_first_and_second_derivatives_are_differences(moving):
+    x, stiffness = _drawn()[:2], _drawn()[2]
+    step, weights = (jax.random.normal(jax.random.PRNGKey(n), (n,)) for n in (MODEL.nq, MODEL.nv))
+
+    def forces(x):
+        return _springs(*x, stiffness)
+
+    def moved(h):
+        return tuple(y + h * step if i == moving else y for i, y in enumerate(x))
+
+    def pulled_back(x):
+        return jax.vjp(forces, x)[1](weights)[0]
+
+    along = tuple(step if i == moving else 0 * step for i in range(2))
+    forces_by, pulled_by = (jax.jit(lambda x, f=f: jax.jvp(f, (x,), (along,))[1]) for f in (forces, pulled_back))
+    assert_allclose(forces_by(x) @ weights, pulled_back(x)[moving] @ step, rtol=1e-12)
+    # Central differences leave h²/6 of a derivative, of order 100, and 1e-15/h of rounding.
+    for function, slope in ((forces, forces_by(x)), (pulled_back, pulled_by(x))):
+        up, down = map(jax.jit(function), (moved(1e-5), moved(-1e-5)))
+        for y, above, below in zip(*map(jax.tree.leaves, (slope, up, down)), strict=True):
+            assert_allclose(y, (above - below) / 2e-5, atol=1e-8)
+
+
+def test_one_spring_in_a_batch_pulls_alone():
+    rest, q, stiffness = jax.vmap(_drawn)(jnp.arange(3))
+    stiffness = stiffness * np.array([[0.0], [1.0], [0.0]])
+    pull = jax.value_and_grad(lambda q, rest, stiffness: _springs(rest, q, stiffness).sum())
+    batch = q, rest, stiffness
+    for x, y in zip(jax.jit(jax.vmap(pull))(*batch), jax.lax.map(lambda x: pull(*x), batch), strict=True):
+        assert_allclose(x, y, rtol=1e-13, atol=1e-14)
+        assert np.all(x[::2] == 0) and np.all(x[1] != 0)
+
+
+@pytest.mark.parametrize("stiffness", [0.0, 2.0])
+def test_compilers_leave_out_the_springs_that_a_model_lacks(stiffness):
+    # The rotation between two poses takes an arc tangent. A gradient is taken of a step inside a loop.
+    model = _built(stiffness)
+    q = jnp.broadcast_to(model.neutral(), (4, model.nq))
+
+    def end(q):
+        def step(q, _):
+            return model.integrate(q, passive_forces(model, q, jnp.zeros(model.nv))), None
+
+        return jnp.sum(jax.lax.scan(step, q, length=3)[0] ** 2)
+
+    for function in (end, jax.grad(end)):
+        assert ("atan2" in jax.jit(jax.vmap(function)).lower(q).compile().as_text()) == (stiffness != 0)
