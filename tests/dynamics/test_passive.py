@@ -1,4 +1,4 @@
-"""Springs that may be absent: what a model lacks costs its programs nothing, and can still be differentiated by."""
+"""Forces that may be absent: what a model lacks costs its programs nothing, and can still be differentiated by."""
 
 import dataclasses
 
@@ -12,13 +12,13 @@ import jdyn
 from jdyn.dynamics import passive_forces
 
 
-def _built(stiffness):
+def _built(amount):
     builder = jdyn.Builder("a free body, two ball joints and a hinge")
-    solid = {"mass": 1.0, "inertia": (1, 1, 1)}
-    builder.add_link("base", jdyn.Free(), stiffness=stiffness, **solid)
+    solid = {"mass": 1.0, "inertia": (1, 1, 1), "stiffness": amount, "friction": amount}
+    builder.add_link("base", jdyn.Free(), **solid)
     for name in ("left", "right"):
-        builder.add_link(name, jdyn.Ball(), parent="base", stiffness=stiffness, **solid)
-    builder.add_link("tip", jdyn.Revolute((0, 0, 1)), parent="left", stiffness=stiffness, **solid)
+        builder.add_link(name, jdyn.Ball(), parent="base", **solid)
+    builder.add_link("tip", jdyn.Revolute((0, 0, 1)), parent="left", **solid)
     return builder.build()
 
 
@@ -96,17 +96,36 @@ def test_one_spring_in_a_batch_pulls_alone():
         assert np.all(x[::2] == 0) and np.all(x[1] != 0)
 
 
-@pytest.mark.parametrize("stiffness", [0.0, 2.0])
-def test_compilers_leave_out_the_springs_that_a_model_lacks(stiffness):
+@pytest.mark.parametrize("friction", [0.0, 0.3])
+@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+def test_friction_and_its_slopes(friction, mode):
+    def forces(friction, v, speed):
+        model = dataclasses.replace(MODEL, friction=friction, friction_speed=speed)
+        return passive_forces(model, MODEL.neutral(), v)
+
+    one = jnp.ones(MODEL.nv)
+    v, speed = jnp.linspace(-2, 2, MODEL.nv), 0.7 * one
+    share, slope = np.tanh(v / 0.7), 1 / np.cosh(v / 0.7) ** 2 / 0.7
+    by_friction, by_v, by_speed = jax.jit(mode(forces, (0, 1, 2)))(friction * one, v, speed)
+    assert_allclose(by_friction, -np.diag(share), rtol=1e-13, atol=1e-15)
+    assert_allclose(by_v, -friction * np.diag(slope), rtol=1e-13, atol=1e-15)
+    assert_allclose(by_speed, friction * np.diag(slope * v / 0.7), rtol=1e-13, atol=1e-15)
+    mixed = jax.jit(mode(lambda friction: jax.grad(lambda v: forces(friction, v, speed).sum())(v)))
+    assert_allclose(mixed(friction * one), -np.diag(slope), rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("amount", [0.0, 2.0])
+def test_compilers_leave_out_what_a_model_lacks(amount):
     # The rotation between two poses takes an arc tangent. A gradient is taken of a step inside a loop.
-    model = _built(stiffness)
+    model = _built(amount)
     q = jnp.broadcast_to(model.neutral(), (4, model.nq))
 
     def end(q):
         def step(q, _):
-            return model.integrate(q, passive_forces(model, q, jnp.zeros(model.nv))), None
+            return model.integrate(q, passive_forces(model, q, q[: model.nv])), None
 
         return jnp.sum(jax.lax.scan(step, q, length=3)[0] ** 2)
 
     for function in (end, jax.grad(end)):
-        assert ("atan2" in jax.jit(jax.vmap(function)).lower(q).compile().as_text()) == (stiffness != 0)
+        program = jax.jit(jax.vmap(function)).lower(q).compile().as_text()
+        assert [word in program for word in ("atan2", "tanh")] == [amount != 0] * 2
