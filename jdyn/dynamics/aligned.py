@@ -6,7 +6,7 @@ a rotation. A joint of several degrees of freedom is a chain at no distance and 
 body.
 """
 
-import itertools
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -118,6 +118,7 @@ class _Degree(eqx.Module):
     R: Array
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def degrees_of_freedom(model: Model, runs: tuple[Run, ...], q: Float[Array, " nq_full"]) -> Packed:
     """All of them at the full configuration `q`, packed for traversal in `runs`."""
     by_kind = model.by_group("q", q)
@@ -125,10 +126,13 @@ def degrees_of_freedom(model: Model, runs: tuple[Run, ...], q: Float[Array, " nq
     # That of a free base is its own, since the last of its degrees of freedom slides along z.
     last = model.merge_groups("bodies", [E[:, -1] for E in frames])
     parents = jnp.concatenate([last, jnp.eye(3, dtype=last.dtype)[None]])[np.array(model.topology.parents)]
-    bodies = (model.placements, parents, model.inertias)
-    degrees = model.map_joints(
-        _degrees, by_kind, frames, model.by_group("v", model.armature), model.by_group("bodies", bodies)
-    )
+    bodies = model.by_group("bodies", (model.placements, parents, model.inertias))
+    rows = model.joints, by_kind, frames, model.by_group("v", model.armature), bodies
+    # A free base is none of them.
+    degrees = [
+        jax.vmap(_degrees)(*row) if np.max(group.v) >= _first(model) else None
+        for group, *row in zip(model.topology.groups, *rows, strict=True)
+    ]
     return tuple(_by_numbers(_rows(model, run), _of_run(model, run, degrees)) for run in runs)
 
 
@@ -179,8 +183,9 @@ def axes(model: Model, q: Float[Array, " nq_full"]) -> Float[Array, "nv_full 3 3
 
 def _frames(joint: Joint, q) -> Float[Array, "nv 3 3"]:
     """Axes of the aligned frames in the body's own: z is what each degree of freedom turns about or slides along."""
-    rows = zip(joint.subspace(q).T, joint.motions, strict=True)
-    return jnp.stack([_frame_along(column[3:] if motion == "slide" else column[:3]) for column, motion in rows])
+    turns, slides = jnp.split(joint.subspace(q).T, 2, axis=1)
+    slide = np.array(joint.motions)[:, None] == "slide"
+    return jax.vmap(_frame_along)(jnp.where(slide, slides, turns))
 
 
 def _frame_along(z: Float[Array, "3"]) -> Float[Array, "3 3"]:
@@ -199,10 +204,10 @@ def _degrees(joint: Joint, q, E, R, body) -> _Degree:
     placement, parent, inertia = body
     single = joint.nv == 1
     X = placement if single else placement @ joint.transform(q)
-    rotations = [parent.T @ X.rotation @ E[0], *(before.T @ E for before, E in itertools.pairwise(E))]
+    before = jnp.concatenate([(X.rotation.T @ parent)[None], E[:-1]])
     S = joint.subspace(q).T
     return _Degree(
-        Transform(jnp.stack(rotations), jnp.zeros_like(E[:, 0]).at[0].set(parent.T @ X.translation)),
+        Transform(jax.vmap(jnp.matmul)(before.mT, E), jnp.zeros_like(E[:, 0]).at[0].set(parent.T @ X.translation)),
         q if single else jnp.zeros_like(R),
         jnp.linalg.norm(S[:, :3], axis=1),
         jnp.sum(E[:, :, 2] * S[:, 3:], axis=1),

@@ -24,6 +24,7 @@ from jdyn.dynamics.lanes import by_lanes, in_chunks, summed, zeros
 from jdyn.dynamics.methods import ABA, Method
 from jdyn.dynamics.newton_euler import newton_euler_inputs
 from jdyn.dynamics.pairs import matrices_of_pairs
+from jdyn.dynamics.passive import passive_forces_derivatives
 from jdyn.dynamics.solution import accelerations
 from jdyn.model import Free, Model, checked
 from jdyn.spatial.components import (
@@ -162,7 +163,7 @@ def _closed_form(model, q, v, a, f_ext):
     like = (jax.ShapeDtypeStruct((*v_full.shape, *v_full.shape), v.dtype),) * 3
     arguments = q_full, v_full, a_full, f_ext
     by_q, by_v, M = by_lanes(None, newton_euler_inputs, _derivatives, model, *arguments, like=like)
-    passive_by_e, passive_by_v = _passive_derivatives(model, q_full, v_full)
+    passive_by_e, passive_by_v = passive_forces_derivatives(model, q_full, v_full)
     full = by_q - passive_by_e, by_v - passive_by_v, M + jnp.diag(model.armature)
     if not model.topology.mimics:
         return full
@@ -175,17 +176,6 @@ def _closed_form(model, q, v, a, f_ext):
 def _closed_form_jvp(primals, tangents):
     # Second derivatives are those of the same function, found by differentiation.
     return _closed_form(*primals), eqx.filter_jvp(_differentiated, primals, tangents)[1]
-
-
-def _passive_derivatives(model, q, v):
-    """Of the forces of springs, along the tangent space, and of those of dampers and friction."""
-    by_q = -jnp.diag(model.stiffness)
-    if model.topology.free_base:
-        free, rest, stiffness = Free(), model.rest[: Free.nq], model.stiffness[: Free.nv]
-        own = jax.jacfwd(lambda e: free.spring_force(rest, free.integrate(q[: Free.nq], e), stiffness))
-        by_q = by_q.at[: Free.nv, : Free.nv].set(own(jnp.zeros_like(stiffness)))
-    slope = model.friction / model.friction_speed * (1 - jnp.tanh(v / model.friction_speed) ** 2)
-    return by_q, -jnp.diag(model.damping + slope)
 
 
 def _derivatives(order, tree, x):

@@ -8,14 +8,46 @@ from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.linear_map import LinearMap
-from jdyn.model import Joint, Model
+from jdyn.model import Free, Joint, Model
 
 
 def passive_forces(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]) -> Float[Array, " nv_full"]:
     """What the joints' own dampers, friction and springs exert, in full coordinates [N m or N]."""
-    by_kind = (model.by_group(*x) for x in (("v", model.stiffness), ("q", model.rest), ("q", q)))
-    springs = model.merge_groups("v", list(map(_springs, model.joints, *by_kind)))
+    springs = model.merge_groups("v", [_springs(*kind) for kind in _by_kind(model, q)])
     return springs - model.damping * v - _if_any(_friction, model.friction, (v, model.friction_speed))
+
+
+def passive_forces_pullback(
+    model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"], weights: Float[Array, " nv_full"]
+) -> tuple[Float[Array, " nq_full"], Float[Array, " nv_full"]]:
+    """λᵀ ∂/∂q, along the coordinates as they are, and λᵀ ∂/∂v of `passive_forces`, for weights λ."""
+    kinds = zip(_by_kind(model, q), model.by_group("v", weights), strict=True)
+    by_q = model.merge_groups("q", [_springs_pullback(*kind, weights) for kind, weights in kinds])
+    return by_q, _slopes(model, v) * weights
+
+
+def passive_forces_derivatives(
+    model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]
+) -> tuple[Float[Array, "nv_full nv_full"], Float[Array, "nv_full nv_full"]]:
+    """∂/∂q, along the tangent space, and ∂/∂v of `passive_forces`, of joints with one degree of freedom each and a free
+    base."""
+    by_q = -jnp.diag(model.stiffness)
+    if model.topology.free_base:
+        free, rest, q, stiffness = Free(), model.rest[: Free.nq], q[: Free.nq], model.stiffness[: Free.nv]
+
+        def own(stiffness):
+            return jax.jacfwd(lambda e: free.spring_force(rest, free.integrate(q, e), stiffness))(
+                jnp.zeros_like(stiffness)
+            )
+
+        by_q = by_q.at[: Free.nv, : Free.nv].set(_where_any(stiffness, by_q[: Free.nv, : Free.nv], own, stiffness))
+    return by_q, jnp.diag(_slopes(model, v))
+
+
+def _slopes(model, v):
+    """Of the force of each degree of freedom by its own velocity."""
+    friction = _where_any(model.friction, v, _friction_slopes, model.friction, v, model.friction_speed)
+    return -model.damping - friction
 
 
 def _friction(friction, x):
@@ -23,10 +55,32 @@ def _friction(friction, x):
     return friction * jnp.tanh(v / speed)
 
 
-def _springs(joints: Joint, stiffness: Float[Array, "n nv"], rest: Float[Array, "n nq"], q: Float[Array, "n nq"]):
-    """Forces of the springs of all joints of a kind."""
+def _friction_slopes(friction, v, speed):
+    return friction / speed * (1 - jnp.tanh(v / speed) ** 2)
+
+
+def _by_kind(model, q):
+    """Joints of each kind, with a row each of stiffness, rest and configuration."""
+    coordinates = model.by_group("v", model.stiffness), model.by_group("q", model.rest), model.by_group("q", q)
+    return list(zip(model.joints, *coordinates, strict=True))
+
+
+def _springs(joints, stiffness, rest, q):
     x = joints, rest, q
-    return _spring_forces(stiffness, x) if joints.nq == joints.nv else _if_any(_spring_forces, stiffness, x)
+    return _if_any(_spring_forces, stiffness, x) if _are_costly(joints) else _spring_forces(stiffness, x)
+
+
+def _springs_pullback(joints, stiffness, rest, q, weights):
+    def pullback(stiffness, q, weights):
+        return jax.vjp(lambda q: _spring_forces(stiffness, (joints, rest, q)), q)[1](weights)[0]
+
+    arguments = stiffness, q, weights
+    return _where_any(stiffness, q, pullback, *arguments) if _are_costly(joints) else pullback(*arguments)
+
+
+def _are_costly(joints: Joint) -> bool:
+    """Whether their springs turn in space: rare, and a tenth of forward dynamics."""
+    return joints.nq != joints.nv
 
 
 def _spring_forces(stiffness, x):

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.aligned import packed_bodies
 from jdyn.dynamics.base import base_inertia, upward
 from jdyn.dynamics.lanes import by_lanes, zeros
-from jdyn.dynamics.passive import passive_forces
+from jdyn.dynamics.passive import passive_forces_pullback
 from jdyn.model import Free, Model
 from jdyn.spatial.components import (
     Inertia,
@@ -49,14 +49,13 @@ def inverse_dynamics_pullback(
     """
     q_full, expand = jax.vjp(model.expand, q)
     v_full, a_full, weights = (model.expand_velocity(x) for x in (v, a, weights))
-    _, passive = jax.vjp(lambda q, v: passive_forces(model, q, v), q_full, v_full)
     upwards, up = jax.vjp(lambda q: upward(model, q), q_full)
     like = upwards, v_full[-model.topology.serial.nb :], v_full
     arguments = q_full, v_full, a_full, weights, f_ext
     by_up, by_q, by_v = by_lanes(None, _prepared, _pullback, model, *arguments, like=like)
     # How a free base lies matters to gravity alone.
     by_q = up(by_up)[0].at[len(q_full) - len(by_q) :].add(by_q)
-    passive_by_q, passive_by_v = passive(weights)
+    passive_by_q, passive_by_v = passive_forces_pullback(model, q_full, v_full, weights)
     return expand(by_q - passive_by_q)[0], model.reduce_force(by_v - passive_by_v)
 
 

@@ -290,7 +290,7 @@ class Ball(Joint):
         return jnp.stack(multiply(numbers(q), exponential(numbers(dv))))
 
     def difference(self, q0, q1):
-        return jnp.stack(_turn(numbers(q0), numbers(q1)))
+        return jnp.stack(logarithm(_turn(numbers(q0), numbers(q1))))
 
     def normalize(self, q):
         return quaternion_normalize(q)
@@ -309,7 +309,7 @@ class Ball(Joint):
         return self.difference(rest, q)
 
     def spring_force(self, rest, q, stiffness):
-        return jnp.stack(_torsion(_turn(numbers(rest), numbers(q)), numbers(stiffness)))
+        return jnp.stack(_torsion(logarithm(_turn(numbers(rest), numbers(q))), numbers(stiffness)))
 
 
 class Free(Joint):
@@ -343,7 +343,8 @@ class Free(Joint):
         return jnp.stack([*add(where, step), *multiply(how, exponential(phi))])
 
     def difference(self, q0, q1):
-        phi, step = _apart(_halves(q0), _halves(q1))
+        turn, step = _apart(_halves(q0), _halves(q1))
+        phi = logarithm(turn)
         return jnp.stack([*phi, *left_jacobian_inverse(phi, step)])
 
     def normalize(self, q):
@@ -362,14 +363,13 @@ class Free(Joint):
         return jnp.stack([*_rotation_chart_rate(phi, w), *rotate(how, v)])
 
     def stretch(self, rest, q):
-        phi, step = _apart(_halves(rest), _halves(q))
-        return jnp.stack([*phi, *step])
+        turn, step = _apart(_halves(rest), _halves(q))
+        return jnp.stack([*logarithm(turn), *step])
 
     def spring_force(self, rest, q, stiffness):
-        (where0, how0), (where, how), (turning, pulling) = _halves(rest), _halves(q), _halves(stiffness)
-        phi, step = _apart((where0, how0), (where, how))
-        pull = rotate_back(how, rotate(how0, tuple(map(times, pulling, step))))
-        return jnp.stack([*_torsion(phi, turning), *scale(-1.0, pull)])
+        (turn, step), (turning, pulling) = _apart(_halves(rest), _halves(q)), _halves(stiffness)
+        pull = rotate_back(turn, tuple(map(times, pulling, step)))
+        return jnp.stack([*_torsion(logarithm(turn), turning), *scale(-1.0, pull)])
 
 
 def _halves(x: Array) -> tuple[Vector, Vector]:
@@ -383,8 +383,8 @@ def _quaternion_rate(q: Vector, w: Vector) -> Vector:
 
 
 def _turn(q0: Vector, q1: Vector) -> Vector:
-    """The rotation vector that leads from `q0` to `q1`, in the frame of either."""
-    return logarithm(multiply(conjugate(q0), q1))
+    """The rotation that leads from `q0` to `q1`, in the frame of either."""
+    return multiply(conjugate(q0), q1)
 
 
 def _apart(q0: tuple[Vector, Vector], q1: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
