@@ -4,9 +4,9 @@ What `jdyn.dynamics.traverse` does level by level is done here in a single loop,
 once, by the same functions on the same packed values: one run with as many levels as there are bodies, one body wide.
 Axes after (levels, width) are lanes, along which step functions must be elementwise.
 
-Bodies are visited depth first, each first child right after its parent, whose message is at hand then. Parents of other
-children keep theirs in a slot until the last child has come. That is the largest one, so that there are at most
-log2(nb) slots: one for most robots.
+Bodies are visited depth first, each first child right after its parent, whose message is at hand then. Messages of
+parents that have other children wait on a stack until the last child has come. That is the largest one, so that the
+stack is at most log2(nb) deep: one for most robots, two for humanoids.
 """
 
 import dataclasses
@@ -28,15 +28,23 @@ class _Tour:
 
     Attributes:
         bodies: (nb,) in order.
-        fetches: (nb,) a slot: whether the parent's message is in that slot, and not the one of the body before.
-        keeps: (nb,) a slot: whether the body's own message is to be kept there; the world's is in all at first.
-        branching: Whether several bodies hang on the world, which then uses the first slot.
+        forks: (nb,) whether several bodies hang on the body, the first of which comes next.
+        others: (nb,) whether the body is one of several, and not the first.
+        lasts: (nb,) whether it is the last one of them.
+        fork: Whether several bodies hang on the world.
     """
 
     bodies: np.ndarray
-    fetches: tuple[np.ndarray, ...]
-    keeps: tuple[np.ndarray, ...]
-    branching: bool
+    forks: np.ndarray
+    others: np.ndarray
+    lasts: np.ndarray
+    fork: bool
+
+    @property
+    def depth(self) -> int:
+        """How many messages wait at most."""
+        waiting = self.fork + np.cumsum(self.forks.astype(int) - self.lasts)
+        return max(self.fork, *waiting)
 
 
 @functools.lru_cache(maxsize=256)
@@ -48,27 +56,17 @@ def _tour(topology: Topology) -> _Tour:
     for body in reversed(range(topology.nb)):
         if topology.parents[body] != WORLD:
             sizes[topology.parents[body]] += sizes[body]
-    bodies, fetches, keeps = [], {}, {}
-    # Bodies still to be visited, each with the slot that has its parent's message and the slots in use then.
-    waiting: list[tuple[int, int | None, int]] = [(WORLD, None, 0)]
-    while waiting:
-        body, fetches[body], used = waiting.pop()
-        bodies.append(body)
-        if not children[body]:
-            continue
-        *others, last = sorted(children[body], key=lambda child: sizes[child])
-        keeps[body] = used if others else None
-        # The last one needs no slot beyond those that were in use before, the first one no slot at all.
-        waiting.append((last, used if others else None, used))
-        waiting.extend((child, used, used + 1) for child in reversed(others[1:]))
-        waiting.extend((child, None, used + 1) for child in others[:1])
-    slots = range(1 + max((slot for slot in keeps.values() if slot is not None), default=-1))
+    bodies, to_visit = [], [WORLD]
+    while to_visit:
+        bodies.append(to_visit.pop())
+        children[bodies[-1]].sort(key=lambda child: sizes[child])
+        to_visit.extend(reversed(children[bodies[-1]]))
     bodies = np.array(bodies[1:])
-
-    def table(where):
-        return tuple(np.array([where.get(body) == slot for body in bodies]) for slot in slots)
-
-    return _Tour(bodies, table(fetches), table(keeps), keeps[WORLD] is not None)
+    forks = [body for body, those in children.items() if len(those) > 1]
+    others = [child for those in children.values() for child in those[1:]]
+    lasts = [those[-1] for those in children.values() if len(those) > 1]
+    forked, other, last = (np.isin(bodies, those) for those in (forks, others, lasts))
+    return _Tour(bodies, forked, other, last, fork=WORLD in forks)
 
 
 @functools.lru_cache(maxsize=256)
@@ -120,17 +118,20 @@ def outward(topology: Topology, step: Callable, world: Any, xs: Packed, *, loop:
     tour = _tour(topology)
 
     def first(message):
-        return message, [message] * len(tour.keeps)
+        return message, [message] * tour.depth
 
     def visit(carry, row):
-        message, kept = carry
-        x, fetches, keeps = row
-        for fetch, slot in zip(fetches, kept, strict=True):
-            message = _either(fetch, slot, message)
+        message, stack = carry
+        x, fork, other, last = row
+        if stack:
+            message = _either(other, stack[0], message)
+            stack = _either(last, _popped(stack), stack)
         message, y = step(message, x)
-        return (message, [_either(keep, message, slot) for keep, slot in zip(keeps, kept, strict=True)]), y
+        if stack:
+            stack = _either(fork, _pushed(message, stack), stack)
+        return (message, stack), y
 
-    rows = xs[0], tour.fetches, tour.keeps
+    rows = xs[0], tour.forks, tour.others, tour.lasts
     return (loop(visit, rows, first, jax.tree.map(lambda x: x[None], world), lambda carry: None)[1],)
 
 
@@ -144,39 +145,37 @@ def gathered(
     def all_of(number):
         return jax.tree.map(lambda _: number, zero)
 
-    def emptied(message):
-        return all_of(jnp.zeros_like(jax.tree.leaves(message)[0]))
+    def joined(message, other):
+        return jax.tree.map(jnp.add, message, other)
 
-    def joined(message, slot):
-        return jax.tree.map(jnp.add, message, slot)
+    def added(message, stack):
+        return [joined(message, stack[0]), *stack[1:]]
 
-    def collect(below, slot):
-        return joined(below, slot), emptied(slot)
+    def collected(below, stack):
+        return joined(below, stack[0]), _popped(stack)
 
-    def hand_in(message, slot):
-        return emptied(message), joined(message, slot)
-
-    def same(message, slot):
-        return message, slot
+    def handed_in(last, message, stack):
+        nothing = all_of(jnp.zeros_like(jax.tree.leaves(message)[0]))
+        return nothing, jax.lax.cond(last, _pushed, added, message, stack)
 
     def first(number):
-        return all_of(number), [all_of(number) for _ in tour.keeps]
+        return all_of(number), [all_of(number)] * tour.depth
 
     def visit(carry, row):
-        below, kept = carry
-        x, fetches, keeps = row
-        for i, keep in enumerate(keeps):
-            below, kept[i] = jax.lax.cond(keep, collect, same, below, kept[i])
+        below, stack = carry
+        x, fork, other, last = row
+        if stack:
+            below, stack = jax.lax.cond(fork, collected, lambda *same: same, below, stack)
         message, y = step(below, x)
-        for i, fetch in enumerate(fetches):
-            message, kept[i] = jax.lax.cond(fetch, hand_in, same, message, kept[i])
-        return (message, kept), y
+        if stack:
+            message, stack = jax.lax.cond(other, handed_in, lambda _, *same: same, last, message, stack)
+        return (message, stack), y
 
     def total(carry):
-        message, kept = carry
-        return joined(message, kept[0]) if tour.branching else message
+        message, stack = carry
+        return joined(message, stack[0]) if tour.fork else message
 
-    rows = xs[0], tour.fetches, tour.keeps
+    rows = xs[0], tour.forks, tour.others, tour.lasts
     number = jnp.zeros_like(jax.tree.leaves(zero)[0])[None]
     sums, y = loop(visit, rows, first, number, total, reverse=True)
     return jax.tree.map(lambda x: x[0], sums), (y,)
@@ -189,3 +188,11 @@ def each(function: Callable, rows: Any) -> Any:
 
 def _either(condition, x, y):
     return jax.lax.cond(condition, lambda x, y: x, lambda x, y: y, x, y)
+
+
+def _pushed(message, stack):
+    return [message, *stack[:-1]]
+
+
+def _popped(stack):
+    return [*stack[1:], stack[-1]]

@@ -100,15 +100,23 @@ def test_large_batches_go_in_chunks_on_processors_alone():
     assert loops("cpu") == loops("cuda") + 1
 
 
-@pytest.mark.parametrize(
-    "parents", [(-1, 0, 1), (-1, -1, 0, 1), (-1, 0, 0, 1, 1, 2, 2, 2, 5), (-1, 0, 1, 1, 0, 4, 4, 4)], ids=str
-)
+TREES = {
+    "chain": (-1, 0, 1),
+    "two chains": (-1, -1, 0, 1),
+    "two forks in a fork": (-1, 0, 0, 1, 1, 2, 2, 2, 5),
+    "a fork in a fork": (-1, 0, 1, 1, 0, 4, 4, 4),
+    "nothing but forks": (-1, -1, -1, 0, 0, 1, 1, 1, 2, 2, *range(3, 10), *range(3, 10)),
+}
+
+
+@pytest.mark.parametrize("parents", TREES.values(), ids=TREES)
 def test_orders_of_visits(parents):
     """Sums along every path to the world and over every subtree, by levels, one by one, and by kernels."""
     from jdyn.dynamics import fused  # which JAX may warn of, or refuse, where there is no Triton
 
     names = tuple(map(str, range(len(parents))))
     topology = Topology("tree", names, names, parents, (jdyn.Revolute,) * len(parents))
+    assert 2 ** one_by_one._tour(topology).depth <= len(parents)
     mask, x = traverse.support_mask(topology), np.random.default_rng(0).normal(size=len(parents))
     for order in (traverse, one_by_one, fused):
         packed = order.pack(topology, jnp.array(x))
