@@ -125,7 +125,7 @@ def degrees_of_freedom(model: Model, runs: tuple[Run, ...], q: Float[Array, " nq
     frames = model.map_joints(_frames, by_kind)
     # That of a free base is its own, since the last of its degrees of freedom slides along z.
     last = model.merge_groups("bodies", [E[:, -1] for E in frames])
-    parents = jnp.concatenate([last, jnp.eye(3, dtype=last.dtype)[None]])[np.array(model.topology.parents)]
+    parents = jnp.concatenate([last, np.eye(3, dtype=last.dtype)[None]])[np.array(model.topology.parents)]
     bodies = model.by_group("bodies", (model.placements, parents, model.inertias))
     rows = model.joints, by_kind, frames, model.by_group("v", model.armature), bodies
     # A free base is none of them.
@@ -189,14 +189,17 @@ def _frames(joint: Joint, q) -> Float[Array, "nv 3 3"]:
 
 
 def _frame_along(z: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """Axes x, y, z of a frame with z along the given vector (Duff et al. 2017)."""
-    z = z / jnp.linalg.norm(z)
+    """Axes x, y, z of a frame with z along the given vector.
+
+    That is H diag(1, s, −s), with s the sign of z₃ and the reflection H = 1 − w wᵀ / w₃ that takes −e₃ to s z; w is
+    s z + e₃ then (Duff et al. 2017).
+    """
     sign = jnp.where(z[2] < 0, -1, 1).astype(z.dtype)
-    a = -1 / (sign + z[2])
-    b = z[0] * z[1] * a
-    x = jnp.stack([1 + sign * z[0] * z[0] * a, sign * b, -sign * z[0]])
-    y = jnp.stack([b, sign + z[1] * z[1] * a, -z[1]])
-    return jnp.stack([x, y, z], axis=1)
+    w = sign * z / jnp.linalg.norm(z) + np.eye(3, dtype=z.dtype)[2]
+    # Entry by entry: XLA computes beforehand what constants of one shape make, but not what broadcast ones do.
+    i, j = np.divmod(np.arange(9), 3)
+    H = (i == j).astype(z.dtype) - w[i] * w[j] / w[np.full(9, 2)]
+    return jnp.where(j == 0, H, jnp.where(j == 1, sign * H, -sign * H)).reshape(3, 3)
 
 
 def _degrees(joint: Joint, q, E, R, body) -> _Degree:

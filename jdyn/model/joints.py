@@ -12,6 +12,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jdyn.spatial import (
@@ -191,7 +192,7 @@ class Prismatic(_ScrewJoint):
     axis: Float[Array, "*batch 3"]
 
     def transform(self, q):
-        return Transform(jnp.eye(3, dtype=self.axis.dtype), q[0] * self.axis)
+        return Transform(jnp.array(np.eye(3), self.axis.dtype), q[0] * self.axis)
 
     def subspace(self, q):
         return jnp.concatenate([jnp.zeros_like(self.axis), self.axis])[:, None]
@@ -275,7 +276,7 @@ class Ball(Joint):
         return Transform(quaternion_to_matrix(q), jnp.zeros(3, q.dtype))
 
     def subspace(self, q):
-        return jnp.eye(6, 3, dtype=q.dtype)
+        return jnp.array(np.eye(6, 3), q.dtype)
 
     def neutral(self, dtype):
         return jnp.zeros(4, dtype).at[0].set(1)
@@ -323,7 +324,7 @@ class Free(Joint):
         return Transform(quaternion_to_matrix(q[3:]), q[:3])
 
     def subspace(self, q):
-        return jnp.eye(6, dtype=q.dtype)
+        return jnp.array(np.eye(6), q.dtype)
 
     def neutral(self, dtype):
         return jnp.zeros(7, dtype).at[3].set(1)

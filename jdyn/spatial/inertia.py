@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.spatial.rotation import skew
@@ -44,7 +45,7 @@ class SpatialInertia(eqx.Module):
     def matrix(self) -> Float[Array, "6 6"]:
         """The 6×6 matrix [[Ī, [h]ₓ], [[h]ₓᵀ, m 1]] (Featherstone 2008, eq. 2.63)."""
         h = skew(self.first_moment)
-        return jnp.block([[symmetric(self.rotational), h], [h.T, self.mass * jnp.eye(3, dtype=h.dtype)]])
+        return jnp.block([[symmetric(self.rotational), h], [h.T, self.mass * np.eye(3, dtype=h.dtype)]])
 
     def square_root(self) -> Float[Array, "6 6"]:
         """A matrix B with BᵀB = I, from the mass and the inertia about the centre of mass; that may be singular."""
@@ -52,7 +53,7 @@ class SpatialInertia(eqx.Module):
         c = skew(self.first_moment / jnp.where(massive, self.mass, 1))
         central = semidefinite_cholesky(symmetric(self.rotational) - self.mass * (c @ c.T))
         root = jnp.sqrt(jnp.where(massive, self.mass, 0))
-        return jnp.block([[central.T, jnp.zeros_like(c)], [-root * c, root * jnp.eye(3, dtype=c.dtype)]])
+        return jnp.block([[central.T, jnp.zeros_like(c)], [-root * c, root * np.eye(3, dtype=c.dtype)]])
 
     def momentum(self, v: Motion6) -> Force6:
         """I v: spatial momentum of a body that moves with velocity `v`; also the force for acceleration `v`."""

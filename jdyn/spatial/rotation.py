@@ -21,9 +21,7 @@ def rotation_about(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Ar
     """Rotation matrix by `angle` [rad] about the unit vector `axis` (Rodrigues' formula)."""
     half = jnp.sin(0.5 * angle)
     return (
-        jnp.cos(angle) * jnp.eye(3, dtype=axis.dtype)
-        + jnp.sin(angle) * skew(axis)
-        + 2 * half**2 * jnp.outer(axis, axis)
+        jnp.cos(angle) * np.eye(3, dtype=axis.dtype) + jnp.sin(angle) * skew(axis) + 2 * half**2 * jnp.outer(axis, axis)
     )
 
 
@@ -65,7 +63,7 @@ def quaternion_to_matrix(q: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """Rotation matrix of `q`, which need not be a unit quaternion."""
     # One product with a table takes a third of the time to compile that nine entries would.
     half = jnp.matmul(jnp.asarray(_HALF_BY_PRODUCTS, q.dtype), jnp.outer(q, q).ravel(), precision="highest")
-    return jnp.eye(3, dtype=q.dtype) + 2 / (q @ q) * half.reshape(3, 3)
+    return 2 / (q @ q) * half.reshape(3, 3) + np.eye(3, dtype=q.dtype)
 
 
 def matrix_to_quaternion(R: Float[Array, "3 3"]) -> Float[Array, "4"]:

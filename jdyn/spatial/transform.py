@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.spatial.rotation import skew
@@ -25,7 +26,7 @@ class Transform(eqx.Module):
     @staticmethod
     def identity(dtype=None) -> "Transform":
         """The pose of a frame in itself."""
-        return Transform(jnp.eye(3, dtype=dtype), jnp.zeros(3, dtype))
+        return Transform(jnp.array(np.eye(3), dtype), jnp.zeros(3, dtype))
 
     def __matmul__(self, other: "Transform") -> "Transform":
         """`X_ac = X_ab @ X_bc`."""

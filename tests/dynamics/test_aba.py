@@ -1,6 +1,7 @@
 """The articulated-body algorithm number by number, as batches have it, against matrices and other algorithms."""
 
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
@@ -140,6 +141,15 @@ def test_frames_are_those_of_the_joints():
     for R, p in zip(rotations.reshape(-1, 3, 3), translations, strict=True):
         place, turned = place + turned @ p, turned @ R
     np.testing.assert_allclose(place, jdyn.forward_kinematics(model, q).translation[-1], atol=1e-14)
+
+
+@pytest.mark.parametrize("robot", ["panda", "stanford_arm"])
+def test_programs_find_constants_of_a_model_computed(robot):
+    """Joints' frames and what is placed in them take products of matrices and roots; a batch on a fixed base none."""
+    model = jdyn.load(robot)
+    states = _states(model, 4)
+    program = jax.jit(jax.vmap(lambda *x: jdyn.forward_dynamics(model, *x))).lower(*states).compile().as_text()
+    assert not re.findall(r"\b(dot|sqrt|rsqrt)\(", program)
 
 
 def test_single_precision():
