@@ -7,10 +7,11 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.common_frame import common_frame, subtree_sum
 from jdyn.dynamics.compiled import widest
-from jdyn.dynamics.inverse import bias_forces, passive_forces
+from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.kinematics import per_dof, poses_by_leaps, world_acceleration
 from jdyn.dynamics.lanes import single_or_batch
 from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix, reduced
+from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.traverse import support_mask
 from jdyn.model import Joint, Model
 from jdyn.spatial import SpatialInertia, Transform, cross_motion

@@ -31,20 +31,20 @@ class _Tour:
         forks: (nb,) whether several bodies hang on the body, the first of which comes next.
         others: (nb,) whether the body is one of several, and not the first.
         lasts: (nb,) whether it is the last one of them.
-        fork: Whether several bodies hang on the world.
+        world_forks: Whether several bodies hang on the world.
     """
 
     bodies: np.ndarray
     forks: np.ndarray
     others: np.ndarray
     lasts: np.ndarray
-    fork: bool
+    world_forks: bool
 
     @property
     def depth(self) -> int:
         """How many messages wait at most."""
-        waiting = self.fork + np.cumsum(self.forks.astype(int) - self.lasts)
-        return max(self.fork, *waiting)
+        waiting = self.world_forks + np.cumsum(self.forks.astype(int) - self.lasts)
+        return int(max(self.world_forks, *waiting))
 
 
 @functools.lru_cache(maxsize=256)
@@ -66,7 +66,7 @@ def _tour(topology: Topology) -> _Tour:
     others = [child for those in children.values() for child in those[1:]]
     lasts = [those[-1] for those in children.values() if len(those) > 1]
     forked, other, last = (np.isin(bodies, those) for those in (forks, others, lasts))
-    return _Tour(bodies, forked, other, last, fork=WORLD in forks)
+    return _Tour(bodies, forked, other, last, world_forks=WORLD in forks)
 
 
 @functools.lru_cache(maxsize=256)
@@ -173,7 +173,7 @@ def gathered(
 
     def total(carry):
         message, stack = carry
-        return joined(message, stack[0]) if tour.fork else message
+        return joined(message, stack[0]) if tour.world_forks else message
 
     rows = xs[0], tour.forks, tour.others, tour.lasts
     number = jnp.zeros_like(jax.tree.leaves(zero)[0])[None]

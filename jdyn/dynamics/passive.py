@@ -7,10 +7,12 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.linear_map import LinearMap
 from jdyn.model import Free, Joint, Model
 
 
+@compiled
 def passive_forces(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]) -> Float[Array, " nv_full"]:
     """What the joints' own dampers, friction and springs exert, in full coordinates [N m or N]."""
     springs = model.merge_groups("v", [_springs(*kind) for kind in _by_kind(model, q)])
@@ -79,7 +81,7 @@ def _springs_pullback(joints, stiffness, rest, q, weights):
 
 
 def _are_costly(joints: Joint) -> bool:
-    """Whether their springs turn in space: rare, and a tenth of forward dynamics."""
+    """Whether their springs turn in space, which is rare, and takes ten small programs."""
     return joints.nq != joints.nv
 
 
@@ -89,15 +91,15 @@ def _spring_forces(stiffness, x):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _if_any(forces, weights, x):
-    """forces(weights, x), which is linear in the weights, and zero without being computed where all of them are.
+    """forces(weights, x), which is linear in the weights, and not computed where all weights are zero.
 
-    Compilers leave out these forces and their slopes along x if they know that a model has none. Derivatives by weights
-    are those of the forces, at zero as well.
+    Compilers leave out these forces and their first derivatives by x if they know that a model has none. Derivatives by
+    weights are those of the forces, at zero as well. Where weights differ from lane to lane, all is computed.
     """
     return _where_any(weights, weights, forces, weights, x)
 
 
-def _derivative(forces, primals, tangents):
+def _if_any_jvp(forces, primals, tangents):
     (weights, x), (d_weights, dx) = primals, tangents
     leaves, tree = jax.tree.flatten(x)
     parts = [] if _is_zero(d_weights) else [forces(d_weights, x)]
@@ -107,7 +109,7 @@ def _derivative(forces, primals, tangents):
     return _if_any(forces, weights, x), functools.reduce(jnp.add, parts)
 
 
-_if_any.defjvp(_derivative, symbolic_zeros=True)
+_if_any.defjvp(_if_any_jvp, symbolic_zeros=True)
 
 
 def _slope(forces, tree, i, like_x, like_forces):

@@ -384,12 +384,12 @@ def _quaternion_rate(q: Vector, w: Vector) -> Vector:
 
 
 def _turn(q0: Vector, q1: Vector) -> Vector:
-    """The rotation that leads from `q0` to `q1`, in the frame of either."""
+    """The quaternion of the rotation that leads from `q0` to `q1`, in the frame of either."""
     return multiply(conjugate(q0), q1)
 
 
 def _apart(q0: tuple[Vector, Vector], q1: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
-    """The turn and the step, in the frame of `q0`, that lead from one pose to another."""
+    """The turn, a quaternion, and the step, in the frame of `q0`, that lead from one pose to another."""
     (where0, how0), (where1, how1) = q0, q1
     return _turn(how0, how1), rotate_back(how0, subtract(where1, where0))
 

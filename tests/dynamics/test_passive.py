@@ -49,6 +49,16 @@ def test_springs_pull_down_their_energy():
     assert_allclose(_springs(rest, q, stiffness), -slope, rtol=1e-12, atol=1e-13)
 
 
+def test_arguments_may_be_of_another_type_than_the_model():
+    rest, q, _ = _drawn()
+    model = dataclasses.replace(_built(2.0), rest=rest)
+    single = model.astype(jnp.float32)
+    with jax.numpy_dtype_promotion("standard"):
+        found = passive_forces(single, q, np.ones(model.nv))
+    assert found.dtype == jnp.float64
+    assert_allclose(found, passive_forces(model, q, jnp.ones(model.nv)), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
 def test_derivatives_by_a_stiffness_of_zero_are_those_by_any(mode):
     # Forces are linear in the stiffness, and so are their derivatives by configurations.

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 
 from jdyn.dynamics.aligned import AxialSubspace, Displaced, axes, degrees_of_freedom, drifts, packed_bodies
 from jdyn.dynamics.base import applied, free_base, moving_base
-from jdyn.dynamics.inverse import passive_forces
 from jdyn.dynamics.lanes import Executor, by_lanes, zeros
 from jdyn.dynamics.methods.matrix_aba import MatrixABA
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import Factors, Recursion, in_step, on_leaders
+from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.traverse import unpack_coordinates
 from jdyn.model import Free
 from jdyn.spatial import semidefinite_cholesky, triangular_inverse

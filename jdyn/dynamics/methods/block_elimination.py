@@ -10,11 +10,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.inverse import passive_forces, velocity_terms
+from jdyn.dynamics.inverse import velocity_terms
 from jdyn.dynamics.kinematics import JointKinematics, accumulate_motion, joint_kinematics, world_acceleration
 from jdyn.dynamics.methods.factorizations import GAUSS_JORDAN
 from jdyn.dynamics.methods.method import one_of
 from jdyn.dynamics.methods.tree_method import TreeMethod, coupling_forces, coupling_rows, on_leaders
+from jdyn.dynamics.passive import passive_forces
 from jdyn.model import WORLD, Model, checked
 from jdyn.spatial import SpatialInertia
 

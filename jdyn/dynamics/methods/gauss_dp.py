@@ -6,10 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.inverse import passive_forces, velocity_terms
+from jdyn.dynamics.inverse import velocity_terms
 from jdyn.dynamics.kinematics import world_acceleration
 from jdyn.dynamics.methods.articulated import links
 from jdyn.dynamics.methods.tree_method import TreeMethod
+from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.traverse import inward, outward, pack, pack_coordinates, unpack_coordinates
 from jdyn.model import WORLD, Free, Model, checked
 from jdyn.spatial import definite_inverse, skew

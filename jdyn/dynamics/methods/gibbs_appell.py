@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.inverse import passive_forces, velocity_terms
+from jdyn.dynamics.inverse import velocity_terms
 from jdyn.dynamics.kinematics import accumulate_motion, joint_kinematics, joint_motion, world_acceleration
 from jdyn.dynamics.methods.factorizations import CHOLESKY
 from jdyn.dynamics.methods.method import Method
+from jdyn.dynamics.passive import passive_forces
 from jdyn.model import Model
 from jdyn.spatial import SpatialInertia
 

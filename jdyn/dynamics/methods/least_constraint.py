@@ -10,7 +10,7 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.compiled import compiled
-from jdyn.dynamics.inverse import passive_forces, velocity_terms
+from jdyn.dynamics.inverse import velocity_terms
 from jdyn.dynamics.kinematics import (
     JointKinematics,
     accumulate_motion,
@@ -22,6 +22,7 @@ from jdyn.dynamics.kinematics import (
 from jdyn.dynamics.methods.coupled_minimum import Elimination, ProjectedGradients, system
 from jdyn.dynamics.methods.method import Method, one_of
 from jdyn.dynamics.methods.tree_method import coupling_rows, on_leaders
+from jdyn.dynamics.passive import passive_forces
 from jdyn.model import WORLD, Model
 from jdyn.spatial import SpatialInertia
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.inverse import bias_forces, passive_forces, velocity_products
+from jdyn.dynamics.inverse import bias_forces, velocity_products
 from jdyn.dynamics.kinematics import (
     JointKinematics,
     accumulate_motion,
@@ -23,6 +23,7 @@ from jdyn.dynamics.kinematics import (
     world_acceleration,
 )
 from jdyn.dynamics.methods.method import Method, one_of
+from jdyn.dynamics.passive import passive_forces
 from jdyn.model import Model
 
 
