@@ -34,8 +34,8 @@ def _stepped(model, q, v):
 # Function of a model and as many of q, v and a third vector; operations as they were found for a chain, and for ANYmal
 # on its floating base. What costs more must be worth it; what costs less lowers the figure here. Forward and inverse
 # dynamics and the mass matrix go number by number, an operation each, which makes a batch three to ten times as fast as
-# operations on matrices do. Friction and springs of a free base are counted, though compilers leave them out where there
-# are none.
+# operations on matrices do. Friction and springs of a free base are counted, though compilers leave them out where
+# there are none.
 BUDGETS = {
     "forward dynamics": (jdyn.forward_dynamics, 3, 2367, 3461),
     "inverse dynamics": (jdyn.inverse_dynamics, 3, 1441, 2411),
