@@ -97,8 +97,11 @@ def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, monkeypatch):
 
     expected = gradient(400)
     monkeypatch.setattr(replay, "FIRST", 7)
+    # Steps that are recomputed may be rounded otherwise, each of some thirty by an ε of the largest adjoint, of which
+    # all entries are sums.
+    scale = max(float(jnp.max(jnp.abs(y), initial=0)) for y in jax.tree.leaves(expected))
     for x, y in zip(jax.tree.leaves(gradient(max_steps)), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-14 * scale)
 
 
 def test_forward_mode_agrees():
