@@ -128,10 +128,9 @@ def degrees_of_freedom(model: Model, runs: tuple[Run, ...], q: Float[Array, " nq
     parents = jnp.concatenate([last, np.eye(3, dtype=last.dtype)[None]])[np.array(model.topology.parents)]
     bodies = model.by_group("bodies", (model.placements, parents, model.inertias))
     rows = model.joints, by_kind, frames, model.by_group("v", model.armature), bodies
-    # A free base is none of them.
     degrees = [
-        jax.vmap(_degrees)(*row) if np.max(group.v) >= _first(model) else None
-        for group, *row in zip(model.topology.groups, *rows, strict=True)
+        jax.vmap(_degrees)(*row) if np.any(members >= 0) else None
+        for members, *row in zip(_members(model), *rows, strict=True)
     ]
     return tuple(_by_numbers(_rows(model, run), _of_run(model, run, degrees)) for run in runs)
 
@@ -240,15 +239,24 @@ def _first(model: Model) -> int:
     return model.topology.v_offsets[-1] - model.topology.serial.nb
 
 
+def _members(model: Model) -> list[np.ndarray]:
+    """Bodies of the serial tree that are degrees of freedom of each kind of joint; negative for those of a free base,
+    which are none."""
+    return [np.ravel(group.v) - _first(model) for group in model.topology.groups]
+
+
 def _of_run(model: Model, run: Run, by_kind: list):
     """A run's entries, (levels, width, ...), of what the degrees of freedom of each kind of joint have.
 
     Kinds that have no part in the run are left out, since what varies in them would make constants of the others vary
     too.
     """
-    degrees = [np.ravel(group.v) - _first(model) for group in model.topology.groups]
-    present = [i for i, members in enumerate(degrees) if np.isin(members, run.bodies).any()]
-    order = np.concatenate([degrees[i] for i in present])
+    present = [
+        (members, parts)
+        for members, parts in zip(_members(model), by_kind, strict=True)
+        if np.isin(members, run.bodies).any()
+    ]
+    order = np.concatenate([members for members, _ in present])
     place = {degree: row for row, degree in enumerate(order)}
     slots = np.vectorize(place.get)(run.bodies)
 
@@ -256,7 +264,7 @@ def _of_run(model: Model, run: Run, by_kind: list):
         flat = [part.reshape(-1, *part.shape[2:]) for part in parts]
         return taken(jnp.concatenate(flat), slots)
 
-    return jax.tree.map(merge, *(by_kind[i] for i in present))
+    return jax.tree.map(merge, *(parts for _, parts in present))
 
 
 def _by_numbers(rows: tuple[int, ...], degree: _Degree) -> DegreeOfFreedom:
