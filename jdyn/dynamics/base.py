@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.at_once import at_once
 from jdyn.dynamics.kinematics import world_acceleration
 from jdyn.model import Free, Model
 from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower
@@ -73,7 +74,7 @@ class MovingBase(eqx.Module):
     f: Float[Array, "6 *lanes"] | None
 
     def velocity(self, still: Vector) -> Vector:
-        return add(tuple(self.v), still)
+        return at_once(add(tuple(self.v), still))
 
     def accelerated(self, I: Vector, p: Vector) -> tuple[Float[Array, "6 6 *lanes"], Float[Array, "6 *lanes"], Vector]:
         """The joint eliminated, its accelerations, and that of the base, from what the children pass on."""
@@ -83,7 +84,7 @@ class MovingBase(eqx.Module):
         articulated = self.base.articulated(I)
         inverse = self.base.eliminated(articulated)
         a = applied(inverse, force - applied(articulated, self.upward))
-        return inverse, a, tuple(self.upward + a)
+        return inverse, a, at_once(tuple(self.upward + a))
 
 
 def applied(A: Float[Array, "n n *lanes"], x: Float[Array, "n *lanes"]) -> Float[Array, "n *lanes"]:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.at_once import at_once
 from jdyn.dynamics.base import unit_motions
 from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.inverse import inverse_dynamics
@@ -186,9 +187,9 @@ def _derivatives(order, tree, x):
     up = add(up, still)
     v, a = (still, up) if base is None else (add(base.v, still), add(base.a, up))
     moved = order.outward(tree, _move, (Pose.identity(still[0]), v, a), bodies)
-    own = tuple(_own_part(x[0].degree, x[-1], *y) for x, y in zip(bodies, moved, strict=True))
+    own = tuple(at_once(_own_part(x[0].degree, x[-1], *y)) for x, y in zip(bodies, moved, strict=True))
     total, sums = summed(order, tree, own)
-    degrees = tuple(_Degree.of_joint(S, v, a, sum) for (_, S, v, a), sum in zip(moved, sums, strict=True))
+    degrees = tuple(at_once(_Degree.of_joint(S, v, a, sum)) for (_, S, v, a), sum in zip(moved, sums, strict=True))
     degrees = order.unpack(tree, degrees)
     if base is not None:
         part = _own_part(base, base.f, Pose.identity(still[0]), None, v, a)
@@ -260,6 +261,7 @@ def _products(order, tree, degrees):
     forces = sums.twice_B_transposed(S), sums.inertia.momentum(S)
     by_own_q = add(add(sums.twice_B(psi), sums.inertia.momentum(psi_rate)), cross_force(S, sums.f))
     by_own_v = add(sums.twice_B(S), sums.inertia.momentum(turning))
+    forces, by_own_q, by_own_v = at_once((forces, by_own_q, by_own_v))
 
     def pair(below, above):
         (BS, IS), by_own_q, by_own_v = below

@@ -27,7 +27,9 @@ __all__ = ["each", "gathered", "outward", "pack", "schedule", "unpack"]
 _LANES = 32
 
 
-def _loop(visit: Callable, rows: Any, first: Callable, start: Any, last: Callable, *, reverse: bool = False):
+def _loop(
+    visit: Callable, step: Callable, rows: Any, first: Callable, start: Any, last: Callable, *, reverse: bool = False
+):
     """As that of `jdyn.dynamics.one_by_one`, in one kernel, for functions that are elementwise in the axes of messages,
     (1, *lanes), and of rows, (bodies, 1, *lanes)."""
     bodies = len(jax.tree.leaves(rows)[0])
@@ -37,7 +39,7 @@ def _loop(visit: Callable, rows: Any, first: Callable, start: Any, last: Callabl
     # One at least, for a batch of none.
     programs = -(-max(size, 1) // _LANES)
     # Traced once, though it is compiled, interpreted, and asked for the shapes of its results.
-    visit = jax.jit(visit)
+    visit = jax.jit(functools.partial(visit, step))
 
     def flat(x):
         """(rows, lanes), the last lane repeated until the last program has all of its own; or (rows, 1) of what all

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.aligned import degrees_of_freedom
+from jdyn.dynamics.at_once import at_once
 from jdyn.dynamics.base import base_inertia, unit_motions
 from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
 from jdyn.dynamics.compiled import compiled, precise
@@ -94,10 +95,10 @@ def _composite(order, tree, x):
         origin = tuple(x[:1] for x in poses[0].p)
         poses = tuple(Pose(pose.R, subtract(pose.p, origin)) for pose in poses)
     S = tuple(_motion(pose, degree) for pose, degree in zip(poses, bodies, strict=True))
-    own = tuple(degree.inertia.to_parent(pose) for pose, degree in zip(poses, bodies, strict=True))
+    own = tuple(at_once(degree.inertia.to_parent(pose)) for pose, degree in zip(poses, bodies, strict=True))
     total, sums = summed(order, tree, own)
     S, sums = order.unpack(tree, tuple(zip(S, sums, strict=True)))
-    F = sums.momentum(S)
+    F = at_once(sums.momentum(S))
     if base is not None:
         whole = jax.tree.map(jnp.add, total, base)
         whole = jax.tree.map(lambda x: jnp.broadcast_to(x, (Free.nv, *x.shape)), whole)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.aligned import Displaced, packed_bodies
+from jdyn.dynamics.at_once import at_once
 from jdyn.dynamics.base import base_inertia, upward
 from jdyn.dynamics.lanes import zeros
 from jdyn.model import Free, Model
@@ -56,7 +57,9 @@ def newton_euler(order, tree, x) -> Float[Array, "nv_full *lanes"]:
     bodies, up, base = x
     bodies = tuple(_Body(degree.displaced(), *rest) for degree, *rest in bodies)
     still = zeros(bodies, 6)
-    start = (still, add(up, still)) if base is None else (add(base.v, still), add(add(base.a, up), still))
+    start = (still, add(up, still))
+    if base is not None:
+        start = at_once((add(base.v, still), add(add(base.a, up), still)))
     moved = order.outward(tree, _move, start, bodies)
     carried = tuple(zip((body.place for body in bodies), moved, strict=True))
     total, tau = order.gathered(tree, _transmit, still, carried)

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jdyn.dynamics.at_once import at_once
 from jdyn.dynamics.traverse import Packed, Run
 from jdyn.model import WORLD, Topology, taken
 
@@ -86,10 +87,12 @@ def unpack(topology: Topology, packed: Packed) -> Any:
     return jax.tree.map(lambda x: taken(x[:, 0], np.argsort(_tour(topology).bodies)), packed[0])
 
 
-def _loop(visit: Callable, rows: Any, first: Callable, start: Any, last: Callable, *, reverse: bool = False):
-    """`lax.scan` from the carry `first(start)`; returns `last` of its last carry, and what rows give. Of a carry, a
-    kernel in its place reads and writes no more than that."""
-    visit, rows = _tabled(visit, rows)
+def _loop(
+    visit: Callable, step: Callable, rows: Any, first: Callable, start: Any, last: Callable, *, reverse: bool = False
+):
+    """`lax.scan` of `visit(step, carry, row)` from the carry `first(start)`; returns `last` of its last carry, and what
+    rows give. Of a carry, a kernel in its place reads and writes no more than that."""
+    visit, rows = _tabled(functools.partial(visit, lambda *x: at_once(step(*x))), rows)
     carry, y = jax.lax.scan(visit, first(start), rows, reverse=reverse)
     return last(carry), y
 
@@ -120,7 +123,7 @@ def outward(topology: Topology, step: Callable, world: Any, xs: Packed, *, loop:
     def first(message):
         return message, [message] * tour.depth
 
-    def visit(carry, row):
+    def visit(step, carry, row):
         message, stack = carry
         x, fork, other, last = row
         if stack:
@@ -132,7 +135,7 @@ def outward(topology: Topology, step: Callable, world: Any, xs: Packed, *, loop:
         return (message, stack), y
 
     rows = xs[0], tour.forks, tour.others, tour.lasts
-    return (loop(visit, rows, first, jax.tree.map(lambda x: x[None], world), lambda carry: None)[1],)
+    return (loop(visit, step, rows, first, jax.tree.map(lambda x: x[None], world), lambda carry: None)[1],)
 
 
 def gathered(
@@ -161,7 +164,7 @@ def gathered(
     def first(number):
         return all_of(number), [all_of(number)] * tour.depth
 
-    def visit(carry, row):
+    def visit(step, carry, row):
         below, stack = carry
         x, fork, other, last = row
         if stack:
@@ -177,13 +180,13 @@ def gathered(
 
     rows = xs[0], tour.forks, tour.others, tour.lasts
     number = jnp.zeros_like(jax.tree.leaves(zero)[0])[None]
-    sums, y = loop(visit, rows, first, number, total, reverse=True)
+    sums, y = loop(visit, step, rows, first, number, total, reverse=True)
     return jax.tree.map(lambda x: x[0], sums), (y,)
 
 
 def each(function: Callable, rows: Any) -> Any:
     """`function` of every row of a PyTree of arrays, one after another."""
-    return jax.lax.map(function, rows)
+    return jax.lax.map(lambda row: at_once(function(row)), rows)
 
 
 def _either(condition, x, y):

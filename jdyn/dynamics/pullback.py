@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.aligned import packed_bodies
+from jdyn.dynamics.at_once import at_once
 from jdyn.dynamics.base import base_inertia, upward
 from jdyn.dynamics.lanes import by_lanes, zeros
 from jdyn.dynamics.passive import passive_forces_pullback
@@ -77,7 +78,7 @@ def _pullback(order, tree, x):
     start = _Motion(still, up, still)
     if base is not None:
         inertia, motion, f = base
-        start = _Motion(add(motion.v, still), add(motion.a, up), add(motion.mu, still))
+        start = at_once(_Motion(add(motion.v, still), add(motion.a, up), add(motion.mu, still)))
     moved = order.outward(tree, _move, start, bodies)
     nothing = _Sums(still, still, still[:3])
     carried = tuple((place, f, y) for (place, *_, f), y in zip(bodies, moved, strict=True))

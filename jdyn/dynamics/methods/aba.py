@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jdyn.dynamics.aligned import AxialSubspace, Displaced, axes, degrees_of_freedom, drifts, packed_bodies
+from jdyn.dynamics.at_once import at_once
 from jdyn.dynamics.base import applied, free_base, moving_base
 from jdyn.dynamics.lanes import Executor, by_lanes, zeros
 from jdyn.dynamics.methods.matrix_aba import MatrixABA
@@ -208,7 +209,7 @@ def _response(order, tree, x):
     still = zeros(pushed, 6)
     p, driven = order.gathered(tree, force, still, pushed)
     own = applied(base[0], base[1] - jnp.stack(p)) if base else None
-    a = order.outward(tree, acceleration, still if own is None else tuple(own), _joined(pushed, driven))
+    a = order.outward(tree, acceleration, still if own is None else at_once(tuple(own)), _joined(pushed, driven))
     return _with_base(own, order.unpack(tree, a))
 
 

@@ -1,0 +1,55 @@
+"""Arrays that one program computes: the same, bit by bit, and one program."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jdyn.dynamics.at_once import at_once
+
+
+def shared(x):
+    """Six results of much the same work, and one of them a second time."""
+    sine = jnp.sin(x)
+    results = tuple(k * sine * x + jnp.roll(sine, k) for k in range(1, 7))
+    return {"all": results, "again": results[0]}
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_numbers_stay_what_they_are(dtype):
+    info = jnp.finfo(dtype)
+    x = np.array([0.0, -0.0, 1.0, -1.0, info.tiny, -info.max, np.inf, -np.inf, np.nan], dtype)
+    y = x[::-1].copy()
+    found = jax.jit(at_once)((x, [y, x], None))
+    for array, expected in zip(jax.tree.leaves(found), (x, y, x), strict=True):
+        assert array.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(array).view(np.uint8), expected.view(np.uint8))
+    assert jax.tree.structure(found) == jax.tree.structure((x, [y, x], None))
+
+
+def test_arrays_take_the_shape_that_they_have_together():
+    found = at_once((jnp.zeros(()), jnp.ones((3, 1)), jnp.full((1, 2), 2.0)))
+    assert [x.shape for x in found] == [(3, 2)] * 3
+    assert [float(x[2, 1]) for x in found] == [0, 1, 2]
+
+
+def test_more_arrays_than_one_program_takes():
+    arrays = [jnp.full(4, float(k)) for k in range(40)]
+    np.testing.assert_array_equal(jnp.stack(jax.jit(at_once)(arrays)), jnp.stack(arrays))
+
+
+def test_batches():
+    x = jax.random.normal(jax.random.key(0), (5, 3))
+    found = jax.jit(jax.vmap(lambda x: at_once(shared(x))))(x)
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-15), found, jax.vmap(shared)(x))
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="elsewhere XLA does so by itself")
+def test_processors_take_one_program():
+    def programs(function):
+        return jax.jit(function).lower(jnp.ones(256)).compile().as_text().count(" fusion(")
+
+    assert programs(shared) >= 6
+    assert programs(lambda x: at_once(shared(x))) <= 2
