@@ -81,7 +81,7 @@ def _lyapunov(A, C):
         return (scale * A + inverse / scale) / 2, (scale * C + inverse.T @ C @ inverse / scale) / 2
 
     S, C = _limit(step, (A, C))
-    stable = jnp.max(jnp.abs(S + jnp.eye(len(A), dtype=A.dtype))) < 0.5
+    stable = jnp.all(jnp.abs(S + jnp.eye(len(A), dtype=A.dtype)) < 0.5)
     return jnp.where(stable, (C + C.T) / 4, jnp.nan)
 
 

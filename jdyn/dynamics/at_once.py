@@ -27,12 +27,19 @@ def at_once(x: Any) -> Any:
 
 
 def _reduced(leaves):
-    """Each number is taken twice, as the larger one of the two, which holds in any order."""
+    """Each number is taken twice, and is what the bits of the two make together, which holds in any order. (The larger
+    one of two would not do: XLA may lose what is not a number.)"""
     twice = [jnp.broadcast_to(x, (2, *x.shape)) for x in leaves]
-    least = [jnp.array(-jnp.inf, x.dtype) for x in leaves]
+    nothing = [jnp.zeros((), x.dtype) for x in leaves]
     parts = [slice(first, first + _ARRAYS) for first in range(0, len(leaves), _ARRAYS)]
-    return [x for part in parts for x in jax.lax.reduce(twice[part], least[part], _larger, (0,))]
+    return [x for part in parts for x in jax.lax.reduce(twice[part], nothing[part], _together, (0,))]
 
 
-def _larger(x, y):
-    return list(map(jax.lax.max, x, y))
+def _together(x, y):
+    return [_bits_of_both(*pair) for pair in zip(x, y, strict=True)]
+
+
+def _bits_of_both(x, y):
+    bits = jnp.dtype(f"uint{8 * x.dtype.itemsize}")
+    either = jax.lax.bitcast_convert_type(x, bits) | jax.lax.bitcast_convert_type(y, bits)
+    return jax.lax.bitcast_convert_type(either, x.dtype)
