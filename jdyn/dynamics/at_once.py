@@ -15,15 +15,15 @@ _ARRAYS = 15
 
 
 def at_once(x: Any) -> Any:
-    """A PyTree of arrays of floating-point numbers that broadcast against each other, bit by bit as they are, but all
-    of one shape; where XLA compiles for a CPU, in a few programs. Not differentiable."""
+    """A PyTree of arrays that broadcast against each other, bit by bit as they are, but all of one shape; where XLA
+    compiles for a CPU, in a few programs. Whole numbers, such as known zeros, stay. Not differentiable."""
     leaves, tree = jax.tree.flatten(x)
     # An array that is there several times is computed once.
-    places = {id(leaf): place for place, leaf in enumerate(leaves)}
-    different = jnp.broadcast_arrays(*(leaves[place] for place in places.values()))
-    computed = jax.lax.platform_dependent(different, cpu=_reduced, default=lambda leaves: leaves)
-    found = dict(zip(places, computed, strict=True))
-    return tree.unflatten([found[id(leaf)] for leaf in leaves])
+    arrays = {id(leaf): leaf for leaf in leaves if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)}
+    together = jnp.broadcast_arrays(*arrays.values())
+    computed = jax.lax.platform_dependent(together, cpu=_reduced, default=lambda together: together)
+    found = dict(zip(arrays, computed, strict=True))
+    return tree.unflatten([found.get(id(leaf), leaf) for leaf in leaves])
 
 
 def _reduced(leaves):

@@ -37,6 +37,13 @@ def test_arrays_take_the_shape_that_they_have_together():
     assert [float(x[2, 1]) for x in found] == [0, 1, 2]
 
 
+def test_whole_numbers_stay():
+    known = jnp.zeros(3, int)
+    x, zero, counts = at_once((jnp.ones((2, 3)), 0, known))
+    assert x.shape == (2, 3) and zero == 0 and counts is known
+    assert at_once((0, None)) == (0, None)
+
+
 def test_more_arrays_than_one_program_takes():
     arrays = [jnp.full(4, float(k)) for k in range(40)]
     np.testing.assert_array_equal(jnp.stack(jax.jit(at_once)(arrays)), jnp.stack(arrays))
