@@ -1,23 +1,18 @@
 """What a tree of aligned bodies stands on: the ground, or a body that moves freely.
 
-A free base passes nothing on: its degrees of freedom are eliminated at once, and are none of `Topology.serial`. What
-happens once a robot is done on whole vectors and matrices, which take a tenth of the time to compile; their own axes
-come first, before those of lanes.
+A free base passes nothing on: its degrees of freedom are eliminated at once, and are none of `Topology.serial`.
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.at_once import at_once
 from jdyn.dynamics.kinematics import world_acceleration
 from jdyn.model import Free, Model
-from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower
+from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower, scale, subtract, symmetric_product
 
 _ORDER = range(Free.nv)
-_FULL = np.array([[lower(i, j) for j in _ORDER] for i in _ORDER])
 
 
 class FreeBase(eqx.Module):
@@ -28,17 +23,15 @@ class FreeBase(eqx.Module):
         R: Rotor inertias.
     """
 
-    inertia: Float[Array, "6 6 *lanes"]
+    inertia: Inertia
     R: Float[Array, "6 *lanes"]
 
-    def articulated(self, I: Vector) -> Float[Array, "6 6 *lanes"]:
-        """I^A, from the sum I of what the children pass on."""
-        return self.inertia + jnp.stack(I)[_FULL]
-
-    def eliminated(self, articulated: Float[Array, "6 6 *lanes"]) -> Float[Array, "6 6 *lanes"]:
-        """(I^A + R)⁻¹."""
-        diagonal = np.eye(Free.nv, dtype=bool).reshape(Free.nv, Free.nv, *(1,) * (articulated.ndim - 2))
-        return inverted(articulated + jnp.where(diagonal, self.R[None], 0))
+    def eliminated(self, articulated: Vector) -> Vector:
+        """The lower triangle of (I^A + R)⁻¹, for the sum I^A of the body and of what the children pass on."""
+        A = list(articulated)
+        for i in _ORDER:
+            A[lower(i, i)] += self.R[i]
+        return inverted(tuple(A))
 
 
 class Ground(eqx.Module):
@@ -76,41 +69,44 @@ class MovingBase(eqx.Module):
     def velocity(self, still: Vector) -> Vector:
         return at_once(add(tuple(self.v), still))
 
-    def accelerated(self, I: Vector, p: Vector) -> tuple[Float[Array, "6 6 *lanes"], Float[Array, "6 *lanes"], Vector]:
+    def accelerated(self, I: Vector, p: Vector) -> tuple[Vector, Vector, Vector]:
         """The joint eliminated, its accelerations, and that of the base, from what the children pass on."""
-        momentum = applied(self.base.inertia, self.v)
-        force = self.tau - jnp.stack(p) - jnp.stack(cross_force(tuple(self.v), tuple(momentum)))
-        force = force if self.f is None else force + self.f
-        articulated = self.base.articulated(I)
+        v, tau, upward = map(tuple, (self.v, self.tau, self.upward))
+        p = add(p, cross_force(v, self.base.inertia.momentum(v)))
+        p = p if self.f is None else subtract(p, tuple(self.f))
+        articulated = self.base.inertia.added_to(I)
         inverse = self.base.eliminated(articulated)
-        a = applied(inverse, force - applied(articulated, self.upward))
-        return inverse, a, at_once(tuple(self.upward + a))
+        a = symmetric_product(inverse, subtract(tau, add(p, symmetric_product(articulated, upward))))
+        return inverse, *at_once((a, add(upward, a)))
 
 
-def applied(A: Float[Array, "n n *lanes"], x: Float[Array, "n *lanes"]) -> Float[Array, "n *lanes"]:
-    """A x."""
-    return jnp.sum(A * x[None], axis=1)
+def inverted(A: Vector) -> Vector:
+    """A⁻¹ of a positive definite 6×6 matrix, by sweeping one pivot after another (Goodnight 1979)."""
+    for k in _ORDER:
+        A = _swept(A, k)
+        # Half of the work at once: XLA would make a program of every number that much else depends on.
+        A = at_once(A) if k % 3 == 2 else A
+    return scale(-1.0, A)
 
 
-def inverted(A: Float[Array, "n n *lanes"]) -> Float[Array, "n n *lanes"]:
-    """A⁻¹ of a positive definite A, by sweeping one pivot after another (Goodnight 1979)."""
-    order = np.arange(len(A)).reshape(-1, *(1,) * (A.ndim - 2))
+def _swept(A: Vector, k: int) -> Vector:
+    row = [A[lower(k, j)] for j in _ORDER]
+    inverse = 1 / row[k]
+    scaled = [row[j] * inverse for j in _ORDER]
 
-    def sweep(k, A):
-        here, pivot, row = order == k, A[k, k][None], A[k]
-        scaled = jnp.where(here, -1, row) / pivot
-        swept = jnp.where(here[:, None], scaled[None], scaled[:, None])
-        return jnp.where(here[:, None] | here[None], swept, A - row[:, None] * scaled[None])
+    def entry(i, j):
+        if k in (i, j):
+            return -inverse if i == j else scaled[i + j - k]
+        return A[lower(i, j)] - row[i] * scaled[j]
 
-    return -jax.lax.fori_loop(0, len(A), sweep, A)
+    return tuple(entry(i, j) for i in _ORDER for j in range(i + 1))
 
 
 def free_base(model: Model) -> FreeBase | None:
     """The free base; None where the tree stands on the ground."""
     if not model.topology.free_base:
         return None
-    inertia = jax.tree.map(lambda x: x[0], model.inertias)
-    return FreeBase(inertia.matrix(), model.armature[: Free.nv])
+    return FreeBase(base_inertia(model), model.armature[: Free.nv])
 
 
 def base_inertia(model: Model) -> Inertia:

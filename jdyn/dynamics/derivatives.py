@@ -23,7 +23,7 @@ from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.lanes import by_lanes, in_chunks, summed, zeros
 from jdyn.dynamics.methods import ABA, Method
-from jdyn.dynamics.newton_euler import newton_euler_inputs
+from jdyn.dynamics.newton_euler import motion_of, newton_euler_inputs
 from jdyn.dynamics.pairs import matrices_of_pairs
 from jdyn.dynamics.passive import passive_forces_derivatives
 from jdyn.dynamics.solution import accelerations
@@ -184,8 +184,7 @@ def _derivatives(order, tree, x):
     bodies, up, base = x
     bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)
     still = zeros(bodies, 6)
-    up = add(up, still)
-    v, a = (still, up) if base is None else (add(base.v, still), add(base.a, up))
+    v, a = motion_of(base, up, still)
     moved = order.outward(tree, _move, (Pose.identity(still[0]), v, a), bodies)
     own = tuple(at_once(_own_part(x[0].degree, x[-1], *y)) for x, y in zip(bodies, moved, strict=True))
     total, sums = summed(order, tree, own)
@@ -193,7 +192,7 @@ def _derivatives(order, tree, x):
     degrees = order.unpack(tree, degrees)
     if base is not None:
         part = _own_part(base, base.f, Pose.identity(still[0]), None, v, a)
-        root = _Degree.of_base(up, v, jax.tree.map(jnp.add, total, part))
+        root = _Degree.of_base(add(tuple(up), still), v, jax.tree.map(jnp.add, total, part))
         degrees = jax.tree.map(lambda *x: jnp.concatenate(x), root, degrees)
     return _products(order, tree, degrees)
 

@@ -31,12 +31,23 @@ class _Body(NamedTuple):
 
 
 class _Base(NamedTuple):
-    """A free base, in its own frame."""
+    """A free base, in its own frame; its vectors are arrays, which are taken apart once lanes are last."""
 
     inertia: Inertia
-    v: Vector
-    a: Vector
-    f: Vector | None
+    v: Float[Array, "6 *lanes"]
+    a: Float[Array, "6 *lanes"]
+    f_ext: Float[Array, "6 *lanes"] | None
+
+    @property
+    def f(self) -> Vector | None:
+        return None if self.f_ext is None else tuple(self.f_ext)
+
+
+def motion_of(base: _Base | None, up: Float[Array, "6 *lanes"], still: Vector) -> tuple[Vector, Vector]:
+    """Velocity and acceleration of what a tree stands on, with the acceleration that stands for gravity."""
+    if base is None:
+        return still, add(tuple(up), still)
+    return at_once((add(tuple(base.v), still), add(tuple(base.a + up), still)))
 
 
 def newton_euler_inputs(order, model: Model, q, v, a, f_ext):
@@ -47,9 +58,8 @@ def newton_euler_inputs(order, model: Model, q, v, a, f_ext):
     bodies = packed_bodies(order, model, q, f_ext, v, a)
     base = None
     if model.topology.free_base:
-        f = None if f_ext is None else tuple(f_ext[0])
-        base = _Base(base_inertia(model), tuple(v[: Free.nv]), tuple(a[: Free.nv]), f)
-    return bodies, tuple(upward(model, q)), base
+        base = _Base(base_inertia(model), v[: Free.nv], a[: Free.nv], None if f_ext is None else f_ext[0])
+    return bodies, upward(model, q), base
 
 
 def newton_euler(order, tree, x) -> Float[Array, "nv_full *lanes"]:
@@ -57,9 +67,7 @@ def newton_euler(order, tree, x) -> Float[Array, "nv_full *lanes"]:
     bodies, up, base = x
     bodies = tuple(_Body(degree.displaced(), *rest) for degree, *rest in bodies)
     still = zeros(bodies, 6)
-    start = (still, add(up, still))
-    if base is not None:
-        start = at_once((add(base.v, still), add(add(base.a, up), still)))
+    start = motion_of(base, up, still)
     moved = order.outward(tree, _move, start, bodies)
     carried = tuple(zip((body.place for body in bodies), moved, strict=True))
     total, tau = order.gathered(tree, _transmit, still, carried)

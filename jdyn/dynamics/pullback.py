@@ -64,9 +64,9 @@ def _prepared(order, model, q, v, a, weights, f_ext):
     bodies = packed_bodies(order, model, q, f_ext, v, a, weights)
     base = None
     if model.topology.free_base:
-        motion = _Motion(*(tuple(x[: Free.nv]) for x in (v, a, weights)))
-        base = base_inertia(model), motion, None if f_ext is None else tuple(f_ext[0])
-    return bodies, tuple(upward(model, q)), base
+        motion = tuple(x[: Free.nv] for x in (v, a, weights))
+        base = base_inertia(model), motion, None if f_ext is None else f_ext[0]
+    return bodies, upward(model, q), base
 
 
 def _pullback(order, tree, x):
@@ -74,10 +74,11 @@ def _pullback(order, tree, x):
     bodies, up, base = x
     bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)
     still = zeros(bodies, 6)
-    up = add(up, still)
+    up = add(tuple(up), still)
     start = _Motion(still, up, still)
     if base is not None:
         inertia, motion, f = base
+        motion, f = _Motion(*map(tuple, motion)), None if f is None else tuple(f)
         start = at_once(_Motion(add(motion.v, still), add(motion.a, up), add(motion.mu, still)))
     moved = order.outward(tree, _move, start, bodies)
     nothing = _Sums(still, still, still[:3])

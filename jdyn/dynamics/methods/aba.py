@@ -6,10 +6,11 @@ from typing import NamedTuple, get_args
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jdyn.dynamics.aligned import AxialSubspace, Displaced, axes, degrees_of_freedom, drifts, packed_bodies
 from jdyn.dynamics.at_once import at_once
-from jdyn.dynamics.base import applied, free_base, moving_base
+from jdyn.dynamics.base import free_base, moving_base
 from jdyn.dynamics.lanes import Executor, by_lanes, zeros
 from jdyn.dynamics.methods.matrix_aba import MatrixABA
 from jdyn.dynamics.methods.method import one_of
@@ -34,6 +35,9 @@ from jdyn.spatial.components import (
     symmetric_product,
     times,
 )
+
+# The lower triangle of what eliminates a free base, by rows.
+_TRIANGLE = np.tril_indices(Free.nv)
 
 
 class Eliminated(eqx.Module):
@@ -120,7 +124,7 @@ class ABA(Recursion):
 def _eliminated_like(model, q):
     """Shapes of all that is eliminated: the degrees of freedom of the tree, and a free base."""
     number = jax.ShapeDtypeStruct((model.topology.serial.nb,), q.dtype)
-    root = jax.ShapeDtypeStruct((Free.nv, Free.nv), q.dtype) if model.topology.free_base else None
+    root = jax.ShapeDtypeStruct((len(_TRIANGLE[0]),), q.dtype) if model.topology.free_base else None
     return Eliminated((number,) * 6, number), root
 
 
@@ -147,7 +151,7 @@ def _by_degrees(model, q, bodies):
     count = model.topology.serial.nb
     root = None
     if model.topology.free_base:
-        root = bodies[0].D_inverse[0, 0]
+        root = bodies[0].D_inverse[0, 0][_TRIANGLE]
     return Eliminated(tuple(K[-count:].T), D[-count:]), root
 
 
@@ -189,7 +193,7 @@ def _elimination(order, tree, x):
     degrees, base = x
     places = tuple(degree.displaced() for degree in degrees)
     I, joints = order.gathered(tree, _inertia, zeros(places, 21), places)
-    return order.unpack(tree, joints), base and base.eliminated(base.articulated(I))
+    return order.unpack(tree, joints), base and jnp.stack(base.eliminated(base.inertia.added_to(I)))
 
 
 def _response(order, tree, x):
@@ -208,8 +212,8 @@ def _response(order, tree, x):
     pushed = tuple((degree.displaced(), *rest) for degree, *rest in pushed)
     still = zeros(pushed, 6)
     p, driven = order.gathered(tree, force, still, pushed)
-    own = applied(base[0], base[1] - jnp.stack(p)) if base else None
-    a = order.outward(tree, acceleration, still if own is None else at_once(tuple(own)), _joined(pushed, driven))
+    own = base and at_once(symmetric_product(tuple(base[0]), subtract(tuple(base[1]), p)))
+    a = order.outward(tree, acceleration, own or still, _joined(pushed, driven))
     return _with_base(own, order.unpack(tree, a))
 
 
@@ -223,12 +227,12 @@ def _motion(order, tree, x):
     root, own, start = base.accelerated(I, p)
     a = order.outward(tree, _acceleration, start, _joined(bodies, passed))
     a, joints = order.unpack(tree, tuple((a, joint) for a, (joint, _) in zip(a, passed, strict=True)))
-    return _with_base(own, a), (joints, root)
+    return _with_base(own, a), (joints, root and jnp.stack(root))
 
 
 def _with_base(own, a):
     """All accelerations, from those of a free base and those of the tree."""
-    return a if own is None else jnp.concatenate([own, a])
+    return a if own is None else jnp.concatenate([jnp.stack(own), a])
 
 
 class _MovingBody(NamedTuple):
