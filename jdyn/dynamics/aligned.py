@@ -41,6 +41,10 @@ class AxialSubspace(eqx.Module):
         known = dict(zip(self.rows, self.values, strict=True))
         return tuple(known.get(row, 0) for row in range(6))
 
+    def seen_from(self, pose: Pose) -> Vector:
+        """All six in the frame that the pose is in, with arrays for those that are known to be zero."""
+        return add((jnp.zeros_like(pose.p[0]),) * 6, pose.motion_to_parent(self.vector))
+
 
 class AlignedBody(eqx.Module):
     """What a degree of freedom moves.

@@ -84,12 +84,13 @@ def inverted(A: Vector) -> Vector:
     """A⁻¹ of a positive definite 6×6 matrix, by sweeping one pivot after another (Goodnight 1979)."""
     for k in _ORDER:
         A = _swept(A, k)
-        # Half of the work at once: XLA would make a program of every number that much else depends on.
-        A = at_once(A) if k % 3 == 2 else A
-    return scale(-1.0, A)
+        # Or XLA makes a program of each number that several later ones need.
+        A = at_once(A) if k == Free.nv // 2 - 1 else A
+    return at_once(scale(-1.0, A))
 
 
 def _swept(A: Vector, k: int) -> Vector:
+    """The pivot k eliminated."""
     row = [A[lower(k, j)] for j in _ORDER]
     inverse = 1 / row[k]
     scaled = [row[j] * inverse for j in _ORDER]

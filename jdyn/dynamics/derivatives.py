@@ -188,7 +188,7 @@ def _derivatives(order, tree, x):
     moved = order.outward(tree, _move, (Pose.identity(still[0]), v, a), bodies)
     own = tuple(at_once(_own_part(x[0].degree, x[-1], *y)) for x, y in zip(bodies, moved, strict=True))
     total, sums = summed(order, tree, own)
-    degrees = tuple(at_once(_Degree.of_joint(S, v, a, sum)) for (_, S, v, a), sum in zip(moved, sums, strict=True))
+    degrees = tuple(_Degree.of_joint(S, v, a, sum) for (_, S, v, a), sum in zip(moved, sums, strict=True))
     degrees = order.unpack(tree, degrees)
     if base is not None:
         part = _own_part(base, base.f, Pose.identity(still[0]), None, v, a)
@@ -218,7 +218,7 @@ class _Degree(NamedTuple):
     def of_joint(S: Vector, v: Vector, a: Vector, sums: _Composite) -> "_Degree":
         """From the velocity and acceleration of the body, whose part along S itself drops out."""
         psi = cross_motion(v, S)
-        return _Degree(S, psi, add(cross_motion(a, S), cross_motion(v, psi)), scale(2, psi), sums)
+        return _Degree(S, *at_once((psi, add(cross_motion(a, S), cross_motion(v, psi)), scale(2, psi))), sums)
 
     @staticmethod
     def of_base(up: Vector, v: Vector, sums: _Composite) -> "_Degree":
@@ -232,7 +232,7 @@ class _Degree(NamedTuple):
 def _move(parent, x):
     (pose, v, a), (place, rate, acceleration, _) = parent, x
     pose = pose @ place.body.pose
-    S = pose.motion_to_parent(place.body.S.vector)
+    S = place.body.S.seen_from(pose)
     rate = scale(rate, S)
     v = add(v, rate)
     a = add(a, add(scale(acceleration, S), cross_motion(v, rate)))

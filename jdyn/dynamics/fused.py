@@ -31,7 +31,7 @@ def _loop(
     visit: Callable, step: Callable, rows: Any, first: Callable, start: Any, last: Callable, *, reverse: bool = False
 ):
     """As that of `jdyn.dynamics.one_by_one`, in one kernel, for functions that are elementwise in the axes of messages,
-    (1, *lanes), and of rows, (bodies, 1, *lanes)."""
+    (1, *lanes), and of rows, (bodies, 1, *lanes). Steps need not be computed at once: a kernel is one program."""
     bodies = len(jax.tree.leaves(rows)[0])
     start = jax.tree.map(lambda x: x[None], start)
     shape = jnp.broadcast_shapes(*(x.shape[1:] for x in jax.tree.leaves((start, rows))))

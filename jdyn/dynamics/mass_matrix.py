@@ -17,7 +17,7 @@ from jdyn.dynamics.pairs import matrices_of_pairs
 from jdyn.dynamics.traverse import inward, pack, unpack
 from jdyn.model import Free, Model, checked
 from jdyn.spatial import SpatialInertia
-from jdyn.spatial.components import Pose, add, dot, subtract
+from jdyn.spatial.components import Pose, dot, subtract
 
 
 def reduced(model: Model, full: Float[Array, "nv_full nv_full"]) -> Float[Array, "nv nv"]:
@@ -94,7 +94,7 @@ def _composite(order, tree, x):
         # Seen from the first body that is visited, for the reason that `CommonFrame` gives.
         origin = tuple(x[:1] for x in poses[0].p)
         poses = tuple(Pose(pose.R, subtract(pose.p, origin)) for pose in poses)
-    S = tuple(_motion(pose, degree) for pose, degree in zip(poses, bodies, strict=True))
+    S = tuple(degree.S.seen_from(pose) for pose, degree in zip(poses, bodies, strict=True))
     own = tuple(at_once(degree.inertia.to_parent(pose)) for pose, degree in zip(poses, bodies, strict=True))
     total, sums = summed(order, tree, own)
     S, sums = order.unpack(tree, tuple(zip(S, sums, strict=True)))
@@ -110,11 +110,6 @@ def _composite(order, tree, x):
         return entry, entry
 
     return matrices_of_pairs(order, tree, len(S[0]), pair, F, S)[0]
-
-
-def _motion(pose, degree):
-    """S in the common frame, with arrays for the numbers that are known to be zero."""
-    return add((jnp.zeros_like(pose.p[0]),) * 6, pose.motion_to_parent(degree.S.vector))
 
 
 def _place(parent, place):

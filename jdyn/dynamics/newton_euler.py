@@ -30,7 +30,7 @@ class _Body(NamedTuple):
     f: Vector | None
 
 
-class _Base(NamedTuple):
+class Base(NamedTuple):
     """A free base, in its own frame; its vectors are arrays, which are taken apart once lanes are last."""
 
     inertia: Inertia
@@ -43,7 +43,7 @@ class _Base(NamedTuple):
         return None if self.f_ext is None else tuple(self.f_ext)
 
 
-def motion_of(base: _Base | None, up: Float[Array, "6 *lanes"], still: Vector) -> tuple[Vector, Vector]:
+def motion_of(base: Base | None, up: Float[Array, "6 *lanes"], still: Vector) -> tuple[Vector, Vector]:
     """Velocity and acceleration of what a tree stands on, with the acceleration that stands for gravity."""
     if base is None:
         return still, add(tuple(up), still)
@@ -58,7 +58,7 @@ def newton_euler_inputs(order, model: Model, q, v, a, f_ext):
     bodies = packed_bodies(order, model, q, f_ext, v, a)
     base = None
     if model.topology.free_base:
-        base = _Base(base_inertia(model), v[: Free.nv], a[: Free.nv], None if f_ext is None else f_ext[0])
+        base = Base(base_inertia(model), v[: Free.nv], a[: Free.nv], None if f_ext is None else f_ext[0])
     return bodies, upward(model, q), base
 
 

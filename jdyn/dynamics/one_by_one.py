@@ -2,7 +2,8 @@
 
 What `jdyn.dynamics.traverse` does level by level is done here in a single loop, which has no padding and is compiled
 once, by the same functions on the same packed values: one run with as many levels as there are bodies, one body wide.
-Axes after (levels, width) are lanes, along which step functions must be elementwise.
+Axes after (levels, width) are lanes, along which step functions must be elementwise. Floating-point numbers that a step
+gives are of one type, and take the shape that they have together.
 
 Bodies are visited depth first, each first child right after its parent, whose message is at hand then. Messages of
 parents that have other children wait on a stack until the last child has come. That is the largest one, so that the

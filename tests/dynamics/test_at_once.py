@@ -44,9 +44,25 @@ def test_whole_numbers_stay():
     assert at_once((0, None)) == (0, None)
 
 
-def test_more_arrays_than_one_program_takes():
-    arrays = [jnp.full(4, float(k)) for k in range(40)]
+@pytest.mark.parametrize("count", [15, 16, 31, 40])
+def test_more_arrays_than_one_program_takes(count):
+    arrays = [jnp.full(4, float(k)) for k in range(count)]
     np.testing.assert_array_equal(jnp.stack(jax.jit(at_once)(arrays)), jnp.stack(arrays))
+
+
+def test_what_is_there_twice_is_computed_once():
+    results = at_once(shared(jnp.ones(3)))
+    assert results["again"] is results["all"][0]
+
+
+def test_derivatives_are_those_of_what_is_computed():
+    def total(function):
+        return jax.jit(jax.grad(lambda x: sum(k * jnp.sum(y) for k, y in enumerate(jax.tree.leaves(function(x)), 1))))
+
+    x = jnp.arange(1.0, 4.0)
+    np.testing.assert_allclose(total(lambda x: at_once(shared(x)))(x), total(shared)(x), rtol=1e-14)
+    tangent = jax.jvp(lambda x: at_once(shared(x)), (x,), (jnp.ones(3),))[1]
+    jax.tree.map(np.testing.assert_array_equal, tangent, jax.jvp(shared, (x,), (jnp.ones(3),))[1])
 
 
 def test_batches():
@@ -60,5 +76,7 @@ def test_processors_take_one_program():
     def programs(function):
         return jax.jit(function).lower(jnp.ones(256)).compile().as_text().count(" fusion(")
 
+    elsewhere = jax.jit(lambda x: at_once(shared(x))).trace(jnp.ones(256)).lower(lowering_platforms=("cuda",))
+    assert "stablehlo.reduce" not in elsewhere.as_text()
     assert programs(shared) >= 6
     assert programs(lambda x: at_once(shared(x))) <= 2

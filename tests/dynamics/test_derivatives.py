@@ -40,6 +40,8 @@ def _with_forces_of_joints(model):
 
 
 MODELS = {
+    "slides": lambda: jdyn.random_tree(3, 2, kinds=(jdyn.Prismatic,)),
+    "slides on a free base": lambda: jdyn.random_tree(3, 2, kinds=(jdyn.Free, jdyn.Prismatic)),
     "screws": lambda: jdyn.random_tree(3, 6, kinds=(jdyn.Revolute, jdyn.Prismatic, jdyn.Helical)),
     "free base": lambda: jdyn.random_tree(7, 5, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Revolute)),
     "mimics": lambda: jdyn.load(FOLDER / "panda_description/urdf/panda.urdf"),
@@ -47,7 +49,7 @@ MODELS = {
 }
 
 
-SLOW = "free base", "mimics"
+SLOW = "free base", "slides on a free base", "mimics"
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in MODELS])

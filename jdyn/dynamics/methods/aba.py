@@ -124,7 +124,7 @@ class ABA(Recursion):
 def _eliminated_like(model, q):
     """Shapes of all that is eliminated: the degrees of freedom of the tree, and a free base."""
     number = jax.ShapeDtypeStruct((model.topology.serial.nb,), q.dtype)
-    root = jax.ShapeDtypeStruct((len(_TRIANGLE[0]),), q.dtype) if model.topology.free_base else None
+    root = jax.ShapeDtypeStruct((Free.nv * (Free.nv + 1) // 2,), q.dtype) if model.topology.free_base else None
     return Eliminated((number,) * 6, number), root
 
 
