@@ -218,7 +218,9 @@ class _Degree(NamedTuple):
     def of_joint(S: Vector, v: Vector, a: Vector, sums: _Composite) -> "_Degree":
         """From the velocity and acceleration of the body, whose part along S itself drops out."""
         psi = cross_motion(v, S)
-        return _Degree(S, *at_once((psi, add(cross_motion(a, S), cross_motion(v, psi)), scale(2, psi))), sums)
+        rates = psi, add(cross_motion(a, S), cross_motion(v, psi)), scale(2, psi)
+        psi, psi_rate, turning = at_once(rates)
+        return _Degree(S, psi, psi_rate, turning, sums)
 
     @staticmethod
     def of_base(up: Vector, v: Vector, sums: _Composite) -> "_Degree":
