@@ -50,12 +50,13 @@ def motion_of(base: Base | None, up: Float[Array, "6 *lanes"], still: Vector) ->
     return at_once((add(tuple(base.v), still), add(tuple(base.a + up), still)))
 
 
-def newton_euler_inputs(order, model: Model, q, v, a, f_ext):
-    """Bodies, the world's acceleration and the base, packed for traversal in an `order` of `jdyn.dynamics.lanes`.
+def newton_euler_inputs(order, model: Model, q, v, a, f_ext, *coordinates):
+    """Bodies, with their entries of any further `coordinates`, the world's acceleration and the base, packed for
+    traversal in an `order` of `jdyn.dynamics.lanes`.
 
     The topology must be `slender`.
     """
-    bodies = packed_bodies(order, model, q, f_ext, v, a)
+    bodies = packed_bodies(order, model, q, f_ext, v, a, *coordinates)
     base = None
     if model.topology.free_base:
         base = Base(base_inertia(model), v[: Free.nv], a[: Free.nv], None if f_ext is None else f_ext[0])

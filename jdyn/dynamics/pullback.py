@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.aligned import packed_bodies
 from jdyn.dynamics.at_once import at_once
-from jdyn.dynamics.base import base_inertia, upward
+from jdyn.dynamics.base import upward
 from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.dynamics.newton_euler import motion_of, newton_euler_inputs
 from jdyn.dynamics.passive import passive_forces_pullback
 from jdyn.model import Free, Model
 from jdyn.spatial.components import (
@@ -61,32 +61,23 @@ def inverse_dynamics_pullback(
 
 
 def _prepared(order, model, q, v, a, weights, f_ext):
-    bodies = packed_bodies(order, model, q, f_ext, v, a, weights)
-    base = None
-    if model.topology.free_base:
-        motion = tuple(x[: Free.nv] for x in (v, a, weights))
-        base = base_inertia(model), motion, None if f_ext is None else f_ext[0]
-    return bodies, upward(model, q), base
+    inputs = newton_euler_inputs(order, model, q, v, a, f_ext, weights)
+    return *inputs, weights[: Free.nv] if model.topology.free_base else None
 
 
 def _pullback(order, tree, x):
     """λᵀ τ by the world's acceleration, by the coordinates of the tree, and by all velocities."""
-    bodies, up, base = x
+    bodies, up, base, mu = x
     bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)
     still = zeros(bodies, 6)
-    up = add(tuple(up), still)
-    start = _Motion(still, up, still)
-    if base is not None:
-        inertia, motion, f = base
-        motion, f = _Motion(*map(tuple, motion)), None if f is None else tuple(f)
-        start = at_once(_Motion(add(motion.v, still), add(motion.a, up), add(motion.mu, still)))
+    start = _Motion(*motion_of(base, up, still), still if mu is None else at_once(add(tuple(mu), still)))
     moved = order.outward(tree, _move, start, bodies)
     nothing = _Sums(still, still, still[:3])
     carried = tuple((place, f, y) for (place, *_, f), y in zip(bodies, moved, strict=True))
     total, slopes = order.gathered(tree, _collect, nothing, carried)
     by_q, by_v = order.unpack(tree, slopes)
     if base is not None:
-        total = total.joined(_Sums.of_body(inertia, start, f))
+        total = total.joined(_Sums.of_body(base.inertia, start, base.f))
         # ψ̇ is zero of a base, since the world does not turn, and Ṡ is v × S.
         own = subtract((*total.Phi, 0, 0, 0), cross_force(start.v, total.Pi))
         by_v = jnp.concatenate([jnp.stack(own), by_v])
