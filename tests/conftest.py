@@ -27,6 +27,18 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--executor", help="what runs every ABA() of the tests that does not say itself")
+
+
+def pytest_configure(config):
+    if executor := config.getoption("--executor"):
+        from jdyn import ABA
+
+        ABA(executor=executor)  # refuses what there is not
+        ABA.__init__.__kwdefaults__["executor"] = executor
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
     """Compiled programs take memory maps, of which a process has 65530: XLA aborts where they run out."""

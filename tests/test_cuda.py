@@ -1,0 +1,49 @@
+"""Programs for a CUDA device: JAX lowers them without one, and refuses what it has no such implementation of."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jdyn
+
+MODEL = jdyn.load("quadruped")
+METHODS = [
+    jdyn.ABA(),
+    jdyn.ArrayABA(),
+    jdyn.ParallelABA(),
+    jdyn.CRBA(),
+    jdyn.CRBA(solver="lu"),
+    jdyn.CRBA(solver="svd"),
+]
+
+
+def _size(q, v, tau):
+    return jnp.sum(jdyn.forward_dynamics(MODEL, q, v, tau) ** 2)
+
+
+FUNCTIONS = {
+    "inverse dynamics": functools.partial(jdyn.inverse_dynamics, MODEL),
+    "mass matrix": lambda q, v, tau: jdyn.mass_matrix(MODEL, q),
+    "Coriolis matrix": lambda q, v, tau: jdyn.coriolis_matrix(MODEL, q, v),
+    "full derivatives": functools.partial(jdyn.forward_dynamics_derivatives, MODEL),
+    "gradient": jax.grad(_size, (0, 1, 2)),
+    "simulation": lambda q, v, tau: jdyn.simulate(MODEL, q, v, 0.1, throw=False).q,
+    **{str(method): functools.partial(jdyn.forward_dynamics, MODEL, method=method) for method in METHODS},
+}
+
+
+@pytest.mark.parametrize("lanes", [(), (3,)], ids=["one", "batch"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_lowers(name, lanes):
+    function, shapes = FUNCTIONS[name], [(*lanes, size) for size in (MODEL.nq, MODEL.nv, MODEL.nv)]
+    states = (jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes)
+    traced = jax.jit(jax.vmap(function) if lanes else function).trace(*states)
+    assert "lapack" not in traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+def test_batches_that_are_refilled_lower():
+    states = (jax.ShapeDtypeStruct((3, size), jnp.float64) for size in (MODEL.nq, MODEL.nv))
+    batch = jax.jit(lambda q, v: jdyn.simulate_batch(MODEL, q, v, 0.1, throw=False).q).trace(*states)
+    assert "lapack" not in batch.lower(lowering_platforms=("cuda",)).as_text()
