@@ -47,6 +47,13 @@ def forget_programs():
 
 
 @pytest.fixture
+def what_suits(request):
+    """For tests of what `ABA` chooses by itself."""
+    if request.config.getoption("--executor"):
+        pytest.skip("what runs ABA() is given")
+
+
+@pytest.fixture
 def programs_within():
     """The programs that an operation of a program is made of; those of deferred functions are traced for it."""
     from jdyn.dynamics.deferred import program_of

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float, Int, PyTree
 
 from jdyn.simulation.refilling import Loop, run
@@ -44,29 +45,52 @@ def solve(problem: Problem) -> Run:
 
     In reverse mode the accepted steps are the ones that are differentiated: no rejected step, and no loop of unknown
     length. Step sizes count as constants, which they are for the motion to within its tolerance; the ends of the
-    first and the last step follow `t0` and `t1`. In a batch no lane waits for another, in neither direction.
+    first and the last step follow `t0` and `t1`. In a batch no lane waits for another, in neither direction. Of the
+    problem, a replay has cotangents of those numbers alone that something is differentiated by.
     """
     arrays, static = eqx.partition(problem, eqx.is_array)
-    inexact, rest = eqx.partition(arrays, eqx.is_inexact_array)
 
     def problem_of(arrays) -> Problem:
         return eqx.combine(*arrays, static)
 
     @jax.custom_vjp
-    def solved(inexact, rest):
-        return run(_simulation(problem_of), (inexact, rest))
+    def solved(arrays):
+        return run(_simulation(problem_of), (arrays,))
 
-    def forward(inexact, rest):
-        final, record = run(_recorded_simulation(problem_of), (inexact, rest))
-        return final, (inexact, rest, final, record)
+    def forward(arrays):
+        wanted = _wanted(arrays)
+        arrays = jax.tree.map(lambda x: x.value, arrays)
+        final, record = run(_recorded_simulation(problem_of), (arrays,))
+        return final, (*eqx.partition(arrays, wanted), final, record)
 
     def backward(residuals, cotangent):
-        inexact, rest, final, record = residuals
-        job = _Job((inexact, rest), final, record, cotangent.rows.ys, (cotangent.log.ts, cotangent.log.ys))
-        return run(_replay(problem_of), job), None
+        wanted, rest, final, record = residuals
+        rows, events = jax.tree.map(_instantiated, _differentiated(cotangent), _differentiated(final))
+        return (run(_replay(problem_of), _Job((wanted, rest), final, record, rows, events)),)
 
-    solved.defvjp(forward, backward)
-    return solved(inexact, rest)
+    solved.defvjp(forward, backward, symbolic_zeros=True)
+    return solved(arrays)
+
+
+def _wanted(arrays: Problem) -> Problem:
+    """Which numbers a replay has cotangents of: those that something is differentiated by; and those of the start and
+    of the rows, through which it goes in any case."""
+
+    def always(problem):
+        return problem.y0, problem.t0, problem.times
+
+    inexact = jax.tree.map(lambda x: jnp.issubdtype(x.value.dtype, jnp.inexact), arrays)
+    perturbed = jax.tree.map(lambda x, inexact: x.perturbed and inexact, arrays, inexact)
+    return eqx.tree_at(always, perturbed, always(inexact))
+
+
+def _differentiated(run: Run):
+    """The results that have derivatives: states of rows, and times and states of events."""
+    return run.rows.ys, (run.log.ts, run.log.ys)
+
+
+def _instantiated(cotangent, x):
+    return jnp.zeros_like(x) if isinstance(cotangent, SymbolicZero) else cotangent
 
 
 def solve_forwards(problem: Problem) -> Run:
@@ -122,7 +146,7 @@ class _Job(NamedTuple):
     """A simulation to replay.
 
     Attributes:
-        problem: Its arrays: those that can be differentiated, and the others.
+        problem: Its arrays: those that cotangents are wanted of, and the others.
         final: How it ended.
         record: Its steps.
         rows: Cotangents of its rows.
@@ -144,7 +168,7 @@ class _Replayed(eqx.Module):
         row: Last row that has not been counted.
         event: Last event that has not been counted.
         motion: Cotangents of the motion at the end of what is left.
-        problem: Cotangents of the problem, as far as they are known.
+        problem: Cotangents of what is wanted of the problem, as far as they are known.
     """
 
     segments: Array
@@ -212,18 +236,18 @@ def _forwards(problem, record, segment, first, count) -> Motion:
 
 def _pulled(problem_of, job: _Job, motion: Motion, end, fired, state: _Replayed) -> _Replayed:
     """Cotangents taken back through one step, the rows within it and the event at its end."""
-    inexact, rest = job.problem
+    wanted, rest = job.problem
     moving, fixed = eqx.partition(motion, eqx.is_inexact_array)
-    problem = problem_of((inexact, rest))
+    problem = problem_of((wanted, rest))
 
-    def stepped(inexact, moving):
-        problem, motion = problem_of((inexact, rest)), eqx.combine(moving, fixed)
+    def stepped(wanted, moving):
+        problem, motion = problem_of((wanted, rest)), eqx.combine(moving, fixed)
         until = jnp.where((end >= problem.t1) & (fired < 0), problem.t1, end)
         arrived, _, dense, _ = step(problem, motion, until)
         after = settle(problem, arrived, fired)
         return eqx.filter(after, eqx.is_inexact_array), Span(motion.t, until, arrived.y, dense)
 
-    (_, inside), pull = jax.vjp(stepped, inexact, moving)
+    (_, inside), pull = jax.vjp(stepped, wanted, moving)
 
     def within(carry):
         return (carry[0] >= 0) & (job.final.rows.ts[carry[0]] > motion.t)

@@ -112,6 +112,28 @@ def test_forward_mode_agrees():
 
 
 @pytest.mark.slow
+def test_a_gradient_costs_what_it_is_by():
+    """By some of all that there is: the same numbers, by a smaller program, without cotangents of the model."""
+    p = parameters()
+    gains, starts = {"controller": p["controller"]}, {"v0": p["v0"], "t1": p["t1"]}
+
+    def size(some):
+        return by_replay(p | some, diffrax.SaveAt(t1=True), max_steps=64)[0]
+
+    def lowered(some):
+        return jax.jit(lambda some: eqx.filter_grad(size)(some)).lower(some)
+
+    whole, *parts = map(lowered, (p, gains, starts))
+    operations = [program.as_text().count("stablehlo.") for program in (whole, *parts)]
+    assert max(operations[1:]) < 0.9 * operations[0]
+    expected = whole.compile(DEFAULT)(p)
+    for some, part in zip((gains, starts), parts, strict=True):
+        found = jax.tree.leaves(part.compile(DEFAULT)(some))
+        for x, y in zip(found, jax.tree.leaves({name: expected[name] for name in some}), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
 def test_gradients_of_a_batch_are_those_of_its_lanes():
     speeds, gain = 3 * jax.random.normal(jax.random.key(3), (70, FLYER.nv)), jnp.array(0.3)
 
