@@ -58,13 +58,16 @@ def solve(problem: Problem) -> Run:
         return run(_simulation(problem_of), (arrays,))
 
     def forward(arrays):
-        wanted = _wanted(arrays)
+        # JAX asks for this rule once for each set of numbers that are differentiated by, and mixes up residuals whose
+        # structure depends on it; their shapes may.
+        wanted = jax.tree.map(lambda wanted: jnp.zeros(int(wanted)), _wanted(arrays))
         arrays = jax.tree.map(lambda x: x.value, arrays)
         final, record = run(_recorded_simulation(problem_of), (arrays,))
-        return final, (*eqx.partition(arrays, wanted), final, record)
+        return final, (arrays, wanted, final, record)
 
     def backward(residuals, cotangent):
-        wanted, rest, final, record = residuals
+        arrays, wanted, final, record = residuals
+        wanted, rest = eqx.partition(arrays, jax.tree.map(lambda x: len(x) > 0, wanted))
         rows, events = jax.tree.map(_instantiated, _differentiated(cotangent), _differentiated(final))
         return (run(_replay(problem_of), _Job((wanted, rest), final, record, rows, events)),)
 

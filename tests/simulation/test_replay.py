@@ -134,6 +134,31 @@ def test_a_gradient_costs_what_it_is_by():
 
 
 @pytest.mark.slow
+def test_gradients_within_other_transformations():
+    """Loops, batches and recomputation ask again for the rule, each time with other numbers differentiated by."""
+    model = jdyn.load("double_pendulum")
+    q, mass = jnp.array([0.3, 0.5]), jnp.array(1.3)
+
+    def size(q, mass):
+        heavier = model.with_body(model.body_names[-1], mass=mass)
+        return jnp.sum(jdyn.simulate(heavier, q, jnp.zeros(2), 0.3, throw=False).q[-1] ** 2)
+
+    expected = jax.jit(jax.grad(size, (0, 1)))(q, mass)
+    ways = {
+        "loop": lambda q, mass: jax.lax.scan(lambda sum, _: (sum + size(q, mass), None), 0.0, length=1)[0],
+        "loop by a mass": lambda q, mass: jax.lax.scan(lambda m, _: (m * size(q, m) / mass, None), mass, length=1)[0],
+        "batch": lambda q, mass: jnp.sum(jax.vmap(size, (0, None))(q[None], mass)),
+        "recomputed": jax.checkpoint(size),
+    }
+    for name, way in ways.items():
+        for k, gradient in enumerate(expected):
+            found = jax.jit(jax.grad(way, k))(q, mass)
+            np.testing.assert_allclose(found, gradient, rtol=1e-9, atol=1e-12, err_msg=name)
+    linear = jax.linearize(lambda q: size(q, mass), q)[1]
+    np.testing.assert_allclose(jax.linear_transpose(linear, q)(1.0)[0], expected[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
 def test_gradients_of_a_batch_are_those_of_its_lanes():
     speeds, gain = 3 * jax.random.normal(jax.random.key(3), (70, FLYER.nv)), jnp.array(0.3)
 
