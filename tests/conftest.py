@@ -28,14 +28,17 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--executor", help="what runs every ABA() of the tests that does not say itself")
+    parser.addoption("--executor", help="what runs every ABA() that is made without saying so; not that of ByBatch()")
 
 
 def pytest_configure(config):
     if executor := config.getoption("--executor"):
         from jdyn import ABA
 
-        ABA(executor=executor)  # refuses what there is not
+        try:
+            ABA(executor=executor)
+        except ValueError as error:
+            raise pytest.UsageError(f"--executor: {error}") from None
         ABA.__init__.__kwdefaults__["executor"] = executor
 
 
@@ -47,10 +50,10 @@ def forget_programs():
 
 
 @pytest.fixture
-def what_suits(request):
+def chosen_by_aba(request):
     """For tests of what `ABA` chooses by itself."""
     if request.config.getoption("--executor"):
-        pytest.skip("what runs ABA() is given")
+        pytest.skip("--executor has chosen")
 
 
 @pytest.fixture

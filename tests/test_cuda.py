@@ -1,4 +1,7 @@
-"""Programs for a CUDA device: JAX lowers them without one, and refuses what it has no such implementation of."""
+"""Programs for a CUDA device: JAX lowers them without one, and refuses what it has no such implementation of.
+
+How many lanes of a simulation go at a time is what suits the device that JAX has; three are one batch on each.
+"""
 
 import functools
 
@@ -23,13 +26,18 @@ def _size(q, v, tau):
     return jnp.sum(jdyn.forward_dynamics(MODEL, q, v, tau) ** 2)
 
 
+def _simulated(q, v, tau):
+    return jdyn.simulate(MODEL, q, v, 0.1, throw=False).q
+
+
 FUNCTIONS = {
     "inverse dynamics": functools.partial(jdyn.inverse_dynamics, MODEL),
     "mass matrix": lambda q, v, tau: jdyn.mass_matrix(MODEL, q),
     "Coriolis matrix": lambda q, v, tau: jdyn.coriolis_matrix(MODEL, q, v),
     "full derivatives": functools.partial(jdyn.forward_dynamics_derivatives, MODEL),
     "gradient": jax.grad(_size, (0, 1, 2)),
-    "simulation": lambda q, v, tau: jdyn.simulate(MODEL, q, v, 0.1, throw=False).q,
+    "simulation": _simulated,
+    "gradient of a simulation": jax.grad(lambda *state: jnp.sum(_simulated(*state)), (0, 1)),
     **{str(method): functools.partial(jdyn.forward_dynamics, MODEL, method=method) for method in METHODS},
 }
 
@@ -41,9 +49,3 @@ def test_lowers(name, lanes):
     states = (jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes)
     traced = jax.jit(jax.vmap(function) if lanes else function).trace(*states)
     assert "lapack" not in traced.lower(lowering_platforms=("cuda",)).as_text()
-
-
-def test_batches_that_are_refilled_lower():
-    states = (jax.ShapeDtypeStruct((3, size), jnp.float64) for size in (MODEL.nq, MODEL.nv))
-    batch = jax.jit(lambda q, v: jdyn.simulate_batch(MODEL, q, v, 0.1, throw=False).q).trace(*states)
-    assert "lapack" not in batch.lower(lowering_platforms=("cuda",)).as_text()

@@ -45,8 +45,8 @@ def solve(problem: Problem) -> Run:
 
     In reverse mode the accepted steps are the ones that are differentiated: no rejected step, and no loop of unknown
     length. Step sizes count as constants, which they are for the motion to within its tolerance; the ends of the
-    first and the last step follow `t0` and `t1`. In a batch no lane waits for another, in neither direction. Of the
-    problem, a replay has cotangents of those numbers alone that something is differentiated by.
+    first and the last step follow `t0` and `t1`. In a batch no lane waits for another, in neither direction. A
+    replay has cotangents of no numbers but those that something is differentiated by, and of the start and the rows.
     """
     arrays, static = eqx.partition(problem, eqx.is_array)
 
@@ -59,15 +59,15 @@ def solve(problem: Problem) -> Run:
 
     def forward(arrays):
         # JAX asks for this rule once for each set of numbers that are differentiated by, and mixes up residuals whose
-        # structure depends on it; their shapes may.
-        wanted = jax.tree.map(lambda wanted: jnp.zeros(int(wanted)), _wanted(arrays))
+        # structure depends on it; their shapes may. So what is wanted is marked by an array of one number, not of none.
+        marks = jax.tree.map(lambda wanted: jnp.zeros(int(wanted)), _wanted(arrays))
         arrays = jax.tree.map(lambda x: x.value, arrays)
         final, record = run(_recorded_simulation(problem_of), (arrays,))
-        return final, (arrays, wanted, final, record)
+        return final, (arrays, marks, final, record)
 
     def backward(residuals, cotangent):
-        arrays, wanted, final, record = residuals
-        wanted, rest = eqx.partition(arrays, jax.tree.map(lambda x: len(x) > 0, wanted))
+        arrays, marks, final, record = residuals
+        wanted, rest = eqx.partition(arrays, jax.tree.map(lambda mark: len(mark) > 0, marks))
         rows, events = jax.tree.map(_instantiated, _differentiated(cotangent), _differentiated(final))
         return (run(_replay(problem_of), _Job((wanted, rest), final, record, rows, events)),)
 
@@ -76,8 +76,8 @@ def solve(problem: Problem) -> Run:
 
 
 def _wanted(arrays: Problem) -> Problem:
-    """Which numbers a replay has cotangents of: those that something is differentiated by; and those of the start and
-    of the rows, through which it goes in any case."""
+    """Which numbers a replay has cotangents of: those that something is differentiated by; and always the state and
+    the time at the start, at which it arrives, and the times of rows, which it meets on the way."""
 
     def always(problem):
         return problem.y0, problem.t0, problem.times
@@ -87,9 +87,9 @@ def _wanted(arrays: Problem) -> Problem:
     return eqx.tree_at(always, perturbed, always(inexact))
 
 
-def _differentiated(run: Run):
-    """The results that have derivatives: states of rows, and times and states of events."""
-    return run.rows.ys, (run.log.ts, run.log.ys)
+def _differentiated(final: Run):
+    """The results that have derivatives, as a `_Job` has them: states of rows, and times and states of events."""
+    return final.rows.ys, (final.log.ts, final.log.ys)
 
 
 def _instantiated(cotangent, x):

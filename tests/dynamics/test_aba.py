@@ -74,7 +74,7 @@ def test_batches_of_batches():
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.max(np.abs(expected)))
 
 
-@pytest.mark.usefixtures("what_suits")
+@pytest.mark.usefixtures("chosen_by_aba")
 def test_a_batch_of_one_goes_as_a_single_configuration_does():
     """Alone, and as one of the lanes of a larger batch."""
     q, v, tau = _states(FREE, 2)
@@ -87,7 +87,7 @@ def test_a_batch_of_one_goes_as_a_single_configuration_does():
     np.testing.assert_allclose(jax.jit(jax.vmap(one))(q, v, tau), expected, atol=1e-12 * np.max(np.abs(expected)))
 
 
-@pytest.mark.usefixtures("what_suits")
+@pytest.mark.usefixtures("chosen_by_aba")
 def test_large_batches_go_in_chunks_on_processors_alone():
     """300 lanes, of which 256 at a time: a lane is as it is by itself, also where the last chunk is filled up."""
     model = jdyn.load("double_pendulum")
@@ -145,7 +145,7 @@ def test_frames_are_those_of_the_joints():
     np.testing.assert_allclose(place, jdyn.forward_kinematics(model, q).translation[-1], atol=1e-14)
 
 
-@pytest.mark.usefixtures("what_suits")
+@pytest.mark.usefixtures("chosen_by_aba")
 @pytest.mark.parametrize("robot", ["panda", "stanford_arm"])
 def test_programs_find_constants_of_a_model_computed(robot):
     """Joints' frames and what is placed in them take products of matrices and roots; a batch on a fixed base none."""

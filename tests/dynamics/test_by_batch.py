@@ -107,7 +107,7 @@ def test_with_and_without_64_bits():
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
-@pytest.mark.usefixtures("what_suits")
+@pytest.mark.usefixtures("chosen_by_aba")
 def test_the_way_is_chosen_by_the_batch():
     """The result is bit by bit that of the method in charge; a batch of one counts as a single configuration."""
     model = jdyn.random_tree(4, 5, kinds=(jdyn.Revolute,))

@@ -18,7 +18,8 @@ class Factorization(NamedTuple):
 
 
 def _cholesky(M: Matrix) -> Matrix:
-    # To average two triangles that are alike took a tenth of the time of one call with 128 degrees of freedom.
+    # The triangles differ by rounding at most; to average them took a tenth of the time of one call with 128 degrees of
+    # freedom.
     return jnp.linalg.cholesky(M, symmetrize_input=False)
 
 
