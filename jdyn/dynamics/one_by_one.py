@@ -75,7 +75,8 @@ def _tour(topology: Topology) -> _Tour:
 def schedule(topology: Topology) -> tuple[Run, ...]:
     """The one run."""
     width = max(kind.nv for kind in topology.kinds)
-    return (Run(_tour(topology).bodies[:, None], np.ones((1, 1)), np.ones((topology.nb, 1, 1)), width),)
+    one, ones = np.ones((1, 1)), np.ones((topology.nb, 1, 1))
+    return (Run(_tour(topology).bodies[:, None], one, ones, one, ones, width),)
 
 
 def pack(topology: Topology, x: Any) -> Packed:

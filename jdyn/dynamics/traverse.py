@@ -33,16 +33,24 @@ Packed = tuple[Any, ...]
 class Run:
     """Consecutive levels visited by one loop.
 
+    A slot that pads a level repeats a body of that level: it receives what that body receives, from its parent and
+    from its children, and computes the same, but its parent does not count it. So padding is never singular where the
+    tree is not: a massless body without its children would be.
+
     Attributes:
-        bodies: (levels, width) the body in each slot; padding repeats a body of the same level.
+        bodies: (levels, width) the body in each slot.
         entry: (width, width of the level above) selects for each slot of the first level its parent's slot.
         links: (levels, width, width) the same between the levels of the run; the first one is the identity.
+        exit: (width of the level above, width) adds up for each slot above the messages of its children.
+        sums: (levels, width, width) the same between the levels of the run; the last one is the identity.
         nv: Largest number of degrees of freedom of a joint in the run.
     """
 
     bodies: np.ndarray
     entry: np.ndarray
     links: np.ndarray
+    exit: np.ndarray
+    sums: np.ndarray
     nv: int
 
     @functools.cached_property
@@ -99,23 +107,28 @@ def _partition(sizes: list[int], joint_widths: list[int]) -> list[tuple[int, int
 
 
 def _run(levels: list[list[int]], above: list[int], parents: tuple[int, ...], nv: int) -> Run:
-    width = max(len(level) for level in levels)
+    width, counts = max(len(level) for level in levels), [len(level) for level in levels]
     padded = [level + [level[0]] * (width - len(level)) for level in levels]
-    links = [_selection(level, up, parents, width) for up, level in itertools.pairwise([above, *levels])]
-    inner = [link[:, :width] for link in links[1:]]
-    return Run(np.array(padded), links[0][:, : len(above)], np.array([np.eye(width), *inner]), nv)
+    pairs = list(itertools.pairwise([above, *padded]))
+    links = [_parent_slots(level, up, parents) for up, level in pairs]
+    sums = [_child_sums(level[:count], up, parents, width) for (up, level), count in zip(pairs, counts, strict=True)]
+    one = np.eye(width)
+    return Run(np.array(padded), links[0], np.array([one, *links[1:]]), sums[0], np.array([*sums[1:], one]), nv)
 
 
-def _selection(level: list[int], above: list[int], parents: tuple[int, ...], width: int) -> np.ndarray:
-    """One row a slot: 1 at its parent's slot in the level above; padding selects nothing."""
-    matrix = np.zeros((width, max(width, len(above))))
-    for slot, body in enumerate(level):
-        matrix[slot, above.index(parents[body])] = 1
-    return matrix
+def _parent_slots(level: list[int], above: list[int], parents: tuple[int, ...]) -> np.ndarray:
+    """One row a slot: 1 at its parent's first slot in the level above."""
+    return np.eye(len(above))[[above.index(parents[body]) for body in level]]
+
+
+def _child_sums(level: list[int], above: list[int], parents: tuple[int, ...], width: int) -> np.ndarray:
+    """One row a slot of the level above, padding included: 1 at each of its children, which are not padding."""
+    children = np.array([parents[body] for body in level])
+    return np.pad(np.array(above)[:, None] == children, [(0, 0), (0, width - len(level))]).astype(float)
 
 
 def _select(matrix, values):
-    """Each slot's parent's value; zero for padding."""
+    """The values that each row of the matrix selects, added up."""
     return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(matrix, x.dtype), x, 1), values)
 
 
@@ -203,15 +216,13 @@ def gathered(topology: Topology, step: Callable, zero: Any, xs: Packed) -> tuple
     runs, ys = schedule(topology), []
     total = jax.tree.map(lambda x: jnp.zeros((runs[-1].bodies.shape[1], *x.shape), x.dtype), zero)
     for run, x in zip(reversed(runs), reversed(xs), strict=True):
-        # The link that leads from a level to the one below it; the sum from beyond the run arrives collected.
-        below = np.concatenate([run.links[1:], run.links[:1]])
 
         def visit(messages, row, straight=run.straight):
-            x, link = row
-            return _at_every(step)(messages if straight else _select(link.T, messages), x)
+            x, children = row
+            return _at_every(step)(messages if straight else _select(children, messages), x)
 
-        messages, y = _loop(visit, total, (x, below), reverse=True)
-        total = _select(run.entry.T, messages)
+        messages, y = _loop(visit, total, (x, run.sums), reverse=True)
+        total = _select(run.exit, messages)
         ys.append(y)
     return jax.tree.map(lambda x: x[0], total), tuple(reversed(ys))
 
