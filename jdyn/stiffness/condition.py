@@ -1,11 +1,14 @@
 """Condition numbers of the mass matrix."""
 
+import functools
+
 import jax
 import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics import mass_matrix
 from jdyn.model import Model
+from jdyn.stiffness.rows import in_rows
 
 
 def condition_numbers(model: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
@@ -20,7 +23,16 @@ def condition_numbers(model: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
     Returns:
         Shape (rows,), NaN where a configuration is not finite.
     """
-    matrices = np.asarray(_mass_matrices(model, q), float)
+    return _conditions(in_rows(functools.partial(_mass_matrices, model), q))
+
+
+def condition_numbers_of(models: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
+    """The same of a mechanism for each configuration, stacked along the first axis of its leaves."""
+    return _conditions(in_rows(_mass_matrices_of, models, q))
+
+
+def _conditions(matrices):
+    matrices = np.asarray(matrices, float)
     finite = np.all(np.isfinite(matrices), axis=(1, 2))
     conditions = np.full(len(matrices), np.nan)
     conditions[finite] = np.linalg.cond(matrices[finite])
@@ -30,3 +42,8 @@ def condition_numbers(model: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
 @jax.jit
 def _mass_matrices(model, q):
     return jax.vmap(mass_matrix, (None, 0))(model, q)
+
+
+@jax.jit
+def _mass_matrices_of(models, q):
+    return jax.vmap(mass_matrix)(models, q)

@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 
 from jdyn.model import Model
-from jdyn.stiffness.thesis import EVALUATIONS, two_links_of_ten
+from jdyn.stiffness.thesis import EVALUATIONS, two_links_of_one
 
 FACTORS = tuple(10.0**k for k in range(7))
 
 
 def thesis_family() -> dict[str, Model]:
     """The ten pairs of links of figure 5.6, by the share of the first one."""
-    return {f"{row.share:g}": two_links_of_ten(row.share) for row in EVALUATIONS}
+    return {f"{row.share:g}": two_links_of_one(row.share) for row in EVALUATIONS}
 
 
 def heavier_tips(model: Model, body: str) -> dict[str, Model]:

@@ -12,8 +12,6 @@ from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.energy_control import largest
 from jdyn.simulation.vector_field import State
 
-# Keeps a scale from being zero.
-TINY = 1e-30
 SAFETY = 0.9
 LARGEST_GROWTH = 5.0
 LARGEST_SHRINKAGE = 0.1
@@ -58,7 +56,7 @@ class QualityControl(diffrax.AbstractAdaptiveStepSizeController):
     to five times.
 
     Where an entry and its rate are both zero, as at a start from rest, no error is small: the first step is shortened
-    until the error is rounded to zero, so that rounding decides how long it is. In float32 no step is that short.
+    until rounding leaves less than `tiny`, so that rounding decides how long it is.
 
     Goes with `WithRate` and a method of order 5.
 
@@ -67,11 +65,14 @@ class QualityControl(diffrax.AbstractAdaptiveStepSizeController):
     Attributes:
         accuracy: Largest error of an entry, relative.
         smallest: A step shorter than this ends the simulation [s].
+        tiny: Keeps the scale of an error from being zero [unit of the entry]. Numerical Recipes has 1e-30. In float32
+            rounding leaves more than that of the first step from rest, however short the step is.
         rtol, atol, norm: How exactly implicit solvers solve their equations.
     """
 
     accuracy: float
     smallest: float = 0.0
+    tiny: float = 1e-30
     rtol: float = 1e-6
     atol: float = 1e-9
     norm: Callable[[PyTree], Scalar] = largest
@@ -86,8 +87,8 @@ class QualityControl(diffrax.AbstractAdaptiveStepSizeController):
         if not isinstance(y_error, Estimate):
             raise ValueError("QualityControl: expected a solver that tells the rate; wrap it as WithRate(solver)")
         tried_first = controller_state
-        ratio = largest(jax.tree.map(lambda e, y, f: e / _scale(y, f, tried_first), y_error.error, y0, y_error.rate))
-        ratio = ratio / self.accuracy
+        scale = jax.tree.map(lambda y, f: jnp.abs(y) + jnp.abs(tried_first * f) + self.tiny, y0, y_error.rate)
+        ratio = largest(jax.tree.map(jnp.divide, y_error.error, scale)) / self.accuracy
         keep = ratio <= 1
         grown = jnp.minimum(SAFETY * ratio**-0.2, LARGEST_GROWTH)
         # An error that is not a number shortens the step as much as any.
@@ -98,7 +99,3 @@ class QualityControl(diffrax.AbstractAdaptiveStepSizeController):
         )
         start = jnp.where(keep, t1, t0)
         return keep, start, start + length, False, jnp.where(keep, length, tried_first), result
-
-
-def _scale(y, rate, h):
-    return jnp.abs(y) + jnp.abs(h * rate) + TINY

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import diffrax
 import jax.numpy as jnp
@@ -96,6 +96,12 @@ class Session:
         model = prrr(len(self.links), lengths, masses, widths).with_gravity((0.0, 0.0, -self.gravity))
         return dataclasses.replace(model, damping=jnp.full_like(model.damping, self.friction))
 
+    @property
+    def depth(self) -> float:
+        """Potential energy [J] that all masses lose from the height of the first joint to the lowest point that the tip
+        can reach."""
+        return self.gravity * sum(link.mass for link in self.links) * sum(link.length for link in self.links)
+
 
 # What figure 5.2 prints.
 FIGURE_5_2 = {
@@ -126,9 +132,7 @@ class Outcome:
     @property
     def potential(self) -> np.ndarray:
         """Potential energy [J], zero for all masses at the lowest point that the tip can reach, as in the thesis."""
-        links = self.session.links
-        weight, reach = self.session.gravity * sum(link.mass for link in links), sum(link.length for link in links)
-        return self.statistics.potential + weight * reach
+        return self.statistics.potential + self.session.depth
 
     @property
     def energy(self) -> np.ndarray:
@@ -138,7 +142,7 @@ class Outcome:
     @property
     def average_energy(self) -> float:
         """Mean of the energy over the rows but the last [J], which is what the thesis prints."""
-        return float(np.mean(self.energy[: max(len(self.energy) - 1, 1)]))
+        return mean_but_last(self.energy)
 
     @property
     def drift(self) -> float:
@@ -149,24 +153,14 @@ class Outcome:
         return math.nan if self.session.friction else float(found.energy[-1] - found.energy[0] - work)
 
     @property
-    def bad_steps(self) -> int:
-        """Steps that were accepted after they had been shortened."""
-        return int(np.sum(np.diff(self.steps.tries) > 1))
-
-    @property
-    def good_steps(self) -> int:
-        """Steps that were accepted as they were first tried."""
-        return len(self.steps.ts) - 1 - self.bad_steps
-
-    @property
     def thesis_evaluations(self) -> int | None:
-        """Evaluations that the thesis' program needs for these steps: one where a step starts and five a try.
+        """Evaluations that the thesis' program needs for these steps."""
+        return self.steps.recipe_evaluations if self.session.integration == "rka" else None
 
-        jdyn evaluates the end of a step within the try, for its dense output, and starts the next step with that.
-        """
-        if self.session.integration != "rka":
-            return None
-        return len(self.steps.ts) - 1 + 5 * int(self.steps.tries[-1])
+
+def mean_but_last(energy: np.ndarray) -> float:
+    """Mean over the rows but the last."""
+    return float(np.mean(energy[: max(len(energy) - 1, 1)]))
 
 
 def simulated(session: Session) -> Outcome:
@@ -174,15 +168,24 @@ def simulated(session: Session) -> Outcome:
 
     Source: Cloutier 1995, sections 5.1.3 and 5.1.5.
     """
-    model, controller = session.model(), Constant(np.array(session.torques))
-    solver, stepsize_controller = INTEGRATIONS[session.integration](session)
+    model = session.model()
     started = time.perf_counter()
-    steps = take_steps(
+    steps = steps_of(session, model, session.q0)
+    seconds = time.perf_counter() - started
+    saved = steps.thinned(session.interval, session.rows)
+    found = statistics(model, saved, controller=_motors(session), method=session.method)
+    return Outcome(session, steps, found, seconds)
+
+
+def steps_of(session: Session, model: Model, q0: Sequence[float]) -> Steps:
+    """All steps of a session of this robot, from angles that may differ from the session's."""
+    solver, stepsize_controller = INTEGRATIONS[session.integration](session)
+    return take_steps(
         model,
-        jnp.asarray(session.q0, model.dtype),
+        jnp.asarray(q0, model.dtype),
         jnp.asarray(session.v0, model.dtype),
         session.t1,
-        controller=controller,
+        controller=_motors(session),
         method=session.method,
         solver=solver,
         stepsize_controller=stepsize_controller,
@@ -190,7 +193,7 @@ def simulated(session: Session) -> Outcome:
         dt0=session.first_step,
         max_steps=session.max_steps,
     )
-    seconds = time.perf_counter() - started
-    saved = steps.thinned(session.interval, session.rows)
-    found = statistics(model, saved, controller=controller, method=session.method)
-    return Outcome(session, steps, found, seconds)
+
+
+def _motors(session: Session) -> Constant:
+    return Constant(np.array(session.torques))

@@ -1,6 +1,7 @@
 """What the thesis' simulator tells of a motion."""
 
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax
@@ -14,8 +15,8 @@ from jdyn.simulation import Trajectory
 from jdyn.simulation.simulate import Control
 from jdyn.stiffness.condition import condition_numbers
 from jdyn.stiffness.fall import energies
+from jdyn.stiffness.rows import in_rows
 from jdyn.stiffness.steps import Steps
-from jdyn.stiffness.turn import relative_difference
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +84,11 @@ def statistics(
         )
     method = ABA() if method is None else method
     crba = method if isinstance(method, CRBA) else CRBA()
-    state = model, with_memory(controller), jnp.asarray(motion.ts, model.dtype), q, v, motion.memory
-    by_method, by_crba, by_aba = (np.asarray(_accelerations(m, *state), float) for m in (method, crba, ABA()))
+    controller, rows = with_memory(controller), (jnp.asarray(motion.ts, model.dtype), q, v, motion.memory)
+    by_method, by_crba, by_aba = (
+        np.asarray(in_rows(functools.partial(_accelerations, m, model, controller), *rows), float)
+        for m in (method, crba, ABA())
+    )
     kinetic, potential = (np.asarray(energy, float) for energy in energies(model, q, v))
     counts = motion.evaluations if isinstance(motion, Steps) else None
     return Statistics(
@@ -98,6 +102,14 @@ def statistics(
         difference=relative_difference(by_crba, by_aba),
         evaluations=None if counts is None else np.diff(counts, prepend=0),
     )
+
+
+def relative_difference(a: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """|(exact − a) / exact| for each acceleration, and |a| where `exact` is zero.
+
+    Source: Cloutier 1995, section 5.1.2.
+    """
+    return np.abs((exact - a) / np.where(exact == 0, 1, exact))
 
 
 @eqx.filter_jit

@@ -25,6 +25,8 @@ from jdyn.stiffness.recipes import QualityControl, WithRate
 class Steps:
     """A motion, a row before the first step and after each one that was accepted.
 
+    Counts of steps are those of a whole motion, not of one that was `thinned`.
+
     Attributes:
         ts: Times [s], shape (rows,).
         q, v: States, shapes (rows, nq) and (rows, nv).
@@ -42,6 +44,25 @@ class Steps:
     tries: np.ndarray
     evaluations: np.ndarray | None
     result: Result
+
+    @property
+    def bad_steps(self) -> int:
+        """Steps that were accepted after they had been shortened."""
+        return int(np.sum(np.diff(self.tries) > 1))
+
+    @property
+    def good_steps(self) -> int:
+        """Steps that were accepted as they were first tried."""
+        return len(self.ts) - 1 - self.bad_steps
+
+    @property
+    def recipe_evaluations(self) -> int:
+        """Evaluations that Numerical Recipes' Runge-Kutta program needs for these steps: one where a step starts and
+        five a try.
+
+        jdyn evaluates the end of a step within the try, for its dense output, and starts the next step with that.
+        """
+        return len(self.ts) - 1 + 5 * int(self.tries[-1])
 
     def at(self, rows) -> "Steps":
         """Some of the rows; what they have counted stays counted."""

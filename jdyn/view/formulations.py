@@ -32,20 +32,27 @@ def plot_evaluations(series: Mapping[str, tuple[Sequence[float], Sequence[float]
     return figure
 
 
-def plot_turn(angles: np.ndarray, curves: Mapping[str, np.ndarray], ylabel: str, *, log: bool = False) -> Figure:
-    """Curves over the angle of one joint.
+def plot_curves(
+    x: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    xlabel: str,
+    ylabel: str,
+    *,
+    scales: tuple[str, str] = ("linear",) * 2,
+) -> Figure:
+    """Curves over a common axis.
 
     Args:
-        angles: Angles [rad].
-        curves: By name, a value an angle.
-        ylabel: What the values are.
-        log: Whether the values are drawn on a logarithmic scale.
+        x: Where the values are.
+        curves: By name, a value for each.
+        xlabel, ylabel: What the numbers are, with their units.
+        scales: Matplotlib's names of the scales of both axes.
     """
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for name, values in curves.items():
-        axes.plot(angles, values, label=name, alpha=0.8)
-    axes.set(xlabel="angle of joint 2 [rad]", ylabel=ylabel, yscale="log" if log else "linear")
+        axes.plot(x, values, label=name, alpha=0.8)
+    axes.set(xlabel=xlabel, ylabel=ylabel, xscale=scales[0], yscale=scales[1])
     axes.grid(alpha=0.3)
     axes.legend()
     return figure

@@ -64,7 +64,7 @@ def test_the_session_of_figure_5_2(tmp_path, capsys):
     printed = {line[:50].strip(): line[50:].split() for line in out.splitlines()}
     for name, number in FIGURE_5_2.items():
         assert printed[name][-1] == f"{number:.10g}"
-    assert printed["successful steps"][0] == str(outcome.good_steps)
+    assert printed["successful steps"][0] == str(outcome.steps.good_steps)
     assert printed["function evaluations"][0] == str(outcome.thesis_evaluations)
     found, read = outcome.statistics, tables(tmp_path, "T01")
     for name, columns in (

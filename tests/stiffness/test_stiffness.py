@@ -5,16 +5,20 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.stiffness import CHAINS, EVALUATIONS, fall, long_chain, turn, two_links, two_links_of_ten
+from jdyn.stiffness import (
+    CHAINS,
+    ENERGY_5_8,
+    EVALUATIONS,
+    fall,
+    four_links,
+    long_chain,
+    statistics,
+    turn,
+    two_links,
+    two_links_of_one,
+)
 
 METHODS = jdyn.ABA(), jdyn.CRBA()
-
-
-def test_condition_numbers_are_those_of_figure_5_6():
-    """The thesis prints powers of ten."""
-    for row in EVALUATIONS:
-        largest = max(turn(two_links_of_ten(row.share), (), samples=37).condition)
-        assert abs(np.log10(largest / row.condition)) < 1, row
 
 
 def test_differences_follow_the_condition_number():
@@ -37,40 +41,54 @@ def test_only_one_formulation_is_smooth():
 
 @pytest.mark.slow
 def test_evaluations_of_figure_5_6():
-    """Flat for ABA; for CRBA the same, rising from a condition number of 1e11 on, and none at 1e13."""
-    falls = {m: [fall(two_links_of_ten(row.share), 10.0, method=m) for row in EVALUATIONS] for m in METHODS}
-    aba, crba = ([x.evaluations for x in falls[m]] for m in METHODS)
-    assert all(x.result == jdyn.Result.success for x in falls[jdyn.ABA()])
-    assert max(aba[2:]) < 1.02 * min(aba[2:])
-    ratios = np.array(crba) / np.array(aba)
-    assert np.all(np.abs(ratios[:5] - 1) < 0.02)
-    # The thesis has 1.02, 1.07, 1.30 and 2.69.
-    assert np.all(np.diff(ratios[4:9]) > 0) and 1.5 < ratios[8] < 6
-    assert falls[jdyn.CRBA()][9].result != jdyn.Result.success
-    assert all(abs(x.energy_deviation) < 0.1 for x in falls[jdyn.ABA()])
+    """ABA within 1 % of the thesis' counts, CRBA within 15 %, and it fails where the thesis' does."""
+    for row in EVALUATIONS:
+        aba, crba = (fall(two_links_of_one(row.share), 10.0, method=method) for method in METHODS)
+        assert aba.result == jdyn.Result.success and abs(aba.energy_deviation) < 0.1
+        assert aba.evaluations == pytest.approx(row.abm, rel=0.01)
+        if row.crbm is None:
+            assert crba.result != jdyn.Result.success
+        else:
+            assert crba.evaluations == pytest.approx(row.crbm, rel=0.15)
+        along = statistics(two_links_of_one(row.share), aba.steps.thinned(0.01, 1001))
+        # The thesis prints powers of ten; the first difference is of rounding alone.
+        assert abs(np.log10(max(along.condition) / row.condition)) < 1
+        assert abs(np.log10(max(along.difference[:, 0]) / row.difference)) < (2 if row.share == 0.1 else 1.5)
 
 
 @pytest.mark.slow
 def test_single_precision_turns_a_billion_times_earlier():
     """CRBA passes a condition number of 1e2 and fails at 1e6, where 1e11 and 1e13 are the bounds in float64."""
     falls = {
-        m: [fall(two_links_of_ten(row.share, dtype=jnp.float32), 10.0, method=m) for row in EVALUATIONS]
+        m: [fall(two_links_of_one(row.share, dtype=jnp.float32), 10.0, method=m) for row in EVALUATIONS]
         for m in METHODS
     }
-    assert all(x.result == jdyn.Result.success for x in falls[jdyn.ABA()])
-    evaluations = [x.evaluations for x in falls[jdyn.ABA()]]
-    assert max(evaluations[2:]) < 1.05 * min(evaluations[2:])
-    assert falls[jdyn.CRBA()][0].result == jdyn.Result.success
-    assert all(x.result != jdyn.Result.success for x in falls[jdyn.CRBA()][1:])
+    for row, aba, crba in zip(EVALUATIONS, falls[jdyn.ABA()], falls[jdyn.CRBA()], strict=True):
+        assert aba.result == jdyn.Result.success and aba.evaluations == pytest.approx(row.abm, rel=0.03)
+        assert (crba.result == jdyn.Result.success) == (row.share == 0.1)
 
 
-@pytest.mark.slow
-def test_long_chains_of_figure_5_9():
-    """Energies as printed; evaluations within a factor of 1.5 of the thesis' integrator; energy held as well."""
-    for row in CHAINS[:4]:
-        model = long_chain(row.n)
-        lowest = -9.8 * 10 * row.n * 10 * row.n
-        assert float(jdyn.potential_energy(model, model.neutral())) - lowest == pytest.approx(row.energy, rel=1e-12)
-        found = fall(model, 60.0, method=jdyn.ABA(), tolerance=1e-4, energy=row.energy)
-        assert row.abm / 1.5 < found.evaluations < 1.5 * row.abm
-        assert abs(found.energy_deviation) < 1
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_energy_of_figure_5_8(method):
+    """Four links: the energy stays within as many decimals as an accuracy of 1e-5 has; the thesis has 0.15 J."""
+    model = four_links()
+    found = fall(model, 20.0, method=method, tolerance=1e-5, energy=ENERGY_5_8)
+    assert found.result == jdyn.Result.success
+    energy = statistics(model, found.steps).energy
+    assert np.max(np.abs(energy - energy[0])) < 5e-5 * ENERGY_5_8
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, marks=[pytest.mark.slow] * (row.n > 2), id=str(row.n)) for row in CHAINS]
+)
+def test_long_chains_of_figure_5_9(row):
+    """Energies as printed. The chains' motion is chaotic: counts of the thesis' own two methods differ by 12 %."""
+    model = long_chain(row.n)
+    lowest = -9.8 * 10 * row.n * 10 * row.n
+    assert float(jdyn.potential_energy(model, model.neutral())) - lowest == pytest.approx(row.energy, rel=1e-12)
+    for method, evaluations, deviation in zip(
+        METHODS, (row.abm, row.crbm), (row.abm_deviation, row.crbm_deviation), strict=True
+    ):
+        found = fall(model, 60.0, method=method, tolerance=1e-4, energy=row.energy)
+        assert found.evaluations == pytest.approx(evaluations, rel=0.15)
+        assert abs(found.energy_deviation) < 5 * deviation

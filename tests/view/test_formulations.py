@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jdyn.view import plot_evaluations, plot_turn
+from jdyn.view import plot_curves, plot_evaluations
 
 
 def test_evaluations_leave_failures_out_and_mark_them(tmp_path):
@@ -16,9 +16,12 @@ def test_evaluations_leave_failures_out_and_mark_them(tmp_path):
     figure.savefig(tmp_path / "evaluations.png")
 
 
-def test_curves_over_an_angle():
+def test_curves_over_a_common_axis():
     angles = np.linspace(0, 6, 5)
-    (axes,) = plot_turn(angles, {"one": angles**2, "two": angles + 1}, "acceleration", log=True).axes
+    (axes,) = plot_curves(
+        angles, {"one": angles**2, "two": angles + 1}, "angle", "acceleration", scales=("linear", "log")
+    ).axes
     assert [line.get_label() for line in axes.lines] == ["one", "two"]
     np.testing.assert_array_equal(axes.lines[1].get_ydata(), angles + 1)
-    assert (axes.get_ylabel(), axes.get_yscale()) == ("acceleration", "log")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("angle", "acceleration")
+    assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")

@@ -1,0 +1,22 @@
+"""Functions of the rows of a motion."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def in_rows(function: Callable, *rows: Any) -> Any:
+    """`function` of arrays with one row a step, whose number of rows is filled up to a power of two.
+
+    Motions have any number of steps, and JAX compiles a function anew for each; so it does for each power of two.
+    """
+    count = len(jax.tree.leaves(rows)[0])
+    fill = (1 << max(count - 1, 0).bit_length()) - count
+
+    def filled(x):
+        return jnp.pad(jnp.asarray(x), [(0, fill)] + [(0, 0)] * (np.ndim(x) - 1), mode="edge")
+
+    return jax.tree.map(lambda y: np.asarray(y)[:count], function(*jax.tree.map(filled, rows)))
