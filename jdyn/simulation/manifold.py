@@ -1,6 +1,7 @@
 """Solvers on the configuration manifold."""
 
 import functools
+from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -12,8 +13,10 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.solution import keep_solutions
 from jdyn.model import Model
+from jdyn.simulation.counted_roots import counted_step
 from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.vector_field import State
+from jdyn.simulation.work import Counted, Work
 
 
 class OnManifold(Delegating):
@@ -28,7 +31,8 @@ class OnManifold(Delegating):
     ```
 
     Works with Runge-Kutta methods, explicit or diagonally implicit, and with others that remember nothing between
-    steps. `simulate` wraps its solver by itself.
+    steps. `simulate` wraps its solver by itself. Evaluations of Runge-Kutta methods are counted; other methods of
+    diffrax' do not say how often their root finders, if any, evaluate.
 
     Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, Applied Numerical Mathematics 1999; Hairer,
     Lubich, Wanner 2006, section IV.8.
@@ -45,27 +49,29 @@ class OnManifold(Delegating):
         local = LocalTerm(terms, self.model, y0.q)
         u0 = local.to_chart(y0)
         if isinstance(self.solver, diffrax.AbstractERK):
-            return (jnp.array(True), jax.tree.map(jnp.zeros_like, u0)) if self._tableau.fsal else None
+            first = (jnp.array(True), jax.tree.map(jnp.zeros_like, u0)) if self._tableau.fsal else None
+            return Counted(first, Work.of())
         state = self.solver.init(local, t0, t1, u0, args)
+        if isinstance(state, Counted):
+            # A solver of jdyn's, whose memory says nothing of rotations.
+            return state
         if not (state is None or self.model.flat or isinstance(self.solver, diffrax.AbstractRungeKutta)):
             raise ValueError(
                 f"{type(self.solver).__name__} keeps states of its own between steps, which do not follow the "
                 f"rotations of {self.model.name!r}; take a Runge-Kutta method, or one of jdyn's own solvers"
             )
-        return state
+        return Counted(state, Work.of() if isinstance(self.solver, diffrax.AbstractDIRK) else None)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         local = LocalTerm(terms, self.model, y0.q)
         u0 = local.to_chart(y0)
-        explicit = isinstance(self.solver, diffrax.AbstractERK)
-        advance = functools.partial(_explicit_step, self._tableau) if explicit else self.solver.step
-        u1, error, dense_info, solver_state, result = advance(local, t0, t1, u0, args, solver_state, made_jump)
+        u1, error, dense_info, solver_state, result = self._advance(local, t0, t1, u0, args, solver_state, made_jump)
         y1 = local.from_chart(u1)
         return (
             y1,
             None if error is None else pushed(local, u1, error),
             {"centre": y0.q, "local": dense_info},
-            self._carried(solver_state, y1),
+            Counted(self._carried(solver_state.memory, y1), solver_state.work),
             result,
         )
 
@@ -73,17 +79,28 @@ class OnManifold(Delegating):
     def interpolation_cls(self):
         return functools.partial(ChartInterpolation, self.solver.interpolation_cls, self.model)
 
+    def _advance(self, terms, t0, t1, y0, args, state, made_jump) -> Any:
+        """What the wrapped method's step returns, with a `Counted` state."""
+        if isinstance(self.solver, diffrax.AbstractERK):
+            return _explicit_step(self._tableau, terms, t0, t1, y0, args, state.memory, made_jump)
+        if isinstance(self.solver, diffrax.AbstractDIRK):
+            return counted_step(self.solver, terms, t0, t1, y0, args, state.memory, made_jump)
+        if state.work is not None:
+            return self.solver.step(terms, t0, t1, y0, args, state, made_jump)
+        y1, error, dense, memory, result = self.solver.step(terms, t0, t1, y0, args, state.memory, made_jump)
+        return y1, error, dense, Counted(memory), result
+
     @property
     def _tableau(self):
         # Asked of explicit Runge-Kutta methods alone.
         return self.solver.tableau  # type: ignore[attr-defined]
 
-    def _carried(self, solver_state, y1: State):
+    def _carried(self, memory, y1: State):
         """What a first-same-as-last method hands on, whether it has to be evaluated and the rate at its last stage, in
         the chart about the end of the step."""
-        if solver_state is None or not isinstance(self.solver, diffrax.AbstractRungeKutta):
-            return solver_state
-        missing, rate = solver_state
+        if memory is None or not isinstance(self.solver, diffrax.AbstractRungeKutta):
+            return memory
+        missing, rate = memory
         rotated = self.model.chart_rate(y1.q, self.model.to_chart(y1.q), y1.v)
         return missing, eqx.tree_at(lambda rate: rate.q, rate, rotated)
 
@@ -168,7 +185,9 @@ def _explicit_step(tableau: diffrax.ButcherTableau, terms, t0, t1, y0, args, las
     (k, rate), _ = jax.lax.scan(stage, (k, previous), rows)
     y1 = _plus(y0, jnp.asarray(tableau.b_sol, t0.dtype), k)
     error = _plus(jax.tree.map(jnp.zeros_like, y0), jnp.asarray(tableau.b_error, t0.dtype), k)
-    state = None if last is None else (jnp.array(False), rate)
+    memory = None if last is None else (jnp.array(False), rate)
+    reused = 0 if last is None else jnp.where(last[0] | made_jump, 0, 1)
+    state = Counted(memory, Work.of(stages - reused))
     return y1, error, {"y0": y0, "y1": y1, "k": k}, state, diffrax.RESULTS.successful
 
 

@@ -140,8 +140,11 @@ def _default_controller(dtype):
 
 
 def _with_tolerances(solver, stepsize_controller, dtype):
-    """An implicit solver whose equations are solved as exactly as the step controller asks for, unless it says how
-    exactly itself."""
+    """A solver with the step controller's tolerances where it needs some and has none of its own: an implicit one, to
+    solve its equations."""
+    if isinstance(solver, diffrax.AbstractWrappedSolver):
+        inner = _with_tolerances(solver.solver, stepsize_controller, dtype)
+        return eqx.tree_at(lambda wrapper: wrapper.solver, solver, inner)
     if not isinstance(solver, diffrax.AbstractImplicitSolver):
         return solver
     adaptive = isinstance(stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
@@ -188,7 +191,8 @@ def _simulate(
         "t_reached": direction * run.motion.t,
         "accepted_steps": run.accepted,
         "rejected_steps": run.rejected,
-        "dynamics_calls": dynamics_calls(solver, run.accepted + run.rejected, run.first_stages),
+        "dynamics_calls": None if run.work is None else run.work.evaluations,
+        "jacobians": None if run.work is None else run.work.jacobians,
     }
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
@@ -203,16 +207,6 @@ def _closed_controller(controller, t, q, v):
     if not isinstance(controller, Memoryless) or controller.controller is None:
         return controller
     return Memoryless(eqx.filter_closure_convert(controller.controller, t, q, v))
-
-
-def dynamics_calls(solver, steps, first_stages):
-    """Exact for explicit Runge-Kutta methods: a first-same-as-last step takes its first stage from the one before."""
-    if not isinstance(solver, diffrax.AbstractERK) or isinstance(solver, diffrax.AbstractWrappedSolver):
-        return None
-    tableau: diffrax.ButcherTableau = solver.tableau  # type: ignore[assignment]
-    if not tableau.fsal:
-        return steps * tableau.num_stages
-    return steps * (tableau.num_stages - 1) + first_stages
 
 
 def _failure(model: Model, trajectory: Trajectory, t1) -> str:

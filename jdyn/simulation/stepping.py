@@ -15,6 +15,7 @@ from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing,
 from jdyn.simulation.result import Result
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.work import Work, work_of
 
 # A step of this many roundings of the time is too small to be told from none.
 SMALLEST_STEP = 16
@@ -131,7 +132,7 @@ class Run(eqx.Module):
         running: Whether there is something left to do.
         result: `Result` so far.
         accepted, rejected: Steps.
-        first_stages: Steps that had to evaluate their first stage, for want of an earlier step to take it from.
+        work: Of all steps that were tried, and of events; None for solvers that do not say.
     """
 
     motion: Motion
@@ -147,7 +148,7 @@ class Run(eqx.Module):
     result: Int[Array, ""]
     accepted: Int[Array, ""]
     rejected: Int[Array, ""]
-    first_stages: Int[Array, ""]
+    work: Work | None
 
 
 def begin(problem: Problem) -> Run:
@@ -177,7 +178,7 @@ def begin(problem: Problem) -> Run:
         result=jnp.where(good, Result.success, Result.nonfinite).astype(jnp.int32),
         accepted=counts,
         rejected=counts,
-        first_stages=counts,
+        work=None if work_of(solver_state) is None else Work.of(),
     )
 
 
@@ -224,8 +225,16 @@ def attempt(problem: Problem, run: Run) -> Run:
         result=_where(run.running, result, run.result).astype(jnp.int32),
         accepted=accepted,
         rejected=rejected,
-        first_stages=run.first_stages + _one(run.running & run.motion.jumped),
+        work=_worked(run, motion, fired),
     )
+
+
+def _worked(run, motion, fired):
+    """The work so far. An event takes one evaluation, of the rate at which its height changes."""
+    work = work_of(motion.solver_state)
+    if run.work is None or work is None:
+        return None
+    return run.work + work.where(run.running) + Work.of(_one(fired >= 0))
 
 
 def step(problem: Problem, motion: Motion, end: Scalar):

@@ -61,8 +61,10 @@ class Trajectory(eqx.Module):
         events: What happened.
         result: How the simulation ended, a `jdyn.Result` as an integer.
         stats: `t_reached`, the time [s] up to which the simulation got; `accepted_steps` and `rejected_steps`;
-            `dynamics_calls`, how many times forward dynamics was evaluated, None where that depends on the
-            iterations of an implicit solver.
+            `dynamics_calls`, how many times steps, accepted or rejected, and events evaluated forward dynamics;
+            `jacobians`, how many Jacobians implicit solvers took, which are derivatives in closed form and count
+            apart. A lane of a batch counts what it would evaluate alone. Both are None for solvers of diffrax' that
+            are not Runge-Kutta methods: they do not say how often they evaluate.
     """
 
     ts: Float[Array, "*lanes times"]

@@ -14,7 +14,7 @@ from jdyn.control.dynamic import DynamicController, with_memory
 from jdyn.dynamics import Method
 from jdyn.model import Model, checked
 from jdyn.simulation import CashKarp, Result
-from jdyn.simulation.simulate import Control, dynamics_calls
+from jdyn.simulation.simulate import Control
 from jdyn.simulation.solvers import on_manifold
 from jdyn.simulation.stepping import Equations, Problem, attempt, begin
 from jdyn.simulation.vector_field import State, VectorField
@@ -32,8 +32,8 @@ class Steps:
         q, v: States, shapes (rows, nq) and (rows, nv).
         memory: What the controller remembered; None for a function of the state.
         tries: How many steps were tried up to there, shape (rows,).
-        evaluations: How many times forward dynamics was evaluated up to there, shape (rows,); None for solvers that do
-            not evaluate it a fixed number of times a step.
+        evaluations: How many times forward dynamics was evaluated up to there, shape (rows,), as
+            `Trajectory.stats["dynamics_calls"]` counts; None for solvers that do not say.
         result: How the motion ended.
     """
 
@@ -125,8 +125,7 @@ def take_steps(
     solver = WithRate(CashKarp()) if solver is None else solver
     stepsize_controller = QualityControl(accuracy=1e-4) if stepsize_controller is None else stepsize_controller
     field = VectorField(model, with_memory(controller), method)
-    run, tries, first_stages = _run(field, q0, v0, t0, t1, dt0, solver, stepsize_controller, max_steps)
-    counted = solver.solver if isinstance(solver, WithRate) else solver
+    run, tries, evaluations = _run(field, q0, v0, t0, t1, dt0, solver, stepsize_controller, max_steps)
     states: State = run.rows.ys
     steps = Steps(
         ts=np.asarray(run.rows.ts, float),
@@ -134,7 +133,7 @@ def take_steps(
         v=np.asarray(states.v),
         memory=jax.tree.map(np.asarray, states.memory),
         tries=np.asarray(tries),
-        evaluations=dynamics_calls(counted, np.asarray(tries), np.asarray(first_stages)),
+        evaluations=None if run.work is None else np.asarray(evaluations),
         result=Result(int(run.result)),
     )
     return steps.at(slice(0, int(run.rows.written)))
@@ -142,7 +141,7 @@ def take_steps(
 
 @eqx.filter_jit
 def _run(field, q0, v0, t0, t1, dt0, solver, stepsize_controller, max_steps):
-    """The run, and how many steps were tried and first stages evaluated by each of its rows."""
+    """The run, and how many steps were tried and evaluations made by each of its rows."""
     problem = Problem(
         equations=Equations(field, jnp.ones_like(t0)),
         y0=State(q0, v0, field.controller.start(t0, q0, v0)),
@@ -160,12 +159,14 @@ def _run(field, q0, v0, t0, t1, dt0, solver, stepsize_controller, max_steps):
     )
 
     def body(state):
-        before, tries, first_stages = state
+        before, tries, evaluations = state
         after = attempt(problem, before)
         # A step that was not accepted makes no row: its place is out of bounds.
         row = jnp.where(after.accepted > before.accepted, after.accepted, max_steps + 1)
         tries = tries.at[row].set(after.accepted + after.rejected, mode="drop")
-        return after, tries, first_stages.at[row].set(after.first_stages, mode="drop")
+        if after.work is not None:
+            evaluations = evaluations.at[row].set(after.work.evaluations, mode="drop")
+        return after, tries, evaluations
 
     counts = jnp.zeros(max_steps + 1, jnp.int32)
     return jax.lax.while_loop(lambda state: state[0].running, body, (begin(problem), counts, counts))

@@ -138,7 +138,9 @@ def test_a_stiff_method_is_there(tmp_path, capsys):
     assert main(["prrr", "robot.dat", "--torques", "0", "0", *words]) == 0
     energy = np.loadtxt(tmp_path / "T01-energy.txt")[:, 1]
     assert np.ptp(energy) < 1e-3 * energy[0]
-    assert not (tmp_path / "T01-evaluations.txt").exists()
+    evaluations = np.loadtxt(tmp_path / "T01-evaluations.txt")[:, 1]
+    # Eight stages of each step, and of those that were tried in vain.
+    assert evaluations[0] == 0 and np.all(evaluations[1:] >= 8) and not np.any(evaluations % 8)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from jdyn.simulation.solvers import adams_weights
 from jdyn.simulation.solvers.cash_karp import CASH_KARP, HALF_WAY
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.vector_field import State
+from jdyn.simulation.work import Counted, Work
 
 # Rates that a step remembers, beside the one that it starts with.
 PAST = 3
@@ -71,10 +72,11 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
             lambda x: jnp.broadcast_to(x, (PAST, *x.shape)),
             (jnp.asarray(t0), y0.q, y0.v, jax.tree.map(jnp.zeros_like, u0)),
         )
-        return History(jnp.array(0), ts, q, v, rates)
+        return Counted(History(jnp.array(0), ts, q, v, rates), Work.of())
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        history: History = eqx.tree_at(lambda h: h.known, solver_state, jnp.where(made_jump, 0, solver_state.known))
+        history: History = solver_state.memory
+        history = eqx.tree_at(lambda h: h.known, history, jnp.where(made_jump, 0, history.known))
         local, control = LocalTerm(terms, self.mechanism, y0.q), terms.contr(t0, t1)
         u0 = local.to_chart(y0)
 
@@ -88,15 +90,15 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         starting = history.known < PAST
         scheme = _scheme(starting, (history.ts - t0) / (t1 - t0))
         # Were the number of stages one of each lane, a batch would evaluate all of them and select afterwards.
-        stages = jnp.where(unvmap_any(starting), CASH_KARP.num_stages, 2)
-        rates = _evaluated(stages, scheme, rate, _in_chart(local, history))
+        most, own = (jnp.where(condition, CASH_KARP.num_stages, 2) for condition in (unvmap_any(starting), starting))
+        rates = _evaluated(most, scheme, rate, _in_chart(local, history))
         powers = increment(scheme.powers, rates)
         u1 = jax.tree.map(lambda u, powers: u + jnp.sum(powers, axis=0), u0, powers)
         return (
             local.from_chart(u1),
             pushed(local, u1, increment(scheme.error, rates)),
             {"centre": y0.q, "local": {"u0": u0, "powers": powers}},
-            _remembered(history, jnp.asarray(t0), y0, jax.tree.map(lambda rates: rates[PAST], rates)),
+            Counted(_remembered(history, jnp.asarray(t0), y0, jax.tree.map(lambda r: r[PAST], rates)), Work.of(own)),
             diffrax.RESULTS.successful,
         )
 

@@ -12,6 +12,7 @@ from jdyn.model import Model
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State
+from jdyn.simulation.work import Counted, Work
 
 
 class GeodesicSolver(ManifoldSolver):
@@ -25,19 +26,19 @@ class GeodesicSolver(ManifoldSolver):
         """Of convergence."""
 
     @abc.abstractmethod
-    def advance(self, terms, t0, t1, y0: State, args) -> tuple[State, Float[Array, " nv"], diffrax.RESULTS]:
-        """The state at `t1`, the tangent vector that leads to its configuration, and how it went."""
+    def advance(self, terms, t0, t1, y0: State, args) -> tuple[State, Float[Array, " nv"], diffrax.RESULTS, Work]:
+        """The state at `t1`, the tangent vector that leads to its configuration, how it went, and what it took."""
 
     def error_order(self, terms):
         # An estimate that something else makes, `EnergyError` for one, is of the whole step.
         return self.order(terms) + 1
 
     def init(self, terms, t0, t1, y0, args):
-        return None
+        return Counted(None, Work.of())
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        y1, displacement, result = self.advance(terms, t0, t1, y0, args)
-        return y1, None, {"y0": y0, "y1": y1, "displacement": displacement}, None, result
+        y1, displacement, result, work = self.advance(terms, t0, t1, y0, args)
+        return y1, None, {"y0": y0, "y1": y1, "displacement": displacement}, Counted(None, work), result
 
     @property
     def interpolation_cls(self):

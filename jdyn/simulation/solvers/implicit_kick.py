@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.methods.factorizations import GAUSS_JORDAN
 from jdyn.simulation.solvers.moves import kicked, rest
 from jdyn.simulation.vector_field import State
+from jdyn.simulation.work import Work
 
 # Newton steps before giving up. Each is as good as the last one or better by a factor that is of order h², some 10⁻³.
 NEWTON_STEPS = 24
@@ -33,7 +34,7 @@ def half_kicked(terms, t, y0: State, args, control, place: Callable[[State], Sta
         place: From y to the state at which F is taken.
 
     Returns:
-        y, and the `diffrax.RESULTS` of the iteration.
+        y, the `diffrax.RESULTS` of the iteration, and the `Work` of it: an evaluation an iteration, and one Jacobian.
     """
     start, unravel = ravel_pytree(rest(y0))
 
@@ -44,12 +45,13 @@ def half_kicked(terms, t, y0: State, args, control, place: Callable[[State], Sta
         rate = terms.vf(t, place(after(increment)), args)
         return increment - 0.5 * ravel_pytree(rest(terms.prod(rate, control)))[0]
 
-    increment, left = jax.lax.custom_root(
+    increment, (left, iterations) = jax.lax.custom_root(
         residual, jnp.zeros_like(start), lambda residual, guess: _newton(residual, guess, start), _solve, has_aux=True
     )
     done, failed = diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
     # `where` takes traced conditions, and is annotated for bool.
-    return after(increment), diffrax.RESULTS.where(left <= 0, done, failed)  # type: ignore[arg-type]
+    result = diffrax.RESULTS.where(left <= 0, done, failed)  # type: ignore[arg-type]
+    return after(increment), result, Work.of(iterations, 1)
 
 
 class _Iterate(NamedTuple):
@@ -66,9 +68,9 @@ class _Iterate(NamedTuple):
     steps: Array
 
 
-def _newton(residual, guess: Vector, origin: Vector) -> tuple[Vector, Float[Array, ""]]:
+def _newton(residual, guess: Vector, origin: Vector) -> tuple[Vector, tuple[Array, Array]]:
     """The root by simplified Newton steps, with the Jacobian at the guess, to within rounding of `origin + x`; and by
-    how much the last step was longer than half the digits allow.
+    how much the last step was longer than half the digits allow, and how many steps there were.
 
     Source: Hairer, Wanner 1996, section IV.8, for when to stop; Hairer, Lubich, Wanner 2006, section VIII.6, for why
     only rounding may be left: what an iteration leaves adds up to a drift of the energy.
@@ -95,7 +97,7 @@ def _newton(residual, guess: Vector, origin: Vector) -> tuple[Vector, Float[Arra
     start = _Iterate(guess, jnp.full((), jnp.inf, guess.dtype), jnp.full((), 0.5, guess.dtype), jnp.array(0))
     last = jax.lax.while_loop(unfinished, improved, start)
     # Steps that no longer shrink are rounding, or else the iteration does not converge.
-    return last.x, last.change - jnp.sqrt(eps) * size(last.x)
+    return last.x, (last.change - jnp.sqrt(eps) * size(last.x), last.steps)
 
 
 def _solve(linear, b: Vector) -> Vector:

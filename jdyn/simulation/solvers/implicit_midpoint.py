@@ -35,7 +35,7 @@ class ImplicitMidpoint(GeodesicSolver):
         def midpoint(y: State) -> State:
             return drifted(model, y, 0.5 * terms.prod(y.v, control))
 
-        y, result = half_kicked(terms, t0 + 0.5 * (t1 - t0), y0, args, control, midpoint)
+        y, result, work = half_kicked(terms, t0 + 0.5 * (t1 - t0), y0, args, control, midpoint)
         displacement = terms.prod(y.v, control)
         y1 = with_rest(y0, jax.tree.map(lambda y, y0: 2 * y - y0, rest(y), rest(y0)))
-        return drifted(model, y1, displacement), displacement, result
+        return drifted(model, y1, displacement), displacement, result, work

@@ -8,6 +8,7 @@ import equinox as eqx
 
 from jdyn.model import Model
 from jdyn.simulation.manifold import OnManifold
+from jdyn.simulation.solvers.halved import Halved
 
 
 class ManifoldSolver(diffrax.AbstractSolver):
@@ -46,6 +47,8 @@ def on_manifold(solver: diffrax.AbstractSolver, model: Model) -> diffrax.Abstrac
     # Diffrax takes whatever wraps a solver for an instance of that solver's class.
     if type(solver) is OnManifold:
         return OnManifold(solver.solver, model)
+    if type(solver) is diffrax.HalfSolver:
+        return Halved(on_manifold(solver.solver, model))
     if isinstance(solver, diffrax.AbstractWrappedSolver):
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, on_manifold(solver.solver, model))
     return solver.on(model) if isinstance(solver, ManifoldSolver) else OnManifold(solver, model)

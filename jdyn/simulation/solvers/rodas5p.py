@@ -10,7 +10,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from jdyn.dynamics.methods.factorizations import GAUSS_JORDAN
+from jdyn.simulation.solvers.shifted import Slopes
+from jdyn.simulation.work import Counted, Work
 
 Vector = Float[Array, " n"]
 
@@ -107,7 +108,7 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
         return 5
 
     def init(self, terms, t0, t1, y0, args):
-        return None
+        return Counted(None, Work.of())
 
     def func(self, terms, t0, y0, args):
         return terms.vf(t0, y0, args)
@@ -124,26 +125,18 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
         x1 = x0 + _weighted(A[-1], stages) + stages[-1]
         bends = jnp.asarray(DENSE, x0.dtype) @ stages
         dense = {"y0": y0, "y1": unravel(x1), "bends": jax.vmap(unravel)(bends)}
-        return unravel(x1), unravel(stages[-1]), dense, None, diffrax.RESULTS.successful
+        return unravel(x1), unravel(stages[-1]), dense, Counted(None, Work.of(STAGES, 1)), diffrax.RESULTS.successful
 
 
 def _stages(rate, x0: Vector) -> Float[Array, "stages n"]:
     start = jnp.zeros((), x0.dtype)
-    by_time = jax.jvp(lambda after: rate(after, x0), (start,), (jnp.ones_like(start),))[1]
-    jacobian = jax.jacfwd(rate, 1)(start, x0)
-    inverse = jax.lax.stop_gradient(GAUSS_JORDAN.factor(jnp.eye(len(x0), dtype=x0.dtype) / GAMMA - jacobian))
-
-    def product(x: Vector) -> Vector:
-        return x / GAMMA - jax.jvp(lambda x0: rate(start, x0), (x0,), (x,))[1]
-
-    def solved(b: Vector) -> Vector:
-        # Written so that no derivative is taken of the Jacobian as a whole.
-        return jax.lax.custom_linear_solve(product, b, lambda _, b: inverse @ b, lambda _, b: inverse.T @ b)
+    slopes = Slopes.of(rate, start, x0)
+    inverse = slopes.inverse(1 / GAMMA)
 
     def stage(stages, row):
         number, after, a, c, d = row
-        b = rate(after, x0 + _weighted(a, stages)) + _weighted(c, stages) + d * by_time
-        return stages.at[number].set(solved(b)), None
+        b = rate(after, x0 + _weighted(a, stages)) + _weighted(c, stages) + d * slopes.by_time
+        return stages.at[number].set(slopes.solve(inverse, b, 1 / GAMMA)), None
 
     rows = jnp.arange(STAGES), *(jnp.asarray(x, x0.dtype) for x in (TIMES, A, C, TIME_DERIVATIVE))
     return jax.lax.scan(stage, jnp.zeros((STAGES, len(x0)), x0.dtype), rows)[0]

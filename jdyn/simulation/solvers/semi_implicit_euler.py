@@ -5,6 +5,7 @@ import diffrax
 from jdyn.model import Model
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.work import Work
 
 
 class SemiImplicitEuler(GeodesicSolver):
@@ -27,4 +28,4 @@ class SemiImplicitEuler(GeodesicSolver):
         control = terms.contr(t0, t1)
         y = kicked(y0, rest(terms.prod(terms.vf(t0, y0, args), control)))
         displacement = terms.prod(y.v, control)
-        return drifted(self.mechanism, y, displacement), displacement, diffrax.RESULTS.successful
+        return drifted(self.mechanism, y, displacement), displacement, diffrax.RESULTS.successful, Work.of(1)

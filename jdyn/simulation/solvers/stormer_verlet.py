@@ -5,6 +5,7 @@ from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State
+from jdyn.simulation.work import Work
 
 
 class StormerVerlet(GeodesicSolver):
@@ -32,7 +33,8 @@ class StormerVerlet(GeodesicSolver):
         def at_start(y: State) -> State:
             return y
 
-        y, result = half_kicked(terms, t0, y0, args, control, at_start)
+        y, result, work = half_kicked(terms, t0, y0, args, control, at_start)
         displacement = terms.prod(y.v, control)
         y = drifted(self.mechanism, y, displacement)
-        return kicked(y, rest(terms.prod(terms.vf(t1, y, args), control)), 0.5), displacement, result
+        y = kicked(y, rest(terms.prod(terms.vf(t1, y, args), control)), 0.5)
+        return y, displacement, result, work + Work.of(1)

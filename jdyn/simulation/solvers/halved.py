@@ -1,0 +1,37 @@
+"""Steps compared with two of half their length."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+
+from jdyn.simulation.delegating import Delegating
+from jdyn.simulation.work import Counted, work_of
+
+
+class Halved(Delegating, diffrax.AbstractAdaptiveSolver):
+    """`diffrax.HalfSolver`, which drops the state of its third step, with a count of what all three evaluate.
+
+    Attributes:
+        solver: The wrapped solver, which counts if its state is a `Counted`.
+    """
+
+    solver: diffrax.AbstractSolver
+
+    def error_order(self, terms):
+        order = self.order(terms)
+        return None if order is None else order + 1
+
+    def init(self, terms, t0, t1, y0, args):
+        return self.solver.init(terms, t0, t1, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        middle = t0 + 0.5 * (t1 - t0)
+        _, _, _, first, result = half = self.solver.step(terms, t0, middle, y0, args, solver_state, made_jump)
+        y1, _, _, second, later = self.solver.step(terms, middle, t1, half[0], args, first, jnp.array(False))
+        whole = self.solver.step(terms, t0, t1, y0, args, solver_state, made_jump)
+        for other in (later, whole[4]):
+            result = diffrax.RESULTS.where(result == diffrax.RESULTS.successful, other, result)
+        error = jax.tree.map(lambda fine, coarse: jnp.abs(fine - coarse), y1, whole[0])
+        if work_of(second) is not None:
+            second = Counted(second.memory, first.work + second.work + whole[3].work)
+        return y1, error, whole[2], second, result

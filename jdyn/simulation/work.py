@@ -1,0 +1,53 @@
+"""What solvers evaluate."""
+
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Int, PyTree
+
+
+class Work(eqx.Module):
+    """How often a solver evaluated the equations of motion.
+
+    A Jacobian is a closed-form derivative at one state, with all its columns and the acceleration that it is taken at.
+    It counts apart, and is no evaluation of forward dynamics.
+
+    Attributes:
+        evaluations: Of forward dynamics.
+        jacobians: Of its derivatives by the state.
+    """
+
+    evaluations: Int[Array, ""]
+    jacobians: Int[Array, ""]
+
+    @classmethod
+    def of(cls, evaluations: ArrayLike = 0, jacobians: ArrayLike = 0) -> Self:
+        return cls(jnp.asarray(evaluations, jnp.int32), jnp.asarray(jacobians, jnp.int32))
+
+    def __add__(self, other: "Work") -> "Work":
+        return jax.tree.map(jnp.add, self, other)
+
+    def where(self, condition) -> "Work":
+        """This work if a condition holds, else none."""
+        return jax.tree.map(lambda count: jnp.where(condition, count, 0), self)
+
+
+class Counted(eqx.Module):
+    """The state of a solver that says what it does. Wrappers hand it on as it is.
+
+    A lane of a batch counts what it would evaluate alone.
+
+    Attributes:
+        memory: What the next step needs.
+        work: Of the last step; None for a solver that does not say.
+    """
+
+    memory: PyTree[Any] = None
+    work: Work | None = None
+
+
+def work_of(solver_state) -> Work | None:
+    """What the last step of any solver evaluated; None for one that does not say."""
+    return solver_state.work if isinstance(solver_state, Counted) else None

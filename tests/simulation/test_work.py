@@ -1,0 +1,110 @@
+"""Evaluations of forward dynamics that solvers say they make, against as many as happen."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from tests.simulation.test_solvers import PENDULUM, named
+
+END = diffrax.SaveAt(t1=True)
+TALLY = {"evaluations": 0, "jacobians": 0}
+
+
+def tick(name):
+    def tell():
+        TALLY[name] += 1
+
+    jax.debug.callback(tell)
+
+
+@jax.custom_jvp
+def overheard(v):
+    """-v/10, which tells apart where it is evaluated and where its derivative is taken."""
+    tick("evaluations")
+    return -0.1 * v
+
+
+@overheard.defjvp
+def _derivative(primals, tangents):
+    tick("jacobians")
+    return -0.1 * primals[0], -0.1 * tangents[0]
+
+
+def control(t, q, v):
+    return overheard(v)
+
+
+def swing(speed, solver, rtol=1e-5):
+    # The first step is too long for any solver.
+    steps = diffrax.PIDController(rtol=rtol, atol=rtol)
+    if not isinstance(solver, diffrax.AbstractAdaptiveSolver) and not isinstance(solver, jdyn.EnergyError):
+        steps = diffrax.ConstantStepSize()
+    dt0 = 0.05 if isinstance(steps, diffrax.ConstantStepSize) else 0.8
+    return jdyn.simulate(
+        PENDULUM, jnp.array([2.5]), speed[None], 1.0, controller=control, solver=solver, stepsize_controller=steps,
+        saveat=END, dt0=dt0, throw=False,
+    )  # fmt: skip
+
+
+SOLVERS = [
+    diffrax.Tsit5(),
+    diffrax.Heun(),
+    diffrax.Kvaerno5(),
+    diffrax.HalfSolver(jdyn.StormerVerlet()),
+    diffrax.HalfSolver(diffrax.Bosh3()),
+    jdyn.EnergyError(diffrax.Tsit5()),
+    jdyn.EnergyError(jdyn.ImplicitMidpoint()),
+    jdyn.AdamsBashforthMoulton(),
+    jdyn.CashKarp(),
+    jdyn.ImplicitMidpoint(),
+    jdyn.Rodas5P(),
+    jdyn.SemiImplicitEuler(),
+    jdyn.StormerVerlet(),
+]
+
+
+def label(solver):
+    inner = getattr(solver, "solver", None)
+    return named(solver) + (f" {named(inner)}" if inner is not None else "")
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=label)
+def test_evaluations_are_as_many_as_happen(solver):
+    speeds = jnp.array([0.5, 8.0])
+    alone = []
+    for speed in speeds:
+        TALLY.update(evaluations=0, jacobians=0)
+        found = jax.block_until_ready(swing(speed, solver))
+        jax.effects_barrier()
+        assert found.success
+        assert found.stats["dynamics_calls"] == TALLY["evaluations"]
+        alone.append(found.stats)
+        # Diffrax takes a derivative with weight zero in every step before the one that it uses.
+        tries = found.stats["accepted_steps"] + found.stats["rejected_steps"]
+        unused = tries if isinstance(solver, diffrax.Kvaerno5) else 0
+        assert found.stats["jacobians"] == TALLY["jacobians"] - unused
+        assert (found.stats["jacobians"] > 0) == (TALLY["jacobians"] > 0)
+    together = jax.vmap(lambda speed: swing(speed, solver))(speeds).stats
+    for name in ("dynamics_calls", "jacobians"):
+        np.testing.assert_array_equal(together[name], [stats[name] for stats in alone])
+
+
+def test_an_event_takes_one_evaluation():
+    TALLY.update(evaluations=0, jacobians=0)
+    event = jdyn.Event(lambda t, y: y.q[0] - 2.0, terminate=True)
+    found = jdyn.simulate(
+        PENDULUM, jnp.array([2.5]), jnp.array([0.5]), 1.0, controller=control, events=[event], saveat=END
+    )
+    jax.block_until_ready(found)
+    jax.effects_barrier()
+    assert found.result == jdyn.Result.event
+    assert found.stats["dynamics_calls"] == TALLY["evaluations"]
+
+
+def test_other_solvers_do_not_say():
+    found = jdyn.simulate(PENDULUM, jnp.array([2.5]), jnp.array([0.5]), 0.1, solver=diffrax.Euler(), dt0=0.01,
+                          stepsize_controller=diffrax.ConstantStepSize(), saveat=END)  # fmt: skip
+    assert found.stats["dynamics_calls"] is None and found.stats["jacobians"] is None
