@@ -61,6 +61,7 @@ def _summary(outcome: Outcome) -> dict[str, str]:
     steps, found = outcome.steps, outcome.statistics
     counted = "-" if steps.evaluations is None else str(steps.evaluations[-1])
     as_thesis = outcome.thesis_evaluations
+    single, total = outcome.operations, outcome.total_operations
     return {
         "execution time, compiling included [s]": f"{outcome.seconds:.3g}",
         "average energy [J]": f"{outcome.average_energy:.10g}",
@@ -69,6 +70,8 @@ def _summary(outcome: Outcome) -> dict[str, str]:
         "bad steps": str(steps.bad_steps),
         "function evaluations": counted if as_thesis is None else str(as_thesis),
         "function evaluations by jdyn, for the same steps": counted,
+        "operations of one evaluation": "-" if single is None else f"{single.total:,}",
+        "operations in all (n_total)": "-" if total is None else f"{total:,}",
         "steps saved": str(len(found.ts)),
         "largest condition number": f"{np.max(found.condition):.4g}",
         "largest relative difference of CRBM from ABM": f"{np.max(found.difference):.3g}",

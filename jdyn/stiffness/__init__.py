@@ -8,6 +8,10 @@ from jdyn.stiffness.fall import Fall as Fall
 from jdyn.stiffness.fall import fall as fall
 from jdyn.stiffness.families import heavier_tips as heavier_tips
 from jdyn.stiffness.families import thesis_family as thesis_family
+from jdyn.stiffness.operations import Operations as Operations
+from jdyn.stiffness.operations import UncountableError as UncountableError
+from jdyn.stiffness.operations import forward_dynamics_operations as forward_dynamics_operations
+from jdyn.stiffness.operations import operations as operations
 from jdyn.stiffness.recipes import QualityControl as QualityControl
 from jdyn.stiffness.recipes import WithRate as WithRate
 from jdyn.stiffness.rounding import Roundings as Roundings

@@ -1,6 +1,7 @@
 """The off-line simulator of the thesis: what it asks for, and what it finds."""
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from jdyn.model import Model
 from jdyn.robots import prrr
 from jdyn.simulation import CashKarp, Rodas5P
 from jdyn.simulation.energy_control import largest
+from jdyn.stiffness.operations import Operations, UncountableError, forward_dynamics_operations
 from jdyn.stiffness.recipes import QualityControl, WithRate
 from jdyn.stiffness.statistics import Statistics, statistics
 from jdyn.stiffness.steps import Steps, take_steps
@@ -161,6 +163,23 @@ class Outcome:
 def mean_but_last(energy: np.ndarray) -> float:
     """Mean over the rows but the last."""
     return float(np.mean(energy[: max(len(energy) - 1, 1)]))
+
+    @functools.cached_property
+    def operations(self) -> Operations | None:
+        """Of one evaluation of forward dynamics; None for methods whose operations are not known beforehand."""
+        try:
+            return forward_dynamics_operations(self.session.model(), self.session.method)
+        except UncountableError:
+            return None
+
+    @property
+    def total_operations(self) -> int | None:
+        """n_total of the thesis' section 5.2.2: multiplications and additions of one evaluation times the evaluations,
+        as the thesis' program counts them where it does; None where either is not known."""
+        evaluations = self.thesis_evaluations
+        if evaluations is None and self.steps.evaluations is not None:
+            evaluations = int(self.steps.evaluations[-1])
+        return None if self.operations is None or evaluations is None else self.operations.total * evaluations
 
 
 def simulated(session: Session) -> Outcome:
