@@ -159,11 +159,6 @@ class Outcome:
         """Evaluations that the thesis' program needs for these steps."""
         return self.steps.recipe_evaluations if self.session.integration == "rka" else None
 
-
-def mean_but_last(energy: np.ndarray) -> float:
-    """Mean over the rows but the last."""
-    return float(np.mean(energy[: max(len(energy) - 1, 1)]))
-
     @functools.cached_property
     def operations(self) -> Operations | None:
         """Of one evaluation of forward dynamics; None for methods whose operations are not known beforehand."""
@@ -180,6 +175,11 @@ def mean_but_last(energy: np.ndarray) -> float:
         if evaluations is None and self.steps.evaluations is not None:
             evaluations = int(self.steps.evaluations[-1])
         return None if self.operations is None or evaluations is None else self.operations.total * evaluations
+
+
+def mean_but_last(energy: np.ndarray) -> float:
+    """Mean over the rows but the last."""
+    return float(np.mean(energy[: max(len(energy) - 1, 1)]))
 
 
 def simulated(session: Session) -> Outcome:
