@@ -2,7 +2,7 @@
 
     python benchmarks/operation_counts.py
 
-Nothing is compiled: programs are traced and counted by the rule of `jdyn.stiffness.operations`. Chains are of revolute
+Programs are traced and counted by the rule of `jdyn.stiffness.operations`. Chains are of revolute
 joints, on a fixed base. Polynomials go through counts of consecutive n, which must all lie on them.
 """
 
@@ -13,12 +13,13 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import jdyn
 from jdyn.stiffness import Operations, forward_dynamics_operations, operations
 
-# A level of a batch that `jax.vmap` leaves whole.
+# A batch of so many goes through the recursions in one piece.
 LANES = 256
 # Where polynomials are fitted, where they are compared, and how far a crossover is looked for.
 FITTED = (*range(2, 9), 14, 30)
@@ -189,6 +190,16 @@ def line(name: str, program: Program, printed: Cost | None = None) -> str:
     return f"{name:33} {' '.join(words)}{more}"
 
 
+def xla_flops(method: jdyn.Method, model: jdyn.Model) -> float:
+    """What XLA counts of the compiled program, which it does right where there is no loop, so for a single link.
+
+    A product of matrices (m, k) and (k, n) is 2 m k n to it, and divisions and roots are operations like others.
+    """
+    forward = jax.jit(functools.partial(jdyn.forward_dynamics, model, method=method))
+    x = jnp.zeros(model.nv, model.dtype)
+    return forward.lower(x, x, x).compile().cost_analysis()["flops"]
+
+
 def print_counts():
     """All tables."""
     sizes = ", ".join(map(str, SHOWN))
@@ -214,6 +225,10 @@ def print_counts():
         print(f"{name:33} {'  '.join('-' if n is None else str(n) for n in least)}")
     print("\nInverse dynamics, beside 150 n - 48 and 131 n - 48 (Corke, after Hollerbach)")
     print(line("a lane of a batch", Program(_of_lanes(jdyn.inverse_dynamics), LANES, chain), NEWTON_EULER))
+    print("\nOne link: ours with divisions and roots, and XLA's of the compiled program")
+    for method in (jdyn.MatrixABA("textbook"), jdyn.ABA(executor="lanes"), jdyn.CRBA(), jdyn.WalkerOrin(2)):
+        found = forward_dynamics_operations(chain(1), method)
+        print(f"{method!s:33} {found.total + found.divisions + found.roots:6} {xla_flops(method, chain(1)):6.0f}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The comparison with other libraries: its arithmetic, and one run of it."""
 
+import fractions
+import functools
 import json
 import pathlib
 import subprocess
@@ -14,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Benchmarks are not installed; what follows needs their folder's parent.
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import table, work  # noqa: E402
+from benchmarks import operation_counts, table, work  # noqa: E402
 
 
 def _row(library, seconds, **more):
@@ -66,6 +68,41 @@ def test_operations_of_a_kernel_are_those_of_all_its_programs():
     counted = work.counted(call, [x], jax.jit(call).lower(x).compile())
     assert counted["flops"] == 5 * (8 + 8)
     assert counted["bytes"] == 2 * x.nbytes
+
+
+def test_the_polynomials_of_the_thesis_cross_where_it_says():
+    """Section 3.4: the ABM takes less for n > 9, which holds for multiplications."""
+    abm, crbm = operation_counts.THESIS.values()
+
+    def of(kind):
+        return [functools.partial(operation_counts.value, getattr(cost, kind)) for cost in (abm, crbm)]
+
+    assert operation_counts.crossover(*of("multiplications"), 40) == 10
+    # 300 n - 267 < n³/6 + 11.5 n² + 160 1/3 n - 109, with both sides at n = 9 and 10.
+    assert [x(9) for x in of("multiplications")] == [2433, 2387]
+    assert [x(10) for x in of("multiplications")] == [2733, 2811]
+    assert operation_counts.crossover(*reversed(of("total")), 40) is None
+    assert operation_counts.text(crbm.multiplications) == "1/6 n³ + 23/2 n² + 481/3 n - 109"
+
+
+def test_polynomials_go_through_all_counts_or_there_is_none():
+    sizes = (2, 3, 4, 5, 6, 9, 20)
+    exact = tuple(fractions.Fraction(x) for x in ("-109", "481/3", "23/2", "1/6"))
+    counts = [operation_counts.value(exact, n) for n in sizes]
+    assert operation_counts.polynomial(sizes, counts) == exact
+    with pytest.raises(operation_counts.NotPolynomialError):
+        operation_counts.polynomial(sizes, [*counts[:-1], counts[-1] + 1])
+    with pytest.raises(operation_counts.NotPolynomialError):
+        operation_counts.polynomial(sizes, [n**4 for n in sizes])
+
+
+def test_a_line_of_counts_has_the_polynomials():
+    count, lanes = operation_counts.COUNTED["MatrixABA textbook"]
+    program = operation_counts.Program(count, lanes, operation_counts.chain)
+    words = operation_counts.line("textbook", program, operation_counts.THESIS["ABM"])
+    single = program.counted(6)
+    assert f"{single.multiplications // 6} n " in words and f"{single.additions // 6} n " in words
+    assert f"{single.total / (300 * 6 - 267 + 279 * 6 - 259) - 1:+.0%}" in words
 
 
 def test_a_gpu_run_can_be_tried_without_one(tmp_path):

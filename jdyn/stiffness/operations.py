@@ -150,9 +150,9 @@ def _of_equation(equation: JaxprEqn, inputs: Sequence[_Known]) -> _Found:
         return _count(deferred, [_Constant()] * len(deferred.constvars), inputs)[0], unknown
     if name in _PROGRAMS:
         return _PROGRAMS[name](equation, inputs)
-    if not equation.outvars or not any(jnp.issubdtype(x.aval.dtype, np.inexact) for x in equation.outvars):
+    if not equation.outvars or not any(jnp.issubdtype(_dtype(x), np.inexact) for x in equation.outvars):
         return Operations(), unknown
-    if any(jnp.issubdtype(x.aval.dtype, np.complexfloating) for x in equation.outvars):
+    if any(jnp.issubdtype(_dtype(x), np.complexfloating) for x in equation.outvars):
         raise UncountableError(f"{name}: expected real numbers, got complex ones, for which there is no rule")
     if name in _FREE:
         return Operations(), unknown
@@ -237,13 +237,21 @@ _PROGRAMS = {
 # Operations.
 
 
-def _size(x) -> int:
-    return math.prod(x.aval.shape)
+def _shape(x: Any) -> tuple[int, ...]:
+    return x.aval.shape
+
+
+def _dtype(x: Any) -> np.dtype:
+    return x.aval.dtype
+
+
+def _size(x: Any) -> int:
+    return math.prod(_shape(x))
 
 
 def _of_product(equation: JaxprEqn) -> Operations:
     (contracted, _), _ = equation.params["dimension_numbers"]
-    length = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+    length = math.prod(_shape(equation.invars[0])[axis] for axis in contracted)
     entries = _size(equation.outvars[0])
     return Operations(multiplications=entries * length, additions=entries * max(length - 1, 0))
 
@@ -262,7 +270,7 @@ def _of_reduction_by(equation: JaxprEqn) -> Operations:
 
 def _of_running(kind: str) -> Callable[[JaxprEqn], Operations]:
     def count(equation):
-        length = equation.outvars[0].aval.shape[equation.params["axis"]]
+        length = _shape(equation.outvars[0])[equation.params["axis"]]
         return Operations(**{kind: _size(equation.outvars[0]) // max(length, 1) * max(length - 1, 0)})
 
     return count
@@ -280,20 +288,20 @@ def _of_power(equation: JaxprEqn) -> Operations:
 
 
 def _of_cholesky(equation: JaxprEqn) -> Operations:
-    *batch, n, _ = equation.outvars[0].aval.shape
+    *batch, n, _ = _shape(equation.outvars[0])
     products = (n**3 - n) // 6
     return Operations(products, products, n * (n - 1) // 2, n) * math.prod(batch)
 
 
 def _of_lu(equation: JaxprEqn) -> Operations:
-    *batch, rows, columns = equation.invars[0].aval.shape
+    *batch, rows, columns = _shape(equation.invars[0])
     below = [(rows - k, columns - k) for k in range(1, min(rows, columns) + 1)]
     products = sum(m * n for m, n in below)
     return Operations(products, products, sum(m for m, _ in below)) * math.prod(batch)
 
 
 def _of_triangular_solution(equation: JaxprEqn) -> Operations:
-    n, size = equation.invars[0].aval.shape[-1], _size(equation.outvars[0])
+    n, size = _shape(equation.invars[0])[-1], _size(equation.outvars[0])
     products = size * (n - 1) // 2
     return Operations(products, products, 0 if equation.params["unit_diagonal"] else size)
 
@@ -330,8 +338,8 @@ _ELEMENTWISE = {
 _SAME_ENTRIES = {"broadcast_in_dim", "convert_element_type", "copy", "reshape", "slice", "squeeze", "transpose"}
 # Moves, choices, signs and comparisons.
 _FREE = _SAME_ENTRIES | {
-    "abs", "ceil", "clamp", "concatenate", "copy_p", "cummax", "cummin", "dynamic_slice", "dynamic_update_slice",
-    "empty", "floor", "gather", "iota", "max", "min", "neg", "nextafter", "optimization_barrier", "pad", "reduce_max",
-    "reduce_min", "reduce_precision", "rev", "round", "scatter", "select_and_gather_add", "select_n", "sign", "sort",
+    "abs", "ceil", "clamp", "concatenate", "cummax", "cummin", "dynamic_slice", "dynamic_update_slice",
+    "floor", "gather", "iota", "max", "min", "neg", "nextafter", "optimization_barrier", "pad", "reduce_max",
+    "reduce_min", "reduce_precision", "rev", "round", "scatter", "select_n", "sign", "sort",
     "split", "stack", "stop_gradient",
 }  # fmt: skip
