@@ -70,6 +70,7 @@ def test_the_session_of_figure_5_2(tmp_path, capsys):
     assert "nearest to the printed one is 1313.93" in out
     assert printed["successful steps"][0] == str(outcome.steps.good_steps)
     assert printed["function evaluations"][0] == str(outcome.thesis_evaluations)
+    assert printed["operations in all (n_total)"][0] == f"{outcome.total_operations:,}"
     found, read = outcome.statistics, tables(tmp_path, "T01")
     for name, columns in (
         ("positions", found.q), ("velocities", found.v), ("accelerations", found.a), ("difference", found.difference),
