@@ -2,8 +2,8 @@
 
     python benchmarks/thesis.py --pictures FOLDER
 
-Takes some two minutes. Figure 5.1 is a drawing. Figures 5.3 to 5.5, 5.7 and 5.8 are printed as curves: their table has
-what the text says of them and where their axes end.
+The operation counts of its section 3.4 follow. Takes some four minutes. Figure 5.1 is a drawing. Figures 5.3 to 5.5,
+5.7 and 5.8 are printed as curves: their table has what the text says of them and where their axes end.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from operation_counts import print_counts
 
 import jdyn
 from jdyn.io import Link
@@ -259,6 +260,8 @@ def main():
         found = figure()
         print_rows(found)
         rows += found
+    print()
+    print_counts()
     if options.pictures:
         options.pictures.mkdir(parents=True, exist_ok=True)
         pictures(options.pictures, rows)
