@@ -97,6 +97,8 @@ from jdyn.model import random_tree as random_tree
 from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
 from jdyn.simulation import AdamsBashforthMoulton as AdamsBashforthMoulton
+from jdyn.simulation import BaderDeuflhard as BaderDeuflhard
+from jdyn.simulation import BulirschStoer as BulirschStoer
 from jdyn.simulation import CashKarp as CashKarp
 from jdyn.simulation import CompliantLimits as CompliantLimits
 from jdyn.simulation import EnergyError as EnergyError

@@ -13,6 +13,8 @@ from jdyn.simulation.result import result_meanings as result_meanings
 from jdyn.simulation.result import succeeded as succeeded
 from jdyn.simulation.simulate import simulate as simulate
 from jdyn.simulation.solvers import AdamsBashforthMoulton as AdamsBashforthMoulton
+from jdyn.simulation.solvers import BaderDeuflhard as BaderDeuflhard
+from jdyn.simulation.solvers import BulirschStoer as BulirschStoer
 from jdyn.simulation.solvers import CashKarp as CashKarp
 from jdyn.simulation.solvers import ImplicitMidpoint as ImplicitMidpoint
 from jdyn.simulation.solvers import Rodas5P as Rodas5P

@@ -20,6 +20,7 @@ from jdyn.simulation.replay import solve, solve_forwards
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saving import rows_to_save
 from jdyn.simulation.solvers import on_manifold
+from jdyn.simulation.solvers.extrapolation import Extrapolation
 from jdyn.simulation.stepping import Equations, Problem
 from jdyn.simulation.trajectory import Events, Trajectory
 from jdyn.simulation.vector_field import State, VectorField
@@ -69,7 +70,8 @@ def simulate(
             all lower ends, of every joint whose coordinates are numbers of their own; nothing if left out.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: A Runge-Kutta method of diffrax', which then works in local coordinates, see `jdyn.OnManifold`, or one
-            of jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`.
+            of jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`; for
+            small tolerances `jdyn.BulirschStoer()`.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, where rounding leaves nothing below.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
@@ -141,14 +143,16 @@ def _default_controller(dtype):
 
 def _with_tolerances(solver, stepsize_controller, dtype):
     """A solver with the step controller's tolerances where it needs some and has none of its own: an implicit one, to
-    solve its equations."""
+    solve its equations, and one that extrapolates, to choose its order."""
     if isinstance(solver, diffrax.AbstractWrappedSolver):
         inner = _with_tolerances(solver.solver, stepsize_controller, dtype)
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, inner)
-    if not isinstance(solver, diffrax.AbstractImplicitSolver):
+    if not isinstance(solver, diffrax.AbstractImplicitSolver | Extrapolation):
         return solver
     adaptive = isinstance(stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
     source = stepsize_controller if adaptive else _default_controller(dtype)
+    if isinstance(solver, Extrapolation):
+        return solver.with_tolerances(source.rtol, source.atol, source.norm)
     unset = diffrax.Kvaerno5().root_finder.rtol
     for name in ("rtol", "atol", "norm"):
         if getattr(solver.root_finder, name) is unset:

@@ -217,6 +217,8 @@ SWING = jnp.array([2.5]), jnp.array([0.5])
     ("solver", "model", "start"),
     [
         (ImplicitMidpoint(), PENDULUM, SWING),
+        (jdyn.BulirschStoer(columns=3), PENDULUM, SWING),
+        (jdyn.BaderDeuflhard(columns=3), PENDULUM, SWING),
         *(
             pytest.param(solver, TOP, SPIN, marks=pytest.mark.exhaustive)
             for solver in (
@@ -255,7 +257,13 @@ def swung():
 @pytest.mark.parametrize(
     ("solver", "tolerance"),
     # Rounding of 512 steps at 8 rad/s, and what the midpoint rule is wrong by, order 2.
-    [(AdamsBashforthMoulton(), 5e-5), (ImplicitMidpoint(), 5e-4), (Rodas5P(), 5e-5)],
+    [
+        (AdamsBashforthMoulton(), 5e-5),
+        (ImplicitMidpoint(), 5e-4),
+        (Rodas5P(), 5e-5),
+        (jdyn.BulirschStoer(), 5e-5),
+        (jdyn.BaderDeuflhard(), 5e-5),
+    ],
     ids=named,
 )
 def test_float32(solver, tolerance, swung):

@@ -58,6 +58,8 @@ SOLVERS = [
     jdyn.EnergyError(diffrax.Tsit5()),
     jdyn.EnergyError(jdyn.ImplicitMidpoint()),
     jdyn.AdamsBashforthMoulton(),
+    jdyn.BaderDeuflhard(),
+    jdyn.BulirschStoer(),
     jdyn.CashKarp(),
     jdyn.ImplicitMidpoint(),
     jdyn.Rodas5P(),

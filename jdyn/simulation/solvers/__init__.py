@@ -1,6 +1,8 @@
 """Solvers beside diffrax' own, under its interface."""
 
 from jdyn.simulation.solvers.adams_bashforth_moulton import AdamsBashforthMoulton as AdamsBashforthMoulton
+from jdyn.simulation.solvers.bader_deuflhard import BaderDeuflhard as BaderDeuflhard
+from jdyn.simulation.solvers.bulirsch_stoer import BulirschStoer as BulirschStoer
 from jdyn.simulation.solvers.cash_karp import CashKarp as CashKarp
 from jdyn.simulation.solvers.implicit_midpoint import ImplicitMidpoint as ImplicitMidpoint
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver as ManifoldSolver

@@ -1,0 +1,54 @@
+"""Bader's and Deuflhard's extrapolation method."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import PyTree, Scalar
+
+from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
+from jdyn.simulation.solvers.shifted import Slopes
+from jdyn.simulation.work import Work
+
+SEQUENCE = (2, 6, 10, 14, 22, 34, 50, 70)
+
+
+class BaderDeuflhard(Extrapolation):
+    """The semi-implicit midpoint rule, extrapolated in h², with control of order and step: for stiff motions.
+
+    Numerical Recipes' `stifbs`. A step takes one Jacobian in closed form, an evaluation at its start and one a
+    substep, 2, 6, 10, 14, 22, 34, 50, 70 in a row, and one linear system a substep; each row has a matrix of its own.
+    Column k is of order 2k − 1, since the first substep leaves an error of the start; see `Extrapolation`.
+
+    Source: Bader, Deuflhard, A semi-implicit mid-point rule for stiff systems of ordinary differential equations,
+    Numerische Mathematik 41, 1983; Press, Teukolsky, Vetterling, Flannery, Numerical Recipes in C, 2nd edition,
+    section 16.6.
+
+    Attributes:
+        columns: How many columns every step has, 2 to 8; chosen step by step if None.
+        rtol, atol, norm: Tolerances that the order is chosen by; `simulate` takes them from the step controller.
+    """
+
+    columns: int | None = None
+    rtol: Any = None
+    atol: Any = None
+    norm: Callable[[PyTree], Scalar] = optx.rms_norm
+
+    tables: ClassVar[Tables] = Tables.of(SEQUENCE)
+    smoothing: ClassVar[float] = 1.0
+    loss: ClassVar[int] = 1
+
+    def system(self, rate, x0):
+        slopes = Slopes.of(rate, jnp.zeros((), x0.dtype), x0)
+        shares = jnp.asarray(1 / np.array(SEQUENCE), x0.dtype)
+        inverses = jax.vmap(lambda share: slopes.inverse(1.0, share))(shares)
+        return System(
+            lambda row, b: slopes.solve(inverses[row], b, 1.0, shares[row]), slopes.by_time, Work.of(jacobians=1)
+        )
+
+    def overhead(self, size):
+        # As Numerical Recipes reckons a Jacobian.
+        return size

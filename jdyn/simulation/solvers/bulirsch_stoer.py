@@ -1,0 +1,42 @@
+"""Gragg's, Bulirsch's and Stoer's extrapolation method."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import optimistix as optx
+from jaxtyping import PyTree, Scalar
+
+from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
+from jdyn.simulation.work import Work
+
+
+class BulirschStoer(Extrapolation):
+    """Gragg's modified midpoint rule, extrapolated in h², with control of order and step: for smooth motions and
+    small tolerances.
+
+    Rows have 2, 6, 10, ... 26 substeps, which have a middle in common for dense output. A step takes one evaluation
+    at its start, and one a substep. Orders are 4 to 14, those of steps that end in columns 2 to 7. See `Extrapolation`.
+
+    Source: Hairer, Nørsett, Wanner 1993, section II.9, the program ODEX; Deuflhard, Order and stepsize control in
+    extrapolation methods, Numerische Mathematik 41, 1983; Hairer, Ostermann, Dense output for extrapolation methods,
+    Numerische Mathematik 58, 1990.
+
+    Attributes:
+        columns: How many columns every step has, 2 to 7; chosen step by step if None.
+        rtol, atol, norm: Tolerances that the order is chosen by; `simulate` takes them from the step controller.
+    """
+
+    columns: int | None = None
+    rtol: Any = None
+    atol: Any = None
+    norm: Callable[[PyTree], Scalar] = optx.rms_norm
+
+    tables: ClassVar[Tables] = Tables.of((2, 6, 10, 14, 18, 22, 26))
+    smoothing: ClassVar[float] = 0.5
+    loss: ClassVar[int] = 0
+
+    def system(self, rate, x0):
+        return System(lambda row, b: b, 0.0, Work.of())
+
+    def overhead(self, size):
+        return 0

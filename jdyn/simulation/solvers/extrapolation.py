@@ -1,0 +1,361 @@
+"""Extrapolation of the midpoint rule with control of order and step."""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from equinox.internal import unvmap_any
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree, Scalar
+
+from jdyn.dynamics.solution import keep_solutions
+from jdyn.simulation.work import Counted, Work
+
+Vector = Float[Array, " n"]
+
+# The column that the first step aims at; Hairer, Nørsett, Wanner start near it for tolerances of 1e-6.
+FIRST_COLUMN = 4
+
+# An estimate that is smaller, as a share of the tolerance, says more about rounding than about the order.
+SMALLEST_ERROR = 1e-10
+
+
+class Tables(NamedTuple):
+    """Numbers of a sequence of substeps n₁ < n₂ < ...; rows and columns are counted from 0.
+
+    All substeps of all rows stand in one list, since a loop of variable length has no derivative in reverse mode. The
+    first entry is the evaluation at the start, which all rows share.
+
+    Attributes:
+        row, number: Of each substep, its row, and its number in there.
+        share: Of the step, before each substep.
+        last: Whether a substep is the last one of its row.
+        differences: Of each substep's state, in the differences about the middle of a step that its row has.
+        solution, coarse: Of the rows' results, in each column's extrapolated value and in the one beside it.
+        dense: Of the rows' differences, by order, in each column's derivatives in the middle.
+        evaluations: Up to each row.
+    """
+
+    row: np.ndarray
+    number: np.ndarray
+    share: np.ndarray
+    last: np.ndarray
+    differences: np.ndarray
+    solution: np.ndarray
+    coarse: np.ndarray
+    dense: np.ndarray
+    evaluations: np.ndarray
+
+    @classmethod
+    def of(cls, sequence: tuple[int, ...]) -> "Tables":
+        count = len(sequence)
+        places = [(0, 0), *((j, m) for j, n in enumerate(sequence) for m in range(1, n + 1))]
+        orders = 2 * count - 1
+        solution, coarse = np.zeros((count, count)), np.zeros((count, count))
+        dense = np.zeros((count, orders, count))
+        for column in range(count):
+            solution[column, : column + 1] = _at_zero(sequence[: column + 1])
+            coarse[column, 1 : column + 1] = _at_zero(sequence[1 : column + 1])
+            for order in range(2 * column + 1):
+                # Rows whose substeps reach as far from the middle as the difference does.
+                first = next(j for j, n in enumerate(sequence) if n // 2 >= order)
+                dense[column, order, first : column + 1] = _at_zero(sequence[first : column + 1])
+        rows, numbers = (np.array(x, np.int32) for x in zip(*places, strict=True))
+        lengths = np.array(sequence)[rows]
+        differences = [[_difference(n, m, k) for k in range(orders)] for n, m in zip(lengths, numbers, strict=True)]
+        return cls(
+            row=rows,
+            number=numbers,
+            share=numbers / lengths,
+            last=numbers == lengths,
+            differences=np.array(differences),
+            solution=solution,
+            coarse=coarse,
+            dense=dense,
+            evaluations=1 + np.cumsum(sequence, dtype=np.int32),
+        )
+
+
+def _at_zero(sequence) -> np.ndarray:
+    """Weights of values at h = 1/n in the polynomial in h² through them, at h = 0."""
+    squares = np.array(sequence, float) ** 2
+    return np.array([np.prod([s / (s - other) for other in squares if other != s]) for s in squares])
+
+
+def _difference(n: int, m: int, order: int) -> float:
+    """Weight of state m of n in the central difference of an order about the middle, times n/2 to that power. States
+    an even number apart take part, which have an expansion in h² together."""
+    away = m - n // 2 + order
+    if order > n // 2 or away % 2 or not 0 <= away <= 2 * order:
+        return 0.0
+    return (n / 2) ** order * (-1) ** (order - away // 2) * math.comb(order, away // 2)
+
+
+class System(NamedTuple):
+    """The linear part of a midpoint rule.
+
+    Attributes:
+        solve: From a row and a vector to the vector that solves the row's system.
+        push: What the change of the rate with time adds to the first substep, times n².
+        work: What it took.
+    """
+
+    solve: Callable[[Array, Vector], Vector]
+    push: Vector | float
+    work: Work
+
+
+class Extrapolation(diffrax.AbstractAdaptiveSolver):
+    """A midpoint rule, extrapolated in h² to h = 0: row by row, with one more column each.
+
+    Each step aims at the column that took the least work for its length in the step before, and ends one column early
+    or late as the error allows. The error that step controllers get is scaled so that it has the order 1: the step's
+    length over that of the longest step that would meet the tolerance. So `diffrax.PIDController` finds the right
+    length whatever the column.
+
+    Dense output has the order of the column: a polynomial through both ends with derivatives of the motion in the
+    middle, which are extrapolated likewise; it has no kinks but where steps meet.
+
+    Attributes:
+        columns: How many columns every step has, at least 2; chosen step by step if None.
+        rtol, atol, norm: Tolerances that the order is chosen by; `simulate` takes them from the step controller.
+    """
+
+    columns: eqx.AbstractVar[int | None]
+    rtol: eqx.AbstractVar[Any]
+    atol: eqx.AbstractVar[Any]
+    norm: eqx.AbstractVar[Callable[[PyTree], Scalar]]
+
+    # Substeps of the rows, each n/2 an odd number; how much of the last one's correction smooths its end; and by how
+    # much the order of column k is less than 2k.
+    tables: eqx.AbstractClassVar[Tables]
+    smoothing: eqx.AbstractClassVar[float]
+    loss: eqx.AbstractClassVar[int]
+
+    term_structure: ClassVar = diffrax.AbstractTerm
+
+    @property
+    def interpolation_cls(self):
+        return _Interpolation
+
+    @abc.abstractmethod
+    def system(self, rate: Callable[[Scalar, Vector], Vector], x0: Vector) -> System:
+        """The linear part of a step.
+
+        Args:
+            rate: Change over the whole step at constant rate, from the share of the step and the state.
+            x0: State at the start.
+        """
+
+    @abc.abstractmethod
+    def overhead(self, size: int) -> float:
+        """What a step takes beside evaluations, in evaluations, with so many numbers in a state."""
+
+    def __check_init__(self):
+        most = len(self.tables.evaluations)
+        if self.columns is not None and not 2 <= self.columns <= most:
+            raise ValueError(f"columns: expected 2 to {most}, or None, got {self.columns}")
+
+    def with_tolerances(self, rtol, atol, norm) -> Self:
+        """With those of a step controller where it has none."""
+        if self.rtol is not None:
+            return self
+        return eqx.tree_at(
+            lambda s: (s.rtol, s.atol, s.norm), self, (rtol, atol, norm), is_leaf=lambda leaf: leaf is None
+        )
+
+    def order(self, terms):
+        return 2 * (self.columns or FIRST_COLUMN) - self.loss
+
+    def error_order(self, terms):
+        return 1
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)
+
+    def init(self, terms, t0, t1, y0, args):
+        if self.rtol is None or self.atol is None:
+            name = type(self).__name__
+            raise ValueError(f"{name}: expected tolerances; outside of jdyn.simulate make it with {name}(rtol=, atol=)")
+        return Counted(jnp.array((self.columns or FIRST_COLUMN) - 1, jnp.int32), Work.of())
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        x0, unravel = ravel_pytree(y0)
+        control = terms.contr(t0, t1)
+
+        def rate(after, x: Vector) -> Vector:
+            return ravel_pytree(terms.prod(terms.vf(t0 + after * (t1 - t0), unravel(x), args), control))[0]
+
+        def size(error: Vector, change: Vector) -> Scalar:
+            scale = self.atol + self.rtol * jnp.maximum(jnp.abs(x0), jnp.abs(x0 + change))
+            return jnp.asarray(self.norm(unravel(error / scale)), x0.dtype)
+
+        system = self.system(rate, x0)
+        found = self._rows(rate, system, x0, solver_state.memory, size)
+        weights = jnp.asarray(self.tables.solution, x0.dtype)[found.column]
+        change = _weighted(weights, found.ends)
+        error = _weighted(weights - jnp.asarray(self.tables.coarse, x0.dtype)[found.column], found.ends)
+        ratio, following = self._judged(found, len(x0))
+        error = error * jax.lax.stop_gradient(ratio / found.sizes[found.column])
+        y1 = unravel(x0 + change)
+        dense = {"y0": y0, "y1": y1, "powers": jax.vmap(unravel)(_powers(self.tables, found, change))}
+        work = system.work + Work.of(jnp.asarray(self.tables.evaluations)[found.column])
+        return y1, unravel(error), dense, Counted(following, work), diffrax.RESULTS.successful
+
+    def _rows(self, rate, system: System, x0: Vector, target, size) -> "_Rows":
+        """Rows of the scheme until the error is small enough, or will not be."""
+        tables, count = self.tables, len(self.tables.evaluations)
+        lengths = jnp.asarray(np.diff(tables.evaluations, prepend=1), x0.dtype)
+        # Inside of a loop nothing has to be prevented from being merged.
+        rate_at = jax.checkpoint(rate, prevent_cse=False, policy=keep_solutions)
+
+        def evaluated(found: _Rows, place) -> _Rows:
+            row, number, share, last, weights = place
+            n = lengths[row]
+            change, step = found.change, found.step
+            first = system.solve(row, found.start / n + system.push / n**2)
+            change, step = (jnp.where(number == 1, first, old) for old in (change, step))
+            here = rate_at(share, x0 + jnp.where(number == 0, 0, change))
+            bend = jnp.where(number == 0, 0, system.solve(row, here / n - step))
+            end = change + self.smoothing * bend
+            ends = found.ends.at[row].set(jnp.where(last, end, found.ends[row]))
+            differences = found.differences.at[row].add(jnp.outer(weights, change))
+            column = jnp.where(last, row, found.column)
+            error = size(*jax.lax.stop_gradient(self._column(ends, row)))
+            error = jnp.where(row == 0, jnp.inf, jnp.maximum(error, SMALLEST_ERROR))
+            sizes = found.sizes.at[row].set(jnp.where(last, error, found.sizes[row]))
+            return _Rows(
+                start=jnp.where(number == 0, here, found.start),
+                change=jnp.where(number == 0, 0, change + step + 2 * bend),
+                step=jnp.where(number == 0, 0, step + 2 * bend),
+                ends=ends,
+                differences=differences,
+                sizes=sizes,
+                column=column,
+                done=last & self._ends(target, row, error),
+            )
+
+        def substep(found: _Rows, place):
+            # Were the condition one of each lane, a batch would evaluate all substeps and select afterwards.
+            after = jax.lax.cond(unvmap_any(~found.done), evaluated, lambda found, place: found, found, place)
+            return jax.tree.map(lambda new, old: jnp.where(found.done, old, new), after, found), None
+
+        none, rows = jnp.zeros_like(x0), jnp.zeros((count, len(x0)), x0.dtype)
+        differences = jnp.zeros((count, 2 * count - 1, len(x0)), x0.dtype)
+        sizes = jnp.full(count, jnp.inf, x0.dtype)
+        start = _Rows(none, none, none, rows, differences, sizes, jnp.zeros((), jnp.int32), jnp.array(False))
+        places = (
+            *(jnp.asarray(x) for x in (tables.row, tables.number)),
+            jnp.asarray(tables.share, x0.dtype),
+            jnp.asarray(tables.last),
+            jnp.asarray(tables.differences, x0.dtype),
+        )
+        return jax.lax.scan(substep, start, places)[0]
+
+    def _column(self, ends, row):
+        """The error that the last column of a row shows, and its value."""
+        weights = jnp.asarray(self.tables.solution, ends.dtype)[row]
+        coarse = jnp.asarray(self.tables.coarse, ends.dtype)[row]
+        return _weighted(weights - coarse, ends), _weighted(weights, ends)
+
+    def _ends(self, target, row, error):
+        """Whether a row is the last: its error meets the tolerance, or cannot be expected to within the window of
+        columns from the one before the target to the one behind it."""
+        if self.columns is not None:
+            return row == target
+        n = np.diff(self.tables.evaluations, prepend=1)
+        # Row j divides the error by (n_j / n_1)².
+        gain = jnp.asarray(np.append(n[1:], n[-1]) ** 2 / n[0] ** 2, error.dtype)
+        left = jnp.where(row < target, gain[row] * gain[jnp.minimum(row + 1, len(n) - 1)], gain[row])
+        hopeless = ~(error <= left) & (row > 0)
+        return (row >= target - 1) & ((error <= 1) | hopeless | (row > target))
+
+    def _judged(self, found: "_Rows", size: int):
+        """The step's length over that of the next one, which is at most 1 for a step that meets the tolerance; and the
+        column that the next one aims at.
+
+        Source: Hairer, Nørsett, Wanner 1993, section II.9, equations (9.26) to (9.29).
+        """
+        column, dtype = found.column, found.sizes.dtype
+        rows = np.arange(len(found.sizes))
+        # The estimate is that of the column before. The first has none.
+        shares = found.sizes ** jnp.asarray(1 / np.maximum(2 * rows + 1 - self.loss, 1), dtype)
+        works = jnp.asarray(self.tables.evaluations + self.overhead(size), dtype)
+        ratio = shares[column]
+        if self.columns is not None:
+            return ratio, jnp.array(self.columns - 1, jnp.int32)
+        accepted = found.sizes[column] <= 1
+        costs = works * shares
+        before = jnp.maximum(column - 1, 1)
+        lower = (column > 1) & (costs[before] < 0.8 * costs[column])
+        higher = ~lower & ((column == 1) | (costs[column] < 0.9 * costs[before]))
+        following = jnp.clip(jnp.where(lower, before, jnp.where(higher, column + 1, column)), 1, len(rows) - 2)
+        longer = jnp.where(
+            following > column, ratio * works[column] / works[jnp.minimum(column + 1, len(rows) - 1)], shares[following]
+        )
+        return jnp.where(accepted, jnp.minimum(longer, 1), ratio), following.astype(jnp.int32)
+
+
+class _Rows(NamedTuple):
+    """The rows of a step so far, as changes from its start.
+
+    Attributes:
+        start: Rate at the start, over the whole step.
+        change, step: Of the current row, the state at the next substep, and how it came there.
+        ends: Results.
+        differences: About the middle, by order.
+        sizes: Of errors, as shares of the tolerance.
+        column: Last row.
+        done: Whether there are no more.
+    """
+
+    start: Vector
+    change: Vector
+    step: Vector
+    ends: Float[Array, "rows n"]
+    differences: Float[Array, "rows orders n"]
+    sizes: Float[Array, " rows"]
+    column: Array
+    done: Array
+
+
+def _powers(tables: Tables, found: _Rows, change: Vector) -> Float[Array, "powers n"]:
+    """Coefficients of the dense output, by powers of the time from the middle, -1/2 to 1/2."""
+    orders = found.differences.shape[1]
+    dtype = change.dtype
+    weights = jnp.asarray(tables.dense, dtype)[found.column]
+    factorials = jnp.asarray([math.factorial(k) for k in range(orders)], dtype)
+    inner = jnp.einsum("kr,rkn->kn", weights, found.differences, precision="highest") / factorials[:, None]
+    halves = jnp.asarray(0.5 ** np.arange(orders), dtype)
+    even, odd = (_weighted(halves[part::2], inner[part::2]) for part in (0, 1))
+    # What both ends ask for beyond: one odd power and one even.
+    top = 2 * found.column + 1
+    half = jnp.asarray(0.5 ** np.arange(orders + 1), dtype)[top]
+    powers = jnp.concatenate([inner, jnp.zeros((2, change.shape[0]), dtype)])
+    return powers.at[top].set((change / 2 - odd) / half).at[top + 1].set((change / 2 - even) / (half / 2))
+
+
+def _weighted(weights, rows: Float[Array, "rows n"]) -> Vector:
+    return jnp.tensordot(weights, rows, 1, precision="highest")
+
+
+class _Interpolation(diffrax.AbstractLocalInterpolation):
+    t0: Float[Array, ""]
+    t1: Float[Array, ""]
+    y0: PyTree
+    y1: PyTree
+    powers: PyTree
+
+    def evaluate(self, t0, t1=None, left=True):
+        if t1 is not None:
+            return jax.tree.map(jnp.subtract, self.evaluate(t1), self.evaluate(t0))
+        away = (t0 - self.t0) / (self.t1 - self.t0) - 0.5
+        count = len(jax.tree.leaves(self.powers)[0])
+        weights = away ** jnp.arange(count, dtype=away.dtype)
+        return jax.tree.map(lambda y0, powers: y0 + jnp.tensordot(weights, powers, 1), self.y0, self.powers)
