@@ -41,7 +41,8 @@ def add_words(words: argparse.ArgumentParser):
     add("--linear", choices=LINEAR, default="lu", help="linear solver of crbm: Cholesky, LU with partial pivoting, "
         "Gauss-Jordan, singular values (default: lu)")  # fmt: skip
     add("--integration", choices=INTEGRATIONS, default=FIGURE.integration, help="Runge-Kutta with adaptive steps, a "
-        "Rosenbrock method for stiff robots, Runge-Kutta with steps of one length (default: rka)")  # fmt: skip
+        "Rosenbrock method or Bader's and Deuflhard's extrapolation for stiff robots, "
+        "Runge-Kutta with steps of one length (default: rka)")  # fmt: skip
     for name, read, meaning in (
         ("t0", number, "start [s]"),
         ("t1", number, "stop [s]"),

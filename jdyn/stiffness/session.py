@@ -15,7 +15,7 @@ from jdyn.dynamics import CRBA, Method
 from jdyn.io import Link
 from jdyn.model import Model
 from jdyn.robots import prrr
-from jdyn.simulation import CashKarp, Rodas5P
+from jdyn.simulation import BaderDeuflhard, CashKarp, Rodas5P
 from jdyn.simulation.energy_control import largest
 from jdyn.stiffness.operations import Operations, UncountableError, forward_dynamics_operations
 from jdyn.stiffness.recipes import QualityControl, WithRate
@@ -27,17 +27,25 @@ def _adaptive(session: "Session"):
     return WithRate(CashKarp()), QualityControl(accuracy=session.accuracy, smallest=session.smallest_step)
 
 
-def _stiff(session: "Session"):
+def _controlled(session: "Session"):
     accuracy = session.accuracy
-    return Rodas5P(), diffrax.PIDController(rtol=accuracy, atol=accuracy, norm=largest, dtmin=session.smallest_step)
+    return diffrax.PIDController(rtol=accuracy, atol=accuracy, norm=largest, dtmin=session.smallest_step)
+
+
+def _stiff(session: "Session"):
+    return Rodas5P(), _controlled(session)
+
+
+def _extrapolated(session: "Session"):
+    return BaderDeuflhard(rtol=session.accuracy, atol=session.accuracy, norm=largest), _controlled(session)
 
 
 def _fixed(session: "Session"):
     return CashKarp(), diffrax.ConstantStepSize()
 
 
-# Solver and step control of an integration method.
-INTEGRATIONS: dict[str, Callable] = {"rka": _adaptive, "stiff": _stiff, "rk": _fixed}
+# Solver and step control of an integration method, in the thesis' order; the last is not among its three.
+INTEGRATIONS: dict[str, Callable] = {"rka": _adaptive, "stiff": _stiff, "stifbs": _extrapolated, "rk": _fixed}
 
 LU = CRBA("lu")
 
@@ -52,7 +60,8 @@ class Session:
         links: Base to tip.
         method: Forward-dynamics method.
         integration: `"rka"`, Cash and Karp's Runge-Kutta method with the step control of Numerical Recipes; `"stiff"`,
-            a Rosenbrock method; `"rk"`, the Runge-Kutta method with steps of one length.
+            a Rosenbrock method; `"stifbs"`, Bader's and Deuflhard's extrapolation method; `"rk"`, the
+            Runge-Kutta method with steps of one length.
         t0, t1: Start and stop [s].
         first_step, smallest_step: Lengths of steps [s].
         accuracy: Of a step.
