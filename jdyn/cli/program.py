@@ -20,6 +20,7 @@ import optax
 import jdyn
 from jdyn.cli.kept_programs import kept_programs, programs_made_anew
 from jdyn.cli.prrr import prrr
+from jdyn.cli.prrrfdt import add_sweep_words, prrrfdt
 from jdyn.cli.session_words import add_words
 from jdyn.cli.tables import print_table
 from jdyn.cli.words import count, new_file, picture, positive, seed
@@ -40,6 +41,7 @@ EXAMPLES = """examples:
   jdyn tune panda                            gains by gradient through the simulation
   jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
   jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
+  jdyn prrrfdt --vary q2                     the thesis' test of forward dynamics, figure 5.3
 
 Each command explains itself: jdyn sweep --help"""
 
@@ -155,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     words.add_argument("--plot", type=picture, metavar="FILE", help="picture (default: stiffness-ROBOT.png)")
 
     add_words(plain_command("prrr", prrr, "the simulator of Cloutier's thesis: planar robots and their statistics"))
+    add_sweep_words(plain_command("prrrfdt", prrrfdt, "the thesis' test of forward dynamics while one input varies"))
     return parser
 
 
