@@ -7,7 +7,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import scalar_or
 from jdyn.control.dynamic import DynamicController, with_memory
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 
 class _Actuator(DynamicController):
@@ -43,6 +43,7 @@ class Saturated(_Actuator):
     effort: Float[Array, "*nv"]
 
     def __init__(self, controller, model: Model, effort: ArrayLike | None = None):
+        checked(model)
         self.controller = with_memory(controller)
         if effort is None:
             limit = model.limits.effort[jnp.array(model.topology.independent_v)]

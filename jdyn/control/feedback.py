@@ -8,7 +8,7 @@ from jdyn.control.arguments import configuration, scalar_or
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import inverse_dynamics
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 
 class PD(Controller):
@@ -40,6 +40,7 @@ class PD(Controller):
     def __init__(
         self, model: Model, target: ArrayLike, *, kp: ArrayLike, kd: ArrayLike, target_velocity: ArrayLike = 0.0
     ):
+        checked(model)
         self.model = model
         self.target = configuration(model, "target", target)
         self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)
@@ -140,6 +141,7 @@ class ComputedTorque(Controller):
         target_velocity: ArrayLike = 0.0,
         target_acceleration: ArrayLike = 0.0,
     ):
+        checked(model)
         self.model = model
         self.target = configuration(model, "target", target)
         self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)

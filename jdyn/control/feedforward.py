@@ -5,7 +5,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control.controller import Controller
 from jdyn.dynamics import gravity_forces
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 
 class Constant(Controller):
@@ -32,6 +32,9 @@ class GravityCompensation(Controller):
     """
 
     model: Model
+
+    def __check_init__(self):
+        checked(self.model)
 
     def __call__(self, t, q, v):
         return gravity_forces(self.model, q)

@@ -13,7 +13,7 @@ from jdyn.control.controller import Controller
 from jdyn.control.riccati import riccati
 from jdyn.dynamics import inverse_dynamics, linearize
 from jdyn.dynamics.compiled import compiled
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 # How far from an equilibrium, in radians or metres, a target may be that was rounded when it was written down.
 _NEAR_EQUILIBRIUM = 1e-5
@@ -65,6 +65,7 @@ class LQR(Controller):
     def __init__(
         self, model: Model, target: ArrayLike, *, Q: ArrayLike, R: ArrayLike, actuated: ArrayLike | None = None
     ):
+        checked(model)
         self.model = model
         self.target = model.normalize(configuration(model, "target", target))
         self.inputs = _inputs(model, actuated)

@@ -10,7 +10,7 @@ from jdyn.control.controller import Controller
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
 from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import frame_placement
-from jdyn.model import WORLD, Model
+from jdyn.model import WORLD, Model, checked
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 
 
@@ -80,6 +80,7 @@ class OperationalSpace(Controller):
         posture_kd: ArrayLike = 0.0,
         damping: ArrayLike = 1e-4,
     ):
+        checked(model)
         if frame_placement(model, body_or_frame)[0] == WORLD:
             raise ValueError(f"{body_or_frame!r} is fixed to the world: no joint of {model.name!r} moves it")
         self.model, self.body_or_frame = model, body_or_frame

@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import configuration, scalar_or
 from jdyn.dynamics.compiled import compiled
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 
 class Reference(eqx.Module):
@@ -60,6 +60,7 @@ class Quintic(Reference):
         a0: ArrayLike = 0.0,
         a1: ArrayLike = 0.0,
     ):
+        checked(model)
         ends = jnp.stack([configuration(model, "q0", q0), configuration(model, "q1", q1)])
         v, a = (
             jnp.stack([jnp.broadcast_to(scalar_or(model, model.nv, name, x), model.nv) for name, x in pair.items()])
@@ -108,6 +109,7 @@ class Spline(Reference):
     ):
         if ends not in ("clamped", "natural"):
             raise ValueError(f"ends: expected 'clamped' or 'natural', got {ends!r}")
+        checked(model)
         waypoints = jnp.asarray(waypoints, model.dtype)
         if waypoints.ndim != 2 or waypoints.shape[1] != model.nq or len(waypoints) < 2:
             raise ValueError(

@@ -10,7 +10,7 @@ from jdyn.control.controller import Controller
 from jdyn.control.references import moving
 from jdyn.dynamics import inverse_dynamics
 from jdyn.dynamics.compiled import compiled
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 Motion = Callable[[Scalar], tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]]
 
@@ -45,6 +45,7 @@ class Tracking(Controller):
     kd: Float[Array, "*nv"]
 
     def __init__(self, model: Model, reference: Motion, *, kp: ArrayLike, kd: ArrayLike):
+        checked(model)
         self.model, self.reference = model, reference
         self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)
 
@@ -75,6 +76,7 @@ class FeedforwardPD(Controller):
     kd: Float[Array, "*nv"]
 
     def __init__(self, model: Model, reference: Motion, *, kp: ArrayLike, kd: ArrayLike):
+        checked(model)
         self.model, self.reference = model, reference
         self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)
 

@@ -1,6 +1,7 @@
 """How the functions of this floor become programs."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -9,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.dtypes import canonicalize_dtype
+
+from jdyn.model import checked
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,9 +43,14 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     a thousand times slower. Within another program it is a call, which XLA merges with its surroundings.
     """
     program = eqx.filter_jit(precise(function))
+    parameters = list(inspect.signature(function).parameters)
+    place = parameters.index("model") if "model" in parameters else None
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        if place is not None and (len(args) > place or "model" in kwargs):
+            # Before tracing hides what it is.
+            checked(args[place] if len(args) > place else kwargs["model"])
         dtype = widest((args, kwargs))
         positional = [_argument(x, dtype) for x in args]
         named = {name: _argument(x, dtype) for name, x in kwargs.items()}

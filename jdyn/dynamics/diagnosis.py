@@ -15,7 +15,7 @@ from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import mass_matrix
 from jdyn.dynamics.methods import ABA, CRBA, ArrayABA, ByBatch, Method
 from jdyn.dynamics.solution import accelerations
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 # Digits that a simulation should not have to do without.
 ENOUGH = {"float32": 4.0, "float64": 9.0}
@@ -83,6 +83,7 @@ def diagnose(
     Raises:
         ValueError: if the model is traced, `q` has another shape, or `samples` is not positive.
     """
+    checked(model)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((model, q))):
         raise ValueError(
             f"diagnose looks at numbers, and {model.name!r} is traced here (jit, vmap or grad): call it outside, and "
@@ -98,6 +99,7 @@ def diagnose(
 
 def chosen_method(model: Model) -> Method:
     """The method that `diagnose` recommends; evidence is gathered once for equal models."""
+    checked(model)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(model)):
         raise ValueError(
             f"method='auto' looks at numbers, and {model.name!r} is traced here (jit, vmap or grad): outside, choose "

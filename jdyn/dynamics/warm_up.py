@@ -15,7 +15,7 @@ from jax.stages import Compiled
 from jaxtyping import PyTree
 
 from jdyn.dynamics.forward import forward_dynamics
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 NUMBERS = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct | float
 AGAIN = "the program takes what it was compiled for, jdyn.warm_up compiles another"
@@ -127,6 +127,7 @@ def warm_up(
         ValueError: if the function needs or takes other arguments than there are, or arrays are mixed with what is
             none in one of them; and whatever the function raises when it is traced.
     """
+    checked(model)
     if batch is not None and batch < 1:
         raise ValueError(f"batch: expected at least one lane, got {batch}")
     if batch is None and in_axes:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jdyn.io.urdf import SIZES, planar_x, unused
-from jdyn.model import Continuous, Free, Geometry, Joint, Model, ModelWarning, Planar, Prismatic, Revolute
+from jdyn.model import Continuous, Free, Geometry, Joint, Model, ModelWarning, Planar, Prismatic, Revolute, checked
 from jdyn.model.build import FRICTION_SPEED
 
 _TYPES: dict[type[Joint], str] = {
@@ -46,6 +46,7 @@ def save_urdf(model: Model, path: str | os.PathLike) -> None:
     Warns:
         ModelWarning: once, naming what URDF has no place for and the file therefore leaves out.
     """
+    checked(model)
     path = pathlib.Path(path)
     _check(model)
     host = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=float), model)

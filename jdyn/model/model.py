@@ -373,8 +373,13 @@ def checked(model: Model, **arguments) -> list[Array]:
     """The arguments as floating arrays of the right shapes: `q`, `v`, `a`, `tau`, `f_ext`.
 
     Raises:
-        ValueError: naming the argument, the expected shape and the one given.
+        ValueError: if `model` is none, or naming the argument, the expected shape and the one given.
     """
+    if not isinstance(model, Model):
+        given = f"an array of shape {jnp.shape(model)}" if eqx.is_array_like(model) else f"a {type(model).__name__}"
+        raise ValueError(
+            f"model: expected a jdyn.Model, such as jdyn.load makes, got {given}; are the arguments in the right order?"
+        )
     shapes = {"q": (model.nq,), "f_ext": (model.nb, 6)}
     return [_coordinates(model, name, x, shapes.get(name, (model.nv,))) for name, x in arguments.items()]
 

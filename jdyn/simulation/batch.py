@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from jdyn.model import Model
+from jdyn.model import Model, checked
 from jdyn.simulation.simulate import simulate
 from jdyn.simulation.trajectory import Trajectory
 
@@ -55,6 +55,7 @@ def simulate_batch(
     Raises:
         ValueError: if `in_axes` names something else, or sizes disagree.
     """
+    checked(model)
     known = ("model", "q0", "v0", "t1", "controller")
     if unknown := sorted(set(in_axes) - set(known)):
         raise ValueError(f"in_axes: expected names among {', '.join(known)}, got {', '.join(map(repr, unknown))}")

@@ -12,7 +12,7 @@ from equinox.internal import unvmap_any
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.solution import keep_solutions
-from jdyn.model import Model
+from jdyn.model import Model, checked
 from jdyn.simulation.counted_roots import counted_step
 from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.vector_field import State
@@ -44,6 +44,9 @@ class OnManifold(Delegating):
 
     solver: diffrax.AbstractSolver
     model: Model
+
+    def __check_init__(self):
+        checked(self.model)
 
     def init(self, terms, t0, t1, y0, args):
         local = LocalTerm(terms, self.model, y0.q)

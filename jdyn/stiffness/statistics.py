@@ -10,7 +10,7 @@ import numpy as np
 
 from jdyn.control.dynamic import DynamicController, with_memory
 from jdyn.dynamics import ABA, CRBA, Method, forward_dynamics
-from jdyn.model import Model
+from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
 from jdyn.simulation.simulate import Control
 from jdyn.stiffness.condition import condition_numbers
@@ -75,6 +75,7 @@ def statistics(
 
     Source: Cloutier 1995, section 5.1.3; the relative difference is that of section 5.1.2.
     """
+    checked(model)
     q, v = jnp.asarray(motion.q), jnp.asarray(motion.v)
     expected = (len(motion.ts), model.nq), (len(motion.ts), model.nv)
     if (q.shape, v.shape) != expected:

@@ -11,7 +11,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from jdyn.dynamics import kinetic_energy, potential_energy
-from jdyn.model import Model
+from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def plot_motion(model: Model, trajectory: Trajectory) -> Figure:
     Raises:
         ValueError: if `trajectory` is a batch.
     """
+    checked(model)
     _single(trajectory)
     figure = Figure(figsize=(8, 6), layout="constrained")
     energies, coordinates = figure.subplots(2, sharex=True)
@@ -85,6 +86,7 @@ def plot_tuning(model: Model, losses, motions: Mapping[str, Trajectory], target)
         motions: Single motions by name, such as `{"before": ..., "after": ...}`.
         target: Configuration that the motions should reach, shape (nq,).
     """
+    checked(model)
     figure = Figure(figsize=(10, 4), layout="constrained")
     history, errors = figure.subplots(1, 2)
     best = int(np.nanargmin(losses))
