@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.compiled import compiled, precise
 from jdyn.dynamics.traverse import outward, pack, unpack
 from jdyn.model import WORLD, Model, Topology, checked, motion_bias
+from jdyn.model.messages import known
 from jdyn.spatial import Transform
 
 
@@ -187,8 +188,8 @@ def frame_placement(model: Model, body_or_frame: str | int) -> tuple[int, Transf
     if body_or_frame in topology.frame_names:
         frame = topology.frame_names.index(body_or_frame)
         return topology.frame_bodies[frame], jax.tree.map(lambda x: x[frame], model.frames)
-    known = ", ".join((*topology.body_names, *topology.frame_names))
-    raise ValueError(f"no body or frame is called {body_or_frame!r}; there are {known}")
+    names = (*topology.body_names, *topology.frame_names)
+    raise ValueError(f"no body or frame is called {body_or_frame!r}; {known(body_or_frame, names)}")
 
 
 @compiled

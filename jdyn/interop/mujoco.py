@@ -13,6 +13,7 @@ from jdyn.dynamics.kinematics import frame_placement
 from jdyn.interop.conventions import Convention, FreeBodyWorld
 from jdyn.interop.peer import PeerJoint, PeerMap, paired
 from jdyn.model import Ball, Continuous, Free, Model, Prismatic, Revolute
+from jdyn.model.messages import enumerated
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 _CONVENTIONS: dict[tuple[type, int], Convention] = {
@@ -71,7 +72,7 @@ class MujocoMap(PeerMap):
         if np.any(f_ext[..., ~self.takes_force, :]):
             between = [name for name, whole in zip(self.model.body_names, self.takes_force, strict=True) if not whole]
             raise ValueError(
-                f"f_ext: MuJoCo has no body to which a force on any of {', '.join(between)} could be applied"
+                f"f_ext: MuJoCo has no body to which a force on any of {enumerated([*between])} could be applied"
             )
         n, f = f_ext[..., :3], f_ext[..., 3:]
         wrench = np.concatenate([f, n - np.cross(self._centers, f)], axis=-1)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from jdyn.interop.conventions import Convention
 from jdyn.model import Model
+from jdyn.model.messages import enumerated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,7 +204,7 @@ def paired(model: Model, peer_joints: Sequence[str], peer_roots: Sequence[str], 
     if ours or theirs:
         raise ValueError(
             f"{model.name!r} and the {peer} model are not the same robot: joints only in jdyn's: "
-            f"{', '.join(ours) or 'none'}; joints only in {peer}'s: {', '.join(theirs) or 'none'}"
+            f"{enumerated(ours) or 'none'}; joints only in {peer}'s: {enumerated(theirs) or 'none'}"
         )
     return names
 

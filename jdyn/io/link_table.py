@@ -6,6 +6,7 @@ import pathlib
 from typing import NamedTuple
 
 from jdyn.model import ModelError
+from jdyn.model.messages import bulleted
 
 MAX_BYTES = 2**20
 
@@ -34,7 +35,7 @@ def load_links(path: str | os.PathLike) -> tuple[Link, ...]:
         path: A text file in UTF-8.
 
     Raises:
-        ModelError: if the file cannot be read, has no link, or any line is something else; it names every such line.
+        ModelError: if the file cannot be read, has no link, or lines are something else; it names the first ten.
     """
     label, links, problems = str(path), [], []
     for number, line in enumerate(_text(path, label).splitlines(), start=1):
@@ -46,7 +47,7 @@ def load_links(path: str | os.PathLike) -> tuple[Link, ...]:
     if not links and not problems:
         problems.append("no link: expected a line of length, mass and width for each")
     if problems:
-        raise ModelError(f"{label}: not a robot file" + "".join(f"\n  - {problem}" for problem in problems))
+        raise ModelError(f"{label}: not a robot file" + bulleted(problems))
     return tuple(links)
 
 

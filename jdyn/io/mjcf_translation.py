@@ -4,6 +4,7 @@ import numpy as np
 
 from jdyn.io.mjcf_source import Document
 from jdyn.model import Ball, Builder, Fixed, Free, Geometry, Joint, Mimic, Prismatic, Revolute
+from jdyn.model.messages import enumerated
 from jdyn.spatial import Transform
 
 
@@ -113,7 +114,7 @@ class Translation:
         candidates = [body for body in roots if body in moving] or roots
         if len(candidates) == 1 and not m.body_jntnum[candidates[0]]:
             return set(candidates), set()
-        got = ", ".join(f"{self.bodies[b]!r} ({m.body_jntnum[b]} joints)" for b in candidates) or "none"
+        got = enumerated([f"{self.bodies[b]!r} ({m.body_jntnum[b]} joints)" for b in candidates]) or "none"
         self.builder.problem(f"floating_base=True needs one root body, without joints of its own; got {got}")
         return set(), set()
 

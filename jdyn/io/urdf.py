@@ -28,6 +28,7 @@ from jdyn.model import (
     Revolute,
     pose,
 )
+from jdyn.model.messages import enumerated
 from jdyn.spatial import Transform
 
 # A limit of this size stands for none: URDF has no word for infinity, and exporters write the largest double.
@@ -190,7 +191,7 @@ class _Reader:
         for link in links.values():
             self._add_geometries(link)
         for what, names in self.notes.items():
-            self.builder.warning(f"{what}: {', '.join(sorted(names))}")
+            self.builder.warning(f"{what}: {enumerated(sorted(names))}")
 
     def _note(self, what: str, name: str):
         """Something to be named in the one warning at the end."""
@@ -276,7 +277,7 @@ class _Reader:
         children = {joint.child for joint in joints}
         roots = [name for name in links if name not in children]
         if len(roots) > 1:
-            names = ", ".join(repr(name) for name in roots)
+            names = enumerated([repr(name) for name in roots])
             self.builder.problem(f"links {names} hang on no joint; expected one root link, join the parts")
         if "world" in children:
             self.builder.problem("link 'world' is the fixed world and can only be the root; give it another name")

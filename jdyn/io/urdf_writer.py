@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from jdyn.io.urdf import SIZES, planar_x, unused
 from jdyn.model import Continuous, Free, Geometry, Joint, Model, ModelWarning, Planar, Prismatic, Revolute, checked
 from jdyn.model.build import FRICTION_SPEED
+from jdyn.model.messages import enumerated
 
 _TYPES: dict[type[Joint], str] = {
     Revolute: "revolute",
@@ -79,11 +80,11 @@ def _check(model: Model):
     ]
     if unfit:
         raise ValueError(
-            f"URDF has no joint like {', '.join(unfit)}; put a chain of revolute and prismatic joints in their place"
+            f"URDF has no joint like {enumerated(unfit)}; put a chain of revolute and prismatic joints in their place"
         )
     names = (model.name, *topology.body_names, *topology.joint_names, *topology.frame_names)
     if bad := [name for name in names if not name.strip() or _NOT_XML.search(name)]:
-        raise ValueError(f"URDF cannot hold the names {', '.join(map(repr, bad))}; rename them")
+        raise ValueError(f"URDF cannot hold the names {enumerated([*map(repr, bad)])}; rename them")
     if "world" in (*topology.body_names, *topology.frame_names):
         raise ValueError("in a URDF file 'world' is the fixed world; give the body or frame of that name another one")
 
@@ -123,7 +124,7 @@ def _lost(model: Model) -> list[str]:
         if geometry.shape == "mesh" and geometry.path is None:
             lost.setdefault("meshes without a file", []).append(repr(geometry.link))
     gravity = [] if np.allclose(model.gravity, (0, 0, -9.81), atol=1e-6) else [f"gravity {model.gravity.tolist()}"]
-    return gravity + [f"{what} of {', '.join(names)}" for what, names in lost.items()]
+    return gravity + [f"{what} of {enumerated(names)}" for what, names in lost.items()]
 
 
 def _lost_of_joint(model: Model, body: int) -> Iterator[str]:

@@ -22,6 +22,7 @@ from jdyn.model.inertial import (
     triangle_violation,
 )
 from jdyn.model.joints import Joint
+from jdyn.model.messages import bulleted, enumerated
 from jdyn.model.model import Limits, Model
 from jdyn.model.topology import WORLD, Geometry, Topology
 from jdyn.spatial import SpatialInertia, Transform
@@ -31,7 +32,7 @@ FRICTION_SPEED = 0.01
 
 
 class ModelError(ValueError):
-    """A robot description that is not a valid mechanism; the message lists every problem found."""
+    """A robot description that is not a valid mechanism; the message lists the first ten problems."""
 
 
 class ModelWarning(UserWarning):
@@ -188,7 +189,7 @@ class Builder:
             dtype: Floating type of the leaves; JAX's default if left out.
 
         Raises:
-            ModelError: naming the source and every problem found.
+            ModelError: naming the source and the first ten problems found.
 
         Warns:
             ModelWarning: once, naming everything that is ignored or suspicious.
@@ -213,8 +214,7 @@ class Builder:
             raise ModelError(self._listed("problem", self._problems))
 
     def _listed(self, what: str, messages: list[str]) -> str:
-        lines = "".join(f"\n  - {message}" for message in messages)
-        return f"{self.source}: {len(messages)} {what}{'s' if len(messages) > 1 else ''}{lines}"
+        return f"{self.source}: {len(messages)} {what}{'s' if len(messages) > 1 else ''}{bulleted(messages)}"
 
     def _check_names(self):
         for what, names in (
@@ -250,7 +250,7 @@ class Builder:
                 name = parents[name]
             if name in path:
                 cycle = [*path][[*path].index(name) :]
-                self.problem(f"links form a cycle: {' -> '.join(reversed([*cycle, name]))}")
+                self.problem(f"links form a cycle: {enumerated([*reversed([*cycle, name])], ' -> ')}")
             walked.update(path)
 
     def _check_link(self, link: _Link):
@@ -344,7 +344,7 @@ class Builder:
                 seen.append(name)
                 name = mimic.leader
             if name == link.joint_name and seen:
-                self.problem(f"{where}: mimic joints form a cycle: {' -> '.join([*seen, name])}")
+                self.problem(f"{where}: mimic joints form a cycle: {enumerated([*seen, name], ' -> ')}")
 
     # Assembly.
 
@@ -454,7 +454,7 @@ class Builder:
         ]
         if bare:
             self.warning(
-                f"nothing with mass hangs on {', '.join(bare)}; the mass matrix is singular and "
+                f"nothing with mass hangs on {enumerated(bare)}; the mass matrix is singular and "
                 "forward dynamics is not finite. Give mass or armature, or fix the joints"
             )
 

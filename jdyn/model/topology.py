@@ -5,6 +5,7 @@ import functools
 import itertools
 
 from jdyn.model.joints import Free, Helical, Joint
+from jdyn.model.messages import known
 
 WORLD = -1
 
@@ -198,4 +199,4 @@ def _find(name: str, names: tuple[str, ...], what: str) -> int:
     try:
         return names.index(name)
     except ValueError:
-        raise ValueError(f"no {what} is called {name!r}; there are {', '.join(names)}") from None
+        raise ValueError(f"no {what} is called {name!r}; {known(name, names)}") from None

@@ -1,0 +1,26 @@
+"""Many problems or names in one message, which people can still read."""
+
+import difflib
+from collections.abc import Sequence
+
+MOST = 10
+
+
+def bulleted(messages: Sequence[str]) -> str:
+    """The first messages, a line each, and how many more there are."""
+    more = [f"... and {len(messages) - MOST} more"] if len(messages) > MOST else []
+    return "".join(f"\n  - {message}" for message in [*messages[:MOST], *more])
+
+
+def enumerated(names: Sequence[str], separator: str = ", ") -> str:
+    """The first names, and how many more there are."""
+    more = [f"... ({len(names) - MOST} more)"] if len(names) > MOST else []
+    return separator.join([*names[:MOST], *more])
+
+
+def known(name: str, names: Sequence[str]) -> str:
+    """What there is in place of a name that is not known: everything, or of many names those that look like it."""
+    if len(names) <= MOST:
+        return f"there are {', '.join(names)}" if names else "there are none"
+    close = difflib.get_close_matches(str(name), names) if len(names) <= 10_000 else []
+    return f"is it {' or '.join(map(repr, close))}?" if close else f"there are {enumerated(names)}"
