@@ -122,6 +122,9 @@ def _norm(tree):
 
 def _report(message, evaluations, best_step):
     if evaluations == 1:
-        raise ValueError(f"tune cannot start: {message}; start where the loss and its gradient are finite")
+        raise ValueError(
+            f"tune cannot start: {message}; start where the loss and its gradient are finite. jdyn.gradient_health "
+            "says where they stop being so; a shorter horizon or float64 (jax_enable_x64) often helps"
+        )
     text = f"tune stopped early: {message}; the result holds the best parameters met, those after {best_step} steps"
     warnings.warn(text, TuneWarning, stacklevel=3)

@@ -96,3 +96,11 @@ def test_gains_of_a_simulated_pendulum_reach_critical_damping():
     # ∫ e² = (kd / kp + 1 / kd) / 2 up to e^(-kd t1); the trapezoidal rule is exact to h² / 12.
     assert float(result.params) == pytest.approx(3.0, abs=3e-3)
     assert result.losses[result.best_step] == pytest.approx(1 / 3, abs=1e-4)
+
+
+def test_a_gradient_that_overflows_names_remedies():
+    def loss(x):
+        return jnp.sqrt(jnp.sum(x**2))  # its derivative is 0/0 at zero
+
+    with pytest.raises(ValueError, match=r"gradient is not finite.*jdyn\.gradient_health.*shorter horizon.*float64"):
+        jdyn.tune(loss, jnp.zeros(2), optimizer=optax.adam(0.1), steps=3, progress=False)
