@@ -12,6 +12,7 @@ from jdyn.simulation.result import result_meanings
 if TYPE_CHECKING:
     import xarray
 
+_UNIT = {"turn": "rad", "slide": "m", "screw": "rad"}
 UNITS = {"q": "rad, m or quaternion", "v": "rad/s or m/s", "supplied": "J", "t": "s", "time": "s", "event_time": "s"}
 
 
@@ -35,9 +36,7 @@ def labelled(trajectory: Any, model: Model | None) -> xarray.Dataset:
     }
     if trajectory.supplied is not None:
         variables["supplied"] = times, trajectory.supplied
-    coordinates = {}
-    if model is not None:
-        coordinates = {"q_coordinate": list(model.topology.q_names), "v_coordinate": list(model.topology.v_names)}
+    coordinates: dict[str, Any] = _numbers(trajectory) if model is None else _joints(model)
     common = ts.reshape(-1, ts.shape[-1])[0]
     if np.array_equal(np.broadcast_to(common, ts.shape), ts, equal_nan=True):
         coordinates["time"] = common
@@ -48,3 +47,27 @@ def labelled(trajectory: Any, model: Model | None) -> xarray.Dataset:
     for name in UNITS.keys() & set(dataset.variables):
         dataset[name].attrs["units"] = UNITS[name]
     return dataset
+
+
+def _numbers(trajectory):
+    return {f"{name}_coordinate": np.arange(np.shape(getattr(trajectory, name))[-1]) for name in ("q", "v")}
+
+
+def _joints(model):
+    """Name and unit of each coordinate; numbers of a quaternion have the unit 1."""
+    topology = model.topology
+    q_units = [unit for kind in topology.kinds for unit in _configuration_units(kind)]
+    v_units = [f"{_UNIT[motion]}/s" for kind in topology.kinds for motion in kind.motions]
+    return {
+        "q_coordinate": list(topology.q_names),
+        "v_coordinate": list(topology.v_names),
+        "q_unit": ("q_coordinate", [q_units[i] for i in topology.independent_q]),
+        "v_unit": ("v_coordinate", [v_units[i] for i in topology.independent_v]),
+    }
+
+
+def _configuration_units(kind):
+    if kind.nq == kind.nv:
+        return [_UNIT[motion] for motion in kind.motions]
+    # Positions, then a quaternion in the place of the turns.
+    return ["m"] * kind.motions.count("slide") + ["1"] * 4

@@ -205,7 +205,8 @@ class Trajectory(eqx.Module):
         """A labelled dataset of rows, events, result and statistics; without the controller's memory.
 
         Args:
-            model: Names the coordinates of `q` and `v` by their joints; numbers, if left out.
+            model: Names the coordinates of `q` and `v` by joint, as `hull[0]` where it has several, with the unit of
+                each in the coordinates `q_unit` and `v_unit`; they are numbered from 0, if left out.
 
         Returns:
             Variables along `lane` (and `lane_1`, ... under nested `jax.vmap`), `time`, `q_coordinate`, `v_coordinate`

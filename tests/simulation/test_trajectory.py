@@ -217,3 +217,19 @@ def test_other_files_are_named_for_what_they_are(fine, tmp_path):
     save_archive(tmp_path / "little.npz", "trajectory", 1, {"ts": np.ones(3)}, {"entries": ["ts"], "absent": []})
     with pytest.raises(ValueError, match=r"little.npz: expected a jdyn trajectory, found one that lacks"):
         jdyn.Trajectory.load(tmp_path / "little.npz")
+
+
+def test_coordinates_have_labels_and_units(fine):
+    builder = jdyn.Builder("kinds")
+    kinds = [jdyn.Free(), jdyn.Planar((0, 0, 1), (1, 0, 0)), jdyn.Ball(), jdyn.Helical((1, 0, 0), 0.1)]
+    for i, kind in enumerate(kinds):
+        builder.add_link(f"l{i}", kind, parent="world", mass=1.0, inertia=(1.0, 1.0, 1.0), joint_name=f"j{i}")
+    model = builder.build()
+    motion = jdyn.simulate(model, model.neutral(), jnp.zeros(model.nv), 0.01, saveat=jnp.array([0.0, 0.01]))
+    dataset = motion.to_xarray(model)
+    assert dataset["q"].sel(q_coordinate="j1[2]")["q_unit"].item() == "rad"
+    assert dataset["q_unit"].values.tolist() == [*"mmm1111", "m", "m", "rad", *"1111", "rad"]
+    assert dataset["v_unit"].values.tolist() == [
+        *["rad/s"] * 3, *["m/s"] * 3, "m/s", "m/s", *["rad/s"] * 5
+    ]  # fmt: skip
+    np.testing.assert_array_equal(fine.to_xarray()["v_coordinate"], np.arange(MODEL.nv))
