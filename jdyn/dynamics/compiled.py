@@ -50,7 +50,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         if place is not None and (len(args) > place or "model" in kwargs):
             # Before tracing hides what it is.
-            checked(args[place] if len(args) > place else kwargs["model"])
+            checked(args[place] if len(args) > place else kwargs["model"])  # type: ignore[arg-type]
         dtype = widest((args, kwargs))
         positional = [_argument(x, dtype) for x in args]
         named = {name: _argument(x, dtype) for name, x in kwargs.items()}
