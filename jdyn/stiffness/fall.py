@@ -104,7 +104,7 @@ def fall(
 
 
 def energies(
-    model: Model, q: Float[Array, "rows nq"], v: Float[Array, "rows nv"]
+    model: Model, q: Float[Array | np.ndarray, "rows nq"], v: Float[Array | np.ndarray, "rows nv"]
 ) -> tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]:
     """Kinetic and potential energy [J] in each of many states."""
     return in_rows(functools.partial(_energies, model), q, v)

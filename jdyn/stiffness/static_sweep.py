@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from jdyn.dynamics import Method, forward_dynamics
 from jdyn.io import Link
@@ -56,7 +55,7 @@ def turn(model: Model, methods: tuple[Method, ...], *, coordinate: int = 1, samp
 
 
 def static_sweep(
-    session: Session, inputs: Sequence[str], values: Float[Array, " samples"], methods: tuple[Method, ...]
+    session: Session, inputs: Sequence[str], values: Sequence[float] | np.ndarray, methods: tuple[Method, ...]
 ) -> StaticSweep:
     """Accelerations at the start of a session while some of its inputs take many values together.
 

@@ -38,7 +38,7 @@ def plot_curves(
     xlabel: str,
     ylabel: str,
     *,
-    scales: tuple[str, str] = ("linear",) * 2,
+    scales: tuple[str, str] = ("linear", "linear"),
 ) -> Figure:
     """Curves over a common axis.
 
