@@ -149,3 +149,16 @@ def test_peers_run_without_jdyn():
     )
     found = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert float(found.stdout) == 3
+
+
+def test_work_and_precision_of_solvers():
+    """A row for each solver, whose errors are those of its tolerance."""
+    command = [sys.executable, "-m", "benchmarks.work_precision", "--quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if " 1e-06 " in line]
+    assert [row[0] for row in rows] == ["BulirschStoer", "BaderDeuflhard", "Dopri8", "Tsit5"]
+    for row in rows:
+        # Errors of steps add up, and the rods' motion magnifies them.
+        assert 1e-12 < float(row[2]) < 1e-4 and int(row[3]) > 100
+    assert [int(row[4]) > 0 for row in rows] == [False, True, False, False]

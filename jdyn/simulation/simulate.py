@@ -71,7 +71,7 @@ def simulate(
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: A Runge-Kutta method of diffrax', which then works in local coordinates, see `jdyn.OnManifold`, or one
             of jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`; for
-            small tolerances `jdyn.BulirschStoer()`.
+            small tolerances `diffrax.Dopri8()`, or `jdyn.BulirschStoer()`, whose rows between steps have its own order.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, where rounding leaves nothing below.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times

@@ -12,7 +12,7 @@ from jdyn.simulation.work import Work
 
 class BulirschStoer(Extrapolation):
     """Gragg's modified midpoint rule, extrapolated in h², with control of order and step: for smooth motions and
-    small tolerances.
+    small tolerances, where rows between steps are to have the same order as ends.
 
     Rows have 2, 6, 10, ... 26 substeps, which have a middle in common for dense output. A step takes one evaluation
     at its start, and one a substep. Orders are 4 to 14, those of steps that end in columns 2 to 7. See `Extrapolation`.
