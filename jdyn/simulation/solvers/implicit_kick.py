@@ -97,7 +97,8 @@ def _newton(residual, guess: Vector, origin: Vector) -> tuple[Vector, tuple[Arra
     start = _Iterate(guess, jnp.full((), jnp.inf, guess.dtype), jnp.full((), 0.5, guess.dtype), jnp.array(0))
     last = jax.lax.while_loop(unfinished, improved, start)
     # Steps that no longer shrink are rounding, or else the iteration does not converge.
-    return last.x, (last.change - jnp.sqrt(eps) * size(last.x), last.steps)
+    # `custom_root` has tangents of whole numbers wrong, so the count goes through it as a real one.
+    return last.x, (last.change - jnp.sqrt(eps) * size(last.x), last.steps.astype(guess.dtype))
 
 
 def _solve(linear, b: Vector) -> Vector:
