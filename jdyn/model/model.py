@@ -380,8 +380,13 @@ def checked(model: Model, **arguments) -> list[Array]:
         raise ValueError(
             f"model: expected a jdyn.Model, such as jdyn.load makes, got {given}; are the arguments in the right order?"
         )
-    shapes = {"q": (model.nq,), "f_ext": (model.nb, 6)}
-    return [_coordinates(model, name, x, shapes.get(name, (model.nv,))) for name, x in arguments.items()]
+    return [_coordinates(model, name, x, _shape(model, name)) for name, x in arguments.items()]
+
+
+def _shape(model, name):
+    if name == "f_ext":
+        return model.nb, 6
+    return (model.nq if name == "q" else model.nv,)
 
 
 def _coordinates(model, name, x, expected):
