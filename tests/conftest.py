@@ -1,30 +1,32 @@
 """Strict JAX for every test: float64, no silent promotion of types or ranks. Warnings are errors (pyproject.toml).
 
-Test programs run once, so XLA's machine-code optimiser would cost more than it saves; XLA_FLAGS decides otherwise.
+Programs are compiled as users' are, so that tests of rounding, of float32 and of published figures check what users
+run. Files whose assertions do not depend on rounding say so, `pytestmark = pytest.mark.fast_compile`, and are compiled
+in half of the time.
 """
 
 import os
 
-import jaxlib.version
-
-# Without its newer emitters XLA compiles in two thirds of the time. It aborts at flags that it does not know, and knew
-# this one in the version that was tried.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0"
-    + (" --xla_cpu_use_fusion_emitters=false" if jaxlib.version.__version__.startswith("0.10.") else ""),
-)
 # The commands that are tested leave the programs alone that their user's commands have kept.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")
 
 import jax
+import jaxlib.version
 import pytest
+from jax._src import compiler
 from jax.extend import core
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+# Test programs run once, so XLA's machine-code optimiser would cost more than it saves; and without its newer emitters
+# it compiles in two thirds of the time. It refuses flags that it does not know, and knew this one in jaxlib 0.10.
+FAST = {"xla_backend_optimization_level": 0}
+if jaxlib.version.__version__.startswith("0.10."):
+    FAST["xla_cpu_use_fusion_emitters"] = False
 
 
 def pytest_addoption(parser):
@@ -42,11 +44,29 @@ def pytest_configure(config):
         ABA.__init__.__kwdefaults__["executor"] = executor
 
 
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if any(mark.name == "fast_compile" for mark in item.own_markers):
+            raise pytest.UsageError(f"{item.nodeid}: fast_compile marks whole files, whose tests share programs")
+
+
 @pytest.fixture(autouse=True, scope="module")
-def forget_programs():
-    """Compiled programs take memory maps, of which a process has 65530: XLA aborts where they run out."""
-    yield
+def programs(request):
+    """How a file's programs are compiled. They are forgotten after it: compiled programs take memory maps, of which a
+    process has 65530, and XLA aborts where they run out."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("fast_compile"):
+            # JAX has no setting for it that is read after the first compilation.
+            patch.setattr(compiler, "get_compile_options", _fast_options)
+        yield
     jax.clear_caches()
+
+
+_user_options = compiler.get_compile_options
+
+
+def _fast_options(*args, env_options_overrides=None, **kwargs):
+    return _user_options(*args, env_options_overrides=FAST | (env_options_overrides or {}), **kwargs)
 
 
 @pytest.fixture

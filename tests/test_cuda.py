@@ -11,6 +11,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 MODEL = jdyn.load("quadruped")
 METHODS = [
     jdyn.ABA(),

@@ -8,6 +8,8 @@ import pytest
 import jdyn
 from jdyn.view.plots import plot_motion, plot_tuning
 
+pytestmark = pytest.mark.fast_compile
+
 
 def _required(function):
     kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY

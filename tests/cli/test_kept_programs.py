@@ -12,6 +12,8 @@ import pytest
 from jdyn.cli import main
 from jdyn.cli.kept_programs import kept_programs, programs_made_anew, user_folder
 
+pytestmark = pytest.mark.fast_compile
+
 COUNTED = """
 import collections, json, sys, jax.monitoring
 events = collections.Counter()

@@ -12,6 +12,8 @@ import xarray
 import jdyn
 from jdyn.cli import main
 
+pytestmark = pytest.mark.fast_compile
+
 SIMPLE = """<robot name="two">
   <link name="base"/>
   <link name="arm"><inertial><mass value="2"/><origin xyz="0 0 -0.5"/>

@@ -9,6 +9,8 @@ import scipy.linalg
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
 ARM = jdyn.load("double_pendulum")
 

@@ -12,6 +12,8 @@ import jdyn
 from jdyn.interop.pinocchio_values import PinocchioValues
 from jdyn.interop.values import DERIVATIVES, random_states
 
+pytestmark = pytest.mark.fast_compile
+
 FOLDER = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"
 SPECIAL = {"armature": 0.2, "damping": 0.3, "friction": 0.1, "stiffness": 2.0}
 

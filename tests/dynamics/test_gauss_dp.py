@@ -7,6 +7,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 
 @pytest.mark.slow
 def test_a_base_that_is_moved_as_prescribed():

@@ -9,6 +9,8 @@ from jax.test_util import check_grads
 import jdyn
 from jdyn.model.random_tree import ALL_KINDS
 
+pytestmark = pytest.mark.fast_compile
+
 
 @pytest.fixture(scope="module")
 def model():

@@ -10,6 +10,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 UR5 = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots/ur_description/urdf/ur5_robot.urdf"
 
 

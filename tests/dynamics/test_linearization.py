@@ -3,10 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jdyn
 from jdyn.dynamics import linearize
 from jdyn.spatial import skew
+
+pytestmark = pytest.mark.fast_compile
 
 
 def test_pendulum():

@@ -17,6 +17,8 @@ import jdyn
 from jdyn.interop.pinocchio_values import PinocchioValues
 from jdyn.interop.values import random_states
 
+pytestmark = pytest.mark.fast_compile
+
 METHODS = [
     *(jdyn.ABA(executor=executor) for executor in ("auto", "levels", "lanes", "kernel")),
     jdyn.ABA(bias="separate"),

@@ -14,6 +14,8 @@ from scipy.spatial.transform import Rotation
 import jdyn
 from jdyn.model.random_tree import ALL_KINDS
 
+pytestmark = pytest.mark.fast_compile
+
 METHODS = [
     *(jdyn.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
     jdyn.ABA(bias="separate"),

@@ -10,6 +10,8 @@ import pytest
 import jdyn
 from jdyn.interop import MujocoMap, PinocchioMap
 
+pytestmark = pytest.mark.fast_compile
+
 MJCF = """
 <mujoco>
   <compiler angle="radian"/>

@@ -13,6 +13,8 @@ from jdyn.interop.pinocchio_values import PinocchioValues
 from jdyn.interop.values import DERIVATIVES, FUNCTIONS
 from jdyn.interop.verification import compare
 
+pytestmark = pytest.mark.fast_compile
+
 URDF = """
 <robot name="crooked">
   <link name="base"/>

@@ -5,6 +5,8 @@ import pytest
 from jdyn.io import Link, load_links
 from jdyn.model import ModelError
 
+pytestmark = pytest.mark.fast_compile
+
 
 def written(folder, content):
     path = folder / "robot.dat"

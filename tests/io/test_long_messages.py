@@ -4,6 +4,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 MANY = 2_000
 
 

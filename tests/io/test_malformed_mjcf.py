@@ -8,6 +8,8 @@ import pytest
 from jdyn.io import load_mjcf
 from jdyn.model import ModelError, ModelWarning
 
+pytestmark = pytest.mark.fast_compile
+
 BODY = '<body name="a"><joint name="h"/><geom size=".1"/></body>'
 SECRET = "<mujocoinclude><body name='leaked'><joint/><geom size='.1'/></body></mujocoinclude>"
 

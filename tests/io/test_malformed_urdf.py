@@ -10,6 +10,8 @@ import pytest
 from jdyn.io import load_urdf
 from jdyn.model import ModelError, ModelWarning
 
+pytestmark = pytest.mark.fast_compile
+
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 LIMIT = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
 

@@ -16,6 +16,8 @@ from jdyn.dynamics import forward_kinematics, inverse_dynamics, mass_matrix
 from jdyn.io import load_mjcf
 from jdyn.model import Free, ModelError, ModelWarning
 
+pytestmark = pytest.mark.fast_compile
+
 ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 # Rounding of some tens of bodies, relative to the largest entry.

@@ -32,6 +32,8 @@ from jdyn.model import (
     random_tree,
 )
 
+pytestmark = pytest.mark.fast_compile
+
 ROBOTS = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"
 INERTIAL = '<inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 LIMIT = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'

@@ -5,6 +5,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 SOLID = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (0.02, 0.03, 0.04)}
 HINGE = jdyn.Revolute((0, 0, 1))
 

@@ -8,6 +8,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 EPS = np.finfo(float).eps
 
 

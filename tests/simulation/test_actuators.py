@@ -9,6 +9,8 @@ from scipy.linalg import expm
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
 
 

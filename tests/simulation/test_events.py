@@ -12,6 +12,8 @@ from scipy.special import ellipk
 import jdyn
 from jdyn.simulation import Result, SimulationError
 
+pytestmark = pytest.mark.fast_compile
+
 TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
 
 

@@ -26,6 +26,8 @@ from tests.simulation.test_solvers import (
     slopes,
 )  # fmt: skip
 
+pytestmark = pytest.mark.fast_compile
+
 __all__ = ["reference"]
 
 

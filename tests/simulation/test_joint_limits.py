@@ -9,6 +9,8 @@ import scipy.integrate
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
 WALLS = (-0.5, 1.0)
 

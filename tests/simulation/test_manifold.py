@@ -12,6 +12,8 @@ from jdyn.control.dynamic import with_memory
 from jdyn.simulation.vector_field import State, VectorField
 from tests.simulation.free_body import INERTIA, FreeBody
 
+pytestmark = pytest.mark.fast_compile
+
 COM = np.array([0.1, -0.05, 0.2])
 TIMES = [0.3, 0.77, 1.0]
 EXACT = FreeBody(3.0, 5.0)

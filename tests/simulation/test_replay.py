@@ -16,6 +16,8 @@ from jdyn.simulation import replay
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.vector_field import State, VectorField
 
+pytestmark = pytest.mark.fast_compile
+
 STEPS = diffrax.PIDController(rtol=1e-6, atol=1e-8)
 
 # As XLA compiles unless it is told otherwise. In the other way that it has, two programs of the same steps round apart.

@@ -11,6 +11,8 @@ import scipy.spatial.transform
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 TIGHT = diffrax.PIDController(rtol=1e-11, atol=1e-13)
 
 

@@ -9,6 +9,8 @@ import pytest
 import jdyn
 from tests.simulation.test_solvers import PENDULUM, named
 
+pytestmark = pytest.mark.fast_compile
+
 END = diffrax.SaveAt(t1=True)
 TALLY = {"evaluations": 0, "jacobians": 0}
 

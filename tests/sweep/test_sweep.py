@@ -7,6 +7,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 PENDULUM = jdyn.load("pendulum")
 
 

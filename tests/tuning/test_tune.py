@@ -10,6 +10,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 
 # Rosenbrock's function has its minimum 0 at (1, 1).
 def rosenbrock(p):

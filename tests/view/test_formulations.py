@@ -1,8 +1,11 @@
 """Figures of formulation stiffness: what is drawn is what was given."""
 
 import numpy as np
+import pytest
 
 from jdyn.view import plot_curves, plot_evaluations
+
+pytestmark = pytest.mark.fast_compile
 
 
 def test_evaluations_leave_failures_out_and_mark_them(tmp_path):

@@ -9,6 +9,8 @@ import xarray
 import jdyn
 from jdyn.view import plot_heat_map, plot_motion, plot_tuning
 
+pytestmark = pytest.mark.fast_compile
+
 MODEL = jdyn.load("pendulum")
 TARGET = jnp.array([0.3])
 
