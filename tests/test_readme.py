@@ -2,8 +2,11 @@
 
 import contextlib
 import io
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -31,6 +34,93 @@ def test_the_quick_start_runs():
     np.testing.assert_allclose(names["a"], 0, atol=1e-9)
     gradients = np.array(re.sub(r"[\[\]]", "", printed.getvalue()).split(), float)
     assert gradients[1] == pytest.approx(float(difference), rel=1e-2)
+
+
+def _rows(text, start):
+    """The cells of the Markdown table that begins so, by row, without the line under its head."""
+    lines = text[text.index(start) :].splitlines()
+    table = [line for line in lines[: next(i for i, line in enumerate(lines) if not line.startswith("|"))]]
+    return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in (table[0], *table[2:])]
+
+
+def _output(command, folder):
+    """What a command prints, run as a user runs it."""
+    ours = "XLA_FLAGS", "JAX_ENABLE_COMPILATION_CACHE", "JAX_ENABLE_X64"
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    words = [sys.executable, "-m", "jdyn", *command.split()[1:], "--no-cache"]
+    # Of this checkout, installed or not.
+    environment["PYTHONPATH"] = str(ROOT)
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+def test_the_table_of_rounding_is_what_its_command_prints(tmp_path):
+    """Counts within 2 % of what this machine finds; of CRBA within 25 % where rounding makes most of them."""
+    lines = [re.split(r"  +", line.strip()) for line in _output("jdyn stiffness", tmp_path).splitlines()]
+    head, *rows = lines[: next(i for i, line in enumerate(lines) if len(line) != len(lines[0]))]
+    printed = {row[1]: dict(zip(head, row, strict=True)) for row in rows}
+    names, *table = _rows(README, "| condition number |")
+    own = {"ABA": "ABA() float64", "CRBA": "CRBA() float64", "ABA float32": "ABA() float32"}
+    own["CRBA float32"] = "CRBA() float32"
+    assert names[1:] == ["thesis ABM", "thesis CRBM", "ABA", "CRBA", "ABA` float32", "CRBA` float32"]
+    assert len(table) == 6
+    for condition, *cells in table:
+        for name, cell in zip(names[1:], cells, strict=True):
+            found = printed[condition][own.get(name.replace("`", ""), name)]
+            if name.startswith("thesis") or "-" in (cell, found):
+                assert cell == found, (condition, name)
+            else:
+                rounding = name == "CRBA" and float(condition) > 1e11
+                assert int(cell) == pytest.approx(int(found), rel=0.25 if rounding else 0.02), (condition, name)
+
+
+@pytest.mark.slow
+def test_the_session_of_the_thesis_is_what_its_command_prints(tmp_path):
+    out = _output("jdyn prrr", tmp_path)
+    number = r"([\d.]+)"
+    claimed = re.search(
+        rf"{number} good and {number} bad steps, {number} evaluations and {number} rows, with a\s+mean energy of "
+        rf"{number} J.*?from {number} starts.*?most of them take {number} good and {number} bad steps\s+and save "
+        rf"{number} rows.*?among those is\s+{number} J",
+        README,
+        re.DOTALL,
+    )
+    assert claimed is not None
+    good, bad, evaluations, saved, energy, starts, often_good, often_bad, often_saved, nearest = claimed.groups()
+    names = "successful steps", "bad steps", "function evaluations", "steps saved", "average energy [J]"
+    cells = {
+        name: re.split(r"  +", line.strip())[1:]
+        for line in out.splitlines()
+        for name in names
+        if line.startswith(name + "  ")
+    }
+    assert [cells[name][1] for name in names] == [good, bad, evaluations, saved, energy]
+    often = [cells[name][2].split()[0] for name in ("successful steps", "bad steps", "steps saved")]
+    assert often == [often_good, often_bad, often_saved] and f"{starts} roundings" in out
+    found = re.search(rf"nearest to the printed one is {number}", out)
+    assert found is not None and float(found[1]) == pytest.approx(float(nearest), abs=1e-3)
+
+
+def test_measured_times_are_those_of_the_benchmarks():
+    """Figures that depend on the machine stand beside all others of their run, with the same date."""
+    measured = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    lines = [[cell.strip() for cell in line.split("|")] for line in measured.splitlines()]
+    _, *rows = _rows(README, "| | jdyn |")
+    assert len(rows) == 5
+    for _, *cells in rows:
+        numbers = [cell for cell in cells if cell != "-"]
+        assert any(all(number in line for number in numbers) for line in lines), numbers
+    (date,) = re.findall(r"on\s+(\d{4}-\d\d-\d\d), in microseconds", README)
+    assert f"On {date}, one core" in measured
+
+
+def test_names_of_the_library_exist():
+    """Whatever README calls `jdyn.name` is there; commands and their options, too."""
+    for name in set(re.findall(r"`[^`]*?jdyn\.([a-z_]+(?:\.[a-z_]+)*|[A-Z]\w+)\b", README)):
+        found = jdyn
+        for part in name.split("."):
+            assert hasattr(found, part), name
+            found = getattr(found, part)
 
 
 def test_continuous_integration_runs_the_commands_of_the_readme():
