@@ -407,8 +407,11 @@ class Builder:
             geometries=tuple(self._geometries),
         )
 
+        # NumPy rounds to the model's type: JAX would compile a program for each shape.
+        kind = jnp.result_type(float) if dtype is None else dtype
+
         def as_jax(x):
-            return jnp.asarray(np.asarray(x, dtype=float), dtype)
+            return jax.device_put(np.asarray(x, dtype=float).astype(kind))
 
         columns = {key: as_jax(_stacked(bodies, key)) for key in (*_PER_VELOCITY, *_PER_CONFIGURATION)}
         masses, moments, rotational = zip(*(ten_parameters(J) for J in inertias), strict=True)

@@ -123,6 +123,7 @@ class Model(eqx.Module):
         """Zero for every joint coordinate, the identity for every quaternion."""
         return self._per_joint(lambda joint: joint.neutral(self.dtype), "q")
 
+    @eqx.filter_jit
     def random(self, key: PRNGKeyArray) -> Float[Array, " nq"]:
         """A configuration drawn uniformly within the joint limits; without limits, from ±π rad or ±1 m."""
         keys = jax.random.split(key, max(self.nb, 1))
@@ -283,16 +284,7 @@ class Model(eqx.Module):
         Raises:
             ValueError: if there is no such body or a shape is wrong. Values are not checked: they may be traced.
         """
-        body = self.topology.body(name)
-        old = jax.tree.map(lambda leaf: leaf[body], self.inertias)
-        old_com = old.first_moment / jnp.where(old.mass == 0, 1, old.mass)
-        c = skew(old_com)
-        mass = old.mass if mass is None else _shaped(mass, (), "mass", self.dtype)
-        com = old_com if com is None else _shaped(com, (3,), "com", self.dtype)
-        if inertia is None:
-            inertia = symmetric(old.rotational) - old.mass * (c @ c.T)
-        new = SpatialInertia.from_com(mass, com, _shaped(inertia, (3, 3), "inertia", self.dtype))
-        inertias = jax.tree.map(lambda leaf, value: leaf.at[body].set(value), self.inertias, new)
+        inertias = _with_inertia(self.inertias, self.topology.body(name), mass, com, inertia)
         return dataclasses.replace(self, inertias=inertias)
 
     def with_joint(self, name: str, **changes: Any) -> "Model":
@@ -343,6 +335,21 @@ class Model(eqx.Module):
         array = _set(getattr(joints, parameter), row, value, parameter)
         changed = dataclasses.replace(joints, **{parameter: array})
         return dataclasses.replace(self, joints=(*self.joints[:number], changed, *self.joints[number + 1 :]))
+
+
+@jax.jit
+def _with_inertia(inertias, body, mass, com, inertia):
+    """As a whole, since some forty operations would be a program each."""
+    old = jax.tree.map(lambda leaf: leaf[body], inertias)
+    dtype = old.mass.dtype
+    old_com = old.first_moment / jnp.where(old.mass == 0, 1, old.mass)
+    c = skew(old_com)
+    mass = old.mass if mass is None else _shaped(mass, (), "mass", dtype)
+    com = old_com if com is None else _shaped(com, (3,), "com", dtype)
+    if inertia is None:
+        inertia = symmetric(old.rotational) - old.mass * (c @ c.T)
+    new = SpatialInertia.from_com(mass, com, _shaped(inertia, (3, 3), "inertia", dtype))
+    return jax.tree.map(lambda leaf, value: leaf.at[body].set(value), inertias, new)
 
 
 def _shaped(value, shape, what, dtype):
