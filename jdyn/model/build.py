@@ -227,9 +227,15 @@ class Builder:
             if any(not name for name in names):
                 self.problem(f"a {what} has an empty name")
         if not self._links:
-            self.problem("there is no link")
+            self.problem(
+                "there is no link: a scene without bodies has no dynamics, and is no model; load the robots that stand "
+                "in it, or add a link on a joint"
+            )
         elif all(isinstance(link.joint, Fixed) for link in self._links):
-            self.problem("nothing can move: every link is fixed to the world; free the base (floating_base=True)")
+            self.problem(
+                "nothing can move: every link is fixed to the world, and a fixture alone has no dynamics; free the "
+                "base (floating_base=True), or attach the fixture's links to a robot, as frames on fixed joints"
+            )
         if not np.all(np.isfinite(self.gravity)) or self.gravity.shape != (3,):
             self.problem(f"gravity is {self.gravity}, expected three finite numbers")
 
