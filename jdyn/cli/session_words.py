@@ -19,7 +19,7 @@ FIGURE = Session()
 INTEGRATION_HELP = (
     "Runge-Kutta with adaptive steps, a "
     "Rosenbrock method or Bader's and Deuflhard's extrapolation for stiff robots, "
-    "Runge-Kutta with steps of one length (default: rka)"
+    "Runge-Kutta with steps of one length, Adams-Bashforth-Moulton with adaptive steps (default: rka)"
 )
 
 

@@ -15,7 +15,7 @@ from jdyn.dynamics import CRBA, Method
 from jdyn.io import Link
 from jdyn.model import Model
 from jdyn.robots import prrr
-from jdyn.simulation import BaderDeuflhard, CashKarp, Rodas5P
+from jdyn.simulation import AdamsBashforthMoulton, BaderDeuflhard, CashKarp, Rodas5P
 from jdyn.simulation.energy_control import largest
 from jdyn.stiffness.operations import Operations, UncountableError, forward_dynamics_operations
 from jdyn.stiffness.recipes import QualityControl, WithRate
@@ -44,8 +44,14 @@ def _fixed(session: "Session"):
     return CashKarp(), diffrax.ConstantStepSize()
 
 
-# Solver and step control of an integration method, in the thesis' order; the last is not among its three.
-INTEGRATIONS: dict[str, Callable] = {"rka": _adaptive, "stiff": _stiff, "stifbs": _extrapolated, "rk": _fixed}
+def _predicted(session: "Session"):
+    return AdamsBashforthMoulton(), _controlled(session)
+
+
+# Solver and step control of an integration method. The first three have the thesis' numbers.
+INTEGRATIONS: dict[str, Callable] = {
+    "rka": _adaptive, "stiff": _stiff, "stifbs": _extrapolated, "rk": _fixed, "adams": _predicted,
+}  # fmt: skip
 
 LU = CRBA("lu")
 
@@ -61,7 +67,7 @@ class Session:
         method: Forward-dynamics method.
         integration: `"rka"`, Cash and Karp's Runge-Kutta method with the step control of Numerical Recipes; `"stiff"`,
             a Rosenbrock method; `"stifbs"`, Bader's and Deuflhard's extrapolation method; `"rk"`, the
-            Runge-Kutta method with steps of one length.
+            Runge-Kutta method with steps of one length; `"adams"`, Adams-Bashforth-Moulton with adaptive steps.
         t0, t1: Start and stop [s].
         first_step, smallest_step: Lengths of steps [s].
         accuracy: Of a step.

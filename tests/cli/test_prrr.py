@@ -138,8 +138,8 @@ def test_a_motion_that_fails_leaves_what_it_has(tmp_path, capsys):
     assert not (tmp_path / "T01-energy.txt").exists()
 
 
-@pytest.mark.parametrize("method", ["stiff", "stifbs"])
-def test_stiff_methods_are_there(method, tmp_path, capsys):
+@pytest.mark.parametrize("method", ["stiff", "stifbs", "adams"])
+def test_other_methods_are_there(method, tmp_path, capsys):
     words = ["--integration", method, "--t1", "0.2", "--statistics", "energy", "evaluations"]
     assert main(["prrr", "robot.dat", "--torques", "0", "0", *words]) == 0
     energy = np.loadtxt(tmp_path / "T01-energy.txt")[:, 1]
@@ -149,6 +149,9 @@ def test_stiff_methods_are_there(method, tmp_path, capsys):
     if method == "stiff":
         # Eight stages of each step, and of those that were tried in vain.
         assert np.all(evaluations[1:] >= 8) and not np.any(evaluations % 8)
+    elif method == "adams":
+        # Two of each step, or seven while it starts.
+        assert np.all(evaluations[1:] >= 2)
     else:
         # One at the start, and two rows or more of 2 and 6 substeps.
         assert np.all(evaluations[1:] >= 9)
