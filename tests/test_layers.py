@@ -10,7 +10,7 @@ import jdyn
 PACKAGE = pathlib.Path(jdyn.__file__).parent
 FLOORS = {
     "spatial": 1, "model": 2, "dynamics": 3, "io": 3, "robots": 4, "control": 4, "interop": 5, "simulation": 5,
-    "stiffness": 6, "sweep": 6, "tuning": 6, "view": 6, "cli": 7, "__main__": 8,
+    "stiffness": 6, "sweep": 6, "tuning": 6, "view": 6, "face": 7, "cli": 7, "__main__": 8,
 }  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def test_library_has_no_assert():
 
 def test_import_is_silent_and_sets_no_flag():
     code = (
-        "import jax; before = dict(jax.config.values); import jdyn; "
+        "import jax; before = dict(jax.config.values); import jdyn; jdyn.load; "
         "changed = {k for k, v in jax.config.values.items() if before.get(k, v) != v}; "
         "import sys; heavy = {'mujoco', 'pinocchio', 'matplotlib.pyplot', 'scipy.optimize'} & set(sys.modules); "
         "sys.exit(f'{changed} {heavy}' if changed or heavy else 0)"

@@ -1,15 +1,12 @@
-"""The command line: `jdyn` and `python -m jdyn`."""
+"""The commands of `jdyn`."""
 
 from __future__ import annotations
 
-import argparse
-import inspect
 import pathlib
 import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -20,30 +17,12 @@ import optax
 import jdyn
 from jdyn.cli.kept_programs import kept_programs, programs_made_anew
 from jdyn.cli.prrr import prrr
-from jdyn.cli.prrrfdt import add_sweep_words, prrrfdt
-from jdyn.cli.session_words import add_words
+from jdyn.cli.prrrfdt import prrrfdt
 from jdyn.cli.tables import print_table
-from jdyn.cli.words import count, new_file, picture, positive, seed
 from jdyn.model import Free, Model, ModelWarning
 from jdyn.simulation import Result, SimulationError, Trajectory
 from jdyn.stiffness import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
 from jdyn.view import plot_evaluations, plot_heat_map, plot_motion, plot_tuning
-
-DESCRIPTION = """Simulate, sweep and tune robots, and look at what rounding does to them.
-
-A ROBOT is the name of a bundled one, or the path of a URDF or a MuJoCo file."""
-
-EXAMPLES = """examples:
-  jdyn info panda                            what a robot is made of
-  jdyn simulate double_pendulum --plot motion.png
-  jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
-  jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
-  jdyn tune panda                            gains by gradient through the simulation
-  jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
-  jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
-  jdyn prrrfdt --vary q2                     the thesis' test of forward dynamics, figure 5.3
-
-Each command explains itself: jdyn sweep --help"""
 
 # A move of this size is large for an arm, and does not take it around itself [rad or m].
 LARGEST_MOVE = 0.8
@@ -55,21 +34,21 @@ EFFORT_WEIGHT = 0.01
 ROWS = 501
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-        arguments: Words after the program's name; those of the process if left out.
+def run(options) -> int:
+    """Run the command that the words ask for.
 
     Returns:
-        The exit status: 0, or 1 after an error that was explained on standard error. Argparse exits with 2.
+        The exit status: 0, or 1 after an error that was explained on standard error.
     """
-    options = _parser().parse_args(arguments)
+    commands = {
+        "info": info, "simulate": simulate, "sweep": sweep, "tune": tune, "stiffness": stiffness, "prrr": prrr,
+        "prrrfdt": prrrfdt,
+    }  # fmt: skip
     programs = kept_programs() if options.cache else programs_made_anew()
     try:
         with warnings.catch_warnings(), jax.enable_x64(options.dtype == "float64"), programs:
             warnings.showwarning = _show_warning
-            options.command(options)
+            commands[options.command](options)
     except (ValueError, OSError, ImportError, SimulationError) as error:
         print(f"jdyn: {error}", file=sys.stderr)
         return 1
@@ -83,101 +62,6 @@ def _show_warning(message, category, filename, lineno, file=None, line=None):
     print(f"jdyn: warning: {message}", file=sys.stderr)
 
 
-# Words.
-
-
-def _parser() -> argparse.ArgumentParser:
-    text = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("jdyn", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=text)
-    parser.add_argument("--version", action="version", version=f"jdyn {jdyn.__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-    def plain_command(name: str, function: Callable, summary: str):
-        lesson = inspect.cleandoc(function.__doc__ or "")
-        words = commands.add_parser(name, help=summary, description=lesson, formatter_class=text)
-        words.set_defaults(command=function)
-        words.add_argument(
-            "--no-cache", action="store_false", dest="cache", help="compile anew, and keep nothing for the next command"
-        )
-        return words
-
-    def command(name: str, function: Callable, summary: str, default: str | None = None):
-        words = plain_command(name, function, summary)
-        _add_robot(words, default)
-        return words
-
-    command("info", info, "what a robot is made of")
-
-    words = command("simulate", simulate, "let a robot move, without motors")
-    words.add_argument("--t1", type=positive, default=5.0, metavar="S", help="end [s] (default: 5)")
-    words.add_argument("--q0", type=float, nargs="+", metavar="Q", help="start (default: drawn within the limits)")
-    words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
-    words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
-    words.add_argument(
-        "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
-    )
-
-    words = command("sweep", sweep, "many simulations in batches: payload against gain", "puma560")
-    words.add_argument("--lanes", type=count, default=1024, help="simulations, rounded to a square (default: 1024)")
-    words.add_argument(
-        "--payload", type=float, nargs=2, default=(0.0, 5.0), metavar=("LOW", "HIGH"),
-        help="mass added at the centre of mass of a body [kg] (default: 0 5)",
-    )  # fmt: skip
-    words.add_argument(
-        "--kp", type=positive, nargs=2, default=(5.0, 500.0), metavar=("LOW", "HIGH"),
-        help="proportional gain per unit of joint inertia [1/s²], logarithmic (default: 5 500)",
-    )  # fmt: skip
-    words.add_argument(
-        "--kd", type=positive, default=4.0, help="derivative gain per unit of inertia [1/s] (default: 4)"
-    )
-    words.add_argument("--t1", type=positive, default=2.0, metavar="S", help="length of the motion [s] (default: 2)")
-    words.add_argument("--chunk", type=count, help="lanes in a batch (default: as fits the device)")
-    words.add_argument("--seed", type=seed, default=0, help="which target is drawn (default: 0)")
-    words.add_argument("--body", metavar="NAME", help="which body carries the payload (default: the last of the arm)")
-    words.add_argument(
-        "--output",
-        type=new_file,
-        metavar="NAME",
-        help="name of the files, without .nc and .png (default: sweep-ROBOT)",
-    )
-
-    words = command("tune", tune, "gains by gradient through the simulation", "puma560")
-    words.add_argument("--steps", type=count, default=30, help="steps of the optimizer (default: 30)")
-    words.add_argument("--rate", type=positive, default=0.3, help="learning rate of Adam (default: 0.3)")
-    words.add_argument("--t1", type=positive, default=1.5, metavar="S", help="length of the motion [s] (default: 1.5)")
-    words.add_argument("--seed", type=seed, default=0, help="which target is drawn (default: 0)")
-    words.add_argument(
-        "--plot", type=picture, metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)"
-    )
-
-    words = command("stiffness", stiffness, "what the rounding of forward dynamics costs an integrator", "")
-    words.add_argument("--t1", type=positive, default=10.0, metavar="S", help="length of the motions [s] (default: 10)")
-    words.add_argument("--tolerance", type=positive, default=1e-6, help="of a step (default: 1e-6)")
-    words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
-    words.add_argument("--plot", type=picture, metavar="FILE", help="picture (default: stiffness-ROBOT.png)")
-
-    add_words(plain_command("prrr", prrr, "the simulator of Cloutier's thesis: planar robots and their statistics"))
-    add_sweep_words(plain_command("prrrfdt", prrrfdt, "the thesis' test of forward dynamics while one input varies"))
-    return parser
-
-
-def _add_robot(words, default):
-    names = ", ".join(jdyn.ROBOTS)
-    words.add_argument(
-        "robot", metavar="ROBOT", default=default, nargs=None if default is None else "?",
-        help=f"{names}, or the path of a URDF or MuJoCo file" + (f" (default: {default})" if default else ""),
-    )  # fmt: skip
-    base = words.add_mutually_exclusive_group()
-    base.add_argument("--floating-base", action="store_true", default=None, help="the base is free to move")
-    base.add_argument("--fixed-base", action="store_false", dest="floating_base", help="the base is bolted down")
-    words.add_argument(
-        "--package-dir", action="append", default=[], metavar="DIR", help="where package:// files are; may be repeated"
-    )
-    words.add_argument(
-        "--dtype", choices=("float32", "float64"), default="float64", help="precision (default: float64)"
-    )
-
-
 def _load(options) -> Model:
     return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir)
 
@@ -186,8 +70,7 @@ def _load(options) -> Model:
 
 
 def info(options):
-    """What a robot is made of: bodies, joints, masses, limits, what is doubtful about it, and how well conditioned
-    its mass matrix is."""
+    """What a robot is made of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
         model = _load(options)
@@ -232,7 +115,7 @@ def _conditions(model, samples=64):
 
 
 def simulate(options):
-    """Let a robot move from a start without any motor, and say what became of its energy."""
+    """Let a robot move from a start without any motor."""
     model = _load(options)
     q0 = _drawn(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
@@ -311,11 +194,7 @@ class Reach(eqx.Module):
 
 
 def sweep(options):
-    """Many simulations of one motion under PD control, in batches: every combination of some payloads, which the
-    controller does not know of, and some proportional gains. Writes a labelled dataset (NetCDF, for xarray) and a
-    heat map.
-
-    Without arguments: the PUMA 560, 1024 lanes, 2 s each."""
+    """Many simulations of one motion under PD control, into a labelled dataset and a heat map."""
     model = _load(options)
     reach, side = Reach(model, options.seed), round(options.lanes**0.5)
     last = options.body or _deepest(model)
@@ -407,10 +286,7 @@ def _print_extremes(dataset, count=5):
 
 
 def tune(options):
-    """Tune the PD gains of every joint by gradient through the simulation, from poor ones, and draw before and after.
-
-    The loss is the squared distance to the target, weighted by time as swinging on should cost more than getting
-    there, and the squared effort, a little; both as means over the motion."""
+    """Tune PD gains by gradient, and draw before and after."""
     model = _load(options)
     reach = Reach(model, options.seed)
 
@@ -445,12 +321,7 @@ def _motors(model) -> list[str]:
 
 
 def stiffness(options):
-    """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes it for motion: the
-    evaluations that a fall under gravity needs, by method and floating type, while the mechanism becomes
-    ill-conditioned. A dash means that the simulation failed.
-
-    Without a robot: the ten pairs of links of figure 5.6 in Cloutier's thesis (1995), beside what is printed there.
-    With one: its joints made frictionless, and the last body of its arm 1 to 10⁶ times as heavy."""
+    """Count the evaluations of falls while a mechanism becomes ill-conditioned."""
     methods = jdyn.ABA(), jdyn.ArrayABA(), jdyn.CRBA()
     with jax.enable_x64(True):
         family, start = _family(options)

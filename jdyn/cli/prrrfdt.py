@@ -1,15 +1,13 @@
 """`jdyn prrrfdt`: the forward dynamics test program of Cloutier's thesis."""
 
-import argparse
 import dataclasses
-import math
 import pathlib
 
 import numpy as np
 
-from jdyn.cli.session_words import METHODS, add_robot, add_state, links_of, method
+from jdyn.cli.session_options import links_of, method
+from jdyn.cli.session_words import METHODS
 from jdyn.cli.tables import print_table
-from jdyn.cli.words import count, number, picture
 from jdyn.io import Link
 from jdyn.stiffness import Session, StaticSweep, static_sweep
 from jdyn.view import plot_curves
@@ -19,32 +17,8 @@ LINKS = Link(1.0, 1.0, 1.0), Link(100.0, 100.0, 1.0)
 REST = Session(links=LINKS, q0=(0.0, 0.0), v0=(0.0, 0.0), torques=(0.0, 0.0))
 
 
-def add_sweep_words(words: argparse.ArgumentParser):
-    """What the command understands. It computes in double precision, as the thesis does."""
-    add_robot(words, "links of 1 m, 1 kg and 100 m, 100 kg, both 1 m wide")
-    add = words.add_argument
-    add("--vary", nargs="+", default=["q2"], metavar="INPUT", help="what varies, all of them alike (default: q2)")
-    add("--from", dest="low", type=number, default=0.0, metavar="X", help="first value (default: 0)")
-    add("--to", dest="high", type=number, default=2 * math.pi, metavar="X", help="last value (default: 2 pi)")
-    add("--samples", type=count, default=181, help="number of values (default: 181)")
-    add("--log", action="store_true", help="values in geometric progression")
-    add("--method", choices=METHODS, nargs="+", default=list(METHODS), help="forward dynamics (default: all)")
-    add_state(words, REST, "zeros", "zeros", "zeros")
-    add("--plot", type=picture, metavar="FILE", help="picture of the accelerations of joint 1")
-
-
 def prrrfdt(options):
-    """The forward dynamics test of Cloutier's thesis (1995, section 5.1.2): accelerations of a planar robot of
-    rectangular links by articulated bodies (ABM) and by composite rigid bodies (CRBM), while one input takes many
-    values and all others stay; and how far the two are from each other.
-
-    An INPUT is q, v, torque, length, mass or width with the number of a link, such as q2 or length2, or it is gravity
-    or friction. Several inputs take the same values together: --vary length2 mass2 --from 1 --to 1e6 --log.
-
-    Without words the second joint of figure 5.3's robot turns once around.
-
-    Writes columns of text: the value, the condition number of the mass matrix, the accelerations of all joints by each
-    method, and the relative differences of CRBM's from ABM's where both are asked for."""
+    """Accelerations while inputs vary, and how far methods are from each other."""
     names = list(dict.fromkeys(options.method))
     methods = {name: method(name, options.linear) for name in names}
     session, values = _start(options), _values(options)

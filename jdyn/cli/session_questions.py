@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from jdyn.cli.questions import ask, ask_choice, ask_numbers, ask_whether
-from jdyn.cli.session_words import LINEAR, METHODS, identifier, method, rows, with_links
+from jdyn.cli.session_options import method, with_links
+from jdyn.cli.session_words import LINEAR, METHODS, identifier, rows
 from jdyn.cli.words import not_negative, number, positive
 from jdyn.dynamics import CRBA, Method
 from jdyn.io import Link, load_links

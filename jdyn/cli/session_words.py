@@ -1,21 +1,19 @@
-"""Words of the command line that ask for a session of `jdyn prrr`."""
+"""Words of `jdyn prrr` and `jdyn prrrfdt`. Defaults are those of `jdyn.stiffness.Session`."""
 
 import argparse
-import dataclasses
+import math
 import pathlib
 import re
 
-from jdyn.cli.session_files import QUANTITIES
-from jdyn.cli.words import count, not_negative, number, positive
-from jdyn.dynamics import ABA, CRBA, Method
-from jdyn.io import Link, load_links
-from jdyn.robots.links import per_link
-from jdyn.stiffness import INTEGRATIONS, Session
+from jdyn.cli.words import count, not_negative, number, picture, positive
 
+# What a statistics file may have, as in `session_files.QUANTITIES`, and how a session is integrated, as
+# `jdyn.stiffness.INTEGRATIONS` has it.
+QUANTITIES = ("positions", "velocities", "accelerations", "energy", "evaluations", "condition", "difference")
+INTEGRATIONS = ("rka", "stiff", "stifbs", "rk", "adams")
 METHODS = ("abm", "crbm")
 # The thesis' names of linear solvers, and those of `CRBA`.
 LINEAR = {"cd": "cholesky", "lu": "lu", "gje": "gauss-jordan", "svd": "svd"}
-FIGURE = Session()
 INTEGRATION_HELP = (
     "Runge-Kutta with adaptive steps, a "
     "Rosenbrock method or Bader's and Deuflhard's extrapolation for stiff robots, "
@@ -37,20 +35,33 @@ def add_words(words: argparse.ArgumentParser):
         help=f"of {', '.join(QUANTITIES)}",
     )
     add("--method", choices=METHODS, default="crbm", help="forward dynamics (default: crbm)")
-    add("--integration", choices=INTEGRATIONS, default=FIGURE.integration, help=INTEGRATION_HELP)
-    for name, read, meaning in (
-        ("t0", number, "start [s]"),
-        ("t1", number, "stop [s]"),
-        ("first-step", positive, "first step [s]; with rk, every step"),
-        ("smallest-step", not_negative, "a shorter step ends the simulation [s]"),
-        ("accuracy", positive, "of a step, relative"),
-        ("interval", not_negative, "save interval [s]"),
-        ("rows", rows, "most steps saved"),
-        ("max-steps", count, "most steps to try"),
+    add("--integration", choices=INTEGRATIONS, default=INTEGRATIONS[0], help=INTEGRATION_HELP)
+    for name, read, default, meaning in (
+        ("t0", number, 0.0, "start [s]"),
+        ("t1", number, 10.0, "stop [s]"),
+        ("first-step", positive, 0.01, "first step [s]; with rk, every step"),
+        ("smallest-step", not_negative, 0.0, "a shorter step ends the simulation [s]"),
+        ("accuracy", positive, 1e-4, "of a step, relative"),
+        ("interval", not_negative, 0.01, "save interval [s]"),
+        ("rows", rows, 1000, "most steps saved"),
+        ("max-steps", count, 10_000, "most steps to try"),
     ):
-        default = getattr(FIGURE, name.replace("-", "_"))
         add(f"--{name}", type=read, default=default, metavar="X", help=f"{meaning} (default: {default:g})")
-    add_state(words, FIGURE, "1.5 and zeros", "zeros", "1 each")
+    add_state(words, "1.5 and zeros", "zeros", "1 each")
+
+
+def add_sweep_words(words: argparse.ArgumentParser):
+    """What `jdyn prrrfdt` understands. It computes in double precision, as the thesis does."""
+    add_robot(words, "links of 1 m, 1 kg and 100 m, 100 kg, both 1 m wide")
+    add = words.add_argument
+    add("--vary", nargs="+", default=["q2"], metavar="INPUT", help="what varies, all of them alike (default: q2)")
+    add("--from", dest="low", type=number, default=0.0, metavar="X", help="first value (default: 0)")
+    add("--to", dest="high", type=number, default=2 * math.pi, metavar="X", help="last value (default: 2 pi)")
+    add("--samples", type=count, default=181, help="number of values (default: 181)")
+    add("--log", action="store_true", help="values in geometric progression")
+    add("--method", choices=METHODS, nargs="+", default=list(METHODS), help="forward dynamics (default: all)")
+    add_state(words, "zeros", "zeros", "zeros")
+    add("--plot", type=picture, metavar="FILE", help="picture of the accelerations of joint 1")
 
 
 def add_robot(words: argparse.ArgumentParser, default: str):
@@ -67,14 +78,13 @@ def add_robot(words: argparse.ArgumentParser, default: str):
         "Gauss-Jordan, singular values (default: lu)")  # fmt: skip
 
 
-def add_state(words: argparse.ArgumentParser, session: Session, q0: str, v0: str, torques: str):
+def add_state(words: argparse.ArgumentParser, q0: str, v0: str, torques: str):
     """The state, and what acts on the robot; what that is by default is told in words."""
     add = words.add_argument
-    for name, read, meaning in (
-        ("gravity", number, "[m/s²]"),
-        ("friction", not_negative, "viscous, of every joint [N m s/rad]"),
+    for name, read, default, meaning in (
+        ("gravity", number, 9.8, "[m/s²]"),
+        ("friction", not_negative, 0.0, "viscous, of every joint [N m s/rad]"),
     ):
-        default = getattr(session, name)
         add(f"--{name}", type=read, default=default, metavar="X", help=f"{meaning} (default: {default:g})")
     for name, meaning, default in (
         ("q0", "positions at the start [rad]", q0),
@@ -107,41 +117,3 @@ def rows(word: str) -> int:
     if count(word) < 2:
         raise argparse.ArgumentTypeError(f"expected at least 2, the first and the last, got {word}")
     return int(word)
-
-
-def session_of(options) -> Session:
-    """What the words ask for."""
-    session = with_links(FIGURE, links_of(options, FIGURE.links))
-    given = {name: tuple(x) for name in ("q0", "v0", "torques") if (x := getattr(options, name)) is not None}
-    names = "integration", "t0", "t1", "first_step", "smallest_step", "accuracy", "interval", "rows", "max_steps"
-    plain = {name: getattr(options, name) for name in (*names, "gravity", "friction")}
-    return dataclasses.replace(session, method=method(options.method, options.linear), **plain, **given)
-
-
-def links_of(options, default: tuple[Link, ...]) -> tuple[Link, ...]:
-    sizes = {name: x for name in ("lengths", "masses", "widths") if (x := getattr(options, name)) is not None}
-    if options.file is not None:
-        if options.links or sizes:
-            raise ValueError("expected a robot file, or --links, --lengths, --masses and --widths; got both")
-        return load_links(options.file)
-    if not (options.links or sizes):
-        return default
-    n = options.links or max(map(len, sizes.values()))
-    sizes = {name: x[0] if len(x) == 1 else x for name, x in sizes.items()}
-    defaults = dict(zip(("lengths", "masses", "widths"), default[0], strict=True))
-    return tuple(Link(*map(float, row)) for row in zip(*per_link(n, **(defaults | sizes)), strict=True))
-
-
-def with_links(session: Session, links: tuple[Link, ...]) -> Session:
-    """The session with other links, and a state and torques for as many as there are."""
-    if len(links) == len(session.links):
-        return dataclasses.replace(session, links=links)
-    zeros = (0.0,) * len(links)
-    return dataclasses.replace(
-        session, links=links, q0=(FIGURE.q0[0], *zeros[1:]), v0=zeros, torques=FIGURE.torques[:1] * len(links)
-    )
-
-
-def method(name: str, linear: str) -> Method:
-    # `LINEAR` holds names of solvers, as plain strings to the type checker.
-    return ABA() if name == "abm" else CRBA(LINEAR[linear])  # type: ignore[arg-type]

@@ -1,0 +1,178 @@
+"""The words of the command line. JAX and the library are not loaded for them, so that help and errors come at once."""
+
+import argparse
+
+from jdyn import __version__
+from jdyn.cli.session_words import add_sweep_words, add_words
+from jdyn.cli.words import count, new_file, picture, positive, seed
+
+# As `jdyn.ROBOTS` has them.
+ROBOTS = (
+    "pendulum",
+    "double_pendulum",
+    "cartpole",
+    "acrobot",
+    "prrr",
+    "chain",
+    "puma560",
+    "stanford_arm",
+    "panda",
+    "quadruped",
+    "crane",
+)
+
+DESCRIPTION = """Simulate, sweep and tune robots, and look at what rounding does to them.
+
+A ROBOT is the name of a bundled one, or the path of a URDF or a MuJoCo file."""
+
+EXAMPLES = """examples:
+  jdyn info panda                            what a robot is made of
+  jdyn simulate double_pendulum --plot motion.png
+  jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
+  jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
+  jdyn tune panda                            gains by gradient through the simulation
+  jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
+  jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
+  jdyn prrrfdt --vary q2                     the thesis' test of forward dynamics, figure 5.3
+
+Each command explains itself: jdyn sweep --help"""
+
+# What `jdyn COMMAND --help` says.
+LESSONS = {
+    "info": """What a robot is made of: bodies, joints, masses, limits, what is doubtful about it, and how well
+conditioned its mass matrix is.""",
+    "simulate": """Let a robot move from a start without any motor, and say what became of its energy.""",
+    "sweep": """Many simulations of one motion under PD control, in batches: every combination of some payloads, which
+the controller does not know of, and some proportional gains. Writes a labelled dataset (NetCDF, for xarray) and a
+heat map.
+
+Without arguments: the PUMA 560, 1024 lanes, 2 s each.""",
+    "tune": """Tune the PD gains of every joint by gradient through the simulation, from poor ones, and draw before and
+after.
+
+The loss is the squared distance to the target, weighted by time as swinging on should cost more than getting there,
+and the squared effort, a little; both as means over the motion.""",
+    "stiffness": """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes it for
+motion: the evaluations that a fall under gravity needs, by method and floating type, while the mechanism becomes ill-
+conditioned. A dash means that the simulation failed.
+
+Without a robot: the ten pairs of links of figure 5.6 in Cloutier's thesis (1995), beside what is printed there. With
+one: its joints made frictionless, and the last body of its arm 1 to 10⁶ times as heavy.""",
+    "prrr": """The off-line simulator of Cloutier's thesis (1995, section 5.1.3): planar robots of rectangular links,
+and the statistics that compare forward dynamics by articulated bodies (ABM) and by composite rigid bodies (CRBM).
+
+Without words it runs the session of figure 5.2 and prints what the thesis prints beside what it finds. The robot file
+of that figure is not printed; its numbers ask for three links of 10 m, 1 kg and 1 m width. The robot starts from
+rest, which lets rounding decide how long the first step is, and counts differ by a few with it: the session is run
+from 201 starts that differ by units in the last place.
+
+With --interactive the program asks the thesis' questions, and the words are what an empty answer means.
+
+A robot FILE is text with a line a link, base to tip: length [m], mass [kg], width [m]. Empty lines and what follows a
+# do not count.
+
+Statistics are written as columns of text, the time first, one file a quantity: ID-positions.txt and so on; the
+summary is ID-summary.txt. A row is a step, the first after each save interval.""",
+    "prrrfdt": """The forward dynamics test of Cloutier's thesis (1995, section 5.1.2): accelerations of a planar robot
+of rectangular links by articulated bodies (ABM) and by composite rigid bodies (CRBM), while one input takes many
+values and all others stay; and how far the two are from each other.
+
+An INPUT is q, v, torque, length, mass or width with the number of a link, such as q2 or length2, or it is gravity or
+friction. Several inputs take the same values together: --vary length2 mass2 --from 1 --to 1e6 --log.
+
+Without words the second joint of figure 5.3's robot turns once around.
+
+Writes columns of text: the value, the condition number of the mass matrix, the accelerations of all joints by each
+method, and the relative differences of CRBM's from ABM's where both are asked for.""",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    text = argparse.RawDescriptionHelpFormatter
+    whole = argparse.ArgumentParser("jdyn", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=text)
+    whole.add_argument("--version", action="version", version=f"jdyn {__version__}")
+    commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def plain_command(name: str, summary: str):
+        words = commands.add_parser(name, help=summary, description=LESSONS[name], formatter_class=text)
+        words.set_defaults(command=name)
+        words.add_argument(
+            "--no-cache", action="store_false", dest="cache", help="compile anew, and keep nothing for the next command"
+        )
+        return words
+
+    def command(name: str, summary: str, default: str | None = None):
+        words = plain_command(name, summary)
+        _add_robot(words, default)
+        return words
+
+    command("info", "what a robot is made of")
+
+    words = command("simulate", "let a robot move, without motors")
+    words.add_argument("--t1", type=positive, default=5.0, metavar="S", help="end [s] (default: 5)")
+    words.add_argument("--q0", type=float, nargs="+", metavar="Q", help="start (default: drawn within the limits)")
+    words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
+    words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument(
+        "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
+    )
+
+    words = command("sweep", "many simulations in batches: payload against gain", "puma560")
+    words.add_argument("--lanes", type=count, default=1024, help="simulations, rounded to a square (default: 1024)")
+    words.add_argument(
+        "--payload", type=float, nargs=2, default=(0.0, 5.0), metavar=("LOW", "HIGH"),
+        help="mass added at the centre of mass of a body [kg] (default: 0 5)",
+    )  # fmt: skip
+    words.add_argument(
+        "--kp", type=positive, nargs=2, default=(5.0, 500.0), metavar=("LOW", "HIGH"),
+        help="proportional gain per unit of joint inertia [1/s²], logarithmic (default: 5 500)",
+    )  # fmt: skip
+    words.add_argument(
+        "--kd", type=positive, default=4.0, help="derivative gain per unit of inertia [1/s] (default: 4)"
+    )
+    words.add_argument("--t1", type=positive, default=2.0, metavar="S", help="length of the motion [s] (default: 2)")
+    words.add_argument("--chunk", type=count, help="lanes in a batch (default: as fits the device)")
+    words.add_argument("--seed", type=seed, default=0, help="which target is drawn (default: 0)")
+    words.add_argument("--body", metavar="NAME", help="which body carries the payload (default: the last of the arm)")
+    words.add_argument(
+        "--output",
+        type=new_file,
+        metavar="NAME",
+        help="name of the files, without .nc and .png (default: sweep-ROBOT)",
+    )
+
+    words = command("tune", "gains by gradient through the simulation", "puma560")
+    words.add_argument("--steps", type=count, default=30, help="steps of the optimizer (default: 30)")
+    words.add_argument("--rate", type=positive, default=0.3, help="learning rate of Adam (default: 0.3)")
+    words.add_argument("--t1", type=positive, default=1.5, metavar="S", help="length of the motion [s] (default: 1.5)")
+    words.add_argument("--seed", type=seed, default=0, help="which target is drawn (default: 0)")
+    words.add_argument(
+        "--plot", type=picture, metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)"
+    )
+
+    words = command("stiffness", "what the rounding of forward dynamics costs an integrator", "")
+    words.add_argument("--t1", type=positive, default=10.0, metavar="S", help="length of the motions [s] (default: 10)")
+    words.add_argument("--tolerance", type=positive, default=1e-6, help="of a step (default: 1e-6)")
+    words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument("--plot", type=picture, metavar="FILE", help="picture (default: stiffness-ROBOT.png)")
+
+    add_words(plain_command("prrr", "the simulator of Cloutier's thesis: planar robots and their statistics"))
+    add_sweep_words(plain_command("prrrfdt", "the thesis' test of forward dynamics while one input varies"))
+    return whole
+
+
+def _add_robot(words, default):
+    names = ", ".join(ROBOTS)
+    words.add_argument(
+        "robot", metavar="ROBOT", default=default, nargs=None if default is None else "?",
+        help=f"{names}, or the path of a URDF or MuJoCo file" + (f" (default: {default})" if default else ""),
+    )  # fmt: skip
+    base = words.add_mutually_exclusive_group()
+    base.add_argument("--floating-base", action="store_true", default=None, help="the base is free to move")
+    base.add_argument("--fixed-base", action="store_false", dest="floating_base", help="the base is bolted down")
+    words.add_argument(
+        "--package-dir", action="append", default=[], metavar="DIR", help="where package:// files are; may be repeated"
+    )
+    words.add_argument(
+        "--dtype", choices=("float32", "float64"), default="float64", help="precision (default: float64)"
+    )

@@ -1,0 +1,69 @@
+"""The words of the command line, which come without JAX."""
+
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+import jdyn
+from jdyn.cli.parser import ROBOTS, parser
+from jdyn.cli.session_files import QUANTITIES
+from jdyn.cli.session_options import session_of
+from jdyn.cli.session_words import INTEGRATIONS as WORDS_OF_INTEGRATIONS
+from jdyn.cli.session_words import QUANTITIES as WORDS_OF_QUANTITIES
+from jdyn.stiffness import INTEGRATIONS, Session
+
+SCRIPT = """
+import sys
+from jdyn.cli import main
+try:
+    status = main({words!r})
+except SystemExit as stop:
+    status = stop.code
+print("jax" in sys.modules, status)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["--help"], 0), (["--version"], 0), (["sweep", "--help"], 0), (["prrr", "--help"], 0),
+        (["prrrfdt", "--help"], 0), ([], 2), (["nonsense"], 2), (["sweep", "--kp", "x", "y"], 2),
+        (["simulate", "panda", "--plot", "nowhere/motion.png"], 2), (["prrr", "--integration", "euler"], 2),
+    ],
+)  # fmt: skip
+def test_help_and_errors_come_without_jax(words, status, tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(pathlib.Path(jdyn.__file__).parents[1])}
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(words=words)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    # 0.05 s alone on two cores, beside 3 s with JAX.
+    assert time.perf_counter() - started < 1.5
+    assert done.stdout.splitlines()[-1] == f"False {status}", done.stderr
+
+
+def test_defaults_are_those_of_a_session():
+    assert session_of(parser().parse_args(["prrr"])) == Session()
+    assert WORDS_OF_INTEGRATIONS == tuple(INTEGRATIONS) and WORDS_OF_QUANTITIES == tuple(QUANTITIES)
+    options = parser().parse_args(["prrrfdt"])
+    assert (options.gravity, options.friction) == (Session.gravity, Session.friction)
+
+
+def test_help_names_every_robot():
+    assert ROBOTS == tuple(jdyn.ROBOTS)
+
+
+def test_the_package_shows_its_names():
+    """Also the function `sweep`, whose folder has its name."""
+    assert {"ABA", "load", "sweep", "stiffness", "__version__"} <= set(dir(jdyn))
+    assert inspect.isfunction(jdyn.sweep)
+    script = "from jdyn.sweep import Grid; import jdyn; import inspect; assert inspect.isfunction(jdyn.sweep)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    with pytest.raises(AttributeError, match="module 'jdyn' has no attribute 'nothing'"):
+        jdyn.nothing  # noqa: B018
