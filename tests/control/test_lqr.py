@@ -11,6 +11,8 @@ import jdyn
 from jdyn.control import LQR, riccati
 from jdyn.dynamics import linearize
 
+pytestmark = pytest.mark.fast_compile
+
 ACROBOT, CARTPOLE = jdyn.load("acrobot"), jdyn.load("cartpole")
 UPRIGHT = np.array([np.pi, 0.0])
 COSTS = np.array([10.0, 10.0, 1.0, 1.0])

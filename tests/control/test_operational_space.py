@@ -52,14 +52,16 @@ def test_the_textbooks_formula(target):
     np.testing.assert_allclose(J @ np.asarray(a) + bias, wanted, atol=1e-11 * np.max(np.abs(wanted)))
 
 
-@pytest.mark.parametrize("damping, tolerance", [(0.0, 1e-14), (1e-4, 1e-5)])
+@pytest.mark.parametrize("damping, tolerance", [(0.0, 0.0), (1e-4, 1e-5)])
 def test_the_posture_does_not_disturb_the_task(damping, tolerance):
+    """But for damping, and for rounding, which solving with the mass matrix magnifies by its condition number."""
     options = {"kp": 30.0, "kd": 4.0, "damping": damping}
     _, without = _accelerations(OperationalSpace(PANDA, "flange", TARGET, **options), Q, V)
     _, a = _accelerations(OperationalSpace(PANDA, "flange", TARGET, posture_kp=50.0, posture_kd=3.0, **options), Q, V)
     assert np.max(np.abs(a - without)) > 1
     asked = float(jnp.max(jnp.abs(_task_velocity(Q, -50 * Q - 3 * V))))
-    np.testing.assert_allclose(_task_velocity(Q, a - without), 0, atol=tolerance * asked)
+    rounding = np.finfo(float).eps * np.linalg.cond(jdyn.mass_matrix(PANDA, Q))
+    np.testing.assert_allclose(_task_velocity(Q, a - without), 0, atol=(tolerance + rounding) * asked)
 
 
 def test_a_pose_is_reached_like_an_oscillator():

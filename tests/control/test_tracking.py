@@ -9,6 +9,8 @@ import pytest
 import jdyn
 from jdyn.control import FeedforwardPD, Quintic, Spline, Tracking
 
+pytestmark = pytest.mark.fast_compile
+
 ARM = jdyn.load("double_pendulum")
 TIMES = jnp.array([0.0, 0.5, 1.0])
 POINTS = jnp.array([[0.1, 0.2], [0.9, -0.4], [0.3, 0.5]])

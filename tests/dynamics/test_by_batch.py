@@ -12,6 +12,8 @@ from jdyn.dynamics.joint_space import joint_space
 from jdyn.dynamics.kinematics import joint_kinematics, poses, poses_by_leaps
 from jdyn.model.random_tree import ALL_KINDS
 
+pytestmark = pytest.mark.fast_compile
+
 EPS = float(np.finfo(np.float64).eps)
 LANES = 3
 

@@ -12,6 +12,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 LOOSE = diffrax.PIDController(rtol=1e-2, atol=1e-2)
 
 

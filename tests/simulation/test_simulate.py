@@ -11,6 +11,8 @@ import scipy.integrate
 import jdyn
 from jdyn.simulation import Result, SimulationError, simulate
 
+pytestmark = pytest.mark.fast_compile
+
 TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
 END = diffrax.SaveAt(t1=True)
 INERTIA = np.array([0.03, 0.07, 0.09])
