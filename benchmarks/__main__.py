@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from benchmarks import cases, processes, robots, states, table
-from jdyn.dynamics.lanes import Executor
+from jdyn.model import Executor
 
 JAX_PEERS = ("frax", "jaxsim", "adam", "mjx", "brax")
 # Pinocchio comes first: the others are compared with what it finds.
@@ -66,7 +66,7 @@ def options():
     if chosen.interpret and chosen.device != "gpu":
         words.error("--interpret: expected with --device gpu")
     if (chosen.executor or chosen.interpret) and chosen.method not in ("auto", "ABA"):
-        words.error(f"--executor, --interpret: it is ABA that has executors, not {chosen.method}; leave out --method")
+        words.error(f"--executor, --interpret: they time ABA, not {chosen.method}; leave out --method")
     if chosen.interpret:
         chosen.executor = chosen.executor or "kernel"
     return chosen

@@ -18,7 +18,7 @@ import numpy as np
 import stiffness_peers
 
 import jdyn
-from jdyn.stiffness import turn, two_links
+from jdyn.studies.cloutier1995 import turn, two_links
 
 ABA, CRBA = jdyn.ABA(), jdyn.CRBA()
 METHODS = [

@@ -2,7 +2,7 @@
 
     python benchmarks/operation_counts.py
 
-Programs are traced and counted by the rule of `jdyn.stiffness.operations`. Chains are of revolute
+Programs are traced and counted by the rule of `jdyn.studies.cloutier1995.operations`. Chains are of revolute
 joints, on a fixed base. Polynomials go through counts of consecutive n, which must all lie on them.
 """
 
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.stiffness import Operations, forward_dynamics_operations, operations
+from jdyn.studies.cloutier1995 import Operations, forward_dynamics_operations, operations
 
 # A batch of so many goes through the recursions in one piece.
 LANES = 256
@@ -226,9 +226,11 @@ def print_counts():
     print("\nInverse dynamics, beside 150 n - 48 and 131 n - 48 (Corke, after Hollerbach)")
     print(line("a lane of a batch", Program(_of_lanes(jdyn.inverse_dynamics), LANES, chain), NEWTON_EULER))
     print("\nOne link: ours with divisions and roots, and XLA's of the compiled program")
-    for method in (jdyn.MatrixABA("textbook"), jdyn.ABA(executor="lanes"), jdyn.CRBA(), jdyn.WalkerOrin(2)):
-        found = forward_dynamics_operations(chain(1), method)
-        print(f"{method!s:33} {found.total + found.divisions + found.roots:6} {xla_flops(method, chain(1)):6.0f}")
+    by_lanes = dataclasses.replace(chain(1), executor="lanes")
+    methods = {jdyn.MatrixABA("textbook"): chain(1), jdyn.ABA(): by_lanes}
+    for method, model in (methods | dict.fromkeys((jdyn.CRBA(), jdyn.WalkerOrin(2)), chain(1))).items():
+        found = forward_dynamics_operations(model, method)
+        print(f"{method!s:33} {found.total + found.divisions + found.roots:6} {xla_flops(method, model):6.0f}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """jdyn, offered to be measured by what it exports."""
 
+import dataclasses
+
 import equinox as eqx
 from diffrax import SaveAt
 from jaxtyping import Array
@@ -18,17 +20,17 @@ class Viscous(jdyn.Controller):
         return -self.damping * v
 
 
-def _method(model, name, executor):
-    if executor:
-        return jdyn.ABA(executor=executor)
+def _method(model, name):
     return jdyn.diagnose(model).method if name == "auto" else getattr(jdyn, name)()
 
 
 def functions(urdf, floating, dtype, method, executor) -> Functions:
-    """All of it by the `method` of forward dynamics with that name, where `"auto"` is what diagnosis recommends, or by
-    an `executor` of `ABA`."""
+    """All of it by the `method` of forward dynamics with that name, where `"auto"` is what diagnosis recommends; where
+    an `executor` is given, by `ABA` with it."""
     model = load(urdf, floating).astype(dtype)
-    method = _method(model, method, executor)
+    if executor:
+        model, method = dataclasses.replace(model, executor=executor), "ABA"
+    method = _method(model, method)
 
     def derivatives(q, v, tau):
         return jdyn.forward_dynamics_derivatives(model, q, v, tau, method=method)

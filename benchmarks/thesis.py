@@ -16,12 +16,12 @@ import numpy as np
 from operation_counts import print_counts
 
 import jdyn
-from jdyn.io import Link
-from jdyn.stiffness import (
+from jdyn.studies.cloutier1995 import (
     CHAINS,
     ENERGY_5_8,
     EVALUATIONS,
     FIGURE_5_2,
+    Link,
     Session,
     fall,
     four_links,
@@ -34,7 +34,7 @@ from jdyn.stiffness import (
     two_links,
     two_links_of_one,
 )
-from jdyn.view import plot_curves, plot_evaluations
+from jdyn.studies.cloutier1995.plots import plot_curves, plot_evaluations
 
 ABM, CRBM, BAD = jdyn.ABA(), jdyn.CRBA(), jdyn.MatrixABA("cancelling")
 METHODS = {"ABM": ABM, "CRBM": CRBM}

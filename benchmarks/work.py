@@ -58,7 +58,7 @@ def _of_equation(equation) -> float:
         return _flops(params["jaxprs"].solve.jaxpr)
     if name == "deferred":
         # One of jdyn's, which peers do without.
-        from jdyn.dynamics.deferred import program_of
+        from jdyn.dynamics.execution.deferred import program_of
 
         return _flops(program_of(equation))
     if name == "cholesky":

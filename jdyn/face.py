@@ -1,5 +1,7 @@
 """The public names of the library: `import jdyn` finds them here."""
 
+from jdyn.compile import Program as Program
+from jdyn.compile import warm_up as warm_up
 from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD
 from jdyn.control import PID as PID
@@ -20,22 +22,13 @@ from jdyn.control import ZeroOrderHold as ZeroOrderHold
 from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import ArrayABA as ArrayABA
-from jdyn.dynamics import BlockElimination as BlockElimination
 from jdyn.dynamics import ByBatch as ByBatch
-from jdyn.dynamics import ConjugateGradient as ConjugateGradient
 from jdyn.dynamics import Couplings as Couplings
 from jdyn.dynamics import Diagnosis as Diagnosis
-from jdyn.dynamics import GaussDP as GaussDP
-from jdyn.dynamics import GibbsAppell as GibbsAppell
 from jdyn.dynamics import LeastConstraint as LeastConstraint
-from jdyn.dynamics import MatrixABA as MatrixABA
 from jdyn.dynamics import Method as Method
-from jdyn.dynamics import ModifiedABA as ModifiedABA
 from jdyn.dynamics import Motor as Motor
-from jdyn.dynamics import OrthogonalComplement as OrthogonalComplement
 from jdyn.dynamics import ParallelABA as ParallelABA
-from jdyn.dynamics import Program as Program
-from jdyn.dynamics import WalkerOrin as WalkerOrin
 from jdyn.dynamics import acceleration_couplings as acceleration_couplings
 from jdyn.dynamics import bias_forces as bias_forces
 from jdyn.dynamics import body_velocities as body_velocities
@@ -58,7 +51,6 @@ from jdyn.dynamics import mass_matrix as mass_matrix
 from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
-from jdyn.dynamics import warm_up as warm_up
 from jdyn.interop import verify as verify
 from jdyn.io import save_urdf as save_urdf
 from jdyn.model import Ball as Ball
@@ -102,8 +94,16 @@ from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch
 from jdyn.spatial import SpatialInertia as SpatialInertia
 from jdyn.spatial import Transform as Transform
-from jdyn.stiffness import Statistics as Statistics
-from jdyn.stiffness import statistics as statistics
+from jdyn.studies.cloutier1995 import Statistics as Statistics
+from jdyn.studies.cloutier1995 import statistics as statistics
+from jdyn.studies.formulations import BlockElimination as BlockElimination
+from jdyn.studies.formulations import ConjugateGradient as ConjugateGradient
+from jdyn.studies.formulations import GaussDP as GaussDP
+from jdyn.studies.formulations import GibbsAppell as GibbsAppell
+from jdyn.studies.formulations import MatrixABA as MatrixABA
+from jdyn.studies.formulations import ModifiedABA as ModifiedABA
+from jdyn.studies.formulations import OrthogonalComplement as OrthogonalComplement
+from jdyn.studies.formulations import WalkerOrin as WalkerOrin
 from jdyn.sweep import Grid as Grid
 from jdyn.sweep import Samples as Samples
 from jdyn.sweep import sweep as sweep

@@ -6,6 +6,7 @@ in half of the time.
 """
 
 import os
+from typing import get_args
 
 # The commands that are tested leave the programs alone that their user's commands have kept.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
@@ -30,18 +31,16 @@ if jaxlib.version.__version__.startswith("0.10."):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--executor", help="what runs every ABA() that is made without saying so; not that of ByBatch()")
+    parser.addoption("--executor", help="what runs recursions of all models, as JDYN_EXECUTOR")
 
 
 def pytest_configure(config):
     if executor := config.getoption("--executor"):
-        from jdyn import ABA
+        from jdyn.model import Executor
 
-        try:
-            ABA(executor=executor)
-        except ValueError as error:
-            raise pytest.UsageError(f"--executor: {error}") from None
-        ABA.__init__.__kwdefaults__["executor"] = executor
+        if executor not in get_args(Executor):
+            raise pytest.UsageError(f"--executor: expected one of {get_args(Executor)}, got {executor!r}")
+        os.environ["JDYN_EXECUTOR"] = executor
 
 
 def pytest_collection_modifyitems(items):
@@ -79,7 +78,7 @@ def chosen_by_aba(request):
 @pytest.fixture
 def programs_within():
     """The programs that an operation of a program is made of; those of deferred functions are traced for it."""
-    from jdyn.dynamics.deferred import program_of
+    from jdyn.dynamics.execution.deferred import program_of
 
     def within(equation):
         deferred = program_of(equation)

@@ -105,6 +105,7 @@ def test_a_line_of_counts_has_the_polynomials():
     assert f"{single.total / (300 * 6 - 267 + 279 * 6 - 259) - 1:+.0%}" in words
 
 
+@pytest.mark.slow
 def test_a_gpu_run_can_be_tried_without_one(tmp_path):
     words = "--device gpu --interpret --peers none --robots double_pendulum --batches 4 --dtypes float32 --repeats 1"
     command = [sys.executable, "-m", "benchmarks", *words.split(), "--json", str(tmp_path / "out.json")]
@@ -120,6 +121,7 @@ def test_a_gpu_run_can_be_tried_without_one(tmp_path):
     assert alone.returncode == 2 and "--interpret: expected with --device gpu" in alone.stderr
 
 
+@pytest.mark.slow
 def test_a_run_prints_a_table_and_writes_its_numbers(tmp_path):
     pytest.importorskip("pinocchio")
     words = "--peers pinocchio,frax --robots double_pendulum,nosuch --batches 4 --dtypes float64 --repeats 3"
@@ -151,6 +153,7 @@ def test_peers_run_without_jdyn():
     assert float(found.stdout) == 3
 
 
+@pytest.mark.slow
 def test_work_and_precision_of_solvers():
     """A row for each solver, whose errors are those of its tolerance."""
     command = [sys.executable, "-m", "benchmarks.work_precision", "--quick"]

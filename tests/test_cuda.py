@@ -44,7 +44,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("lanes", [(), (3,)], ids=["one", "batch"])
+@pytest.mark.parametrize("lanes", [pytest.param((), marks=pytest.mark.slow), (3,)], ids=["one", "batch"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_lowers(name, lanes):
     function, shapes = FUNCTIONS[name], [(*lanes, size) for size in (MODEL.nq, MODEL.nv, MODEL.nv)]

@@ -9,8 +9,9 @@ import jdyn
 
 PACKAGE = pathlib.Path(jdyn.__file__).parent
 FLOORS = {
-    "spatial": 1, "model": 2, "dynamics": 3, "io": 3, "robots": 4, "control": 4, "interop": 5, "simulation": 5,
-    "stiffness": 6, "sweep": 6, "tuning": 6, "view": 6, "face": 7, "cli": 7, "__main__": 8,
+    "array": 0, "terminal": 0, "spatial": 1, "model": 2, "dynamics": 3, "io": 3, "robots": 4, "control": 4,
+    "interop": 5, "simulation": 5, "compile": 6, "studies": 6, "sweep": 6, "tuning": 6, "view": 6, "face": 7, "cli": 7,
+    "__main__": 8,
 }  # fmt: skip
 
 
@@ -49,6 +50,19 @@ def test_imports_lead_downwards():
             if not there and FLOORS[here] < 7:
                 upward.append(f"{path.relative_to(PACKAGE)} imports the whole package")
     assert not upward
+
+
+def test_studies_are_built_on_public_names():
+    """Those of folders, of the blocks that methods are built of, and of their own shelf."""
+    private = []
+    for path in (PACKAGE / "studies").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("jdyn."):
+                _, *names = node.module.split(".")
+                own = names[0] in ("studies", "terminal") or names == ["dynamics", "building_blocks"]
+                if not own and not PACKAGE.joinpath(*names).is_dir():
+                    private.append(f"{path.relative_to(PACKAGE)} imports from {node.module}")
+    assert not private
 
 
 def test_no_circles():

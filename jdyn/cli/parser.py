@@ -3,8 +3,8 @@
 import argparse
 
 from jdyn import __version__
-from jdyn.cli.session_words import add_sweep_words, add_words
-from jdyn.cli.words import count, new_file, picture, positive, seed
+from jdyn.studies.prrr.words import add_sweep_words, add_words
+from jdyn.terminal.argument_types import count, new_file, picture, positive, seed
 
 # As `jdyn.ROBOTS` has them.
 ROBOTS = (

@@ -15,14 +15,15 @@ import numpy as np
 import optax
 
 import jdyn
-from jdyn.cli.kept_programs import kept_programs, programs_made_anew
-from jdyn.cli.prrr import prrr
-from jdyn.cli.prrrfdt import prrrfdt
-from jdyn.cli.tables import print_table
+from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import Free, Model, ModelWarning
 from jdyn.simulation import Result, SimulationError, Trajectory
-from jdyn.stiffness import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
-from jdyn.view import plot_evaluations, plot_heat_map, plot_motion, plot_tuning
+from jdyn.studies.cloutier1995 import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
+from jdyn.studies.cloutier1995.plots import plot_evaluations
+from jdyn.studies.prrr.prrr import prrr
+from jdyn.studies.prrr.prrrfdt import prrrfdt
+from jdyn.terminal.tables import print_table
+from jdyn.view import plot_heat_map, plot_motion, plot_tuning
 
 # A move of this size is large for an arm, and does not take it around itself [rad or m].
 LARGEST_MOVE = 0.8

@@ -1,4 +1,4 @@
-"""What stands between a command and the joint: limits, sampling, delay, lag."""
+"""Actuators between a command and the joint: limits, sampling, delay, lag."""
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from jdyn.model import Model, checked
 
 
 class _Actuator(DynamicController):
-    """A controller whose command it passes on in a changed form, with the memory (inner memory, own memory)."""
+    """Changes the command of a controller; its memory is the pair (inner memory, own memory)."""
 
     controller: eqx.AbstractVar[DynamicController]
 
@@ -27,13 +27,14 @@ class _Actuator(DynamicController):
 
 
 class Saturated(_Actuator):
-    """The command, but no more than the joints' actuators can give.
+    """The command, limited to the effort of the joints' actuators.
 
     Args:
         controller: Any controller.
         model: The mechanism.
-        effort: Largest generalized force [N m or N], a scalar or shape (nv,); the model's own limits if left out, where
-            a limit of zero, which many robot files have for want of a better number, is none.
+        effort: Largest generalized force [N m or N], a scalar or shape (nv,); the model's limits if left out. Many
+        robot
+            files have zero for an unknown limit, so that zero means no limit.
 
     Raises:
         ValueError: if a shape is wrong.
@@ -61,18 +62,18 @@ class Saturated(_Actuator):
 
 
 class ZeroOrderHold(DynamicController):
-    """A digital controller: it looks at the state once a period and holds its command in between.
+    """A digital controller: it samples the state once in each period and holds its command in between.
 
-    The controller inside is asked at the ticks only, with the state of that moment; if it has a memory with a rate,
-    that is integrated between them.
+    The inner controller is called at the ticks only, with the state at that time. If its memory has a rate, that is
+    integrated between ticks.
 
     Args:
-        controller: Any controller that has no ticks of its own.
-        period: Time from tick to tick [s], the first of which is the start of the simulation.
-        delay: How many periods pass before a command acts; until the first has, the command of the start does.
+        controller: Any controller without ticks.
+        period: Time between ticks [s]; the first tick is the start of the simulation.
+        delay: Number of periods before a command acts; before the first one acts, the command at the start does.
 
     Raises:
-        ValueError: if the controller inside ticks by itself, or `delay` is negative.
+        ValueError: if the inner controller has ticks, or `delay` is negative.
     """
 
     controller: DynamicController
@@ -103,7 +104,7 @@ class ZeroOrderHold(DynamicController):
         return True
 
     def next_tick(self, memory):
-        # Counted, since adding up periods would add up their rounding.
+        # Count ticks: a sum of periods would accumulate rounding.
         return memory[1].start + memory[1].count * self.period.astype(memory[1].start.dtype)
 
     def update(self, t, q, v, memory):
@@ -113,10 +114,12 @@ class ZeroOrderHold(DynamicController):
 
 
 class _Held(eqx.Module):
-    """Attributes:
-    commands: The one that acts, and those that will [N m or N].
-    start: Of the simulation [s].
-    count: Ticks until the next one, it included.
+    """Memory of a digital controller.
+
+    Attributes:
+        commands: The command that acts, and those that will act next [N m or N].
+        start: Start of the simulation [s].
+        count: Number of ticks, including the next one.
     """
 
     commands: Float[Array, "delay+1 nv"]

@@ -1,30 +1,16 @@
-"""Arguments of controllers, as arrays of the right shape."""
+"""Arguments of controllers, as arrays in the model's type; `shaped` refuses other shapes."""
 
-import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from jdyn.array import shaped
 from jdyn.model import Model
 
 
 def configuration(model: Model, name: str, value: ArrayLike) -> Float[Array, " nq"]:
-    """A configuration in the model's type.
-
-    Raises:
-        ValueError: naming the argument, the expected shape and the one given.
-    """
-    value = jnp.asarray(value, model.dtype)
-    if value.shape != (model.nq,):
-        raise ValueError(f"{name}: expected shape {(model.nq,)} for {model.name!r}, got {value.shape}")
-    return value
+    """A configuration."""
+    return shaped(name, value, model.dtype, (model.nq,), owner=model.name)
 
 
 def scalar_or(model: Model, size: int, name: str, value: ArrayLike) -> Float[Array, "*size"]:
-    """A number, or one a coordinate, in the model's type.
-
-    Raises:
-        ValueError: naming the argument, the expected shape and the one given.
-    """
-    value = jnp.asarray(value, model.dtype)
-    if value.shape not in ((), (size,)):
-        raise ValueError(f"{name}: expected a scalar or shape {(size,)} for {model.name!r}, got {value.shape}")
-    return value
+    """A number, or one a coordinate."""
+    return shaped(name, value, model.dtype, (), (size,), owner=model.name)

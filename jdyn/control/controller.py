@@ -1,4 +1,4 @@
-"""What a controller is."""
+"""The base class of controllers."""
 
 import abc
 
@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Scalar
 class Controller(eqx.Module):
     """Generalized forces as a function of time and state; `a + b` applies both.
 
-    `simulate` takes any callable of this signature. Controllers that need the mechanism hold it as a field, which may
-    differ from the mechanism that is simulated. Their gains and targets are leaves, to be swept and differentiated.
+    `simulate` takes any callable of this signature. A controller that needs the mechanism has it as a field, and it may
+    differ from the simulated one. Gains and targets are leaves, so that they can be swept and differentiated.
     """
 
     @abc.abstractmethod

@@ -13,9 +13,9 @@ from jdyn.control.controller import Controller
 class DynamicController(Controller):
     """Generalized forces as a function of time, state and a memory that evolves with the simulation.
 
-    The memory is a PyTree of floating-point arrays. Between ticks it obeys a differential equation, integrated with
-    the mechanism's own; at a tick it jumps, and the integrator stops there so that no step bridges a jump. Either may
-    be left as it is. `simulate` calls these methods; a controller with a memory is not a function of the state alone.
+    The memory is a PyTree of floating-point arrays. Between ticks it obeys a differential equation, integrated together
+    with the mechanism's; at a tick it jumps, and the integrator stops there, so that no step contains a jump.
+    Subclasses define either or both. `simulate` calls these methods.
     """
 
     @abc.abstractmethod
@@ -34,11 +34,11 @@ class DynamicController(Controller):
 
     @property
     def ticks(self) -> bool:
-        """Whether the memory jumps at all."""
+        """Whether the memory jumps at ticks."""
         return False
 
     def next_tick(self, memory: PyTree[Array]) -> Scalar:
-        """When it does next [s]."""
+        """Time of the next tick [s]."""
         raise NotImplementedError(f"{type(self).__name__} ticks without saying when")
 
     def update(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]) -> PyTree[Array]:
@@ -56,7 +56,7 @@ class DynamicController(Controller):
 
 
 class DynamicSum(DynamicController):
-    """The sum of what its terms command, each with a memory of its own."""
+    """The sum of controllers, each with its own memory."""
 
     terms: tuple[DynamicController, ...]
 
@@ -104,7 +104,7 @@ def with_memory(controller) -> DynamicController:
 
 
 def updated(controller: DynamicController, t: Scalar, q: Array, v: Array, memory: PyTree[Array]) -> PyTree[Array]:
-    """The memory after what is due at `t`, which may be nothing."""
+    """The memory after ticks that are due at `t`, if any."""
     if not controller.ticks:
         return memory
     due = controller.next_tick(memory) <= t

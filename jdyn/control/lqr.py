@@ -8,14 +8,15 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
+from jdyn.array import shaped
 from jdyn.control.arguments import configuration
 from jdyn.control.controller import Controller
 from jdyn.control.riccati import riccati
 from jdyn.dynamics import inverse_dynamics, linearize
-from jdyn.dynamics.compiled import compiled
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
 
-# How far from an equilibrium, in radians or metres, a target may be that was rounded when it was written down.
+# Largest distance of a target from an equilibrium [rad or m]: targets are often rounded when they are written down.
 _NEAR_EQUILIBRIUM = 1e-5
 
 
@@ -30,9 +31,9 @@ class LQR(Controller):
     controller = jdyn.LQR(model, [jnp.pi, 0.0], Q=[10.0, 10.0, 1.0, 1.0], R=1.0, actuated=[1])
     ```
 
-    Gain and feed-forward are functions of the model, the target and the costs that batches and derivatives go through;
-    what is traced is not looked at, and has NaN for a gain where there is none. Use float64: in float32 the gain of the
-    example keeps two digits.
+    Gain and feed-forward are differentiable functions of the model, the target and the costs, also in batches. Traced
+    values cannot be checked: the gain is NaN where there is none. Use float64: in float32 the gain of the example keeps
+    two digits.
 
     Args:
         model: The mechanism as the controller knows it.
@@ -43,7 +44,7 @@ class LQR(Controller):
             that makes generalized forces of the actuators'; every coordinate if left out.
 
     Attributes:
-        tau: τ*, what the actuators hold against at the target [N m or N].
+        tau: τ*, forces of the actuators at the target [N m or N].
         inputs: B.
         gain: K, shape (nu, 2 nv).
         cost_to_go: S in the cost xᵀ S x that is still to come, shape (2 nv, 2 nv).
@@ -126,12 +127,8 @@ def _inputs(model, actuated):
 
 
 def _cost(model, name, value, size):
-    value = jnp.asarray(value, model.dtype)
-    if value.shape not in ((), (size,), (size, size)):
-        raise ValueError(
-            f"{name}: expected a scalar, a diagonal of shape {(size,)} or a matrix of shape {(size, size)}, "
-            f"got shape {value.shape}"
-        )
+    """A matrix, from a matrix, a diagonal, or a number for all entries of the diagonal."""
+    value = shaped(name, value, model.dtype, (), (size,), (size, size))
     return value if value.ndim == 2 else jnp.diag(jnp.broadcast_to(value, size))
 
 

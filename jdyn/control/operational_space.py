@@ -5,17 +5,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from jdyn.array import shaped
 from jdyn.control.arguments import configuration, scalar_or
 from jdyn.control.controller import Controller
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
-from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import frame_placement
 from jdyn.model import WORLD, Model, checked
+from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 
 
 class OperationalSpace(Controller):
-    """Drives a body or frame to a position or a pose, and what motions that leaves free to a posture.
+    """Drives a body or frame to a position or a pose, and the motions that this leaves free to a posture.
 
     With an exact model the task moves like an oscillator of natural frequency √kp and damping ratio kd / (2 √kp), a
     rotation at least while it turns about one axis. The posture acts through the dynamically consistent null space:
@@ -136,14 +137,7 @@ def _damped_solve(S, damping, b):
 def _target(model, target):
     if isinstance(target, Transform):
         return Transform(
-            _array(model, "target.rotation", target.rotation, (3, 3)),
-            _array(model, "target.translation", target.translation, (3,)),
+            shaped("target.rotation", target.rotation, model.dtype, (3, 3)),
+            shaped("target.translation", target.translation, model.dtype, (3,)),
         )
-    return _array(model, "target", target, (3,))
-
-
-def _array(model, name, value, shape):
-    value = jnp.asarray(value, model.dtype)
-    if value.shape != shape:
-        raise ValueError(f"{name}: expected shape {shape}, got {value.shape}")
-    return value
+    return shaped("target", target, model.dtype, (3,))

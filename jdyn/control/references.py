@@ -1,7 +1,6 @@
 """Motions to follow."""
 
 import abc
-from collections.abc import Callable
 from typing import Literal
 
 import equinox as eqx
@@ -12,8 +11,9 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import configuration, scalar_or
-from jdyn.dynamics.compiled import compiled
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
+from jdyn.model.motion import motion_along
 
 
 class Reference(eqx.Module):
@@ -147,29 +147,9 @@ def _passed(pieces, t):
     e = jnp.stack([jnp.ones_like(u), u, u**2, u**3, u**4, u**5]) @ c
     de = jnp.stack([jnp.ones_like(u), 2 * u, 3 * u**2, 4 * u**3, 5 * u**4]) @ c[1:] / duration
     dde = jnp.stack([2 * jnp.ones_like(u), 6 * u, 12 * u**2, 20 * u**3]) @ c[2:] / duration**2
-    v, a = moving(model, lambda e: model.integrate(start, e), e, de, dde)
+    v, a = motion_along(model, lambda e: model.integrate(start, e), e, de, dde)
     rests = before | after
     return model.integrate(start, e), jnp.where(rests, 0, v), jnp.where(rests, 0, a)
-
-
-def moving(model: Model, place: Callable, x, dx, ddx) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-    """Velocity and acceleration of the configuration `place(x)`; dx and ddx are the rates of x and of dx."""
-
-    def velocity(x, dx):
-        return _velocity(model, *jax.jvp(place, (x,), (dx,)))
-
-    return jax.jvp(velocity, (x, dx), (dx, ddx))
-
-
-def _velocity(model, q, dq):
-    """The velocity with model.rate(q, v) = dq: its columns are orthogonal, and of the same lengths for all q."""
-    ones = jnp.ones(model.nv, q.dtype)
-    anywhere = model.neutral().astype(q.dtype)
-
-    def transposed(q, dq):
-        return jax.linear_transpose(lambda v: model.rate(q, v), ones)(dq)[0]
-
-    return transposed(q, dq) / transposed(anywhere, model.rate(anywhere, ones))
 
 
 @compiled

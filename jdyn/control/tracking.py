@@ -7,10 +7,10 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import scalar_or
 from jdyn.control.controller import Controller
-from jdyn.control.references import moving
 from jdyn.dynamics import inverse_dynamics
-from jdyn.dynamics.compiled import compiled
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
+from jdyn.model.motion import motion_along
 
 Motion = Callable[[Scalar], tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]]
 
@@ -89,7 +89,7 @@ def _computed_torque(model, kp, kd, q, v, q_ref, v_ref, a_ref):
     e, de = _error(model, q, v, q_ref, v_ref)
     dq_ref, ddq_ref = jax.jvp(model.rate, (q_ref, v_ref), (model.rate(q_ref, v_ref), a_ref))
     # q lies behind the reference by e: as e and the reference are to move on, so is q.
-    _, a = moving(
+    _, a = motion_along(
         model,
         lambda x: model.integrate(x[0], -x[1]),
         (q_ref, e),

@@ -1,9 +1,9 @@
 """Kinematics and dynamics of one configuration; `jax.vmap` makes batches."""
 
-from jdyn.dynamics.constrained import Couplings as Couplings
-from jdyn.dynamics.constrained import Motor as Motor
-from jdyn.dynamics.constrained import acceleration_couplings as acceleration_couplings
-from jdyn.dynamics.constrained import constrained_accelerations as constrained_accelerations
+from jdyn.dynamics.closed_loops import Couplings as Couplings
+from jdyn.dynamics.closed_loops import Motor as Motor
+from jdyn.dynamics.closed_loops import acceleration_couplings as acceleration_couplings
+from jdyn.dynamics.closed_loops import constrained_accelerations as constrained_accelerations
 from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
 from jdyn.dynamics.derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives
@@ -28,19 +28,9 @@ from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
 from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
 from jdyn.dynamics.methods import ArrayABA as ArrayABA
-from jdyn.dynamics.methods import BlockElimination as BlockElimination
 from jdyn.dynamics.methods import ByBatch as ByBatch
-from jdyn.dynamics.methods import ConjugateGradient as ConjugateGradient
-from jdyn.dynamics.methods import GaussDP as GaussDP
-from jdyn.dynamics.methods import GibbsAppell as GibbsAppell
 from jdyn.dynamics.methods import LeastConstraint as LeastConstraint
-from jdyn.dynamics.methods import MatrixABA as MatrixABA
 from jdyn.dynamics.methods import Method as Method
-from jdyn.dynamics.methods import ModifiedABA as ModifiedABA
-from jdyn.dynamics.methods import OrthogonalComplement as OrthogonalComplement
 from jdyn.dynamics.methods import ParallelABA as ParallelABA
-from jdyn.dynamics.methods import WalkerOrin as WalkerOrin
 from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.regressor import regressor as regressor
-from jdyn.dynamics.warm_up import Program as Program
-from jdyn.dynamics.warm_up import warm_up as warm_up

@@ -1,4 +1,4 @@
-"""Everything in one frame, where what bodies share adds up without transforms."""
+"""All bodies in one frame, where sums over subtrees need no transforms."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.kinematics import JointKinematics, dof_motions, joint_kinematics, per_dof, poses
-from jdyn.dynamics.traverse import support_mask
+from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Model
 from jdyn.spatial import Transform
 

@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.common_frame import common_frame, subtree_sum
-from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
 from jdyn.spatial import SpatialInertia, cross_force, cross_motion
 
 

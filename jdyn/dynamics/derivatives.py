@@ -1,7 +1,7 @@
 """Full derivatives of inverse and forward dynamics, in closed form.
 
-Everything is seen from one frame: the world's, or that of a free base. Composite quantities are sums over subtrees
-there, and an entry of a derivative is a product of what belongs to two degrees of freedom.
+Everything is in one frame: the world's, or that of a free base. Composite quantities are sums over subtrees there, and
+an entry of a derivative is a product of quantities of two degrees of freedom.
 
 Source: Singh, Russell, Wensing, Efficient Analytical Derivatives of Rigid-Body Dynamics using Spatial Vector Algebra,
 IEEE RA-L 7 (2022); B of its equation (11) acts on the angular part of a motion alone, by [A; -2 l×], with l the linear
@@ -17,17 +17,18 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.at_once import at_once
-from jdyn.dynamics.base import unit_motions
-from jdyn.dynamics.compiled import compiled, precise
+from jdyn.dynamics.execution.batching import by_lanes, in_chunks
+from jdyn.dynamics.execution.xla_cpu import at_once
+from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.inverse import inverse_dynamics
-from jdyn.dynamics.lanes import by_lanes, in_chunks, summed, zeros
 from jdyn.dynamics.methods import ABA, Method
 from jdyn.dynamics.newton_euler import motion_of, newton_euler_inputs
-from jdyn.dynamics.pairs import matrices_of_pairs
 from jdyn.dynamics.passive import passive_forces_derivatives
-from jdyn.dynamics.solution import accelerations
-from jdyn.model import Free, Model, checked
+from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
+from jdyn.dynamics.recursion.floating_base import unit_motions
+from jdyn.dynamics.recursion.order import Order, zeros
+from jdyn.model import Free, Model, Tree, checked
+from jdyn.model.compiled import compiled, precise
 from jdyn.spatial.components import (
     Inertia,
     Pose,
@@ -48,8 +49,8 @@ from jdyn.spatial.components import (
     transposed,
 )
 
-# The matrices of so many lanes stay in a processor's cache.
-_LANES = 128
+# The matrices of so many lanes fit a processor's cache.
+_CHUNK = 128
 
 
 class _Composite(NamedTuple):
@@ -111,7 +112,7 @@ def forward_dynamics_derivatives(
 def _of_forward_dynamics(method, model, q, v, tau, f_ext):
     a = accelerations(method, model, q, v, tau, f_ext)
     by_q, by_v, M = inverse_dynamics_derivatives(model, q, v, a, f_ext=f_ext)
-    # The inverse is wanted anyway, and products are cheaper than solutions.
+    # The inverse is a result anyway, and products are cheaper than solves.
     inverse = cho_solve(cho_factor(M, lower=True), jnp.eye(model.nv, dtype=M.dtype))
     return -inverse @ by_q, -inverse @ by_v, inverse
 
@@ -119,7 +120,7 @@ def _of_forward_dynamics(method, model, q, v, tau, f_ext):
 @eqx.filter_custom_jvp
 def _by_chunks(method, model, q, v, tau, f_ext):
     like = (jax.ShapeDtypeStruct((model.nv, model.nv), v.dtype),) * 3
-    return in_chunks(functools.partial(_of_forward_dynamics, method), _LANES, like)(model, q, v, tau, f_ext)
+    return in_chunks(functools.partial(_of_forward_dynamics, method), _CHUNK, like)(model, q, v, tau, f_ext)
 
 
 @_by_chunks.def_jvp
@@ -148,7 +149,7 @@ def inverse_dynamics_derivatives(
     q, v, a = checked(model, q=q, v=v, a=a)
     if f_ext is not None:
         (f_ext,) = checked(model, f_ext=f_ext)
-    return (_closed_form if model.topology.slender else _differentiated)(model, q, v, a, f_ext)
+    return (_closed_form if model.topology.single_dof_joints else _differentiated)(model, q, v, a, f_ext)
 
 
 def _differentiated(model, q, v, a, f_ext):
@@ -175,11 +176,11 @@ def _closed_form(model, q, v, a, f_ext):
 @_closed_form.def_jvp
 @precise
 def _closed_form_jvp(primals, tangents):
-    # Second derivatives are those of the same function, found by differentiation.
+    # Second derivatives differentiate the same function by JAX.
     return _closed_form(*primals), eqx.filter_jvp(_differentiated, primals, tangents)[1]
 
 
-def _derivatives(order, tree, x):
+def _derivatives(order: Order, tree: Tree, x):
     """Those of rigid-body forces, without rotors."""
     bodies, up, base = x
     bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)
@@ -187,7 +188,7 @@ def _derivatives(order, tree, x):
     v, a = motion_of(base, up, still)
     moved = order.outward(tree, _move, (Pose.identity(still[0]), v, a), bodies)
     own = tuple(at_once(_own_part(x[0].degree, x[-1], *y)) for x, y in zip(bodies, moved, strict=True))
-    total, sums = summed(order, tree, own)
+    total, sums = order.subtree_sums(tree, own)
     degrees = tuple(_Degree.of_joint(S, v, a, sum) for (_, S, v, a), sum in zip(moved, sums, strict=True))
     degrees = order.unpack(tree, degrees)
     if base is not None:
@@ -224,7 +225,7 @@ class _Degree(NamedTuple):
 
     @staticmethod
     def of_base(up: Vector, v: Vector, sums: _Composite) -> "_Degree":
-        """All six of a free base, a row each; the world before it does not turn, but falls upwards."""
+        """All six of a free base, a row each; the world does not turn, but accelerates upward."""
         up, v, sums = jax.tree.map(lambda x: jnp.broadcast_to(x, (Free.nv, *x.shape)), (up, v, sums))
         S = unit_motions(up[0])
         still = tuple(jnp.zeros_like(x) for x in S)
@@ -254,10 +255,10 @@ def _own_part(place, f, pose, S, v, a):
     return _Composite(I, A, momentum[3:], force)
 
 
-def _products(order, tree, degrees):
+def _products(order: Order, tree: Tree, degrees):
     """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last."""
     S, psi, psi_rate, turning, sums = degrees
-    # What is fixed in body i moves with it: if j precedes i, all that counts is how the motion of its parents changes.
+    # Vectors fixed in body i move with it: if j precedes i, only the change of its parents' motion counts.
     above = S, psi[:3], psi_rate, turning
     forces = sums.twice_B_transposed(S), sums.inertia.momentum(S)
     by_own_q = add(add(sums.twice_B(psi), sums.inertia.momentum(psi_rate)), cross_force(S, sums.f))

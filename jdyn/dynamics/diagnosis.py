@@ -10,14 +10,14 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.compiled import compiled_once
+from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import mass_matrix
 from jdyn.dynamics.methods import ABA, CRBA, ArrayABA, ByBatch, Method
-from jdyn.dynamics.solution import accelerations
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled_once
 
-# Digits that a simulation should not have to do without.
+# Fewest digits that a simulation should have.
 ENOUGH = {"float32": 4.0, "float64": 9.0}
 # With more degrees of freedom, forming and factoring M takes as long as eliminating joints does.
 FEW = 256
@@ -25,7 +25,7 @@ FEW = 256
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """How a mechanism treats the methods of forward dynamics; `print` shows it as a table.
+    """How accurate methods of forward dynamics are on a mechanism; `print` shows it as a table.
 
     Attributes:
         name: Name of the mechanism.
@@ -116,8 +116,8 @@ def _chosen(structure, leaves):
 
 
 def _states(model: Model, q, samples: int, seed: int):
-    """Configurations, velocities, and forces of the size that each joint alone needs to accelerate by one: forces that
-    were far larger would be ill-posed data, which no method could do anything about. All in float32."""
+    """Configurations, velocities, and forces, all in float32. Each force is as large as its joint alone needs to
+    accelerate by one: with much larger forces the problem would be ill-posed for every method."""
     keys = jax.random.split(jax.random.key(seed), 3)
     single = model.astype(jnp.float32)
     if q is None:
@@ -137,8 +137,8 @@ def _as(tree, dtype):
 
 def _diagnosis(model, states, methods):
     given = {np.dtype(dtype).name: (model.astype(dtype), *_as(states, dtype)) for dtype in (jnp.float32, jnp.float64)}
-    # The same data without rounding of arithmetic. Rotations that are rounded to float32 are not quite rotations, about
-    # which methods differ: float64 is judged on a model in float64.
+    # The same data without rounding of arithmetic. Methods treat rotations that are rounded to float32 differently,
+    # since they are not quite rotations: judge float64 on a model in float64.
     exact = {dtype: _as(arguments, jnp.float64) for dtype, arguments in given.items()}
     found = {method: {dtype: _found(method, *given[dtype]) for dtype in given} for method in methods}
     references = {method: {dtype: _found(method, *exact[dtype]) for dtype in given} for method in (ABA(), ArrayABA())}
@@ -170,7 +170,7 @@ def _found(method, model, q, v, tau):
 
 
 def _digits(a, reference) -> float:
-    """Of the worst sample; none where a number is not finite."""
+    """Digits in the worst sample; zero where a number is not finite."""
     error = np.linalg.norm(a - reference, axis=1) / np.linalg.norm(reference, axis=1)
     with np.errstate(divide="ignore"):
         return float(np.clip(np.min(np.where(np.isfinite(error), -np.log10(error), 0)), 0, 16))

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.kinematics import accumulate_motion, joint_kinematics, joint_motion, poses
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
 from jdyn.spatial import SpatialInertia, Transform
 
 

@@ -5,8 +5,8 @@ from typing import Literal
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.diagnosis import chosen_method
+from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.methods import ABA, Method
-from jdyn.dynamics.solution import accelerations
 from jdyn.model import Model
 
 

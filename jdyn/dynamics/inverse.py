@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.compiled import compiled, precise
+from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.kinematics import (
     JointKinematics,
     accumulate_motion,
@@ -17,22 +17,22 @@ from jdyn.dynamics.kinematics import (
     joint_motion,
     world_acceleration,
 )
-from jdyn.dynamics.lanes import by_lanes
 from jdyn.dynamics.newton_euler import newton_euler, newton_euler_inputs
 from jdyn.dynamics.passive import passive_forces
-from jdyn.dynamics.traverse import inward, pack, unpack
+from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled, precise
 from jdyn.spatial import SpatialInertia, Transform, cross_force
 
 
 def accumulate_force(model: Model, X: Transform, force: Float[Array, "nb 6"]) -> Float[Array, "nb 6"]:
-    """f_b = force_b + Σ_children X f_child inward: the force each joint transmits to its body."""
+    """f_b = force_b + Σ_children X f_child inward: the force that each joint transmits to its body."""
     return _accumulated(model.topology, X, force, jnp.zeros_like(force))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _accumulated(topology, X, force, extra):
-    """f_b = force_b + Σ_children (X f_child + extra_child). The derivative is the same recursion from other sources,
+    """f_b = force_b + Σ_children (X f_child + extra_child). The derivative is the same recursion with other sources,
     df_b = dforce_b + Σ_children (X df_child + (dX f_child + dextra_child))."""
 
     def step(below, x):
@@ -41,7 +41,7 @@ def _accumulated(topology, X, force, extra):
         return X.force_to_parent(f) + extra, f
 
     zero = jnp.zeros(6, force.dtype)
-    return unpack(topology, inward(topology, step, zero, pack(topology, (X, force, extra))))
+    return LEVELS.unpack(topology, LEVELS.inward(topology, step, zero, LEVELS.pack(topology, (X, force, extra))))
 
 
 @_accumulated.defjvp
@@ -95,9 +95,8 @@ def inverse_dynamics(
     if f_ext is not None:
         (f_ext,) = checked(model, f_ext=f_ext)
     q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
-    # Joints of several degrees of freedom are chains of them to what goes number by number, which costs more than it
-    # gains.
-    rigid_body_forces = _by_numbers if model.topology.slender else _by_matrices
+    # The scalar path splits joints of several degrees of freedom into chains, which is slower here.
+    rigid_body_forces = _by_numbers if model.topology.single_dof_joints else _by_matrices
     tau = rigid_body_forces(model, q_full, v_full, a_full, f_ext)
     return model.reduce_force(tau + model.armature * a_full - passive_forces(model, q_full, v_full))
 
@@ -129,9 +128,9 @@ def joint_forces(
 ) -> Float[Array, "nb 6"]:
     """Force [n; f] that each joint transmits to its body while the mechanism accelerates by `a` at `(q, v)`.
 
-    What drives the joint and what constrains it together, as a sensor in the joint would feel it; without what rotors
-    take. With a from forward dynamics, Sᵀ f is the generalized force that acts on the joint less R a, passive forces
-    and couplings of following joints included.
+    It contains driving and constraint forces, as a sensor in the joint would measure them, but not the inertia of
+    rotors. With `a` from forward dynamics, Sᵀ f is the generalized force on the joint less R a, where passive forces
+    and couplings of following joints are included.
 
     Args:
         model: The mechanism.

@@ -6,14 +6,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.common_frame import common_frame, subtree_sum
-from jdyn.dynamics.compiled import widest
+from jdyn.dynamics.execution.batching import single_or_batch
 from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.kinematics import per_dof, poses_by_leaps, world_acceleration
-from jdyn.dynamics.lanes import single_or_batch
 from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix, reduced
 from jdyn.dynamics.passive import passive_forces
-from jdyn.dynamics.traverse import support_mask
+from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Joint, Model
+from jdyn.model.compiled import widest
 from jdyn.spatial import SpatialInertia, Transform, cross_motion
 
 
@@ -25,9 +25,11 @@ def joint_space(
 ) -> tuple[Float[Array, "nv nv"], Float[Array, " nv"]]:
     """M and h, which are `mass_matrix` and `bias_forces`. Not differentiable.
 
-    A single configuration leaves little to do at each body, so that a recursion spends its time on getting from one to
-    the next: there all sums over paths and subtrees are products with matrices of zeros and ones, in one frame.
+    For a single configuration, a recursion spends most of its time on the way from body to body. There all sums over
+    paths and subtrees are products with matrices of zeros and ones, in one frame.
     """
+    if model.executor != "auto":
+        return _by_recursions(model, q, v, f_ext)
     dtype = widest((model, q, v, f_ext))
     like = jax.ShapeDtypeStruct((model.nv, model.nv), dtype), jax.ShapeDtypeStruct((model.nv,), dtype)
     return single_or_batch(_in_common_frame, _by_recursions, like)(model, q, v, f_ext)

@@ -9,15 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.compiled import compiled, precise
-from jdyn.dynamics.traverse import outward, pack, unpack
-from jdyn.model import WORLD, Model, Topology, checked, motion_bias
+from jdyn.dynamics.recursion.levels import LEVELS
+from jdyn.dynamics.recursion.relations import doubling_ancestors
+from jdyn.model import WORLD, Model, checked, motion_bias
+from jdyn.model.compiled import compiled, precise
 from jdyn.model.messages import known
 from jdyn.spatial import Transform
 
 
 class JointKinematics(eqx.Module):
-    """What the joints do at one configuration.
+    """Joint transforms and motion subspaces at one configuration.
 
     Attributes:
         X: Pose of each body in its parent.
@@ -82,7 +83,7 @@ def _accumulated(topology, X, motion, world):
         m = X.motion_to_child(parent) + motion
         return m, (m, parent)
 
-    return unpack(topology, outward(topology, step, world, pack(topology, (X, motion))))
+    return LEVELS.unpack(topology, LEVELS.outward(topology, step, world, LEVELS.pack(topology, (X, motion))))
 
 
 @_accumulated.defjvp
@@ -101,14 +102,13 @@ def poses(model: Model, X: Transform) -> Transform:
         pose = parent @ X
         return pose, pose
 
-    packed = outward(model.topology, step, Transform.identity(X.translation.dtype), pack(model.topology, X))
-    return unpack(model.topology, packed)
+    topology, world = model.topology, Transform.identity(X.translation.dtype)
+    return LEVELS.unpack(topology, LEVELS.outward(topology, step, world, LEVELS.pack(topology, X)))
 
 
 def poses_by_leaps(model: Model, X: Transform) -> Transform:
-    """What `poses` finds, in as many steps as the depth of the tree has binary digits: for a single configuration,
-    which has no other work to do at a time. In each step a body whose pose is known in some ancestor takes that
-    ancestor's, known in one as far again."""
+    """As `poses`, in log₂(depth) steps: for a single configuration. Each step composes the pose of every body in some
+    ancestor with that ancestor's pose in an ancestor as far away again."""
     world = Transform.identity(X.translation.dtype)
     known = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]]), X, world)
 
@@ -116,21 +116,8 @@ def poses_by_leaps(model: Model, X: Transform) -> Transform:
         of_ancestors = jax.tree.map(lambda x: x.at[ancestors].get(mode="promise_in_bounds"), known)
         return jax.vmap(Transform.__matmul__)(of_ancestors, known), None
 
-    known, _ = jax.lax.scan(leap, known, _leaps(model.topology))
+    known, _ = jax.lax.scan(leap, known, doubling_ancestors(model.topology))
     return jax.tree.map(lambda x: x[:-1], known)
-
-
-@functools.lru_cache(maxsize=256)
-def _leaps(topology: Topology) -> np.ndarray:
-    """(steps, nb + 1): the 1st, 2nd, 4th, ... ancestor of every body; the world, which is its own, stands last."""
-    world = topology.nb
-    ancestors = np.array([world if parent == WORLD else parent for parent in (*topology.parents, WORLD)])
-    steps = []
-    while np.any(ancestors != world):
-        steps.append(ancestors)
-        ancestors = ancestors[ancestors]
-    # Of a type that is the same with and without JAX' 64 bits.
-    return np.array(steps, np.int32).reshape(-1, world + 1)
 
 
 @compiled

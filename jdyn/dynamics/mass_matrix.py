@@ -6,16 +6,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.aligned import degrees_of_freedom
-from jdyn.dynamics.at_once import at_once
-from jdyn.dynamics.base import base_inertia, unit_motions
 from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
-from jdyn.dynamics.compiled import compiled, precise
+from jdyn.dynamics.execution.batching import by_lanes
+from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.kinematics import joint_kinematics, per_dof
-from jdyn.dynamics.lanes import by_lanes, summed, zeros
-from jdyn.dynamics.pairs import matrices_of_pairs
-from jdyn.dynamics.traverse import inward, pack, unpack
-from jdyn.model import Free, Model, checked
+from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
+from jdyn.dynamics.recursion.dof_tree import dof_tree
+from jdyn.dynamics.recursion.floating_base import base_inertia, unit_motions
+from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom
+from jdyn.dynamics.recursion.levels import LEVELS
+from jdyn.dynamics.recursion.order import Order, zeros
+from jdyn.model import Free, Model, Tree, checked
+from jdyn.model.compiled import compiled, precise
 from jdyn.spatial import SpatialInertia
 from jdyn.spatial.components import Pose, dot, subtract
 
@@ -46,7 +48,7 @@ def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """
     (q,) = checked(model, q=q)
     q = model.expand(q)
-    full = (_by_numbers if model.topology.slender else _by_matrices)(model, q)
+    full = (_by_numbers if model.topology.single_dof_joints else _by_matrices)(model, q)
     return reduced(model, full + jnp.diag(model.armature))
 
 
@@ -80,23 +82,23 @@ def composite_mass_matrix(
     return below + below.T * (1 - frame.support)
 
 
-def _bodies_and_base(order, model, q):
-    bodies = degrees_of_freedom(model, order.schedule(model.topology.serial), q)
+def _bodies_and_base(order: Order, model, q):
+    bodies = degrees_of_freedom(model, order.schedule(dof_tree(model.topology)), q)
     return bodies, base_inertia(model) if model.topology.free_base else None
 
 
-def _composite(order, tree, x):
+def _composite(order: Order, tree: Tree, x):
     """M without rotors, lanes last."""
     bodies, base = x
     places = tuple(degree.displaced() for degree in bodies)
     poses = order.outward(tree, _place, Pose.identity(zeros(places, 1)[0]), places)
     if base is None:
-        # Seen from the first body that is visited, for the reason that `CommonFrame` gives.
+        # Relative to the first body that is visited; `CommonFrame` says why.
         origin = tuple(x[:1] for x in poses[0].p)
         poses = tuple(Pose(pose.R, subtract(pose.p, origin)) for pose in poses)
     S = tuple(degree.S.seen_from(pose) for pose, degree in zip(poses, bodies, strict=True))
     own = tuple(at_once(degree.inertia.to_parent(pose)) for pose, degree in zip(poses, bodies, strict=True))
-    total, sums = summed(order, tree, own)
+    total, sums = order.subtree_sums(tree, own)
     S, sums = order.unpack(tree, tuple(zip(S, sums, strict=True)))
     F = at_once(sums.momentum(S))
     if base is not None:
@@ -118,7 +120,7 @@ def _place(parent, place):
 
 
 def mass_matrix_diagonal(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
-    """Diagonal of the mass matrix, in O(n); that of Gᵀ diag(M_full) G where joints follow others."""
+    """Diagonal of the mass matrix, in O(n); where joints follow others, the diagonal of Gᵀ diag(M_full) G."""
     joints = joint_kinematics(model, model.expand(q))
     none = jax.tree.map(lambda x: jnp.zeros_like(x[0]), model.inertias)
 
@@ -127,9 +129,8 @@ def mass_matrix_diagonal(model: Model, q: Float[Array, " nq"]) -> Float[Array, "
         composite = inertia + below
         return composite.to_parent(X), composite
 
-    composite = unpack(
-        model.topology, inward(model.topology, step, none, pack(model.topology, (joints.X, model.inertias)))
-    )
+    topology, own = model.topology, (joints.X, model.inertias)
+    composite = LEVELS.unpack(topology, LEVELS.inward(topology, step, none, LEVELS.pack(topology, own)))
     by_group = zip(joints.S, model.by_group("bodies", composite), strict=True)
     along = [jax.vmap(lambda S, I: jax.vmap(lambda s: s @ I.momentum(s))(S.T))(S, I) for S, I in by_group]
     diagonal = model.merge_groups("v", along) + model.armature

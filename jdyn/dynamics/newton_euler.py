@@ -1,4 +1,4 @@
-"""The recursive Newton-Euler algorithm, number by number: for batches.
+"""The recursive Newton-Euler algorithm on single numbers: for batches.
 
 Source: Featherstone 2008, table 5.1.
 """
@@ -8,20 +8,22 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.aligned import Displaced, packed_bodies
-from jdyn.dynamics.at_once import at_once
-from jdyn.dynamics.base import base_inertia, upward
-from jdyn.dynamics.lanes import zeros
-from jdyn.model import Free, Model
+from jdyn.dynamics.execution.xla_cpu import at_once
+from jdyn.dynamics.recursion.floating_base import base_acceleration, base_inertia
+from jdyn.dynamics.recursion.joint_frames import Displaced, packed_bodies
+from jdyn.dynamics.recursion.order import Order, zeros
+from jdyn.model import Free, Model, Tree
 from jdyn.spatial.components import Inertia, Number, Vector, add, cross_motion, dot, scale, subtract
 
 
 class _Body(NamedTuple):
-    """Attributes:
-    place: Where its joint has brought it.
-    rate: Of its degree of freedom.
-    acceleration: Of its degree of freedom.
-    f: External force; None if there is none.
+    """A body that moves, in its own frame.
+
+    Attributes:
+        place: The body at its configuration.
+        rate: Velocity of its degree of freedom [rad/s or m/s].
+        acceleration: Of its degree of freedom [rad/s² or m/s²].
+        f: External force [N m, N]; None if there is none.
     """
 
     place: Displaced
@@ -31,7 +33,7 @@ class _Body(NamedTuple):
 
 
 class Base(NamedTuple):
-    """A free base, in its own frame; its vectors are arrays, which are taken apart once lanes are last."""
+    """A free base, in its own frame. Its vectors are arrays until lanes are last."""
 
     inertia: Inertia
     v: Float[Array, "6 *lanes"]
@@ -44,26 +46,26 @@ class Base(NamedTuple):
 
 
 def motion_of(base: Base | None, up: Float[Array, "6 *lanes"], still: Vector) -> tuple[Vector, Vector]:
-    """Velocity and acceleration of what a tree stands on, with the acceleration that stands for gravity."""
+    """Velocity and acceleration of the base of a tree; the acceleration includes the one that stands for gravity."""
     if base is None:
         return still, add(tuple(up), still)
     return at_once((add(tuple(base.v), still), add(tuple(base.a + up), still)))
 
 
-def newton_euler_inputs(order, model: Model, q, v, a, f_ext, *coordinates):
+def newton_euler_inputs(order: Order, model: Model, q, v, a, f_ext, *coordinates):
     """Bodies, with their entries of any further `coordinates`, the world's acceleration and the base, packed for
-    traversal in an `order` of `jdyn.dynamics.lanes`.
+    traversal in `order`.
 
-    The topology must be `slender`.
+    The topology must be `single_dof_joints`.
     """
     bodies = packed_bodies(order, model, q, f_ext, v, a, *coordinates)
     base = None
     if model.topology.free_base:
         base = Base(base_inertia(model), v[: Free.nv], a[: Free.nv], None if f_ext is None else f_ext[0])
-    return bodies, upward(model, q), base
+    return bodies, base_acceleration(model, q), base
 
 
-def newton_euler(order, tree, x) -> Float[Array, "nv_full *lanes"]:
+def newton_euler(order: Order, tree: Tree, x) -> Float[Array, "nv_full *lanes"]:
     """Forces of all degrees of freedom, without rotors, from `newton_euler_inputs`."""
     bodies, up, base = x
     bodies = tuple(_Body(degree.displaced(), *rest) for degree, *rest in bodies)

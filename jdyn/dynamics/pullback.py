@@ -1,8 +1,8 @@
-"""The transposed derivative of inverse dynamics, in closed form and O(n): what reverse mode asks for.
+"""The transposed derivative of inverse dynamics, in closed form and O(n): for reverse mode.
 
-Weights λ of the joints' forces are a virtual velocity of the joints, and give every body one, μ: λᵀ τ = Σ μ_b · f_b,
-with the force f_b = I a + v ×* I v that a body's motion takes. A degree of freedom that moves all that it carries
-meets three sums over it: of f_b, of Π_b = I μ_b and of Φ_b = 2 Bᵀ μ_b.
+Weights λ of the joint forces are a virtual velocity of the joints, and give every body one, μ: λᵀ τ = Σ μ_b · f_b, with
+the force f_b = I a + v ×* I v that the body's motion needs. The derivative by a degree of freedom takes three sums over
+the bodies that it carries: of f_b, of Π_b = I μ_b and of Φ_b = 2 Bᵀ μ_b.
 
 Source: Singh, Russell, Wensing, Efficient Analytical Derivatives of Rigid-Body Dynamics using Spatial Vector Algebra,
 IEEE RA-L 7 (2022): its equations for ∂τ/∂q and ∂τ/∂v, summed over rows with these weights.
@@ -14,12 +14,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.at_once import at_once
-from jdyn.dynamics.base import upward
-from jdyn.dynamics.lanes import by_lanes, zeros
+from jdyn.dynamics.execution.batching import by_lanes
+from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.newton_euler import motion_of, newton_euler_inputs
 from jdyn.dynamics.passive import passive_forces_pullback
-from jdyn.model import Free, Model
+from jdyn.dynamics.recursion.dof_tree import dof_tree
+from jdyn.dynamics.recursion.floating_base import base_acceleration
+from jdyn.dynamics.recursion.order import Order, zeros
+from jdyn.model import Free, Model, Tree
 from jdyn.spatial.components import (
     Inertia,
     Pose,
@@ -46,12 +48,12 @@ def inverse_dynamics_pullback(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """λᵀ ∂τ/∂q, along the coordinates as they are, and λᵀ ∂τ/∂v of `inverse_dynamics`, for weights λ.
 
-    The topology must be `slender`. Not differentiable.
+    The topology must be `single_dof_joints`. Not differentiable.
     """
     q_full, expand = jax.vjp(model.expand, q)
     v_full, a_full, weights = (model.expand_velocity(x) for x in (v, a, weights))
-    upwards, up = jax.vjp(lambda q: upward(model, q), q_full)
-    like = upwards, v_full[-model.topology.serial.nb :], v_full
+    upwards, up = jax.vjp(lambda q: base_acceleration(model, q), q_full)
+    like = upwards, v_full[-dof_tree(model.topology).nb :], v_full
     arguments = q_full, v_full, a_full, weights, f_ext
     by_up, by_q, by_v = by_lanes(None, _prepared, _pullback, model, *arguments, like=like)
     # How a free base lies matters to gravity alone.
@@ -60,12 +62,12 @@ def inverse_dynamics_pullback(
     return expand(by_q - passive_by_q)[0], model.reduce_force(by_v - passive_by_v)
 
 
-def _prepared(order, model, q, v, a, weights, f_ext):
+def _prepared(order: Order, model, q, v, a, weights, f_ext):
     inputs = newton_euler_inputs(order, model, q, v, a, f_ext, weights)
     return *inputs, weights[: Free.nv] if model.topology.free_base else None
 
 
-def _pullback(order, tree, x):
+def _pullback(order: Order, tree: Tree, x):
     """λᵀ τ by the world's acceleration, by the coordinates of the tree, and by all velocities."""
     bodies, up, base, mu = x
     bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.common_frame import common_frame
-from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import velocity_terms
 from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof, world_acceleration
-from jdyn.dynamics.traverse import support_mask
+from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
 from jdyn.spatial import SpatialInertia
 
 

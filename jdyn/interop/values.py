@@ -25,8 +25,8 @@ from jdyn.dynamics import (
     potential_energy,
     regressor,
 )
-from jdyn.dynamics.compiled import compiled_once
 from jdyn.model import Model
+from jdyn.model.compiled import compiled_once
 
 # Results by function. Parts with units of their own are apart, since each is compared with its own size.
 Values = dict[str, tuple[Array | np.ndarray, ...]]

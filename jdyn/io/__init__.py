@@ -1,7 +1,5 @@
 """Robot files to models and back. Besides `jdyn.sweep`'s store, the only floor that touches the disk."""
 
-from jdyn.io.link_table import Link as Link
-from jdyn.io.link_table import load_links as load_links
 from jdyn.io.mjcf import load_mjcf as load_mjcf
 from jdyn.io.urdf import load_urdf as load_urdf
 from jdyn.io.urdf_writer import save_urdf as save_urdf

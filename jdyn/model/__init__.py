@@ -16,11 +16,14 @@ from jdyn.model.joints import Prismatic as Prismatic
 from jdyn.model.joints import Revolute as Revolute
 from jdyn.model.joints import Universal as Universal
 from jdyn.model.joints import motion_bias as motion_bias
+from jdyn.model.messages import bulleted as bulleted
+from jdyn.model.model import Executor as Executor
 from jdyn.model.model import Limits as Limits
 from jdyn.model.model import Model as Model
 from jdyn.model.model import checked as checked
-from jdyn.model.model import taken as taken
+from jdyn.model.model import take_rows as take_rows
 from jdyn.model.random_tree import random_tree as random_tree
 from jdyn.model.topology import WORLD as WORLD
 from jdyn.model.topology import Geometry as Geometry
 from jdyn.model.topology import Topology as Topology
+from jdyn.model.topology import Tree as Tree

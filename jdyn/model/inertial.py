@@ -41,7 +41,7 @@ def ten_parameters(J: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def inertia_problems(mass: float, com: np.ndarray, inertia: np.ndarray) -> list[str]:
-    """What makes these parameters meaningless, in words; empty if nothing does."""
+    """The problems of these parameters, in words; empty if there are none."""
     if not np.isfinite(mass) or not np.all(np.isfinite(com)) or not np.all(np.isfinite(inertia)):
         return ["inertial parameters must be finite numbers"]
     problems = []
@@ -53,7 +53,7 @@ def inertia_problems(mass: float, com: np.ndarray, inertia: np.ndarray) -> list[
 
 
 def negative_moment(mass: float, inertia: np.ndarray) -> str | None:
-    """In words, that a principal moment of a symmetric matrix is below zero; `None` if none is."""
+    """A message if a principal moment of a symmetric matrix is negative, else `None`."""
     moments, slack = _moments(mass, inertia)
     if moments[0] >= -slack:
         return None
@@ -61,7 +61,7 @@ def negative_moment(mass: float, inertia: np.ndarray) -> str | None:
 
 
 def triangle_violation(mass: float, inertia: np.ndarray) -> str | None:
-    """In words, that the moments of a symmetric matrix violate the triangle inequality; `None` if they do not."""
+    """A message if the moments of a symmetric matrix violate the triangle inequality, else `None`."""
     moments, slack = _moments(mass, inertia)
     if moments[-1] <= moments[0] + moments[1] + slack:
         return None
@@ -72,7 +72,7 @@ def triangle_violation(mass: float, inertia: np.ndarray) -> str | None:
 
 
 def _moments(mass, inertia):
-    """Principal moments in ascending order, and how much of a violation is taken for rounding."""
+    """Principal moments in ascending order, and the largest violation that may be rounding."""
     moments = np.linalg.eigvalsh(inertia)
     return moments, TRIANGLE_TOLERANCE * max(abs(moments[0]), abs(moments[-1])) + mass * POINT_RADIUS**2
 

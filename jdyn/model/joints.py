@@ -90,8 +90,8 @@ class Joint(eqx.Module):
 
     @abc.abstractmethod
     def to_chart(self, q: Q) -> V:
-        """Local coordinates u of `q` in the chart that is centred there: `q` itself where it is flat, and zero for
-        rotations, whose u is the rotation vector from the centre."""
+        """Local coordinates u of `q` in the chart centred at `q`: `q` itself where it is flat. For rotations u is the
+        rotation vector from the centre, which is zero here."""
 
     @abc.abstractmethod
     def from_chart(self, centre: Q, u: V) -> Q:
@@ -118,7 +118,7 @@ class _VectorJoint(Joint):
 
     def random(self, key, lower, upper):
         reach = jnp.pi if isinstance(self, (Revolute, Continuous)) else 1.0
-        # A joint that is limited on one side only moves as far as one without limits, from that side.
+        # A joint with a limit on one side moves as far from it as a joint without limits moves in all.
         start = jnp.where(jnp.isfinite(upper), upper - 2 * reach, -reach)
         start = jnp.where(jnp.isfinite(lower), lower, start)
         end = jnp.where(jnp.isfinite(upper), upper, start + 2 * reach)
@@ -300,7 +300,7 @@ class Ball(Joint):
         return jnp.zeros(3, q.dtype)
 
     def from_chart(self, centre, u):
-        # Scaled, lest rounding adds up from step to step.
+        # Scale it, so that rounding does not accumulate from step to step.
         return quaternion_normalize(self.integrate(centre, u))
 
     def chart_rate(self, q, u, v):
@@ -374,7 +374,7 @@ class Free(Joint):
 
 
 def _halves(x: Array) -> tuple[Vector, Vector]:
-    """What has three numbers first, and the rest."""
+    """The first three entries, and the rest."""
     entries = numbers(x)
     return entries[:3], entries[3:]
 
@@ -400,7 +400,7 @@ def _rotation_chart_rate(u: Vector, w: Vector) -> Vector:
 
 
 def _torsion(e: Vector, stiffness: Vector) -> Vector:
-    """What a spring that has turned by the rotation vector e exerts."""
+    """Moment of a spring that has turned by the rotation vector e."""
     return scale(-1.0, left_jacobian_inverse(e, tuple(map(times, stiffness, e))))
 
 

@@ -1,4 +1,4 @@
-"""Many problems or names in one message, which people can still read."""
+"""Many problems or names in one readable message."""
 
 import difflib
 from collections.abc import Sequence
@@ -19,8 +19,14 @@ def enumerated(names: Sequence[str], separator: str = ", ") -> str:
 
 
 def known(name: str, names: Sequence[str]) -> str:
-    """What there is in place of a name that is not known: everything, or of many names those that look like it."""
+    """The known names, for a message about an unknown one; of many names only similar ones."""
     if len(names) <= MOST:
         return f"there are {', '.join(names)}" if names else "there are none"
     close = difflib.get_close_matches(str(name), names) if len(names) <= 10_000 else []
     return f"is it {' or '.join(map(repr, close))}?" if close else f"there are {enumerated(names)}"
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise a ValueError unless `value` is among the choices."""
+    if value not in choices:
+        raise ValueError(f"{name}: expected {' or '.join(map(repr, choices))}, got {value!r}")

@@ -1,8 +1,9 @@
 """The model of a mechanism: one PyTree of everything that can be swept or differentiated."""
 
 import dataclasses
+import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -10,9 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from jdyn.array import shaped
 from jdyn.model.joints import Joint
+from jdyn.model.messages import one_of
 from jdyn.model.topology import Topology
 from jdyn.spatial import SpatialInertia, Transform, skew, symmetric
+
+Executor = Literal["auto", "levels", "lanes", "kernel"]
 
 
 class Limits(eqx.Module):
@@ -33,8 +38,8 @@ class Limits(eqx.Module):
 class Model(eqx.Module):
     """A mechanism. Build one with `jdyn.load`, `jdyn.Builder` or a bundled robot; it is never changed in place.
 
-    Every array is a traced leaf; `topology` is the single static field, so two loads of one robot share one
-    compiled program. Arrays with one entry a coordinate are in *full* coordinates, which count every joint; where
+    Every array is a traced leaf; `topology` and `executor` are static, so two loads of one robot share one compiled
+    program. Arrays with one entry a coordinate are in *full* coordinates, which count every joint; where
     joints follow others (`topology.mimics`), the model's own `q` and `v` leave the followers out:
     `q_full = G q + g0`, `v_full = G v`.
 
@@ -53,6 +58,15 @@ class Model(eqx.Module):
         mimic_ratio, mimic_offset: q of each follower is ratio times q of its leader, plus offset.
         frames: Pose of each frame of `topology.frame_names` in its body.
         gravity: Acceleration of free fall in the world frame [m/s²].
+        executor: How recursions over the tree run, on every device: `ABA`, inverse dynamics, mass matrix, and their
+            derivatives. `dataclasses.replace(model, executor="lanes")` changes it. `"levels"` visits all bodies of one
+            depth at once. `"lanes"` visits one body after another, on single numbers with lanes last. `"kernel"` does
+            this with one Pallas kernel for each loop over bodies, which is interpreted where there is no CUDA device,
+            and has not been measured on one. `"auto"` takes what was fastest on processors: levels for a single
+            configuration, lanes for batches. The environment variable `JDYN_EXECUTOR` sets the default of new models.
+
+    Raises:
+        ValueError: if `executor` is none of these.
     """
 
     topology: Topology = eqx.field(static=True)
@@ -70,6 +84,12 @@ class Model(eqx.Module):
     mimic_offset: Float[Array, " nm"]
     frames: Transform
     gravity: Float[Array, "3"]
+    executor: Executor = eqx.field(
+        static=True, kw_only=True, default_factory=lambda: os.environ.get("JDYN_EXECUTOR", "auto")
+    )
+
+    def __check_init__(self):
+        one_of("executor", self.executor, get_args(Executor))
 
     # Sizes and names.
 
@@ -94,7 +114,7 @@ class Model(eqx.Module):
 
     @property
     def flat(self) -> bool:
-        """Whether every coordinate is a number of its own, and none belongs to a quaternion."""
+        """Whether every coordinate is a single number, and none belongs to a quaternion."""
         return self.nq == self.nv
 
     @property
@@ -137,7 +157,7 @@ class Model(eqx.Module):
         """The configuration reached from `q` by moving with constant velocity `dv` for unit time."""
         q, dv = checked(self, q=q, v=dv)
         q, dv = self._expand_difference(q), self.expand_velocity(dv)
-        # For reverse mode: what a step keeps is stored at every step, and where it began is enough.
+        # In reverse mode, store only the start of each step, and compute the rest again.
         integrate = jax.checkpoint(lambda joint, q, dv: joint.integrate(q, dv), prevent_cse=False)
         return self._per_joint(integrate, "q", self.by_group("q", q), self.by_group("v", dv))
 
@@ -221,7 +241,7 @@ class Model(eqx.Module):
         return jnp.zeros(self.nv, tau.dtype).at[sources].add(tau)
 
     def _expand_difference(self, q):
-        """Followers take their leader's coordinate as it is: enough where only independent entries are read back."""
+        """Followers get their leader's coordinate unchanged: enough if only independent entries are read back."""
         if not self.topology.mimics:
             return q
         return q[self._sources(self.topology.q_offsets, self.topology.independent_q)]
@@ -242,7 +262,7 @@ class Model(eqx.Module):
         `which` says what the leading axis counts: `"bodies"`, or full coordinates `"q"` or `"v"`.
         """
         rows = [np.array(getattr(group, which)) for group in self.topology.groups]
-        return [jax.tree.map(lambda leaf, row=row: taken(leaf, row), x) for row in rows]
+        return [jax.tree.map(lambda leaf, row=row: take_rows(leaf, row), x) for row in rows]
 
     def map_joints(self, function: Callable, *by_group: list) -> list:
         """`function(joint, *row)` for every joint, kind by kind; each argument holds one stacked entry a kind."""
@@ -257,7 +277,7 @@ class Model(eqx.Module):
 
         def merge(*parts):
             flat = parts if which == "bodies" else [part.reshape(-1, *part.shape[2:]) for part in parts]
-            return taken(jnp.concatenate(flat), order)
+            return take_rows(jnp.concatenate(flat), order)
 
         return jax.tree.map(merge, *by_group)
 
@@ -270,7 +290,7 @@ class Model(eqx.Module):
 
     def with_gravity(self, gravity) -> "Model":
         """A copy with another gravity [m/s²]."""
-        return dataclasses.replace(self, gravity=_shaped(gravity, (3,), "gravity", self.dtype))
+        return dataclasses.replace(self, gravity=shaped("gravity", gravity, self.dtype, (3,)))
 
     def with_body(self, name: str, *, mass=None, com=None, inertia=None) -> "Model":
         """A copy with other inertial parameters of one body; what is not given stays.
@@ -317,7 +337,7 @@ class Model(eqx.Module):
             return dataclasses.replace(self, limits=dataclasses.replace(self.limits, **{parameter: array}))
         if parameter == "placement":
             if not isinstance(value, Transform):
-                value = Transform(jnp.eye(3, dtype=self.dtype), _shaped(value, (3,), "placement", self.dtype))
+                value = Transform(jnp.eye(3, dtype=self.dtype), shaped("placement", value, self.dtype, (3,)))
             placements = jax.tree.map(lambda leaf, x: leaf.at[body].set(x), self.placements, value)
             return dataclasses.replace(self, placements=placements)
         number = [group.kind for group in topology.groups].index(topology.kinds[body])
@@ -330,7 +350,7 @@ class Model(eqx.Module):
                 + "".join(f", {field}" for field in geometry)
             )
         if parameter in ("axis", "axis2"):
-            value = _shaped(value, (3,), parameter, self.dtype)
+            value = shaped(parameter, value, self.dtype, (3,))
             value = value / jnp.linalg.norm(value)
         array = _set(getattr(joints, parameter), row, value, parameter)
         changed = dataclasses.replace(joints, **{parameter: array})
@@ -339,36 +359,25 @@ class Model(eqx.Module):
 
 @jax.jit
 def _with_inertia(inertias, body, mass, com, inertia):
-    """As a whole, since some forty operations would be a program each."""
+    """Jitted as a whole: otherwise each of some forty operations would be a program."""
     old = jax.tree.map(lambda leaf: leaf[body], inertias)
     dtype = old.mass.dtype
     old_com = old.first_moment / jnp.where(old.mass == 0, 1, old.mass)
     c = skew(old_com)
-    mass = old.mass if mass is None else _shaped(mass, (), "mass", dtype)
-    com = old_com if com is None else _shaped(com, (3,), "com", dtype)
+    mass = old.mass if mass is None else shaped("mass", mass, dtype, ())
+    com = old_com if com is None else shaped("com", com, dtype, (3,))
     if inertia is None:
         inertia = symmetric(old.rotational) - old.mass * (c @ c.T)
-    new = SpatialInertia.from_com(mass, com, _shaped(inertia, (3, 3), "inertia", dtype))
+    new = SpatialInertia.from_com(mass, com, shaped("inertia", inertia, dtype, (3, 3)))
     return jax.tree.map(lambda leaf, value: leaf.at[body].set(value), inertias, new)
 
 
-def _shaped(value, shape, what, dtype):
-    value = jnp.asarray(value, dtype)
-    if value.shape != shape:
-        raise ValueError(f"{what}: expected shape {shape}, got {value.shape}")
-    return value
-
-
 def _set(array, where, value, what):
-    value = jnp.asarray(value, array.dtype)
-    expected = array[where].shape
-    if value.shape not in ((), expected):
-        raise ValueError(f"{what}: expected a scalar or shape {expected}, got {value.shape}")
-    return array.at[where].set(value)
+    return array.at[where].set(shaped(what, value, array.dtype, (), array[where].shape))
 
 
-def taken(x: Array, index: np.ndarray) -> Array:
-    """`x[index]` along the first axis; a slice, which costs a batch nothing, where the index counts up one by one."""
+def take_rows(x: Array, index: np.ndarray) -> Array:
+    """`x[index]` along the first axis; if the index counts up by ones, a slice, which costs a batch nothing."""
     index = np.asarray(index)
     flat = index.ravel()
     if len(flat) and np.array_equal(flat, np.arange(flat[0], flat[0] + len(flat))):
@@ -380,7 +389,7 @@ def checked(model: Model, **arguments) -> list[Array]:
     """The arguments as floating arrays of the right shapes: `q`, `v`, `a`, `tau`, `f_ext`.
 
     Raises:
-        ValueError: if `model` is none, or naming the argument, the expected shape and the one given.
+        ValueError: if `model` is not a model, or naming the argument, the expected shape and the one given.
     """
     if not isinstance(model, Model):
         given = f"an array of shape {jnp.shape(model)}" if eqx.is_array_like(model) else f"a {type(model).__name__}"

@@ -1,10 +1,11 @@
 """The part of a model that shapes the program: integers, strings and tuples, hashable, never arrays."""
 
+import abc
 import dataclasses
 import functools
 import itertools
 
-from jdyn.model.joints import Free, Helical, Joint
+from jdyn.model.joints import Free, Joint
 from jdyn.model.messages import known
 
 WORLD = -1
@@ -51,8 +52,36 @@ class JointGroup:
     v: tuple[tuple[int, ...], ...]
 
 
+class Tree(abc.ABC):
+    """What a recursion needs to know of the bodies that it visits.
+
+    Attributes:
+        parents: Parent of each body, which has a lower number; -1 for the world.
+    """
+
+    parents: tuple[int, ...]
+
+    @functools.cached_property
+    @abc.abstractmethod
+    def v_offsets(self) -> tuple[int, ...]:
+        """Where the degrees of freedom of each body's joint start; the last entry is their number."""
+
+    @property
+    def nb(self) -> int:
+        """Number of bodies."""
+        return len(self.parents)
+
+    @functools.cached_property
+    def supports(self) -> tuple[tuple[int, ...], ...]:
+        """For each body, the bodies on its path to the world, itself first."""
+        paths: list[tuple[int, ...]] = []
+        for body, parent in enumerate(self.parents):
+            paths.append((body, *(paths[parent] if parent != WORLD else ())))
+        return tuple(paths)
+
+
 @dataclasses.dataclass(frozen=True)
-class Topology:
+class Topology(Tree):
     """Names and connections of a mechanism.
 
     Bodies are numbered parents first; joint `i` moves body `i`; the world is -1. The *full* coordinates count
@@ -80,10 +109,6 @@ class Topology:
     mimics: tuple[tuple[int, int], ...] = ()
     geometries: tuple[Geometry, ...] = ()
 
-    @property
-    def nb(self) -> int:
-        return len(self.parents)
-
     @functools.cached_property
     def q_offsets(self) -> tuple[int, ...]:
         """Where each joint's coordinates start in the full configuration; the last entry is its size."""
@@ -95,7 +120,7 @@ class Topology:
         return tuple(itertools.accumulate((kind.nv for kind in self.kinds), initial=0))
 
     @property
-    def slender(self) -> bool:
+    def single_dof_joints(self) -> bool:
         """Whether joints have one degree of freedom each, but for a free base."""
         return all(kind.nv == 1 for kind in self.kinds[self.free_base :])
 
@@ -103,21 +128,6 @@ class Topology:
     def free_base(self) -> bool:
         """Whether all bodies hang on one that moves freely."""
         return self.nb > 1 and self.parents.count(WORLD) == 1 and self.kinds[0] is Free
-
-    @functools.cached_property
-    def serial(self) -> "Topology":
-        """The tree of the full degrees of freedom, as if each had a body of its own: the first one of a joint follows
-        the last one of the joint before, the others each other. A free base takes the place of the world."""
-        fixed = Free.nv if self.free_base else 0
-        ends = [offset - 1 - fixed for offset in self.v_offsets[1:]]
-        parents = [
-            degree - 1 if degree > start - fixed else ends[parent] if parent != WORLD else WORLD
-            for start, end, parent in zip(self.v_offsets, ends, self.parents, strict=False)
-            for degree in range(start - fixed, end + 1)
-        ]
-        parents = [max(parent, WORLD) for parent in parents[fixed:]]
-        names = tuple(map(str, range(len(parents))))
-        return Topology(self.name, names, names, tuple(parents), (Helical,) * len(parents))
 
     @functools.cached_property
     def groups(self) -> tuple[JointGroup, ...]:
@@ -185,14 +195,6 @@ class Topology:
     def joint(self, name: str) -> int:
         """Index of a joint, which is that of the body it moves, by name."""
         return _find(name, self.joint_names, "joint")
-
-    @functools.cached_property
-    def supports(self) -> tuple[tuple[int, ...], ...]:
-        """For each body, the bodies on its path to the world, itself first."""
-        paths: list[tuple[int, ...]] = []
-        for body, parent in enumerate(self.parents):
-            paths.append((body, *(paths[parent] if parent != WORLD else ())))
-        return tuple(paths)
 
 
 def _find(name: str, names: tuple[str, ...], what: str) -> int:

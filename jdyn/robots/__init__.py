@@ -4,6 +4,7 @@ from jdyn.robots.acrobot import acrobot as acrobot
 from jdyn.robots.cartpole import cartpole as cartpole
 from jdyn.robots.catalogue import ROBOTS as ROBOTS
 from jdyn.robots.crane import crane as crane
+from jdyn.robots.links import per_link as per_link
 from jdyn.robots.load import load as load
 from jdyn.robots.panda import panda as panda
 from jdyn.robots.pendulums import chain as chain

@@ -3,14 +3,17 @@
 from jdyn.simulation.batch import simulate_batch as simulate_batch
 from jdyn.simulation.energy_control import EnergyError as EnergyError
 from jdyn.simulation.energy_control import HalveOrGrow as HalveOrGrow
+from jdyn.simulation.energy_control import largest as largest
 from jdyn.simulation.events import Event as Event
 from jdyn.simulation.joint_limits import CompliantLimits as CompliantLimits
 from jdyn.simulation.joint_limits import ImpactLimits as ImpactLimits
 from jdyn.simulation.manifold import OnManifold as OnManifold
+from jdyn.simulation.result import MESSAGES as MESSAGES
 from jdyn.simulation.result import Result as Result
 from jdyn.simulation.result import SimulationError as SimulationError
 from jdyn.simulation.result import result_meanings as result_meanings
 from jdyn.simulation.result import succeeded as succeeded
+from jdyn.simulation.simulate import Control as Control
 from jdyn.simulation.simulate import simulate as simulate
 from jdyn.simulation.solvers import AdamsBashforthMoulton as AdamsBashforthMoulton
 from jdyn.simulation.solvers import BaderDeuflhard as BaderDeuflhard
@@ -23,3 +26,4 @@ from jdyn.simulation.solvers import StormerVerlet as StormerVerlet
 from jdyn.simulation.trajectory import Events as Events
 from jdyn.simulation.trajectory import Trajectory as Trajectory
 from jdyn.simulation.vector_field import State as State
+from jdyn.simulation.wrapped_solver import Delegating as Delegating

@@ -32,9 +32,9 @@ def simulate_batch(
     trajectories = jdyn.simulate_batch(heavier, q0, v0, 2.0, in_axes={"model": 0, "q0": None, "v0": None})
     ```
 
-    It is `jax.vmap` of `simulate`, which may as well be written out: no lane waits for another, neither forwards nor
-    in derivatives, so that a batch costs the mean number of steps. A lane that fails, by steps, by NaN, by its
-    tolerances, ends with a code of its own in `result` and costs nobody else.
+    This is `jax.vmap` of `simulate`. No lane waits for another, neither forwards nor in derivatives, so that a batch
+    costs the mean number of steps. A lane that fails, by its number of steps, by NaN or by its tolerances, ends with
+    its own code in `result` and does not affect the others.
 
     Args:
         model: The mechanism.
@@ -42,15 +42,16 @@ def simulate_batch(
         v0: Velocities at the start [rad/s or m/s].
         t1: End [s].
         controller: As `simulate` takes it.
-        in_axes: What differs between lanes: `model`, `q0`, `v0`, `t1` or `controller` with the axis that counts lanes,
-            or a PyTree of axes for its leaves. `q0` and `v0` do if left out.
-        reduce: What is wanted of each trajectory, such as `lambda trajectory: trajectory.q[-1]`; computed on the
-            device, with the simulation. All of it if left out.
+        in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1` or `controller` with the axis of lanes,
+        or
+            with a PyTree of axes for its leaves. If left out, `q0` and `v0` differ.
+        reduce: Computes the result from each trajectory, such as `lambda trajectory: trajectory.q[-1]`, on the device.
+            The whole trajectory if left out.
         throw: Whether the first lane that fails raises.
         **options: The other options of `simulate`, the same for all lanes.
 
     Returns:
-        Trajectories, or what `reduce` makes of them, with a leading axis of lanes in every array.
+        Trajectories, or the results of `reduce`, with a leading axis of lanes in every array.
 
     Raises:
         ValueError: if `in_axes` names something else, or sizes disagree.

@@ -1,7 +1,7 @@
-"""Implicit Runge-Kutta methods of diffrax' with a count of what they evaluate.
+"""Implicit Runge-Kutta methods of diffrax with a count of their evaluations.
 
-Their root finder alone knows how many iterations a stage took, and they hand on of it nothing but the solution. So the
-state gets one more number, whose rate at a stage is how many evaluations that stage took.
+Only the root finder knows how many iterations a stage took, and the method keeps nothing but the solution. So the state
+gets one more number, whose rate at a stage is the number of evaluations of that stage.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from jdyn.simulation.work import Counted, Work
 def counted_step(solver: diffrax.AbstractDIRK, terms, t0, t1, y0, args, memory, made_jump):
     """What `solver.step` returns, with a `Counted` state.
 
-    Diffrax begins each step with a derivative whose weight is zero: it is not counted. Of a root finder that takes a
-    new Jacobian in every iteration, evaluations alone are counted.
+    Diffrax begins each step with a derivative whose weight is zero, which is not counted. If a root finder takes a new
+    Jacobian in every iteration, only evaluations are counted.
     """
     none = jnp.zeros((), jax.tree.leaves(y0)[0].dtype)
     if memory is not None:
@@ -35,10 +35,10 @@ def counted_step(solver: diffrax.AbstractDIRK, terms, t0, t1, y0, args, memory, 
     first, *others = jnp.round(dense["k"][1]).astype(jnp.int32)
     evaluations = sum(others, start=first)
     if memory is None:
-        # Diffrax evaluates the rate at the start to guess the first stage from.
+        # Diffrax evaluates the rate at the start to guess the first stage.
         evaluations = evaluations + 1
     else:
-        # A rate that the step before has left is not evaluated again.
+        # The rate that the previous step left is not evaluated again.
         evaluations = evaluations - jnp.where(needed, 0, first)
         missing, (rate, _) = memory
         memory = missing, rate

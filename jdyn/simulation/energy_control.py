@@ -1,4 +1,4 @@
-"""Steps judged by the energy that they make or lose."""
+"""Step control by the energy that steps gain or lose."""
 
 import math
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics import kinetic_energy, potential_energy
 from jdyn.model import Model
-from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.vector_field import State
+from jdyn.simulation.wrapped_solver import Delegating
 
 
 def mechanical_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
@@ -21,11 +21,11 @@ def mechanical_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv
 
 
 class EnergyError(Delegating):
-    """A solver whose error counts the energy that a step makes or loses: ΔE less the work done, as one more entry.
+    """A solver whose error estimate has one more entry: the energy that a step gains or loses, ΔE less the work done.
 
-    `simulate` integrates the work of the controller and of dampers and friction with the motion, so that any step
-    controller weighs |ΔE − W| [J] with its tolerances against the energy itself, beside the errors that the solver
-    estimates. A solver without an estimate gets this one.
+    `simulate` integrates the work of the controller, of dampers and of friction with the motion. Any step controller
+    then compares |ΔE − W| [J] with its tolerances and the energy itself, in addition to the errors that the solver
+    estimates. A solver without an error estimate gets this one.
 
     ```
     jdyn.simulate(model, q0, v0, 2.0, solver=jdyn.EnergyError(diffrax.Tsit5()))
@@ -48,8 +48,8 @@ class EnergyError(Delegating):
         return y1, eqx.tree_at(lambda y: y.energy, error, self._surplus(y1) - self._surplus(y0)), *rest
 
     def _surplus(self, y: State) -> Scalar:
-        """Energy of a state beyond what work has given it; `simulate` has given the solver its model."""
-        # `on_manifold` has made a solver with a model of the wrapped one.
+        """Energy of a state less the work done on it; `simulate` has given the solver its model."""
+        # `on_manifold` has wrapped it in a solver that has a model.
         return mechanical_energy(self.solver.model, y.q, y.v) - y.energy  # type: ignore[attr-defined]
 
 
@@ -61,8 +61,8 @@ def largest(y: PyTree[Array]) -> Scalar:
 class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
     """RobotΦ's rule: a step is halved until its energy error is below a bound, and the next one is half as long again.
 
-    Goes with `EnergyError`. Different factors down and up, since a step that is too long by little would else come
-    back again and again.
+    Use it with `EnergyError`. The factors down and up differ: otherwise a step that is slightly too long would be tried
+    again and again.
 
     Source: Joukhadar, RobotΦ: dynamic modeling system for robotics applications, INRIA RR-2543, 1995, section 4.3.
 

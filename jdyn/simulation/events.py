@@ -12,28 +12,28 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.simulation.vector_field import State
 
-# Where within a step conditions are looked at, as parts of it. The first stands for the side on which a motion
+# Places within a step, as fractions of it, where conditions are evaluated. The first one shows on which side a motion
 # leaves an event that has just happened.
 PLACES = (1 / 1024, *(k / 8 for k in range(1, 9)))
 
 
 class Event(eqx.Module):
-    """Happens where a condition falls through zero: the state is reset, and the simulation goes on or ends there.
+    """An instant at which a condition falls through zero: the state is reset, and the simulation goes on or ends.
 
     ```
     bounce = jdyn.Event(lambda t, y: y.q[0], reset=lambda t, y: dataclasses.replace(y, v=-0.8 * y.v))
     ```
 
-    The instant is found to rounding, on the dense output and then by a step that ends there. Derivatives go through
-    it: those of the instant by the implicit function theorem, those of the state by the saltation matrix that follows.
-    An excursion through zero and back that is shorter than an eighth of a step is not noticed, and what starts at zero
-    or below has not fallen. Of several entries or events that fall at once, each happens, one after the other.
+    The instant is located to rounding, on the dense output and then by a step that ends there. It is differentiable:
+    the instant by the implicit function theorem, the state by the saltation matrix that follows. An excursion through
+    zero and back in less than an eighth of a step may be missed, and a condition that starts at zero or below has not
+    fallen. If several entries or events fall at once, each happens, one after another.
 
     Attributes:
         condition: `condition(t, y)`, a number, or an array of shape (entries,), each of which may fall through zero;
             `y.q`, `y.v` and `y.memory` are the state.
         reset: `reset(t, y)`, or `reset(t, y, entry)` where the condition is an array: the state after the event. It
-            stays if left out.
+            does not change if left out.
         terminate: Whether the simulation ends there, with the code `Result.event`.
         direction: Whether the condition has to fall or to rise through zero.
     """
@@ -51,12 +51,12 @@ class Event(eqx.Module):
 
 
 class Watch(eqx.Module):
-    """An event as the loop over steps has it: what its functions close over is part of it, since loops may not close
-    over what is differentiated or batched.
+    """An event inside the loop over steps. Values that its functions close over are part of it, since loops may not
+    close over values that are differentiated or batched.
 
     Attributes:
-        condition: An array of shape (entries,), with the sign with which it falls.
-        reset: The state after the event of an entry; None where it stays.
+        condition: An array of shape (entries,), with the sign that makes it fall.
+        reset: The state after the event of an entry; None if it does not change.
         terminate: Whether the simulation ends there.
         entries: How many.
     """
@@ -68,7 +68,7 @@ class Watch(eqx.Module):
 
 
 def watch(event: Event, t: Scalar, y: State) -> Watch:
-    """The event as the loop over steps has it.
+    """The event for the loop over steps.
 
     Raises:
         ValueError: if the condition is neither a number nor an array of one axis.
@@ -84,7 +84,7 @@ def watch(event: Event, t: Scalar, y: State) -> Watch:
         return sign * jnp.asarray(event.condition(t, y)).astype(y.v.dtype).reshape(-1)
 
     def reset(t, y, entry):
-        # Checked by `Event`: there is one, or this is not used.
+        # `Event` has checked that there is one where it is used.
         return event.reset(t, y, entry) if shape else event.reset(t, y)  # type: ignore[misc]
 
     return Watch(
@@ -96,7 +96,7 @@ def watch(event: Event, t: Scalar, y: State) -> Watch:
 
 
 def numbers(events: tuple[Watch, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Event and entry of everything that can happen; what happens is told by its row in this table."""
+    """Event and entry of everything that can happen; a row of this table identifies what happens."""
     entries = [event.entries for event in events]
     return np.repeat(np.arange(len(entries)), entries), np.concatenate([np.arange(n) for n in entries] or [[]])
 
@@ -107,8 +107,8 @@ class Crossing(eqx.Module):
     Attributes:
         which: Its row in the table `numbers`; -1 where there is none.
         t: When it happens [s].
-        hidden: Whether the event that has just happened may do so again before the first place that was looked at.
-        others: What falls at the same time or a little later, a row each of the table.
+        hidden: Whether the event that has just happened may happen again before the first place that is evaluated.
+        others: Rows of the table that fall at the same time or a little later.
     """
 
     which: Int[Array, ""]
@@ -135,8 +135,8 @@ def first_crossing(
         direction: Of real time.
         t0, t1: The step.
         fired: Event that has just happened at `t0`; -1 for none.
-        pending: What was about to when it did, and may stand at zero, on either side by rounding.
-        wanted: Whether there is something to look for.
+        pending: Rows that were about to fall then, and may be at zero, on either side by rounding.
+        wanted: Whether to look for one.
     """
 
     def heights(t):
@@ -146,8 +146,8 @@ def first_crossing(
     places = jnp.array([0.0, *PLACES], t0.dtype)
     times = t0 + places * (t1 - t0)
     found = jax.vmap(heights)(times)
-    # An event that has just happened stands at zero, on either side by rounding. If it leaves upwards, as a ball does
-    # from the floor, it must be seen above before it falls again.
+    # The condition of an event that has just happened is zero, on either side by rounding. If it rises, as for a ball
+    # that leaves the floor, it must be seen above zero before it falls again.
     rows = jnp.arange(found.shape[1], dtype=fired.dtype)
     known = rows == fired
     _, slopes = jax.jvp(heights, (t0,), (jnp.ones_like(t0),))

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.control.references import moving
-from jdyn.dynamics.compiled import compiled
 from jdyn.model import Model
+from jdyn.model.compiled import compiled
+from jdyn.model.motion import motion_along
 
 
 @compiled
@@ -19,9 +19,9 @@ def hermite(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """Configuration and velocity at `t` between rows; NaN outside.
 
-    The tangent vector that leads from the row before to the motion is Hermite's cubic polynomial in time: rows are met,
-    velocities included, and the velocity in between is that of the interpolated configuration. The error falls with the
-    fourth power of the rows' distance, that of the velocity with the third.
+    The tangent vector from the previous row to the motion is Hermite's cubic polynomial in time. It meets positions and
+    velocities of the rows, and the velocity in between is that of the interpolated configuration. The error falls with
+    the fourth power of the distance of rows, that of the velocity with the third.
     """
     k, l = _around(ts, t)
     q0, q1, v0, v1 = q[k], q[l], v[k], v[l]
@@ -35,26 +35,26 @@ def hermite(
     c2, c3 = 3 * p - 2 * c1 - d1, c1 + d1 - 2 * p
     e = ((c3 * u + c2) * u + c1) * u
     de = ((3 * c3 * u + 2 * c2) * u + c1) / duration
-    speed, _ = moving(model, lambda e: model.integrate(q0, e), e, de, jnp.zeros_like(e))
+    speed, _ = motion_along(model, lambda e: model.integrate(q0, e), e, de, jnp.zeros_like(e))
     return _met(ts, k, l, t, q0, model.integrate(q0, e)), _met(ts, k, l, t, v0, speed)
 
 
 @compiled
 def linear(ts: Float[Array, " times"], rows: Float[Array, "times ..."], t: Scalar) -> Float[Array, "..."]:
-    """What lies between rows on a straight line; NaN outside."""
+    """Linear interpolation between rows; NaN outside."""
     k, l = _around(ts, t)
     _, u = _share(ts, k, l, t)
     return _met(ts, k, l, t, rows[k], rows[k] + u * (rows[l] - rows[k]))
 
 
 def _share(ts, k, l, t):
-    """How long it takes from row to row, and how much of that has passed at `t`."""
+    """Time from row to row, and the fraction of it that has passed at `t`."""
     duration = jnp.where(ts[l] == ts[k], 1, ts[l] - ts[k])
     return duration, (t - ts[k]) / duration
 
 
 def _met(ts, k, l, t, row, between):
-    """What is between rows, but the row before where `t` is its time: the next one may not have been reached."""
+    """`between`, or the row itself where `t` is its time: the next one may not have been reached."""
     inside = (t - ts[k]) * (ts[l] - t) >= 0
     return jnp.where(t == ts[k], row, jnp.where(inside, between, jnp.nan))
 

@@ -1,4 +1,4 @@
-"""What happens at the ends of the joints' ranges."""
+"""Springs and impacts at the ends of the joints' ranges."""
 
 import dataclasses
 
@@ -14,22 +14,22 @@ from jdyn.model import Model
 from jdyn.simulation.events import Event
 from jdyn.simulation.vector_field import State
 
-# Where springs for joints at rest begin beyond the end, as a share of how softly they begin.
+# Springs for joints at rest begin this far beyond the end, as a fraction of the depth over which they stiffen.
 SLACK = 0.1
 
 
 def _check(name, value, good, expected):
-    """Values that are traced are not known."""
+    """Raise a ValueError about a bad value; traced values cannot be checked."""
     if np.ndim(value) or not (isinstance(value, Tracer) or good(value)):
         raise ValueError(f"{name}: expected {expected}, got {value}")
 
 
 class Stops(eqx.Module):
-    """Springs that joints meet at the ends of their ranges, followers of other joints included.
+    """Springs at the ends of joints' ranges, also of joints that follow others.
 
-    With the depth δ beyond where they begin, f = k δ² / (δ + δ₀) (1 + c dδ/dt), and never a pull. It begins without
-    a kink: the derivative of a motion that only just arrives is that of one that does not. Of a speed u at which a
-    joint arrives, c u ≪ 1, about 1 − ⅔ c u is left when it leaves.
+    At the depth δ, f = k δ² / (δ + δ₀) (1 + c dδ/dt), and never a pull. The force begins without a kink, so that
+    motions that just touch the spring and motions that just miss it have the same derivative. A joint that arrives with
+    a speed u, c u ≪ 1, leaves with about (1 − ⅔ c u) u.
 
     Attributes:
         stiffness: k [N m/rad or N/m] of each coordinate that has an end.
@@ -38,7 +38,7 @@ class Stops(eqx.Module):
         slack: How far beyond the end of the range they begin [rad or m].
 
     Source: Hunt, Crossley, Coefficient of restitution interpreted as damping in vibroimpact, Journal of Applied
-    Mechanics 1975, with another spring, on which what is left does not depend.
+    Mechanics 1975, with another spring; the speed that is left does not depend on it.
     """
 
     stiffness: Float[Array, " ends"]
@@ -49,7 +49,7 @@ class Stops(eqx.Module):
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces on the model's coordinates [N m or N]."""
         gaps, speeds = approach(model, q, v)
-        # Some ends are infinitely far away.
+        # Some ends are at infinity.
         depth = jnp.maximum(-gaps - self.slack, 0)
         leaning = jnp.maximum(1 + self.dissipation * speeds, 0)
         upper, lower = self.stiffness[None] * depth**2 / (depth + self.onset) * leaning
@@ -88,7 +88,7 @@ class CompliantLimits(eqx.Module):
 
     def stops(self, model: Model) -> Stops:
         _, places = _ranged(model)
-        # Of every joint as if none followed another: a follower's end holds the follower.
+        # As if no joint followed another: the end of a follower's range holds the follower.
         topology = dataclasses.replace(model.topology, mimics=())
         alone = dataclasses.replace(model, topology=topology, mimic_ratio=_none(model), mimic_offset=_none(model))
         inertia = jnp.diag(mass_matrix(alone, alone.neutral()))[places]
@@ -99,11 +99,11 @@ class CompliantLimits(eqx.Module):
 
 
 class ImpactLimits(eqx.Module):
-    """Joints bounce off the ends of their ranges, in no time: u⁺ = −e u⁻ for the joint that arrives, while the impulse
-    at its end moves all the others as well. A joint that arrives slowly loses its speed, and may rest on a spring.
+    """Joints bounce off the ends of their ranges instantly: u⁺ = −e u⁻ for the joint that arrives, while the impulse at
+    its end moves all others as well. A joint that arrives slowly loses its speed, and may rest on a spring.
 
-    A joint that starts at its end or beyond does not arrive there, but meets the spring. Steps of constant length
-    should be shorter than 2 / frequency, as those that cross an end feel the spring. Only forwards in time.
+    A joint that starts at its end or beyond does not bounce, but rests on the spring. Constant steps should be shorter
+    than 2 / frequency, since a step that crosses an end feels the spring. Time must run forwards.
 
     Attributes:
         restitution: e, from 0 to 1.
@@ -126,7 +126,7 @@ class ImpactLimits(eqx.Module):
 
     def stops(self, model: Model) -> Stops:
         stops = self.resting.stops(model)
-        # Out of reach of steps that end at an impact, lest its derivative be that of the spring's, too.
+        # Steps that end at an impact must not reach the spring: its derivative would be added to that of the impact.
         return dataclasses.replace(stops, slack=SLACK * stops.onset)
 
     def events(self, model: Model, method: Method | None) -> tuple[Event, ...]:
@@ -157,24 +157,24 @@ def approach(
 
 
 def _stopping(model: Model, method: Method | None, y: State, entry: Int[Array, ""]) -> Float[Array, " nv"]:
-    """The change of velocity, by an impulse on one coordinate, without which that coordinate would stand still."""
+    """The velocity that an impulse on one coordinate takes away to stop that coordinate."""
     _, in_v = _ranged(model)
     place = jnp.asarray(in_v)[entry % len(in_v)]
     unit = jnp.zeros(model.topology.v_offsets[-1], y.v.dtype).at[place].set(1)
     d = model.reduce_force(unit)
     still = jnp.zeros_like(y.v)
     _, response = jax.jvp(lambda tau: forward_dynamics(model, y.q, still, tau, method=method), (still,), (d,))
-    # A follower with the ratio zero does not move, whatever pushes it.
+    # No force moves a follower with the ratio zero.
     yielding = d @ response
     return response * (d @ y.v) / jnp.where(yielding == 0, 1, yielding)
 
 
 def _ranged(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Where coordinates that are numbers of their own, and so may have ends, stand in full q and v."""
+    """Places in full q and v of coordinates that are single numbers, and so may have ends."""
     topology = model.topology
     flat = [group for group in topology.groups if group.kind.nq == group.kind.nv]
     in_q, in_v = ([i for group in flat for row in getattr(group, which) for i in row] for which in "qv")
-    # Either way in the order of the bodies.
+    # Both in the order of the bodies.
     return np.sort(np.array(in_q, int)), np.sort(np.array(in_v, int))
 
 

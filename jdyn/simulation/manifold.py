@@ -11,35 +11,35 @@ import numpy as np
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.solution import keep_solutions
+from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.model import Model, checked
 from jdyn.simulation.counted_roots import counted_step
-from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
+from jdyn.simulation.wrapped_solver import Delegating
 
 
 class OnManifold(Delegating):
-    """A one-step method that takes every step in local coordinates about the state that it starts from.
+    """A one-step method that takes every step in local coordinates about its initial state.
 
-    Rotations move by rotation vectors φ, dφ/dt = dexp⁻¹_{-φ} ω, and the state that a step ends at is mapped back: it
-    has unit quaternions without projection. Order, error estimate and dense output are those of the wrapped method,
-    in the tangent space; the estimate reaches step controllers as the change of coordinates that it makes.
+    Rotations move by rotation vectors φ, dφ/dt = dexp⁻¹_{-φ} ω, and the end of a step is mapped back: quaternions keep
+    unit length without projection. Order, error estimate and dense output are those of the wrapped method in the
+    tangent space; step controllers see the estimate as a change of coordinates.
 
     ```
     diffrax.diffeqsolve(diffrax.ODETerm(field), jdyn.OnManifold(diffrax.Dopri5(), model), ...)
     ```
 
-    Works with Runge-Kutta methods, explicit or diagonally implicit, and with others that remember nothing between
-    steps. `simulate` wraps its solver by itself. Evaluations of Runge-Kutta methods are counted; other methods of
-    diffrax' do not say how often their root finders, if any, evaluate.
+    Works with Runge-Kutta methods, explicit or diagonally implicit, and with others that keep no state between steps.
+    `simulate` wraps its solver. Evaluations of Runge-Kutta methods are counted; other methods of diffrax do not report
+    the evaluations of their root finders.
 
     Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, Applied Numerical Mathematics 1999; Hairer,
     Lubich, Wanner 2006, section IV.8.
 
     Attributes:
         solver: The wrapped method.
-        model: Says what the coordinates of a `State` mean.
+        model: Defines the coordinates of a `State`.
     """
 
     solver: diffrax.AbstractSolver
@@ -56,7 +56,7 @@ class OnManifold(Delegating):
             return Counted(first, Work.of())
         state = self.solver.init(local, t0, t1, u0, args)
         if isinstance(state, Counted):
-            # A solver of jdyn's, whose memory says nothing of rotations.
+            # One of jdyn's solvers, whose state does not depend on the chart.
             return state
         if not (state is None or self.model.flat or isinstance(self.solver, diffrax.AbstractRungeKutta)):
             raise ValueError(
@@ -95,12 +95,12 @@ class OnManifold(Delegating):
 
     @property
     def _tableau(self):
-        # Asked of explicit Runge-Kutta methods alone.
+        # For explicit Runge-Kutta methods alone.
         return self.solver.tableau  # type: ignore[attr-defined]
 
     def _carried(self, memory, y1: State):
-        """What a first-same-as-last method hands on, whether it has to be evaluated and the rate at its last stage, in
-        the chart about the end of the step."""
+        """State of a first-same-as-last method: whether it must be evaluated, and the rate at its last stage in the
+        chart about the end of the step."""
         if memory is None or not isinstance(self.solver, diffrax.AbstractRungeKutta):
             return memory
         missing, rate = memory
@@ -135,7 +135,7 @@ class LocalTerm(diffrax.AbstractTerm):
 
 
 def pushed(local: LocalTerm, u1: State, error: State) -> State:
-    """The error in the coordinates of the manifold; infinite, as implicit solvers that failed have it, where it is."""
+    """The error in the coordinates of the manifold; infinite where it is in the chart, as after solvers that fail."""
     changed = jax.jvp(local.from_chart, (u1,), (error,))[1]
     return jax.tree.map(lambda new, old: jnp.where(jnp.all(jnp.isfinite(old)), new, jnp.inf), changed, error)
 
@@ -168,7 +168,7 @@ def _explicit_step(tableau: diffrax.ButcherTableau, terms, t0, t1, y0, args, las
     c = np.concatenate([[0], tableau.c])
     first = 0 if last is None else jnp.where(unvmap_any(last[0] | made_jump), 0, 1)
 
-    # Inside of a loop nothing has to be prevented from being merged.
+    # Inside a loop, nothing needs protection from common-subexpression elimination.
     rate_at = jax.checkpoint(lambda t, y: terms.vf(t, y, args), prevent_cse=False, policy=keep_solutions)
 
     def stage(carry, row):

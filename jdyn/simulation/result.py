@@ -37,19 +37,19 @@ MESSAGES = {
 
 
 class SimulationError(RuntimeError):
-    """A simulation that was told to `throw` did not reach its end."""
+    """A simulation with `throw=True` did not reach its end."""
 
 
 def succeeded(result: Int[Array, "*lanes"]) -> Bool[Array, "*lanes"]:
-    """Whether codes are good ones: the end, or an event that ends the simulation."""
+    """Whether codes mean success: the end, or an event that ends the simulation."""
     return (result == Result.success) | (result == Result.event)
 
 
 def raise_on_failure(tree, result: Int[Array, ""], progress, describe):
     """`tree`, or an error if `result` is not a success.
 
-    Outside of transformations the error is a `SimulationError` with the text `describe()`. A compiled program can
-    only carry messages that were written before it runs, so there the time is given as a percentage.
+    Outside of transformations the error is a `SimulationError` with the text `describe()`. Messages of a compiled
+    program are fixed before it runs, so that it gives the time as a percentage.
 
     Args:
         tree: What the simulation returns.

@@ -13,15 +13,15 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method
 from jdyn.model import Model, checked
+from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.energy_control import EnergyError, mechanical_energy
 from jdyn.simulation.events import Event, numbers, watch
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
-from jdyn.simulation.replay import solve, solve_forwards
+from jdyn.simulation.loop import Equations, Problem
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
-from jdyn.simulation.saving import rows_to_save
+from jdyn.simulation.saveat import rows_to_save
 from jdyn.simulation.solvers import on_manifold
 from jdyn.simulation.solvers.extrapolation import Extrapolation
-from jdyn.simulation.stepping import Equations, Problem
 from jdyn.simulation.trajectory import Events, Trajectory
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -54,9 +54,9 @@ def simulate(
     trajectory = jdyn.simulate(model, q0, v0, 2.0, controller=jdyn.PD(model, target, kp=100.0, kd=20.0))
     ```
 
-    Works under `jit`, `vmap` and `grad`. Under `vmap` no lane waits for another: those that end make place for the
-    next ones. The whole solve runs in the dtype of the model and the state. A controller that is an `equinox.Module` is
-    compiled once a structure; a new lambda is compiled anew.
+    Works under `jit`, `vmap` and `grad`. Under `vmap` no lane waits for another: finished lanes make room for the next
+    ones. The whole solve runs in the dtype of the model and the state. A controller that is an `equinox.Module` is
+    compiled once for each structure, a new lambda every time.
 
     Args:
         model: The mechanism.
@@ -65,15 +65,16 @@ def simulate(
         t1: End [s].
         controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if left out.
         events: Where the state jumps, or the simulation ends; the first that happens in a step counts.
-        joint_limits: What holds joints within their limits: springs, `jdyn.CompliantLimits()`, or impacts,
-            `jdyn.ImpactLimits(restitution=0.5)`, which come after `events`, and whose entries are all upper ends, then
-            all lower ends, of every joint whose coordinates are numbers of their own; nothing if left out.
+        joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
+        joints
+            within their limits; none if left out. Impacts come after `events`; their entries are all upper ends, then
+            all lower ends, of joints whose coordinates are single numbers.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
-        solver: A Runge-Kutta method of diffrax', which then works in local coordinates, see `jdyn.OnManifold`, or one
-            of jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`; for
-            small tolerances `diffrax.Dopri8()`, or `jdyn.BulirschStoer()`, whose rows between steps have its own order.
+        solver: A Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
+            jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`; for small tolerances
+            `diffrax.Dopri8()`, or `jdyn.BulirschStoer()`, whose dense output has its full order.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
-            `rtol=1e-5, atol=1e-6` in float32, where rounding leaves nothing below.
+            `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
             from `t0` to `t1` if left out.
         adjoint: `diffrax.ForwardMode()` for forward-mode derivatives. If left out, derivatives are those of reverse
@@ -115,19 +116,19 @@ def simulate(
     solver = diffrax.Tsit5() if solver is None else solver
     stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
-        VectorField(model, with_memory(controller), method),
-        (model.normalize(q0), v0),
-        t0,
-        t1,
-        None if dt0 is None else jnp.asarray(dt0, dtype),
-        _with_tolerances(solver, stepsize_controller, dtype),
-        stepsize_controller,
-        rows_to_save(saveat, t0, t1),
-        adjoint,
-        tuple(events),
-        jax.tree.map(lambda x: jnp.asarray(x, dtype), joint_limits),
-        max_steps,
-        max_events,
+        field=VectorField(model, with_memory(controller), method),
+        start=(model.normalize(q0), v0),
+        t0=t0,
+        t1=t1,
+        dt0=None if dt0 is None else jnp.asarray(dt0, dtype),
+        solver=_with_tolerances(solver, stepsize_controller, dtype),
+        stepsize_controller=stepsize_controller,
+        rows=rows_to_save(saveat, t0, t1),
+        adjoint=adjoint,
+        events=tuple(events),
+        joint_limits=jax.tree.map(lambda x: jnp.asarray(x, dtype), joint_limits),
+        max_steps=max_steps,
+        max_events=max_events,
     )
     if not throw:
         return trajectory
@@ -142,8 +143,8 @@ def _default_controller(dtype):
 
 
 def _with_tolerances(solver, stepsize_controller, dtype):
-    """A solver with the step controller's tolerances where it needs some and has none of its own: an implicit one, to
-    solve its equations, and one that extrapolates, to choose its order."""
+    """A solver with the step controller's tolerances, if it needs some and has none: an implicit one to solve its
+    equations, an extrapolation method to choose its order."""
     if isinstance(solver, diffrax.AbstractWrappedSolver):
         inner = _with_tolerances(solver.solver, stepsize_controller, dtype)
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, inner)
@@ -162,7 +163,7 @@ def _with_tolerances(solver, stepsize_controller, dtype):
 
 @eqx.filter_jit
 def _simulate(
-    field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,
+    *, field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,
     max_steps, max_events,
 ) -> Trajectory:  # fmt: skip
     q0, v0 = start
@@ -198,6 +199,8 @@ def _simulate(
         "dynamics_calls": None if run.work is None else run.work.evaluations,
         "jacobians": None if run.work is None else run.work.jacobians,
     }
+    if rows.every:
+        stats |= {"row_tries": run.rows.tries, "row_dynamics_calls": run.rows.evaluations}
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
@@ -206,7 +209,7 @@ def _simulate(
 
 
 def _closed_controller(controller, t, q, v):
-    """What a function has closed over becomes part of it, since the loops of a simulation may not close over what is
+    """The controller with the values that its function closes over as leaves: loops may not close over values that are
     differentiated or batched."""
     if not isinstance(controller, Memoryless) or controller.controller is None:
         return controller

@@ -1,4 +1,4 @@
-"""What a simulation returns."""
+"""The result of a simulation."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from jdyn.model import Model
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
-from jdyn.simulation.labelled import labelled
 from jdyn.simulation.result import succeeded
+from jdyn.simulation.to_xarray import labelled
 from jdyn.spatial import Transform
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 class Events(eqx.Module):
-    """What happened, in order, as far as there is room for; beyond it NaN, and -1 in `which` and `entry`.
+    """Events that happened, in order; unused rows are NaN, and -1 in `which` and `entry`.
 
     Attributes:
         ts: Times [s].
-        which: Number of the event, as `simulate` was given it.
+        which: Number of the event in the arguments of `simulate`.
         entry: Which entry of its condition fell, 0 where the condition is a number.
         q, v: State after it.
     """
@@ -48,23 +48,24 @@ class Events(eqx.Module):
 class Trajectory(eqx.Module):
     """A simulated motion. Under `jax.vmap` every array gains a leading axis of lanes.
 
-    Rows that were not reached are NaN in `q` and `v`. What else there is to know of a row is computed when asked for,
-    lanes and all, from the model and the controller that were simulated; for a batch of models, under `jax.vmap`.
+    Rows that were not reached are NaN in `q` and `v`. Forces, accelerations, poses and energies are computed on demand,
+    for all lanes, from the model and the controller that were simulated; for a batch of models, under `jax.vmap`.
 
     Attributes:
         ts: Times [s].
         q: Configurations [rad or m], quaternions of unit length.
         v: Velocities [rad/s or m/s].
         memory: What the controller remembered, a row a time; None for a function of the state.
-        supplied: What energy the mechanism was given, by its start and by work [J]; None unless the solver is an
+        supplied: Energy that the mechanism received, at its start and by work [J]; None unless the solver is an
             `EnergyError`.
-        events: What happened.
+        events: Events that happened.
         result: How the simulation ended, a `jdyn.Result` as an integer.
         stats: `t_reached`, the time [s] up to which the simulation got; `accepted_steps` and `rejected_steps`;
-            `dynamics_calls`, how many times steps, accepted or rejected, and events evaluated forward dynamics;
-            `jacobians`, how many Jacobians implicit solvers took, which are derivatives in closed form and count
-            apart. A lane of a batch counts what it would evaluate alone. Both are None for solvers of diffrax' that
-            are not Runge-Kutta methods: they do not say how often they evaluate.
+            `dynamics_calls`, evaluations of forward dynamics by steps, accepted or rejected, and by events;
+            `jacobians`, Jacobians of implicit solvers, which are closed-form derivatives and count apart. A lane of a
+            batch counts what it would evaluate alone. Both are None for solvers of diffrax that are not Runge-Kutta
+            methods, since these do not report evaluations. Where rows follow steps, `row_tries` and
+            `row_dynamics_calls` count tried steps and evaluations up to each row.
     """
 
     ts: Float[Array, "*lanes times"]
@@ -123,7 +124,7 @@ class Trajectory(eqx.Module):
             method: Forward-dynamics method; `jdyn.ABA()` if left out.
 
         Raises:
-            ValueError: if the controller has another memory than that which was simulated.
+            ValueError: if the controller has a different memory from the simulated one.
         """
         stops = None if joint_limits is None else joint_limits.stops(model)
 
@@ -155,8 +156,8 @@ class Trajectory(eqx.Module):
     def interpolate(self, model: Model, t: ArrayLike) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         """Configuration and velocity at a time between rows; NaN before the first and after the last.
 
-        Hermite's cubic polynomial, on the configuration manifold. A bounce between two rows is smoothed away: rows
-        where `saveat` wants them are exact to the solver's tolerance.
+        It is Hermite's cubic polynomial on the configuration manifold, and smooths a bounce between two rows. Rows that
+        `saveat` asks for are exact to the solver's tolerance.
 
         Args:
             model: The mechanism.
@@ -172,8 +173,8 @@ class Trajectory(eqx.Module):
         return hermite(model, self.ts, self.q, self.v, t)
 
     def resample(self, model: Model, ts: Float[Array, " times"]) -> Trajectory:
-        """The trajectory with rows at other times, by `interpolate`; memory and supplied energy linearly, which means
-        nothing for a memory that ticks.
+        """The trajectory with rows at other times, by `interpolate`; memory and supplied energy linearly, which is
+        meaningless for a memory that ticks.
 
         Args:
             model: The mechanism.
@@ -190,7 +191,8 @@ class Trajectory(eqx.Module):
         memory, supplied = jax.tree.map(
             lambda rows: jax.vmap(lambda t: linear(self.ts, rows, t))(ts), (self.memory, self.supplied)
         )
-        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, self.stats)
+        stats = {name: x for name, x in self.stats.items() if not name.startswith("row_")}
+        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, stats)
 
     def _check_single(self, method):
         if self.ts.ndim != 1:

@@ -12,13 +12,13 @@ from jdyn.model import Model
 
 
 class State(eqx.Module):
-    """What is integrated.
+    """The state that is integrated.
 
     Attributes:
         q: Configuration.
         v: Velocity.
         memory: What the controller remembers; None for a function of the state.
-        energy: What the mechanism has been given, by its start and by work [J]; None where nobody asks.
+        energy: Energy that the mechanism received, at its start and by work [J]; None where it is not used.
     """
 
     q: Float[Array, " nq"]
@@ -34,7 +34,7 @@ class VectorField(eqx.Module):
         model: The mechanism.
         controller: Any controller, as one with a memory.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
-        stops: What holds joints within their limits, of which `force(model, q, v)` is asked; nothing if None.
+        stops: Holds joints within their limits by `force(model, q, v)`; None if nothing does.
     """
 
     model: Model

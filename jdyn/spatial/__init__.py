@@ -14,10 +14,6 @@ from jdyn.spatial.rotation import quaternion_normalize as quaternion_normalize
 from jdyn.spatial.rotation import quaternion_to_matrix as quaternion_to_matrix
 from jdyn.spatial.rotation import rotation_about as rotation_about
 from jdyn.spatial.rotation import skew as skew
-from jdyn.spatial.small_matrices import definite_inverse as definite_inverse
-from jdyn.spatial.small_matrices import semidefinite_cholesky as semidefinite_cholesky
-from jdyn.spatial.small_matrices import triangle as triangle
-from jdyn.spatial.small_matrices import triangular_inverse as triangular_inverse
 from jdyn.spatial.transform import Transform as Transform
 from jdyn.spatial.vector import Force6 as Force6
 from jdyn.spatial.vector import Motion6 as Motion6

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.array.small_matrices import semidefinite_cholesky
 from jdyn.spatial.rotation import skew
-from jdyn.spatial.small_matrices import semidefinite_cholesky
 from jdyn.spatial.transform import Transform
 from jdyn.spatial.vector import Force6, Motion6, cross_force
 

@@ -1,4 +1,4 @@
-"""Designs of experiments: which parameters the lanes of a sweep have."""
+"""Designs of experiments: the parameters of every lane of a sweep."""
 
 import abc
 import math
@@ -101,7 +101,7 @@ class Samples(Design):
 
 
 def extra_dims(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
-    """Names for the dimensions that a variable has beyond those of the lanes."""
+    """Names of the dimensions of a variable besides those of the lanes."""
     return tuple(f"{name}_{i}" for i in range(len(shape)))
 
 

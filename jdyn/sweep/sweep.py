@@ -20,8 +20,8 @@ from jdyn.sweep.design import Design, extra_dims
 if TYPE_CHECKING:
     import xarray
 
-# In a chunk a lane that is done makes place for the next, so that only the last ones wait for the slowest: chunks
-# should be many times as large as what is worked on at a time, 64 lanes on a CPU and thousands on an accelerator.
+# In a chunk, the next lane replaces a lane that is done, so that only the last ones wait for the slowest. So chunks
+# should be many times larger than the number of lanes at a time, 64 on a CPU and thousands on an accelerator.
 CPU_CHUNK = 1024
 ACCELERATOR_CHUNK = 65536
 
@@ -33,7 +33,7 @@ def sweep(
     chunk: int | None = None,
     progress: bool = True,
 ) -> xarray.Dataset:
-    """Run `fn` for every lane of a design, in batches, and label what comes out.
+    """Run `fn` for every lane of a design, in batches, and label the results.
 
     ```
     def lane(p):
@@ -46,14 +46,14 @@ def sweep(
     ```
 
     `fn` is compiled once for all chunks; on a CPU, as many chunks run at a time as there are processors. With
-    `throw=False` in `simulate`, a lane that fails spoils no other.
+    `throw=False` in `simulate`, a lane that fails does not affect others.
 
     Args:
         fn: One lane: a dict of scalars by parameter name to a dict of arrays. The entry `result`, a `jdyn.Result`
             as a trajectory has it, says whether the lane succeeded.
         over: `jdyn.Grid(...)` or `jdyn.Samples(...)`.
         chunk: Most lanes in a batch; if left out 1024 on a CPU, fewer where that keeps processors busy, and 65536 on
-            an accelerator. What `fn` returns of a batch must fit the memory.
+            an accelerator. The results of a batch must fit the memory.
         progress: Whether to show a progress bar on standard error.
 
     Returns:
@@ -145,7 +145,7 @@ def _run_chunks(run, over, chunk, progress):
         tqdm(total=over.size, unit="lane", desc="sweep", disable=not progress) as bar,
         ThreadPoolExecutor(_processors()) as pool,
     ):
-        # Parameters are made here: contexts such as `jax.enable_x64` do not reach other threads.
+        # Make parameters here: contexts such as `jax.enable_x64` do not reach other threads.
         outputs = pool.map(lanes, [_parameters(over, first, chunk) for first in starts])
         for count, part in zip(counts, outputs, strict=True):
             parts.append({name: output[:count] for name, output in part.items()})
@@ -154,7 +154,7 @@ def _run_chunks(run, over, chunk, progress):
 
 
 def _processors():
-    """How many chunks run at a time: XLA works on a chunk with one processor of a CPU, and with all of a GPU."""
+    """Number of chunks that run at a time: XLA uses one processor of a CPU for a chunk, and the whole of a GPU."""
     return (getattr(os, "process_cpu_count", os.cpu_count)() or 1) if jax.default_backend() == "cpu" else 1
 
 

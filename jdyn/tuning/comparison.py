@@ -12,17 +12,17 @@ from jaxtyping import Array, Float, PyTree
 from jdyn.tuning.finite_differences import Difference, central_difference, step_lengths
 from jdyn.tuning.parameters import named_leaves
 
-# Relative difference of two derivatives that a tuner does not notice.
+# Relative difference of two derivatives that does not matter for tuning.
 AGREEMENT = {"float64": 1e-3, "float32": 1e-2}
 COARSE = 0.1
 
-# Autodiff is only called wrong where it is off by so many times what differences may be off by.
+# Autodiff is called wrong only if it is off by this many times the error of the differences.
 SAFETY = 3.0
 
-# From so many roundings on, noise is more than rounding; from such a multiple of the slope on, a derivative is steep.
+# Noise of more roundings than this is not rounding; a derivative of more than this multiple of the slope is steep.
 ROUGH, STEEP = 1e4, 10.0
 
-# Who is off by less may blame a tolerance.
+# Smaller differences may come from a tolerance.
 SLIGHTLY = 0.1
 
 Verdict = Literal["agrees", "disagrees", "cannot tell", "not finite"]
@@ -30,16 +30,16 @@ Verdict = Literal["agrees", "disagrees", "cannot tell", "not finite"]
 
 @dataclasses.dataclass(frozen=True)
 class Derivative:
-    """A derivative of the loss along a unit direction within one leaf, twice.
+    """A derivative of the loss along a unit direction within one leaf, by two means.
 
     Attributes:
         leaf: Path of the leaf.
         direction: Index of the coordinate; empty for a leaf that is a number, ` ~1`, ` ~2`, ... for random directions.
-        autodiff: By automatic differentiation.
-        differences: By finite differences.
-        error: What `differences` may be off by.
-        verdict: What the second says of the first.
-        note: Why, where it is not that they agree.
+        autodiff: The derivative by automatic differentiation.
+        differences: The derivative by finite differences.
+        error: Error estimate of `differences`.
+        verdict: Whether `differences` confirm `autodiff`.
+        note: The reason, if they do not.
     """
 
     leaf: str
@@ -52,13 +52,13 @@ class Derivative:
 
 
 class Direction(NamedTuple):
-    """Where to move within the parameters.
+    """A direction in the space of parameters.
 
     Attributes:
         leaf: Number of the leaf.
         name: Its path.
-        label: Of the direction in it.
-        move: Change of its numbers, each by as much as itself, or not at all.
+        label: Name of the direction within the leaf.
+        move: Change of its numbers, each by its own size, or zero.
     """
 
     leaf: int
@@ -89,8 +89,8 @@ def _only(scale, index):
 
 
 def _scale(numbers):
-    """The size of each number, to a power of two. What is next to nothing beside the others is as large as they; what
-    is infinite, as a limit may be, is not moved."""
+    """The size of each number, rounded to a power of two. Numbers that are tiny beside the others get their size;
+    infinite ones, such as limits, are not moved."""
     finite = np.isfinite(numbers)
     size = np.abs(np.where(finite, numbers, 0.0))
     typical = np.sqrt(np.sum(size**2) / max(np.sum(finite), 1)) or 1.0
@@ -108,10 +108,10 @@ def compared(
 
     Args:
         values_along: Values of the loss at `tuned + step * move`, for a PyTree `move` and steps.
-        tuned: Where.
-        gradient: By autodiff.
+        tuned: The parameters.
+        gradient: The gradient by autodiff.
         rtol: Relative difference that counts as agreement; that of the loss' type if None.
-        direction: Which one.
+        direction: The direction.
     """
     leaves, structure = jax.tree.flatten(tuned)
     moves = [jnp.zeros_like(leaf) for leaf in leaves]
@@ -122,7 +122,7 @@ def compared(
     here, ahead, behind = np.split(np.asarray(values, float), [1, 1 + len(steps)])
     epsilon = float(jnp.finfo(values.dtype).eps)
     found = central_difference(steps, float(here[0]), ahead, behind, epsilon)
-    # An infinite derivative by a number that does not move is none along this direction.
+    # An infinite derivative with respect to a number that does not move does not count along this direction.
     moving, length = direction.move != 0, float(np.linalg.norm(direction.move))
     slopes = np.asarray(jax.tree.leaves(gradient)[direction.leaf], float)
     autodiff = float(np.sum(slopes[moving] * direction.move[moving]))

@@ -1,4 +1,4 @@
-"""Central differences that know how far they can be trusted."""
+"""Central differences with an error estimate."""
 
 import dataclasses
 
@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-# A longer step contradicts the chosen one if its own error would have to be so many times larger.
+# A longer step contradicts the chosen one if its error would have to be this many times larger than estimated.
 CONTRADICTION = 10.0
 
-# A kink's size is the same at every step length, to within this share; noise is not.
+# The size of a kink is the same at every step length, to within this fraction; noise is not.
 CONSTANT = 0.2
 
 
@@ -18,12 +18,12 @@ class Difference:
     """A derivative from values of the function alone.
 
     Attributes:
-        derivative: Of the function by the step; NaN where there are too few finite values.
-        error: What it may be off by, estimated from truncation, rounding, noise and kinks.
-        noise: What values of the function seem to be uncertain by at most.
-        jump: By how much the slope ahead exceeds the slope behind; 0 where there is no kink.
-        steepest: Largest slope that the shortest steps leave room for.
-        size: Largest magnitude of the function met.
+        derivative: Of the function with respect to the step; NaN if there are too few finite values.
+        error: Its error, estimated from truncation, rounding, noise and kinks.
+        noise: Upper bound of the noise in values of the function.
+        jump: Slope ahead less slope behind; 0 where there is no kink.
+        steepest: Largest slope that is compatible with the shortest steps.
+        size: Largest magnitude of the function that was met.
         moved: Whether the function changed at all.
     """
 
@@ -37,8 +37,8 @@ class Difference:
 
 
 def step_lengths(dtype) -> Float[np.ndarray, " rungs"]:
-    """From 1/8 of a parameter down to where rounding leaves half of the digits, each a power of two so that adding it
-    rounds little: 12 lengths in float64, 9 in float32."""
+    """Step lengths from 1/8 of a parameter down to where rounding leaves half of the digits: 12 in float64, 9 in
+    float32. Each is a power of two, so that adding it rounds little."""
     digits = jnp.finfo(dtype).nmant
     return 2.0 ** -np.arange(3, digits / 2, 2 if digits > 30 else 1)
 
@@ -50,19 +50,19 @@ def central_difference(
     behind: Float[np.ndarray, " rungs"],
     epsilon: float,
 ) -> Difference:
-    """The derivative at the step length that promises the least error.
+    """The derivative at the step length with the smallest estimated error.
 
     Two neighbours on the ladder of steps give an extrapolated slope, with an error of O(h⁴), and the jump of the slope
-    between the two sides, which for a smooth function is O(h³). The error is the change of the slope to the next
-    step, plus the jump, which is what noise and kinks leave of it. Noise divided by the step is not taken for smaller
-    than shorter steps have shown it, and steps that contradict each other widen the error until they do not.
+    between the two sides, which is O(h³) for a smooth function. The error is the change of the slope to the next step
+    plus the jump, which contains noise and kinks. The estimate of noise is at least that of shorter steps, and steps
+    that contradict each other widen the error until they agree.
 
     Args:
         steps: Lengths in a constant ratio, longest first.
         here: f(x).
         ahead: f(x + h) for each step.
         behind: f(x - h).
-        epsilon: Relative rounding error of f at least.
+        epsilon: Lower bound of the relative rounding error of f.
 
     Source: Ridders, Accurate computation of F'(x) and F'(x)F''(x), Advances in Engineering Software 1982 (step ladder
     with extrapolation); Moré and Wild, Estimating derivatives of noisy simulations, ACM TOMS 2012 (noise).
@@ -97,7 +97,7 @@ def _finite(*values):
 
 
 def _extrapolated(x, factor):
-    """The limit at step 0 of what changes by `factor` from one step to the next."""
+    """The limit at step 0 of a quantity that changes by `factor` from one step to the next."""
     return (factor * x[1:] - x[:-1]) / (factor - 1)
 
 

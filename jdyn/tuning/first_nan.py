@@ -1,4 +1,4 @@
-"""Where numbers stop being finite: when, and at which body."""
+"""The time and body at which numbers stop being finite."""
 
 import dataclasses
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from jdyn.tuning.parameters import named_leaves
 
 Mechanism = Callable[[PyTree], tuple[Model, Any]]
 
-# How near to the last good state what ends a simulation is looked for, in roundings of the time; at how many distances.
+# The search for a failure begins this close to the last good state, in roundings of the time; number of distances.
 NEAREST, DISTANCES = 16, 40
 
 
@@ -29,10 +29,10 @@ class FirstNaN:
     """The first number that is not finite.
 
     Attributes:
-        leaves: Parameters whose derivative is not finite; all of them where the loss is not.
-        time: When [s]; None where nothing tells.
-        bodies: Bodies whose joint coordinates it belongs to; empty where it belongs to none or nothing tells.
-        reason: What is not finite there.
+        leaves: Parameters whose derivative is not finite; all of them if the loss is not finite.
+        time: Its time [s]; None if it is not known.
+        bodies: Bodies whose joint coordinates it belongs to; empty if there are none or they are not known.
+        reason: The quantity that is not finite.
     """
 
     leaves: tuple[str, ...]
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 def of_value(trajectory: Trajectory, mechanism: Mechanism | None, params: PyTree) -> Place:
-    """Where a loss is first not finite."""
+    """The first place where a loss is not finite."""
     ts, states = _rows(trajectory)
     finite, reached = _finite_rows(states), float(trajectory.stats["t_reached"])
     if trajectory.success and np.all(finite):
@@ -74,15 +74,15 @@ def of_value(trajectory: Trajectory, mechanism: Mechanism | None, params: PyTree
 
 
 def of_gradient(trajectory: Trajectory, mechanism: Mechanism, params: PyTree) -> Place | None:
-    """Where a derivative is first not finite, by the derivatives of the equations of motion in each row; None if they
-    are finite there."""
+    """The first place where a derivative is not finite, by derivatives of the equations of motion in each row; None if
+    these are finite."""
     ts, states = _rows(trajectory)
     good = np.flatnonzero(_finite_rows(states))
     return _scanned(_derivative_flags, ts[good], _at(states, good), mechanism, params)
 
 
 def _rows(trajectory):
-    """Times and states of the rows that there are."""
+    """Times and states of the rows that were reached."""
     if trajectory.q.ndim != 2:
         raise ValueError(
             f"loss: expected the trajectory of one simulation beside the value, got q of shape {trajectory.q.shape}; "
@@ -102,10 +102,10 @@ def _finite_rows(states):
 
 
 def _beyond(t, state, reached, mechanism, params) -> Place:
-    """What ends a simulation after a good state: it is simulated again up to where it fails, with the default solver
-    and a memory of the controller that starts anew, and looked at from there on at growing distances."""
+    """The failure that ends a simulation after a good state. It is simulated again up to the failure, with the default
+    solver and a new memory of the controller, and examined from there at growing distances."""
     model, controller = mechanism(params)
-    # Beyond the failure by as much again, and a millisecond where the row is all but there.
+    # Twice as far as the failure, or by a millisecond if the row is close to it.
     ahead = abs(reached - float(t)) + 1e-3
     end = reached + (ahead if reached >= float(t) else -ahead)
     steps = diffrax.SaveAt(t0=True, steps=True)
@@ -129,8 +129,8 @@ def _beyond(t, state, reached, mechanism, params) -> Place:
 
 
 class _Flags(NamedTuple):
-    """What is not finite at an instant: of two vectors their entries, or of two derivatives those by each leaf of the
-    parameters and of the state."""
+    """Numbers that are not finite at an instant: entries of two vectors, or of two derivatives with respect to each
+    leaf of the parameters and of the state."""
 
     force: Any
     acceleration: Any
@@ -149,7 +149,7 @@ def _scanned(flags_of, ts, states, mechanism, params) -> Place | None:
             model, controller = mechanism(eqx.combine(tuned, fixed))
             return model, with_memory(controller)
 
-        # One after the other: vectorised, `lax.cond` would evaluate the branches that are not taken.
+        # One after another: under `vmap`, `lax.cond` would evaluate both branches.
         return jax.lax.map(lambda row: flags_of(motion, tuned, *row), (ts, states))
 
     flags = jax.tree.map(np.asarray, scan(jnp.asarray(ts), states))
@@ -173,7 +173,7 @@ def _derivative_flags(motion, tuned, t, y) -> _Flags:
 
     tau, pull_force = jax.vjp(force, tuned, y)
     a, pull_acceleration = jax.vjp(lambda tuned, y: forward_dynamics(motion(tuned)[0], y.q, y.v, tau), tuned, y)
-    # Any cotangents do: 0 times an infinite derivative is not finite either.
+    # Any cotangents will do, since zero times an infinite derivative is not finite either.
     derivatives = pull_force(jnp.ones_like(tau)), pull_acceleration(jnp.ones_like(a))
     return _Flags(*jax.tree.map(lambda x: ~jnp.isfinite(x), derivatives))
 

@@ -1,4 +1,4 @@
-"""Whether a gradient is worth descending."""
+"""Checks of a gradient before it is used."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from jdyn.tuning.first_nan import FirstNaN, Mechanism, Place, of_gradient, of_va
 from jdyn.tuning.growth import Growth, fitted_growth
 from jdyn.tuning.parameters import named_leaves, scalar, tunable
 
-# Halvings of an interval of horizons that ends with a gradient that is not finite.
+# Bisections of an interval of horizons whose end has a gradient that is not finite.
 HALVINGS = 10
 
 
@@ -31,8 +31,8 @@ class GradientHealth:
         value: The loss.
         gradient_norm: Euclidean norm of its gradient.
         derivatives: Directional derivatives, compared with finite differences.
-        growth: Of the gradient with the horizon; None without `horizons`.
-        first_nan: Where the loss or its gradient stops being finite; None if it does not.
+        growth: Growth of the gradient with the horizon; None without `horizons`.
+        first_nan: The first place where the loss or its gradient is not finite; None if there is none.
     """
 
     value: float
@@ -48,7 +48,7 @@ class GradientHealth:
 
     @property
     def healthy(self) -> bool:
-        """Whether all is finite, and nothing disagrees."""
+        """Whether everything is finite, and nothing disagrees."""
         return self.first_nan is None and not self.wrong
 
     def __str__(self):
@@ -95,8 +95,8 @@ def gradient_health(
     rtol: float | None = None,
     seed: int = 0,
 ) -> GradientHealth:
-    """Whether the gradient of a loss is right, does not explode with the simulated time, and is finite; and if not,
-    where.
+    """Check that the gradient of a loss is right, finite, and does not explode with the simulated time; find where it
+    fails.
 
     ```
     def loss(params, t1):
@@ -107,24 +107,24 @@ def gradient_health(
     ```
 
     Reverse-mode derivatives along every coordinate of small leaves, and along random directions in larger ones, are
-    compared with central differences, whose own error is estimated: they may agree, disagree, or be unable to tell,
-    where the loss is noisy, chaotic or has a kink. A loss that simulates with an adaptive step is as noisy as its
-    tolerances are loose; and since steps suit the motion, not its derivative, a parameter that changes little now but
-    something abrupt, as friction from zero on, may have a derivative that is far less exact.
+    compared with central differences and their error estimate. They may agree or disagree; if the loss is noisy,
+    chaotic or has a kink, the comparison may be impossible. A loss that simulates with adaptive steps is as noisy as
+    its tolerances are loose. Steps suit the motion, not its derivative: if a parameter changes little now but causes
+    something abrupt, such as friction that starts from zero, its derivative may be much less exact.
 
     Args:
         loss: Scalar function of the parameters, as for `tune`, or of the parameters and the horizon [s] if `horizons`
-            are given. It may return `(value, trajectory)`: then what is not finite is searched for in the trajectory.
-            Where it simulates, `throw=False` keeps a failure from ending the examination.
-        params: Any PyTree; its floating-point leaves are looked at.
-        horizons: At least three simulated times [s], shortest first. The gradient is computed for each; all else is
-            looked at for the last.
+            are given. If it returns `(value, trajectory)`, numbers that are not finite are searched in the trajectory.
+            With `throw=False` in its simulation, a failure does not end the check.
+        params: Any PyTree; its floating-point leaves are checked.
+        horizons: At least three simulated times [s], shortest first. The gradient is computed for each, everything else
+            for the last.
         mechanism: The model and the controller (or None) that the loss simulates, as a function of the parameters: with
             it, and the trajectory, bodies are named whose force or acceleration, or a derivative of it, is not finite.
-        directions: How many to look along in a leaf: its coordinates if they are no more, else random ones.
+        directions: Number of directions in a leaf: its coordinates if they are no more, else random ones.
         rtol: Relative difference that still counts as agreement; 1e-3 if left out, 1e-2 in float32. Autodiff takes
             the step sizes of an adaptive simulation for constants, so agreement ends at its tolerances.
-        seed: Which random directions.
+        seed: Seed of random directions.
 
     Raises:
         ValueError: if there is nothing to differentiate, a parameter is NaN, the horizons are not three or more that
@@ -181,7 +181,7 @@ class _Programs(NamedTuple):
                 moved = jax.tree.map(lambda x, dx: x + h.astype(x.dtype) * dx, tuned, move)
                 return evaluate(moved, last)[0]
 
-            # One after the other: each with step sizes of its own, and in the memory that one loss takes.
+            # One after another: each has its own step sizes, and one loss at a time needs memory.
             return jax.lax.map(value, steps)
 
         def rows(tuned):
@@ -213,14 +213,14 @@ def _times(tuned, horizons):
 
 
 def _norm(value, gradient) -> float:
-    """Euclidean, without overflow; NaN where the value is not finite."""
+    """Euclidean norm without overflow; NaN if the value is not finite."""
     if not np.isfinite(value):
         return np.nan
     return math.hypot(*(float(x) for leaf in jax.tree.leaves(gradient) for x in np.ravel(leaf)))
 
 
 def _place(programs, value, gradient, trajectory, tuned, params, mechanism) -> tuple[tuple[str, ...], Place]:
-    """Leaves whose derivative is not finite, and where that begins."""
+    """Leaves whose derivative is not finite, and the first place of it."""
     if not np.isfinite(value):
         leaves = tuple(name for name, _ in named_leaves(tuned))
         return leaves, _UNSEEN if trajectory is None else of_value(trajectory, mechanism, params)

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-# Growth or decay by less is nobody's trouble.
+# Less growth or decay does no harm.
 HARMLESS = 100.0
 
-# A higher power of the time is an exponential that has met its bounds.
+# A higher power of the time is an exponential that reached its bounds.
 HIGHEST_POWER = 6.0
 
 
@@ -32,7 +32,7 @@ class Growth:
 
     @property
     def doubling_time(self) -> float:
-        """In which the gradient doubles [s]; negative where it halves."""
+        """Time in which the gradient doubles [s]; negative if it halves."""
         return float(np.log(2) / self.rate)
 
     def __str__(self):
@@ -78,7 +78,7 @@ def _usable(norms):
 
 
 def _line(x, y):
-    """Slope of a straight line, and the sum of squares that it leaves."""
+    """Slope of a straight line fit, and its residual sum of squares."""
     dx, dy = x - x.mean(), y - y.mean()
     slope = float(dx @ dy / (dx @ dx))
     return slope, float(np.sum((dy - slope * dx) ** 2))

@@ -1,4 +1,4 @@
-"""What of the parameters is tuned, and what a loss returns."""
+"""The tuned part of parameters, and the results of a loss."""
 
 import equinox as eqx
 import jax
@@ -25,12 +25,12 @@ def named_leaves(tree: PyTree[Array]) -> list[tuple[str, Array]]:
 
 
 def strong(tree: PyTree) -> PyTree:
-    """Without weak types: a leaf that came back strongly typed would have a program compiled again."""
+    """Leaves without weak types: otherwise a leaf that comes back strongly typed makes JAX compile again."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf, tree)
 
 
 def scalar(value) -> Float[Array, ""]:
-    """What a loss returned.
+    """The value and the trajectory that a loss returned.
 
     Raises:
         ValueError: if it is not a floating-point scalar.

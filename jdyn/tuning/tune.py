@@ -17,7 +17,7 @@ from jdyn.tuning.parameters import scalar, strong, tunable
 
 @dataclasses.dataclass(frozen=True)
 class TuneResult:
-    """What `tune` found.
+    """The result of `tune`.
 
     Attributes:
         params: Parameters with the smallest loss met.
@@ -58,7 +58,7 @@ def tune(
     Args:
         loss: Scalar function of the parameters.
         params: Any PyTree; its floating-point leaves are tuned, everything else stays. A controller or a model as a
-            whole brings every mass and length along: pass the numbers that are meant to change.
+            whole includes every mass and length: pass only the numbers that should change.
         optimizer: Any optax optimizer, those that use the value of the loss (`optax.lbfgs()`) included.
         steps: Number of updates.
         progress: Whether to show a progress bar on standard error.
@@ -106,7 +106,7 @@ def _evaluation(loss, fixed, optimizer):
 
     @eqx.filter_jit
     def evaluate(tuned, state):
-        """Loss and gradient norm at `tuned`, and where the optimizer goes from there."""
+        """Loss and gradient norm at `tuned`, and the next step of the optimizer."""
         value, gradient = eqx.filter_value_and_grad(scalar_loss)(tuned)
         updates, state = optimizer.update(
             gradient, state, tuned, value=value, grad=gradient, value_fn=scalar_loss

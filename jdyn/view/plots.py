@@ -17,7 +17,7 @@ from jdyn.simulation import Trajectory
 if TYPE_CHECKING:
     import xarray
 
-# From here on a positive quantity is read better on a logarithmic scale.
+# Ratio of largest to smallest value from which a logarithmic scale is easier to read.
 DECADES = 10.0
 
 

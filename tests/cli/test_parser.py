@@ -11,11 +11,11 @@ import pytest
 
 import jdyn
 from jdyn.cli.parser import ROBOTS, parser
-from jdyn.cli.session_files import QUANTITIES
-from jdyn.cli.session_options import session_of
-from jdyn.cli.session_words import INTEGRATIONS as WORDS_OF_INTEGRATIONS
-from jdyn.cli.session_words import QUANTITIES as WORDS_OF_QUANTITIES
-from jdyn.stiffness import INTEGRATIONS, Session
+from jdyn.studies.cloutier1995 import INTEGRATIONS, Session
+from jdyn.studies.prrr.files import QUANTITIES
+from jdyn.studies.prrr.options import session_of
+from jdyn.studies.prrr.words import INTEGRATIONS as WORDS_OF_INTEGRATIONS
+from jdyn.studies.prrr.words import QUANTITIES as WORDS_OF_QUANTITIES
 
 SCRIPT = """
 import sys
@@ -61,7 +61,7 @@ def test_help_names_every_robot():
 
 def test_the_package_shows_its_names():
     """Also the function `sweep`, whose folder has its name."""
-    assert {"ABA", "load", "sweep", "stiffness", "__version__"} <= set(dir(jdyn))
+    assert {"ABA", "load", "sweep", "studies", "__version__"} <= set(dir(jdyn))
     assert inspect.isfunction(jdyn.sweep)
     script = "from jdyn.sweep import Grid; import jdyn; import inspect; assert inspect.isfunction(jdyn.sweep)"
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -73,6 +73,7 @@ def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_tune_lowers_the_loss_and_draws(tmp_path, capsys):
     assert main(["tune", "pendulum", "--steps", "8", "--t1", "1"]) == 0
     before, after = map(float, re.search(r"loss (\S+) before, (\S+) after", capsys.readouterr().out).groups())

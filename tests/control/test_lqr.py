@@ -33,6 +33,7 @@ def test_riccati_against_scipy(dtype, tolerance):
     np.testing.assert_allclose(found, expected, atol=tolerance * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 def test_riccati_has_derivatives_of_any_order_in_both_modes():
     A, B, Q, R = map(jnp.asarray, _system(3, 2))
 
@@ -114,6 +115,7 @@ def _gains(masses):
     return jax.vmap(gain)(masses), jax.vmap(jax.jacrev(gain))(masses)
 
 
+@pytest.mark.slow
 def test_gain_over_models_and_its_derivative():
     masses = np.array([0.5, 1.0, 2.0])
     gains, derivatives = _gains(masses)
@@ -142,7 +144,7 @@ def test_float32():
         ({"actuated": [2]}, r"actuated: expected different indices from 0 to 1"),
         ({"actuated": [0, 0]}, r"actuated: expected different indices"),
         ({"actuated": np.ones((3, 1))}, r"actuated: .* a matrix of floating-point numbers of shape \(2, inputs\)"),
-        ({"Q": [1.0, 1.0]}, r"Q: expected a scalar, a diagonal of shape \(4,\) or a matrix of shape \(4, 4\)"),
+        ({"Q": [1.0, 1.0]}, r"Q: expected a scalar or shape \(4,\) or shape \(4, 4\)"),
         ({"Q": -1.0}, r"Q: expected a positive semidefinite matrix, got one with the eigenvalue -1"),
         ({"Q": np.triu(np.ones((4, 4)))}, r"Q: expected a symmetric matrix"),
         ({"Q": [0.0, 1.0, 1.0, 1.0]}, r"Q: no gain of least cost makes the target stable"),

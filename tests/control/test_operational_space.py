@@ -27,6 +27,7 @@ def _task_velocity(q, v):
     return jdyn.jacobian(PANDA, q, "flange", frame="aligned") @ v
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [TARGET, TARGET.translation])
 def test_the_textbooks_formula(target):
     """F = Λ (ẍ* − J̇ v) + J̄ᵀ h and τ = Jᵀ F + (I − Jᵀ J̄ᵀ) τ₀, in NumPy; and the task accelerates as asked for."""
@@ -64,6 +65,7 @@ def test_the_posture_does_not_disturb_the_task(damping, tolerance):
     np.testing.assert_allclose(_task_velocity(Q, a - without), 0, atol=(tolerance + rounding) * asked)
 
 
+@pytest.mark.slow
 def test_a_pose_is_reached_like_an_oscillator():
     """From rest both the position and the angle, about an axis that stays, are those of ω = 4, ζ = 1/2."""
     pose = jdyn.frame_pose(PANDA, Q, "flange")
@@ -113,7 +115,10 @@ def _torque_and_slopes(controller, q, v):
     return torque(q), jax.jacfwd(torque)(q), jax.jacrev(torque)(q)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(jnp.float64, 1e-9), (jnp.float32, 1e-3)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "dtype, tolerance", [pytest.param(jnp.float64, 1e-9, marks=pytest.mark.slow), (jnp.float32, 1e-3)]
+)
 def test_finite_where_the_arm_is_singular(dtype, tolerance):
     model, straight = PANDA.astype(dtype), STRAIGHT.astype(dtype)
     J = jdyn.jacobian(model, straight, "flange", frame="aligned")

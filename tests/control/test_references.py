@@ -52,6 +52,7 @@ def _agree_with_differences(reference, times, step=1e-5):
     assert np.max(np.abs(v)) > 1 and np.max(np.abs(a)) > 1
 
 
+@pytest.mark.slow
 def test_quintic_on_the_manifold_has_the_velocities_that_were_given():
     given = dict(zip(("v0", "v1", "a0", "a1"), RATES, strict=True))
     quintic = Quintic(FLOATING, POSES[0], POSES[1], 0.5, 1.5, **given)
@@ -62,6 +63,7 @@ def test_quintic_on_the_manifold_has_the_velocities_that_were_given():
     np.testing.assert_allclose(a, RATES[2:], atol=1e-11)
 
 
+@pytest.mark.slow
 def test_spline_on_the_manifold():
     """It passes its waypoints smoothly, rests before and after, and its velocities are the bodies' own."""
     spline = Spline(FLOATING, TIMES, POSES)
@@ -78,6 +80,7 @@ def test_spline_on_the_manifold():
     assert np.max(np.abs(a[0])) > 1
 
 
+@pytest.mark.slow
 def test_derivatives_with_respect_to_waypoints_and_times():
     def passed(waypoints, times):
         return Spline(ARM, times, waypoints)(0.7)
@@ -85,6 +88,7 @@ def test_derivatives_with_respect_to_waypoints_and_times():
     check_grads(passed, (jnp.asarray(POINTS[:4]), jnp.asarray(TIMES[:4])), order=1, modes=("fwd", "rev"), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_derivatives_on_the_manifold_where_nothing_moves():
     """From the identity to the identity: derivatives are those of a straight line."""
     ball = jdyn.random_tree(0, 1, kinds=(jdyn.Ball,))
@@ -101,6 +105,7 @@ def test_derivatives_on_the_manifold_where_nothing_moves():
         np.testing.assert_allclose(found, slope * np.eye(3), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_float32():
     times = jnp.linspace(0.1, 1.9, 12)
     singles = _at(Spline(FLOATING.astype(jnp.float32), TIMES, POSES), times.astype(jnp.float32))

@@ -63,6 +63,7 @@ def test_feedforward_and_pd():
     np.testing.assert_allclose(controller(0.3, q + 0.1, v + 0.2), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Tracking, FeedforwardPD])
 def test_derivatives_where_there_is_no_error(kind):
     """On a ball joint at rest on its reference, at the identity, nothing is NaN, and gains have no effect."""
@@ -81,6 +82,7 @@ def test_derivatives_where_there_is_no_error(kind):
     np.testing.assert_allclose(forward[2], -2 * scale, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_loss_of_a_motion_by_gains_and_waypoints():
     pendulum, ts = jdyn.load("pendulum"), jnp.linspace(0.1, 1.0, 4)
     heavier = pendulum.with_body("link1", mass=3.0)

@@ -7,34 +7,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn import drawn_states
 
 import jdyn
-from jdyn.dynamics import one_by_one, traverse
-from jdyn.dynamics.aligned import degrees_of_freedom
+from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST, _tour
+from jdyn.dynamics.recursion.dof_tree import dof_tree
+from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom
+from jdyn.dynamics.recursion.levels import LEVELS
+from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Topology
 from jdyn.model.random_tree import ALL_KINDS
 
 SCREWS = jdyn.Revolute, jdyn.Prismatic, jdyn.Helical
 
 
-def _states(model, lanes, dtype=jnp.float64):
-    keys = jax.random.split(jax.random.key(0), 3)
-    q = jax.vmap(model.random)(jax.random.split(keys[0], lanes))
-    v, tau = (jax.random.normal(key, (lanes, model.nv)) for key in keys[1:])
-    return tuple(x.astype(dtype) for x in (q, v, tau))
-
-
 def _forward(method):
     return jax.jit(jax.vmap(lambda *x: jdyn.forward_dynamics(*x, method=method), in_axes=(None, 0, 0, 0)))
 
 
-@pytest.mark.parametrize("kinds", [SCREWS, (jdyn.Revolute,), (jdyn.Prismatic,)], ids=["screws", "turning", "sliding"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kinds",
+    [SCREWS, *(pytest.param((kind,), marks=pytest.mark.slow) for kind in (jdyn.Revolute, jdyn.Prismatic))],
+    ids=["screws", "turning", "sliding"],
+)
 def test_joints_of_one_degree_of_freedom(kinds):
     """Against another algorithm, with rotors; and against the matrices of the same one where rounding to single
     precision leaves axes and rotations neither unit nor orthogonal."""
     model = jdyn.random_tree(3, 7, kinds=kinds)
     model = dataclasses.replace(model, armature=jnp.linspace(0, 0.3, model.nv))
-    states = _states(model, 4)
+    states = drawn_states(model, 4)[:3]
     rounded = model.astype(jnp.float32).astype(jnp.float64)
     for robot, method in ((model, jdyn.CRBA()), (rounded, jdyn.MatrixABA())):
         found, exact = (_forward(each)(robot, *states) for each in (jdyn.ABA(), method))
@@ -51,7 +53,7 @@ FREE = jdyn.random_tree(7, 6, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Universal))
 def test_batches_and_single_configurations(model):
     """Accelerations and factors of a lane are those of the configuration by itself, which takes matrices."""
     model = dataclasses.replace(model, armature=jnp.linspace(0, 0.3, model.armature.size))
-    q, v, tau = _states(model, 3)
+    q, v, tau, _ = drawn_states(model, 3)
     f_ext = jax.random.normal(jax.random.key(1), (3, model.nb, 6))
 
     def solution(q, v, tau, f_ext):
@@ -65,19 +67,21 @@ def test_batches_and_single_configurations(model):
             assert np.max(np.abs(x[lane] - y)) < 1e-11 * max(1, np.max(np.abs(y)))
 
 
+@pytest.mark.slow
 def test_batches_of_batches():
     """Lanes of lanes, of which the inner ones share a configuration, by one program and two."""
-    q, v, tau = _states(FREE, 2)
+    q, v, tau, _ = drawn_states(FREE, 2)
     inner = jax.vmap(lambda q, v, tau: jdyn.forward_dynamics(FREE, q, v, tau), in_axes=(None, 0, None))
     found = jax.vmap(inner, in_axes=(0, None, 0))(q, v, tau)
     expected = np.stack([inner(q[i], v, tau[i]) for i in range(2)])
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("chosen_by_aba")
 def test_a_batch_of_one_goes_as_a_single_configuration_does():
     """Alone, and as one of the lanes of a larger batch."""
-    q, v, tau = _states(FREE, 2)
+    q, v, tau, _ = drawn_states(FREE, 2)
 
     def one(q, v, tau):
         return jax.vmap(lambda q, tau: jdyn.forward_dynamics(FREE, q, v, tau))(q[None], tau[None])[0]
@@ -87,11 +91,12 @@ def test_a_batch_of_one_goes_as_a_single_configuration_does():
     np.testing.assert_allclose(jax.jit(jax.vmap(one))(q, v, tau), expected, atol=1e-12 * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("chosen_by_aba")
 def test_large_batches_go_in_chunks_on_processors_alone():
     """300 lanes, of which 256 at a time: a lane is as it is by itself, also where the last chunk is filled up."""
     model = jdyn.load("double_pendulum")
-    states = _states(model, 300)
+    states = drawn_states(model, 300)[:3]
     program = jax.jit(jax.vmap(lambda *x: jdyn.forward_dynamics(model, *x)))
     some = np.array([0, 255, 256, 299])
     expected = program(*(x[some] for x in states))
@@ -114,14 +119,15 @@ TREES = {
 
 @pytest.mark.parametrize("parents", TREES.values(), ids=TREES)
 def test_orders_of_visits(parents):
-    """Sums along every path to the world and over every subtree, by levels, one by one, and by kernels."""
-    from jdyn.dynamics import fused  # which JAX may warn of, or refuse, where there is no Triton
+    """Sums along every path to the world and over every subtree, by levels, depth first, and by kernels."""
+    # JAX may warn of it, or refuse it, where there is no Triton.
+    from jdyn.dynamics.execution.kernels import KERNELS
 
     names = tuple(map(str, range(len(parents))))
     topology = Topology("tree", names, names, parents, (jdyn.Revolute,) * len(parents))
-    assert 2 ** one_by_one._tour(topology).depth <= len(parents)
-    mask, x = traverse.support_mask(topology), np.random.default_rng(0).normal(size=len(parents))
-    for order in (traverse, one_by_one, fused):
+    assert 2 ** _tour(topology).depth <= len(parents)
+    mask, x = support_mask(topology), np.random.default_rng(0).normal(size=len(parents))
+    for order in (LEVELS, DEPTH_FIRST, KERNELS):
         packed = order.pack(topology, jnp.array(x))
         down = order.outward(topology, lambda above, x: (above + x,) * 2, jnp.array(0.5), packed)
         np.testing.assert_allclose(order.unpack(topology, down), 0.5 + mask.T @ x, rtol=1e-14)
@@ -134,7 +140,7 @@ def test_frames_are_those_of_the_joints():
     """A body's motion subspace is a coordinate axis, and poses lead to the same points."""
     model = jdyn.load("panda")
     q = model.random(jax.random.key(1))
-    (degrees,) = degrees_of_freedom(model, one_by_one.schedule(model.topology.serial), q)
+    (degrees,) = degrees_of_freedom(model, DEPTH_FIRST.schedule(dof_tree(model.topology)), q)
     body = degrees.displaced().body
     assert body.S.rows == (2,)
     np.testing.assert_allclose(body.S.values[0], 1, atol=1e-15)
@@ -150,7 +156,7 @@ def test_frames_are_those_of_the_joints():
 def test_programs_find_constants_of_a_model_computed(robot):
     """Joints' frames and what is placed in them take products of matrices and roots; a batch on a fixed base none."""
     model = jdyn.load(robot)
-    states = _states(model, 4)
+    states = drawn_states(model, 4)[:3]
     program = jax.jit(jax.vmap(lambda *x: jdyn.forward_dynamics(model, *x))).lower(*states).compile().as_text()
     assert not re.findall(r"\b(dot|sqrt|rsqrt)\(", program)
 
@@ -158,7 +164,7 @@ def test_programs_find_constants_of_a_model_computed(robot):
 def test_single_precision():
     """A chain of thirty links as exact as by matrices, from which it differs by rounding."""
     model = jdyn.random_tree(0, 30, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)
-    double, states = model.astype(jnp.float64), _states(model.astype(jnp.float64), 16, jnp.float32)
+    double, states = model.astype(jnp.float64), drawn_states(model.astype(jnp.float64), 16, dtype=jnp.float32)[:3]
     exact = _forward(jdyn.CRBA())(double, *(x.astype(jnp.float64) for x in states))
 
     def error(method):
@@ -168,10 +174,11 @@ def test_single_precision():
     assert error(jdyn.ABA()) < max(2 * error(jdyn.MatrixABA()), 2e-6)
 
 
+@pytest.mark.slow
 def test_joints_of_several_degrees_of_freedom_in_single_precision():
     model = jdyn.random_tree(5, 4, kinds=(jdyn.Universal, jdyn.Revolute, jdyn.Helical))
     assert {kind.nv for kind in model.topology.kinds} == {1, 2}
-    states = _states(model, 3)
+    states = drawn_states(model, 3)[:3]
     exact = np.asarray(_forward(jdyn.CRBA())(model, *states))
     single = model.astype(jnp.float32), *(x.astype(jnp.float32) for x in states)
     found = np.asarray(_forward(jdyn.ABA())(*single))

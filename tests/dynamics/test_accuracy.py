@@ -174,7 +174,8 @@ def uniform_chain(n):
     return prrr(n, widths=0.1, dtype=jnp.float32), (q, v, tau)
 
 
-@pytest.mark.parametrize(("n", "seeds"), [(7, range(5)), (100, range(2))])
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "seeds"), [(7, range(5)), pytest.param(100, range(2), marks=pytest.mark.slow)])
 def test_a_heavy_tip_in_single_precision(n, seeds):
     """Links of a gram carry a tonne: a mass ratio of 1e6."""
     for seed in seeds:

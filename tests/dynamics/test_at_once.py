@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.dynamics.at_once import at_once
+from jdyn.dynamics.execution.xla_cpu import at_once
 
 
 def shared(x):

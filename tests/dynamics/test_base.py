@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.dynamics.base import inverted
+from jdyn.dynamics.recursion.floating_base import inverted
 
 LOWER = np.tril_indices(6)
 

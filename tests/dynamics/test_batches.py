@@ -41,7 +41,8 @@ def test_two_loads_share_one_trace():
     assert len(traces) == 1
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.slow)])
 def test_type_follows_the_inputs(dtype):
     model = jdyn.random_tree(2, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Helical), dtype=dtype)
     q, v, tau = (x[0].astype(dtype) for x in _batch(model))
@@ -95,6 +96,7 @@ if jaxlib.version.__version__.startswith("0.10."):
     USUAL["xla_cpu_use_fusion_emitters"] = True
 
 
+@pytest.mark.slow
 def test_float32_on_a_hundred_links():
     """Against float64 on the same rounded data. The textbook recursion is near 1e-4 here; with square roots of the
     inertias, too, the worst of some hundreds of states comes to 2e-5."""

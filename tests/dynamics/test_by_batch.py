@@ -1,11 +1,10 @@
 """One configuration takes a way of its own, with the results of batches, derivatives included."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn import drawn_states, with_joint_elements
 
 import jdyn
 from jdyn.dynamics.joint_space import joint_space
@@ -35,31 +34,16 @@ MODELS = {
 }
 
 
-def _with_joint_elements(model):
-    """Rotors, dampers, friction and springs in every joint."""
-    rng = np.random.default_rng(0)
-    sizes = {"armature": 0.3, "damping": 0.2, "friction": 0.1, "stiffness": 1.5}
-    return dataclasses.replace(
-        model, **{name: jnp.asarray(rng.uniform(0, size, len(model.damping))) for name, size in sizes.items()}
-    )
-
-
-def _states(model):
-    keys = jax.random.split(jax.random.key(2), 4)
-    q = jax.vmap(model.random)(jax.random.split(keys[0], LANES))
-    v, tau = (jax.random.normal(key, (LANES, model.nv)) for key in keys[1:3])
-    return q, v, tau, jax.random.normal(keys[3], (LANES, model.nb, 6))
-
-
 def _assert_close(found, expected, times):
     """To some roundings of the largest entry, of a sum over paths of ten bodies."""
     assert np.max(np.abs(found - expected)) < times * EPS * np.max(np.abs(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_mass_matrix_and_bias_of_a_single_configuration(name):
-    model = _with_joint_elements(MODELS[name]())
-    q, v, _, f_ext = _states(model)
+    model = with_joint_elements(MODELS[name]())
+    q, v, _, f_ext = drawn_states(model, LANES, seed=2)
     M, h = jax.jit(joint_space)(model, q[0], v[0], f_ext[0])
     _assert_close(M, jdyn.mass_matrix(model, q[0]), 100)
     _assert_close(h, jdyn.bias_forces(model, q[0], v[0], f_ext=f_ext[0]), 100)
@@ -86,10 +70,11 @@ def _response(model, state, dq):
     return a, jax.jvp(forward, (dq,), (jnp.ones_like(dq),))[1], pull_back(jnp.ones_like(a))[0]
 
 
+@pytest.mark.slow
 def test_derivatives_of_one_and_of_many():
     """The single configuration's factors are made by matrices, those of a batch by numbers."""
-    model = _with_joint_elements(_follower())
-    states, dq = _states(model), jnp.zeros(model.nv)
+    model = with_joint_elements(_follower())
+    states, dq = drawn_states(model, LANES, seed=2), jnp.zeros(model.nv)
     many = jax.jit(jax.vmap(_response, (None, 0, None)))(model, states, dq)
     one = jax.jit(_response)(model, jax.tree.map(lambda x: x[1], states), dq)
     for found, expected in zip(one, many, strict=True):
@@ -113,7 +98,7 @@ def test_with_and_without_64_bits():
 def test_the_way_is_chosen_by_the_batch():
     """The result is bit by bit that of the method in charge; a batch of one counts as a single configuration."""
     model = jdyn.random_tree(4, 5, kinds=(jdyn.Revolute,))
-    q, v, tau, _ = _states(model)
+    q, v, tau, _ = drawn_states(model, LANES, seed=2)
 
     def by(method, count):
         return np.asarray(

@@ -74,6 +74,7 @@ def test_chains_of_any_length_are_one_loop_within_budget(name):
     assert operations[0] <= SLACK * budget
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUDGETS)
 def test_branches_and_a_free_base_stay_within_budget(name):
     function, count, _, budget = BUDGETS[name]

@@ -1,13 +1,15 @@
 """Functions that are traced where they run: nothing that is traced late may differ for it, or be held on to."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics.batchable import batchable
-from jdyn.dynamics.lanes import single_or_batch
+from jdyn.dynamics.execution.batchable import batchable
+from jdyn.dynamics.execution.batching import single_or_batch
 
 LANES = 2
 
@@ -25,13 +27,14 @@ def _force(model, q, v, tau):
     return jnp.sum(jdyn.forward_dynamics(model, q, v, tau) ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function",
     [
         jdyn.forward_dynamics,
-        jdyn.inverse_dynamics,
-        lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()),
-        jax.grad(_force, (1, 2, 3)),
+        pytest.param(jdyn.inverse_dynamics, marks=pytest.mark.slow),
+        pytest.param(lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()), marks=pytest.mark.slow),
+        pytest.param(jax.grad(_force, (1, 2, 3)), marks=pytest.mark.slow),
     ],
     ids=("forward", "inverse", "crba", "gradient"),
 )
@@ -41,6 +44,7 @@ def test_no_tracer_is_kept(function):
         jax.jit(jax.vmap(function, (None, 0, 0, 0))).lower(model, *_states(model))
 
 
+@pytest.mark.slow
 def test_as_many_bits_as_there_were():
     """The pullback runs where there are fewer."""
     model = _model()
@@ -55,10 +59,13 @@ def test_as_many_bits_as_there_were():
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("method", [jdyn.ABA(), jdyn.ABA(executor="lanes"), jdyn.ByBatch(), jdyn.CRBA()], ids=str)
-def test_methods_take_forces_of_a_narrower_type(method):
+@pytest.mark.parametrize("executor", ["auto", pytest.param("lanes", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", [jdyn.ABA(), *(pytest.param(x, marks=pytest.mark.slow) for x in (jdyn.ByBatch(), jdyn.CRBA()))], ids=str
+)
+def test_methods_take_forces_of_a_narrower_type(method, executor):
     """`forward_dynamics` brings all to one type; a method by itself goes by the widest."""
-    model = _model()
+    model = dataclasses.replace(_model(), executor=executor)
     q, _, tau = (x[0] for x in _states(model))
     tau, factors = tau.astype(jnp.float32), method.factor(model, q)
     with jax.numpy_dtype_promotion("standard"):

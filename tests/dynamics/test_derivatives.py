@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pinocchio as pin
 import pytest
+from drawn import drawn_states
 
 import jdyn
 from jdyn.interop.pinocchio_values import PinocchioValues
@@ -16,15 +17,6 @@ pytestmark = pytest.mark.fast_compile
 
 FOLDER = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"
 SPECIAL = {"armature": 0.2, "damping": 0.3, "friction": 0.1, "stiffness": 2.0}
-
-
-def _state(model, lanes=None):
-    """A state, or some, and forces on all bodies."""
-    shape = () if lanes is None else (lanes,)
-    keys = jax.random.split(jax.random.key(0), 4)
-    q = model.random(keys[0]) if lanes is None else jax.vmap(model.random)(jax.random.split(keys[0], lanes))
-    v, a = (jax.random.normal(key, (*shape, model.nv)) for key in keys[1:3])
-    return q, v, a, jax.random.normal(keys[3], (*shape, model.nb, 6))
 
 
 def _differentiated(function, model, q, v, x, f_ext):
@@ -51,15 +43,16 @@ MODELS = {
 }
 
 
-SLOW = "free base", "slides on a free base", "mimics"
+SLOW = MODELS.keys() - {"screws"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in MODELS])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_against_differentiation(name):
     """In lanes and alone, with rotors, dampers, friction and springs in the joints; M comes out symmetric."""
     model = _with_forces_of_joints(MODELS[name]())
-    states = _state(model, lanes=2)
+    states = drawn_states(model, 2)
     pairs = [(jdyn.inverse_dynamics_derivatives, jdyn.inverse_dynamics)]
     if name == "free base":
         pairs.append((jdyn.forward_dynamics_derivatives, jdyn.forward_dynamics))
@@ -79,7 +72,7 @@ def test_against_differentiation(name):
 def test_reverse_mode_against_forward_mode(name):
     """Forward mode differentiates the recursion on matrices; both as functions of quaternions as they are."""
     model = _with_forces_of_joints(MODELS[name]())
-    states = _state(model, lanes=2)
+    states = drawn_states(model, 2)
     weights = jnp.arange(1.0, model.nv + 1)
 
     def reverse(q, v, tau, f_ext):
@@ -98,10 +91,11 @@ def test_reverse_mode_against_forward_mode(name):
         np.testing.assert_allclose(single, exact[1], atol=1e-11 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argument", range(3))
 def test_gradient_with_respect_to_one_argument(argument):
     model = MODELS["screws"]()
-    *state, f_ext = _state(model)
+    *state, f_ext = drawn_states(model)
 
     def loss(*state):
         return jnp.sum(jdyn.forward_dynamics(model, *state, f_ext=f_ext))
@@ -110,6 +104,7 @@ def test_gradient_with_respect_to_one_argument(argument):
     np.testing.assert_allclose(jax.grad(loss, argument)(*state), together[argument], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_anymal_against_pinocchio():
     """Its analytical derivatives, of a robot that moves freely."""
@@ -131,10 +126,11 @@ def test_anymal_against_pinocchio():
         np.testing.assert_allclose(gradient, weights @ exact, atol=1e-11 * np.max(np.abs(weights @ exact)))
 
 
+@pytest.mark.slow
 def test_second_derivatives():
     """Those of a linearization, which LQR gains over models take, against differences."""
     model = jdyn.random_tree(3, 2, kinds=(jdyn.Revolute,))
-    q, v, tau, _ = _state(model)
+    q, v, tau, _ = drawn_states(model)
 
     def by_q(q):
         return jdyn.forward_dynamics_derivatives(model, q, v, tau)[0]
@@ -145,10 +141,11 @@ def test_second_derivatives():
     np.testing.assert_allclose(found, expected, atol=1e-8 * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_a_weighed_acceleration():
     """Of the pullback, forwards and backwards, against differences of the gradient."""
     model = jdyn.random_tree(3, 2, kinds=(jdyn.Revolute,))
-    q, v, tau, _ = _state(model)
+    q, v, tau, _ = drawn_states(model)
 
     def gradient(q):
         return jax.grad(lambda q: jdyn.forward_dynamics(model, q, v, tau) @ jnp.array([1.0, 2.0]))(q)
@@ -160,10 +157,11 @@ def test_second_derivatives_of_a_weighed_acceleration():
         np.testing.assert_allclose(found, expected, atol=1e-8 * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 def test_lanes_beyond_a_chunk():
     """More lanes than go at a time, of models that differ: each lane has what it has alone."""
     model = jdyn.load("double_pendulum")
-    q, v, tau, _ = _state(model, lanes=130)
+    q, v, tau, _ = drawn_states(model, 130)
     masses = jnp.linspace(0.5, 2.0, 130)
 
     def derivatives(mass, q, v, tau):

@@ -1,5 +1,6 @@
-"""The articulated-body algorithm by kernels, interpreted, against the same recursions in plain XLA."""
+"""Recursions by kernels, interpreted, against the same recursions in plain XLA."""
 
+import dataclasses
 import functools
 from typing import get_args
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics.lanes import Executor, by_lanes
+from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.newton_euler import newton_euler, newton_euler_inputs
+from jdyn.model import Executor
 from jdyn.model.random_tree import ALL_KINDS
 
 MODELS = {
@@ -36,7 +38,7 @@ def _batch(model, dtype, lanes=LANES):
 
 def _forward(executor):
     def accelerations(model, q, v, tau, f_ext):
-        return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext, method=jdyn.ABA(executor=executor))
+        return jdyn.forward_dynamics(dataclasses.replace(model, executor=executor), q, v, tau, f_ext=f_ext)
 
     return accelerations
 
@@ -45,8 +47,8 @@ def _forward(executor):
     ("name", "dtype"),
     [
         ("chain", jnp.float64),
-        ("tree", jnp.float64),
-        ("free base", jnp.float32),
+        pytest.param("tree", jnp.float64, marks=pytest.mark.slow),
+        pytest.param("free base", jnp.float32, marks=pytest.mark.slow),
         pytest.param("every kind", jnp.float32, marks=pytest.mark.slow),
     ],
 )
@@ -60,6 +62,7 @@ def test_kernels_compute_what_plain_programs_do(name, dtype):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_derivatives():
     """Both modes, which take the factors that kernels left."""
     models, q, v, tau, f_ext = _batch(MODELS["chain"], jnp.float64, 3)
@@ -76,6 +79,7 @@ def test_derivatives():
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * np.max(np.abs(y)))
 
 
+@pytest.mark.slow
 def test_batches_of_batches_and_single_configurations():
     """Lanes of lanes, of which the inner ones share a configuration; a single one; a batch of one, and of none."""
     model = MODELS["chain"]
@@ -104,33 +108,33 @@ def test_batches_of_batches_and_single_configurations():
 def test_kernels_lower_for_cuda(name, dtype):
     """One for each loop over bodies: three of the motion, one of the elimination, two of the response to forces, two of
     Newton and Euler."""
-    model = MODELS[name].astype(dtype)
+    model = dataclasses.replace(MODELS[name].astype(dtype), executor="kernel")
     state = model.neutral(), *(jnp.zeros(model.nv, dtype),) * 2
 
     def recursions(q, v, tau):
-        method = jdyn.ABA(executor="kernel")
+        method = jdyn.ABA()
         moved = method.accelerations_and_factors(model, q, v, tau, None)[0]
         pushed = method.solve(model, method.factor(model, q), tau)
-        if not model.topology.slender:
+        if not model.topology.single_dof_joints:
             return moved, pushed
         arguments = model, q, v, tau, None
-        forces = by_lanes(None, newton_euler_inputs, newton_euler, *arguments, like=v, executor="kernel")
+        forces = by_lanes(None, newton_euler_inputs, newton_euler, *arguments, like=v)
         return moved, pushed, forces
 
-    assert _kernels(recursions, *state) == 3 + 1 + 2 + 2 * model.topology.slender
+    assert _kernels(recursions, *state) == 3 + 1 + 2 + 2 * model.topology.single_dof_joints
 
 
 @pytest.mark.skipif(jax.__version_info__ >= (0, 11), reason="later versions lower kernels only where there is a GPU")
 def test_kernels_of_a_gradient():
-    """Factors that the value took are there for the gradient, which adds the response to forces; and `"auto"` takes no
-    kernel."""
+    """Factors that the value took are there for the gradient, which adds the response to forces and the pullback of
+    inverse dynamics, two loops each; and `"auto"` takes no kernel."""
     model = MODELS["chain"]
     state = model.neutral(), *(jnp.zeros(model.nv),) * 2
 
     def squares(executor, *state):
         return jnp.sum(_forward(executor)(model, *state, None) ** 2)
 
-    assert _kernels(jax.grad(functools.partial(squares, "kernel"), (0, 1, 2)), *state) == 3 + 2
+    assert _kernels(jax.grad(functools.partial(squares, "kernel"), (0, 1, 2)), *state) == 3 + 2 + 2
     assert _kernels(functools.partial(squares, "auto"), *state) == 0
 
 
@@ -156,7 +160,7 @@ def test_executors(programs_within):
     q = jnp.stack([model.neutral()] * 3)
 
     def runs(executor, several):
-        factor = functools.partial(jdyn.ABA(executor=executor).factor, model)
+        factor = functools.partial(jdyn.ABA().factor, dataclasses.replace(model, executor=executor))
         program = jax.make_jaxpr(jax.vmap(factor))(q) if several else jax.make_jaxpr(factor)(q[0])
         loops = set(_loops(program.jaxpr, programs_within))
         if ("scan", model.nb - 1) not in loops:
@@ -168,8 +172,38 @@ def test_executors(programs_within):
     assert found == {"auto": ("levels", "lanes"), **same}
 
 
+def test_the_environment_chooses_the_executor_of_models_that_are_built(monkeypatch):
+    monkeypatch.setenv("JDYN_EXECUTOR", "levels")
+    assert jdyn.load("pendulum").executor == "levels"
+    monkeypatch.setenv("JDYN_EXECUTOR", "gpu")
+    with pytest.raises(ValueError, match=r"executor: expected .*, got 'gpu'"):
+        jdyn.load("pendulum")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "executor", ["levels", *(pytest.param(x, marks=pytest.mark.slow) for x in ("lanes", "kernel"))]
+)
+def test_every_recursion_takes_the_executor_of_its_model(executor):
+    """Alone and in batches, inverse dynamics, mass matrix and derivatives; `"auto"` is the one to agree with."""
+    model = MODELS["chain"]
+    _, q, v, tau, f_ext = _batch(model, jnp.float64, 3)
+
+    def all_of(model, q, v, tau, f_ext):
+        h = jdyn.inverse_dynamics(model, q, v, tau, f_ext=f_ext)
+        return h, jdyn.mass_matrix(model, q), jdyn.inverse_dynamics_derivatives(model, q, v, tau, f_ext=f_ext)
+
+    chosen = dataclasses.replace(model, executor=executor)
+    for batched in (False, True):
+        run = jax.vmap(all_of, (None, 0, 0, 0, 0)) if batched else all_of
+        state = (q, v, tau, f_ext) if batched else (q[0], v[0], tau[0], f_ext[0])
+        found, expected = (jax.jit(run)(each, *state) for each in (chosen, model))
+        for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * np.max(np.abs(y)))
+
+
 def test_unknown_executors_and_biases_are_refused():
     with pytest.raises(ValueError, match=r"executor: expected 'auto' or .* or 'kernel', got 'gpu'"):
-        jdyn.ABA(executor="gpu")
+        dataclasses.replace(MODELS["chain"], executor="gpu")
     with pytest.raises(ValueError, match=r"bias: expected 'within' or 'separate', got 'none'"):
         jdyn.ABA(bias="none")

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn import drawn_states
 from jax.test_util import check_grads
 
 import jdyn
@@ -38,20 +39,13 @@ def model():
     return builder.build()
 
 
-def _state(model, seed=0):
-    keys = jax.random.split(jax.random.key(seed), 4)
-    q = model.random(keys[0])
-    v, tau = (jax.random.normal(key, (model.nv,)) for key in keys[1:3])
-    return q, v, tau, jax.random.normal(keys[3], (model.nb, 6))
-
-
 @jax.jit
 def _forward(model, q, v, tau, f_ext):
     return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext)
 
 
 def _check_second_order(model):
-    check_grads(_forward, (model, *_state(model)), order=2, modes=("fwd", "rev"), eps=1e-5, rtol=1e-4, atol=1e-4)
+    check_grads(_forward, (model, *drawn_states(model)), order=2, modes=("fwd", "rev"), eps=1e-5, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -91,6 +85,7 @@ def test_nothing_is_nan_at_rest(model):
         assert np.all(np.isfinite(leaf))
 
 
+@pytest.mark.slow
 def test_rest_gradients_are_right(model):
     """At rest the finite differences are taken along paths that stay in the configuration space."""
     q, v, tau, f_ext = _flat_state(model)
@@ -111,7 +106,7 @@ def test_rest_gradients_are_right(model):
 @pytest.mark.slow
 def test_derivative_equals_differentiated_recursion(model):
     """The implicit rule against automatic differentiation of the recursion itself."""
-    q, v, tau, f_ext = _state(model, 5)
+    q, v, tau, f_ext = drawn_states(model, seed=5)
 
     def recursion(model, q, v, tau):
         method = jdyn.MatrixABA()
@@ -126,8 +121,9 @@ def test_derivative_equals_differentiated_recursion(model):
     np.testing.assert_allclose(ours, automatic, rtol=0, atol=1e-10 * float(np.max(np.abs(automatic))))
 
 
+@pytest.mark.slow
 def test_gradient_with_respect_to_a_swept_body_under_vmap(model):
-    q, v, tau, _ = _state(model, 2)
+    q, v, tau, _ = drawn_states(model, seed=2)
 
     def loss(mass):
         changed = model.with_body("b3", mass=mass).with_joint("b4", damping=mass)

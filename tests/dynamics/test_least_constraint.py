@@ -10,7 +10,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jdyn
-from jdyn.dynamics.constrained import Couplings, Motor, acceleration_couplings, constrained_accelerations
+from jdyn.dynamics.closed_loops import Couplings, Motor, acceleration_couplings, constrained_accelerations
 from jdyn.dynamics.methods.least_constraint import Constraint, LeastConstraint, least_constraint
 
 EPS32 = float(np.finfo(np.float32).eps)
@@ -66,7 +66,8 @@ def cases():
     return single, np.asarray(accelerations(*_double(single), jdyn.ABA()))
 
 
-@pytest.mark.parametrize("solver", METHODS)
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", ["direct", pytest.param("iterative", marks=pytest.mark.slow)])
 def test_agrees_with_aba(cases, solver):
     single, exact = cases
     assert relative_error(accelerations(*_double(single), METHODS[solver]), exact) < 1e-10
@@ -87,6 +88,7 @@ def _double(x):
     return jax.tree.map(lambda x: x.astype(jnp.float64), x)
 
 
+@pytest.mark.slow
 def test_a_good_guess_saves_steps_and_too_few_steps_give_nan():
     model = coupled_tree()
     *x, f_ext = state(model)

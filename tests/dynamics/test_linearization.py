@@ -22,6 +22,7 @@ def test_pendulum():
     np.testing.assert_allclose(B, [[0], [1 / M]], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_free_body_that_moves():
     """de/dt = w − [v, e], and accelerations against finite differences along the tangent space."""
     model = jdyn.random_tree(5, 2, kinds=(jdyn.Free, jdyn.Revolute))

@@ -36,7 +36,7 @@ def _configurations(model):
     return jax.vmap(model.random)(jax.random.split(jax.random.key(0), LANES))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "free base")) for n in MODELS])
 def test_batches_equal_single_configurations(name):
     """Of models that differ, with their derivatives; M comes out symmetric to the last bit."""
     model = MODELS[name]()
@@ -60,6 +60,7 @@ def test_batches_equal_single_configurations(name):
             assert np.max(np.abs(found[lane] - exact)) < 100 * EPS * np.max(np.abs(exact))
 
 
+@pytest.mark.slow
 def test_gradients_of_batches():
     model = MODELS["screws"]()
     q = _configurations(model)

@@ -20,7 +20,7 @@ from jdyn.interop.values import random_states
 pytestmark = pytest.mark.fast_compile
 
 METHODS = [
-    *(jdyn.ABA(executor=executor) for executor in ("auto", "levels", "lanes", "kernel")),
+    jdyn.ABA(),
     jdyn.ABA(bias="separate"),
     *(jdyn.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
     jdyn.ModifiedABA(),
@@ -131,10 +131,16 @@ def assert_right(method, trees, a, change, slope):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STRUCTURES)
-@pytest.mark.parametrize("method", METHODS, ids=str)
-def test_every_method_and_derivative(method, name):
+@pytest.mark.parametrize(
+    ("method", "executor"),
+    [*((method, "auto") for method in METHODS), *((jdyn.ABA(), name) for name in ("levels", "lanes", "kernel"))],
+    ids=str,
+)
+def test_every_method_and_derivative(method, executor, name):
     """Fifty trees, each alone and all in a batch."""
     trees = light_trees(name)
+    model, *rest = trees["given"]
+    trees = trees | {"given": (dataclasses.replace(model, executor=executor), *rest)}
     one = functools.partial(found, method)
     assert_right(method, trees, *jax.jit(jax.vmap(one))(*trees["given"]))
     single = jax.jit(one)
@@ -153,17 +159,18 @@ def test_every_kind_of_method():
         assert error < 1e-12 * trees["condition"][0], method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["levels", "lanes"])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_a_human_of_massless_links(executor):
     """Nineteen of thirty-six bodies are massless; Pinocchio agrees."""
     path = FOLDER / "human_description/robots/human.urdf"
     model = jdyn.load(str(path), floating_base=True, package_dirs=[FOLDER.parent])
+    model = dataclasses.replace(model, executor=executor)
     assert np.sum(np.asarray(model.inertias.mass) == 0) == 19
     peer = PinocchioValues(pin, model, pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer()))
     state = jax.tree.map(lambda x: x[0], random_states(peer.model, 1, 0))
-    method = jdyn.ABA(executor=executor)
-    a = jdyn.forward_dynamics(peer.model, state.q, state.v, state.tau, f_ext=state.f_ext, method=method)
+    a = jdyn.forward_dynamics(peer.model, state.q, state.v, state.tau, f_ext=state.f_ext)
     exact = peer.acceleration(state)
     condition = np.linalg.cond(jdyn.mass_matrix(peer.model, state.q))
     assert np.linalg.norm(a - exact) < 1e-14 * condition * np.linalg.norm(exact)

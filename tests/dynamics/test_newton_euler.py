@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn import drawn_states
 
 import jdyn
 from jdyn.model.random_tree import ALL_KINDS
@@ -15,30 +16,24 @@ MODELS = {
 }
 
 
-def _states(model, lanes):
-    keys = jax.random.split(jax.random.key(0), 4)
-    q = jax.vmap(model.random)(jax.random.split(keys[0], lanes))
-    v, a = (jax.random.normal(key, (lanes, model.nv)) for key in keys[1:3])
-    return q, v, a, jax.random.normal(keys[3], (lanes, model.nb, 6))
-
-
 def _forces(model):
     return lambda q, v, a, f_ext: jdyn.inverse_dynamics(model, q, v, a, f_ext=f_ext)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "screws")) for n in MODELS])
 def test_batches_equal_single_states(name):
     model = MODELS[name]()
-    states, forces = _states(model, 3), _forces(model)
+    states, forces = drawn_states(model, 3), _forces(model)
     expected = np.stack([forces(*(x[i] for x in states)) for i in range(3)])
     # Rounding of sums over as many bodies, in another order.
     tolerance = 10 * model.nb * np.finfo(float).eps * np.max(np.abs(expected))
     np.testing.assert_allclose(jax.vmap(forces)(*states), expected, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_derivatives_of_batches_in_both_modes():
     model = MODELS["screws"]()
-    states, forces = _states(model, 2), _forces(model)
+    states, forces = drawn_states(model, 2), _forces(model)
 
     def derivatives(*state):
         tangents = jax.tree.map(jnp.ones_like, state)
@@ -54,9 +49,10 @@ def test_derivatives_of_batches_in_both_modes():
             np.testing.assert_allclose(found[i], expected, atol=1e-12 * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 def test_single_precision():
     model = MODELS["free base"]()
-    states = _states(model, 3)
+    states = drawn_states(model, 3)
     exact = jax.vmap(_forces(model))(*states)
     found = jax.vmap(_forces(model.astype(jnp.float32)))(*(x.astype(jnp.float32) for x in states))
     assert found.dtype == jnp.float32

@@ -7,25 +7,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn import drawn_states
 from jax.extend import core
 
 import jdyn
 from jdyn.dynamics.methods import ParallelABA
 from jdyn.dynamics.methods.parallel_aba import Segment, combine
-from jdyn.dynamics.paths import path_ranks
+from jdyn.dynamics.recursion.heavy_paths import path_ranks
 from jdyn.model import WORLD
 from jdyn.model.random_tree import ALL_KINDS
 
 
-def _state(model, dtype=jnp.float64):
-    keys = jax.random.split(jax.random.key(0), 4)
-    v, tau = (jax.random.normal(key, (model.nv,), dtype) for key in keys[1:3])
-    return model.random(keys[0]).astype(dtype), v, tau, jax.random.normal(keys[3], (model.nb, 6), dtype)
-
-
 def _error(model, method, dtype=jnp.float64):
     """Against the serial recursion in float64 on the same rounded data, relative to the largest acceleration."""
-    model, state = model.astype(dtype), _state(model, dtype)
+    model, state = model.astype(dtype), drawn_states(model, dtype=dtype)
     found = _forward(model, *state, method)
     model, state = jax.tree.map(lambda x: x.astype(jnp.float64), (model, state))
     exact = _forward(model, *state, jdyn.ABA())
@@ -43,6 +38,7 @@ def _with_rotors(model, share):
     return dataclasses.replace(model, armature=jnp.asarray(rng.uniform(0, 0.3, n) * (rng.uniform(size=n) < share)))
 
 
+@pytest.mark.slow
 def test_chunks_side_by_side():
     """Paths of several chunks, some filled up."""
     model = _with_rotors(jdyn.random_tree(5, 40, kinds=(jdyn.Revolute, jdyn.Prismatic), reach=3), 0.5)
@@ -83,7 +79,7 @@ def test_derivatives_reuse_the_factors():
         builder.add_link(f"b{i}", jdyn.Revolute((1, 0.1 * i, 0.5)), parent=f"b{i - 1}" if i else "world",
                          placement=(0.1, 0.2, 0.3), mimic=mimic, **body)  # fmt: skip
     model = builder.build()
-    q, v, tau, f_ext = _state(model)
+    q, v, tau, f_ext = drawn_states(model)
 
     def jacobian(method):
         return jax.jit(jax.jacfwd(lambda q: _forward(model, q, v, tau, f_ext, method)))(q)
@@ -138,7 +134,7 @@ def test_depth_grows_with_the_logarithm(programs_within):
 
     def depth(links, method):
         model = jdyn.random_tree(0, links, kinds=(jdyn.Revolute,), reach=1)
-        program = jax.make_jaxpr(lambda *x: _forward(model, *x, method))(*_state(model))
+        program = jax.make_jaxpr(lambda *x: _forward(model, *x, method))(*drawn_states(model))
         return _depth(program.jaxpr, programs_within)
 
     short, middle, long = (depth(links, ParallelABA()) for links in (64, 256, 1024))

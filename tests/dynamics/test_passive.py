@@ -59,7 +59,8 @@ def test_arguments_may_be_of_another_type_than_the_model():
     assert_allclose(found, passive_forces(model, q, jnp.ones(model.nv)), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [pytest.param(jax.jacfwd, marks=pytest.mark.slow), jax.jacrev])
 def test_derivatives_by_a_stiffness_of_zero_are_those_by_any(mode):
     # Forces are linear in the stiffness, and so are their derivatives by configurations.
     rest, q, stiffness = _drawn()
@@ -72,7 +73,8 @@ def test_derivatives_by_a_stiffness_of_zero_are_those_by_any(mode):
         assert np.abs(some).max() > 0.1
 
 
-@pytest.mark.parametrize("moving", [0, 1], ids=["rest", "configuration"])
+@pytest.mark.slow
+@pytest.mark.parametrize("moving", [pytest.param(0, marks=pytest.mark.slow), 1], ids=["rest", "configuration"])
 def test_first_and_second_derivatives_are_differences(moving):
     x, stiffness = _drawn()[:2], _drawn()[2]
     step, weights = (jax.random.normal(jax.random.PRNGKey(n), (n,)) for n in (MODEL.nq, MODEL.nv))
@@ -96,6 +98,7 @@ def test_first_and_second_derivatives_are_differences(moving):
             assert_allclose(y, (above - below) / 2e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_one_spring_in_a_batch_pulls_alone():
     rest, q, stiffness = jax.vmap(_drawn)(jnp.arange(3))
     stiffness = stiffness * np.array([[0.0], [1.0], [0.0]])
@@ -124,6 +127,7 @@ def test_friction_and_its_slopes(friction, mode):
     assert_allclose(mixed(friction * one), -np.diag(slope), rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amount", [0.0, 2.0])
 def test_compilers_leave_out_what_a_model_lacks(amount):
     # The rotation between two poses takes an arc tangent. A gradient is taken of a step inside a loop.

@@ -26,7 +26,11 @@ def _gradient(function):
     return jax.grad(lambda *x: sum(jnp.sum(y) for y in jax.tree.leaves(function(*x))), argnums=(0, 1, 2))
 
 
-@pytest.mark.parametrize("of", [lambda f: f, _tangents, _gradient], ids=["value", "tangents", "gradient"])
+@pytest.mark.parametrize(
+    "of",
+    [lambda f: f, pytest.param(_tangents, marks=pytest.mark.slow), _gradient],
+    ids=["value", "tangents", "gradient"],
+)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_product_is_left_to_the_device(name, of):
     model = jdyn.random_tree(4, 3, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Revolute), dtype=jnp.float32)

@@ -1,11 +1,10 @@
 """Laws of mechanics on random trees: kinds of joints by two, and all of them in one tree."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn import with_joint_elements
 
 import jdyn
 from jdyn.dynamics import mass_product
@@ -17,28 +16,19 @@ PAIRS = zip(ALL_KINDS[::2], ALL_KINDS[1::2], strict=True)
 CASES = {f"{a.__name__} and {b.__name__}": (4, (a, b)) for a, b in PAIRS} | {"all": (10, ALL_KINDS)}
 
 
-# One tree has every kind; each pair of kinds takes as long again to compile.
-PARAMETERS = [pytest.param(case, marks=[pytest.mark.slow] * (case != "all")) for case in CASES]
+# One pair of kinds by default; another one takes as long again to compile, and the tree of every kind four times.
+PARAMETERS = [pytest.param(case, marks=[pytest.mark.slow] * (number > 0)) for number, case in enumerate(CASES)]
 
 
 @pytest.fixture(scope="module", params=PARAMETERS, ids=str)
 def laws(request):
     """Every quantity that the laws need, at one random state, from one compiled function."""
     nb, kinds = CASES[request.param]
-    model = _with_joint_elements(jdyn.random_tree(7, nb, kinds=kinds))
+    model = with_joint_elements(jdyn.random_tree(7, nb, kinds=kinds))
     keys = jax.random.split(jax.random.key(1), 4)
     q, v = model.random(keys[0]), jax.random.normal(keys[1], (model.nv,))
     a, f_ext = jax.random.normal(keys[2], (model.nv,)), jax.random.normal(keys[3], (model.nb, 6))
     return model, v, a, jax.tree.map(np.asarray, _quantities(model, q, v, a, f_ext))
-
-
-def _with_joint_elements(model):
-    """Rotors, dampers, friction and springs in every joint, of a size of their own for each coordinate."""
-    rng = np.random.default_rng(0)
-    sizes = {"armature": 0.3, "damping": 0.2, "friction": 0.1, "stiffness": 1.5}
-    return dataclasses.replace(
-        model, **{name: jnp.asarray(rng.uniform(0, size, len(model.damping))) for name, size in sizes.items()}
-    )
 
 
 @jax.jit
@@ -147,7 +137,7 @@ def test_jacobians_give_velocities(laws):
 def test_trees_of_a_hundred_bodies():
     """Batched round trip; the bound is what rounding the forces makes unavoidable, times the number of bodies."""
     for reach, kinds in ((None, ALL_KINDS), (1, (jdyn.Revolute, jdyn.Prismatic))):
-        model = _with_joint_elements(jdyn.random_tree(3, 100, reach=reach, kinds=kinds))
+        model = with_joint_elements(jdyn.random_tree(3, 100, reach=reach, kinds=kinds))
         keys = jax.random.split(jax.random.key(0), 3)
         q, v, a = model.random(keys[0]), *(jax.random.normal(key, (model.nv,)) for key in keys[1:])
         tau = jax.jit(jdyn.inverse_dynamics)(model, q, v, a)
@@ -173,6 +163,7 @@ def test_frame_invariance():
         _close(np.asarray(x), np.asarray(y), 1e4)
 
 
+@pytest.mark.slow
 def test_order_of_declaration_does_not_matter():
     """Bodies may be declared in any order; the builder sorts them parents first."""
 

@@ -31,6 +31,7 @@ URDF = """
 """
 
 
+@pytest.mark.slow
 def test_prints_a_table_of_every_function(capsys):
     result = verify(URDF, samples=3)
     table = capsys.readouterr().out.splitlines()

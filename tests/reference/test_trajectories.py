@@ -33,9 +33,12 @@ def by_scipy(peer: PinocchioValues, q0, v0):
 
 
 @robots(
-    ("ur5", FIXED), ("solo12", FLOATING),
-    slow=[("double_pendulum", FIXED), ("ur10", FIXED), ("a1", FLOATING), ("anymal_b", FLOATING), ("hyq", FLOATING)],
-)  # fmt: skip
+    ("ur5", FIXED),
+    slow=[
+        *((name, FIXED) for name in ("double_pendulum", "ur10")),
+        *((name, FLOATING) for name in ("solo12", "a1", "anymal_b", "hyq")),
+    ],
+)
 def test_two_seconds_of_motion(name, floating):
     """Within 1e-7 at a tolerance of 1e-9. Arms of seven joints that fall freely are not among them: their motion
     magnifies whatever a step leaves by four decimal places within the two seconds."""

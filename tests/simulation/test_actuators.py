@@ -101,6 +101,7 @@ def test_memories_add_up():
         np.testing.assert_allclose(run(both, t1=12.0, saveat=[12.0]).q[-1], 1.0, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_gradients_go_through_ticks_and_batches():
     def end(kp, delay=1):
         controller = jdyn.ZeroOrderHold(jdyn.PD(CART, [1.0], kp=kp, kd=KD), 0.05, delay)

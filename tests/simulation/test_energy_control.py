@@ -39,6 +39,7 @@ def pushed(t, q, v):
     return jnp.sin(3 * t) - 0.1 * v
 
 
+@pytest.mark.slow
 def test_work_is_accounted_for():
     """The energy that a state ought to have is the one it has, with every force at work."""
     model = tree()

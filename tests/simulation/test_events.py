@@ -86,6 +86,7 @@ def test_derivatives_go_through_five_bounces(fall):
         np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_forward_mode_goes_through_events():
     def height(restitution):
         return dropped(*POINT[:2], restitution, saveat=[3.1], adjoint=diffrax.ForwardMode()).q[0, 0]
@@ -94,6 +95,7 @@ def test_forward_mode_goes_through_events():
     np.testing.assert_allclose(jax.jit(jax.jacfwd(height))(POINT[2]), exact, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_every_lane_has_events_of_its_own():
     heights = jnp.linspace(0.5, 3.0, 80)
     lanes = jax.jit(jax.vmap(lambda h: dropped(h, *POINT[1:], t1=2.0, throw=False)))(heights)

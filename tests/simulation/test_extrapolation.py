@@ -34,10 +34,10 @@ __all__ = ["reference"]
 @pytest.mark.parametrize(
     ("solver", "order", "steps"),
     [
-        (jdyn.BulirschStoer(columns=2), 4, [16, 32, 64]),
+        pytest.param(jdyn.BulirschStoer(columns=2), 4, [16, 32, 64], marks=pytest.mark.slow),
         (jdyn.BulirschStoer(columns=3), 6, [16, 32, 64]),
-        (jdyn.BaderDeuflhard(columns=2), 3, [64, 128, 256]),
-        (jdyn.BaderDeuflhard(columns=3), 5, [32, 64, 128]),
+        pytest.param(jdyn.BaderDeuflhard(columns=2), 3, [64, 128, 256], marks=pytest.mark.slow),
+        pytest.param(jdyn.BaderDeuflhard(columns=3), 5, [32, 64, 128], marks=pytest.mark.slow),
     ],
     ids=lambda x: f"{named(x)}{getattr(x, 'columns', '')}",
 )
@@ -49,6 +49,7 @@ def test_order_of_columns_on_se3(solver, order, steps, reference):
     assert np.all(found.mean(axis=0)[:, 0] > order - 0.2), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [jdyn.BulirschStoer(), jdyn.BaderDeuflhard()], ids=named)
 def test_order_and_step_follow_the_tolerance(solver, reference):
     evaluations = []
@@ -79,6 +80,7 @@ def test_lanes_have_orders_of_their_own():
             assert together.stats[name][lane] == alone.stats[name]
 
 
+@pytest.mark.slow
 def test_a_stiff_joint_takes_few_steps():
     """A controller that draws a link to its target at a rate of 1 1/s, with a mode that dies at 1e4 1/s."""
     inertia, weight = 0.02 + 1.5 * 0.4**2, 1.5 * 0.4 * 9.81

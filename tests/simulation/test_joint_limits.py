@@ -70,6 +70,7 @@ def bounces():
     return run(*arguments), jax.grad(end, (0, 1))(*arguments)
 
 
+@pytest.mark.slow
 def test_impacts_between_walls_in_closed_form(bounces):
     trajectory, gradient = bounces
     v, e, length = 1.6, 0.7, WALLS[1] - WALLS[0]
@@ -133,6 +134,7 @@ def test_without_the_option_joints_pass_their_limits():
     assert jdyn.simulate(slider(), [0.0], [1.5], 3.0).q[-1, 0] == pytest.approx(4.5)
 
 
+@pytest.mark.slow
 def test_infinite_ranges_and_quaternions_are_left_alone():
     """A free body with a hinge: springs act on the hinge if it has an end."""
     builder = jdyn.Builder("body", gravity=(0, 0, 0))
@@ -164,6 +166,7 @@ def test_joints_that_arrive_at_once_all_bounce():
     assert sorted(motion.events.entry[:2].tolist()) == [0, 1] and motion.events.which[2] == -1
 
 
+@pytest.mark.slow
 def test_a_lane_without_an_impact_and_a_joint_without_an_end_have_gradients():
     """Steps of at most 0.05 s make those of both lanes coincide."""
     model, limits = two_sliders(), jdyn.ImpactLimits(restitution=0.5)
@@ -200,6 +203,7 @@ def test_bad_limits_are_refused(make, sentence):
         make()
 
 
+@pytest.mark.slow
 def test_a_mechanism_without_ranges_has_nothing_to_hold():
     builder = jdyn.Builder("body", gravity=(0, 0, 0))
     builder.add_link("hull", jdyn.Free(), mass=2.0, inertia=(0.03, 0.07, 0.09))

@@ -56,10 +56,10 @@ def errors(solver, steps):
 @pytest.mark.parametrize(
     ("solver", "order", "dense", "steps"),
     [
-        (diffrax.Euler(), 1, 1, [1024, 2048, 4096]),
+        pytest.param(diffrax.Euler(), 1, 1, [1024, 2048, 4096], marks=pytest.mark.slow),
         (diffrax.Heun(), 2, 2, [128, 256, 512]),
-        (diffrax.Bosh3(), 3, 3, [64, 128, 256]),
-        (diffrax.Dopri5(), 5, 4, [32, 64, 128]),
+        pytest.param(diffrax.Bosh3(), 3, 3, [64, 128, 256], marks=pytest.mark.slow),
+        pytest.param(diffrax.Dopri5(), 5, 4, [32, 64, 128], marks=pytest.mark.slow),
         (diffrax.Tsit5(), 5, 4, [32, 64, 128]),
         # Diffrax' interpolant of Dopri8 has order 6 at most.
         (diffrax.Dopri8(), 8, 5.5, [12, 18, 27]),

@@ -12,7 +12,7 @@ import pytest
 
 import jdyn
 from jdyn.control.dynamic import with_memory
-from jdyn.simulation import replay
+from jdyn.simulation import adjoint as replay
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -91,6 +91,7 @@ def test_equals_checkpointing_through_diffrax():
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * max(1, float(jnp.max(jnp.abs(y), initial=0))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_steps", [64, pytest.param(100, marks=pytest.mark.exhaustive)])
 def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, monkeypatch):
     p, end = parameters(), diffrax.SaveAt(t1=True)
@@ -104,6 +105,7 @@ def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, monkeypatch):
         np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_forward_mode_agrees():
     def gain(g, **options):
         p = parameters() | {"controller": Wobble(g)}

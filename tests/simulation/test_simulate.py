@@ -102,6 +102,7 @@ def spins():
     return steps, run(1.0 / steps), np.asarray(exact)
 
 
+@pytest.mark.slow
 def test_fixed_steps_converge_with_the_order_of_the_solver(spins):
     steps, runs, exact = spins
     assert np.all(np.asarray(runs.stats["accepted_steps"]) == steps)
@@ -257,6 +258,7 @@ def test_an_end_that_is_no_number_fails_its_lane_alone():
     assert Result.success not in lanes.result[1:].tolist() and np.all(np.isnan(lanes.q[1:]))
 
 
+@pytest.mark.slow
 def test_implicit_solvers_run_on_quaternions():
     builder = jdyn.Builder("top")
     builder.add_link("top", jdyn.Ball(), mass=1.0, com=(0, 0, 0.2), inertia=(0.02, 0.02, 0.01))

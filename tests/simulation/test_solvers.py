@@ -133,11 +133,11 @@ def in_lanes(x):
     ("solver", "order", "dense", "steps"),
     [
         (CashKarp(), 5, 5, [32, 64, 128]),
-        (AdamsBashforthMoulton(), 4, 4, [128, 256, 512]),
+        pytest.param(AdamsBashforthMoulton(), 4, 4, [128, 256, 512], marks=pytest.mark.slow),
         (SemiImplicitEuler(), 1, 1, [512, 1024, 2048]),
-        (StormerVerlet(), 2, 2, [64, 128, 256]),
-        (ImplicitMidpoint(), 2, 2, [64, 128, 256]),
-        (Rodas5P(), 5, 5, [32, 64, 128]),
+        pytest.param(StormerVerlet(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
+        pytest.param(ImplicitMidpoint(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
+        pytest.param(Rodas5P(), 5, 5, [32, 64, 128], marks=pytest.mark.slow),
     ],
     ids=named,
 )
@@ -184,6 +184,7 @@ def test_adams_evaluates_twice_a_step_and_starts_anew_after_a_jump():
     assert counts == [7, 7, 7, 2, 2, 2] * 2
 
 
+@pytest.mark.slow
 def test_adams_adapts_its_steps(reference):
     # Of order 4: errors of steps go with the fifth power of their length.
     for tolerance, most in ((1e-5, 60), (1e-7, 150), (1e-9, 360)):
@@ -216,9 +217,9 @@ SWING = jnp.array([2.5]), jnp.array([0.5])
 @pytest.mark.parametrize(
     ("solver", "model", "start"),
     [
-        (ImplicitMidpoint(), PENDULUM, SWING),
-        (jdyn.BulirschStoer(columns=3), PENDULUM, SWING),
-        (jdyn.BaderDeuflhard(columns=3), PENDULUM, SWING),
+        pytest.param(ImplicitMidpoint(), PENDULUM, SWING, marks=pytest.mark.slow),
+        pytest.param(jdyn.BulirschStoer(columns=3), PENDULUM, SWING, marks=pytest.mark.slow),
+        pytest.param(jdyn.BaderDeuflhard(columns=3), PENDULUM, SWING, marks=pytest.mark.slow),
         *(
             pytest.param(solver, TOP, SPIN, marks=pytest.mark.exhaustive)
             for solver in (
@@ -258,11 +259,11 @@ def swung():
     ("solver", "tolerance"),
     # Rounding of 512 steps at 8 rad/s, and what the midpoint rule is wrong by, order 2.
     [
-        (AdamsBashforthMoulton(), 5e-5),
-        (ImplicitMidpoint(), 5e-4),
+        pytest.param(AdamsBashforthMoulton(), 5e-5, marks=pytest.mark.slow),
+        pytest.param(ImplicitMidpoint(), 5e-4, marks=pytest.mark.slow),
         (Rodas5P(), 5e-5),
-        (jdyn.BulirschStoer(), 5e-5),
-        (jdyn.BaderDeuflhard(), 5e-5),
+        pytest.param(jdyn.BulirschStoer(), 5e-5, marks=pytest.mark.slow),
+        pytest.param(jdyn.BaderDeuflhard(), 5e-5, marks=pytest.mark.slow),
     ],
     ids=named,
 )
@@ -281,6 +282,7 @@ def rate(t, y, args):
     return State(BUOY.rate(y.q, y.v), jdyn.forward_dynamics(BUOY, y.q, y.v, tau))
 
 
+@pytest.mark.slow
 def test_works_in_diffrax_alone(reference):
     found = diffrax.diffeqsolve(
         diffrax.ODETerm(rate), AdamsBashforthMoulton(BUOY), 0.0, 1.0, 1 / 128, State(Q0, U0),
@@ -349,6 +351,7 @@ def energy_errors(solver, model, start, dt):
     return errors[: number // 25].reshape(10, -1).max(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "start", "dt"),
     [

@@ -63,6 +63,7 @@ def test_poses_are_those_of_the_bodies(fine):
     np.testing.assert_allclose(poses.rotation[:, 0], expected, rtol=0, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_what_stands_between_rows_converges_with_their_distance(fine):
     """Hermite's cubic is of fourth order, its rate of third."""
     errors = []
@@ -116,6 +117,7 @@ def test_digits_are_not_lost_in_silence(fine, tmp_path):
         jdyn.Trajectory.load(tmp_path / "flight.npz")
 
 
+@pytest.mark.slow
 def test_interpolation_has_derivatives_and_goes_backwards():
     pendulum = jdyn.load("pendulum")
 
@@ -131,6 +133,7 @@ def test_interpolation_has_derivatives_and_goes_backwards():
     np.testing.assert_allclose(jax.grad(at)(jnp.array(0.4)), difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_batches():
     options = dict(controller=CONTROLLER, saveat=jnp.linspace(0, 1, 9), in_axes={"v0": 0})
     arguments = MODEL, Q0, jnp.stack([0.5 * V0, V0]), 1.0

@@ -68,6 +68,8 @@ SOLVERS = [
     jdyn.SemiImplicitEuler(),
     jdyn.StormerVerlet(),
 ]
+# One that is explicit, one that solves, and one that extrapolates; the others are slow.
+QUICK = ("Tsit5", "ImplicitMidpoint", "BulirschStoer")
 
 
 def label(solver):
@@ -75,7 +77,9 @@ def label(solver):
     return named(solver) + (f" {named(inner)}" if inner is not None else "")
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=label)
+@pytest.mark.parametrize(
+    "solver", [pytest.param(x, marks=[pytest.mark.slow] * (label(x) not in QUICK)) for x in SOLVERS], ids=label
+)
 def test_evaluations_are_as_many_as_happen(solver):
     speeds = jnp.array([0.5, 8.0])
     alone = []
@@ -112,3 +116,15 @@ def test_other_solvers_do_not_say():
     found = jdyn.simulate(PENDULUM, jnp.array([2.5]), jnp.array([0.5]), 0.1, solver=diffrax.Euler(), dt0=0.01,
                           stepsize_controller=diffrax.ConstantStepSize(), saveat=END)  # fmt: skip
     assert found.stats["dynamics_calls"] is None and found.stats["jacobians"] is None
+
+
+def test_rows_that_follow_steps_are_counted():
+    rows = diffrax.SaveAt(t0=True, steps=True)
+    motion = jdyn.simulate(PENDULUM, jnp.array([2.5]), jnp.array([1.0]), 1.0, saveat=rows, dt0=0.8, max_steps=99)
+    tries, calls = motion.stats["row_tries"], motion.stats["row_dynamics_calls"]
+    last = int(motion.stats["accepted_steps"])
+    assert tries[0] == calls[0] == 0 and motion.stats["rejected_steps"] > 0
+    assert tries[last] == last + motion.stats["rejected_steps"] and calls[last] == motion.stats["dynamics_calls"]
+    assert np.all(np.diff(tries[: last + 1]) >= 1) and np.all(np.diff(calls[: last + 1]) >= 6)
+    assert motion.to_xarray()["row_tries"].dims == ("time",)
+    assert not any(name.startswith("row_") for name in motion.resample(PENDULUM, jnp.linspace(0, 1, 3)).stats)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.spatial import definite_inverse, semidefinite_cholesky, triangle, triangular_inverse
+from jdyn.array import definite_inverse, semidefinite_cholesky, triangle, triangular_inverse
 
 EPS = np.finfo(float).eps
 

@@ -89,6 +89,7 @@ def _derivatives(phi):
     return [d(f)(phi) for f in maps for d in (jax.jacfwd, jax.jacrev, lambda f: jax.jacfwd(jax.jacrev(f)))]
 
 
+@pytest.mark.slow
 def test_derivatives_are_finite_along_an_axis_and_under_vmap():
     phi = jnp.zeros((4, 3)).at[:, 0].set(jnp.array([0.0, 1e-9, 0.3, 2.0]))
     together = jax.vmap(_derivatives)(phi)

@@ -241,6 +241,7 @@ def simulated(controller_of):
     return loss, mechanism
 
 
+@pytest.mark.slow
 def test_a_controller_that_fails_is_found_by_time_and_body():
     def controller(p, t, q, v):
         return jnp.stack([-p["kd"] * v[0], jnp.where(t > 0.37, jnp.nan, 0.0)])
@@ -256,6 +257,7 @@ def failing(t, q, v):
     return jnp.where(t > 0.37, jnp.nan, 0 * v)
 
 
+@pytest.mark.slow
 def test_a_failed_simulation_is_explained_by_any_rows():
     state = jnp.zeros(2), jnp.array([1.0, 0.0])
     motion = jdyn.simulate(PAIR, *state, 1.0, controller=failing, **QUICK)
@@ -280,6 +282,7 @@ def test_rows_after_an_event_that_ends_are_no_failure_of_the_simulation():
     assert time == pytest.approx(0.45, abs=1e-9) and "an event ends the simulation" in reason
 
 
+@pytest.mark.slow
 def test_a_derivative_that_is_not_finite_is_found_by_time_and_body():
     def controller(p, t, q, v):
         friction = jax.lax.cond(t > 0.37, lambda: -p["mu"] * jnp.sqrt(v[1] ** 2), lambda: 0.0)
@@ -292,6 +295,7 @@ def test_a_derivative_that_is_not_finite_is_found_by_time_and_body():
     assert "the derivative of the controller's force by v[1] is not finite" in str(health)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_itself_is_told_from_the_simulation():
     loss, _ = simulated(lambda p, t, q, v: -p["kd"] * v)
     health = jdyn.gradient_health(lambda p: (jnp.linalg.norm(loss(p)[1].v[:, 1]), loss(p)[1]), {"kd": 0.5})

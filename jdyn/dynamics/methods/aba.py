@@ -1,24 +1,32 @@
 """Forward dynamics by the articulated-body algorithm."""
 
 import functools
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.dynamics.aligned import AxialSubspace, Displaced, axes, degrees_of_freedom, drifts, packed_bodies
-from jdyn.dynamics.at_once import at_once
-from jdyn.dynamics.base import free_base, moving_base
-from jdyn.dynamics.lanes import Executor, by_lanes, zeros
-from jdyn.dynamics.methods.matrix_aba import MatrixABA
-from jdyn.dynamics.methods.method import one_of
+from jdyn.array import semidefinite_cholesky, triangular_inverse
+from jdyn.dynamics.execution.batching import by_lanes
+from jdyn.dynamics.execution.xla_cpu import at_once
+from jdyn.dynamics.methods.matrix_aba import ProjectedABA
 from jdyn.dynamics.methods.tree_method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces
-from jdyn.dynamics.traverse import unpack_coordinates
-from jdyn.model import Free
-from jdyn.spatial import semidefinite_cholesky, triangular_inverse
+from jdyn.dynamics.recursion.dof_tree import dof_tree
+from jdyn.dynamics.recursion.floating_base import free_base, moving_base
+from jdyn.dynamics.recursion.joint_frames import (
+    AxialSubspace,
+    Displaced,
+    axes,
+    degrees_of_freedom,
+    drifts,
+    packed_bodies,
+)
+from jdyn.dynamics.recursion.levels import LEVELS
+from jdyn.dynamics.recursion.order import Order, zeros
+from jdyn.model import Free, Tree
 from jdyn.spatial.components import (
     Number,
     Vector,
@@ -41,7 +49,7 @@ _TRIANGLE = np.tril_indices(Free.nv)
 
 
 class Eliminated(eqx.Module):
-    """A degree of freedom that is eliminated.
+    """An eliminated degree of freedom.
 
     Attributes:
         K: U / D, with U = I S and D = Sᵀ U + R: acceleration per unit acceleration of the handle, negated.
@@ -67,42 +75,33 @@ class ABA(Recursion):
 
     What a joint passes on, I^a = I^A − U D⁻¹ Uᵀ, must be symmetric and must leave nothing along the joint's own axis.
     Rounding spoils both by ε |I^A|, and would be carried to the root, where it has grown by orders of magnitude after
-    a hundred joints; here both properties are restored at each joint (`MatrixABA` has the textbook's form).
+    a hundred joints; here both properties are restored at each joint (`jdyn.MatrixABA` has the textbook's form).
 
-    Under `jax.vmap` it goes number by number, on frames whose z axes are those of the joints, along the lanes: a
-    lane then costs a CPU a fifth to a tenth of what matrices cost. A single configuration takes matrices.
+    In batches it computes on single numbers with lanes last, in frames whose z axes are those of the joints: a lane
+    then costs a CPU a fifth to a tenth of what matrices cost. A single configuration takes matrices. `Model.executor`
+    overrides that choice.
 
     Attributes:
         bias: `"within"` or `"separate"`, as in `Recursion`.
-        executor: What runs the recursions, on every device. `"auto"`: as above, by what was measured on processors;
-            `"levels"`: all bodies of a level at once, in batches, too; `"lanes"`: number by number, one body after
-            another, for a single configuration, too; `"kernel"`: the same with one kernel for each loop over bodies,
-            in Pallas' interpreter where there is no CUDA device. Kernels have not been measured on a CUDA device:
-            `"auto"` does not take them.
 
     Raises:
-        ValueError: if `bias` or `executor` is none of these.
+        ValueError: if `bias` is none of these.
 
     Source: Featherstone 2008, section 7.3; Bierman 1977 for the stabilised update of a projected inertia;
     Cloutier 1995, section 3.3.1 for the separate bias.
     """
 
-    executor: Executor = eqx.field(static=True, default="auto", kw_only=True)
-
-    def __check_init__(self):
-        one_of("executor", self.executor, get_args(Executor))
-
     def kinematics(self, model, q):
-        # Bodies are placed within the recursions, each of which does it in its own way.
+        # Each recursion places bodies in its own way.
         return q
 
     def eliminate(self, model, joints):
         like = _eliminated_like(model, joints)
-        return by_lanes(_matrix_elimination, _still, _elimination, model, joints, like=like, executor=self.executor)
+        return by_lanes(_matrix_elimination, _still, _elimination, model, joints, like=like)
 
     def response(self, model, factors, tau):
         arguments = factors.q, factors.tree, tau
-        return by_lanes(None, _pushed, _response, model, *arguments, like=tau, executor=self.executor)
+        return by_lanes(None, _pushed, _response, model, *arguments, like=tau)
 
     def moving(self, model, factors, v, tau, f_ext):
         return self._moving(model, factors.q, v, tau, f_ext)[0]
@@ -116,14 +115,14 @@ class ABA(Recursion):
         return in_step(model, factors, a), factors
 
     def _moving(self, model, q, v, tau, f_ext):
-        """Accelerations without couplings, and the joints eliminated on the way, in the same loop."""
+        """Accelerations without couplings, and the joints that the same loop eliminates."""
         like, arguments = (v, _eliminated_like(model, q)), (q, v, tau, f_ext)
-        return by_lanes(_matrix_motion, _moved, _motion, model, *arguments, like=like, executor=self.executor)
+        return by_lanes(_matrix_motion, _moved, _motion, model, *arguments, like=like)
 
 
 def _eliminated_like(model, q):
-    """Shapes of all that is eliminated: the degrees of freedom of the tree, and a free base."""
-    number = jax.ShapeDtypeStruct((model.topology.serial.nb,), q.dtype)
+    """Shapes of what elimination leaves: of the degrees of freedom of the tree, and of a free base."""
+    number = jax.ShapeDtypeStruct((dof_tree(model.topology).nb,), q.dtype)
     root = jax.ShapeDtypeStruct((Free.nv * (Free.nv + 1) // 2,), q.dtype) if model.topology.free_base else None
     return Eliminated((number,) * 6, number), root
 
@@ -132,23 +131,23 @@ def _eliminated_like(model, q):
 
 
 def _matrix_elimination(model, q):
-    method = MatrixABA()
+    method = ProjectedABA()
     return _by_degrees(model, q, method.eliminate(model, method.kinematics(model, q)))
 
 
 def _matrix_motion(model, q, v, tau, f_ext):
-    method = MatrixABA()
+    method = ProjectedABA()
     joints = method.kinematics(model, q)
     tree = method.eliminate(model, joints)
     return method.moving(model, Factors(q, joints, tree, None), v, tau, f_ext), _by_degrees(model, q, tree)
 
 
 def _by_degrees(model, q, bodies):
-    """What eliminating each degree of freedom by itself would have left, from elimination by joints."""
+    """Eliminated degrees of freedom, one by one, from joints that were eliminated as a whole."""
     K, D = zip(*(_one_after_another(body.K, body.D_inverse) for body in bodies), strict=True)
-    K, D = (unpack_coordinates(model.topology, x) for x in (K, D))
+    K, D = (LEVELS.unpack_coordinates(model.topology, x) for x in (K, D))
     K = jnp.einsum("nji,nkj->nki", axes(model, q), K.reshape(-1, 2, 3)).reshape(-1, 6)
-    count = model.topology.serial.nb
+    count = dof_tree(model.topology).nb
     root = None
     if model.topology.free_base:
         root = bodies[0].D_inverse[0, 0][_TRIANGLE]
@@ -157,46 +156,46 @@ def _by_degrees(model, q, bodies):
 
 @functools.partial(jnp.vectorize, signature="(k,m),(k,k)->(k,m),(k)")
 def _one_after_another(K, D_inverse):
-    """K and D of each degree of freedom, the last eliminated first: with D = W d Wᵀ and W upper triangular, its ones on
-    the diagonal, they are Wᵀ K and d."""
+    """K and D of each degree of freedom, the last one eliminated first: with D = W d Wᵀ, where W is unit upper
+    triangular, they are Wᵀ K and d."""
     if len(D_inverse) == 1:
         return K, 1 / D_inverse[0]
     C = semidefinite_cholesky(D_inverse)
     return jnp.diag(C)[:, None] * (triangular_inverse(C) @ K), jnp.diag(C) ** -2
 
 
-# What the recursions by numbers work on.
+# Inputs of the recursions on single numbers.
 
 
-def _still(order, model, q):
-    return degrees_of_freedom(model, order.schedule(model.topology.serial), q), free_base(model)
+def _still(order: Order, model, q):
+    return degrees_of_freedom(model, order.schedule(dof_tree(model.topology)), q), free_base(model)
 
 
-def _pushed(order, model, q, eliminated, tau):
-    tree, (degrees, base) = model.topology.serial, _still(order, model, q)
+def _pushed(order: Order, model, q, eliminated, tau):
+    tree, (degrees, base) = dof_tree(model.topology), _still(order, model, q)
     joints, root = eliminated
     own, tau = tau[: -tree.nb], tau[-tree.nb :]
     return _joined(degrees, order.pack(tree, joints), order.pack(tree, tau)), base and (root, own)
 
 
-def _moved(order, model, q, v, tau, f_ext):
+def _moved(order: Order, model, q, v, tau, f_ext):
     bodies = packed_bodies(order, model, q, f_ext, v, tau)
-    drift = drifts(model, order.schedule(model.topology.serial), q, v)
+    drift = drifts(model, order.schedule(dof_tree(model.topology)), q, v)
     moved = tuple((*rest, drift, f) for (*rest, f), drift in zip(bodies, drift, strict=True))
     return moved, moving_base(model, q, v, tau, f_ext)
 
 
-# The recursions by numbers.
+# The recursions on single numbers.
 
 
-def _elimination(order, tree, x):
+def _elimination(order: Order, tree: Tree, x):
     degrees, base = x
     places = tuple(degree.displaced() for degree in degrees)
     I, joints = order.gathered(tree, _inertia, zeros(places, 21), places)
     return order.unpack(tree, joints), base and jnp.stack(base.eliminated(base.inertia.added_to(I)))
 
 
-def _response(order, tree, x):
+def _response(order: Order, tree: Tree, x):
     def force(below, x):
         place, joint, tau = x
         body = place.body
@@ -217,7 +216,7 @@ def _response(order, tree, x):
     return _with_base(own, order.unpack(tree, a))
 
 
-def _motion(order, tree, x):
+def _motion(order: Order, tree: Tree, x):
     moved, base = x
     moved = tuple((degree.displaced(), *rest) for degree, *rest in moved)
     still = zeros(moved, 6)
@@ -236,13 +235,15 @@ def _with_base(own, a):
 
 
 class _MovingBody(NamedTuple):
-    """Attributes:
-    place: The body, where its joint has brought it.
-    rate: Of its degree of freedom.
-    tau: Force along it.
-    drift: What other degrees of freedom of the joint add to c; None if there are none.
-    f: External force; None if there is none.
-    v: Velocity of the body.
+    """A body under way, in its own frame.
+
+    Attributes:
+        place: The body at its configuration.
+        rate: Velocity of its degree of freedom [rad/s or m/s].
+        tau: Force along it [N m or N].
+        drift: What other degrees of freedom of the joint add to c; None if there are none.
+        f: External force [N m, N]; None if there is none.
+        v: Spatial velocity [rad/s, m/s].
     """
 
     place: Displaced
@@ -294,7 +295,7 @@ def _eliminated(body, I):
 
 
 def _with_product(Ia, subspace, SIa):
-    """The symmetric `Ia` with Sᵀ Ia as it must be, R K, which is zero without rotors, and not as rounding left it."""
+    """The symmetric `Ia`, corrected for rounding so that Sᵀ Ia = R K, which is zero without rotors."""
     if len(subspace.rows) == 1:
         (row,), (length,) = subspace.rows, subspace.values
         must = scale(1 / length, SIa)

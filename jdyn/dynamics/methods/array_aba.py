@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array import triangle, triangular_inverse
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
-from jdyn.dynamics.methods.articulated import links, sweep
+from jdyn.dynamics.methods.articulated import ArticulatedRecursion, links
 from jdyn.dynamics.methods.method import Method
-from jdyn.dynamics.methods.tree_method import TreeMethod
-from jdyn.dynamics.traverse import inward, pack, sibling_places
-from jdyn.spatial import SpatialInertia, triangle, triangular_inverse
+from jdyn.dynamics.recursion.levels import LEVELS
+from jdyn.dynamics.recursion.relations import sibling_places
+from jdyn.spatial import SpatialInertia
 
 
 class ArrayBody(eqx.Module):
@@ -90,16 +91,13 @@ class ArrayABA(Method):
         return a
 
 
-class _ArrayRecursion(TreeMethod):
+class _ArrayRecursion(ArticulatedRecursion):
     def eliminate(self, model, joints):
         B = jax.vmap(SpatialInertia.square_root)(model.inertias)
         places = jnp.asarray(sibling_places(model.topology), B.dtype)
-        packed = zip(links(model, joints), pack(model.topology, (B, places)), strict=True)
+        packed = zip(links(model, joints), LEVELS.pack(model.topology, (B, places)), strict=True)
         zero = jnp.zeros((places.shape[1], 6, 6), B.dtype)
-        return inward(model.topology, _array_step, zero, tuple((link, *rows) for link, rows in packed))
-
-    def sweep(self, model, tree, tau, c, p, world):
-        return sweep(model, tree, tau, c, p, world)
+        return LEVELS.inward(model.topology, _array_step, zero, tuple((link, *rows) for link, rows in packed))
 
 
 def _array_step(below, x):

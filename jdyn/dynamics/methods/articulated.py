@@ -1,7 +1,7 @@
-"""The articulated-body recursion, but for how a joint is eliminated: that is a method's own `step`.
+"""The articulated-body recursion; each method defines how a joint is eliminated by its `step`.
 
-Joints are padded to the widest one of their run: columns of S beyond a joint's own are zero, and their rotor inertia
-is one, so that they never move and D stays invertible.
+Joints are padded to the widest one of their run: additional columns of S are zero and have a rotor inertia of one, so
+that they never move and D stays invertible.
 """
 
 import functools
@@ -13,10 +13,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array import definite_inverse
 from jdyn.dynamics.kinematics import JointKinematics, padded
-from jdyn.dynamics.traverse import Packed, inward, outward, pack, pack_coordinates, schedule, unpack_coordinates
+from jdyn.dynamics.methods.tree_method import TreeMethod
+from jdyn.dynamics.recursion.levels import LEVELS
+from jdyn.dynamics.recursion.order import Packed
 from jdyn.model import Model
-from jdyn.spatial import SpatialInertia, definite_inverse
+from jdyn.spatial import SpatialInertia
 
 
 class Link(eqx.Module):
@@ -52,14 +55,14 @@ class WideLink(eqx.Module):
 
 
 class ArticulatedBody(eqx.Module):
-    """What the inertia recursion leaves at a body with a joint of width k.
+    """A body with a joint of width k after the inertia recursion.
 
     Attributes:
         X: Motion transform from the parent, a 6×6 matrix.
         S: Motion subspace.
         K: D⁻¹ Uᵀ with U = I^A S, D = Sᵀ U + R: joint acceleration per unit acceleration of the handle.
         D_inverse: D⁻¹.
-        Ia: I^a = I^A − U D⁻¹ Uᵀ, what the joint passes on of the articulated inertia, in the body's frame.
+        Ia: I^a = I^A − U D⁻¹ Uᵀ, the part of the articulated-body inertia that the joint passes on, in body axes.
     """
 
     X: Float[Array, "6 6"]
@@ -73,15 +76,26 @@ class ArticulatedBody(eqx.Module):
         return self.Ia @ a
 
 
-def articulate(model: Model, joints: JointKinematics, step: Callable, zero: Any) -> Packed:
-    """The inertia recursion, inward: `step(sum of the children's messages, Link) -> (message, body)`."""
-    return inward(model.topology, step, zero, links(model, joints))
+class ArticulatedRecursion(TreeMethod):
+    """A tree method whose elimination leaves bodies like `ArticulatedBody`; subclasses eliminate joints."""
+
+    def articulated(self, model: Model, joints: JointKinematics, step: Callable, zero: Any) -> Packed:
+        """The inertia recursion, inward: `step(sum of the children's messages, Link) -> (message, body)`."""
+        return LEVELS.inward(model.topology, step, zero, links(model, joints))
+
+    def sweep(self, model, tree, tau, c, p, world):
+        topology = model.topology
+        tau, c, p = LEVELS.pack_coordinates(topology, tau), *(LEVELS.pack(topology, x) for x in (c, p))
+        loads = tuple(zip(tree, tau, c, p, strict=True))
+        u = LEVELS.inward(topology, bias_force, jnp.zeros_like(world), loads)
+        motions = tuple((body, u, c) for u, (body, _, c, _) in zip(u, loads, strict=True))
+        return LEVELS.unpack_coordinates(topology, LEVELS.outward(topology, acceleration, world, motions))
 
 
 def links(model: Model, joints: JointKinematics) -> Packed:
     """A `Link` of every body, packed for traversal."""
-    packed = pack(model.topology, wide_links(model, joints))
-    return tuple(link.narrowed(run.nv) for run, link in zip(schedule(model.topology), packed, strict=True))
+    packed = LEVELS.pack(model.topology, wide_links(model, joints))
+    return tuple(link.narrowed(run.nv) for run, link in zip(LEVELS.schedule(model.topology), packed, strict=True))
 
 
 def wide_links(model: Model, joints: JointKinematics) -> WideLink:
@@ -91,22 +105,6 @@ def wide_links(model: Model, joints: JointKinematics) -> WideLink:
     R = padded(model, model.by_group("v", model.armature), fill=1)
     S = padded(model, [jnp.swapaxes(S, 1, 2) for S in joints.S])
     return WideLink(X, jnp.swapaxes(S, 1, 2), I, R)
-
-
-def sweep(
-    model: Model,
-    bodies: Packed,
-    tau: Float[Array, " nv_full"],
-    c: Float[Array, "nb 6"],
-    p: Float[Array, "nb 6"],
-    world: Float[Array, "6"],
-) -> Float[Array, " nv_full"]:
-    """Accelerations of all joints: bias forces inward, accelerations outward."""
-    topology = model.topology
-    loads = tuple(zip(bodies, pack_coordinates(topology, tau), pack(topology, c), pack(topology, p), strict=True))
-    u = inward(topology, bias_force, jnp.zeros_like(world), loads)
-    motions = tuple((body, u, c) for u, (body, _, c, _) in zip(u, loads, strict=True))
-    return unpack_coordinates(topology, outward(topology, acceleration, world, motions))
 
 
 def bias_force(below, x):

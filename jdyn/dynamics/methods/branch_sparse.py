@@ -2,9 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.recursion.relations import dof_ancestors
 from jdyn.model import Topology
 
 
@@ -16,7 +16,7 @@ def factor(topology: Topology, M: Float[Array, "nv nv"]) -> Float[Array, "nv nv"
 
     Source: Featherstone 2008, section 6.5.
     """
-    rows = jnp.asarray(_ancestors(topology))
+    rows = jnp.asarray(dof_ancestors(topology))
 
     def eliminate(A, row):
         i, above = row
@@ -33,7 +33,7 @@ def factor(topology: Topology, M: Float[Array, "nv nv"]) -> Float[Array, "nv nv"
 
 def solve(topology: Topology, L: Float[Array, "nv nv"], b: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """(LᵀL)⁻¹ b."""
-    rows, n = jnp.asarray(_ancestors(topology)), len(b)
+    rows, n = jnp.asarray(dof_ancestors(topology)), len(b)
     entries = jnp.pad(L, (0, 1))[jnp.arange(n)[:, None], rows]
 
     def inward(x, row):
@@ -49,14 +49,3 @@ def solve(topology: Topology, L: Float[Array, "nv nv"], b: Float[Array, " nv"]) 
     x, _ = jax.lax.scan(inward, jnp.pad(b, (0, 1)), visits, reverse=True)
     x, _ = jax.lax.scan(outward, x.at[n].set(0), visits)
     return x[:n]
-
-
-def _ancestors(topology: Topology) -> np.ndarray:
-    """(nv, d): for each degree of freedom those that carry it, its own joint's earlier ones included; nv pads."""
-    n, offsets = topology.v_offsets[-1], topology.v_offsets
-    rows = []
-    for body, path in enumerate(topology.supports):
-        above = [k for other in path[1:] for k in range(offsets[other], offsets[other + 1])]
-        rows += [above + list(range(offsets[body], k)) for k in range(offsets[body], offsets[body + 1])]
-    width = max(map(len, rows), default=0)
-    return np.array([row + [n] * (width - len(row)) for row in rows], int).reshape(n, width)

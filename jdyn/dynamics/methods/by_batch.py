@@ -2,18 +2,18 @@
 
 import jax
 
-from jdyn.dynamics.lanes import single_or_batch
+from jdyn.dynamics.execution.batching import single_or_batch
 from jdyn.dynamics.methods.aba import ABA
 from jdyn.dynamics.methods.crba import CRBA
 from jdyn.dynamics.methods.method import Method
 
 
 class ByBatch(Method):
-    """What `jax.vmap` does not batch goes one way, what it does another.
+    """One method for a single configuration, another under `jax.vmap`.
 
-    With its defaults a single configuration costs half of what it costs `ABA`, up to a hundred degrees of freedom, and
-    compiles sooner, with the digits that `CRBA` keeps; `jdyn.diagnose` tells how many these are. Its derivatives cost
-    what those of `batch` cost, and the value besides.
+    With its defaults a single configuration costs half of the time of `ABA`, up to a hundred degrees of freedom, and
+    compiles sooner. It then has the digits that `CRBA` keeps; `jdyn.diagnose` tells how many. Derivatives cost as much
+    as those of `batch`, and the value in addition.
 
     Attributes:
         single: For a single configuration.
@@ -38,6 +38,6 @@ class ByBatch(Method):
         return single_or_batch(self._single, self.batch.accelerations_and_factors, like)(*arguments)
 
     def _single(self, model, q, v, tau, f_ext):
-        # Where no derivative is asked for, nothing becomes of the factors.
+        # Without derivatives, XLA removes the unused factors.
         a, _ = self.single.accelerations_and_factors(model, q, v, tau, f_ext)
         return a, self.batch.factor(model, q)

@@ -9,7 +9,6 @@ import numpy as np
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.compiled import compiled
 from jdyn.dynamics.inverse import velocity_terms
 from jdyn.dynamics.kinematics import (
     JointKinematics,
@@ -19,20 +18,22 @@ from jdyn.dynamics.kinematics import (
     per_dof,
     world_acceleration,
 )
-from jdyn.dynamics.methods.coupled_minimum import Elimination, ProjectedGradients, system
-from jdyn.dynamics.methods.method import Method, one_of
+from jdyn.dynamics.kkt import ProjectedGradients, ScaledLU, system
+from jdyn.dynamics.methods.method import Method
 from jdyn.dynamics.methods.tree_method import coupling_rows, on_leaders
 from jdyn.dynamics.passive import passive_forces
 from jdyn.model import WORLD, Model
+from jdyn.model.compiled import compiled
+from jdyn.model.messages import one_of
 from jdyn.spatial import SpatialInertia
 
 
 class Constraint(eqx.Module):
-    """The quadratic part of Gauss' principle: ½ ẍᵀW ẍ + ½ q̈ᵀR q̈ is to be small, subject to A ẍ + B q̈ = D.
+    """The quadratic part of Gauss' principle: minimise ½ ẍᵀW ẍ + ½ q̈ᵀR q̈ subject to A ẍ + B q̈ = D.
 
     Attributes:
         W: Inertias of the bodies.
-        R: Inertias that joints have of their own: rotors.
+        R: Inertias of the joints themselves: rotors.
         A, B: Couplings.
     """
 
@@ -50,7 +51,7 @@ class Constraint(eqx.Module):
         return jnp.concatenate([self.A, self.B], axis=1)
 
     def apparent_inertias(self) -> Float[Array, " n+m"]:
-        """What each coordinate has to move; a joint, what it would if its couplings acted one at a time."""
+        """Inertia that each coordinate moves; for a joint, as if its couplings acted one at a time."""
         bodies = jnp.diag(self.W)
         bodies = jnp.where(bodies > 0, bodies, jnp.max(bodies))
         mobility = self.A**2 @ (1 / bodies)
@@ -77,16 +78,16 @@ class LeastConstraint(Method):
     """Minimise the constraint of all bodies at once, ½ (ẍ − z̈)ᵀW(ẍ − z̈) + ½ q̈ᵀR q̈ − Qᵀq̈, subject to the couplings
     A ẍ + B q̈ = D that joints impose: O(n³) on matrices twelve times as wide as the mechanism has bodies.
 
-    For small mechanisms and as a second opinion that knows nothing of trees: `constrained_accelerations` has the same
-    in the presence of other couplings, such as closed loops, and of motors whose shafts turn.
+    For small mechanisms, and as a second opinion that does not use the tree. `constrained_accelerations` solves the
+    same problem with other couplings, such as closed loops, and with motors whose shafts turn.
 
     Attributes:
         solver: `"direct"`: Gaussian elimination with pivoting; `"iterative"`: conjugate gradients among the possible
             accelerations.
         guess: Accelerations from which `"iterative"` starts [rad/s² or m/s²], shape (nv,), such as those of the step
             before.
-        tol: Norm of what forces are out of balance, relative to that without a guess, at which `"iterative"` stops.
-        max_steps: Its steps at most, 10 per degree of freedom if left out. Without convergence by then, all
+        tol: `"iterative"` stops at this norm of unbalanced forces, relative to that without a guess.
+        max_steps: Most steps of `"iterative"`, 10 per degree of freedom if left out. Without convergence by then, all
             accelerations are NaN.
 
     Source: Vereshchagin 1974, section 1, equations (1.1) to (1.3).
@@ -130,10 +131,10 @@ class LeastConstraint(Method):
             x = minimum.solve(rhs, jnp.concatenate(possible(model, joints, c, self.guess)))
         return x[_own_coordinates(model)]
 
-    def minimum(self, constraint: Constraint) -> Elimination | ProjectedGradients:
+    def minimum(self, constraint: Constraint) -> ScaledLU | ProjectedGradients:
         """The solver, ready for right-hand sides."""
         if self.solver == "direct":
-            return Elimination.of(constraint.H, constraint.C)
+            return ScaledLU.of(constraint.H, constraint.C)
         inertias = constraint.apparent_inertias()
         return ProjectedGradients.of(constraint.H, constraint.C, inertias, self.tol, self.max_steps)
 
@@ -188,7 +189,7 @@ def possible(
 
 
 def _own_coordinates(model: Model) -> np.ndarray:
-    """Where the model's own accelerations stand among those of bodies and joints."""
+    """Places of the model's own accelerations among those of bodies and joints."""
     return 6 * model.nb + np.array(model.topology.independent_v)
 
 
@@ -241,7 +242,7 @@ def least_constraint(
 
 @eqx.filter_custom_jvp
 def _least(method, constraint, rhs, guess):
-    """The minimum and the solver that found it, which carries no derivative."""
+    """The minimum and the solver that found it; the solver has no derivative."""
     minimum = method.minimum(constraint)
     return minimum.solve(rhs) if guess is None else minimum.solve(rhs, guess), minimum
 

@@ -19,7 +19,7 @@ class Method(eqx.Module):
 
     @abc.abstractmethod
     def factor(self, model: Model, q: Float[Array, " nq"]) -> Any:
-        """Whatever `solve` and `accelerations` need to know of M at `q`; a PyTree."""
+        """What `solve` and `accelerations` need to know of M at `q`: any PyTree."""
 
     @abc.abstractmethod
     def solve(self, model: Model, factors: Any, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
@@ -45,19 +45,13 @@ class Method(eqx.Module):
         tau: Float[Array, " nv"],
         f_ext: Float[Array, "nb 6"] | None,
     ) -> tuple[Float[Array, " nv"], Any]:
-        """`accelerations` and the factors that they took."""
+        """`accelerations` and their factors."""
         factors = self.factor(model, q)
         return self.accelerations(model, factors, q, v, tau, f_ext), factors
 
 
 class BiasFirst(Method):
-    """A method that solves with M alone, and leaves the bias forces h to inverse dynamics."""
+    """A method that solves with M alone; inverse dynamics computes the bias forces h."""
 
     def accelerations(self, model, factors, q, v, tau, f_ext):
         return self.solve(model, factors, tau - bias_forces(model, q, v, f_ext=f_ext))
-
-
-def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise a ValueError unless `value` is among the choices."""
-    if value not in choices:
-        raise ValueError(f"{name}: expected {' or '.join(map(repr, choices))}, got {value!r}")

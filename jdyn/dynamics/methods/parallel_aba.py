@@ -1,17 +1,15 @@
 """Forward dynamics in logarithmic depth: the articulated-body recursions as associative scans along paths.
 
-All paths of one rank are visited at once, chunk by chunk; `jdyn.dynamics.paths` says which these are, and which rows
-tables have. What a path passes on is added to the body that carries it before the next rank is visited.
+All paths of one rank are visited at once, chunk by chunk; `jdyn.dynamics.recursion.heavy_paths` says which these are,
+and which rows tables have. What a path passes on is added to the body that carries it before the next rank is visited.
 """
-
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array import semidefinite_cholesky, triangular_inverse
 from jdyn.dynamics.kinematics import padded
 from jdyn.dynamics.methods.articulated import (
     ArticulatedBody,
@@ -24,9 +22,7 @@ from jdyn.dynamics.methods.articulated import (
 )
 from jdyn.dynamics.methods.matrix_aba import projected
 from jdyn.dynamics.methods.tree_method import TreeMethod
-from jdyn.dynamics.paths import Rank, path_ranks, world_row
-from jdyn.model import Topology
-from jdyn.spatial import semidefinite_cholesky, triangular_inverse
+from jdyn.dynamics.recursion.heavy_paths import Rank, along, chunk_loop, entering, outward, path_ranks, table
 
 
 class Segment(eqx.Module):
@@ -107,7 +103,7 @@ class ParallelABA(TreeMethod):
 
     def eliminate(self, model, joints):
         wide = wide_links(model, joints)
-        X, S, inertias, R = *(_table(x) for x in (wide.X, wide.S, wide.I)), _table(wide.R, fill=1)
+        X, S, inertias, R = *(table(x) for x in (wide.X, wide.S, wide.I)), table(wide.R, fill=1)
         tree = []
         for rank in path_ranks(model.topology, self.chunk):
             links = WideLink(*(x[rank.rows] for x in (X, S, inertias, R))).narrowed(rank.nv)
@@ -118,30 +114,25 @@ class ParallelABA(TreeMethod):
 
     def sweep(self, model, tree, tau, c, p, world):
         ranks, loads = path_ranks(model.topology, self.chunk), []
-        tau, c, pA = (_table(x) for x in (padded(model, model.by_group("v", tau)), c, p))
+        tau, c, pA = (table(x) for x in (padded(model, model.by_group("v", tau)), c, p))
         for rank, paths in zip(ranks, tree, strict=True):
             load = paths.bodies, tau[rank.rows, : rank.nv], c[rank.rows], pA[rank.rows]
             nothing = jnp.zeros((rank.rows.shape[1], 6), tau.dtype)
-            force, u = _along(rank, bias_force, jnp.swapaxes(paths.A, 1, 2), nothing, load, inward=True)
+            force, u = along(rank, bias_force, jnp.swapaxes(paths.A, 1, 2), nothing, load, inward=True)
             pA = pA.at[rank.attachments].add(force[rank.heads])
             loads.append((paths.bodies, u, c[rank.rows]))
-        _, by_rank = _outward(model.topology, ranks, acceleration, [paths.A for paths in tree], world, loads)
+        _, by_rank = outward(model.topology, ranks, acceleration, [paths.A for paths in tree], world, loads)
         a = jnp.zeros_like(tau)
         for rank, here in zip(ranks, by_rank, strict=True):
             a = a.at[rank.rows, : rank.nv].set(here)
         return narrowed(model, a[: model.nb])
 
     def velocities(self, model, factors, motion):
-        ranks, motion = path_ranks(model.topology, self.chunk), _table(motion)
+        ranks, motion = path_ranks(model.topology, self.chunk), table(motion)
         X = [paths.bodies.X for paths in factors.tree]
         moves = [(X, motion[rank.rows]) for rank, X in zip(ranks, X, strict=True)]
         at_rest = jnp.zeros_like(motion[0])
-        return _outward(model.topology, ranks, _move, [_product(X) for X in X], at_rest, moves)[0]
-
-
-def _table(x: Array, fill: float = 0) -> Array:
-    """A row a body, and the two of the world and of the body that does nothing."""
-    return jnp.pad(x, [(0, 2)] + [(0, 0)] * (x.ndim - 1), constant_values=fill)
+        return outward(model.topology, ranks, _move, [_product(X) for X in X], at_rest, moves)[0]
 
 
 def _eliminated(rank: Rank, links: Link) -> tuple[Paths, Float[Array, "chunks 6 6"]]:
@@ -152,12 +143,12 @@ def _eliminated(rank: Rank, links: Link) -> tuple[Paths, Float[Array, "chunks 6 
         borrowed = _borrowed(rank, links, start.J)
         # Heads lend nothing, since tails borrow nothing.
         lent = jnp.roll(borrowed, 1, axis=0)
-        alone, _ = _loop(_absorb, Segment(start.A, start.C, borrowed), links, inward=True)
+        alone, _ = chunk_loop(_absorb, Segment(start.A, start.C, borrowed), links, inward=True)
         # The scan goes on from path to path: without A and C, a tail does not feel what the scan finds after it.
         A, C = (x.at[rank.tails].set(0) for x in (alone.A, alone.C))
         rest = jax.lax.associative_scan(jax.vmap(combine), Segment(A, C, alone.J - lent), reverse=True).J
-        start = Segment(start.A, start.C, _entering(rest + lent, start.J, rank.tails, inward=True))
-    segments, bodies = _loop(_absorb, start, links, inward=True)
+        start = Segment(start.A, start.C, entering(rest + lent, start.J, rank.tails, inward=True))
+    segments, bodies = chunk_loop(_absorb, start, links, inward=True)
     return Paths(bodies, segments.A), segments.J
 
 
@@ -169,8 +160,8 @@ def _borrowed(rank: Rank, links: Link, nothing: Float[Array, "chunks 6 6"]) -> F
     massless bodies can follow one another, since the mass matrix is singular otherwise: of six, one lends.
     """
     first = jax.tree.map(lambda x: x[:6], links)
-    least, _ = _loop(_least, nothing, first, inward=True)
-    return _entering(0.5 * least, nothing, rank.tails, inward=True)
+    least, _ = chunk_loop(_least, nothing, first, inward=True)
+    return entering(0.5 * least, nothing, rank.tails, inward=True)
 
 
 def _least(below, link):
@@ -194,81 +185,9 @@ def _absorb(outer: Segment, link: Link) -> tuple[Segment, ArticulatedBody]:
 
 def _product(X: Float[Array, "length chunks 6 6"]) -> Float[Array, "chunks 6 6"]:
     """Motion transforms across whole chunks."""
-    return _loop(lambda before, X: (X @ before, None), X[0], X[1:], inward=False)[0]
+    return chunk_loop(lambda before, X: (X @ before, None), X[0], X[1:], inward=False)[0]
 
 
 def _move(before, x):
     X, motion = x
     return X @ before + motion, None
-
-
-def _outward(
-    topology: Topology,
-    ranks: tuple[Rank, ...],
-    step: Callable,
-    factors: Sequence[Float[Array, "chunks 6 6"]],
-    world: Float[Array, "6"],
-    xs: Sequence[Any],
-) -> tuple[Float[Array, "nb 6"], list[Any]]:
-    """`_along` all paths, from the world's message outward: every body's message, and packed `y` of each rank."""
-
-    def visit(before, x):
-        message, y = step(before, x)
-        return message, (message, y)
-
-    messages = jnp.zeros((topology.nb + 2, 6), world.dtype).at[world_row(topology)].set(world)
-    ys = []
-    for rank, factor, x in reversed(list(zip(ranks, factors, xs, strict=True))):
-        start = jnp.zeros((rank.rows.shape[1], 6), world.dtype).at[rank.heads].set(messages[rank.attachments])
-        _, (here, y) = _along(rank, visit, factor, start, x, inward=False)
-        messages = messages.at[rank.rows].set(here)
-        ys.append(y)
-    return messages[: topology.nb], ys[::-1]
-
-
-def _along(
-    rank: Rank,
-    step: Callable,
-    factor: Float[Array, "chunks 6 6"],
-    start: Float[Array, "chunks 6"],
-    xs: Any,
-    *,
-    inward: bool,
-) -> tuple[Float[Array, "chunks 6"], Any]:
-    """An affine recursion along all paths of a rank.
-
-    Args:
-        rank: The paths.
-        step: `step(message, x) -> (message, y)` for one body, affine in the message.
-        factor: What the steps of a chunk multiply a message with.
-        start: The message that enters the chunk with which a path begins; elsewhere zero.
-        xs: Packed inputs of `step`.
-        inward: Whether paths begin at their tails.
-
-    Returns:
-        The message that leaves each chunk, and packed `y`.
-    """
-    if rank.cut:
-        first = rank.tails if inward else rank.heads
-        alone, _ = _loop(step, start, xs, inward=inward)
-        # The scan goes on from path to path: without its factor, a first chunk does not feel the path before.
-        maps = factor.at[first].set(0), alone
-        _, leaving = jax.lax.associative_scan(jax.vmap(_chained), maps, reverse=inward)
-        start = _entering(leaving, start, first, inward=inward)
-    return _loop(step, start, xs, inward=inward)
-
-
-def _chained(first, then):
-    """The affine map `first`, and `then` the other."""
-    (A, b), (A_then, b_then) = first, then
-    return A_then @ A, A_then @ b + b_then
-
-
-def _entering(leaving, start, first, *, inward):
-    """What enters each chunk: what leaves the chunk before it, or `start` where a path begins."""
-    return jnp.roll(leaving, -1 if inward else 1, axis=0).at[first].set(start[first])
-
-
-def _loop(step, start, xs, *, inward):
-    """Visit the bodies of a chunk one after another, in all chunks at once."""
-    return jax.lax.scan(jax.vmap(step), start, xs, reverse=inward)

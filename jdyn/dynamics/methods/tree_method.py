@@ -1,7 +1,7 @@
-"""Methods that are recursions over the tree: what they share besides the recursion itself.
+"""What methods share that are recursions over the tree.
 
-Inside, every joint counts; joints that follow others are brought into step outside of the recursion, by the
-coupling forces that a system of their number gives.
+A recursion moves every joint by itself. Coupling forces then bring joints that follow others into step; they solve a
+system of as many equations as there are followers.
 """
 
 import abc
@@ -22,13 +22,14 @@ from jdyn.dynamics.kinematics import (
     joint_motion,
     world_acceleration,
 )
-from jdyn.dynamics.methods.method import Method, one_of
+from jdyn.dynamics.methods.method import Method
 from jdyn.dynamics.passive import passive_forces
 from jdyn.model import Model
+from jdyn.model.messages import one_of
 
 
-class Couplings(eqx.Module):
-    """What keeps following joints in step with their leaders: v_follower = ratio v_leader, or Nᵀ v_full = 0.
+class MimicCouplings(eqx.Module):
+    """Constraints that keep followers in step with their leaders: v_follower = ratio v_leader, or Nᵀ v_full = 0.
 
     Attributes:
         response: Full accelerations per unit force along each coupling.
@@ -40,7 +41,7 @@ class Couplings(eqx.Module):
 
 
 class Factors(eqx.Module):
-    """What a recursion knows at one configuration.
+    """The factors of a recursion at one configuration.
 
     Attributes:
         q: Full configuration.
@@ -52,7 +53,7 @@ class Factors(eqx.Module):
     q: Float[Array, " nq_full"]
     joints: Any
     tree: Any
-    couplings: Couplings | None
+    couplings: MimicCouplings | None
 
 
 class Recursion(Method):
@@ -70,15 +71,15 @@ class Recursion(Method):
 
     @abc.abstractmethod
     def kinematics(self, model: Model, q: Float[Array, " nq_full"]) -> Any:
-        """Poses and motion subspaces, as the recursion wants them."""
+        """Poses and motion subspaces in the form that the recursion needs."""
 
     @abc.abstractmethod
     def eliminate(self, model: Model, joints: Any) -> Any:
-        """What the recursion knows at these `kinematics` before it is given forces."""
+        """Everything that the recursion can compute from these `kinematics` before it is given forces."""
 
     @abc.abstractmethod
     def response(self, model: Model, factors: "Factors", tau: Float[Array, " nv_full"]) -> Float[Array, " nv_full"]:
-        """Accelerations by forces along the joints alone, from rest, without gravity and couplings."""
+        """Accelerations from rest under joint forces alone, without gravity and couplings."""
 
     @abc.abstractmethod
     def moving(
@@ -97,12 +98,12 @@ class Recursion(Method):
         return self.coupled(model, Factors(q, joints, self.eliminate(model, joints), None))
 
     def coupled(self, model: Model, factors: Factors) -> Factors:
-        """The factors with what keeps followers in step."""
+        """The factors with the constraints of followers."""
         if not model.topology.mimics:
             return factors
         N = coupling_rows(model)
         response = jax.vmap(lambda n: self.response(model, factors, n))(N)
-        couplings = Couplings(response, cho_factor(N @ response.T, lower=True)[0])
+        couplings = MimicCouplings(response, cho_factor(N @ response.T, lower=True)[0])
         return Factors(factors.q, factors.joints, factors.tree, couplings)
 
     def solve(self, model: Model, factors: Factors, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
@@ -174,7 +175,7 @@ def in_step(model: Model, factors: Factors, a: Float[Array, " nv_full"]) -> Floa
     return (a - factors.couplings.response.T @ force)[np.array(model.topology.independent_v)]
 
 
-def coupling_forces(model: Model, couplings: Couplings, a: Float[Array, " nv_full"]) -> Float[Array, " nm"]:
+def coupling_forces(model: Model, couplings: MimicCouplings, a: Float[Array, " nv_full"]) -> Float[Array, " nm"]:
     """Forces, along minus each coupling, that bring joints into step which would accelerate by `a` without them."""
     return cho_solve((couplings.factor, True), coupling_rows(model) @ a)
 

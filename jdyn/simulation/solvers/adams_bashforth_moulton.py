@@ -19,17 +19,17 @@ from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 
-# Rates that a step remembers, beside the one that it starts with.
+# Number of past rates that a step uses, besides the one at its start.
 PAST = 3
 
 
 class History(eqx.Module):
-    """The last three states that steps started from, the latest first.
+    """The initial states of the last three steps, the latest first.
 
     Attributes:
-        known: How many of them are there.
-        ts: When [s].
-        q, v: Where, and how fast.
+        known: How many of them are known.
+        ts: Times [s].
+        q, v: Configurations and velocities.
         rates: Their rates; those of `q` are not used, since they differ from chart to chart.
     """
 
@@ -41,15 +41,14 @@ class History(eqx.Module):
 
 
 class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
-    """Predictor and corrector of order 4 for steps of any lengths, with two evaluations of forward dynamics a step.
+    """Predictor and corrector of order 4 for steps of any length, with two evaluations of forward dynamics a step.
 
-    A step evaluates the rate that it starts with, predicts with the three before it as well, evaluates, and corrects:
-    the mode called PECE. The first three steps, and the first three after a jump, are Cash and Karp's of order 5 with
-    seven evaluations; in a batch all lanes evaluate as often as the one that does most.
+    A step evaluates the rate at its start, predicts with that and three past rates, evaluates, and corrects: the mode
+    called PECE. The first three steps, and the first three after a jump, are Cash and Karp's of order 5 with seven
+    evaluations; in a batch all lanes then evaluate seven times.
 
     The error is Milne's estimate from predictor and corrector, of order 5 within a step. Dense output is the
-    polynomial that the corrector integrates. Past rotations are taken into the chart about the state that a step
-    starts from.
+    polynomial that the corrector integrates. Past rotations are expressed in the chart about the state at the start.
 
     Source: Hairer, Nørsett, Wanner 1993, sections III.1 and III.5; Faltinsen, Marthinsen, Munthe-Kaas, Multistep
     methods integrating ordinary differential equations on manifolds, Applied Numerical Mathematics 39, 2001.
@@ -89,7 +88,7 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
         starting = history.known < PAST
         scheme = _scheme(starting, (history.ts - t0) / (t1 - t0))
-        # Were the number of stages one of each lane, a batch would evaluate all of them and select afterwards.
+        # With one number of stages for each lane, a batch would evaluate all stages and select afterwards.
         most, own = (jnp.where(condition, CASH_KARP.num_stages, 2) for condition in (unvmap_any(starting), starting))
         rates = _evaluated(most, scheme, rate, _in_chart(local, history))
         powers = increment(scheme.powers, rates)
@@ -130,7 +129,7 @@ def _scheme(starting: Bool[Array, ""], x: Float[Array, "3"]) -> _Scheme:
         starting: Whether this is the start.
         x: Past times, as `adams_weights` counts them.
     """
-    # Times that are not known yet must not make a NaN, even where it is not chosen.
+    # Unknown times must not cause NaN, even where the result is not used.
     x = jnp.where(starting, -jnp.arange(1, PAST + 1, dtype=x.dtype), x)
     return jax.tree.map(
         lambda first, following: jnp.where(starting, jnp.asarray(first, x.dtype), following),

@@ -25,14 +25,14 @@ def predictor(x: Nodes) -> Float[Array, "5"]:
 
 
 def corrector(x: Nodes) -> Float[Array, "powers 5"]:
-    """Weights of the Adams-Moulton method from the start of the step to each time θ in it, by powers θ to θ⁴: their
-    sum is that for the whole step."""
+    """Weights of the Adams-Moulton method from the start of the step to each time θ in it, by powers θ to θ⁴; their
+    sum is the weight for the whole step."""
     powers = _integrals(jnp.concatenate([jnp.ones(1, x.dtype), jnp.zeros(1, x.dtype), x[:2]]))
     return jnp.concatenate([powers, jnp.zeros((4, 1), x.dtype)], axis=1)
 
 
 def milne(x: Nodes) -> Float[Array, ""]:
-    """What the corrected state is wrong by, as a share of its distance from the predicted one: Milne's device.
+    """Error of the corrected state as a fraction of its distance from the predicted one: Milne's device.
 
     Both errors are the same derivative times a constant, the integral of the polynomial that vanishes at a method's
     nodes; -19/270 for steps of equal length.

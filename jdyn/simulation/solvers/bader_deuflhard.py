@@ -19,17 +19,17 @@ SEQUENCE = (2, 6, 10, 14, 22, 34, 50, 70)
 class BaderDeuflhard(Extrapolation):
     """The semi-implicit midpoint rule, extrapolated in h², with control of order and step: for stiff motions.
 
-    Numerical Recipes' `stifbs`. A step takes one Jacobian in closed form, an evaluation at its start and one a
-    substep, 2, 6, 10, 14, 22, 34, 50, 70 in a row, and one linear system a substep; each row has a matrix of its own.
-    Column k is of order 2k − 1, since the first substep leaves an error of the start; see `Extrapolation`.
+    Numerical Recipes' `stifbs`. A step takes one Jacobian in closed form and one evaluation at its start, and for each
+    substep one evaluation and one linear system; rows have 2, 6, 10, 14, 22, 34, 50, 70 substeps and one matrix each.
+    Column k has order 2k − 1, since the first substep leaves an error from the start; see `Extrapolation`.
 
     Source: Bader, Deuflhard, A semi-implicit mid-point rule for stiff systems of ordinary differential equations,
     Numerische Mathematik 41, 1983; Press, Teukolsky, Vetterling, Flannery, Numerical Recipes in C, 2nd edition,
     section 16.6.
 
     Attributes:
-        columns: How many columns every step has, 2 to 8; chosen step by step if None.
-        rtol, atol, norm: Tolerances that the order is chosen by; `simulate` takes them from the step controller.
+        columns: Number of columns of every step, 2 to 8; chosen step by step if None.
+        rtol, atol, norm: Tolerances for choosing the order; `simulate` takes them from the step controller.
     """
 
     columns: int | None = None
@@ -50,5 +50,5 @@ class BaderDeuflhard(Extrapolation):
         )
 
     def overhead(self, size):
-        # As Numerical Recipes reckons a Jacobian.
+        # The cost that Numerical Recipes assumes for a Jacobian.
         return size

@@ -12,18 +12,18 @@ from jdyn.simulation.work import Work
 
 class BulirschStoer(Extrapolation):
     """Gragg's modified midpoint rule, extrapolated in h², with control of order and step: for smooth motions and
-    small tolerances, where rows between steps are to have the same order as ends.
+    small tolerances, with dense output of the same order as the steps.
 
-    Rows have 2, 6, 10, ... 26 substeps, which have a middle in common for dense output. A step takes one evaluation
-    at its start, and one a substep. Orders are 4 to 14, those of steps that end in columns 2 to 7. See `Extrapolation`.
+    Rows have 2, 6, 10, ... 26 substeps, whose common midpoint serves dense output. A step takes one evaluation at its
+    start and one for each substep. Orders are 4 to 14, for steps that end in columns 2 to 7. See `Extrapolation`.
 
     Source: Hairer, Nørsett, Wanner 1993, section II.9, the program ODEX; Deuflhard, Order and stepsize control in
     extrapolation methods, Numerische Mathematik 41, 1983; Hairer, Ostermann, Dense output for extrapolation methods,
     Numerische Mathematik 58, 1990.
 
     Attributes:
-        columns: How many columns every step has, 2 to 7; chosen step by step if None.
-        rtol, atol, norm: Tolerances that the order is chosen by; `simulate` takes them from the step controller.
+        columns: Number of columns of every step, 2 to 7; chosen step by step if None.
+        rtol, atol, norm: Tolerances for choosing the order; `simulate` takes them from the step controller.
     """
 
     columns: int | None = None

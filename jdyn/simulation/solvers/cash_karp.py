@@ -23,13 +23,13 @@ _LOWER = (
 _SOLUTION = np.append(_LOWER[-1], 0)
 _EMBEDDED = _row("2825/27648", "0", "18575/48384", "13525/55296", "277/14336", "1/4", "0")
 
-# A seventh stage, at the end of a step, is the first one of the next: it costs nothing, and dense output needs it.
+# The seventh stage, at the end of a step, is the first one of the next: it is free, and dense output needs it.
 CASH_KARP = diffrax.ButcherTableau(
     c=np.array([sum(row) for row in _LOWER]), a_lower=_LOWER, b_sol=_SOLUTION, b_error=_SOLUTION - _EMBEDDED
 )
 
-# Weights of the state half-way, of order 4. The conditions leave one of them open; without the sixth stage the error
-# of order 5 is within 1 % of the least.
+# Weights of the state half-way, of order 4. The order conditions leave one weight free; with none for the sixth stage,
+# the error of order 5 is within 1 % of the smallest possible one.
 HALF_WAY = _row("89/864", "0", "575/1512", "25/1728", "-13/448", "0", "1/32")
 
 

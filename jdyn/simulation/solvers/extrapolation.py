@@ -14,27 +14,27 @@ from equinox.internal import unvmap_any
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.dynamics.solution import keep_solutions
+from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.work import Counted, Work
 
 Vector = Float[Array, " n"]
 
-# The column that the first step aims at; Hairer, Nørsett, Wanner start near it for tolerances of 1e-6.
+# Target column of the first step; Hairer, Nørsett, Wanner start near it for tolerances of 1e-6.
 FIRST_COLUMN = 4
 
-# An estimate that is smaller, as a share of the tolerance, says more about rounding than about the order.
+# Smaller estimates, as a fraction of the tolerance, show rounding more than the order.
 SMALLEST_ERROR = 1e-10
 
 
 class Tables(NamedTuple):
     """Numbers of a sequence of substeps n₁ < n₂ < ...; rows and columns are counted from 0.
 
-    All substeps of all rows stand in one list, since a loop of variable length has no derivative in reverse mode. The
+    One list holds all substeps of all rows, since a loop of variable length has no derivative in reverse mode. The
     first entry is the evaluation at the start, which all rows share.
 
     Attributes:
         row, number: Of each substep, its row, and its number in there.
-        share: Of the step, before each substep.
+        share: Fraction of the step before each substep.
         last: Whether a substep is the last one of its row.
         differences: Of each substep's state, in the differences about the middle of a step that its row has.
         solution, coarse: Of the rows' results, in each column's extrapolated value and in the one beside it.
@@ -101,9 +101,9 @@ class System(NamedTuple):
     """The linear part of a midpoint rule.
 
     Attributes:
-        solve: From a row and a vector to the vector that solves the row's system.
-        push: What the change of the rate with time adds to the first substep, times n².
-        work: What it took.
+        solve: From a row and a vector, the solution of the row's system.
+        push: Contribution of the rate's change with time to the first substep, times n².
+        work: Evaluations and Jacobians that it took.
     """
 
     solve: Callable[[Array, Vector], Vector]
@@ -114,17 +114,16 @@ class System(NamedTuple):
 class Extrapolation(diffrax.AbstractAdaptiveSolver):
     """A midpoint rule, extrapolated in h² to h = 0: row by row, with one more column each.
 
-    Each step aims at the column that took the least work for its length in the step before, and ends one column early
-    or late as the error allows. The error that step controllers get is scaled so that it has the order 1: the step's
-    length over that of the longest step that would meet the tolerance. So `diffrax.PIDController` finds the right
-    length whatever the column.
+    Each step aims at the column that took the least work for its length in the step before, and may end one column
+    earlier or later, depending on the error. Step controllers see an error of order 1: the step's length over that of
+    the longest step that would meet the tolerance. So `diffrax.PIDController` finds the right length for every column.
 
-    Dense output has the order of the column: a polynomial through both ends with derivatives of the motion in the
-    middle, which are extrapolated likewise; it has no kinks but where steps meet.
+    Dense output has the order of the column: a polynomial through both ends, with derivatives of the motion in the
+    middle, which are extrapolated in the same way. It is smooth except where steps meet.
 
     Attributes:
-        columns: How many columns every step has, at least 2; chosen step by step if None.
-        rtol, atol, norm: Tolerances that the order is chosen by; `simulate` takes them from the step controller.
+        columns: Number of columns of every step, at least 2; chosen step by step if None.
+        rtol, atol, norm: Tolerances for choosing the order; `simulate` takes them from the step controller.
     """
 
     columns: eqx.AbstractVar[int | None]
@@ -163,7 +162,7 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
             raise ValueError(f"columns: expected 2 to {most}, or None, got {self.columns}")
 
     def with_tolerances(self, rtol, atol, norm) -> Self:
-        """With those of a step controller where it has none."""
+        """This solver with tolerances of a step controller where it has none."""
         if self.rtol is not None:
             return self
         return eqx.tree_at(
@@ -209,10 +208,10 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         return y1, unravel(error), dense, Counted(following, work), diffrax.RESULTS.successful
 
     def _rows(self, rate, system: System, x0: Vector, target, size) -> "_Rows":
-        """Rows of the scheme until the error is small enough, or will not be."""
+        """Rows of the scheme until the error is small enough, or cannot become so."""
         tables, count = self.tables, len(self.tables.evaluations)
         lengths = jnp.asarray(np.diff(tables.evaluations, prepend=1), x0.dtype)
-        # Inside of a loop nothing has to be prevented from being merged.
+        # Inside a loop, nothing needs protection from common-subexpression elimination.
         rate_at = jax.checkpoint(rate, prevent_cse=False, policy=keep_solutions)
 
         def evaluated(found: _Rows, place) -> _Rows:
@@ -242,7 +241,7 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
             )
 
         def substep(found: _Rows, place):
-            # Were the condition one of each lane, a batch would evaluate all substeps and select afterwards.
+            # With one condition for each lane, a batch would evaluate all substeps and select afterwards.
             after = jax.lax.cond(unvmap_any(~found.done), evaluated, lambda found, place: found, found, place)
             return jax.tree.map(lambda new, old: jnp.where(found.done, old, new), after, found), None
 
@@ -259,7 +258,7 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         return jax.lax.scan(substep, start, places)[0]
 
     def _column(self, ends, row):
-        """The error that the last column of a row shows, and its value."""
+        """The error estimate of the last column of a row, and its value."""
         weights = jnp.asarray(self.tables.solution, ends.dtype)[row]
         coarse = jnp.asarray(self.tables.coarse, ends.dtype)[row]
         return _weighted(weights - coarse, ends), _weighted(weights, ends)

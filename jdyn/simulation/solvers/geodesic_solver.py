@@ -16,14 +16,14 @@ from jdyn.simulation.work import Counted, Work
 
 
 class GeodesicSolver(ManifoldSolver):
-    """A one-step method that leads from one configuration to the next on a geodesic, without an estimate of its error.
+    """A one-step method that moves along a geodesic from one configuration to the next, without an error estimate.
 
     `diffrax.HalfSolver` gives it an estimate, at three times the cost.
     """
 
     @abc.abstractmethod
     def order(self, terms) -> int:
-        """Of convergence."""
+        """Order of convergence."""
 
     @abc.abstractmethod
     def advance(self, terms, t0, t1, y0: State, args) -> tuple[State, Float[Array, " nv"], diffrax.RESULTS, Work]:

@@ -4,12 +4,12 @@ import diffrax
 import jax
 import jax.numpy as jnp
 
-from jdyn.simulation.delegating import Delegating
 from jdyn.simulation.work import Counted, work_of
+from jdyn.simulation.wrapped_solver import Delegating
 
 
 class Halved(Delegating, diffrax.AbstractAdaptiveSolver):
-    """`diffrax.HalfSolver`, which drops the state of its third step, with a count of what all three evaluate.
+    """`diffrax.HalfSolver` with a count of evaluations in all three of its steps; it drops the state of the third.
 
     Attributes:
         solver: The wrapped solver, which counts if its state is a `Counted`.

@@ -9,29 +9,29 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.methods.factorizations import GAUSS_JORDAN
+from jdyn.array import GAUSS_JORDAN
 from jdyn.simulation.solvers.moves import kicked, rest
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Work
 
-# Newton steps before giving up. Each is as good as the last one or better by a factor that is of order h², some 10⁻³.
+# Newton steps before giving up. Each reduces the error by a factor of order h², about 10⁻³.
 NEWTON_STEPS = 24
 
 Vector = Float[Array, " n"]
 
 
 def half_kicked(terms, t, y0: State, args, control, place: Callable[[State], State]):
-    """y = y₀ + ½ h F(t, place(y)) in all leaves but the configuration, which stays as it is.
+    """y = y₀ + ½ h F(t, place(y)) in all leaves except the configuration, which does not change.
 
-    Derivatives are those of the solution, whatever the iteration.
+    Derivatives are those of the solution, and do not depend on the iteration.
 
     Args:
         terms: The equations of motion.
-        t: Time at which F is taken [s].
+        t: Time at which F is evaluated [s].
         y0: State before.
         args: Passed on to `terms`.
         control: h, as `terms` have it.
-        place: From y to the state at which F is taken.
+        place: From y to the state at which F is evaluated.
 
     Returns:
         y, the `diffrax.RESULTS` of the iteration, and the `Work` of it: an evaluation an iteration, and one Jacobian.
@@ -55,11 +55,13 @@ def half_kicked(terms, t, y0: State, args, control, place: Callable[[State], Sta
 
 
 class _Iterate(NamedTuple):
-    """Attributes:
-    x: Solution so far.
-    change: Size of the last Newton step.
-    contraction: Its ratio to the one before.
-    steps: How many there were.
+    """A Newton iteration.
+
+    Attributes:
+        x: Solution so far.
+        change: Size of the last Newton step.
+        contraction: Its ratio to the one before.
+        steps: Number of steps.
     """
 
     x: Vector
@@ -82,7 +84,7 @@ def _newton(residual, guess: Vector, origin: Vector) -> tuple[Vector, tuple[Arra
         return jnp.max(jnp.abs(origin)) + jnp.max(jnp.abs(x))
 
     def unfinished(iterate):
-        # What is left is at most the last step times θ/(1 - θ), the rest of a geometric series.
+        # The remaining error is at most the last step times θ/(1 - θ), the rest of a geometric series.
         theta = iterate.contraction
         left = iterate.change * theta / jnp.maximum(1 - theta, eps)
         return (left > eps * size(iterate.x)) & (theta < 1) & (iterate.steps < NEWTON_STEPS)
@@ -90,14 +92,14 @@ def _newton(residual, guess: Vector, origin: Vector) -> tuple[Vector, tuple[Arra
     def improved(iterate):
         step = GAUSS_JORDAN.solve(inverse, residual(iterate.x))
         change = jnp.max(jnp.abs(step))
-        # A contraction that is not yet known is taken for a bad one.
+        # Assume a bad contraction until it is known.
         theta = jnp.where(iterate.steps == 0, 0.5, change / jnp.where(iterate.change > 0, iterate.change, 1))
         return _Iterate(iterate.x - step, change, theta, iterate.steps + 1)
 
     start = _Iterate(guess, jnp.full((), jnp.inf, guess.dtype), jnp.full((), 0.5, guess.dtype), jnp.array(0))
     last = jax.lax.while_loop(unfinished, improved, start)
     # Steps that no longer shrink are rounding, or else the iteration does not converge.
-    # `custom_root` has tangents of whole numbers wrong, so the count goes through it as a real one.
+    # `custom_root` has wrong tangents for integers, so the count is a float inside it.
     return last.x, (last.change - jnp.sqrt(eps) * size(last.x), last.steps.astype(guess.dtype))
 
 

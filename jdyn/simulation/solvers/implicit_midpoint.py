@@ -14,9 +14,8 @@ class ImplicitMidpoint(GeodesicSolver):
 
     v½ = v₀ + ½ h a(q₀ ⊕ ½ h v½, v½), q₁ = q₀ ⊕ h v½, v₁ = 2 v½ - v₀
 
-    The first line is solved to within rounding. In steps of one length the energy of conservative mechanisms that
-    move regularly does not drift; where they move chaotically it wanders, since the rule is symplectic in momenta,
-    not in velocities.
+    The first line is solved to within rounding. With constant steps, the energy of conservative mechanisms does not
+    drift in regular motion; in chaotic motion it wanders, since the rule is symplectic in momenta, not in velocities.
 
     Source: Hairer, Lubich, Wanner 2006, section I.1 and chapter XI, moved to a manifold.
 

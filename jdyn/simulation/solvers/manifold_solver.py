@@ -1,4 +1,4 @@
-"""Solvers that know what the coordinates of a configuration mean, and what makes one of any solver."""
+"""Solvers that move configurations on their manifold, and a wrapper that makes one of any solver."""
 
 import dataclasses
 from typing import ClassVar, Self
@@ -17,7 +17,7 @@ class ManifoldSolver(diffrax.AbstractSolver):
     Leaves of a `State` other than `q` are numbers that add.
     """
 
-    # None until `simulate` gives the solver its model.
+    # None until `simulate` sets it.
     model: eqx.AbstractVar[Model | None]
 
     term_structure: ClassVar = diffrax.AbstractTerm
@@ -44,7 +44,7 @@ class ManifoldSolver(diffrax.AbstractSolver):
 
 def on_manifold(solver: diffrax.AbstractSolver, model: Model) -> diffrax.AbstractSolver:
     """Any solver, made to follow the rotations of a model."""
-    # Diffrax takes whatever wraps a solver for an instance of that solver's class.
+    # Diffrax treats a wrapped solver as an instance of the inner solver's class.
     if type(solver) is OnManifold:
         return OnManifold(solver.solver, model)
     if type(solver) is diffrax.HalfSolver:

@@ -21,7 +21,7 @@ def _triangle(*rows: list[float]) -> np.ndarray:
     return np.array([[0.0] * (len(rows) + 1), *(row + [0.0] * (len(rows) + 1 - len(row)) for row in rows)])
 
 
-# In the form of Hairer and Wanner 1996, section IV.7, where no stage has to be multiplied by the Jacobian.
+# In the form of Hairer and Wanner 1996, section IV.7, which needs no product of a stage and the Jacobian.
 GAMMA = 0.21193756319429014
 _STATE = [-7.502846399306121, 2.561846144803919, -11.627539656261098, -0.18268767659942256, 0.030198172008377946]
 A = _triangle(
@@ -94,8 +94,8 @@ class _Interpolation(diffrax.AbstractLocalInterpolation):
 class Rodas5P(diffrax.AbstractAdaptiveSolver):
     """Steinebach's Rosenbrock method of order 5 with an embedded one of order 4, for stiff joints.
 
-    L-stable and stiffly accurate. A step solves eight linear systems with one matrix, of the Jacobian at its start,
-    and iterates nowhere. Dense output is of order 4.
+    L-stable and stiffly accurate. A step solves eight linear systems with one matrix, from the Jacobian at its start,
+    and needs no iteration. Dense output is of order 4.
 
     Source: Steinebach, Construction of Rosenbrock-Wanner method Rodas5P and numerical benchmarks within the Julia
     Differential Equations package, BIT Numerical Mathematics 63, 2023.

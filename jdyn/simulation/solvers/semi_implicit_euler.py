@@ -1,4 +1,4 @@
-"""Euler's method that moves configurations with the velocities it has just found."""
+"""Euler's method that moves configurations with the new velocities."""
 
 import diffrax
 
@@ -11,7 +11,7 @@ from jdyn.simulation.work import Work
 class SemiImplicitEuler(GeodesicSolver):
     """v₁ = v₀ + h a(q₀, v₀), then q₁ = q₀ ⊕ h v₁: of order 1, with one evaluation of forward dynamics a step.
 
-    Forces that depend on the velocity are those at the start, so bodies that spin fast need short steps.
+    It evaluates velocity-dependent forces at the start, so that bodies that spin fast need short steps.
 
     Source: Hairer, Lubich, Wanner 2006, section I.1, the symplectic Euler method.
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.dynamics.methods.factorizations import GAUSS_JORDAN
+from jdyn.array import GAUSS_JORDAN
 
 Vector = Float[Array, " n"]
 
@@ -27,7 +27,7 @@ class Slopes(NamedTuple):
 
     @classmethod
     def of(cls, rate: Callable[[Scalar, Vector], Vector], t: Scalar, x: Vector) -> "Slopes":
-        """All of them by one linearization: a Jacobian."""
+        """All three from one linearization."""
         _, linear = jax.linearize(rate, t, x)
 
         def product(dx: Vector) -> Vector:

@@ -13,8 +13,8 @@ class StormerVerlet(GeodesicSolver):
 
     v½ = v₀ + ½ h a(q₀, v½), q₁ = q₀ ⊕ h v½, v₁ = v½ + ½ h a(q₁, v½)
 
-    The first line is solved for v½ to within rounding: so the method stays symmetric where forces depend on the
-    velocity, and damping, however stiff, is stable.
+    The first line is solved for v½ to within rounding. So the method remains symmetric if forces depend on the
+    velocity, and damping is stable, however stiff it is.
 
     Source: Hairer, Lubich, Wanner 2006, section VI.3, moved to a manifold.
 

@@ -1,0 +1,11 @@
+"""Ground floor: linear algebra on small and on dense matrices, and shapes, without mechanics."""
+
+from jdyn.array.factorizations import CHOLESKY as CHOLESKY
+from jdyn.array.factorizations import GAUSS_JORDAN as GAUSS_JORDAN
+from jdyn.array.factorizations import LU as LU
+from jdyn.array.factorizations import SVD as SVD
+from jdyn.array.shapes import shaped as shaped
+from jdyn.array.small_matrices import definite_inverse as definite_inverse
+from jdyn.array.small_matrices import semidefinite_cholesky as semidefinite_cholesky
+from jdyn.array.small_matrices import triangle as triangle
+from jdyn.array.small_matrices import triangular_inverse as triangular_inverse

@@ -1,0 +1,58 @@
+"""Factorisations of matrices of a few rows.
+
+LAPACK needs one call for each matrix of a batch. If a program has several such calls that do not depend on each other,
+jaxlib's CPU executor can deadlock on a machine with few processors.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def semidefinite_cholesky(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """L, lower triangular, with L Lᵀ = A: pivots that are zero, or negative by rounding, are skipped."""
+    n, columns = len(A), []
+    for k in range(n):
+        positive = A[k, k] > 0
+        column = A[:, k] / jnp.sqrt(jnp.where(positive, A[k, k], 1))
+        column = jnp.where(positive & (jnp.arange(n) >= k), column, 0)
+        A = A - jnp.outer(column, column)
+        columns.append(column)
+    return jnp.stack(columns, axis=1)
+
+
+def definite_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """A⁻¹ of a positive definite matrix by Gauss-Jordan elimination, which needs no pivoting then."""
+    n = len(A)
+    rows = jnp.concatenate([A, jnp.eye(n, dtype=A.dtype)], axis=1)
+    for k in range(n):
+        pivot_row = rows[k] / rows[k, k]
+        rows = (rows - rows[:, k, None] * pivot_row[None]).at[k].set(pivot_row)
+    return rows[:, n:]
+
+
+def triangular_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """L⁻¹ of a lower triangular matrix."""
+    rows: list[Array] = []
+    for k, unit in enumerate(jnp.eye(len(L), dtype=L.dtype)):
+        known = sum((L[k, j] * row for j, row in enumerate(rows)), jnp.zeros_like(unit))
+        rows.append((unit - known) / L[k, k])
+    return jnp.stack(rows)
+
+
+def triangle(A: Float[Array, "m n"], columns: int) -> Float[Array, "m n"]:
+    """A after Householder reflections that leave nothing below the diagonal of its first columns."""
+    places = jnp.arange(len(A))
+
+    def reflect(k, A):
+        x = jnp.where(places >= k, A[:, k], 0)
+        length = jnp.sqrt(jnp.sum(x**2))
+        mirrored = jnp.where(places == k, jnp.where(x[k] > 0, -length, length), 0)
+        # The reflection is across the difference of x and its mirror image; there is none where x is zero.
+        normal = x - mirrored
+        squared = jnp.sum(normal**2)
+        A = A - (2 / jnp.where(squared > 0, squared, 1)) * jnp.outer(normal, normal @ A)
+        return A.at[:, k].set(jnp.where(places >= k, mirrored, A[:, k]))
+
+    # A loop, since unrolled columns would take long to compile.
+    return jax.lax.fori_loop(0, columns, reflect, A)

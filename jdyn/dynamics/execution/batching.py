@@ -1,0 +1,145 @@
+"""How recursions on single numbers are batched.
+
+`jax.vmap` puts lanes first, where vectors of a handful of entries then lie one after another in memory. Elementwise
+recursions are fastest with lanes last, and with one body after another; a single configuration, which has no lanes to
+work on, is faster with all bodies of a level at once. `Model.executor` overrides that choice.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jdyn.dynamics.execution.batchable import batchable
+from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
+from jdyn.dynamics.recursion.dof_tree import dof_tree
+from jdyn.dynamics.recursion.levels import LEVELS
+from jdyn.dynamics.recursion.order import Order
+from jdyn.model import Model, Tree
+from jdyn.model.compiled import precise, widest
+
+# The data of so many lanes fits a processor's cache. There, larger batches run in chunks, one after another.
+_CHUNK = 256
+
+
+def by_lanes(
+    alone: Callable | None,
+    prepare: Callable[..., Any],
+    recursion: Callable[[Order, Tree, Any], Any],
+    model: Model,
+    *arguments: Any,
+    like: Any,
+) -> Any:
+    """A recursion over `dof_tree(model.topology)`, run as `model.executor` says. Not differentiable.
+
+    Args:
+        alone: `alone(model, *arguments)` does the same for a single configuration; if None, it takes the recursion.
+        prepare: `prepare(order, model, *arguments)` packs what the recursion works on, for one configuration.
+        recursion: `recursion(order, tree, packed)`, elementwise in axes that follow those of single numbers.
+        model: The mechanism.
+        *arguments: PyTrees of arrays.
+        like: What has the shapes and types of the result.
+    """
+    like = _in_widest_type(like, (model, arguments))
+    tree, order = dof_tree(model.topology), DEPTH_FIRST
+    if model.executor == "kernel":
+        from jdyn.dynamics.execution.kernels import KERNELS  # it takes a while to import, and nothing else needs it
+
+        order = KERNELS
+
+    def by_levels(*arguments):
+        if alone is not None:
+            return _traced_once(alone)(*arguments)
+        return recursion(LEVELS, tree, prepare(LEVELS, *arguments))
+
+    def by_numbers(*arguments):
+        packed = _traced_once(prepare, order)(*arguments)
+        recursive = _traced_once(recursion, order, tree)
+        return _lanes_last(recursive, like, chunked=order is DEPTH_FIRST)(packed)
+
+    if model.executor != "auto":
+        return (by_levels if model.executor == "levels" else by_numbers)(model, *arguments)
+    return single_or_batch(by_levels, by_numbers, like)(model, *arguments)
+
+
+def single_or_batch(single: Callable, batch: Callable, like: Any) -> Callable:
+    """A function that runs `single`, and maps `batch` over batches of several lanes. Its results are `like` the one
+    given. Not differentiable."""
+
+    def together(size, varies, *arguments):
+        if size == 1:
+            # A batch is fast because of its lanes, and this one has no others.
+            y = function(*jax.tree.map(lambda x, each: x[0] if each else x, arguments, varies))
+            return jax.tree.map(lambda x: x[None], y)
+        return jax.vmap(precise(batch), _axes(varies), axis_size=size)(*arguments)
+
+    function = batchable(precise(single), together, like)
+    return function
+
+
+def in_chunks(function: Callable, lanes: int, like: Any) -> Callable:
+    """`function`, but a CPU runs the innermost batch in chunks of `lanes`. Its results are `like` the one given. Not
+    differentiable."""
+
+    def together(size, varies, *arguments):
+        return _mapped(lambda x: jax.vmap(precise(function), _axes(varies))(*x), varies, arguments, lanes)
+
+    return batchable(precise(function), together, like)
+
+
+def _in_widest_type(like, arguments):
+    dtype = widest(arguments)
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, dtype), like)
+
+
+def _axes(varies):
+    return jax.tree.map(lambda each: 0 if each else None, varies)
+
+
+@functools.lru_cache(maxsize=256)
+def _traced_once(function: Callable, *first: Any) -> Callable:
+    """`function` with its first arguments bound, as one jitted object: JAX traces it once for equal shapes."""
+    return jax.jit(functools.partial(function, *first))
+
+
+def _lanes_last(recursion: Callable, like: Any, chunked: bool) -> Callable:
+    def alone(packed):
+        # A result that does not depend on lanes has an axis of length one.
+        return jax.tree.map(lambda x, like: jnp.broadcast_to(x, like.shape), recursion(packed), like)
+
+    def together(size, varies, packed):
+        (varies,) = varies
+
+        def last(packed):
+            packed = jax.tree.map(lambda x, each: jnp.moveaxis(x, 0, -1) if each else x[..., None], packed, varies)
+            lanes = next(x.shape[-1] for x, each in zip(*map(jax.tree.leaves, (packed, varies)), strict=True) if each)
+            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape, lanes), x.dtype), like)
+            y = _lanes_last(recursion, shapes, chunked)(packed)
+            return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), y)
+
+        return _mapped(last, varies, packed, _CHUNK if chunked else max(size, 1))
+
+    return batchable(alone, together, like)
+
+
+def _mapped(function: Callable, batched: Any, x: Any, count: int) -> Any:
+    """`function(x)`; a CPU runs `count` lanes of the `batched` arrays at a time, and repeats the last lane to fill the
+    last chunk."""
+    leaves, tree = jax.tree.flatten(x)
+    varies = jax.tree.leaves(batched)
+    lanes = [x for x, each in zip(leaves, varies, strict=True) if each]
+    size = len(lanes[0])
+    chunks = -(-size // count)
+
+    def whole(lanes):
+        rest = iter(lanes)
+        return function(tree.unflatten([next(rest) if each else x for x, each in zip(leaves, varies, strict=True)]))
+
+    def in_turn(lanes):
+        filled = [jnp.pad(x, [(0, chunks * count - size)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in lanes]
+        y = jax.lax.map(whole, [x.reshape(chunks, count, *x.shape[1:]) for x in filled])
+        return jax.tree.map(lambda x: x.reshape(chunks * count, *x.shape[2:])[:size], y)
+
+    return whole(lanes) if chunks == 1 else jax.lax.platform_dependent(lanes, cpu=in_turn, default=whole)

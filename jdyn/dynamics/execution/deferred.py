@@ -1,0 +1,103 @@
+"""Functions traced only when they are lowered.
+
+`jax.custom_batching.custom_vmap` also traces the single-configuration function of a batch, to learn the shapes of its
+results. `jax.lax.custom_linear_solve` traces a system, its transpose and the solutions of both, and again for every
+batch around them, before it knows which one is needed. Together they would more than double the time to trace forward
+dynamics, and quadruple that of its gradient.
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import ShapedArray
+from jax.dtypes import canonicalize_dtype
+from jax.extend.core import Jaxpr, JaxprEqn, Primitive
+from jax.interpreters import ad, batching, mlir
+from jaxtyping import Array
+
+
+class Deferred(abc.ABC):
+    """A function of arrays. Subclasses define batching, JVP and transpose.
+
+    Attributes:
+        shapes: What has the shapes and types of its results.
+    """
+
+    shapes: Sequence[Any]
+
+    @abc.abstractmethod
+    def run(self, *operands: Array) -> Sequence[Array]:
+        """The results."""
+
+    @abc.abstractmethod
+    def batch(self, size: int, varies: Sequence[bool], *operands: Array) -> Sequence[Array]:
+        """The results for `size` lanes, which are the first axis of operands that vary and of all results."""
+
+    def jvp(self, operands: Sequence[Array], tangents: Sequence[Any]) -> tuple[Sequence[Array], Sequence[Array]]:
+        """The results and their derivatives; tangents may be `ad.Zero`."""
+        raise NotImplementedError(f"{self} is not to be differentiated: state a rule around it")
+
+    def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
+        """What `ad.primitive_transposes` asks for."""
+        raise NotImplementedError(f"{self} is not linear")
+
+    def __call__(self, *operands: Array) -> Sequence[Array]:
+        return _deferred.bind(*operands, function=self, x64=canonicalize_dtype(np.float64) == np.float64)
+
+
+def program_of(equation: JaxprEqn) -> Jaxpr | None:
+    """The program of an operation that is a deferred function, else None."""
+    if equation.primitive is not _deferred:
+        return None
+    return jax.make_jaxpr(equation.params["function"].run)(*(x.aval for x in equation.invars)).jaxpr
+
+
+_deferred = Primitive("deferred")
+_deferred.multiple_results = True
+
+
+# Late tracing uses the float width that was set when the function was called.
+
+
+def _run(*operands, function, x64):
+    with jax.enable_x64(x64):
+        return _as_stated(function.run(*operands), [x.shape for x in function.shapes], function)
+
+
+def _batch(operands, axes, *, function, x64):
+    size = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
+    varies = [axis is not None for axis in axes]
+    with jax.enable_x64(x64):
+        first = (x if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True))
+        y = function.batch(size, varies, *first)
+        return _as_stated(y, [(size, *x.shape) for x in function.shapes], function), [0] * len(y)
+
+
+def _jvp(operands, tangents, *, function, x64):
+    with jax.enable_x64(x64):
+        return function.jvp(operands, tangents)
+
+
+def _transpose(cotangents, *operands, function, x64):
+    with jax.enable_x64(x64):
+        return function.transpose(cotangents, *operands)
+
+
+def _as_stated(y, shapes, function):
+    """Results in the stated types; their shapes must be the stated ones."""
+    for x, shape in zip(y, shapes, strict=True):
+        if x.shape != shape:
+            raise AssertionError(f"{function}: stated the shape {shape} of a result, found {x.shape}")
+    return [x.astype(stated.dtype) for x, stated in zip(y, function.shapes, strict=True)]
+
+
+_deferred.def_impl(_run)
+_deferred.def_abstract_eval(lambda *_, function, x64: [ShapedArray(x.shape, x.dtype) for x in function.shapes])
+ad.primitive_jvps[_deferred] = _jvp
+ad.primitive_transposes[_deferred] = _transpose
+batching.primitive_batchers[_deferred] = _batch
+mlir.register_lowering(_deferred, mlir.lower_fun(_run, multiple_results=True))

@@ -1,0 +1,124 @@
+"""Accelerations by any method, with the derivative rule that all methods share."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+from jax.ad_checkpoint import checkpoint_name
+from jax.flatten_util import ravel_pytree
+
+from jdyn.dynamics.execution.linear_map import LinearMap
+from jdyn.dynamics.inverse import inverse_dynamics, mass_product
+from jdyn.dynamics.methods import Method
+from jdyn.dynamics.pullback import inverse_dynamics_pullback
+from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled, precise
+
+_SOLUTION = "accelerations and factors"
+
+# For `jax.checkpoint`: keep accelerations and factors for the reverse pass; everything else is cheap to recompute.
+keep_solutions = jax.checkpoint_policies.save_only_these_names(_SOLUTION)
+
+
+@compiled
+def accelerations(method: Method, model: Model, q, v, tau, f_ext):
+    """M⁻¹ (τ − h) by `method`; arguments are those of `forward_dynamics`."""
+    q, v, tau = checked(model, q=q, v=v, tau=tau)
+    if f_ext is not None:
+        (f_ext,) = checked(model, f_ext=f_ext)
+    return _solve(method, model, q, v, tau, f_ext)[0]
+
+
+@eqx.filter_custom_jvp
+def _solve(method, model, q, v, tau, f_ext):
+    """The acceleration and the method's factors. Factors have no derivative, and none may be taken of them."""
+    return method.accelerations_and_factors(model, q, v, tau, f_ext)
+
+
+@_solve.def_jvp
+@precise
+def _solve_jvp(primals, tangents):
+    method, *arguments = primals
+    a, factors = jax.tree.map(lambda x: checkpoint_name(x, _SOLUTION), _solve(method, *arguments))
+    da = _implied(method, factors, a, tuple(arguments), tuple(tangents[1:]))
+    return (a, factors), (da, jax.tree.map(lambda _: None, factors))
+
+
+def _implied(method, factors, a, arguments, tangents):
+    """da of r(x, a) = 0, with r = τ − ID(x, a) and M = −∂r/∂a, by tangents dx: M⁻¹ ∂r/∂x dx."""
+    # One array of tangents: JAX would otherwise transpose the map once for each of them.
+    dx, split = ravel_pytree(tangents)
+    varies = jax.tree.map(lambda dx: dx is not None, tangents, is_leaf=_is_none)
+    arrays, rest = eqx.partition((method, factors, a, arguments), eqx.is_array)
+    leaves, tree = jax.tree.flatten(arrays)
+
+    def equation(leaves):
+        method, factors, a, arguments = eqx.combine(tree.unflatten(leaves), rest)
+        return _Equation(method, factors, a, *eqx.partition(arguments, varies))
+
+    @precise
+    def apply(leaves, dx):
+        return equation(leaves).response(split(dx))
+
+    @precise
+    def apply_transposed(leaves, weights):
+        return ravel_pytree(equation(leaves).pulled_back(weights))[0]
+
+    @precise
+    def plain(leaves, dx):
+        return equation(leaves).solution(split(dx))
+
+    return LinearMap(apply, apply_transposed, plain, *map(jax.typeof, (dx, a)))(*leaves, dx)[0]
+
+
+class _Equation(NamedTuple):
+    """r(x, a) = 0, solved for a.
+
+    Attributes:
+        method: The method that solved it.
+        factors: Its factors of M.
+        a: The solution.
+        moving: The parts of x that have tangents.
+        still: The rest of x.
+    """
+
+    method: Any
+    factors: Any
+    a: Any
+    moving: Any
+    still: Any
+
+    def residual(self, moving):
+        model, q, v, tau, f_ext = eqx.combine(moving, self.still)
+        return tau - inverse_dynamics(model, q, v, self.a, f_ext=f_ext)
+
+    def solve(self, c):
+        """M⁻¹ c, differentiable with respect to c alone."""
+        model, *_ = eqx.combine(self.moving, self.still)
+        return self.method.solve(model, self.factors, c)
+
+    def response(self, dx):
+        return self.solve(jax.jvp(self.residual, (self.moving,), (dx,))[1])
+
+    def pulled_back(self, weights):
+        """The response's transpose."""
+        weights = self.solve(weights)
+        model, q, v, _, f_ext = eqx.combine(self.moving, self.still)
+        moving_model, *_, moving_f_ext = self.moving
+        if jax.tree.leaves((moving_model, moving_f_ext)) or not model.topology.single_dof_joints:
+            return jax.vjp(self.residual, self.moving)[1](weights)[0]
+        by_q, by_v = inverse_dynamics_pullback(model, q, v, self.a, weights, f_ext)
+        slopes = moving_model, -by_q, -by_v, weights, moving_f_ext
+        return jax.tree.map(lambda x, slope: None if x is None else slope, self.moving, slopes, is_leaf=_is_none)
+
+    def solution(self, dx):
+        """As `response`, but JAX can differentiate it with respect to everything except the factors."""
+        model, q, *_ = eqx.combine(self.moving, self.still)
+        c = jax.jvp(self.residual, (self.moving,), (dx,))[1]
+        return jax.lax.custom_linear_solve(
+            lambda a: mass_product(model, q, a), c, lambda _, c: self.solve(c), symmetric=True
+        )
+
+
+def _is_none(x):
+    return x is None

@@ -1,0 +1,1 @@
+"""Traversal of trees: orders of visiting bodies, and the tables that they need."""

@@ -1,0 +1,203 @@
+"""Visit one body after another: for batches, whose lanes are work enough at a time.
+
+What `Levels` does level by level is done here in a single loop, which has no padding and is compiled once: one run
+with as many levels as there are bodies, one body wide. Axes after (levels, width) are lanes, along which step functions
+must be elementwise. Floating-point numbers that a step returns have one type, and are broadcast to one shape.
+
+Bodies are visited depth first, each first child right after its parent, whose message is at hand then. Messages of
+parents that have other children wait on a stack until the last child has come. That is the largest one, so that the
+stack is at most log2(nb) deep: one for most robots, two for humanoids.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.dynamics.execution.xla_cpu import at_once
+from jdyn.dynamics.recursion.order import LevelRun, Order, joint_widths
+from jdyn.model import WORLD, Tree
+
+
+class DepthFirst(Order):
+    """One body after another. All numbers of a message that goes inward have one shape and type."""
+
+    def schedule(self, tree):
+        return _schedule(tree)
+
+    def outward(self, tree, step, world, xs):
+        tour = _tour(tree)
+
+        def first(message):
+            return message, [message] * tour.depth
+
+        def visit(step, carry, row):
+            message, stack = carry
+            x, fork, other, last = row
+            if stack:
+                message = _either(other, stack[0], message)
+                stack = _either(last, _popped(stack), stack)
+            message, y = step(message, x)
+            if stack:
+                stack = _either(fork, _pushed(message, stack), stack)
+            return (message, stack), y
+
+        rows = xs[0], tour.forks, tour.others, tour.lasts
+        world = jax.tree.map(lambda x: x[None], world)
+        return (self.loop(visit, step, rows, first, world, lambda carry: None)[1],)
+
+    def gathered(self, tree, step, zero, xs):
+        tour = _tour(tree)
+
+        def all_of(number):
+            return jax.tree.map(lambda _: number, zero)
+
+        def joined(message, other):
+            return jax.tree.map(jnp.add, message, other)
+
+        def added(message, stack):
+            return [joined(message, stack[0]), *stack[1:]]
+
+        def collected(below, stack):
+            return joined(below, stack[0]), _popped(stack)
+
+        def handed_in(last, message, stack):
+            nothing = all_of(jnp.zeros_like(jax.tree.leaves(message)[0]))
+            return nothing, jax.lax.cond(last, _pushed, added, message, stack)
+
+        def first(number):
+            return all_of(number), [all_of(number)] * tour.depth
+
+        def visit(step, carry, row):
+            below, stack = carry
+            x, fork, other, last = row
+            if stack:
+                below, stack = jax.lax.cond(fork, collected, lambda *same: same, below, stack)
+            message, y = step(below, x)
+            if stack:
+                message, stack = jax.lax.cond(other, handed_in, lambda _, *same: same, last, message, stack)
+            return (message, stack), y
+
+        def total(carry):
+            message, stack = carry
+            return joined(message, stack[0]) if tour.world_forks else message
+
+        rows = xs[0], tour.forks, tour.others, tour.lasts
+        number = jnp.zeros_like(jax.tree.leaves(zero)[0])[None]
+        sums, y = self.loop(visit, step, rows, first, number, total, reverse=True)
+        return jax.tree.map(lambda x: x[0], sums), (y,)
+
+    def each(self, function, rows):
+        return jax.lax.map(lambda row: at_once(function(row)), rows)
+
+    def loop(
+        self,
+        visit: Callable,
+        step: Callable,
+        rows: Any,
+        first: Callable,
+        start: Any,
+        last: Callable,
+        *,
+        reverse: bool = False,
+    ) -> tuple[Any, Any]:
+        """`lax.scan` of `visit(step, carry, row)` from the carry `first(start)`.
+
+        Returns:
+            `last` of the last carry, and what rows give. A kernel in place of this loop reads `start` and writes these.
+        """
+        visit, rows = _tabled(functools.partial(visit, lambda *x: at_once(step(*x))), rows)
+        carry, y = jax.lax.scan(visit, first(start), rows, reverse=reverse)
+        return last(carry), y
+
+
+DEPTH_FIRST = DepthFirst()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Tour:
+    """The order of visits.
+
+    Attributes:
+        bodies: (nb,) in order.
+        forks: (nb,) whether several bodies hang on the body, the first of which comes next.
+        others: (nb,) whether the body is one of several, and not the first.
+        lasts: (nb,) whether it is the last one of them.
+        world_forks: Whether several bodies hang on the world.
+    """
+
+    bodies: np.ndarray
+    forks: np.ndarray
+    others: np.ndarray
+    lasts: np.ndarray
+    world_forks: bool
+
+    @property
+    def depth(self) -> int:
+        """How many messages wait at most."""
+        waiting = self.world_forks + np.cumsum(self.forks.astype(int) - self.lasts)
+        return int(max(self.world_forks, *waiting))
+
+
+@functools.lru_cache(maxsize=256)
+def _tour(tree: Tree) -> _Tour:
+    children: dict[int, list[int]] = {body: [] for body in range(WORLD, tree.nb)}
+    for body, parent in enumerate(tree.parents):
+        children[parent].append(body)
+    sizes = np.ones(tree.nb, int)
+    for body in reversed(range(tree.nb)):
+        if tree.parents[body] != WORLD:
+            sizes[tree.parents[body]] += sizes[body]
+    bodies, to_visit = [], [WORLD]
+    while to_visit:
+        bodies.append(to_visit.pop())
+        children[bodies[-1]].sort(key=lambda child: sizes[child])
+        to_visit.extend(reversed(children[bodies[-1]]))
+    bodies = np.array(bodies[1:])
+    forks = [body for body, those in children.items() if len(those) > 1]
+    others = [child for those in children.values() for child in those[1:]]
+    lasts = [those[-1] for those in children.values() if len(those) > 1]
+    forked, other, last = (np.isin(bodies, those) for those in (forks, others, lasts))
+    return _Tour(bodies, forked, other, last, world_forks=WORLD in forks)
+
+
+@functools.lru_cache(maxsize=256)
+def _schedule(tree: Tree) -> tuple[LevelRun, ...]:
+    """The one run."""
+    width = int(max(joint_widths(tree)))
+    one, ones = np.ones((1, 1)), np.ones((tree.nb, 1, 1))
+    return (LevelRun(_tour(tree).bodies[:, None], one, ones, one, ones, width),)
+
+
+def _tabled(visit: Callable, rows: Any) -> tuple[Callable, Any]:
+    """The same with all numbers that lanes share in one table, a column each, since XLA compiles a program for each
+    array that a loop takes."""
+    leaves, tree = jax.tree.flatten(rows)
+    shared = [jnp.issubdtype(x.dtype, jnp.inexact) and x.size == len(x) for x in leaves]
+    columns = [x.reshape(-1) for x, each in zip(leaves, shared, strict=True) if each]
+    if not columns:
+        return visit, rows
+
+    def visit_row(carry, row):
+        numbers, others = map(iter, row)
+        places = zip(leaves, shared, strict=True)
+        row = [next(numbers).reshape(x.shape[1:]) if each else next(others) for x, each in places]
+        return visit(carry, tree.unflatten(row))
+
+    return visit_row, (jnp.stack(columns, axis=1), [x for x, each in zip(leaves, shared, strict=True) if not each])
+
+
+def _either(condition, x, y):
+    return jax.lax.cond(condition, lambda x, y: x, lambda x, y: y, x, y)
+
+
+def _pushed(message, stack):
+    return [message, *stack[:-1]]
+
+
+def _popped(stack):
+    return [*stack[1:], stack[-1]]

@@ -1,0 +1,50 @@
+"""Matrices whose only nonzero entries belong to pairs of degrees of freedom on one path."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.dynamics.recursion.order import Order
+from jdyn.dynamics.recursion.relations import support_mask
+from jdyn.model import Tree
+
+
+def matrices_of_pairs(
+    order: Order, tree: Tree, count: int, pair: Callable, below: Any, above: Any
+) -> tuple[Float[Array, "n n *lanes"], ...]:
+    """Matrices, from what belongs to their rows and columns.
+
+    Args:
+        order: What evaluates the pairs.
+        tree: The degrees of freedom, but for those of a base, which come first and are on all paths.
+        count: Number of all degrees of freedom, n.
+        pair: `pair(below, above)`: entries [i, j] and entries [j, i] of all matrices, where j precedes i or is i.
+        below: Arrays (n, *lanes), of which `pair` gets row i.
+        above: Arrays of which it gets row j.
+    """
+    pairs = _pairs(tree, count - tree.nb)
+    after, before = order.each(lambda ij: pair(_at(ij[0], below), _at(ij[1], above)), tuple(pairs.T))
+    # Behind all values stands the zero.
+    place = np.full((count, count), 2 * len(pairs))
+    place[pairs[:, 1], pairs[:, 0]] = len(pairs) + np.arange(len(pairs))
+    place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
+    return tuple(jnp.concatenate([x, y, jnp.zeros_like(x[:1])])[place] for x, y in zip(after, before, strict=True))
+
+
+@functools.lru_cache(maxsize=256)
+def _pairs(tree: Tree, base: int) -> np.ndarray:
+    """(pairs, 2): each degree of freedom with itself and all on the path to it; those of a base are on all paths."""
+    mask = np.ones((base + tree.nb,) * 2, bool)
+    mask[base:, base:] = support_mask(tree).T
+    mask[:base, base:] = False
+    return np.argwhere(mask)
+
+
+def _at(index, x):
+    """A row, or some, of all arrays."""
+    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), x)

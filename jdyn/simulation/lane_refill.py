@@ -1,0 +1,177 @@
+"""A while loop whose batch does not wait for its slowest lane."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+
+# Measured on a six-axis arm: on a CPU, more than 64 lanes do not make a lane cheaper. Accelerators need thousands of
+# lanes to be busy.
+CPU_LANES = 64
+ACCELERATOR_LANES = 8192
+
+# Fraction of lanes that may be idle before they are refilled.
+IDLE = 8
+
+# This fraction of lanes, the last ones, is finished one by one in a loop without a batch, which is another program to
+# compile. On a CPU a step of 64 lanes costs as much as twenty of one; an accelerator would gain nothing.
+CPU_LAST = 8
+
+
+class Loop(NamedTuple):
+    """`result(job, state)` of `while running(state): state = body(job, state)`, from `state = init(job)`.
+
+    Attributes:
+        init: From a job, a PyTree of arrays, to the state.
+        running: Whether to advance a state.
+        body: Advances a state. It must not change one that is not running: a batch then need not select among whole
+            states, buffers included, after every step.
+        result: Computes the result from the last state.
+    """
+
+    init: Callable[[Any], Any]
+    running: Callable[[Any], Any]
+    body: Callable[[Any, Any], Any]
+    result: Callable[[Any, Any], Any]
+
+
+def run(loop: Loop, job):
+    """The result of a loop. Under `jax.vmap`, nested or not, a fixed number of lanes processes all jobs: a lane that is
+    done takes the next job, so that a batch costs the mean number of steps, not the largest. With forward-mode
+    derivatives all lanes of a batch advance together instead.
+
+    `loop` must not close over traced values.
+    """
+    leaves, structure = jax.tree.flatten(job)
+
+    def alone(leaves):
+        job = jax.tree.unflatten(structure, leaves)
+        state, static = eqx.partition(loop.init(job), eqx.is_array)
+        state = jax.lax.while_loop(
+            lambda state: loop.running(eqx.combine(state, static)),
+            lambda state: eqx.filter(loop.body(job, eqx.combine(state, static)), eqx.is_array),
+            state,
+        )
+        return loop.result(job, eqx.combine(state, static))
+
+    batchable = custom_vmap(alone)
+
+    @batchable.def_vmap
+    def batch(jobs, batched, leaves):
+        results = _all(loop, structure, jobs, batched[0], leaves)
+        return results, jax.tree.map(lambda _: True, results)
+
+    # `custom_vmap` would treat primal values as batched wherever tangents are, which `jax.jacfwd` does not allow.
+    differentiable = jax.custom_jvp(batchable)
+    differentiable.defjvp(lambda primals, tangents: jax.jvp(alone, primals, tangents))
+    return differentiable(leaves)
+
+
+def _all(loop: Loop, structure, jobs: int, batched: list[bool], leaves: list):
+    """Results of many jobs; another `jax.vmap` merges all batches into one larger batch."""
+
+    @custom_vmap
+    def batch(leaves):
+        return _refilled(loop, jobs, *(jax.tree.unflatten(structure, tree) for tree in (batched, leaves)))
+
+    @batch.def_vmap
+    def nested(batches, outside, leaves):
+        def flattened(x, inner, outer):
+            if not inner:
+                return jnp.repeat(x, jobs, axis=0) if outer else x
+            return (x if outer else jnp.stack([x] * batches)).reshape(batches * jobs, *x.shape[1 + outer :])
+
+        flat = [flattened(*leaf) for leaf in zip(leaves, batched, outside[0], strict=True)]
+        either = [inner or outer for inner, outer in zip(batched, outside[0], strict=True)]
+        results = _all(loop, structure, batches * jobs, either, flat)
+        return (
+            jax.tree.map(lambda x: x.reshape(batches, jobs, *x.shape[1:]), results),
+            jax.tree.map(lambda _: True, results),
+        )
+
+    return batch(leaves)
+
+
+def lanes_at_once(jobs: int) -> int:
+    """Number of `jobs` that run at a time."""
+    return min(jobs, CPU_LANES if jax.default_backend() == "cpu" else ACCELERATOR_LANES)
+
+
+def last_lanes(jobs: int) -> int:
+    """Number of jobs that are finished one by one."""
+    one_by_one = jax.default_backend() == "cpu" and 2 * jobs >= CPU_LANES
+    return lanes_at_once(jobs) // CPU_LAST if one_by_one else 0
+
+
+class _Lane(NamedTuple):
+    """Lanes at work.
+
+    Attributes:
+        number: Job of each lane; the number of jobs if none is left.
+        job: The arrays that differ between jobs.
+        state: State of each job.
+    """
+
+    number: Any
+    job: Any
+    state: Any
+
+
+def _refilled(loop: Loop, jobs: int, batched, job):
+    own, shared = eqx.partition(job, batched)
+    count, last = lanes_at_once(jobs), last_lanes(jobs)
+    static = None
+
+    def started(number):
+        nonlocal static
+        mine = jax.tree.map(lambda x: x.at[number].get(mode="clip"), own)
+        state, static = eqx.partition(loop.init(eqx.combine(mine, shared)), eqx.is_array)
+        return _Lane(number, mine, state)
+
+    def running(lane):
+        return loop.running(eqx.combine(lane.state, static)) & (lane.number < jobs)
+
+    def advanced(lane):
+        state = loop.body(eqx.combine(lane.job, shared), eqx.combine(lane.state, static))
+        return lane._replace(state=eqx.filter(state, eqx.is_array))
+
+    def result(lane):
+        return loop.result(eqx.combine(lane.job, shared), eqx.combine(lane.state, static))
+
+    def collect(collected, lanes, results, done):
+        where = jnp.where(done, lanes.number, jobs)
+        return jax.tree.map(lambda all, x: all.at[where].set(x, mode="drop"), collected, results)
+
+    def worked(carry):
+        lanes, following, collected = carry
+        # When no job is left to take, stop only for the last lanes.
+        allowed = jnp.where(following < jobs, max(count // IDLE, 1), count - last)
+        lanes = jax.lax.while_loop(
+            lambda lanes: jnp.sum(~jax.vmap(running)(lanes)) < allowed, jax.vmap(advanced), lanes
+        )
+        done = ~jax.vmap(running)(lanes)
+        collected = collect(collected, lanes, jax.vmap(result)(lanes), done)
+        order = jnp.cumsum(done) - 1
+        numbers = jnp.where(done, jnp.minimum(following + order, jobs), lanes.number)
+        lanes = jax.tree.map(
+            lambda new, old: jnp.where(done.reshape(-1, *[1] * (new.ndim - 1)), new, old),
+            jax.vmap(started)(numbers),
+            lanes,
+        )
+        return lanes, jnp.minimum(following + jnp.sum(done), jobs), collected
+
+    lanes = jax.vmap(started)(jnp.arange(count))
+    collected = jax.tree.map(
+        lambda x: jnp.zeros((jobs, *x.shape), x.dtype), jax.eval_shape(result, jax.tree.map(lambda x: x[0], lanes))
+    )
+    carry = lanes, jnp.array(count), collected
+    lanes, _, collected = jax.lax.while_loop(lambda carry: jnp.sum(carry[0].number < jobs) > last, worked, carry)
+    if not last:
+        return collected
+    unfinished = jnp.argsort(lanes.number)[:last]
+    lanes = jax.tree.map(lambda x: x[unfinished], lanes)
+    results = jax.lax.map(lambda lane: result(jax.lax.while_loop(running, advanced, lane)), lanes)
+    return collect(collected, lanes, results, lanes.number < jobs)

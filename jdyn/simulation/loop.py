@@ -1,0 +1,472 @@
+"""One step of a simulation: what it needs, what it changes."""
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from equinox.internal import unvmap_any
+from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
+
+from jdyn.control.dynamic import updated
+from jdyn.simulation.energy_control import mechanical_energy
+from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing, numbers
+from jdyn.simulation.result import Result
+from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.work import Work, work_of
+
+# A step of this many roundings of the time is too small to be told from none.
+SMALLEST_STEP = 16
+
+# First step to try [s]; controllers correct it within a few steps.
+FIRST_STEP = 0.01
+
+
+class Equations(diffrax.AbstractTerm):
+    """A vector field that is integrated forwards or backwards in time; solvers see a time that increases.
+
+    Attributes:
+        field: The equations of motion.
+        direction: 1 or -1.
+    """
+
+    field: VectorField
+    direction: Scalar
+
+    def vf(self, t, y, args):
+        return self.field(self.direction * t, y, args)
+
+    def contr(self, t0, t1, **kwargs):
+        return self.direction * (t1 - t0)
+
+    def prod(self, vf, control):
+        return jax.tree.map(lambda rate: rate * control, vf)
+
+
+class Problem(eqx.Module):
+    """A simulation to run. Times are those that solvers see: they increase from `t0` to `t1`.
+
+    Attributes:
+        equations: The equations of motion.
+        y0: State at `t0`.
+        t0, t1: Start and end [s].
+        times: Of rows [s], in order.
+        dt0: First step [s], None where the step controller knows it.
+        solver: Takes a step.
+        stepsize_controller: Judges it.
+        events: What to watch for.
+        max_steps: Most steps to try.
+        max_events: Most events to let happen.
+        every: A row after every so many steps, beside those at `times`; 0 for none.
+        last: Whether the end is a row even where `every` does not say so.
+    """
+
+    equations: Equations
+    y0: State
+    t0: Scalar
+    t1: Scalar
+    times: Float[Array, " rows"]
+    dt0: Scalar | None
+    solver: diffrax.AbstractSolver
+    stepsize_controller: diffrax.AbstractStepSizeController[Any, Any]
+    events: tuple[Watch, ...]
+    max_steps: int = eqx.field(static=True)
+    max_events: int = eqx.field(static=True)
+    every: int = eqx.field(static=True)
+    last: bool = eqx.field(static=True)
+
+    @property
+    def rows(self) -> int:
+        """How many there can be."""
+        steps = self.max_steps // self.every if self.every else 0
+        return len(self.times) + steps + (self.last and self.every > 1)
+
+
+class Motion(eqx.Module):
+    """Where a simulation is, between two steps: all that the next one depends on.
+
+    Attributes:
+        t: Time [s].
+        y: State.
+        solver_state: What the solver remembers.
+        jumped: Whether the state or its rate has just jumped.
+    """
+
+    t: Scalar
+    y: State
+    solver_state: PyTree
+    jumped: Bool[Array, ""]
+
+
+class Rows(eqx.Module):
+    """Rows of a trajectory, as far as they are written. What is not is NaN.
+
+    Attributes:
+        ts: Times [s].
+        ys: States.
+        written: How many.
+        due: Which of the problem's times comes next.
+        tries: Steps tried up to each row; None unless rows follow steps.
+        evaluations: Of forward dynamics up to each row; None unless rows follow steps, and for solvers that do not say.
+    """
+
+    ts: Float[Array, " rows"]
+    ys: State
+    written: Int[Array, ""]
+    due: Int[Array, ""]
+    tries: Int[Array, " rows"] | None
+    evaluations: Int[Array, " rows"] | None
+
+
+class Run(eqx.Module):
+    """A simulation under way.
+
+    Attributes:
+        motion: Where it is.
+        target: Where the next step is to end, unless something happens before [s].
+        controller_state: What the step controller remembers.
+        landing: Event that the next step is to end at.
+        end: Where the last accepted step ended [s].
+        fired: Event that happened there; -1 for none.
+        pending: Events that were about to.
+        rows: Of the trajectory.
+        log: Of events.
+        running: Whether there is something left to do.
+        result: `Result` so far.
+        accepted, rejected: Steps.
+        work: Of all steps that were tried, and of events; None for solvers that do not say.
+    """
+
+    motion: Motion
+    target: Scalar
+    controller_state: PyTree
+    landing: Crossing
+    end: Scalar
+    fired: Int[Array, ""]
+    pending: Bool[Array, " rows"]
+    rows: Rows
+    log: Log
+    running: Bool[Array, ""]
+    result: Int[Array, ""]
+    accepted: Int[Array, ""]
+    rejected: Int[Array, ""]
+    work: Work | None
+
+
+def begin(problem: Problem) -> Run:
+    """A simulation before its first step."""
+    solver, t0, t1, y0 = problem.solver, problem.t0, problem.t1, problem.y0
+    dt0 = problem.dt0
+    if dt0 is None and isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController):
+        dt0 = jnp.asarray(FIRST_STEP, t0.dtype)
+    target, controller_state = problem.stepsize_controller.init(
+        problem.equations, t0, t1, y0, dt0, None, solver.func, solver.error_order(problem.equations)
+    )
+    target = jnp.asarray(target, t0.dtype)
+    solver_state = solver.init(problem.equations, t0, target, y0, None)
+    work = None if work_of(solver_state) is None else Work.of()
+    counts, none = jnp.zeros((), jnp.int32), jnp.zeros(sum(event.entries for event in problem.events), bool)
+    good = jnp.isfinite(t0) & jnp.isfinite(t1)
+    return Run(
+        motion=Motion(t0, y0, solver_state, jnp.array(True)),
+        target=target,
+        controller_state=jax.tree.map(jnp.asarray, controller_state),
+        landing=Crossing(counts - 1, t0, jnp.array(False), none),
+        end=t0,
+        fired=counts - 1,
+        pending=none,
+        rows=_first_rows(problem, work),
+        log=Log.empty(problem.max_events if problem.events else 0, t0, y0),
+        running=good & (t0 < t1),
+        result=jnp.where(good, Result.success, Result.nonfinite).astype(jnp.int32),
+        accepted=counts,
+        rejected=counts,
+        work=work,
+    )
+
+
+def attempt(problem: Problem, run: Run) -> Run:
+    """Try a step, and keep it or try a smaller one next time. A run that has ended stays as it is.
+
+    A step in which an event happens is not kept: the next one ends at the event. The step controller does not get to
+    see either, and judges the rest of the step.
+    """
+    end, landing = _end(problem, run), run.landing.which >= 0
+    motion, error, dense, solver_result = step(problem, run.motion, end)
+    verdict = _verdict(problem, run, end, motion.y, error)
+    passed = run.running & jnp.where(landing, _finite(motion.y), verdict.keep)
+    span = Span(run.motion.t, end, motion.y, dense)
+    crossing = _crossing(problem, run, passed & ~landing, span)
+    found, hidden = crossing.which >= 0, crossing.hidden
+    keep = passed & ~found & ~hidden
+    fired = jnp.where(keep, run.landing.which, -1)
+    arrived = settle(problem, motion, fired)
+    arrived = eqx.tree_at(lambda motion: motion.jumped, arrived, arrived.jumped | (keep & verdict.jumped))
+    target = _target(problem, run, crossing, keep, end, arrived.t, verdict.target)
+    held = landing | found | hidden | (_held(problem) & keep & (end < run.target))
+    result = _judged(problem, run, keep, landing | found | hidden, motion.y, target, solver_result, verdict.result)
+    # As many events as there is room for, or closer to each other than times can tell.
+    accumulating = found & (run.log.count >= problem.max_events) | hidden & (target - run.motion.t < _smallest(problem))
+    result = jnp.where(accumulating, Result.max_events, result)
+    accepted, rejected = run.accepted + _one(keep), run.rejected + _one(run.running & ~keep)
+    work = _worked(run, motion, fired)
+    ended = keep & (end >= problem.t1)
+    stopped = _terminates(problem, fired)
+    out_of_steps = ~ended & (accepted + rejected >= problem.max_steps)
+    result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
+    result = jnp.where((result == Result.success) & stopped, Result.event, result)
+    return Run(
+        motion=_where(keep, arrived, run.motion),
+        target=_where(run.running, target, run.target),
+        controller_state=_where(run.running & ~held, verdict.controller_state, run.controller_state),
+        landing=_where(run.running, crossing, run.landing),
+        end=_where(keep, end, run.end),
+        fired=_where(keep, fired, run.fired),
+        pending=_where(keep, run.landing.others, run.pending),
+        rows=_with_rows(problem, run.rows, keep, span, accepted, rejected, work),
+        log=run.log.with_event(fired, arrived.t, arrived.y),
+        running=run.running & ~ended & (result == Result.success),
+        result=_where(run.running, result, run.result).astype(jnp.int32),
+        accepted=accepted,
+        rejected=rejected,
+        work=work,
+    )
+
+
+def _worked(run, motion, fired):
+    """The work so far. An event takes one evaluation, of the rate at which its height changes."""
+    work = work_of(motion.solver_state)
+    if run.work is None or work is None:
+        return None
+    return run.work + work.where(run.running) + Work.of(_one(fired >= 0))
+
+
+def step(problem: Problem, motion: Motion, end: Scalar):
+    """The motion one step on, the error that the solver estimates, what its dense output needs, how it went."""
+    y, error, dense, solver_state, result = problem.solver.step(
+        problem.equations, motion.t, end, motion.y, None, motion.solver_state, motion.jumped
+    )
+    return Motion(end, y, solver_state, jnp.array(False)), error, dense, result
+
+
+def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
+    """The motion after what happens at the end of a step: an event, unless `fired` is -1, and ticks of the
+    controller."""
+    if problem.events:
+        t, y = jax.lax.cond(
+            unvmap_any(fired >= 0), lambda: _after_event(problem, motion, fired), lambda: (motion.t, motion.y)
+        )
+        motion = Motion(t, y, motion.solver_state, motion.jumped | (fired >= 0))
+    controller = problem.equations.field.controller
+    if not controller.ticks:
+        return motion
+    t, y = problem.equations.direction * motion.t, motion.y
+    due = controller.next_tick(y.memory) <= t
+    memory = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, y.memory), lambda: y.memory)
+    y = eqx.tree_at(lambda y: y.memory, y, memory)
+    return Motion(motion.t, y, motion.solver_state, motion.jumped | due)
+
+
+def _after_event(problem, motion, fired):
+    """Time and state after an event, where there is one.
+
+    The step ended at the event up to rounding. A Newton step removes the remaining height; its derivative is that of
+    the implicit function theorem.
+    """
+    equations, t, y = problem.equations, motion.t, motion.y
+    rate = equations.prod(equations.vf(t, y, None), equations.direction)
+    which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
+
+    def happened(number, event):
+        mine = (fired >= 0) & (which == number)
+
+        def height(t, y):
+            return event.condition(equations.direction * t, y)[entry]
+
+        above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), rate))
+        # In a batch all lanes compute this, and an end of a range may be at infinity.
+        late = -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
+        after = drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
+        return t + late, after if event.reset is None else _reset(problem, event, entry, t + late, after)
+
+    after = jax.lax.switch(which, [lambda e=event: happened(*e) for event in enumerate(problem.events)])
+    return _where(fired >= 0, after, (t, y))
+
+
+def _reset(problem, event, entry, t, y):
+    after = event.reset(problem.equations.direction * t, y, entry)
+    shapes = [jax.tree.map(jnp.shape, state) for state in (y, after)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"reset: expected a state like the one that it is given, {shapes[0]}, got {shapes[1]}")
+    model = problem.equations.field.model
+    after = jax.tree.map(lambda new, old: jnp.asarray(new).astype(old.dtype), after, y)
+    after = eqx.tree_at(lambda y: y.q, after, model.normalize(after.q))
+    if y.energy is None:
+        return after
+    # The event does work.
+    done = mechanical_energy(model, after.q, after.v) - mechanical_energy(model, y.q, y.v)
+    return eqx.tree_at(lambda y: y.energy, after, y.energy + done)
+
+
+class _Verdict(NamedTuple):
+    """The step controller's answer: whether to keep a step, where the next one ends, whether there is a jump before it,
+    the controller's state, and its result."""
+
+    keep: Any
+    target: Any
+    jumped: Any
+    controller_state: Any
+    result: Any
+
+
+def _verdict(problem, run, end, y, error):
+    solver, t0 = problem.solver, run.motion.t
+    # Solvers without an order need step controllers that do not use one.
+    order: Any = solver.error_order(problem.equations)
+    keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
+        t0, end, run.motion.y, y, None, error, order, run.controller_state
+    )
+    target = jax.lax.stop_gradient(jnp.asarray(target, end.dtype))
+    return _Verdict(jnp.asarray(keep), target, jnp.asarray(jumped), controller_state, result)
+
+
+def _crossing(problem, run, wanted, span):
+    if not problem.events:
+        return Crossing(jnp.full_like(run.fired, -1), span.t1, jnp.array(False), run.pending)
+
+    def state_at(t):
+        return interpolated(problem, span, t)
+
+    direction = problem.equations.direction
+    return first_crossing(problem.events, state_at, direction, span.t0, span.t1, run.fired, run.pending, wanted)
+
+
+def _held(problem):
+    """Whether the step controller plans its steps without regard to errors."""
+    return not isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
+
+
+def _target(problem, run, crossing, keep, end, t, planned):
+    """Where the next step ends. After a step that was cut short, the rest of it comes next."""
+    t0, landing = run.motion.t, run.landing.which >= 0
+    rest = jnp.where(run.target - t > _smallest(problem), run.target, t + (end - t0))
+    cut = keep & (end < run.target)
+    planned = jnp.where(cut, run.target if _held(problem) else jnp.maximum(planned, run.target), planned)
+    planned = jnp.where(crossing.hidden, t0 + (end - t0) * PLACES[0], planned)
+    return jnp.where(landing, rest, jnp.where(crossing.which >= 0, end, planned))
+
+
+def _terminates(problem, fired):
+    if not problem.events:
+        return jnp.array(False)
+    ends = jnp.array([event.terminate for event in problem.events])[numbers(problem.events)[0]]
+    return (fired >= 0) & ends[fired]
+
+
+class Span(NamedTuple):
+    """A step that was taken: its start and end, the state at its end, and the data of dense output."""
+
+    t0: Scalar
+    t1: Scalar
+    y1: State
+    dense: PyTree
+
+
+def interpolated(problem: Problem, span: Span, t: Scalar) -> State:
+    """The state at `t` within a step; at its end exactly the state that the step ends with."""
+    t0, t1, y1, dense = span
+    inside = problem.solver.interpolation_cls(t0=t0, t1=t1, **dense).evaluate(t)
+    return _where(t < t1, inside, y1)
+
+
+def _end(problem, run):
+    """End of the next step: its target, or an earlier event or tick. A remainder that is too short for a step is joined
+    to the last step."""
+    controller, stop = problem.equations.field.controller, problem.t1
+    if controller.ticks:
+        tick = problem.equations.direction * controller.next_tick(run.motion.y.memory)
+        stop = jnp.minimum(stop, jax.lax.stop_gradient(tick))
+    end = jnp.where(run.target < stop - _smallest(problem), run.target, stop)
+    return jnp.where(run.landing.which >= 0, run.landing.t, end)
+
+
+def _smallest(problem):
+    t0, t1 = jax.lax.stop_gradient((problem.t0, problem.t1))
+    return SMALLEST_STEP * jnp.finfo(t1.dtype).eps * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
+
+
+def _judged(problem, run, keep, excused, y, target, solver_result, controller_result):
+    """Why a simulation cannot go on, or success. A step that was rejected because of an event is excused."""
+    # NaN counts as too small.
+    stuck = ~keep & ~excused & ~(target - run.motion.t > _smallest(problem))
+    result = jnp.array(Result.success, jnp.int32)
+    result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
+    result = jnp.where(_failed(controller_result), Result.solver_failed, result)
+    result = jnp.where(stuck, Result.step_too_small, result)
+    return jnp.where(~_finite(y) & (keep | stuck | excused), Result.nonfinite, result)
+
+
+def _finite(y):
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(y)]))
+
+
+def _failed(result):
+    return ~jnp.asarray(result == diffrax.RESULTS.successful)
+
+
+def _first_rows(problem, work):
+    """Rows at the start."""
+    at_start = jnp.isfinite(problem.t1) & (problem.times <= problem.t0)
+    written = jnp.sum(at_start, dtype=jnp.int32)
+    times = jnp.pad(problem.times, (0, problem.rows - len(problem.times)))
+    here = jnp.arange(problem.rows, dtype=written.dtype) < written
+
+    def rows(y):
+        return jnp.where(here.reshape(-1, *[1] * y.ndim), y[None], jnp.full((), jnp.nan, y.dtype))
+
+    none = jnp.zeros(problem.rows, jnp.int32)
+    tries, evaluations = (none if problem.every and known else None for known in (True, work is not None))
+    return Rows(jnp.where(here, times, jnp.nan), jax.tree.map(rows, problem.y0), written, written, tries, evaluations)
+
+
+def _with_rows(problem, rows, keep, span, accepted, rejected, work):
+    """The rows with those that lie within an accepted step."""
+    counts = {"tries": accepted + rejected, "evaluations": None if work is None else work.evaluations}
+
+    def due(rows):
+        inside = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan) <= span.t1
+        return keep & inside
+
+    def save(rows):
+        now = due(rows)
+        t = problem.times.at[rows.due].get(mode="fill", fill_value=0)
+        rows = _appended(rows, now, t, interpolated(problem, span, t), **counts)
+        return eqx.tree_at(lambda rows: rows.due, rows, rows.due + _one(now))
+
+    if len(problem.times):
+        # With one condition for each lane, a batch would select among whole buffers after every row.
+        rows = jax.lax.while_loop(lambda rows: unvmap_any(due(rows)), save, rows)
+    if not problem.every:
+        return rows
+    wanted = (accepted % problem.every == 0) | (problem.last & (span.t1 >= problem.t1))
+    return _appended(rows, keep & wanted, span.t1, span.y1, **counts)
+
+
+def _appended(rows, now, t, y, tries, evaluations):
+    where = jnp.where(now, rows.written, len(rows.ts))
+
+    def put(all, x):
+        return all.at[where].set(x, mode="drop")
+
+    counts = (None if all is None else put(all, x) for all, x in ((rows.tries, tries), (rows.evaluations, evaluations)))
+    return Rows(put(rows.ts, t), jax.tree.map(put, rows.ys, y), rows.written + _one(now), rows.due, *counts)
+
+
+def _one(condition):
+    return jnp.where(condition, 1, 0)
+
+
+def _where(condition, new, old):
+    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)

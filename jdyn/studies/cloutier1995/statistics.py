@@ -1,0 +1,120 @@
+"""What the thesis' simulator tells of a motion."""
+
+import dataclasses
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.control import DynamicController, with_memory
+from jdyn.dynamics import ABA, CRBA, Method, forward_dynamics
+from jdyn.model import Model, checked
+from jdyn.simulation import Control, Trajectory
+from jdyn.studies.cloutier1995.condition import condition_numbers
+from jdyn.studies.cloutier1995.fall import energies
+from jdyn.studies.cloutier1995.rows import in_rows
+from jdyn.studies.cloutier1995.steps import Steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """A motion and the numbers that go with it, a row a time; NaN where the motion was not reached.
+
+    Attributes:
+        ts: Times [s], shape (rows,).
+        q: Configurations [rad or m], shape (rows, nq).
+        v: Velocities [rad/s or m/s], shape (rows, nv).
+        a: Accelerations [rad/s² or m/s²], shape (rows, nv).
+        kinetic, potential: Energies [J], shape (rows,).
+        condition: Condition number of the mass matrix, shape (rows,).
+        difference: Relative difference of each of CRBA's accelerations from ABA's, shape (rows, nv).
+        evaluations: Of forward dynamics since the row before, shape (rows,); None where they were not counted.
+    """
+
+    ts: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    kinetic: np.ndarray
+    potential: np.ndarray
+    condition: np.ndarray
+    difference: np.ndarray
+    evaluations: np.ndarray | None
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy [J], shape (rows,)."""
+        return self.kinetic + self.potential
+
+
+def statistics(
+    model: Model,
+    motion: Trajectory | Steps,
+    *,
+    controller: Control | DynamicController | None = None,
+    method: Method | None = None,
+) -> Statistics:
+    """Accelerations, energies, condition number, and how far CRBA is from ABA, along a motion.
+
+    ```
+    steps = jdyn.studies.cloutier1995.take_steps(model, q0, v0, 10.0, method=jdyn.CRBA())
+    found = jdyn.statistics(model, steps.thinned(0.01, 1000), method=jdyn.CRBA())
+    ```
+
+    Args:
+        model: The mechanism.
+        motion: One motion of it, not a batch: of `jdyn.simulate`, or of `take_steps`, which counts evaluations.
+        controller: That of the motion; no torque if left out.
+        method: That of the motion; `jdyn.ABA()` if left out. If it is a `jdyn.CRBA`, it is the one compared with ABA.
+
+    Raises:
+        ValueError: if the motion is a batch, or is not one of `model`.
+
+    Source: Cloutier 1995, section 5.1.3; the relative difference is that of section 5.1.2.
+    """
+    checked(model)
+    q, v = jnp.asarray(motion.q), jnp.asarray(motion.v)
+    expected = (len(motion.ts), model.nq), (len(motion.ts), model.nv)
+    if (q.shape, v.shape) != expected:
+        raise ValueError(
+            f"motion: expected one motion of {model.name!r}, q and v of shapes {expected[0]} and {expected[1]}, "
+            f"got {q.shape} and {v.shape}; of a batch take one lane"
+        )
+    method = ABA() if method is None else method
+    crba = method if isinstance(method, CRBA) else CRBA()
+    controller, rows = with_memory(controller), (jnp.asarray(motion.ts, model.dtype), q, v, motion.memory)
+    by_method, by_crba, by_aba = (
+        np.asarray(in_rows(functools.partial(_accelerations, m, model, controller), *rows), float)
+        for m in (method, crba, ABA())
+    )
+    kinetic, potential = (np.asarray(energy, float) for energy in energies(model, q, v))
+    counts = motion.evaluations if isinstance(motion, Steps) else None
+    return Statistics(
+        ts=np.asarray(motion.ts, float),
+        q=np.asarray(q, float),
+        v=np.asarray(v, float),
+        a=by_method,
+        kinetic=kinetic,
+        potential=potential,
+        condition=condition_numbers(model, q),
+        difference=relative_difference(by_crba, by_aba),
+        evaluations=None if counts is None else np.diff(counts, prepend=0),
+    )
+
+
+def relative_difference(a: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """|(exact − a) / exact| for each acceleration, and |a| where `exact` is zero.
+
+    Source: Cloutier 1995, section 5.1.2.
+    """
+    return np.abs((exact - a) / np.where(exact == 0, 1, exact))
+
+
+@eqx.filter_jit
+def _accelerations(method, model, controller, ts, q, v, memory):
+    def acceleration(t, q, v, memory):
+        return forward_dynamics(model, q, v, controller.force(t, q, v, memory), method=method)
+
+    return jax.vmap(acceleration)(ts, q, v, memory)

@@ -1,0 +1,142 @@
+"""What each step of an integrator cost."""
+
+import dataclasses
+from typing import Any
+
+import diffrax
+import jax
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from jdyn.control import DynamicController
+from jdyn.dynamics import Method
+from jdyn.model import Model
+from jdyn.simulation import CashKarp, Control, Result, simulate
+from jdyn.studies.cloutier1995.numerical_recipes import QualityControl, WithRate
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """A motion, a row before the first step and after each one that was accepted.
+
+    Counts of steps are those of a whole motion, not of one that was `thinned`.
+
+    Attributes:
+        ts: Times [s], shape (rows,).
+        q, v: States, shapes (rows, nq) and (rows, nv).
+        memory: What the controller remembered; None for a function of the state.
+        tries: How many steps were tried up to there, shape (rows,).
+        evaluations: How many times forward dynamics was evaluated up to there, shape (rows,), as
+            `Trajectory.stats["dynamics_calls"]` counts; None for solvers that do not say.
+        result: How the motion ended.
+    """
+
+    ts: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    memory: Any
+    tries: np.ndarray
+    evaluations: np.ndarray | None
+    result: Result
+
+    @property
+    def bad_steps(self) -> int:
+        """Steps that were accepted after they had been shortened."""
+        return int(np.sum(np.diff(self.tries) > 1))
+
+    @property
+    def good_steps(self) -> int:
+        """Steps that were accepted as they were first tried."""
+        return len(self.ts) - 1 - self.bad_steps
+
+    @property
+    def recipe_evaluations(self) -> int:
+        """Evaluations that Numerical Recipes' Runge-Kutta program needs for these steps: one where a step starts and
+        five a try.
+
+        jdyn evaluates the end of a step within the try, for its dense output, and starts the next step with that.
+        """
+        return len(self.ts) - 1 + 5 * int(self.tries[-1])
+
+    def at(self, rows) -> "Steps":
+        """Some of the rows; what they have counted stays counted."""
+        taken = {name: jax.tree.map(lambda x: x[rows], getattr(self, name)) for name in _ROWS}
+        return dataclasses.replace(self, **taken)
+
+    def thinned(self, interval: float, most: int) -> "Steps":
+        """The first row, each that comes more than `interval` [s] after the last one taken, and the last; of more
+        than `most` rows those at the end are left out, but for the last."""
+        rows = [0]
+        for row, t in enumerate(self.ts[:-1]):
+            if t - self.ts[rows[-1]] > interval and len(rows) < most - 1:
+                rows.append(row)
+        return self.at(np.unique([*rows, len(self.ts) - 1]))
+
+
+_ROWS = ("ts", "q", "v", "memory", "tries", "evaluations")
+
+
+def take_steps(
+    model: Model,
+    q0: Float[Array, " nq"],
+    v0: Float[Array, " nv"],
+    t1: ArrayLike,
+    *,
+    controller: Control | DynamicController | None = None,
+    method: Method | None = None,
+    solver: diffrax.AbstractSolver | None = None,
+    stepsize_controller: diffrax.AbstractStepSizeController | None = None,
+    t0: ArrayLike = 0.0,
+    dt0: ArrayLike = 0.01,
+    max_steps: int = 16384,
+) -> Steps:
+    """A motion as `jdyn.simulate` computes it, with an account of every step.
+
+    Args:
+        model: The mechanism.
+        q0: Configuration at `t0` [rad or m].
+        v0: Velocity at `t0` [rad/s or m/s].
+        t1: End [s], after `t0`.
+        controller: As `jdyn.simulate` takes it; no torque if left out.
+        method: Forward-dynamics method; `jdyn.ABA()` if left out.
+        solver: As `jdyn.simulate` takes it; that of the thesis, `WithRate(CashKarp())`, if left out.
+        stepsize_controller: A diffrax step controller; that of the thesis with an accuracy of 1e-4,
+            `QualityControl`, if left out.
+        t0: Start [s].
+        dt0: First step [s].
+        max_steps: Most steps to try.
+
+    Returns:
+        The steps as far as they got; a failure is a code in `result`.
+
+    Raises:
+        ValueError: if a size disagrees with `model`.
+
+    Source: Cloutier 1995, section 5.1.3.
+    """
+    motion = simulate(
+        model,
+        q0,
+        v0,
+        t1,
+        controller=controller,
+        method=method,
+        solver=WithRate(CashKarp()) if solver is None else solver,
+        stepsize_controller=QualityControl(accuracy=1e-4) if stepsize_controller is None else stepsize_controller,
+        saveat=diffrax.SaveAt(t0=True, steps=True),
+        throw=False,
+        t0=t0,
+        dt0=dt0,
+        max_steps=max_steps,
+    )
+    calls = motion.stats["row_dynamics_calls"]
+    steps = Steps(
+        ts=np.asarray(motion.ts, float),
+        q=np.asarray(motion.q),
+        v=np.asarray(motion.v),
+        memory=jax.tree.map(np.asarray, motion.memory),
+        tries=np.asarray(motion.stats["row_tries"]),
+        evaluations=None if calls is None else np.asarray(calls),
+        result=Result(int(motion.result)),
+    )
+    return steps.at(slice(0, 1 + int(motion.stats["accepted_steps"])))
