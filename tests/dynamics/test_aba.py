@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn import drawn_states
 
 import jdyn
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST, _tour
@@ -17,6 +16,7 @@ from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Topology
 from jdyn.model.random_tree import ALL_KINDS
+from tests.drawn import drawn_states
 
 SCREWS = jdyn.Revolute, jdyn.Prismatic, jdyn.Helical
 

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn import drawn_states, with_joint_elements
 
 import jdyn
 from jdyn.dynamics.joint_space import joint_space
 from jdyn.dynamics.kinematics import joint_kinematics, poses, poses_by_leaps
 from jdyn.model.random_tree import ALL_KINDS
+from tests.drawn import drawn_states, with_joint_elements
 
 pytestmark = pytest.mark.fast_compile
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pinocchio as pin
 import pytest
-from drawn import drawn_states
 
 import jdyn
 from jdyn.interop.pinocchio_values import PinocchioValues
 from jdyn.interop.values import DERIVATIVES, random_states
+from tests.drawn import drawn_states
 
 pytestmark = pytest.mark.fast_compile
 

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn import drawn_states
 from jax.test_util import check_grads
 
 import jdyn
 from jdyn.model.random_tree import ALL_KINDS
+from tests.drawn import drawn_states
 
 pytestmark = pytest.mark.fast_compile
 

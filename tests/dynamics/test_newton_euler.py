@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn import drawn_states
 
 import jdyn
 from jdyn.model.random_tree import ALL_KINDS
+from tests.drawn import drawn_states
 
 MODELS = {
     "screws": lambda: jdyn.random_tree(3, 6, kinds=(jdyn.Revolute, jdyn.Prismatic, jdyn.Helical)),

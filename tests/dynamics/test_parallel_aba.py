@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn import drawn_states
 from jax.extend import core
 
 import jdyn
@@ -16,6 +15,7 @@ from jdyn.dynamics.methods.parallel_aba import Segment, combine
 from jdyn.dynamics.recursion.heavy_paths import path_ranks
 from jdyn.model import WORLD
 from jdyn.model.random_tree import ALL_KINDS
+from tests.drawn import drawn_states
 
 
 def _error(model, method, dtype=jnp.float64):

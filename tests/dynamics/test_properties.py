@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn import with_joint_elements
 
 import jdyn
 from jdyn.dynamics import mass_product
 from jdyn.model.random_tree import ALL_KINDS
+from tests.drawn import with_joint_elements
 
 EPS = float(np.finfo(np.float64).eps)
 # Kinds by two, so that a law that one breaks is known to be its.
