@@ -1,4 +1,4 @@
-"""Many problems or names in one message, which people can still read."""
+"""Lists of problems or names, shortened so that messages stay readable."""
 
 import difflib
 from collections.abc import Sequence
@@ -7,20 +7,20 @@ MOST = 10
 
 
 def bulleted(messages: Sequence[str]) -> str:
-    """The first messages, a line each, and how many more there are."""
+    """The first messages, one per line, and the number of further ones."""
     more = [f"... and {len(messages) - MOST} more"] if len(messages) > MOST else []
     return "".join(f"\n  - {message}" for message in [*messages[:MOST], *more])
 
 
 def enumerated(names: Sequence[str], separator: str = ", ") -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of further ones."""
     more = [f"... ({len(names) - MOST} more)"] if len(names) > MOST else []
     return separator.join([*names[:MOST], *more])
 
 
 def known(name: str, names: Sequence[str]) -> str:
-    """What there is in place of a name that is not known: everything, or of many names those that look like it."""
+    """A hint for an unknown name: the known names, or the most similar ones if there are many."""
     if len(names) <= MOST:
         return f"there are {', '.join(names)}" if names else "there are none"
     close = difflib.get_close_matches(str(name), names) if len(names) <= 10_000 else []
-    return f"is it {' or '.join(map(repr, close))}?" if close else f"there are {enumerated(names)}"
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {enumerated(names)}"
