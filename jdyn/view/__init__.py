@@ -1,4 +1,4 @@
-"""Pictures of motions, sweeps and tuned controllers."""
+"""Plots of motions, sweeps and tuned controllers."""
 
 from jdyn.view.formulations import plot_curves as plot_curves
 from jdyn.view.formulations import plot_evaluations as plot_evaluations
