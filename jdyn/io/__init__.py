@@ -1,4 +1,4 @@
-"""Robot files to models and back. Besides `jdyn.sweep`'s store, the only floor that touches the disk."""
+"""Robot files to models and back. The only layer that accesses the disk, apart from `jdyn.sweep`'s store."""
 
 from jdyn.io.link_table import Link as Link
 from jdyn.io.link_table import load_links as load_links

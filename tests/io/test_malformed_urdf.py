@@ -105,7 +105,7 @@ REFUSED = {
         ["cycle", "b"],
     ),
     "joint to itself": (robot(link("a") + joint("j", "a", "a")), ["cycle: a -> a"]),
-    "two parents": (arm(more=joint("k", "base", "a")), ["joint 'k' (line 5)", "'a' already hangs on joint 'j'"]),
+    "two parents": (arm(more=joint("k", "base", "a")), ["joint 'k' (line 5)", "'a' is already the child of joint 'j'"]),
     "two roots of the tree": (arm(more=link("b") + link("c")), ["'base', 'b', 'c'", "expected one root link"]),
     "unknown parent": (arm(more=link("b") + joint("k", "nowhere", "b")), ["joint 'k'", "parent link 'nowhere'"]),
     "unknown child": (arm(more=joint("k", "a", "nowhere")), ["joint 'k' (line 5)", "child link 'nowhere'"]),
