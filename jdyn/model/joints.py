@@ -69,7 +69,10 @@ class Joint(eqx.Module):
 
     @abc.abstractmethod
     def random(self, key: PRNGKeyArray, lower: Q, upper: Q) -> Q:
-        """A configuration drawn uniformly within the limits; without limits, within ±π rad (one angle) or ±1."""
+        """A configuration drawn uniformly within the limits; without limits, within ±π rad (revolute) or ±1 (others).
+
+        Ball and free joints ignore limits; their rotations are uniformly distributed.
+        """
 
     @abc.abstractmethod
     def rate(self, q: Q, v: V) -> Q:

@@ -125,7 +125,7 @@ class Model(eqx.Module):
 
     @eqx.filter_jit
     def random(self, key: PRNGKeyArray) -> Float[Array, " nq"]:
-        """A configuration drawn uniformly within the joint limits; see `Joint.random` for joints without limits."""
+        """A configuration drawn uniformly within the limits; without limits, within ±π rad (revolute) or ±1 (other)."""
         keys = jax.random.split(key, max(self.nb, 1))
         limits = self.limits
         return self._per_joint(
