@@ -40,7 +40,7 @@ def per_link(n: int, **values: float | Sequence[float]) -> list[np.ndarray]:
 
 def _per_link(n: int, name: str, value: np.ndarray) -> np.ndarray:
     if value.shape not in ((), (n,)):
-        raise ValueError(f"{name}: expected one number or {n}, one per link, got shape {value.shape}")
+        raise ValueError(f"{name}: expected one number or {n} of them, one per link, got shape {value.shape}")
     if not np.all(np.isfinite(value) & (value > 0)):
         raise ValueError(f"{name}: expected finite positive numbers, got {value}")
     return np.broadcast_to(value, (n,))
