@@ -40,7 +40,7 @@ def test_the_walk_finds_the_functions():
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_wrong_model_is_named(function):
     arguments = {p.name: jnp.ones(2) for p in _required(function)}
-    with pytest.raises(ValueError, match=r"^model: expected a jdyn\.Model, .* got an array of shape \(2,\); are the"):
+    with pytest.raises(ValueError, match=r"^model: expected a jdyn\.Model .*, got an array of shape \(2,\); are the"):
         function(**arguments)
 
 

@@ -1,4 +1,4 @@
-"""Factorisations of matrices of a few rows.
+"""Factorisations of small matrices without LAPACK.
 
 LAPACK needs one call for each matrix of a batch. If a program has several such calls that do not depend on each other,
 jaxlib's CPU executor can deadlock on a machine with few processors.
@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 
 def semidefinite_cholesky(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """L, lower triangular, with L Lᵀ = A: pivots that are zero, or negative by rounding, are skipped."""
+    """Lower triangular L with L Lᵀ = A; pivots that are zero, or negative due to rounding, are skipped."""
     n, columns = len(A), []
     for k in range(n):
         positive = A[k, k] > 0
@@ -22,7 +22,7 @@ def semidefinite_cholesky(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 
 def definite_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """A⁻¹ of a positive definite matrix by Gauss-Jordan elimination, which needs no pivoting then."""
+    """A⁻¹ of a positive definite matrix, by Gauss-Jordan elimination without pivoting."""
     n = len(A)
     rows = jnp.concatenate([A, jnp.eye(n, dtype=A.dtype)], axis=1)
     for k in range(n):
@@ -41,14 +41,14 @@ def triangular_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 
 def triangle(A: Float[Array, "m n"], columns: int) -> Float[Array, "m n"]:
-    """A after Householder reflections that leave nothing below the diagonal of its first columns."""
+    """A after Householder reflections that make its first `columns` columns upper triangular."""
     places = jnp.arange(len(A))
 
     def reflect(k, A):
         x = jnp.where(places >= k, A[:, k], 0)
         length = jnp.sqrt(jnp.sum(x**2))
         mirrored = jnp.where(places == k, jnp.where(x[k] > 0, -length, length), 0)
-        # The reflection is across the difference of x and its mirror image; there is none where x is zero.
+        # Reflect along the difference of x and its mirror image; do nothing if x is zero.
         normal = x - mirrored
         squared = jnp.sum(normal**2)
         A = A - (2 / jnp.where(squared > 0, squared, 1)) * jnp.outer(normal, normal @ A)

@@ -1,7 +1,7 @@
-"""How the coordinates of one joint read in jdyn and in a peer.
+"""Relations between the coordinates of one joint in jdyn and in a peer, another program.
 
-NumPy in float64; arrays may have leading axes. Velocities are related by v_peer = B(q) v with B orthogonal, so
-generalized forces by τ_peer = B τ, and accelerations by a_peer = B a + (dB/dt) v.
+NumPy in float64; arrays may have leading axes. Velocities are related by v_peer = B(q) v with B orthogonal;
+consequently, generalized forces by τ_peer = B τ, and accelerations by a_peer = B a + (dB/dt) v.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ WXYZ = [3, 0, 1, 2]
 
 @dataclasses.dataclass(frozen=True)
 class Convention:
-    """A joint whose coordinates read the same in both.
+    """A joint with the same coordinates in both programs.
 
     Attributes:
         nq: Number of the peer's configuration coordinates.
@@ -46,7 +46,7 @@ class Convention:
 
 @dataclasses.dataclass(frozen=True)
 class Circle(Convention):
-    """A peer that writes an angle as (cos, sin). Coming back, the angle is wrapped to ±π."""
+    """A peer that stores an angle as (cos, sin). Angles from the peer are within ±π."""
 
     nq: int = 2
     nv: int = 1
@@ -60,7 +60,7 @@ class Circle(Convention):
 
 @dataclasses.dataclass(frozen=True)
 class QuaternionXYZW(Convention):
-    """A ball joint of a peer that writes the scalar of a quaternion last."""
+    """A ball joint of a peer that stores quaternions with the scalar part last."""
 
     nq: int = 4
     nv: int = 3
@@ -118,9 +118,9 @@ class PlanarBody(Convention):
 
 @dataclasses.dataclass(frozen=True)
 class FreeBodyWorld(Convention):
-    """A free joint of a peer whose linear velocity is in world axes, the angular one in the body's: MuJoCo's.
+    """A free joint of a peer with linear velocity in world axes and angular velocity in body axes: MuJoCo's.
 
-    The peer's acceleration is therefore that of the body's origin as seen from the world, R (v̇ + ω × v).
+    The peer's linear acceleration is therefore that of the body's origin in the world, R (v̇ + ω × v).
     """
 
     nq: int = 7
@@ -139,7 +139,7 @@ class FreeBodyWorld(Convention):
 
 
 def rotation_matrix(q: Float[np.ndarray, "*batch 4"]) -> Float[np.ndarray, "*batch 3 3"]:
-    """The rotation of a unit quaternion wxyz."""
+    """The rotation matrix of a unit quaternion wxyz."""
     w, x, y, z = np.moveaxis(q, -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],

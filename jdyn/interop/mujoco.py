@@ -26,10 +26,10 @@ _CONVENTIONS: dict[tuple[type, int], Convention] = {
 
 
 class MujocoMap(PeerMap):
-    """Carries quantities to and from MuJoCo's order and conventions.
+    """Converts quantities to and from MuJoCo's order and conventions.
 
-    Joints are paired by name as `jdyn.load` names them. In MuJoCo the first three velocity coordinates of a free
-    joint are linear and in world axes, so that its accelerations differ by ω × v as well.
+    Joints are paired by the names that `jdyn.load` gives them. In MuJoCo, the first three velocity coordinates of a
+    free joint are linear and in world axes, so its accelerations also differ by ω × v.
 
     Args:
         model: jdyn's model.
@@ -37,7 +37,7 @@ class MujocoMap(PeerMap):
 
     Attributes:
         body_ids: For each of jdyn's bodies, the MuJoCo body whose joint moves it.
-        takes_force: Which of jdyn's bodies are whole MuJoCo bodies; external forces can act on these alone.
+        takes_force: Mask of jdyn's bodies that are whole MuJoCo bodies; external forces can act only on these.
 
     Raises:
         ValueError: if the joints or bodies of the two models do not match.
@@ -66,13 +66,13 @@ class MujocoMap(PeerMap):
         """`xfrc_applied`: [f; n] in world axes at the centre of mass of every MuJoCo body.
 
         Raises:
-            ValueError: if a force acts between two joints that are on one MuJoCo body.
+            ValueError: if a force acts on a body between two joints of one MuJoCo body.
         """
         f_ext = np.asarray(f_ext, float)
         if np.any(f_ext[..., ~self.takes_force, :]):
             between = [name for name, whole in zip(self.model.body_names, self.takes_force, strict=True) if not whole]
             raise ValueError(
-                f"f_ext: MuJoCo has no body to which a force on any of {enumerated([*between])} could be applied"
+                f"f_ext: MuJoCo has no bodies that correspond to {enumerated([*between])}, so no forces can act there"
             )
         n, f = f_ext[..., :3], f_ext[..., 3:]
         wrench = np.concatenate([f, n - np.cross(self._centers, f)], axis=-1)
@@ -82,7 +82,7 @@ class MujocoMap(PeerMap):
         return xfrc
 
     def f_ext_from_peer(self, q, f_ext) -> Float[np.ndarray, "*batch nb 6"]:
-        """Forces on jdyn's bodies from `xfrc_applied`; what acts on bodies that cannot move is left out."""
+        """Forces on jdyn's bodies from `xfrc_applied`; forces on bodies that cannot move are left out."""
         xfrc = np.asarray(f_ext, float)[..., self.body_ids, :] * self.takes_force[:, None]
         wrench = _rotated(np.swapaxes(self._rotations(q), -1, -2), xfrc)
         f, n = wrench[..., :3], wrench[..., 3:]
@@ -101,7 +101,7 @@ def _body_rotations(model, qs):
 
 
 def _rotated(R, x):
-    """Both halves of 6-vectors, turned."""
+    """6-vectors with both halves rotated by R."""
     return np.concatenate([(R @ half[..., None])[..., 0] for half in (x[..., :3], x[..., 3:])], axis=-1)
 
 
@@ -114,7 +114,7 @@ def _body_name(mj_model, body) -> str:
 
 
 def _joint_names(mj_model) -> list[str]:
-    """What `jdyn.load` calls MuJoCo's joints: one without a name is called like its body, and numbered there."""
+    """The names that `jdyn.load` gives to MuJoCo's joints: the body's name, numbered if needed, for unnamed ones."""
     names = []
     for joint, body in enumerate(mj_model.jnt_bodyid):
         number = f"/{joint - mj_model.body_jntadr[body] + 1}" if mj_model.body_jntnum[body] > 1 else ""
@@ -132,7 +132,7 @@ def _peer_joint(model: Model, body: int, mj_model: Any, joint: int) -> PeerJoint
         R, p = np.asarray(model.placements.rotation[body]), np.asarray(model.placements.translation[body])
         if model.topology.parents[body] >= 0 or np.any(R != np.eye(3)) or np.any(p):
             raise ValueError(
-                f"joint {name!r}: a free joint of MuJoCo starts from the origin of the world; place this one there"
+                f"joint {name!r}: MuJoCo's free joints are placed at the origin of the world; place this one there"
             )
     return PeerJoint(convention, int(mj_model.jnt_qposadr[joint]), int(mj_model.jnt_dofadr[joint]))
 

@@ -1,4 +1,4 @@
-"""What MuJoCo says every function returns, in jdyn's conventions."""
+"""MuJoCo's results for every function, in jdyn's conventions."""
 
 import dataclasses
 from typing import Any
@@ -12,19 +12,19 @@ from jdyn.model import Model
 
 
 class MujocoValues:
-    """Evaluates jdyn's functions by MuJoCo: smooth dynamics alone, without constraints, actuators and fluid.
+    """Evaluates jdyn's functions with MuJoCo: smooth dynamics only, without constraints, actuators and fluid.
 
     Damping, springs and rotor inertia are compared; friction is not, since it is a constraint in MuJoCo. Bodies that
-    never move count for neither energy, nor momentum, nor centre of mass.
+    never move do not contribute to energy, momentum or centre of mass.
 
     Args:
         mujoco: The module.
         model: jdyn's model.
-        mj_model: MuJoCo's model of the same robot, which is changed: what is not compared is switched off.
+        mj_model: MuJoCo's model of the same robot. It is modified: features that are not compared are switched off.
 
     Attributes:
         model: jdyn's model without friction.
-        bodies: Which of jdyn's bodies MuJoCo has as well.
+        bodies: Mask of jdyn's bodies that MuJoCo has as well.
     """
 
     def __init__(self, mujoco: Any, model: Model, mj_model: Any):
@@ -67,11 +67,11 @@ class MujocoValues:
         }
 
     def derivatives(self, s: State) -> Values:
-        """None: MuJoCo's are finite differences."""
+        """Empty, since MuJoCo's derivatives are finite differences."""
         return {}
 
     def _data(self, s: State, moving: bool):
-        """MuJoCo's results at a state; without velocity and forces if it is not to move."""
+        """MuJoCo's results at a state; if not `moving`, without velocity and forces."""
         d = self.mujoco.MjData(self.mj_model)
         d.qpos[:] = self.map.q_to_peer(s.q)
         if moving:
@@ -109,7 +109,7 @@ class MujocoValues:
         return np.concatenate([omega, R @ m[3:] - np.cross(omega, p)])
 
     def _jacobians(self, s: State, d):
-        # A leaf of the tree: MuJoCo has a body for it, unlike for what lies between two joints of one body.
+        # The deepest body is a leaf, so MuJoCo has it, unlike bodies between two joints of one MuJoCo body.
         body, J = deepest_body(self.model), np.zeros((6, self.map.nv))
         R, p = self._pose(d, body)
         self.mujoco.mj_jac(self.mj_model, d, J[:3], J[3:], p, self.map.body_ids[body])

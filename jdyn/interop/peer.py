@@ -14,11 +14,11 @@ from jdyn.model.messages import enumerated
 
 @dataclasses.dataclass(frozen=True)
 class PeerJoint:
-    """Where the peer keeps the coordinates of one of jdyn's joints, and what they mean there.
+    """Position and meaning of the peer's coordinates for one of jdyn's joints.
 
     Attributes:
-        convention: How they read.
-        q, v: Where they start in the peer's configuration and velocity.
+        convention: Their relation to jdyn's coordinates.
+        q, v: Their start in the peer's configuration and velocity.
     """
 
     convention: Convention
@@ -27,14 +27,15 @@ class PeerJoint:
 
 
 class PeerMap(abc.ABC):
-    """Carries quantities between jdyn's order and conventions and those of a peer's model of the same robot.
+    """Converts quantities between jdyn's conventions and those of a peer's model of the same robot.
 
-    Arrays are NumPy's, in float64, and may have leading axes, such as the instants of a trajectory. Configurations
-    `q` that only say where the robot is are always jdyn's.
+    Arrays are NumPy arrays in float64 and may have leading axes, such as the instants of a trajectory. Where `q` only
+    specifies the configuration for a conversion, it is always jdyn's.
 
-    A joint that follows another one (mimic) is a free joint for most peers. Then the peer's velocity is the full
-    one, G v, of which jdyn takes back the leaders' entries; forces come back as Gᵀ τ, and go out on the leaders
-    alone, which is the same for every motion that respects the coupling. Jacobians go out likewise.
+    For most peers, joints that follow another one (mimic) are independent. Then the peer's velocity is the full
+    velocity G v, and jdyn reads only the leaders' entries of it. The peer's forces become Gᵀ τ in jdyn; jdyn's forces
+    are applied only to the leaders, which is equivalent for every motion that respects the coupling. Jacobians are
+    converted to the peer likewise.
 
     Attributes:
         model: jdyn's model.
@@ -42,7 +43,7 @@ class PeerMap(abc.ABC):
     """
 
     def __init__(self, model: Model, nq: int, nv: int, joints: Sequence[PeerJoint | None]):
-        """`joints` has one entry a body of `model`: `None` where the peer has no coordinates of its own."""
+        """`joints` has one entry per body of `model`: `None` if the peer has no coordinates for its joint."""
         self.model = model
         self.nq, self.nv = nq, nv
         self._joints = joints
@@ -67,7 +68,7 @@ class PeerMap(abc.ABC):
         return peer
 
     def q_from_peer(self, q) -> Float[np.ndarray, "*batch nq"]:
-        """jdyn's configuration; angles that the peer keeps as (cos, sin) come back within ±π."""
+        """jdyn's configuration; angles that the peer stores as (cos, sin) are within ±π."""
         peer, topology = _checked("q", q, self.nq), self.model.topology
         full = np.zeros((*peer.shape[:-1], topology.q_offsets[-1]))
         for body, joint in self._present():
@@ -140,7 +141,7 @@ class PeerMap(abc.ABC):
         return _apply(np.swapaxes(self.velocity_map(q), -1, -2), _checked("tau", tau, self.nv))
 
     def per_velocity(self, x) -> Float[np.ndarray, " nv_peer"]:
-        """Joint parameters such as rotor inertias, one a full velocity coordinate, in the peer's order."""
+        """Joint parameters such as rotor inertias, one per full velocity coordinate, in the peer's order."""
         x = _checked("x", x, self.model.topology.v_offsets[-1])
         return np.abs(self._basis(np.asarray(self.model.neutral()))) @ x
 
@@ -168,7 +169,7 @@ def linear_first(x: Float[np.ndarray, "*batch 6 columns"]) -> np.ndarray:
     return np.concatenate([x[..., 3:, :], x[..., :3, :]], axis=-2)
 
 
-# Exchanging the halves twice changes nothing.
+# Swapping the halves is its own inverse.
 angular_first = linear_first
 
 
@@ -185,12 +186,12 @@ def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def paired(model: Model, peer_joints: Sequence[str], peer_roots: Sequence[str], peer: str) -> list[str]:
-    """The peer's name of each of jdyn's joints: the same one, except for one root joint that either side named.
+    """The peer's name of each of jdyn's joints: the same name, except that one root joint may have another one.
 
     Args:
         model: jdyn's model.
         peer_joints: All joint names of the peer's model.
-        peer_roots: Those that hang on the world.
+        peer_roots: Those attached to the world.
         peer: Name of the peer, for messages.
 
     Raises:

@@ -18,11 +18,11 @@ _COMPOUND = {name for conventions in _OWN_CONVENTIONS.values() for name in conve
 
 
 class PinocchioMap(PeerMap):
-    """Carries quantities to and from Pinocchio's order and conventions.
+    """Converts quantities to and from Pinocchio's order and conventions.
 
-    Joints are paired by name. Pinocchio sorts them depth first and by name, puts linear parts first, writes
-    quaternions xyzw, gives free and planar joints body-frame velocities, and keeps continuous and planar angles as
-    (cos, sin).
+    Joints are paired by name. Pinocchio sorts them depth first and by name, puts linear parts first, stores
+    quaternions as xyzw, uses body-frame velocities for free and planar joints, and stores continuous and planar
+    angles as (cos, sin).
 
     Args:
         model: jdyn's model.
@@ -44,7 +44,7 @@ class PinocchioMap(PeerMap):
     def f_ext_to_peer(self, q, f_ext) -> Float[np.ndarray, "*batch njoints 6"]:
         """Forces [f; n] on every joint's frame, in that frame; the first row is the universe's.
 
-        Make `[pinocchio.Force(row) for row in rows]` of them.
+        Pass `[pinocchio.Force(row) for row in rows]` to Pinocchio.
         """
         f_ext = np.asarray(f_ext, float)
         rows = np.zeros((*f_ext.shape[:-2], self.njoints, 6))
@@ -76,12 +76,12 @@ def _convention(model, body, kind, joint):
             return Circle()
     raise ValueError(
         f"joint {model.joint_names[body]!r} is {kind.__name__} in jdyn ({kind.nq} and {kind.nv} coordinates) and "
-        f"{name} in Pinocchio ({joint.nq} and {joint.nv}); these have nothing in common"
+        f"{name} in Pinocchio ({joint.nq} and {joint.nv}); these do not correspond"
     )
 
 
 def _check_plane(model, body):
-    """Pinocchio's planar joint moves in the xy plane of its own frame, and its child frame starts there."""
+    """Check that a planar joint moves along x and y of its joint frame, as Pinocchio's does."""
     group = next(group for group in model.topology.groups if group.kind is Planar)
     planes, row = model.joints[model.topology.groups.index(group)], group.bodies.index(body)
     axes = np.asarray(planes.x[row]), np.asarray(planes.normal[row])

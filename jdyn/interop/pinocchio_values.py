@@ -1,4 +1,4 @@
-"""What Pinocchio says every function returns, in jdyn's conventions."""
+"""Pinocchio's results for every function, in jdyn's conventions."""
 
 from typing import Any
 
@@ -8,24 +8,24 @@ from jdyn.interop.pinocchio import PinocchioMap
 from jdyn.interop.values import DERIVATIVES, JACOBIAN_FRAMES, State, Values, deepest_body, dynamics_alone
 from jdyn.model import Ball, Continuous, Free, Helical, Model, Prismatic, Revolute
 
-# Joints whose subspace is constant in the child frame, in jdyn's coordinates and in Pinocchio's: for others its
-# analytical derivatives and its Coriolis matrix are wrong (universal) or belong to other coordinates (planar).
+# Joints whose subspace is constant in the child frame, both in jdyn's and in Pinocchio's coordinates. For others,
+# Pinocchio's analytical derivatives and Coriolis matrix are wrong (universal) or in other coordinates (planar).
 _CONSTANT_SUBSPACE = (Revolute, Continuous, Prismatic, Helical, Ball, Free)
 
 
 class PinocchioValues:
-    """Evaluates jdyn's functions by Pinocchio, which knows neither damping nor friction nor springs.
+    """Evaluates jdyn's functions with Pinocchio, without damping, friction and springs, which it does not have.
 
-    A model with mimic joints is compared with Pinocchio's model of the uncoupled robot through `q = G q + g0`.
+    A model with mimic joints is compared with Pinocchio's model of the uncoupled robot at `q_full = G q + g0`.
 
     Args:
         pin: The module `pinocchio`.
         model: jdyn's model.
-        pin_model: Pinocchio's model of the same robot, no joint of which follows another one.
+        pin_model: Pinocchio's model of the same robot, without mimic joints.
 
     Attributes:
-        model: jdyn's model with nothing that Pinocchio does not know.
-        bodies: Which of jdyn's bodies Pinocchio has as well: all.
+        model: jdyn's model without damping, friction and springs.
+        bodies: Mask of jdyn's bodies that Pinocchio has as well: all.
     """
 
     def __init__(self, pin: Any, model: Model, pin_model: Any):
@@ -109,7 +109,7 @@ class PinocchioValues:
         return J[:3], J[3:]
 
     def derivatives(self, s: State) -> Values:
-        """Derivatives of forward dynamics at one state, where Pinocchio's are right and comparable."""
+        """Derivatives of forward dynamics at one state; empty if Pinocchio's are wrong or not comparable."""
         if not self._constant_subspaces:
             return {}
         q, v, forces, T = self._coordinates(s)
@@ -122,7 +122,7 @@ class PinocchioValues:
         return {name: (d,) for name, d in zip(DERIVATIVES, (dq, dv, dtau), strict=True)}
 
     def _coupled_derivatives(self, s: State) -> Values:
-        """The same from those of inverse dynamics, M da = dτ - d(ID)."""
+        """The same from derivatives of inverse dynamics: M da = dτ - d(ID)."""
         q, v, forces, T = self._coordinates(s)
         M = self._mass_matrix(q, T)
         a = self.map.a_to_peer(s.q, s.v, self.acceleration(s))

@@ -1,4 +1,4 @@
-"""What every function of jdyn returns at one state: one compiled program a robot."""
+"""Results of all of jdyn's functions at one state, from one compiled program per robot."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ from jdyn.dynamics import (
 from jdyn.model import Model
 from jdyn.model.compiled import compiled_once
 
-# Results by function. Parts with units of their own are apart, since each is compared with its own size.
+# Results by function. Parts with different units are separate, because each is compared on its own scale.
 Values = dict[str, tuple[Array | np.ndarray, ...]]
 
 JACOBIAN_FRAMES = ("body", "world", "aligned")
@@ -51,12 +51,12 @@ FUNCTIONS = (
     "regressor",
 )
 DERIVATIVES = tuple(f"forward_dynamics, d/d{x}" for x in ("q", "v", "tau"))
-# Functions whose results have one row a body.
+# Functions whose results have one row per body.
 PER_BODY = ("forward_kinematics", "body_velocities")
 
 
 class State(eqx.Module):
-    """A state of a robot and what drives it; with a leading axis, several of them."""
+    """A state of a robot with accelerations and forces; several states if there is a leading axis."""
 
     q: Float[Array, "*batch nq"]
     v: Float[Array, "*batch nv"]
@@ -69,7 +69,7 @@ class State(eqx.Module):
 
 
 def random_states(model: Model, samples: int, seed: int) -> State:
-    """States of a robot far from its neutral one, limits disregarded."""
+    """Random states far from the neutral configuration, regardless of limits."""
     rng = np.random.default_rng(seed)
 
     def normal(*shape):
@@ -85,13 +85,13 @@ def _integrated(model, dv):
 
 
 def dynamics_alone(model: Model) -> Model:
-    """The model without damping, friction and springs in its joints."""
+    """The model without joint damping, friction and springs."""
     nothing = jnp.zeros_like(model.damping)
     return dataclasses.replace(model, damping=nothing, friction=nothing, stiffness=nothing)
 
 
 def nameless(model: Model) -> Model:
-    """The model without names and shapes: robots of one structure share one compiled program."""
+    """The model without names and shapes, so that robots of the same structure share one compiled program."""
     names = tuple(map(str, range(model.nb)))
     topology = dataclasses.replace(
         model.topology, name="", body_names=names, joint_names=names, frame_names=(), frame_bodies=(), geometries=()
@@ -106,12 +106,12 @@ def deepest_body(model: Model) -> int:
 
 
 def values(model: Model, states: State) -> Values:
-    """Every function at each of several states, `jacobian` for the deepest body."""
+    """All functions at several states; `jacobian` is that of the deepest body."""
     return _values(nameless(model), states)
 
 
 def derivatives(model: Model, states: State) -> Values:
-    """Derivatives of forward dynamics at each of several states; with respect to q in tangent coordinates."""
+    """Derivatives of forward dynamics at several states; with respect to q, in tangent coordinates."""
     return _derivatives(nameless(model), states)
 
 

@@ -1,4 +1,4 @@
-"""Every function of jdyn against another program, on a user's own robot."""
+"""Comparison of all of jdyn's functions with another program, on a user's own robot."""
 
 import dataclasses
 import importlib
@@ -23,17 +23,17 @@ from jdyn.model import Model, ModelWarning
 from jdyn.robots.load import ROBOTS, load
 
 TOLERANCE = 1e-10
-# Pinocchio's derivatives are themselves compositions of many roundings.
+# Pinocchio's derivatives accumulate many rounding errors themselves.
 DERIVATIVE_TOLERANCE = 1e-8
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """One function against the peer's.
+    """Comparison of one function with the peer's.
 
     Attributes:
-        function: Its name.
-        error: Largest absolute error over the largest value of the peer; `None` if the peer has nothing like it.
+        function: Name of the function.
+        error: Largest absolute error divided by the peer's largest value; `None` if the peer has no counterpart.
         tolerance: The largest error that counts as agreement.
     """
 
@@ -48,13 +48,13 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """How far a robot's functions agree with a peer's; prints as a table.
+    """Agreement of a robot's functions with a peer's; prints as a table.
 
     Attributes:
         robot: Name of the robot.
         peer: The other program and its version.
         samples: Number of random states.
-        comparisons: One a function.
+        comparisons: One per function.
     """
 
     robot: str
@@ -64,12 +64,12 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether everything that was compared agrees."""
+        """Whether all compared functions agree."""
         return all(comparison.passed for comparison in self.comparisons)
 
     @property
     def errors(self) -> dict[str, float]:
-        """Relative errors of what was compared, by function."""
+        """Relative errors of the compared functions, by name."""
         return {x.function: x.error for x in self.comparisons if x.error is not None}
 
     def __str__(self) -> str:
@@ -99,16 +99,16 @@ def verify(
 ) -> Verification:
     """Compare every function with Pinocchio or MuJoCo, on random states of any robot, and print a table.
 
-    Both programs read the same description, each with its own reader, and what the peer returns is converted to
-    jdyn's conventions. Everything runs in float64. What the peer does not have is left out of the comparison:
+    Both programs read the same description, each with its own reader, and the peer's results are converted to jdyn's
+    conventions. Everything runs in float64. The comparison leaves out what the peer cannot do:
 
-    - Pinocchio knows no damping, friction and springs of joints, so these are switched off in jdyn as well.
-    - In MuJoCo friction is a constraint; it is switched off in both, as are MuJoCo's contacts, limits, actuators and
-      fluid. Other things that `jdyn.load` warns it does not simulate, MuJoCo does simulate: expect a difference.
+    - Pinocchio has no joint damping, friction and springs, so these are switched off in jdyn.
+    - In MuJoCo, friction is a constraint; it is switched off in both programs, as are MuJoCo's contacts, limits,
+      actuators and fluid. MuJoCo still simulates other features that `jdyn.load` warns it ignores: expect differences.
 
     Args:
-        source: As for `jdyn.load`, or a model; bundled robots and models are handed over as URDF text.
-        against: The peer.
+        source: As for `jdyn.load`, or a model; the peer gets bundled robots and models as URDF text.
+        against: The peer to compare with.
         samples: Number of random states.
         seed: Equal seeds give equal states.
         floating_base: As for `jdyn.load`.
@@ -133,7 +133,7 @@ def verify(
         try:
             reference = reference_of(peer, model, description)
         except ValueError as error:
-            raise ValueError(f"{name} cannot be compared on {model.name!r}: {error}") from error
+            raise ValueError(f"cannot compare {model.name!r} with {name}: {error}") from error
         result = compare(reference, f"{name} {peer.__version__}", samples=samples, seed=seed)
     if show:
         print(result)
@@ -141,11 +141,11 @@ def verify(
 
 
 def compare(reference: PinocchioValues | MujocoValues, peer: str, *, samples: int = 8, seed: int = 0) -> Verification:
-    """Compare `reference.model` with what a peer says, in the precision of the model.
+    """Compare `reference.model` with a peer's results, in the precision of the model.
 
     Args:
         reference: The peer's results in jdyn's conventions.
-        peer: What to call the peer.
+        peer: Name of the peer.
         samples: Number of random states.
         seed: Equal seeds give equal states.
     """
@@ -172,7 +172,7 @@ def _comparison(function, ours, theirs, tolerance):
 
 
 def _relative_error(x: np.ndarray, reference: np.ndarray) -> float:
-    """Over all states at once, lest a value that happens to be near zero count; absolute where all is zero."""
+    """Error relative to the largest value of all states, so that values near zero do not count; absolute if it is 0."""
     if x.shape != reference.shape or not (np.all(np.isfinite(x)) and np.all(np.isfinite(reference))):
         return np.inf
     scale = np.max(np.abs(reference), initial=0.0)
@@ -185,10 +185,10 @@ def _imported(module: str, name: str, package: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
-        raise ImportError(f"comparing with {name} needs it: pip install {package}") from None
+        raise ImportError(f"{name} is not installed: pip install {package}") from None
 
 
-# What both programs read.
+# The description that both programs read.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +197,7 @@ class _Urdf:
 
     Attributes:
         text: The text.
-        complete: Whether it says all there is; a model's gravity and rotor inertias are beyond URDF.
+        complete: Whether it describes the whole robot; URDF cannot represent a model's gravity and rotor inertias.
     """
 
     text: str
@@ -205,7 +205,7 @@ class _Urdf:
 
 
 def _described(source, floating_base, package_dirs) -> tuple[Model, _Urdf | mjcf_source.Document]:
-    """A robot, and the description of it that the peer is given."""
+    """A robot, and its description for the peer."""
     if isinstance(source, Model):
         model = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), source)
         return model, _Urdf(_as_urdf(model), complete=False)
@@ -222,7 +222,7 @@ def _described(source, floating_base, package_dirs) -> tuple[Model, _Urdf | mjcf
 
 
 def _without_shapes(robot: xml.Element, base: str | None = None) -> str:
-    """URDF text without the shapes, whose files a peer might open, and with the free joint that jdyn added."""
+    """URDF text without shapes, whose files a peer might open; `base` names a free joint to add at the root."""
     copy = ET.Element("robot", name=robot.attributes.get("name", ""))
     copy.extend(_element(child) for child in robot.children if child.tag in ("link", "joint"))
     if base is not None:
@@ -252,7 +252,7 @@ def _element(element: xml.Element) -> ET.Element:
 
 def _as_urdf(model: Model) -> str:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # What URDF has no place for is handed to the peer in another way, or has no counterpart there.
+        # Whatever URDF cannot represent is passed to the peer in another way, or has no counterpart there.
         warnings.simplefilter("ignore", ModelWarning)
         path = pathlib.Path(folder) / "robot.urdf"
         save_urdf(model, path)
@@ -261,7 +261,7 @@ def _as_urdf(model: Model) -> str:
 
 def _by_pinocchio(pinocchio: Any, model: Model, description: _Urdf | mjcf_source.Document) -> PinocchioValues:
     if not isinstance(description, _Urdf):
-        raise ValueError("it is compared on URDF; for a MuJoCo file use against='mujoco'")
+        raise ValueError("this comparison needs URDF; for a MuJoCo file use against='mujoco'")
     pin_model = pinocchio.buildModelFromXML(description.text)
     reference = PinocchioValues(pinocchio, model, pin_model)
     if not description.complete:

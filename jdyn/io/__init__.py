@@ -1,4 +1,4 @@
-"""Robot files to models and back. Besides `jdyn.sweep`'s store, the only floor that touches the disk."""
+"""Robot files to models and back. The only layer that accesses the disk, apart from `jdyn.sweep`'s store."""
 
 from jdyn.io.mjcf import load_mjcf as load_mjcf
 from jdyn.io.urdf import load_urdf as load_urdf

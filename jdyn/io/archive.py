@@ -1,4 +1,4 @@
-"""Arrays in one file: NumPy's own .npz, with a header that says what it holds and in which version."""
+"""Arrays in one file: NumPy's .npz format, with a header that gives the kind and version of the content."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 HEADER = "header.json"
-# What NumPy and zipfile raise where bytes were lost or changed.
+# Exceptions that NumPy and zipfile raise if bytes are missing or changed.
 DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, AttributeError, EOFError, KeyError, MemoryError, NotImplementedError,
     OSError, OverflowError, RuntimeError, SyntaxError, TypeError, ValueError,
@@ -22,14 +22,14 @@ DAMAGE = (
 def save_archive(
     path: str | os.PathLike, kind: str, version: int, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]
 ) -> None:
-    """Write arrays and a header to one file, which appears whole or not at all.
+    """Write arrays and a header to one file, atomically.
 
     Args:
-        path: The file; one that exists is replaced.
-        kind: What the file holds, in words.
-        version: Of the format of this kind.
-        arrays: By name.
-        header: Anything that JSON can say.
+        path: The file; an existing one is replaced.
+        kind: Kind of content, in words.
+        version: Version of this kind's format.
+        arrays: Arrays by name.
+        header: Further entries of the header; anything that JSON can represent.
     """
     path = pathlib.Path(path)
     text = json.dumps({"format": f"jdyn {kind}", "version": version, **header}, ensure_ascii=False)
@@ -44,20 +44,20 @@ def save_archive(
 
 
 def load_archive(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the header of a file that `save_archive` wrote.
+    """Read the arrays and the header of a file written by `save_archive`.
 
     Args:
         path: The file.
-        kind: What it has to hold.
-        version: The newest that is understood.
+        kind: Expected kind of content.
+        version: Newest version that can be read.
 
     Raises:
-        OSError: if there is none, or none that may be read.
-        ValueError: if it is damaged, holds something else, or was written by a newer version.
+        OSError: if the file does not exist or cannot be read.
+        ValueError: if it is damaged, contains something else, or has a newer version.
     """
     with open(path, "rb") as file:
         try:
-            # Reading an entry compares it with its checksum; pickled objects, which could run code, are refused.
+            # Reading an entry verifies its checksum; pickled objects, which could run code, are refused.
             with np.load(file, allow_pickle=False) as entries:
                 arrays = {name: entries[name] for name in entries.files}
             header = json.loads(arrays.pop(HEADER).tobytes().decode())
@@ -69,5 +69,5 @@ def load_archive(path: str | os.PathLike, kind: str, version: int) -> tuple[dict
     if found != f"jdyn {kind}":
         raise ValueError(f"{path}: expected a jdyn {kind}, found a {found}")
     if not isinstance(written, int) or written > version:
-        raise ValueError(f"{path}: written in version {written} of its format, this jdyn reads up to {version}")
+        raise ValueError(f"{path}: written in version {written} of its format; this jdyn reads up to {version}")
     return arrays, header

@@ -1,4 +1,4 @@
-"""Where mesh files named in a robot description lie, without opening any and without leaving the named folders."""
+"""Locate the mesh files of a robot description, without opening them and only in the named folders."""
 
 import os
 import pathlib
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 
 class MeshFolders:
-    """The folders a robot description may point into.
+    """The folders that a robot description may refer to.
 
     Args:
-        folder: Folder of the description, `None` if it is text without a file.
-        package_dirs: Further folders the user named: packages, or folders that contain packages.
+        folder: Folder of the description; `None` if it is text without a file.
+        package_dirs: Further folders named by the user: packages, or folders that contain packages.
     """
 
     def __init__(self, folder: pathlib.Path | None, package_dirs: Iterable[str | os.PathLike] = ()):
@@ -26,7 +26,7 @@ class MeshFolders:
     def find(self, name: str) -> str | None:
         """The path of a mesh, or `None` if it lies outside the named folders.
 
-        A `package://` name whose package is not to be found stays as it is.
+        A `package://` name is returned unchanged if its package is not found.
         """
         scheme, separator, rest = name.strip().replace("\\", "/").partition("://")
         if scheme == "package":
@@ -50,5 +50,5 @@ class MeshFolders:
 
 
 def _first_existing(paths: list[pathlib.Path]) -> str | None:
-    """The first path that is a file; failing that, the first."""
+    """The first path that is a file, else the first path, else `None`."""
     return next((str(path) for path in paths if path.is_file()), str(paths[0]) if paths else None)

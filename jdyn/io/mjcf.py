@@ -1,16 +1,16 @@
 """MJCF robots: compiled by MuJoCo itself, translated to jdyn's builder.
 
-What MuJoCo calls a body becomes a body of the same name, with the same frame, except that
+Each MuJoCo body becomes a body with the same name and frame, except that
 
-- several joints on one body become a chain of massless bodies `body/joint`, the last of which carries the body;
-- a hinge or ball whose `pos` is not zero turns about a point off the body's origin: its child frame is put at that
-  point and is called `body/joint`, and the MuJoCo body stays as a frame fixed to it;
-- a body without joints is lumped into its parent and stays as a frame. Sites become frames.
+- several joints on one body become a chain of massless bodies `body/joint`, and the last joint moves the body itself;
+- a hinge or ball joint with a nonzero `pos` turns about a point other than the body's origin: its child frame is at
+  that point and is called `body/joint`, and the MuJoCo body becomes a frame fixed to it;
+- a body without joints is lumped into its parent and becomes a frame. Sites become frames.
 
-In full coordinates the configuration, `model.expand(q)`, is MuJoCo's `qpos`: hinge and slide coordinates include
-`ref`, a free joint's pose is that in the world. Velocities are MuJoCo's `qvel` except for free joints, where `qvel`
-holds the linear velocity in world axes, then the angular velocity in body axes, and jdyn's `v` holds the angular,
-then the linear velocity, both in body axes.
+The full configuration `model.expand(q)` is MuJoCo's `qpos`: hinge and slide coordinates include `ref`, and a free
+joint's coordinates are its pose in the world. Velocities are MuJoCo's `qvel`, except for free joints: `qvel` holds the
+linear velocity in world axes, then the angular velocity in body axes; jdyn's `v` holds the angular, then the linear
+velocity, both in body axes.
 """
 
 import contextlib
@@ -36,21 +36,21 @@ def load_mjcf(
     package_dirs: Iterable[str | os.PathLike] = (),
     dtype=None,
 ) -> Model:
-    """Load a MuJoCo model. MuJoCo's own compiler reads it: `pip install "jdyn[mjcf]"`.
+    """Load a MuJoCo model. MuJoCo itself compiles it: `pip install "jdyn[mjcf]"`.
 
-    Masses, inertias, placements, gravity, sites and shapes are translated, joints with their damping, friction loss,
+    This translates masses, inertias, placements, gravity, sites, shapes, joints with their damping, friction loss,
     springs, armature and limits, plain motors (as effort limits), and joint equalities `q1 = c0 + c1 q2` (as mimic
-    joints). Whatever else would change the motion in MuJoCo is named in one warning.
+    joints). One warning names everything else that would change the motion in MuJoCo.
 
     Args:
         source: Path of a MuJoCo `.xml` file, or its text.
-        floating_base: `True` frees the one root body that is fixed to the world, `False` fixes every free body where
-            the file puts it, `None` does as the file says.
-        package_dirs: Folders, besides that of the file, from which included files and meshes may be read.
+        floating_base: `True` frees the single root body if it is fixed to the world, `False` fixes every free body at
+            its pose in the file, `None` follows the file.
+        package_dirs: Folders, besides the file's own, from which included files and meshes may be read.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Returns:
-        The model. `jdyn.io.mjcf` says how its bodies and coordinates relate to MuJoCo's.
+        The model. See `jdyn.io.mjcf` for how its bodies and coordinates relate to MuJoCo's.
 
     Raises:
         ModelError: if the file cannot be read, MuJoCo refuses it, or it is not a valid mechanism.
@@ -84,7 +84,7 @@ def _mujoco():
 
 
 def compile_document(mujoco, document: Document):
-    """MuJoCo's compiled model, and what it warned of."""
+    """MuJoCo's compiled model, and MuJoCo's warnings."""
     with _warnings_of(mujoco) as messages:
         try:
             return mujoco.MjModel.from_xml_string(document.text, document.assets), messages
@@ -95,7 +95,7 @@ def compile_document(mujoco, document: Document):
 
 @contextlib.contextmanager
 def _warnings_of(mujoco) -> Iterator[list[str]]:
-    """Collects MuJoCo's warnings, which it would print and write to a file in the working folder."""
+    """Collect MuJoCo's warnings instead of letting it print them and write them to a file in the working folder."""
     messages: list[str] = []
     with _warning_handler:
         previous = mujoco.get_mju_user_warning()
@@ -107,7 +107,7 @@ def _warnings_of(mujoco) -> Iterator[list[str]]:
 
 
 def _in_words(message: str, document: Document) -> str:
-    """MuJoCo's message in one line, with the files and lines that the user knows."""
+    """MuJoCo's message in one line, with the file names and line numbers of the user's files."""
 
     def origin(match: re.Match) -> str:
         number = int(match[1])

@@ -1,4 +1,4 @@
-"""What MuJoCo would simulate and jdyn does not, in words."""
+"""Messages about features that MuJoCo simulates and jdyn ignores."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ def ignored(translation: Translation) -> list[str]:
 
 
 def _some(what: str, names: Iterable[str], why: str = "") -> list[str]:
-    """`what` and the first few of the names; nothing if there is no name."""
+    """`what`, the first few names and `why` in one message; no message if there are no names."""
     listed = list(names)
     more = f", and {len(listed) - 5} more" if len(listed) > 5 else ""
     return [f"{what} {', '.join(listed[:5])}{more}{why}"] if listed else []
@@ -108,7 +108,7 @@ def _nonlinear(t: Translation) -> list[str]:
 
 
 def _free_joints(t: Translation) -> list[str]:
-    """Armature and friction of linear coordinates, which act along world axes in MuJoCo, along body axes in jdyn."""
+    """Armature and friction of linear coordinates, which act along world axes in MuJoCo but body axes in jdyn."""
     m = t.m
     free = [j for j in range(m.njnt) if int(m.jnt_type[j]) == t.mujoco.mjtJoint.mjJNT_FREE]
     linear = {j: slice(m.jnt_dofadr[j], m.jnt_dofadr[j] + 3) for j in free}

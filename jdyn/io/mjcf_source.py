@@ -1,9 +1,9 @@
-"""MJCF documents made safe for MuJoCo's compiler: nothing is left in them for it to open, or to choke on.
+"""MJCF documents made safe for MuJoCo's compiler: they refer to no files and stay within size limits.
 
 MuJoCo opens any path that a document names, and its XML parser disagrees with others on where a document type
-declaration ends. So it never sees the document itself: ours is parsed, includes are put in place, the bytes of
-meshes and attached models are read here from the folders the user named, and what remains is written out afresh.
-What dynamics never needs (textures, height fields, skins, sensors, memory sizes) is emptied or left out.
+declaration ends. Therefore it never sees the original document. This module parses the document, inserts included
+files, reads meshes and attached models from the folders named by the user, and writes the result as new XML. Parts
+that dynamics never needs (textures, height fields, skins, sensors, memory sizes) are emptied or left out.
 """
 
 import dataclasses
@@ -20,18 +20,18 @@ from jdyn.io.xml import Element
 from jdyn.model import ModelError
 from jdyn.model.messages import bulleted
 
-# MuJoCo's own limit is 500; a few levels are left for what it wraps around a document.
+# MuJoCo's own limit is 500; a few levels are reserved for elements that it adds around a document.
 MAX_DEPTH = 490
-# MuJoCo's compiler takes quadratic time, a few seconds for this many; replicas count.
+# MuJoCo's compiler takes quadratic time: a few seconds for this many elements, including replicas.
 MAX_ELEMENTS = 20_000
 MAX_DOCUMENTS = 100
-# Squares, cubes and products of numbers this large do not overflow.
+# Squares, cubes and products of numbers up to this size do not overflow.
 MAX_NUMBER = 1e50
 MAX_ASSET_BYTES = 2**28
 
 _DROPPED = ("size", "skin", "sensor", "custom", "keyframe", "lengthrange")
 _DROPPED_ATTRIBUTES = ("nsample", "interp", "delay", "meshdir", "texturedir", "assetdir", "strippath")
-# Numbers that multiply the work or the memory of the compiler, and the largest that is handed on.
+# Attributes that multiply the compiler's work or memory, and their largest accepted values.
 _LARGEST = {"actdim": 1000, "params": 300}
 _COPIES = {"replicate": ("count",), "composite": ("count",), "flexcomp": ("count", "cellcount")}
 
@@ -42,11 +42,11 @@ class Document:
 
     Attributes:
         name: Name of the model.
-        label: Where the document comes from, for messages.
+        label: Origin of the document, for messages.
         text: The XML text; the only files it names are keys of `assets`.
         assets: Contents of the files.
-        paths: What the source calls each file of `assets`.
-        lines: Where each line of `text` comes from, for messages.
+        paths: Name of each file of `assets` in the source.
+        lines: Origin of each line of `text`, for messages.
     """
 
     name: str
@@ -62,7 +62,7 @@ def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = 
 
     Args:
         source: Path of a MuJoCo `.xml` file, or its text.
-        package_dirs: Folders, besides that of the file, from which files may be read.
+        package_dirs: Folders, besides the file's own, from which files may be read.
 
     Raises:
         ModelError: naming every file that is absent or outside these folders, and every element that is refused.
@@ -84,7 +84,8 @@ def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = 
 class _Reader:
     """Reads one document with its includes, meshes and attached models.
 
-    What can be reported together is collected in `problems`; what makes reading on pointless is raised at once.
+    Problems are collected in `problems` and reported together, except those that make reading on pointless: they are
+    raised at once.
     """
 
     def __init__(self, label: str, roots: list[pathlib.Path]):
@@ -100,7 +101,7 @@ class _Reader:
         self._models: list[pathlib.Path] = []
 
     def flatten(self, root: Element, label: str, folder: pathlib.Path | None) -> tuple[str, int]:
-        """The text of a document that needs no file but `self.assets`, and how many elements it expands to."""
+        """The text of a document, which needs no files except `self.assets`, and its number of expanded elements."""
         if root.tag != "mujoco":
             hint = "; this is URDF" if root.tag == "robot" else ""
             raise ModelError(f"{label}: expected an MJCF document, whose root is <mujoco>, got <{root.tag}>{hint}")
@@ -113,7 +114,7 @@ class _Reader:
         return self._written(root), weight
 
     def note_origins(self, root: Element, label: str):
-        """Remember where the elements of a document come from, for messages."""
+        """Record the origins of a document's elements, for messages."""
         prefix = "" if label == self._label else f"{label}, "
         self._origins.update((id(element), f"{prefix}line {element.line}") for element in root.walk())
 
@@ -126,7 +127,7 @@ class _Reader:
     # Files.
 
     def _find(self, element: Element, name: str, *bases: pathlib.Path | None) -> pathlib.Path | None:
-        """The file that `name` stands for, in the first of some folders that has it; if none, notes a problem."""
+        """The path of a file in the first folder that contains it; if there is none, record a problem."""
         shown, inside = repr(name if len(name) < 200 else f"{name[:200]}..."), False
         for base in (base for base in (*bases, *self._roots) if base is not None):
             try:
@@ -150,7 +151,7 @@ class _Reader:
         return None
 
     def _keep_file(self, element: Element, name: str, folder: pathlib.Path | None):
-        """Read a file into `self.assets`, and let the element name it by its key there."""
+        """Read a file into `self.assets`, and replace its name in the element by its key there."""
         path = self._find(element, name, folder)
         if path is None:
             return
@@ -164,7 +165,7 @@ class _Reader:
         self._keep(element, data, path.suffix.lower(), name)
 
     def _keep(self, element: Element, data: bytes, suffix: str, name: str):
-        # A key tells contents apart, so that no cache can mistake a file for another one of the same name.
+        # Keys depend on the contents, so that no cache can confuse two files of the same name.
         key = hashlib.sha256(data).hexdigest()[:32] + suffix
         self.assets[key], self.paths[key] = data, name
         element.attributes["file"] = key
@@ -172,15 +173,15 @@ class _Reader:
     # Documents inside documents.
 
     def _open(self, element: Element, name: str, taken: list[pathlib.Path], *bases: pathlib.Path | None):
-        """The root, the label and the path of another document, which must not be among those taken already."""
+        """The root, the label and the path of another document, which must not be in `taken`."""
         path = self._find(element, name, *bases)
         if path is None:
             return None
         self._opened += 1
         if path in taken:
-            raise self._refusal(element, f"file {name!r} is taken in twice")
+            raise self._refusal(element, f"file {name!r} is included twice")
         if self._opened > MAX_DOCUMENTS:
-            raise self._refusal(element, f"more than {MAX_DOCUMENTS} files are taken in")
+            raise self._refusal(element, f"more than {MAX_DOCUMENTS} files are included")
         text, label, _ = xml.read(path, "MJCF")
         root = xml.parse(text, label)
         self.note_origins(root, label)
@@ -205,7 +206,7 @@ class _Reader:
         return root.children
 
     def _keep_model(self, element: Element, name: str, folder: pathlib.Path | None, weights: dict[str, int]):
-        """Flatten a document whose parts this one attaches, and let the element name it by its key."""
+        """Flatten a document whose parts this one attaches, and replace its name in the element by its key."""
         opened = self._open(element, name, self._models, folder)
         if opened is None:
             return
@@ -224,7 +225,7 @@ class _Reader:
         while level:
             depth += 1
             if depth > MAX_DEPTH:
-                raise ModelError(f"{label}: elements are nested more than {MAX_DEPTH} deep, includes counted")
+                raise ModelError(f"{label}: elements are nested more than {MAX_DEPTH} deep, counting includes")
             level = [child for element in level for child in element.children]
 
     def _check_values(self, root: Element):
@@ -241,7 +242,7 @@ class _Reader:
                     self._problem(element, f"{key} is {value!r}, expected at most {_LARGEST[key]}")
 
     def _check_weight(self, root: Element, label: str, weights: dict[str, int]) -> int:
-        """The number of elements after replication and attachment; refused where MuJoCo would take too long."""
+        """The number of elements after replication and attachment; an error if MuJoCo would take too long."""
         total, pending = 0, [(root, 1)]
         while pending:
             element, copies = pending.pop()
@@ -249,7 +250,7 @@ class _Reader:
                 copies *= self._copies(element, key)
             total += copies * (weights.get(element.attributes.get("model", ""), 1) if element.tag == "attach" else 1)
             if total > MAX_ELEMENTS:
-                raise ModelError(f"{label}: expands to more than {MAX_ELEMENTS} elements, replicas counted")
+                raise ModelError(f"{label}: expands to more than {MAX_ELEMENTS} elements, counting replicas")
             pending += [(child, copies) for child in element.children]
         return total
 
@@ -260,22 +261,22 @@ class _Reader:
             return 1
         return max(1, math.prod(int(count) for count in counts))
 
-    # What MuJoCo gets to see.
+    # The document that MuJoCo receives.
 
     def _drop(self, root: Element):
-        """Leave out what costs memory or opens files and does not change the dynamics that jdyn computes."""
+        """Remove elements that cost memory or open files without changing the dynamics that jdyn computes."""
         for element in list(root.walk()):
             element.children = [child for child in element.children if child.tag not in _DROPPED]
             if element.tag == "default":
                 element.children = [child for child in element.children if child.tag != "texture"]
-        # The length ranges of muscles would be found by simulating them.
+        # Otherwise MuJoCo would simulate muscles to find their length ranges.
         lengthrange = Element("lengthrange", "", {"mode": "none"}, root.line)
         compiler = Element("compiler", "", {}, root.line, children=[lengthrange])
         root.children.append(compiler)
         self._origins[id(compiler)] = self._origins[id(lengthrange)] = self._origins[id(root)]
 
     def _localise(self, root: Element, folder: pathlib.Path | None) -> dict[str, int]:
-        """Replace the names of files by keys of `self.assets`; returns how many elements each model attaches."""
+        """Replace file names by keys of `self.assets`; return the number of elements of each attached model."""
         meshdir, strip = _mesh_folder(root)
         weights: dict[str, int] = {}
         for element in root.walk():
@@ -294,16 +295,16 @@ class _Reader:
             elif element.tag == "model" and name:
                 self._keep_model(element, name, folder, weights)
             elif element.tag == "attach" and "model" not in attributes:
-                self._problem(element, "attaching parts of the same document is not supported; copy them out")
+                self._problem(element, "attaching parts of the same document is not supported; copy them instead")
             elif name:
-                self._problem(element, f"file {name!r} is not read from this element")
+                self._problem(element, f"file {name!r}: this element cannot refer to a file")
             for key in _DROPPED_ATTRIBUTES:
                 element.attributes.pop(key, None)
         return weights
 
     def _written(self, root: Element) -> str:
-        """XML text, one tag a line; it begins where the lines of the documents written before end."""
-        # Empty lines keep line numbers unique over all documents: MuJoCo's messages give nothing else to go by.
+        """XML text with one tag per line, whose line numbers continue those of the documents written before."""
+        # Leading empty lines make line numbers unique over all documents: MuJoCo's messages give only the line.
         written = [""] * len(self.lines)
         pending: list[Element | str] = [root]
         while pending:
@@ -321,7 +322,7 @@ class _Reader:
 
 
 def _mesh_folder(root: Element) -> tuple[str, bool]:
-    """Where the compiler options look for meshes, and whether they strip the folders from file names."""
+    """The folder of meshes in the compiler options, and whether they strip the folders from file names."""
     meshdir, strip = "", "false"
     for compiler in root.all("compiler"):
         attributes = compiler.attributes

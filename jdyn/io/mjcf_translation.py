@@ -1,4 +1,4 @@
-"""MuJoCo's compiled model, told to jdyn's builder."""
+"""Translates MuJoCo's compiled model to jdyn's builder."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from jdyn.spatial import Transform
 
 
 class _Names:
-    """Names that differ from one another."""
+    """Issues unique names."""
 
     def __init__(self, *taken: str):
         self._taken = set(taken)
@@ -24,21 +24,21 @@ class _Names:
 
 
 class Translation:
-    """A compiled MuJoCo model and the builder it is told to.
+    """A compiled MuJoCo model, translated to a builder.
 
     Args:
         mujoco: The package.
         compiled: The `MjModel`.
-        document: What it was compiled from.
-        floating_base: As `load_mjcf` takes it.
+        document: The document it was compiled from.
+        floating_base: As for `load_mjcf`.
 
     Attributes:
         mujoco: The package.
         m: The `MjModel`.
         builder: The builder.
-        bodies: Name of the link that stands for each body.
+        bodies: Name of the link that represents each body.
         joints: Name of each joint.
-        plain_motors: Actuators that apply their control as torque of a hinge or force of a slide.
+        plain_motors: Actuators that apply their control as torque on a hinge or force on a slide.
         couplings: Equalities that became mimic joints.
     """
 
@@ -61,10 +61,10 @@ class Translation:
         for geom in range(self.m.ngeom):
             self._add_geom(geom)
 
-    # What the file says.
+    # Contents of the file.
 
     def disabled(self, *flags: str) -> bool:
-        """Whether the file switches any of these parts of the simulation off."""
+        """Whether the file disables any of these parts of the simulation."""
         return any(self.m.opt.disableflags & getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}") for flag in flags)
 
     def name(self, kind: str, index: int) -> str:
@@ -83,12 +83,12 @@ class Translation:
         return direct and self.is_screw(self.m.actuator_trnid[actuator, 0])
 
     def is_active(self, actuator: int) -> bool:
-        """Whether an actuator may act: the file may disable its group, or all."""
+        """Whether an actuator is enabled; the file may disable its group, or all actuators."""
         group = int(self.m.actuator_group[actuator])
         return not self.disabled("ACTUATION") and not (0 <= group <= 30 and self.m.opt.disableactuator >> group & 1)
 
     def _claim_joints(self) -> list[str]:
-        """Names of all joints; one without a name is called like its body, with a number if the body has several."""
+        """Names of all joints; an unnamed joint gets its body's name, with a number if the body has several joints."""
         m = self.m
         given = [self.mujoco.mj_id2name(m, self.mujoco.mjtObj.mjOBJ_JOINT, joint) for joint in range(m.njnt)]
         claimed = {joint: self._joint_names.claim(name) for joint, name in enumerate(given) if name}
@@ -140,8 +140,8 @@ class Translation:
         self.builder.add_link(self.bodies[body], Fixed(), parent=parent, placement=where, joint_name=name, **inertial)
 
     def _add_chain(self, body: int, joints: range, parent: str, where: Transform, inertial: dict):
-        """The joints of a body one after the other, each child frame at its joint's anchor, in the body's axes."""
-        # `where` is the pose in `parent` of the body's axes, with their origin at `anchor`.
+        """Add the joints of a body as a chain; each child frame has the body's axes, and its origin at the anchor."""
+        # `where` is the pose in `parent` of a frame with the body's axes and its origin at `anchor`.
         anchor = np.zeros(3)
         for joint in joints:
             position = self._anchor(joint)
@@ -162,7 +162,7 @@ class Translation:
             self._add_fixed(body, parent, _shift(-anchor), inertial)
 
     def _anchor(self, joint: int) -> np.ndarray:
-        """The point of the body, in body axes, that the joint leaves in place; the origin if there is none."""
+        """The point of the body, in body axes, about which the joint turns; the origin for other joints."""
         return self.m.jnt_pos[joint] if isinstance(self._kind(joint), Revolute | Ball) else np.zeros(3)
 
     def _kind(self, joint: int) -> Joint:
@@ -178,7 +178,7 @@ class Translation:
                 return Revolute(axis)
 
     def _placement(self, joint: int, where: Transform) -> Transform:
-        """Pose of the joint frame; it takes up `ref`, the coordinate that MuJoCo gives to the pose in the file."""
+        """Pose of the joint frame, corrected for `ref`: in MuJoCo, the joint coordinate of the pose in the file."""
         m, kind = self.m, self._kind(joint)
         reference, axis = m.qpos0[m.jnt_qposadr[joint]], m.jnt_axis[joint]
         if isinstance(kind, Free):
@@ -215,7 +215,7 @@ class Translation:
         if m.jnt_actfrclimited[joint]:
             effort = min(effort, np.max(np.abs(m.jnt_actfrcrange[joint])))
         lower, upper = m.jnt_range[joint]
-        # MuJoCo drops a range whose ends are swapped without a word; the builder refuses it.
+        # MuJoCo silently drops a range with swapped ends; keep it, so that the builder refuses it.
         if not m.jnt_limited[joint] and lower <= upper:
             lower, upper = -np.inf, np.inf
         return {"lower": lower, "upper": upper, "effort": effort}
@@ -247,7 +247,7 @@ class Translation:
         return gear * force if gear else 0.0
 
     def _of_actuators(self, joint: int) -> tuple[float, float]:
-        """Armature and damping that actuators, through their gears, add to a hinge or slide."""
+        """Armature and damping that actuators add to a hinge or slide through their gears."""
         m = self.m
         acting = [i for i in range(m.nactuator) if self.moves_screw(i) and m.actuator_trnid[i, 0] == joint]
         squares = np.array([self._gear(i) ** 2 for i in acting])
@@ -256,7 +256,7 @@ class Translation:
     # Couplings.
 
     def _affine_equalities(self) -> dict[int, Mimic]:
-        """Equalities q1 - ref1 = c0 + c1 (q2 - ref2) of hinges and slides, by the joint that follows."""
+        """Equalities q1 - ref1 = c0 + c1 (q2 - ref2) of hinges and slides, by follower joint."""
         m, leaders = self.m, {}
         mimics: dict[int, Mimic] = {}
         for equality in [] if self.disabled("EQUALITY", "CONSTRAINT") else range(m.neq):
@@ -291,7 +291,7 @@ class Translation:
         self.builder.add_frame(name, body, self._pose(m.site_pos[site], m.site_quat[site]))
 
     def _add_geom(self, geom: int):
-        """Keep a shape that jdyn knows; planes, ellipsoids, height fields and meshes without a file are left out."""
+        """Add a shape; planes, ellipsoids, height fields and meshes without a file are left out."""
         m, kinds = self.m, self.mujoco.mjtGeom
         size, where, path = m.geom_size[geom], self._pose(m.geom_pos[geom], m.geom_quat[geom]), None
         match int(m.geom_type[geom]):
@@ -339,7 +339,7 @@ def _floats(array) -> tuple[float, ...]:
 
 
 def _leads_to(leaders: dict[int, int], joint: int, sought: int) -> bool:
-    """Whether `sought` is `joint`, or what `joint` follows."""
+    """Whether `sought` is `joint`, or a direct or indirect leader of `joint`."""
     while joint != sought and joint in leaders:
         joint = leaders[joint]
     return joint == sought

@@ -1,6 +1,6 @@
-"""URDF files to models: a strict reader of what matters for dynamics.
+"""URDF files to models: a strict reader of everything that matters for dynamics.
 
-Source: the URDF specification, wiki.ros.org/urdf/XML, with what urdfdom added in its versions 1.1 (capsules,
+Source: the URDF specification, wiki.ros.org/urdf/XML, with the additions of urdfdom for versions 1.1 (capsules,
 `quat_xyzw`) and 1.2 (further limits).
 """
 
@@ -31,14 +31,14 @@ from jdyn.model import (
 from jdyn.model.messages import enumerated
 from jdyn.spatial import Transform
 
-# A limit of this size stands for none: URDF has no word for infinity, and exporters write the largest double.
+# A limit of this size means no limit: URDF cannot express infinity, and exporters write the largest double.
 UNLIMITED = 1e300
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 _OTHER_FORMATS = {
     "sdf": "this is SDF; convert it to URDF",
-    "mujoco": "this is MJCF; save it as an .xml file and load that",
+    "mujoco": "this is MJCF; load it with jdyn.load",
     "html": "this is a web page; download the file itself",
     "COLLADA": "this is a mesh, not a robot",
 }
@@ -46,7 +46,7 @@ _OTHER_FORMATS = {
 
 @dataclasses.dataclass(frozen=True)
 class _Rule:
-    """What an element may contain; what is `foreign` is meant for other programs and of no concern here."""
+    """The contents allowed in an element; `foreign` elements are for other programs and ignored without a warning."""
 
     attributes: list[str]
     once: list[str]
@@ -94,7 +94,7 @@ _RULES = {
     "safety_controller": _rule("soft_lower_limit soft_upper_limit k_position k_velocity"),
 }
 
-# Numbers that give a shape its size: attribute, how many, default.
+# Size parameters of each shape: attribute, number of values, default.
 SIZES: dict[str, tuple[tuple[str, int, tuple[float, ...] | None], ...]] = {
     "mesh": (("scale", 3, (1.0, 1.0, 1.0)),),
     "box": (("size", 3, None),),
@@ -116,14 +116,15 @@ def load_urdf(
     """Read a robot from a URDF file or text.
 
     The root link is fixed to the world and becomes one of its frames; a root link called `world` is the world.
-    A mimic joint follows its leader exactly. A limit that is missing is infinite. Axes are scaled to unit length;
-    the x direction of a planar joint is the joint's x axis, projected (its y axis where x is the normal).
+    A mimic joint follows its leader exactly. Missing limits are infinite, except that a `<limit>` without `lower` or
+    `upper` means 0 there. Axes are scaled to unit length; the x direction of a planar joint is the joint's x axis
+    projected onto the plane (its y axis if x is the normal).
 
     Args:
         source: Path of the file, or the XML text.
         floating_base: `True` frees the root link (joint `root_joint`), or the link that is fixed to `world`;
-            `False` fixes a root link that the file lets float; `None` does as the file says.
-        package_dirs: Folders in which meshes may lie besides the file's own: packages, or folders of packages.
+            `False` fixes a floating root link; `None` follows the file.
+        package_dirs: Folders, besides the file's own, that may contain meshes: packages, or folders of packages.
             Mesh files are never opened.
         dtype: Floating type of the leaves; JAX's default if left out.
 
@@ -131,7 +132,7 @@ def load_urdf(
         ModelError: naming the file and every problem found.
 
     Warns:
-        ModelWarning: once, naming what is ignored or suspicious.
+        ModelWarning: once, naming everything that is ignored or suspicious.
     """
     text, label, folder = read(source, "URDF")
     root = parse(text, label)
@@ -144,7 +145,7 @@ def load_urdf(
 
 
 def planar_x(normal: np.ndarray) -> np.ndarray:
-    """The direction in the joint frame, before projection, of the first coordinate of a planar joint."""
+    """Direction of a planar joint's first coordinate in the joint frame, before projection onto the plane."""
     parallel = np.abs(normal[0]) > (1 - 1e-9) * np.linalg.norm(normal)
     return np.array([0.0, 1.0, 0.0]) if parallel else np.array([1.0, 0.0, 0.0])
 
@@ -170,7 +171,7 @@ def _short(text: str) -> str:
 
 
 class _Reader:
-    """Carries what is found in one document to a `Builder`."""
+    """Transfers the contents of one document to a `Builder`."""
 
     def __init__(self, root: Element, builder: Builder, meshes: MeshFolders):
         self.root = root
@@ -183,7 +184,7 @@ class _Reader:
         if not self.root.attributes.get("name"):
             self.builder.problem(f"<robot> (line {self.root.line}) has no name")
         if (version := self.root.attributes.get("version", "1.0")) not in ("1", "1.0", "1.1", "1.2"):
-            self._note("read as 1.2, unknown version of URDF", _short(version))
+            self._note("read as 1.2, unknown URDF version", _short(version))
         links = self._links()
         for joint in self._rooted(list(links), self._joints(links), floating_base):
             if joint.child != "world":
@@ -194,13 +195,13 @@ class _Reader:
             self.builder.warning(f"{what}: {enumerated(sorted(names))}")
 
     def _note(self, what: str, name: str):
-        """Something to be named in the one warning at the end."""
+        """Record something to name in the final warning."""
         self.notes.setdefault(what, {})[name] = None
 
     # The document.
 
     def _examine(self, element: Element, where: str):
-        """Find what should not be there."""
+        """Check an element and those below it for unexpected contents."""
         rule = _RULES[element.tag]
         for key, value in element.attributes.items():
             if key not in rule.attributes:
@@ -254,7 +255,9 @@ class _Reader:
                 self.builder.problem(f"{_where(element)}: type is {got}, expected one of {', '.join(_KINDS)}")
                 kind = "continuous"
             if child in joints:
-                self.builder.problem(f"{_where(element)}: link {child!r} already hangs on joint {joints[child].name!r}")
+                self.builder.problem(
+                    f"{_where(element)}: link {child!r} is already the child of joint {joints[child].name!r}"
+                )
             elif child is not None:
                 joints[child] = _Joint(kind, name, parent or "world", child, element)
         return list(joints.values())
@@ -273,12 +276,12 @@ class _Reader:
     # The tree.
 
     def _rooted(self, links: list[str], joints: list[_Joint], floating_base: bool | None) -> list[_Joint]:
-        """The joints with one more, which joins the root link to the world."""
+        """The joints, and one more that connects the root link to the world."""
         children = {joint.child for joint in joints}
         roots = [name for name in links if name not in children]
         if len(roots) > 1:
             names = enumerated([repr(name) for name in roots])
-            self.builder.problem(f"links {names} hang on no joint; expected one root link, join the parts")
+            self.builder.problem(f"links {names} have no parent joint; expected one root link, connect the parts")
         if "world" in children:
             self.builder.problem("link 'world' is the fixed world and can only be the root; give it another name")
         added = unused("root_joint", {joint.name for joint in joints})
@@ -294,7 +297,7 @@ class _Reader:
             joints[below[0]] = _added("floating", added, bolt.child, bolt.element)
         else:
             self.builder.problem(
-                "floating_base=True, but the root link is 'world' and it is not one link that is fixed to it; "
+                "floating_base=True, but the root link is 'world' and does not carry exactly one link, fixed to it; "
                 "give the root link another name if it is part of the robot"
             )
         return joints
@@ -313,7 +316,7 @@ class _Reader:
         )
 
     def _motion(self, where: str, joint: _Joint) -> tuple[Joint | Fixed, dict]:
-        """The joint and its properties, as the builder takes them."""
+        """The joint and its properties, in the form that the builder expects."""
         if joint.kind == "fixed":
             return Fixed(), {}
         properties: dict = {"mimic": self._mimic(where, joint.element)}
@@ -429,7 +432,7 @@ class _Reader:
         quaternion = self._numbers(where, origin, "quat_xyzw", 4)
         norm = np.linalg.norm(quaternion)
         if "rpy" in origin.attributes or norm < 1e-10:
-            self.builder.problem(f"{where}: <origin> needs either rpy or a quat_xyzw that is not zero")
+            self.builder.problem(f"{where}: <origin> needs either rpy or a nonzero quat_xyzw")
             return pose(xyz)
         u, w = quaternion[:3] / norm, quaternion[3] / norm
         cross = np.cross(np.eye(3), u)
@@ -441,7 +444,7 @@ class _Reader:
     def _numbers(
         self, where: str, element: Element, key: str, count: int, default: Sequence[float] | None = None
     ) -> np.ndarray:
-        """The numbers in an attribute; a problem, and zeros, where it does not hold that many."""
+        """The numbers in an attribute; if there are not `count` numbers, record a problem and return zeros."""
         expected = "a number" if count == 1 else f"{count} numbers"
         text = element.attributes.get(key)
         if text is None:
@@ -458,13 +461,13 @@ class _Reader:
 
 
 def _added(kind: str, name: str, child: str, at: Element | None = None) -> _Joint:
-    """A joint to the world that the file does not have, at the origin of one that it has."""
+    """A joint to the world that is not in the file; it has the origin of the file's joint `at`."""
     line, origin = (0, []) if at is None else (at.line, at.all("origin"))
     return _Joint(kind, name, "world", child, Element("joint", "", {"name": name}, line, children=origin))
 
 
 def unused(name: str, taken: set[str]) -> str:
-    """`name`, with underscores after it until it is not taken."""
+    """`name`, with underscores appended until it is unused."""
     while name in taken:
         name += "_"
     return name

@@ -33,19 +33,19 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def save_urdf(model: Model, path: str | os.PathLike) -> None:
     """Write a model as a URDF file that `load_urdf` reads back to the same model.
 
-    Bodies keep their names, frames and order; a link `world` stands for the world, frames become links fixed to
-    their bodies, an infinite limit is written as the largest double. Mesh files below the file's folder are named
-    relative to it.
+    Bodies keep their names, frames and order. A link `world` represents the world, frames become links fixed to their
+    bodies, and infinite limits are written as the largest double. The paths of mesh files below the URDF file's
+    folder are relative to it.
 
     Args:
         model: A model with concrete (not traced) leaves.
         path: File to write; an existing one is replaced.
 
     Raises:
-        ValueError: if a joint is of a kind, or a name is one, that URDF cannot hold.
+        ValueError: if URDF cannot represent the kind of a joint, or a name.
 
     Warns:
-        ModelWarning: once, naming what URDF has no place for and the file therefore leaves out.
+        ModelWarning: once, naming everything that is left out because URDF cannot represent it.
     """
     checked(model)
     path = pathlib.Path(path)
@@ -55,13 +55,14 @@ def save_urdf(model: Model, path: str | os.PathLike) -> None:
     ET.indent(robot)
     ET.ElementTree(robot).write(path, encoding="utf-8", xml_declaration=True)
     if lost:
-        warnings.warn(f"{path}: URDF has no place for {'; '.join(lost)}", ModelWarning, stacklevel=2)
+        warnings.warn(f"{path}: URDF cannot represent {'; '.join(lost)}", ModelWarning, stacklevel=2)
 
 
 def roll_pitch_yaw(rotation: ArrayLike) -> tuple[float, float, float]:
     """Angles [rad] with R = Rz(yaw) Ry(pitch) Rx(roll).
 
-    Roll is read off Rz(-yaw) R, which is well conditioned also where the pitch is ±90° and roll and yaw are one.
+    Roll is computed from Rz(-yaw) R, which is well conditioned even at a pitch of ±90°, where roll and yaw turn about
+    the same axis.
     """
     R = np.asarray(rotation)
     yaw = np.arctan2(R[1, 0], R[0, 0])
@@ -80,17 +81,17 @@ def _check(model: Model):
     ]
     if unfit:
         raise ValueError(
-            f"URDF has no joint like {enumerated(unfit)}; put a chain of revolute and prismatic joints in their place"
+            f"URDF has no joint type for {enumerated(unfit)}; replace them by chains of revolute and prismatic joints"
         )
     names = (model.name, *topology.body_names, *topology.joint_names, *topology.frame_names)
     if bad := [name for name in names if not name.strip() or _NOT_XML.search(name)]:
-        raise ValueError(f"URDF cannot hold the names {enumerated([*map(repr, bad)])}; rename them")
+        raise ValueError(f"URDF cannot represent the names {enumerated([*map(repr, bad)])}; rename them")
     if "world" in (*topology.body_names, *topology.frame_names):
         raise ValueError("in a URDF file 'world' is the fixed world; give the body or frame of that name another one")
 
 
 def _parameters(model: Model, body: int) -> dict[str, Any]:
-    """What is stored of a joint in full coordinates."""
+    """The parameters of a joint that models store in full coordinates."""
     q, v = model.topology.q_slice(body), model.topology.v_slice(body)
     by_v = {key: getattr(model, key)[v] for key in ("damping", "friction", "friction_speed", "stiffness", "armature")}
     limits = {key: getattr(model.limits, key) for key in ("lower", "upper", "velocity", "effort")}
@@ -111,11 +112,11 @@ def _directions(model: Model, body: int) -> dict[str, Any]:
     return {field.name: getattr(model.joints[number], field.name)[row] for field in dataclasses.fields(kind)}
 
 
-# What leaves the file.
+# What the file leaves out.
 
 
 def _lost(model: Model) -> list[str]:
-    """What URDF cannot hold, in words."""
+    """Everything that URDF cannot represent, in words."""
     lost: dict[str, list[str]] = {}
     for body, name in enumerate(model.joint_names):
         for what in _lost_of_joint(model, body):
@@ -160,7 +161,7 @@ def _robot(model: Model, folder: pathlib.Path) -> ET.Element:
         robot.set("version", "1.1")
     names = ("world", *topology.body_names)
     everything = (*names, *topology.frame_names)
-    # The reader takes shapes link by link: links that have some come first, in the order of their shapes.
+    # The reader collects shapes link by link, so links with shapes come first, in the order of their shapes.
     shaped = [geometry.link for geometry in topology.geometries if geometry.link in set(everything)]
     links = {name: ET.SubElement(robot, "link", name=name) for name in dict.fromkeys((*shaped, *everything))}
     for body, name in enumerate(topology.body_names):
@@ -191,7 +192,7 @@ def _add_joint(robot: ET.Element, name: str, kind: str, parent: str, child: str)
 
 
 def _describe_joint(joint: ET.Element, model: Model, body: int):
-    """What a moving joint has besides its place in the tree."""
+    """Add axis, limits, dynamics and mimic to a moving joint."""
     topology, kind, values = model.topology, model.topology.kinds[body], _parameters(model, body)
     directions = _directions(model, body)
     if kind is not Free:
@@ -239,6 +240,6 @@ def _add_shape(link: ET.Element, geometry: Geometry, folder: pathlib.Path):
 
 
 def _text(numbers: ArrayLike) -> str:
-    """Numbers that read back the same; the largest double for infinity."""
+    """Numbers that read back exactly; infinity becomes the largest double."""
     largest = sys.float_info.max
     return " ".join(repr(x) for x in np.clip(np.ravel(numbers), -largest, largest).tolist())

@@ -1,4 +1,4 @@
-"""XML from people we do not know: read whole, parsed without DTD, entities, external references or deep nesting."""
+"""XML from untrusted sources: limited in size and depth, without DTD, entities or external references."""
 
 import codecs
 import dataclasses
@@ -98,7 +98,7 @@ def _bytes(path: pathlib.Path, what: str) -> bytes:
     try:
         if not path.exists():
             raise ModelError(
-                f"{shown}: there is no such file; give the path of a {what} file, or its text (from '<' on)"
+                f"{shown}: there is no such file; give the path of a {what} file, or its text (starting with '<')"
             )
         if not path.is_file():
             raise ModelError(f"{shown}: expected a {what} file, got a folder or a device")
@@ -114,7 +114,7 @@ def _bytes(path: pathlib.Path, what: str) -> bytes:
 
 def _check_size(size: int, label: str):
     if size > MAX_BYTES:
-        raise ModelError(f"{label}: larger than {MAX_BYTES // 2**20} MB, which no robot description is")
+        raise ModelError(f"{label}: larger than {MAX_BYTES // 2**20} MB, too large for a robot description")
 
 
 def _decoded(data: bytes, label: str) -> str:
@@ -138,11 +138,11 @@ def _decoded(data: bytes, label: str) -> str:
 
 
 class _Refused(Exception):
-    """The document is well-formed so far, but not one we are willing to hold."""
+    """The document is well-formed so far, but too deep or too large."""
 
 
 class _Target:
-    """Receives the parser's events and grows the tree."""
+    """Receives the parser's events and builds the tree."""
 
     def __init__(self):
         self.root: Element | None = None
@@ -155,7 +155,7 @@ class _Target:
         if len(self._open) >= MAX_DEPTH:
             raise _Refused(f"elements are nested more than {MAX_DEPTH} deep")
         if self._count > MAX_ELEMENTS:
-            raise _Refused(f"it has more than {MAX_ELEMENTS} elements, which no robot description has")
+            raise _Refused(f"it has more than {MAX_ELEMENTS} elements, too many for a robot description")
         namespace, _, name = tag.removeprefix("{").rpartition("}")
         element = Element(name, namespace, attributes, self.expat.CurrentLineNumber if self.expat else 0)
         if self._open:
@@ -176,10 +176,10 @@ class _Target:
 
 
 def parse(text: str, label: str) -> Element:
-    """The root element of a document, without ever looking outside `text`.
+    """The root element of a document; nothing outside `text` is read.
 
     Raises:
-        ModelError: if the text is not well-formed XML, has a DTD or entities, or is absurdly deep or large.
+        ModelError: if the text is not well-formed XML, has a DTD or entities, or is too deep or too large.
     """
     target = _Target()
     parser = XMLParser(target=target, encoding="utf-8", forbid_dtd=True)
@@ -187,7 +187,7 @@ def parse(text: str, label: str) -> Element:
     try:
         data = text.encode("utf-8")
         start, size = 0, _FIRST_CHUNK
-        # Doubling pieces: a refusal stops early, and a token that spans them is not scanned again too often.
+        # Pieces of doubling size: a refusal stops early, and a token that spans pieces is rescanned only a few times.
         while start < len(data):
             parser.feed(data[start : start + size])
             start, size = start + size, 2 * size
@@ -196,7 +196,7 @@ def parse(text: str, label: str) -> Element:
         raise ModelError(f"{label}: character {error.start} is half of a surrogate pair, not text") from None
     except DefusedXmlException:
         raise ModelError(
-            f"{label}: has a document type declaration or entities (<!DOCTYPE ...>), which are not read; remove them"
+            f"{label}: has a document type declaration or entities (<!DOCTYPE ...>); remove them"
         ) from None
     except _Refused as error:
         raise ModelError(f"{label}: {error}") from None

@@ -1,7 +1,7 @@
-"""The host-side builder: links and joints by name in, a checked `Model` out.
+"""The host-side builder: turns named links and joints into a checked `Model`.
 
-Everything here is NumPy in float64; arrays become JAX arrays in the last step. All problems of a robot are
-collected and reported in one error, all warnings in one warning.
+Everything here is NumPy in float64; arrays become JAX arrays in the last step. One error reports all problems of a
+robot, and one warning reports all warnings.
 """
 
 import collections
@@ -32,16 +32,16 @@ FRICTION_SPEED = 0.01
 
 
 class ModelError(ValueError):
-    """A robot description that is not a valid mechanism; the message lists the first ten problems."""
+    """The robot description is not a valid mechanism; the message lists the first ten problems."""
 
 
 class ModelWarning(UserWarning):
-    """Something in a robot description is ignored, or is legal but suspicious."""
+    """Part of a robot description is ignored, or is legal but suspicious."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Fixed:
-    """Marks a link that is fixed to its parent; it is lumped into the parent and lives on as a frame."""
+    """Fixes a link to its parent: its inertia is lumped into the parent's, and the link becomes a frame."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +85,7 @@ _UNIT_VECTORS = ("axis", "axis2", "normal", "x")
 def pose(xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)) -> Transform:
     """A pose from a translation [m] and fixed-axis roll, pitch, yaw [rad], as URDF writes them.
 
-    The arrays are NumPy's, in float64, for use with `Builder`.
+    The arrays are NumPy arrays in float64, for use with `Builder`.
     """
     roll, pitch, yaw = np.asarray(rpy, dtype=float)
     cx, sx, cy, sy, cz, sz = (f(a) for a in (roll, pitch, yaw) for f in (np.cos, np.sin))
@@ -107,7 +107,7 @@ class Builder:
     Args:
         name: Name of the robot.
         gravity: Acceleration of free fall in the world frame [m/s²].
-        source: Where the description comes from, for messages; the robot's name if left out.
+        source: Origin of the description, for messages; the robot's name if left out.
     """
 
     def __init__(self, name: str, *, gravity: ArrayLike = (0, 0, -9.81), source: str | None = None):
@@ -171,15 +171,15 @@ class Builder:
         self._frames.append((name, link, _matrix(placement)))
 
     def add_geometry(self, geometry: Geometry) -> None:
-        """Keep a visual or collision shape with the model."""
+        """Add a visual or collision shape to the model."""
         self._geometries.append(geometry)
 
     def problem(self, message: str) -> None:
-        """Note a problem; `build` reports it with all others."""
+        """Record a problem; `build` reports all problems in one error."""
         self._problems.append(message)
 
     def warning(self, message: str) -> None:
-        """Note something ignored or suspicious; `build` warns of it together with all others."""
+        """Record something ignored or suspicious; `build` reports all of it in one warning."""
         self._warnings.append(message)
 
     def build(self, *, dtype=None) -> Model:
@@ -228,13 +228,13 @@ class Builder:
                 self.problem(f"a {what} has an empty name")
         if not self._links:
             self.problem(
-                "there is no link: a scene without bodies has no dynamics, and is no model; load the robots that stand "
-                "in it, or add a link on a joint"
+                "there is no link: without moving bodies there is no dynamics to model; load a robot instead, or add "
+                "a link on a joint"
             )
         elif all(isinstance(link.joint, Fixed) for link in self._links):
             self.problem(
-                "nothing can move: every link is fixed to the world, and a fixture alone has no dynamics; free the "
-                "base (floating_base=True), or attach the fixture's links to a robot, as frames on fixed joints"
+                "nothing can move: every link is fixed to the world, so there is no dynamics to model; free the "
+                "base (floating_base=True), or attach these links to a robot by fixed joints"
             )
         if not np.all(np.isfinite(self.gravity)) or self.gravity.shape != (3,):
             self.problem(f"gravity is {self.gravity}, expected three finite numbers")
@@ -274,10 +274,11 @@ class Builder:
         self._check_properties(where, link)
 
     def _check_inertia(self, link: _Link):
-        """A rigid body's inertia is possible if its moments satisfy the triangle inequality.
+        """Check mass, centre of mass and rotational inertia.
 
-        Published robots violate it so often that this is a warning, as is a negative moment of a link that is
-        lumped into another one; a moving link with a negative moment would make the mass matrix indefinite.
+        A negative moment is an error on a moving link, where it would make the mass matrix indefinite, and a warning
+        on a link that is lumped into another. A violated triangle inequality is impossible for a rigid body, but only
+        a warning, because many published robots violate it.
         """
         where = f"link {link.name!r}"
         problems = inertia_problems(link.mass, link.com, link.inertia)
@@ -301,7 +302,7 @@ class Builder:
             self.problem(f"{where}: {field} is zero, expected a direction")
 
     def _check_independent(self, where, joint):
-        """Two directions of one joint must not be parallel."""
+        """Check that the two directions of a joint are not parallel."""
         directions = [field.name for field in dataclasses.fields(joint) if field.name in _UNIT_VECTORS]
         if len(directions) < 2:
             return
@@ -367,7 +368,7 @@ class Builder:
         return list(bodies.values())
 
     def _carriers(self) -> dict[str, tuple[str, np.ndarray]]:
-        """For each link, the moving link that carries it (or the world), and its pose in that one."""
+        """For each link, the moving link (or the world) that it is fixed to, and its pose in that link's frame."""
         links = {link.name: link for link in self._links}
         carriers = {"world": ("world", np.eye(4))} if "world" not in links else {}
         for link in self._links:
@@ -413,7 +414,7 @@ class Builder:
             geometries=tuple(self._geometries),
         )
 
-        # NumPy rounds to the model's type: JAX would compile a program for each shape.
+        # Convert dtypes in NumPy: JAX would compile one program for each shape.
         kind = jnp.result_type(float) if dtype is None else dtype
 
         def as_jax(x):
@@ -439,7 +440,7 @@ class Builder:
         )
 
     def _resolved_mimic(self, link: _Link) -> tuple[str, str, float, float]:
-        """(follower, leader, ratio, offset) with chains of followers resolved to the joint that leads them all."""
+        """(follower, leader, ratio, offset); a chain of mimics is resolved to its first leader."""
         joints = {x.joint_name: x for x in self._links}
         leader, ratio, offset = link.joint_name, 1.0, 0.0
         while (mimic := joints[leader].mimic) is not None:
@@ -463,13 +464,13 @@ class Builder:
         ]
         if bare:
             self.warning(
-                f"nothing with mass hangs on {enumerated(bare)}; the mass matrix is singular and "
-                "forward dynamics is not finite. Give mass or armature, or fix the joints"
+                f"no mass on or beyond {enumerated(bare)}; the mass matrix is singular and forward dynamics is not "
+                "finite. Add mass or armature, or fix the joints"
             )
 
 
 def _matrix(placement) -> np.ndarray:
-    """4×4 matrix of a `Transform` or a translation."""
+    """4×4 matrix of a `Transform`, or of a translation."""
     if isinstance(placement, Transform):
         return homogeneous(np.asarray(placement.rotation, float), np.asarray(placement.translation, float))
     return homogeneous(np.eye(3), np.asarray(placement, float))
@@ -481,7 +482,7 @@ def _transforms(matrices, as_jax) -> Transform:
 
 
 def _stacked(bodies: list[_Link], key: str) -> np.ndarray:
-    """One property in full coordinates."""
+    """One property of all joints, in full coordinates."""
 
     def column(link):
         if key in _PER_VELOCITY:
@@ -493,7 +494,7 @@ def _stacked(bodies: list[_Link], key: str) -> np.ndarray:
 
 
 def _neutral(joint: Joint) -> np.ndarray:
-    # Models may be built inside a function that is being traced.
+    # Models may be built inside a traced function.
     with jax.ensure_compile_time_eval():
         return np.asarray(joint.neutral(jnp.float32), dtype=float)
 
@@ -505,7 +506,7 @@ def _stacked_joints(bodies: list[_Link], group, as_jax) -> Joint:
 
 
 def _geometry(joint: Joint, field: str) -> np.ndarray:
-    """A geometric parameter of a joint; directions get unit length, a plane's x axis is made orthogonal."""
+    """A geometric parameter of a joint; directions are normalized, a plane's x is made orthogonal to its normal."""
     value = np.asarray(getattr(joint, field), dtype=float)
     if field == "x":
         normal = _geometry(joint, "normal")

@@ -1,8 +1,8 @@
 """Inertial parameters on the host, in float64, as pseudo-inertia matrices.
 
 The pseudo-inertia of a body is the 4×4 matrix J = ∫ x xᵀ dm of its homogeneous points x = [position; 1]:
-J = [[Σ, h], [hᵀ, m]]. Parts of one body add, a change of frame T acts as T J Tᵀ, and a body is physically
-possible exactly when J is positive semidefinite, which is the triangle inequality of the principal moments.
+J = [[Σ, h], [hᵀ, m]]. The J of a body is the sum over its parts, and a change of frame T gives T J Tᵀ. A body is
+physically possible if and only if J is positive semidefinite: its principal moments satisfy the triangle inequality.
 
 Source: Wensing, Kim, Slotine, Linear matrix inequalities for physically consistent inertial parameter
 identification, RA-L 2018.
@@ -10,10 +10,10 @@ identification, RA-L 2018.
 
 import numpy as np
 
-# Published parameters are rounded; a violation of the triangle inequality below this fraction of the largest
-# principal moment is taken for rounding.
+# Published parameters are rounded: violations of the triangle inequality below this fraction of the largest principal
+# moment count as rounding errors.
 TRIANGLE_TOLERANCE = 1e-3
-# Moments of a body whose radius of gyration is below this [m] are rounding errors of a point mass.
+# Moments with a radius of gyration below this [m] count as rounding errors of a point mass.
 POINT_RADIUS = 1e-6
 
 
@@ -67,7 +67,7 @@ def triangle_violation(mass: float, inertia: np.ndarray) -> str | None:
         return None
     return (
         f"principal moments of inertia are {_shown(moments)}: the largest exceeds the sum of the other two, "
-        "which no rigid body can have"
+        "which is impossible for a rigid body"
     )
 
 

@@ -1,9 +1,9 @@
-"""Joint kinds: what each one's coordinates mean.
+"""Joint kinds and the meaning of their coordinates.
 
-A joint carries its child body frame relative to the joint frame, which is fixed in the parent. Every kind says
-how its configuration poses the child (`transform`), which velocities it allows (`subspace`, in the child frame),
-and how its configuration space is walked (`integrate`, `difference`). Instances hold one joint's geometry;
-a model stacks all joints of a kind in one instance and maps over it.
+A joint moves the frame of its child body relative to the joint frame, which is fixed in the parent. Each kind defines
+the pose of the child (`transform`), the velocities it allows (`subspace`, in the child frame), and steps and
+differences in its configuration space (`integrate`, `difference`). An instance holds the geometry of one joint; a
+model stacks all joints of a kind in one instance and maps over it.
 """
 
 import abc
@@ -47,8 +47,8 @@ class Joint(eqx.Module):
 
     nq: ClassVar[int]
     nv: ClassVar[int]
-    # What each degree of freedom does to the child: "turn" about an axis through its origin, "slide" along one, or
-    # "screw", both. A single one has an axis that is fixed in both frames.
+    # How each degree of freedom moves the child: "turn" about an axis through its origin, "slide" along an axis, or
+    # "screw" (both). If there is only one, its axis is fixed in both frames.
     motions: ClassVar[tuple[str, ...]]
 
     @abc.abstractmethod
@@ -60,8 +60,7 @@ class Joint(eqx.Module):
         """Motion subspace S: the child's velocity relative to the parent is S v, in the child frame."""
 
     def bias(self, q: Q, v: V) -> Motion6:
-        """S̊ v: the apparent rate of S in the child frame times `v`; zero where S is constant, as it is unless a kind of
-        joint says otherwise."""
+        """S̊ v: the apparent rate of S in the child frame times `v`. Zero by default, which holds for a constant S."""
         return jnp.zeros(6, v.dtype)
 
     @abc.abstractmethod
@@ -70,7 +69,10 @@ class Joint(eqx.Module):
 
     @abc.abstractmethod
     def random(self, key: PRNGKeyArray, lower: Q, upper: Q) -> Q:
-        """A configuration drawn uniformly within the limits, or within a unit range where there are none."""
+        """A configuration drawn uniformly within the limits; without limits, within ±π rad (revolute) or ±1 (others).
+
+        Ball and free joints ignore limits; their rotations are uniformly distributed.
+        """
 
     @abc.abstractmethod
     def rate(self, q: Q, v: V) -> Q:
@@ -99,15 +101,15 @@ class Joint(eqx.Module):
 
     @abc.abstractmethod
     def chart_rate(self, q: Q, u: V, v: V) -> V:
-        """du/dt at `q`, whose coordinates are u."""
+        """du/dt at the configuration `q` with coordinates u."""
 
     @abc.abstractmethod
     def stretch(self, rest: Q, q: Q) -> V:
-        """Coordinates e in which the joint's spring has the energy ½ Σ k e²."""
+        """Deflection e of the joint's spring, which has the energy ½ Σ k e²."""
 
     @abc.abstractmethod
     def spring_force(self, rest: Q, q: Q, stiffness: V) -> V:
-        """The generalized force of that spring: minus the gradient of its energy with respect to `dv`."""
+        """Generalized force of the joint's spring: minus the gradient of its energy with respect to `dv`."""
 
 
 class _VectorJoint(Joint):
@@ -351,7 +353,7 @@ class Free(Joint):
     def normalize(self, q):
         return jnp.concatenate([q[:3], quaternion_normalize(q[3:])])
 
-    # The chart is that of SO(3) x R3: positions are flat, which is cheaper than a screw and as exact.
+    # The chart is that of SO(3) x R3, not SE(3): flat positions are cheaper than screws and equally exact.
 
     def to_chart(self, q):
         return jnp.concatenate([Ball().to_chart(q[3:]), q[:3]])
@@ -384,12 +386,12 @@ def _quaternion_rate(q: Vector, w: Vector) -> Vector:
 
 
 def _turn(q0: Vector, q1: Vector) -> Vector:
-    """The quaternion of the rotation that leads from `q0` to `q1`, in the frame of either."""
+    """The rotation from `q0` to `q1` as a quaternion, whose entries are the same in both frames."""
     return multiply(conjugate(q0), q1)
 
 
 def _apart(q0: tuple[Vector, Vector], q1: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
-    """The turn, a quaternion, and the step, in the frame of `q0`, that lead from one pose to another."""
+    """The rotation (a quaternion) and the translation from pose `q0` to pose `q1`, in the frame of `q0`."""
     (where0, how0), (where1, how1) = q0, q1
     return _turn(how0, how1), rotate_back(how0, subtract(where1, where0))
 
@@ -405,5 +407,5 @@ def _torsion(e: Vector, stiffness: Vector) -> Vector:
 
 
 def motion_bias(joint: Joint, q: Q, v: V, velocity: Motion6) -> Motion6:
-    """c: the child's acceleration beyond the parent's and S v̇, given the child's velocity (Featherstone eq. 3.44)."""
+    """c in a_child = a_parent + S v̇ + c, given the child's velocity (Featherstone eq. 3.44)."""
     return joint.bias(q, v) + cross_motion(velocity, joint.subspace(q) @ v)

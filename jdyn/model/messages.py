@@ -7,13 +7,13 @@ MOST = 10
 
 
 def bulleted(messages: Sequence[str]) -> str:
-    """The first messages, a line each, and how many more there are."""
+    """The first messages, one per line, and the number of further ones."""
     more = [f"... and {len(messages) - MOST} more"] if len(messages) > MOST else []
     return "".join(f"\n  - {message}" for message in [*messages[:MOST], *more])
 
 
 def enumerated(names: Sequence[str], separator: str = ", ") -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of further ones."""
     more = [f"... ({len(names) - MOST} more)"] if len(names) > MOST else []
     return separator.join([*names[:MOST], *more])
 

@@ -1,4 +1,4 @@
-"""The model of a mechanism: one PyTree of everything that can be swept or differentiated."""
+"""The model of a mechanism: a PyTree of all parameters that can be swept or differentiated."""
 
 import dataclasses
 import os
@@ -21,7 +21,7 @@ Executor = Literal["auto", "levels", "lanes", "kernel"]
 
 
 class Limits(eqx.Module):
-    """Joint limits in full coordinates; infinite where there is none. Dynamics does not enforce them.
+    """Joint limits in full coordinates; infinite if there is no limit. Dynamics does not enforce them.
 
     Attributes:
         lower, upper: Range of the configuration [rad or m].
@@ -36,7 +36,7 @@ class Limits(eqx.Module):
 
 
 class Model(eqx.Module):
-    """A mechanism. Build one with `jdyn.load`, `jdyn.Builder` or a bundled robot; it is never changed in place.
+    """A mechanism. Build one with `jdyn.load`, `jdyn.Builder` or a bundled robot; models are immutable.
 
     Every array is a traced leaf; `topology` and `executor` are static, so two loads of one robot share one compiled
     program. Arrays with one entry a coordinate are in *full* coordinates, which count every joint; where
@@ -46,7 +46,7 @@ class Model(eqx.Module):
     Attributes:
         topology: Names and connections.
         placements: Pose of each joint frame in the parent body's frame.
-        joints: Geometry of the joints, one stacked instance a kind, in the order of `topology.groups`.
+        joints: Geometry of the joints, one stacked instance per kind, in the order of `topology.groups`.
         inertias: Spatial inertia of each body about its frame's origin.
         damping: Viscous damping [N m s/rad or N s/m].
         friction: Coulomb friction [N m or N], smoothed to `friction * tanh(v / friction_speed)`.
@@ -145,7 +145,7 @@ class Model(eqx.Module):
 
     @eqx.filter_jit
     def random(self, key: PRNGKeyArray) -> Float[Array, " nq"]:
-        """A configuration drawn uniformly within the joint limits; without limits, from ±π rad or ±1 m."""
+        """A configuration drawn uniformly within the limits; without limits, within ±π rad (revolute) or ±1 (other)."""
         keys = jax.random.split(key, max(self.nb, 1))
         limits = self.limits
         return self._per_joint(
@@ -162,7 +162,7 @@ class Model(eqx.Module):
         return self._per_joint(integrate, "q", self.by_group("q", q), self.by_group("v", dv))
 
     def difference(self, q0: Float[Array, " nq"], q1: Float[Array, " nq"]) -> Float[Array, " nv"]:
-        """The tangent vector that leads from `q0` to `q1`: `integrate(q0, difference(q0, q1)) = q1`."""
+        """The tangent vector from `q0` to `q1`: `integrate(q0, difference(q0, q1)) = q1`."""
         (q0,), (q1,) = checked(self, q=q0), checked(self, q=q1)
         q0, q1 = self._expand_difference(q0), self._expand_difference(q1)
         return self._per_joint(
@@ -176,15 +176,15 @@ class Model(eqx.Module):
         return self._per_joint(lambda joint, q: joint.normalize(q), "q", self.by_group("q", q))
 
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
-        """dq/dt of a motion that passes `q` with velocity `v`."""
+        """dq/dt of a motion through `q` with velocity `v`."""
         q, v = checked(self, q=q, v=v)
         q, v = self._expand_difference(q), self.expand_velocity(v)
         return self._per_joint(lambda joint, q, v: joint.rate(q, v), "q", self.by_group("q", q), self.by_group("v", v))
 
-    # Charts: local coordinates u of shape (nv,), in which an integrator can add.
+    # Charts: local coordinates u of shape (nv,), which an integrator can add.
 
     def to_chart(self, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
-        """Coordinates of `q` in the chart centred there: `q` where it is flat, zero for rotations."""
+        """Coordinates of `q` in the chart centred at `q`: `q` itself for flat coordinates, zero for rotations."""
         (q,) = checked(self, q=q)
         if self.flat:
             return q
@@ -192,7 +192,7 @@ class Model(eqx.Module):
         return self._per_joint(lambda joint, q: joint.to_chart(q), "v", self.by_group("q", q))
 
     def from_chart(self, centre: Float[Array, " nq"], u: Float[Array, " nv"]) -> Float[Array, " nq"]:
-        """The configuration with coordinates u in the chart centred at `centre`; rotations are those from there."""
+        """The configuration with coordinates u in the chart centred at `centre`; rotations are relative to `centre`."""
         centre, u = checked(self, q=centre, v=u)
         if self.flat:
             return u
@@ -202,7 +202,7 @@ class Model(eqx.Module):
         )
 
     def chart_rate(self, q: Float[Array, " nq"], u: Float[Array, " nv"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """du/dt of a motion that passes `q`, whose coordinates are u, with velocity `v`."""
+        """du/dt of a motion through `q` with velocity `v`; u are the coordinates of `q`."""
         (q, v), (u,) = checked(self, q=q, v=v), checked(self, v=u)
         if self.flat:
             return v
@@ -215,7 +215,7 @@ class Model(eqx.Module):
     # Full coordinates.
 
     def expand(self, q: Float[Array, " nq"]) -> Float[Array, " nq_full"]:
-        """q_full = G q + g0: coordinates of every joint, followers included."""
+        """q_full = G q + g0: coordinates of all joints, including followers."""
         if not self.topology.mimics:
             return q
         followers = self._follower_coordinates(self.topology.q_offsets)
@@ -232,7 +232,7 @@ class Model(eqx.Module):
         return full.at[followers].set(self.mimic_ratio * full[followers], unique_indices=True)
 
     def reduce_force(self, tau: Float[Array, " nv_full"]) -> Float[Array, " nv"]:
-        """Gᵀ τ: generalized forces on the model's coordinates from those on every joint."""
+        """Gᵀ τ: generalized forces on the model's coordinates from the forces on all joints."""
         if not self.topology.mimics:
             return tau
         followers = self._follower_coordinates(self.topology.v_offsets)
@@ -257,15 +257,15 @@ class Model(eqx.Module):
     # Mapping over joints, kind by kind.
 
     def by_group(self, which: str, x: Any) -> list:
-        """Split a PyTree of arrays by joint kind, a row a joint.
+        """Split a PyTree of arrays by joint kind, one row per joint.
 
-        `which` says what the leading axis counts: `"bodies"`, or full coordinates `"q"` or `"v"`.
+        `which` gives the meaning of the leading axis: `"bodies"`, or full coordinates `"q"` or `"v"`.
         """
         rows = [np.array(getattr(group, which)) for group in self.topology.groups]
         return [jax.tree.map(lambda leaf, row=row: take_rows(leaf, row), x) for row in rows]
 
     def map_joints(self, function: Callable, *by_group: list) -> list:
-        """`function(joint, *row)` for every joint, kind by kind; each argument holds one stacked entry a kind."""
+        """`function(joint, *row)` for every joint, kind by kind; each argument holds one stacked entry per kind."""
         return [
             jax.vmap(function, axis_size=len(group.bodies))(joints, *rows)
             for group, joints, *rows in zip(self.topology.groups, self.joints, *by_group, strict=True)
@@ -293,7 +293,7 @@ class Model(eqx.Module):
         return dataclasses.replace(self, gravity=shaped("gravity", gravity, self.dtype, (3,)))
 
     def with_body(self, name: str, *, mass=None, com=None, inertia=None) -> "Model":
-        """A copy with other inertial parameters of one body; what is not given stays.
+        """A copy with other inertial parameters of one body; omitted parameters keep their values.
 
         Args:
             name: Body.
@@ -308,14 +308,14 @@ class Model(eqx.Module):
         return dataclasses.replace(self, inertias=inertias)
 
     def with_joint(self, name: str, **changes: Any) -> "Model":
-        """A copy with other parameters of one joint; what is not given stays.
+        """A copy with other parameters of one joint; omitted parameters keep their values.
 
         Args:
             name: Joint.
-            **changes: Any of `damping, friction, friction_speed, stiffness, rest, armature`, of
-                `lower, upper, velocity, effort` (limits), of `placement` (a `Transform` or a translation), and of the
-                joint's own geometry (`axis`, `pitch`, ...). Scalars apply to every coordinate of the joint; axes are
-                scaled to unit length.
+            **changes: Any of `damping, friction, friction_speed, stiffness, rest, armature`, the limits
+                `lower, upper, velocity, effort`, `placement` (a `Transform` or a translation), and the joint's own
+                geometry (`axis`, `pitch`, ...). Scalars apply to every coordinate of the joint; axes are scaled to
+                unit length.
 
         Raises:
             ValueError: if there is no such joint or parameter, or a shape is wrong.
@@ -394,7 +394,7 @@ def checked(model: Model, **arguments) -> list[Array]:
     if not isinstance(model, Model):
         given = f"an array of shape {jnp.shape(model)}" if eqx.is_array_like(model) else f"a {type(model).__name__}"
         raise ValueError(
-            f"model: expected a jdyn.Model, such as jdyn.load makes, got {given}; are the arguments in the right order?"
+            f"model: expected a jdyn.Model (see jdyn.load), got {given}; are the arguments in the right order?"
         )
     return [_coordinates(model, name, x, _shape(model, name)) for name, x in arguments.items()]
 
@@ -410,6 +410,6 @@ def _coordinates(model, name, x, expected):
     if x.shape != expected:
         raise ValueError(
             f"{name}: expected shape {expected} for {model.name!r}, got {x.shape}; "
-            "functions take one configuration, use jax.vmap for a batch"
+            "functions take one configuration; use jax.vmap for a batch"
         )
     return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(model.dtype)

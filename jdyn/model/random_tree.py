@@ -20,7 +20,7 @@ def random_tree(
     Args:
         seed: Equal seeds give equal models.
         nb: Number of bodies.
-        kinds: Joint kinds to draw from; every kind appears once `nb` is at least their number.
+        kinds: Joint kinds to draw from; each appears at least once if `nb` is large enough.
         reach: Each body's parent is one of this many bodies before it: 1 gives a chain, `None` any body.
             Bodies are therefore not in depth-first order.
         dtype: Floating type of the leaves; JAX's default if left out.

@@ -1,4 +1,4 @@
-"""The part of a model that shapes the program: integers, strings and tuples, hashable, never arrays."""
+"""The static part of a model, which determines the compiled program: hashable, and without arrays."""
 
 import abc
 import dataclasses
@@ -13,15 +13,16 @@ WORLD = -1
 
 @dataclasses.dataclass(frozen=True)
 class Geometry:
-    """A visual or collision shape of a link, kept for those who draw or collide it; dynamics never reads it.
+    """A visual or collision shape of a link, kept for drawing and collision checking; dynamics ignores it.
 
     Attributes:
         link: Name of the link.
         role: `"visual"` or `"collision"`.
         shape: `"mesh"`, `"box"`, `"cylinder"`, `"sphere"` or `"capsule"`.
         size: Shape parameters [m]: mesh scale, box sides, (radius, length), or (radius,).
-        path: Mesh file: its absolute path where it lies in a folder that the user named, as the source writes it
-            where a `package://` was not found, else `None`.
+        path: Mesh file, `None` for other shapes. From URDF: the absolute path, the `package://` name as written if
+            that package was not found, or `None` if the file is outside the named folders. From MJCF: the path as
+            written.
         rotation: Row-major rotation of the shape in the link frame.
         translation: Origin of the shape in the link frame [m].
     """
@@ -37,13 +38,13 @@ class Geometry:
 
 @dataclasses.dataclass(frozen=True)
 class JointGroup:
-    """All joints of one kind: where they and their coordinates stand in the whole model.
+    """All joints of one kind, with their indices in the whole model.
 
     Attributes:
         kind: The joint class.
         bodies: Child body of each joint.
-        q: Index of each joint's coordinates in the full configuration, a row a joint.
-        v: Index of each joint's coordinates in the full velocity, a row a joint.
+        q: Indices of the joints' coordinates in the full configuration, one row per joint.
+        v: Indices of the joints' coordinates in the full velocity, one row per joint.
     """
 
     kind: type[Joint]
@@ -84,18 +85,18 @@ class Tree(abc.ABC):
 class Topology(Tree):
     """Names and connections of a mechanism.
 
-    Bodies are numbered parents first; joint `i` moves body `i`; the world is -1. The *full* coordinates count
-    every joint; the model's own coordinates leave out the joints that follow another one.
+    Bodies are numbered parents first; joint `i` moves body `i`; the world is -1. The *full* coordinates include
+    every joint; the model's own coordinates leave out joints that follow another one.
 
     Attributes:
         name: Name of the robot.
-        body_names: One a body.
-        joint_names: One a body.
+        body_names: One per body.
+        joint_names: One per body.
         parents: Parent body of each body.
         kinds: Joint class of each body.
-        frame_names: Frames fixed to bodies besides the body frames themselves.
+        frame_names: Frames fixed to bodies, in addition to the body frames.
         frame_bodies: The body that carries each frame.
-        mimics: Pairs (follower, leader) of bodies whose joints are coupled; leaders follow nobody.
+        mimics: Pairs (follower, leader) of bodies whose joints are coupled; no leader is a follower.
         geometries: Shapes of all links.
     """
 
@@ -126,7 +127,7 @@ class Topology(Tree):
 
     @functools.cached_property
     def free_base(self) -> bool:
-        """Whether all bodies hang on one that moves freely."""
+        """Whether body 0 moves freely and carries all other bodies."""
         return self.nb > 1 and self.parents.count(WORLD) == 1 and self.kinds[0] is Free
 
     @functools.cached_property
@@ -160,12 +161,12 @@ class Topology(Tree):
 
     @property
     def q_names(self) -> tuple[str, ...]:
-        """What each entry of q is called: its joint, numbered where the joint has several."""
+        """Name of each entry of q: its joint, with an index if the joint has several entries."""
         return self._coordinate_names("nq", self.independent_q)
 
     @property
     def v_names(self) -> tuple[str, ...]:
-        """What each entry of v is called: its joint, numbered where the joint has several."""
+        """Name of each entry of v: its joint, with an index if the joint has several entries."""
         return self._coordinate_names("nv", self.independent_v)
 
     def _coordinate_names(self, size, independent):
@@ -185,15 +186,15 @@ class Topology(Tree):
         return slice(self.v_offsets[body], self.v_offsets[body + 1])
 
     def body(self, name: str) -> int:
-        """Index of a body, by name."""
+        """Index of the body with this name."""
         if name in self.frame_names:
             body = self.frame_bodies[self.frame_names.index(name)]
             carrier = "the world" if body == WORLD else f"body {self.body_names[body]!r}"
-            raise ValueError(f"{name!r} is no body but a frame fixed to {carrier}; change that one")
+            raise ValueError(f"{name!r} is not a body but a frame fixed to {carrier}; give the name of a body")
         return _find(name, self.body_names, "body")
 
     def joint(self, name: str) -> int:
-        """Index of a joint, which is that of the body it moves, by name."""
+        """Index of the joint with this name, which is also the index of the body it moves."""
         return _find(name, self.joint_names, "joint")
 
 

@@ -1,4 +1,4 @@
-"""Two-link underactuated pendulum."""
+"""Underactuated pendulum with two links."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from jdyn.model import Builder, Continuous, Model
 
 @dataclasses.dataclass(frozen=True)
 class _Parameters:
-    """Entries for link 1 and link 2; inertia about the centre of mass, across the plane of motion."""
+    """Entries for links 1 and 2; inertia is about the centre of mass and an axis normal to the plane of motion."""
 
     mass: tuple[float, float]
     length: tuple[float, float]
@@ -27,16 +27,16 @@ _PARAMETERS = {
 
 
 def acrobot(parameters: str = "spong", *, dtype=None) -> Model:
-    """A double pendulum, in the x-z plane, that is driven at the elbow alone.
+    """A double pendulum in the x-z plane, driven only at the elbow.
 
-    q = 0 hangs straight down; q[0] is measured from the vertical, q[1] from the first link; positive angles take the
-    free end, frame `tip`, towards +x. Effort 0 marks the shoulder as not driven.
+    q = 0 hangs straight down; q[0] is measured from the vertical, q[1] from the first link; positive angles move the
+    free end, frame `tip`, towards +x. The effort limit of the shoulder is 0, since it is not driven.
 
     The two published sets of parameters differ. `"spong"`: lengths 1 m and 2 m, link inertias of uniform rods, and
     the joint damping of 0.1 N m s/rad that Drake adds. `"sutton"`: lengths 1 m, no damping, elbow torque ±1 N m and
     speed limits 4π and 9π rad/s; its inertias of 1 kg m² about the centres of mass are twelve times those of uniform
-    rods, and its g is 9.8 m/s². Neither gives an inertia about a link's own axis, which motion in the plane cannot
-    notice; 2 % of the other is taken.
+    rods, and its g is 9.8 m/s². Neither gives the inertia about a link's own axis, which does not affect motion in the
+    plane; it is set to 2 % of the transverse inertia.
 
     Args:
         parameters: `"spong"` or `"sutton"`.

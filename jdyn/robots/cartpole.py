@@ -1,16 +1,16 @@
-"""Cart and pole."""
+"""Cart with a pole."""
 
 from jdyn.model import Builder, Continuous, Model, Prismatic
 from jdyn.robots.links import per_link, rod_inertia
 
 
 def cartpole(cart_mass: float = 1.0, pole_mass: float = 0.1, pole_length: float = 1.0, *, dtype=None) -> Model:
-    """A cart on a rail along x with a uniform pole hinged on it.
+    """A cart on a rail along x, with a uniform pole hinged to it.
 
-    q = [x of the cart, angle of the pole] [m, rad]; at q = 0 the pole stands **upright**, positive angles lean it
-    towards +x. Frame `tip` is the end of the pole. The rail ends at ±2.4 m, the force on the cart is limited to 10 N,
-    and effort 0 marks the hinge as not driven. There is no friction. The source has g = 9.8 m/s² and gives half of
-    the pole's length.
+    q = [x of the cart, angle of the pole] [m, rad]; at q = 0 the pole is **upright**, and positive angles tilt it
+    towards +x. Frame `tip` is the end of the pole. The rail ends at ±2.4 m, and the force on the cart is limited to
+    10 N; the effort limit of the hinge is 0, since it is not driven. There is no friction. The source uses
+    g = 9.8 m/s² and specifies half the pole's length.
 
     Args:
         cart_mass: Mass of the cart [kg].
@@ -30,7 +30,7 @@ def cartpole(cart_mass: float = 1.0, pole_mass: float = 0.1, pole_length: float 
         "cart",
         Prismatic((1, 0, 0)),  # type: ignore[arg-type]
         mass=cart,
-        # The cart never turns; a cube of 0.2 m stands for its shape.
+        # The cart never turns, so its shape does not matter: a cube with sides of 0.2 m.
         inertia=cart * 0.2**2 / 6,
         joint_name="rail",
         lower=-2.4,

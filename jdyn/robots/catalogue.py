@@ -13,7 +13,7 @@ from jdyn.robots.puma560 import puma560
 from jdyn.robots.quadruped import quadruped
 from jdyn.robots.stanford_arm import stanford_arm
 
-# Every maker runs without arguments, and takes `dtype`.
+# Every function works without arguments and accepts `dtype`.
 ROBOTS: dict[str, Callable[..., Model]] = {
     maker.__name__: maker
     for maker in (

@@ -10,15 +10,15 @@ def crane(cable: float = 10.0, load: float = 500.0, *, dtype=None) -> Model:
     q = [slew angle, radius of the trolley, swing in the plane of boom and cable, swing across it] [rad, m, rad, rad].
     At q = 0 the boom points along +x at a height of 20 m, the trolley is at the tower (its range is 2 to 19 m), and
     the cable hangs straight down; all link frames are parallel to the world's. A positive q[2] swings the load towards
-    the tower, a positive q[3] to the left, the way a positive q[0] turns the boom. Frame `hook` is the end of the
-    cable, at the centre of the load. Effort 0 marks the two swings as not driven. Swings of ±90 degrees in the plane
-    are singular.
+    the tower; a positive q[3] swings it to the left, the direction in which a positive q[0] turns the boom. Frame
+    `hook` is the end of the cable, at the centre of the load. The effort limits of both swings are 0, since they are
+    not driven. Swings of ±90 degrees in the plane are singular.
 
     Links: a boom of 3000 kg, 20 × 0.8 × 0.8 m; a trolley of 200 kg, 1 × 0.6 × 0.4 m; a swivel of 5 kg at the top of
     the cable; a load of 4 × 0.2 × 0.2 m along x.
 
-    The paper simulates a crane that carries building parts, to study and limit the swing of the load, and prints no
-    number; the layout and every number here are chosen to be plausible.
+    The paper simulates a crane that carries building parts, to study and limit the swing of the load, but gives no
+    parameters; the layout and all numbers here are plausible choices.
 
     Args:
         cable: Length of the cable [m].

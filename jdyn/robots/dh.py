@@ -1,7 +1,7 @@
 """Denavit-Hartenberg parameters, standard and modified, as poses for the builder.
 
-A link of the builder has its frame on its own joint. The standard convention puts the frame of link i at the link's
-far end instead, so its parameters have to be carried from there.
+In the builder, a link's frame is at its own joint. The standard convention puts the frame of link i at the link's far
+end, so inertial parameters given there must be transformed.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from jdyn.spatial import Transform
 
 
 def standard(a: float, alpha: float, d: float) -> Transform:
-    """Pose of link frame i in joint frame i: Tz(d) Tx(a) Rx(α), what follows the joint's Rz(q) [m, rad]."""
+    """Pose of link frame i in joint frame i: Tz(d) Tx(a) Rx(α), which follows the joint's Rz(q) [m, rad]."""
     return pose((a, 0, d), (alpha, 0, 0))
 
 
@@ -21,15 +21,15 @@ def modified(a: float, alpha: float, d: float) -> Transform:
 
 
 def in_joint_frame(link: Transform, com, inertia) -> tuple[np.ndarray, np.ndarray]:
-    """Centre of mass and inertia of a link, given in its standard frame, in the frame of its joint.
+    """Transform the centre of mass and inertia of a link from its standard frame to its joint frame.
 
     Args:
         link: Pose of the link frame in the joint frame.
         com: Centre of mass in the link frame [m].
-        inertia: Diagonal of the inertia about that centre, link axes [kg m²].
+        inertia: Diagonal of the inertia about that centre, in link axes [kg m²].
 
     Returns:
-        Centre of mass, and inertia as a matrix, in the joint frame.
+        Centre of mass and inertia matrix in the joint frame.
     """
     R = np.asarray(link.rotation)
     return R @ np.asarray(com) + np.asarray(link.translation), R @ np.diag(inertia) @ R.T

@@ -1,11 +1,11 @@
-"""What the makers of simple mechanisms share: inertias of uniform shapes, one value a link."""
+"""Helpers for simple mechanisms: inertias of uniform shapes, and parameters per link."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-# A slender rod has no inertia about its own axis. A body must, to be possible and to have a pseudo-inertia of full
-# rank, so rods get this fraction of their transverse inertia there: that of a square section of a tenth of the length.
+# An ideal slender rod has no inertia about its own axis, so its pseudo-inertia lacks full rank. Rods therefore get this
+# fraction of their transverse inertia there, as with a square section whose side is a tenth of the length.
 _AXIAL_FRACTION = 0.02
 
 
@@ -31,8 +31,7 @@ def per_link(n: int, **values: float | Sequence[float]) -> list[np.ndarray]:
     """Each value as an array of `n` entries; a number applies to all links.
 
     Raises:
-        ValueError: if `n` is not a positive integer, or a value has another number of entries or one that is not
-            a finite positive number.
+        ValueError: if `n` is not a positive integer, or a value is neither one nor `n` finite positive numbers.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n: expected a positive number of links, got {n!r}")
@@ -41,7 +40,7 @@ def per_link(n: int, **values: float | Sequence[float]) -> list[np.ndarray]:
 
 def _per_link(n: int, name: str, value: np.ndarray) -> np.ndarray:
     if value.shape not in ((), (n,)):
-        raise ValueError(f"{name}: expected one number or {n} of them, one a link, got shape {value.shape}")
+        raise ValueError(f"{name}: expected one number or {n} of them, one per link, got shape {value.shape}")
     if not np.all(np.isfinite(value) & (value > 0)):
         raise ValueError(f"{name}: expected finite positive numbers, got {value}")
     return np.broadcast_to(value, (n,))

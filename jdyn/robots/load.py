@@ -1,4 +1,4 @@
-"""One door for every robot: a bundled name, a file, or its text."""
+"""Load any robot: by bundled name, from a file, or from its text."""
 
 import difflib
 import inspect
@@ -32,13 +32,13 @@ def load(
 
     Args:
         source: A name in `jdyn.ROBOTS`; the path of a URDF file (`<robot>`) or of a MuJoCo file (`<mujoco>`); or the
-            text of either. A bundled name goes before a file that is called the same; write `./name` for the file.
-        floating_base: Whether the base is free to move; what the robot or the file says if left out.
-        package_dirs: Folders in which a file's `package://` paths are looked up.
+            text of either. A bundled name takes precedence over a file of the same name; write `./name` for the file.
+        floating_base: Whether the base is free to move; the robot's or the file's own choice if left out.
+        package_dirs: Folders to search for the `package://` paths of a file.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
-        ValueError: if there is no bundled robot of that name, or it cannot have the base asked for.
+        ValueError: if there is no bundled robot of that name, or it does not support the requested base.
         ModelError: (a `ValueError`) if a file or a text is not a valid robot; it lists every problem found.
     """
     if isinstance(source, str) and source in ROBOTS:
@@ -61,8 +61,8 @@ def _bundled(name: str, floating_base: bool | None, dtype) -> Model:
     if floating_base:
         able = ", ".join(other for other, maker in ROBOTS.items() if _takes_floating_base(maker))
         raise ValueError(
-            f"floating_base: the bundled {name!r} is bolted to the world, and no inertia of a base that could move is "
-            f"known; leave it out, or use one of {able}"
+            f"floating_base: the bundled {name!r} is bolted to the world, and the inertia of its base is unknown; "
+            f"leave out floating_base, or use one of {able}"
         )
     return maker(dtype=dtype)
 
@@ -72,7 +72,7 @@ def _takes_floating_base(maker) -> bool:
 
 
 def _is_bare_name(source) -> bool:
-    """Whether a string is no XML, no path that exists, and looks like neither."""
+    """Whether a string is neither XML nor an existing path, and resembles neither."""
     if not isinstance(source, str) or source.lstrip("\ufeff \t\r\n")[:1] in ("<", ""):
         return False
     return not re.search(r"[/\\.\n]", source) and not pathlib.Path(source).exists()

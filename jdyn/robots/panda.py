@@ -51,17 +51,18 @@ _FRICTION = (
 def panda(*, floating_base: bool = False, dtype=None) -> Model:
     """Franka Emika Panda, seven revolute joints, without its hand, with identified inertias and joint friction.
 
-    At q = 0, outside the limits of joint 4, the arm stands upright and the flange points down. Each link's frame sits
-    on its own joint with z along the axis, as Franka's documentation has it; frame `flange` is where tools are
-    mounted. Rotor inertia is contained in the identified inertias, so there is no armature.
+    At q = 0, which is outside the limits of joint 4, the arm is upright and the flange points down. Each link's frame
+    is at its own joint with z along the axis, as in Franka's documentation; tools are mounted at frame `flange`. The
+    identified inertias include the rotors, so there is no armature.
 
-    The identified friction depends on velocity as a sigmoid, which is the smoothed Coulomb friction of a model with
-    `friction` half its height and `friction_speed` twice its width. The identified shift of at most 0.05 rad/s that
-    makes it differ between directions is left out. Inertias of link 1 about x and y are large: an arm bolted to the
-    world cannot reveal them, and the identification left them where its bounds did. Mind that on a floating base.
+    The identified friction, A / (1 + exp(−α v)) − A / 2, equals a model's smoothed Coulomb friction with `friction`
+    A / 2 and `friction_speed` 2 / α. The identified velocity offset, at most 0.05 rad/s, which makes friction differ
+    between directions, is left out. The inertias of link 1 about x and y are large: they have no effect while the arm
+    is bolted to the world, so they could not be identified and depend on the bounds of the identification. They do
+    matter on a floating base.
 
     Args:
-        floating_base: Whether the base link, instead of being bolted to the world, is free to move.
+        floating_base: Whether the base link is free to move instead of being bolted to the world.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Source: Gaz, Cognetti, Oliva, Robuffo Giordano, De Luca, Dynamic identification of the Franka Emika Panda robot

@@ -1,4 +1,4 @@
-"""Uniform rods hanging from each other: simple pendulum, double pendulum, chain of any length."""
+"""Chains of uniform rods: simple pendulum, double pendulum, and chains of any length."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ _CHAIN_JOINTS: dict[str, Joint] = {"revolute": _HINGE, "ball": Ball()}
 
 
 def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0, dtype=None) -> Model:
-    """A uniform rod that swings about its end, in the x-z plane.
+    """A uniform rod that swings about its end in the x-z plane.
 
-    q = 0 hangs straight down; positive angles take the free end, frame `tip`, towards +x. The equation of motion is
-    q̈ = −(3g / 2l) sin q + 3τ / (m l²). The default size is that of Gymnasium's `Pendulum-v1`, which counts its
-    angle from the upright position and has g = 10 m/s².
+    q = 0 hangs straight down; positive angles move the free end, frame `tip`, towards +x. The equation of motion is
+    q̈ = −(3g / 2l) sin q + 3τ / (m l²). The default size is that of Gymnasium's `Pendulum-v1`, which measures
+    its angle from the upright position and uses g = 10 m/s².
 
     Args:
         length: Length of the rod [m].
@@ -43,8 +43,8 @@ def double_pendulum(
 ) -> Model:
     """Two uniform rods, one hanging from the other, in the x-z plane.
 
-    q = 0 hangs straight down; q[0] is measured from the vertical, q[1] from the first rod; positive angles take the
-    free end, frame `tip`, towards +x. The default sizes are round numbers of no particular source.
+    q = 0 hangs straight down; q[0] is measured from the vertical, q[1] from the first rod; positive angles move the
+    free end, frame `tip`, towards +x. The default sizes are round numbers without a source.
 
     Args:
         lengths: Lengths of the rods [m], one number for both or one each.
@@ -69,12 +69,12 @@ def chain(
     floating_base: bool = False,
     dtype=None,
 ) -> Model:
-    """`n` equal uniform rods, each hanging from the one before.
+    """`n` equal uniform rods, each hanging from the previous one.
 
-    q = 0 hangs straight down from the world's origin. With revolute joints the chain moves in the x-z plane, angles
-    are relative to the rod before and positive ones take the free end, frame `tip`, towards +x. As `n` grows, small
-    swings approach those of a hanging rope: angular frequencies (j_k / 2) √(g / length), j_k the zeros of the
-    Bessel function J₀. The default sizes are round numbers of no particular source.
+    q = 0 hangs straight down from the world's origin. With revolute joints, the chain moves in the x-z plane, angles
+    are relative to the previous rod, and positive angles move the free end, frame `tip`, towards +x. As `n` grows,
+    small swings approach those of a hanging rope: angular frequencies (j_k / 2) √(g / length), where j_k are the zeros
+    of the Bessel function J₀. The default sizes are round numbers without a source.
 
     Args:
         n: Number of rods.
@@ -82,7 +82,7 @@ def chain(
         mass: Mass of the whole chain [kg].
         joint: `"revolute"` or `"ball"`.
         damping: Viscous friction of each joint [N m s/rad].
-        floating_base: Whether the first rod, instead of hanging from the world, is free to move.
+        floating_base: Whether the first rod is free to move instead of hanging from the world.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
@@ -98,7 +98,7 @@ def chain(
 
 
 def _hanging(name: str, rods: list[np.ndarray], damping: float, joints: list[Joint], dtype) -> Model:
-    """Rods, given by their lengths and masses, below each other."""
+    """Rods hanging from each other, given by their lengths and masses."""
     builder = Builder(name)
     parent, end = "world", np.zeros(3)
     for i, (length, mass, joint) in enumerate(zip(*rods, joints, strict=True)):

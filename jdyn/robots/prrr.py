@@ -1,4 +1,4 @@
-"""Cloutier's planar robot of rectangular links."""
+"""Cloutier's planar robot with rectangular links."""
 
 from collections.abc import Sequence
 
@@ -19,14 +19,14 @@ def prrr(
     """Planar, revolute-jointed, rectangular-linked robot ("PRRRobot"): `n` uniform rectangles in a vertical plane.
 
     q = 0 is the thesis' starting position: all links in line and horizontal, along +x. The motion is in the x-z
-    plane; angles are relative to the link before, positive ones turn counter-clockwise with x to the right and z up,
-    so they raise the end, frame `tip`. Joints sit at the middle of the short sides, are frictionless and turn freely.
-    The default is the first standard case of the thesis, two links of unit length, mass and width; its other cases
-    make the second link 10 to 10⁶ times as long and as heavy.
+    plane; angles are relative to the previous link. Positive angles turn counter-clockwise with x to the right and z
+    up, so they raise the end, frame `tip`. Joints are at the middle of the short sides, frictionless and unlimited.
+    The default is the first standard case of the thesis, two links of unit length, mass and width; in its other
+    cases, the second link is 10 to 10⁶ times as long and as heavy.
 
-    The thesis does not print its moments of inertia: m (l² + w²) / 12 about the centre of the rectangle is what its
-    figure 5.5 requires. It has g = 9.8 m/s². Its links are flat; here they are a tenth of their width thick, which
-    no motion in the plane can notice.
+    The thesis does not give its moments of inertia; its figure 5.5 requires m (l² + w²) / 12 about the centre of the
+    rectangle. It uses g = 9.8 m/s². Its links are flat; here their thickness is a tenth of their width, which does
+    not affect motion in the plane.
 
     Args:
         n: Number of links.
@@ -36,7 +36,7 @@ def prrr(
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
-        ValueError: if `n` or a size is not a finite positive number, or the count of sizes is not `n`.
+        ValueError: if `n` or a size is not a finite positive number, or the number of sizes is neither 1 nor `n`.
 
     Source: Cloutier, Properties of robot forward dynamics algorithms with applications to simulation, MSc thesis,
     University of British Columbia (1995), sections 2.2, 5.1 and 5.2.

@@ -23,8 +23,8 @@ _LINKS = (
     (0.34, (0, 0, 0), (0.3e-3, 0.4e-3, 0.3e-3)),
     (0.09, (0, 0, 0.032), (0.15e-3, 0.15e-3, 0.04e-3)),
 )
-# Gear ratio, and on the motor's side of it: rotor inertia [kg m²], viscous friction [N m s/rad], Coulomb friction
-# forwards and backwards [N m].
+# Gear ratio; on the motor side: rotor inertia [kg m²], viscous friction [N m s/rad], Coulomb friction forwards and
+# backwards [N m].
 _DRIVES = (
     (62.6111, 200e-6, 1.48e-3, 0.395, 0.435),
     (107.815, 200e-6, 0.817e-3, 0.126, 0.071),
@@ -48,24 +48,24 @@ def puma560(*, dtype=None) -> Model:
     """Unimation PUMA 560, six revolute joints, bolted to the world, with rotor inertia and joint friction.
 
     At q = 0 the upper arm points along +x at shoulder height, 0.672 m above the mounting surface, and the forearm
-    stands upright on its end; joint 1 turns about z. Each link's frame sits on its own joint with z along the axis;
-    frame `tool` is the last frame of the standard Denavit-Hartenberg convention, at the wrist. Rotors appear as
-    armature (gear ratio squared times rotor inertia); friction is carried to the joint likewise.
+    points straight up from its end; joint 1 turns about z. Each link's frame is at its own joint with z along the
+    axis; frame `tool` is the last frame of the standard Denavit-Hartenberg convention, at the wrist. Rotors appear as
+    armature (gear ratio squared times rotor inertia); friction is converted to the joint side likewise.
 
-    Deviations from the source, all of them small: Coulomb friction, which it gives for each direction, is the mean of
-    both. Two inertias are impossible for a rigid body as they stand. Link 1 only ever turns about its y axis and
-    gets 0.175 kg m² about the other two, where the source has nothing. Link 3 (0.066, 0.086, 0.0125 kg m²) violates the
-    triangle inequality; a spread of 0.004 kg m² along the axis of joint 3 is moved to it from link 2. Turning about
-    that axis such a massless spread has no inertia, so neither change alters any joint torque or acceleration.
+    Small deviations from the source: Coulomb friction, given for each direction, is averaged. Two published inertias
+    are impossible for a rigid body. Link 1 can only turn about its y axis and gets 0.175 kg m² about the other two
+    axes, for which the source gives no value. Link 3 (0.066, 0.086, 0.0125 kg m²) violates the triangle inequality; a
+    second moment of mass of 0.004 kg m² along the axis of joint 3 is moved to it from link 2. This moment adds no
+    inertia about that axis, so neither change alters any joint torque or acceleration.
 
     Args:
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Source: Corke and Armstrong-Hélouvry, A search for consensus among model parameters reported for the PUMA 560
     robot, ICRA 1994, as tabulated in Corke's Robotics Toolbox (`Puma560.py`, `mdl_puma560.m`), which also gives the
-    limits of position. Limits of effort: Armstrong, Khatib, Burdick, The explicit dynamic model and inertial
-    parameters of the PUMA 560 arm, ICRA 1986; of velocity: Corke, Visual Control of Robots (1996); both as quoted in
-    later work.
+    position limits. Effort limits: Armstrong, Khatib, Burdick, The explicit dynamic model and inertial parameters of
+    the PUMA 560 arm, ICRA 1986. Velocity limits: Corke, Visual Control of Robots (1996). Both are taken from later
+    work that quotes them.
     """
     builder = Builder("puma560")
     parent, placement = "world", standard(0, 0, 0)

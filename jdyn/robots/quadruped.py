@@ -6,39 +6,39 @@ import numpy as np
 
 from jdyn.model import Builder, Fixed, Free, Model, Revolute
 
-# Fore (+1) or hind, left (+1) or right.
+# Fore (+1) or hind (-1), left (+1) or right (-1).
 _LEGS = {"fr": (1, -1), "fl": (1, 1), "rr": (-1, -1), "rl": (-1, 1)}
 _GEAR = {"abad": 6.0, "hip": 6.0, "knee": 9.33}
 _ROTOR_MASS = 0.055
 _ROTOR_SPIN, _ROTOR_ACROSS = 63e-6, 33e-6
 _MOTOR_TORQUE = 3.0
-# Moved along y, the axis of the hip, from each abduction link to its thigh [kg m²]; see the docstring.
+# Second moment of mass along y, the hip axis, moved from each abduction link to its thigh [kg m²]; see the docstring.
 _MOVED = 100e-6
 
 
 def quadruped(*, floating_base: bool = True, dtype=None) -> Model:
-    """MIT Mini Cheetah: a trunk and four legs of three joints, with rotors and joint friction.
+    """MIT Mini Cheetah: a trunk and four legs with three joints each, with rotors and joint friction.
 
-    At q = 0 the trunk's axes are the world's, x forward, y left, z up; all legs hang straight down, and all link
+    At q = 0 the trunk's axes are the world's: x forward, y left, z up. All legs hang straight down, and all link
     frames are parallel to the trunk's. Joints `fr_abad` (about x), `fr_hip` and `fr_knee` (about −y) move links
-    `fr_abad`, `fr_thigh` and `fr_shank`; frame `fr_foot` is the point of contact; so also for `fl`, `rr` and `rl`.
+    `fr_abad`, `fr_thigh` and `fr_shank`; frame `fr_foot` is the contact point; likewise for `fl`, `rr` and `rl`.
     A positive hip angle swings the leg forward. A crouch is (0, −0.8, 1.6) for every leg.
 
-    The source simulates rotors as bodies. Here each is lumped with the link that carries it, and appears as armature
-    of its joint (gear ratio squared times inertia); what is left out couples the rotor's spin to the motion of its
-    carrier, and is smaller than the armature by the gear ratio. The source gives no range of motion, so there are no
-    limits of position.
+    The source simulates rotors as bodies. Here each rotor is lumped into the link that carries it, and appears as
+    armature of its joint (gear ratio squared times inertia). This neglects the coupling between the rotor's spin and
+    the motion of its carrier, which is smaller than the armature by the gear ratio. The source gives no range of
+    motion, so there are no position limits.
 
-    The published inertia of the thighs violates the triangle inequality. A spread of 1e-4 kg m² along the hip axis is
-    moved to each from its abduction link: turning about that axis, such a massless spread has no inertia, so the
-    motion of the robot is not altered.
+    The published inertia of the thighs violates the triangle inequality. Therefore a second moment of mass of
+    1e-4 kg m² along the hip axis is moved to each thigh from its abduction link. It adds no inertia about that axis,
+    so the motion of the robot does not change.
 
     Args:
-        floating_base: Whether the trunk is free to move, or held at the world's origin.
+        floating_base: Whether the trunk is free to move; otherwise it is fixed at the world's origin.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Source: Katz, Di Carlo, Kim, Mini Cheetah: a platform for pushing the limits of dynamic quadruped control, ICRA
-    2019; numbers from the authors' Cheetah-Software, `MiniCheetah.h`, and tree from `Quadruped.cpp`.
+    2019; numbers from the authors' Cheetah-Software, `MiniCheetah.h`, tree from its `Quadruped.cpp`.
     """
     builder = Builder("quadruped")
     trunk = Free() if floating_base else Fixed()
@@ -107,5 +107,5 @@ def _drive(joint: str) -> dict[str, Any]:
 
 
 def _mirrored(left, xx, yy, zz, xy, xz, yz):
-    """Inertia of a left link, given in 1e-6 kg m², or of its mirror image in the x-z plane."""
+    """Inertia matrix of a left link, given in 1e-6 kg m², or of its mirror image in the x-z plane."""
     return 1e-6 * np.array([[xx, left * xy, xz], [left * xy, yy, left * yz], [xz, left * yz, zz]])

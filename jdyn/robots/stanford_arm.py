@@ -15,7 +15,7 @@ _GEOMETRY = (
     (0.263, 0),
 )
 # Mass [kg], centre of mass in the link frame [m], diagonal inertia about that frame's origin [kg m²], armature
-# [kg m²; kg for joint 3]. Corrected as the docstring says.
+# [kg m²; kg for joint 3]. Corrected as described in the docstring.
 _LINKS = (
     (9.29, (0, 0.0175, -0.1105), (0.276, 0.255, 0.071), 0.953),
     (5.01, (0, -0.1054, 0), (0.108, 0.018, 0.100), 2.193),
@@ -38,22 +38,22 @@ _LIMITS = (
 def stanford_arm(*, dtype=None) -> Model:
     """Stanford arm: a shoulder of two revolute joints, a prismatic boom, and a wrist of three, bolted to the world.
 
-    At q = 0 the boom, fully drawn in, is vertical, 0.154 m beside the first axis along +y and 0.412 m above the base,
-    and the hand points up. q[2] is the boom's extension and lies between 0.3048 and 1.27 m. Each link's frame sits on
-    its own joint with z along the axis; frame `tool` is the last frame of the standard Denavit-Hartenberg convention.
-    Rotor inertia is given as seen at the joint; friction is not published.
+    At q = 0 the boom, fully retracted, is vertical, 0.154 m beside the first axis along +y and 0.412 m above the base,
+    and the hand points up. q[2] is the boom's extension, between 0.3048 and 1.27 m. Each link's frame is at its own
+    joint with z along the axis; frame `tool` is the last frame of the standard Denavit-Hartenberg convention. Rotor
+    inertia is given as seen at the joint; friction is not published.
 
-    **Corrections.** The tables that circulate cannot be a robot: the boom's centre of mass is 6.4 m away from its end
-    and link 5 has no inertia about its z axis. Read as follows, they can, and that reading is inferred, not
-    published: (a) centres of mass of links 2 to 6 have lost a decimal and are divided by ten; (b) inertias are about
-    the origin of the link frame, as in Paul's pseudo-inertia matrices, and not about the centre of mass; (c) link 5,
-    whose centre of mass lies on y, has the same inertia about z as about x. The hand offset of 0.263 m is Paul's.
+    **Corrections.** The tables in circulation are physically impossible: the boom's centre of mass is 6.4 m away from
+    its end, and link 5 has no inertia about its z axis. The following corrections are inferred, not published:
+    (a) the centres of mass of links 2 to 6 lost a decimal and are divided by ten; (b) inertias are about the origin of
+    the link frame, as in Paul's pseudo-inertia matrices, not about the centre of mass; (c) link 5, whose centre of
+    mass lies on y, has the same inertia about z as about x. The hand offset of 0.263 m is Paul's.
 
     Args:
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Source: Paul, Modelling, trajectory calculation and servoing of a computer controlled arm, Stanford AIM-177 (1972),
-    figure 2.3; Paul, Robot Manipulators (1981), tables 6.5 and 6.6, as typed in Corke's Robotics Toolbox
+    figure 2.3; Paul, Robot Manipulators (1981), tables 6.5 and 6.6, as copied in Corke's Robotics Toolbox
     (`mdl_stanford.m`), which also estimates the boom's travel.
     """
     builder = Builder("stanford_arm")

@@ -1,11 +1,11 @@
-"""Spatial algebra number by number.
+"""Spatial algebra on scalars.
 
-Every entry of a vector or a matrix is an array of its own. A batch then needs nothing but elementwise operations, which
-XLA vectorises over its lanes: several times as fast as products of many small matrices.
+Every entry of a vector or a matrix is a separate array. Batches then need only elementwise operations, which XLA
+vectorises over the lanes: several times as fast as products of many small matrices.
 
-Vectors are tuples of 3, motions and forces of 6, angular part first; 3×3 matrices tuples of 9, by rows; symmetric
-matrices tuples of their lower triangle, by rows: 6 numbers, or 21. Where an entry is known to be zero, as most are of
-a joint's axis, it may be the Python number 0, and costs nothing.
+Vectors are tuples of 3; motions and forces tuples of 6, angular part first; 3×3 matrices tuples of 9, by rows;
+symmetric matrices tuples of their lower triangle, by rows: 6 numbers, or 21. An entry that is known to be zero, like
+most entries of a joint's axis, may be the Python number 0 and then costs nothing.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def _zero(x: Number) -> bool:
 
 def numbers(x: Array) -> Vector:
     """The entries of a vector."""
-    # The derivative of splitting is joining; that of indexing, entry by entry, would be a sum of padded numbers.
+    # The transpose of a split is a concatenation; that of indexing every entry would be a sum of padded arrays.
     return tuple(entry[0] for entry in jax.lax.split(x, (1,) * len(x)))
 
 
@@ -95,7 +95,7 @@ def rotate_back(R: Vector, x: Vector) -> Vector:
 
 
 def lower(i: int, j: int) -> int:
-    """Where entry (i, j) of a symmetric matrix stands in its lower triangle."""
+    """Position of entry (i, j) of a symmetric matrix in its lower triangle."""
     i, j = max(i, j), min(i, j)
     return i * (i + 1) // 2 + j
 
@@ -107,7 +107,7 @@ def symmetric_product(A: Vector, x: Vector) -> Vector:
 
 
 def downdated(A: Vector, x: Vector, y: Vector) -> Vector:
-    """A - x yᵀ where that is symmetric, as A is."""
+    """A - x yᵀ for a symmetric A, if x yᵀ is symmetric as well."""
     size = range(len(x))
     return tuple(minus(A[lower(i, j)], times(x[i], y[j])) for i in size for j in range(i + 1))
 
@@ -149,7 +149,7 @@ def cross_force(v: Vector, f: Vector) -> Vector:
 
 
 class Inertia(NamedTuple):
-    """Of a rigid body, as `jdyn.spatial.SpatialInertia`: mass, first moment, rotational inertia.
+    """Inertia of a rigid body, like `jdyn.spatial.SpatialInertia`: mass, first moment, rotational inertia.
 
     `rotational` has the entries of a lower triangle.
     """
@@ -167,14 +167,14 @@ class Inertia(NamedTuple):
         )
 
     def force(self, v: Vector, a: Vector) -> Vector:
-        """I a + v ×* I v, force on a body that moves with velocity v and acceleration a."""
+        """I a + v ×* I v: force on a body that moves with velocity v and acceleration a."""
         return add(self.momentum(a), cross_force(v, self.momentum(v)))
 
     def to_parent(self, X: "Pose") -> "Inertia":
         """The same inertia in the parent frame of `X`, about the parent's origin."""
         (R, p), m = X, self.mass
         h = rotate(R, self.first_moment)
-        # -P H - H P - m P P, with P = [p]ₓ and H = [h]ₓ of the body about its own origin.
+        # -P H - H P - m P P, with P = [p]ₓ and H = [h]ₓ, where h is still about the body's origin.
         ph, pp = dot(p, h), dot(p, p)
         pairs = [(i, j) for i in _AXES for j in range(i + 1)]
         shift = tuple(
@@ -183,7 +183,7 @@ class Inertia(NamedTuple):
         return Inertia(m, add(h, scale(m, p)), add(rotate_symmetric(R, self.rotational), shift))
 
     def added_to(self, I: Vector) -> Vector:
-        """I + self, of a symmetric 6×6 matrix."""
+        """I + self for a symmetric 6×6 matrix I."""
         m, (x, y, z), J = self.mass, self.first_moment, self.rotational
         coupling = 0, z, minus(0, y), minus(0, z), 0, x, y, minus(0, x), 0
         rows = (*J, *coupling[:3], m, *coupling[3:6], 0, m, *coupling[6:], 0, 0, m)
@@ -191,14 +191,14 @@ class Inertia(NamedTuple):
 
 
 class Pose(NamedTuple):
-    """Of a child frame in its parent, as `jdyn.spatial.Transform`: rotation R and translation p."""
+    """Pose of a child frame in its parent, like `jdyn.spatial.Transform`: rotation R and translation p."""
 
     R: Vector
     p: Vector
 
     @staticmethod
     def identity(zero: Number) -> "Pose":
-        """Of a frame in itself; `zero` says of what shape numbers are."""
+        """The pose of a frame in itself; `zero` gives the shape of each entry."""
         return Pose(tuple(zero + int(i % 4 == 0) for i in range(9)), (zero,) * 3)
 
     def __matmul__(self, other: "Pose") -> "Pose":
@@ -217,9 +217,9 @@ class Pose(NamedTuple):
         return *add(rotate(self.R, f[:3]), cross(self.p, linear)), *linear
 
     def inertia_to_parent(self, I: Vector) -> Vector:
-        """Xᵀ I X of a symmetric 6×6 matrix I = [A H; Hᵀ M].
+        """Xᵀ I X for a symmetric 6×6 matrix I = [A H; Hᵀ M].
 
-        After the rotation, a shift by P = [p]ₓ: H' = H + P M and A' = A + P Hᵀ + H' Pᵀ.
+        A rotation, then a shift by P = [p]ₓ: H' = H + P M and A' = A + P Hᵀ + H' Pᵀ.
         """
         R, p = self
         A, H, M = I[:6], tuple(I[lower(3 + j, i)] for i in _AXES for j in _AXES), (I[9], *I[13:15], *I[18:])

@@ -22,14 +22,14 @@ def unique(S: Float[Array, "3 3"]) -> Float[Array, "6"]:
 
 
 class SpatialInertia(eqx.Module):
-    """Inertia about the origin of the frame it is given in; inertias of one frame add field by field.
+    """Inertia about the origin of its frame; inertias in the same frame add field by field.
 
     Attributes:
         mass: m [kg].
         first_moment: h = m c, with c the centre of mass [kg m].
         rotational: Rotational inertia about the frame's origin, `[xx, xy, yy, xz, yz, zz]` [kg m²].
 
-    The ten numbers, in this order, are the parameters in which rigid-body dynamics is linear.
+    Rigid-body dynamics is linear in these ten parameters, which are used in this order.
     """
 
     mass: Float[Array, "*batch"]
@@ -48,7 +48,7 @@ class SpatialInertia(eqx.Module):
         return jnp.block([[symmetric(self.rotational), h], [h.T, self.mass * np.eye(3, dtype=h.dtype)]])
 
     def square_root(self) -> Float[Array, "6 6"]:
-        """A matrix B with BᵀB = I, from the mass and the inertia about the centre of mass; that may be singular."""
+        """A matrix B with BᵀB = I; zero mass and a singular inertia about the centre of mass are allowed."""
         massive = self.mass > 0
         c = skew(self.first_moment / jnp.where(massive, self.mass, 1))
         central = semidefinite_cholesky(symmetric(self.rotational) - self.mass * (c @ c.T))

@@ -1,8 +1,8 @@
-"""Rotations by unit quaternions and rotation vectors, number by number.
+"""Rotations by unit quaternions and rotation vectors, on scalars.
 
-Quaternions are tuples (w, x, y, z), vectors tuples of 3, as in `jdyn.spatial.components`. They are read homogeneously:
-`q` and `s q` stand for one rotation, which is what an integrator's drift off the unit sphere needs. Every map is smooth
-where the mathematics is, and no derivative of any order becomes NaN at rest.
+Quaternions are tuples (w, x, y, z), vectors tuples of 3, as in `jdyn.spatial.components`. `q` and `s q` represent the
+same rotation, so an integrator may drift off the unit sphere. Every map is smooth wherever the mathematical function
+is, and no derivative of any order becomes NaN at zero rotation.
 """
 
 import functools
@@ -15,8 +15,8 @@ from jaxtyping import Array, Float
 
 from jdyn.spatial.components import Number, Vector, add, cross, dot, numbers, scale
 
-# Below this squared angle the series is exact to rounding: the first term left out is under 1e-16 of the sum.
-# Above it the closed forms lose less than a digit to cancellation.
+# Below this squared angle the series is exact up to rounding: the first omitted term is less than 1e-16 of the sum.
+# Above it, the closed forms lose less than one digit to cancellation.
 _SERIES_BELOW = 4.0
 _TERMS = 14
 
@@ -41,7 +41,7 @@ def stumpff(x: Float[Array, ""], count: int) -> Float[Array, " count"]:
 
 @stumpff.defjvp
 def _stumpff_jvp(count, primals, tangents):
-    # Of the functions themselves: no case distinction is differentiated, so that none is lost at rest.
+    # Derivatives of any order are Stumpff functions again, so the case distinction is never differentiated.
     (x,), (dx,) = primals, tangents
     c = stumpff(x, count + 2)
     k = jnp.arange(count, dtype=x.dtype)
@@ -49,7 +49,7 @@ def _stumpff_jvp(count, primals, tangents):
 
 
 def _of_half(phi: Vector) -> Vector:
-    """The first four at half the angle of φ: all maps take the same ones, which are then computed once."""
+    """The first four Stumpff functions at half the angle of φ; shared by all maps, so that they are computed once."""
     return numbers(stumpff(dot(phi, phi) / 4, 4))
 
 
@@ -93,7 +93,7 @@ def logarithm(q: Vector) -> Vector:
     """Rotation vector [rad], of length at most π, of the quaternion `q`."""
     w, u = _parts(scale(jnp.where(q[0] < 0, -1.0, 1.0).astype(q[0].dtype), q))
     x = dot(u, u)
-    # Where the tangent of half the angle is so small, it is that angle; the rule below has the derivatives.
+    # The tangent of so small a half angle equals the angle; the rule below gives the derivatives.
     limits = jnp.finfo(jnp.result_type(x, float))
     near = x < limits.tiny / limits.eps
     norm = jnp.sqrt(jnp.where(near, 1.0, x))
@@ -102,7 +102,7 @@ def logarithm(q: Vector) -> Vector:
 
 @logarithm.defjvp
 def _logarithm_jvp(primals, tangents):
-    # q̇ = q ω / 2 of a rotation that turns by ω in its own frame, in which the right Jacobian is the one to invert.
+    # q̇ = q ω / 2 with ω in the rotated frame, so φ̇ is the inverse of the right Jacobian times ω.
     (q,), (dq,) = primals, tangents
     phi = logarithm(q)
     _, turn = _parts(multiply(conjugate(q), dq))

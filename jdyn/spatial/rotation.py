@@ -1,6 +1,6 @@
 """Rotations: matrices, unit quaternions (wxyz) and rotation vectors, as arrays.
 
-What `jdyn.spatial.quaternions` says of quaternions holds here, too; most of this is that.
+Most functions wrap `jdyn.spatial.quaternions`; the properties stated there hold here, too.
 """
 
 import jax.numpy as jnp
@@ -49,7 +49,7 @@ _HALF = (
 
 
 def _by_products(entry: str) -> np.ndarray:
-    """How often an entry has each product of two components."""
+    """Coefficients of all products of two components in an entry."""
     table = np.zeros((4, 4))
     for sign, *pair in entry[:3], entry[3:]:
         table[*("wxyz".index(name) for name in pair)] = {"+": 1, "-": -1}[sign]
@@ -61,13 +61,13 @@ _HALF_BY_PRODUCTS = np.stack([_by_products(entry) for entry in _HALF])
 
 def quaternion_to_matrix(q: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """Rotation matrix of `q`, which need not be a unit quaternion."""
-    # One product with a table takes a third of the time to compile that nine entries would.
+    # One product with a table compiles in a third of the time that nine entries take.
     half = jnp.matmul(jnp.asarray(_HALF_BY_PRODUCTS, q.dtype), jnp.outer(q, q).ravel(), precision="highest")
     return 2 / (q @ q) * half.reshape(3, 3) + np.eye(3, dtype=q.dtype)
 
 
 def matrix_to_quaternion(R: Float[Array, "3 3"]) -> Float[Array, "4"]:
-    """Unit quaternion of a rotation matrix: the longest row of 4 q qᵀ, which is smooth wherever it is the longest."""
+    """Unit quaternion of a rotation matrix: the longest row of 4 q qᵀ, scaled. Smooth while the same row is longest."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = R
     outer = jnp.stack(
         [

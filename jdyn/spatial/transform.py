@@ -16,8 +16,8 @@ class Transform(eqx.Module):
         rotation: Columns are the child's axes in the parent's coordinates.
         translation: The child's origin in the parent's coordinates [m].
 
-    Methods say what they carry and where to. Inverses are taken by transposition, so that each motion map is
-    the exact transpose of the matching force map, whatever rounding did to `rotation`.
+    Method names give the quantity and the target frame. Rotations are inverted by transposition, so each motion map
+    is the exact transpose of the matching force map, whatever rounding error `rotation` has.
     """
 
     rotation: Float[Array, "*batch 3 3"]
@@ -37,30 +37,30 @@ class Transform(eqx.Module):
         return Transform(self.rotation.T, -(self.rotation.T @ self.translation))
 
     def point_to_parent(self, x: Float[Array, "3"]) -> Float[Array, "3"]:
-        """Coordinates in the parent of the point that has coordinates `x` in the child [m]."""
+        """Coordinates in the parent of the point with coordinates `x` in the child [m]."""
         return self.rotation @ x + self.translation
 
     def point_to_child(self, x: Float[Array, "3"]) -> Float[Array, "3"]:
-        """Coordinates in the child of the point that has coordinates `x` in the parent [m]."""
+        """Coordinates in the child of the point with coordinates `x` in the parent [m]."""
         return self.rotation.T @ (x - self.translation)
 
     def motion_to_parent(self, m: Motion6) -> Motion6:
-        """A motion vector given in the child, in the parent."""
+        """Transform a motion vector from the child to the parent frame."""
         w = self.rotation @ m[:3]
         return jnp.concatenate([w, self.rotation @ m[3:] + jnp.cross(self.translation, w)])
 
     def motion_to_child(self, m: Motion6) -> Motion6:
-        """A motion vector given in the parent, in the child."""
+        """Transform a motion vector from the parent to the child frame."""
         v = m[3:] - jnp.cross(self.translation, m[:3])
         return jnp.concatenate([self.rotation.T @ m[:3], self.rotation.T @ v])
 
     def force_to_parent(self, f: Force6) -> Force6:
-        """A force vector given in the child, in the parent: the transpose of `motion_to_child`."""
+        """Transform a force vector from the child to the parent frame: the transpose of `motion_to_child`."""
         linear = self.rotation @ f[3:]
         return jnp.concatenate([self.rotation @ f[:3] + jnp.cross(self.translation, linear), linear])
 
     def force_to_child(self, f: Force6) -> Force6:
-        """A force vector given in the parent, in the child: the transpose of `motion_to_parent`."""
+        """Transform a force vector from the parent to the child frame: the transpose of `motion_to_parent`."""
         n = f[:3] - jnp.cross(self.translation, f[3:])
         return jnp.concatenate([self.rotation.T @ n, self.rotation.T @ f[3:]])
 

@@ -11,10 +11,10 @@ Force6 = Float[Array, "6"]
 
 
 def cross_motion(v: Motion6, m: Motion6) -> Motion6:
-    """v × m: the rate of change of the motion vector `m` that moves with velocity `v`."""
+    """v × m: the rate of change of a motion vector `m` that is fixed in a frame moving with velocity `v`."""
     return jnp.concatenate([jnp.cross(v[:3], m[:3]), jnp.cross(v[:3], m[3:]) + jnp.cross(v[3:], m[:3])])
 
 
 def cross_force(v: Motion6, f: Force6) -> Force6:
-    """v ×* f: the rate of change of the force vector `f` that moves with velocity `v`."""
+    """v ×* f: the rate of change of a force vector `f` that is fixed in a frame moving with velocity `v`."""
     return jnp.concatenate([jnp.cross(v[:3], f[:3]) + jnp.cross(v[3:], f[3:]), jnp.cross(v[:3], f[3:])])

@@ -1,4 +1,4 @@
-"""Pictures of motions, sweeps and tuned controllers."""
+"""Plots of motions, sweeps and tuned controllers."""
 
 from jdyn.view.plots import plot_heat_map as plot_heat_map
 from jdyn.view.plots import plot_motion as plot_motion

@@ -1,4 +1,4 @@
-"""Figures, made without pyplot: nothing global changes, and no window opens. Save one with `figure.savefig(path)`."""
+"""Figures without pyplot: no global state changes and no window opens. Save one with `figure.savefig(path)`."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def plot_heat_map(dataset: xarray.Dataset, variable: str) -> Figure:
     """One variable of a sweep over a grid of two parameters; the smallest value is marked, failed lanes are hatched.
 
     Args:
-        dataset: What `jdyn.sweep` returned for a `jdyn.Grid` with two axes.
-        variable: A variable with one number a lane.
+        dataset: Result of `jdyn.sweep` for a `jdyn.Grid` with two axes.
+        variable: Name of a variable with one number per lane.
 
     Raises:
-        ValueError: if the variable has other dimensions than the two of a grid.
+        ValueError: if the variable does not have exactly two dimensions.
     """
     array = dataset[variable]
     if array.ndim != 2:
@@ -78,13 +78,13 @@ def plot_heat_map(dataset: xarray.Dataset, variable: str) -> Figure:
 
 
 def plot_tuning(model: Model, losses, motions: Mapping[str, Trajectory], target) -> Figure:
-    """How a loss fell, and the distance to a target in motions before and after.
+    """The loss over the tuning steps, and the distance to a target during given motions.
 
     Args:
         model: The mechanism.
         losses: Loss after each step, as in a `jdyn.TuneResult`.
         motions: Single motions by name, such as `{"before": ..., "after": ...}`.
-        target: Configuration that the motions should reach, shape (nq,).
+        target: Configuration that the motions should reach, of shape (nq,).
     """
     checked(model)
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -105,7 +105,7 @@ def plot_tuning(model: Model, losses, motions: Mapping[str, Trajectory], target)
 
 
 def _along(function):
-    """`function(model, *rows)` along a motion."""
+    """`function(model, *rows)` at every instant of a motion."""
     return jax.jit(lambda model, *rows: jax.vmap(lambda *row: function(model, *row))(*rows))
 
 
@@ -124,7 +124,7 @@ def _single(trajectory):
 
 
 def _edges(values) -> np.ndarray:
-    """Edges of cells around ascending values, halfway between them on the scale that they are drawn on."""
+    """Cell edges around ascending values, halfway between them on the scale of the plot."""
     if _spans_decades(values):
         return np.exp(_edges(np.log(values) - np.log(values[-1])) + np.log(values[-1]))
     middle = (values[1:] + values[:-1]) / 2

@@ -126,5 +126,5 @@ def test_a_missing_peer_is_named(module, package, monkeypatch):
 def test_descriptions_that_the_peer_cannot_read_are_named():
     with pytest.raises(ValueError, match="for a MuJoCo file use against='mujoco'"):
         verify("<mujoco><worldbody><body name='a'><joint/><geom size='1'/></body></worldbody></mujoco>")
-    with pytest.raises(ValueError, match=r"MuJoCo cannot be compared on 'puma560': .*mass(.|\n)*link1"):
+    with pytest.raises(ValueError, match=r"cannot compare 'puma560' with MuJoCo: .*mass(.|\n)*link1"):
         verify("puma560", "mujoco")

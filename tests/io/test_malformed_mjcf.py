@@ -77,8 +77,8 @@ MALFORMED = {
     "include absent": (world('<include file="absent.xml"/>'), "file 'absent.xml' is not in"),
     "include nothing": (world("<include/>"), "file '' is not in"),
     "include folder": (world('<include file="."/>'), "file '.' is not in"),
-    "include itself": (world('<include file="robot.xml"/>'), "file 'robot.xml' is taken in twice"),
-    "include twice": (world('<include file="part.xml"/><include file="part.xml"/>'), "'part.xml' is taken in twice"),
+    "include itself": (world('<include file="robot.xml"/>'), "file 'robot.xml' is included twice"),
+    "include twice": (world('<include file="part.xml"/><include file="part.xml"/>'), "'part.xml' is included twice"),
     "include not XML": (world('<include file="cube.stl"/>'), "cube.stl"),
     "include endless name": (world(f'<include file="{"a" * 5000}"/>'), "aaa...' cannot be read"),
     "mesh above": (mesh("../cube.stl"), "file '../cube.stl' is outside the model's folder"),
@@ -91,10 +91,10 @@ MALFORMED = {
     "model above": (world(BODY, '<asset><model name="m" file="../m.xml"/></asset>'), "file '../m.xml' is outside"),
     "model in itself": (
         world(BODY + '<attach model="m" body="a" prefix="p"/>', '<asset><model name="m" file="model.xml"/></asset>'),
-        "file 'model.xml' is taken in twice",
+        "file 'model.xml' is included twice",
     ),
     "attach itself": (world(BODY + '<attach body="a" prefix="p"/>'), "parts of the same document"),
-    "file elsewhere": (world('<body file="robot.xml"/>'), "file 'robot.xml' is not read from this element"),
+    "file elsewhere": (world('<body file="robot.xml"/>'), "file 'robot.xml': this element cannot refer to a file"),
     # Too much.
     "deep": (world("<body>" * 600 + "</body>" * 600), "nested more than 500 deep"),
     "deep for MuJoCo": (world("<body>" * 495 + "</body>" * 495), "nested more than 490 deep"),
@@ -210,7 +210,7 @@ def test_a_crowd_of_files_is_refused(folder):
         twice = "".join(f'<model name="{side}" file="m{i + 1}.xml"/>' for side in "lr")
         (folder / f"m{i}.xml").write_text(world(BODY, f"<asset>{twice}</asset>"))
     (folder / "m8.xml").write_text(world(BODY))
-    with pytest.raises(ModelError, match="more than 100 files are taken in"):
+    with pytest.raises(ModelError, match="more than 100 files are included"):
         load_mjcf(folder / "m0.xml")
 
 

@@ -105,7 +105,7 @@ REFUSED = {
         ["cycle", "b"],
     ),
     "joint to itself": (robot(link("a") + joint("j", "a", "a")), ["cycle: a -> a"]),
-    "two parents": (arm(more=joint("k", "base", "a")), ["joint 'k' (line 5)", "'a' already hangs on joint 'j'"]),
+    "two parents": (arm(more=joint("k", "base", "a")), ["joint 'k' (line 5)", "'a' is already the child of joint 'j'"]),
     "two roots of the tree": (arm(more=link("b") + link("c")), ["'base', 'b', 'c'", "expected one root link"]),
     "unknown parent": (arm(more=link("b") + joint("k", "nowhere", "b")), ["joint 'k'", "parent link 'nowhere'"]),
     "unknown child": (arm(more=joint("k", "a", "nowhere")), ["joint 'k' (line 5)", "child link 'nowhere'"]),
@@ -212,12 +212,12 @@ MESH = '<visual><geometry><mesh filename="{}"/></geometry></visual>'
 
 # What loads with one warning: the document and phrases that the warning must have.
 WARNED = {
-    "impossible moments": (arm(in_link=inertial(izz="5")), ["link 'a'", "1, 1, 5", "no rigid body can have"]),
+    "impossible moments": (arm(in_link=inertial(izz="5")), ["link 'a'", "1, 1, 5", "impossible for a rigid body"]),
     "negative moment of a fixed link": (
         arm(more=link("b", inertial(izz="-1")) + joint("k", "a", "b", "", "fixed")),
         ["link 'b'", "none below zero"],
     ),
-    "nothing with mass": (arm(in_link=""), ["nothing with mass", "a"]),
+    "nothing with mass": (arm(in_link=""), ["no mass on or beyond a"]),
     "no limit": (arm(""), ["no <limit>, taken as unlimited: 'j'"]),
     "no effort": (arm('<limit lower="0" upper="1"/>'), ["no effort or velocity", "'j'"]),
     "no range": (arm('<limit effort="1" velocity="1"/>'), ["[0, 0]", "'j'"]),

@@ -82,7 +82,7 @@ def test_impossible_values_are_refused_by_name(changes, message):
 @pytest.mark.parametrize(
     ("links", "message"),
     [
-        ((), "there is no link: .* load the robots that stand in it, or add a link on a joint"),
+        ((), "there is no link: .* load a robot instead, or add a link on a joint"),
         ((("plate", jdyn.Fixed(), {}),), r"nothing can move: .* free the base \(floating_base=True\), or attach"),
         ((("arm", HINGE, {}), ("arm", HINGE, {})), "name 'arm' is used 2 times"),
         ((("a", HINGE, {"parent": "b"}), ("b", HINGE, {"parent": "a"})), r"links form a cycle: \w -> \w -> \w"),
@@ -108,7 +108,7 @@ def test_all_problems_come_in_one_message():
 
 def test_what_is_suspicious_is_warned_of_once():
     with pytest.warns(
-        jdyn.ModelWarning, match=r"2 warnings\n(.|\n)*exceeds the sum(.|\n)*nothing with mass hangs on"
+        jdyn.ModelWarning, match=r"2 warnings\n(.|\n)*exceeds the sum(.|\n)*no mass on or beyond"
     ) as caught:
         build(
             ("flat", HINGE, {"inertia": (0.1, 0.1, 0.5)}),

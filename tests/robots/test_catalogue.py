@@ -29,7 +29,7 @@ def test_maker_documents_where_its_numbers_come_from(name):
     text = inspect.getdoc(ROBOTS[name])
     assert text is not None
     assert "q = 0" in text
-    assert "Source" in text or "no particular source" in text
+    assert "Source" in text or "without a source" in text
 
 
 def test_dtype_is_that_asked_for():

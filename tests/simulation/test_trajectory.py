@@ -214,7 +214,7 @@ def test_other_files_are_named_for_what_they_are(fine, tmp_path):
     from jdyn.io.archive import save_archive
 
     save_archive(tmp_path / "new.npz", "trajectory", 2, {}, {})
-    with pytest.raises(ValueError, match="written in version 2 of its format, this jdyn reads up to 1"):
+    with pytest.raises(ValueError, match="written in version 2 of its format; this jdyn reads up to 1"):
         jdyn.Trajectory.load(tmp_path / "new.npz")
     save_archive(tmp_path / "map.npz", "map", 1, {}, {})
     with pytest.raises(ValueError, match="expected a jdyn trajectory, found a jdyn map"):
