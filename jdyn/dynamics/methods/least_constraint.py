@@ -81,6 +81,9 @@ class LeastConstraint(Method):
     For small mechanisms, and as a second opinion that does not use the tree. `constrained_accelerations` solves the
     same problem with other couplings, such as closed loops, and with motors whose shafts turn.
 
+    `"direct"` factors by LAPACK: on two processors, a program that took a batch's derivatives in both modes once
+    stalled in jaxlib, since those calls do not wait for each other (see `jdyn.array.small_matrices`).
+
     Attributes:
         solver: `"direct"`: Gaussian elimination with pivoting; `"iterative"`: conjugate gradients among the possible
             accelerations.
