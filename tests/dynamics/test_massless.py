@@ -109,9 +109,7 @@ def found(method, model, state, directions, weights):
         return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext, method=method)
 
     a, change = jax.jvp(accelerations, (q, v, tau), directions)
-    # One after another: jaxlib can stall where LAPACK calls do not wait for each other (`jdyn.array.small_matrices`).
-    after = q + 0 * jnp.sum(change)
-    gradient = jax.vjp(accelerations, after, v, tau)[1](weights)
+    gradient = jax.vjp(accelerations, q, v, tau)[1](weights)
     return a, change, sum(jnp.vdot(x, dx) for x, dx in zip(gradient, directions, strict=True))
 
 

@@ -18,7 +18,7 @@ from jdyn.dynamics.kinematics import (
     per_dof,
     world_acceleration,
 )
-from jdyn.dynamics.kkt import ProjectedGradients, ScaledLU, system
+from jdyn.dynamics.kkt import ProjectedGradients, ScaledInverse, system
 from jdyn.dynamics.methods.method import Method
 from jdyn.dynamics.methods.tree_method import coupling_rows, on_leaders
 from jdyn.dynamics.passive import passive_forces
@@ -81,9 +81,6 @@ class LeastConstraint(Method):
     For small mechanisms, and as a second opinion that does not use the tree. `constrained_accelerations` solves the
     same problem with other couplings, such as closed loops, and with motors whose shafts turn.
 
-    `"direct"` factors by LAPACK: on two processors, a program that took a batch's derivatives in both modes once
-    stalled in jaxlib, since those calls do not wait for each other (see `jdyn.array.small_matrices`).
-
     Attributes:
         solver: `"direct"`: Gaussian elimination with pivoting; `"iterative"`: conjugate gradients among the possible
             accelerations.
@@ -134,10 +131,10 @@ class LeastConstraint(Method):
             x = minimum.solve(rhs, jnp.concatenate(possible(model, joints, c, self.guess)))
         return x[_own_coordinates(model)]
 
-    def minimum(self, constraint: Constraint) -> ScaledLU | ProjectedGradients:
+    def minimum(self, constraint: Constraint) -> ScaledInverse | ProjectedGradients:
         """The solver, ready for right-hand sides."""
         if self.solver == "direct":
-            return ScaledLU.of(constraint.H, constraint.C)
+            return ScaledInverse.of(constraint.H, constraint.C)
         inertias = constraint.apparent_inertias()
         return ProjectedGradients.of(constraint.H, constraint.C, inertias, self.tol, self.max_steps)
 
