@@ -22,10 +22,11 @@ from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.methods import ABA, Method
-from jdyn.dynamics.newton_euler import motion_of, newton_euler_inputs
+from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_derivatives
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
-from jdyn.dynamics.recursion.floating_base import unit_motions
+from jdyn.dynamics.recursion.floating_base import MovingBase, unit_motions
+from jdyn.dynamics.recursion.joint_frames import across, less
 from jdyn.dynamics.recursion.order import Order, zeros
 from jdyn.model import Free, Model, Tree, checked
 from jdyn.model.compiled import compiled, precise
@@ -164,7 +165,7 @@ def _closed_form(model, q, v, a, f_ext):
     q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
     like = (jax.ShapeDtypeStruct((*v_full.shape, *v_full.shape), v.dtype),) * 3
     arguments = q_full, v_full, a_full, f_ext
-    by_q, by_v, M = by_lanes(None, newton_euler_inputs, _derivatives, model, *arguments, like=like)
+    by_q, by_v, M = by_lanes(None, moving_tree, _derivatives, model, *arguments, like=like)
     passive_by_e, passive_by_v = passive_forces_derivatives(model, q_full, v_full)
     full = by_q - passive_by_e, by_v - passive_by_v, M + jnp.diag(model.armature)
     if not model.topology.mimics:
@@ -180,22 +181,52 @@ def _closed_form_jvp(primals, tangents):
     return _closed_form(*primals), eqx.filter_jvp(_differentiated, primals, tangents)[1]
 
 
-def _derivatives(order: Order, tree: Tree, x):
+def _derivatives(order: Order, tree: Tree, x: MovingTree):
     """Those of rigid-body forces, without rotors."""
-    bodies, up, base = x
-    bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)
+    bodies, base = tuple(body.displaced() for body in x.bodies), x.base
     still = zeros(bodies, 6)
-    v, a = motion_of(base, up, still)
-    moved = order.outward(tree, _move, (Pose.identity(still[0]), v, a), bodies)
-    own = tuple(at_once(_own_part(x[0].degree, x[-1], *y)) for x, y in zip(bodies, moved, strict=True))
+    start = _Placed(Pose.identity(still[0]), *base.motion(still))
+    placed, S = zip(*order.outward(tree, _move, start, bodies), strict=True)
+    rows = zip(bodies, placed, strict=True)
+    own = tuple(at_once(here.composite(moving.place.inertia, moving.f)) for moving, here in rows)
     total, sums = order.subtree_sums(tree, own)
-    degrees = tuple(_Degree.of_joint(S, v, a, sum) for (_, S, v, a), sum in zip(moved, sums, strict=True))
-    degrees = order.unpack(tree, degrees)
-    if base is not None:
-        part = _own_part(base, base.f, Pose.identity(still[0]), None, v, a)
-        root = _Degree.of_base(add(tuple(up), still), v, jax.tree.map(jnp.add, total, part))
+    degrees = order.unpack(tree, tuple(map(_Degree.of_joint, S, placed, sums)))
+    if isinstance(base, MovingBase):
+        total = jax.tree.map(jnp.add, total, start.composite(base.body.inertia, base.external))
+        root = _Degree.of_base(add(tuple(base.upward), still), start.v, total)
         degrees = jax.tree.map(lambda *x: jnp.concatenate(x), root, degrees)
     return _products(order, tree, degrees)
+
+
+class _Placed(NamedTuple):
+    """A body in the common frame.
+
+    Attributes:
+        pose: Of its own frame.
+        v: Velocity.
+        a: Acceleration; the one that stands for gravity is part of it.
+    """
+
+    pose: Pose
+    v: Vector
+    a: Vector
+
+    def composite(self, inertia: Inertia, f: Vector | None) -> _Composite:
+        """Of the body alone; its inertia and the external force on it are in its own frame."""
+        I, v = inertia.to_parent(self.pose), self.v
+        momentum, (u, h) = I.momentum(v), (v[3:], I.first_moment)
+        force = less(I.force(v, self.a), f and self.pose.force_to_parent(f))
+        turned = cross_columns(v[:3], full(I.rotational))
+        A = subtract(add(turned, transposed(turned)), cross_matrix(symmetric_product(I.rotational, v[:3])))
+        A = subtract(A, scale(2, tuple(u[i] * h[j] - (dot(h, u) if i == j else 0) for i in range(3) for j in range(3))))
+        return _Composite(I, A, momentum[3:], force)
+
+
+def _move(parent: _Placed, moving):
+    pose = parent.pose @ moving.body.pose
+    S = moving.body.S.seen_from(pose)
+    here = _Placed(pose, *across(S, moving.rate, moving.given, parent.v, parent.a))
+    return here, (here, S)
 
 
 class _Degree(NamedTuple):
@@ -216,8 +247,9 @@ class _Degree(NamedTuple):
     sums: _Composite
 
     @staticmethod
-    def of_joint(S: Vector, v: Vector, a: Vector, sums: _Composite) -> "_Degree":
-        """From the velocity and acceleration of the body, whose part along S itself drops out."""
+    def of_joint(S: Vector, body: _Placed, sums: _Composite) -> "_Degree":
+        """Parts of the body's velocity and acceleration along S itself drop out."""
+        _, v, a = body
         psi = cross_motion(v, S)
         rates = psi, add(cross_motion(a, S), cross_motion(v, psi)), scale(2, psi)
         psi, psi_rate, turning = at_once(rates)
@@ -230,29 +262,6 @@ class _Degree(NamedTuple):
         S = unit_motions(up[0])
         still = tuple(jnp.zeros_like(x) for x in S)
         return _Degree(S, still, cross_motion(up, S), cross_motion(v, S), sums)
-
-
-def _move(parent, x):
-    (pose, v, a), (place, rate, acceleration, _) = parent, x
-    pose = pose @ place.body.pose
-    S = place.body.S.seen_from(pose)
-    rate = scale(rate, S)
-    v = add(v, rate)
-    a = add(a, add(scale(acceleration, S), cross_motion(v, rate)))
-    return (pose, v, a), (pose, S, v, a)
-
-
-def _own_part(place, f, pose, S, v, a):
-    """Of a single body."""
-    I = place.inertia.to_parent(pose)
-    momentum, (u, h) = I.momentum(v), (v[3:], I.first_moment)
-    force = I.force(v, a)
-    if f is not None:
-        force = subtract(force, pose.force_to_parent(f))
-    turned = cross_columns(v[:3], full(I.rotational))
-    A = subtract(add(turned, transposed(turned)), cross_matrix(symmetric_product(I.rotational, v[:3])))
-    A = subtract(A, scale(2, tuple(u[i] * h[j] - (dot(h, u) if i == j else 0) for i in range(3) for j in range(3))))
-    return _Composite(I, A, momentum[3:], force)
 
 
 def _products(order: Order, tree: Tree, degrees):

@@ -17,7 +17,7 @@ from jdyn.dynamics.kinematics import (
     joint_motion,
     world_acceleration,
 )
-from jdyn.dynamics.newton_euler import newton_euler, newton_euler_inputs
+from jdyn.dynamics.newton_euler import moving_tree, newton_euler
 from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.model import Model, checked
@@ -104,7 +104,7 @@ def inverse_dynamics(
 @eqx.filter_custom_jvp
 def _by_numbers(model, q, v, a, f_ext):
     """Forces in full coordinates, without rotors."""
-    return by_lanes(_by_matrices, newton_euler_inputs, newton_euler, model, q, v, a, f_ext, like=v)
+    return by_lanes(_by_matrices, moving_tree, newton_euler, model, q, v, a, f_ext, like=v)
 
 
 @_by_numbers.def_jvp

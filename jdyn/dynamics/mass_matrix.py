@@ -12,7 +12,7 @@ from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.kinematics import joint_kinematics, per_dof
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
 from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import base_inertia, unit_motions
+from jdyn.dynamics.recursion.floating_base import free_base, unit_motions
 from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order, zeros
@@ -84,7 +84,7 @@ def composite_mass_matrix(
 
 def _bodies_and_base(order: Order, model, q):
     bodies = degrees_of_freedom(model, order.schedule(dof_tree(model.topology)), q)
-    return bodies, base_inertia(model) if model.topology.free_base else None
+    return bodies, free_base(model)
 
 
 def _composite(order: Order, tree: Tree, x):
@@ -102,7 +102,7 @@ def _composite(order: Order, tree: Tree, x):
     S, sums = order.unpack(tree, tuple(zip(S, sums, strict=True)))
     F = at_once(sums.momentum(S))
     if base is not None:
-        whole = jax.tree.map(jnp.add, total, base)
+        whole = jax.tree.map(jnp.add, total, base.inertia)
         whole = jax.tree.map(lambda x: jnp.broadcast_to(x, (Free.nv, *x.shape)), whole)
         unit = unit_motions(whole.mass)
         S, F = jax.tree.map(lambda *x: jnp.concatenate(x), (unit, whole.momentum(unit)), (S, F))

@@ -16,11 +16,12 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.execution.xla_cpu import at_once
-from jdyn.dynamics.newton_euler import motion_of, newton_euler_inputs
+from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_pullback
 from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import base_acceleration
-from jdyn.dynamics.recursion.order import Order, zeros
+from jdyn.dynamics.recursion.floating_base import MovingBase, base_acceleration
+from jdyn.dynamics.recursion.joint_frames import packed_entries
+from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.model import Free, Model, Tree
 from jdyn.spatial.components import (
     Inertia,
@@ -62,24 +63,31 @@ def inverse_dynamics_pullback(
     return expand(by_q - passive_by_q)[0], model.reduce_force(by_v - passive_by_v)
 
 
-def _prepared(order: Order, model, q, v, a, weights, f_ext):
-    inputs = newton_euler_inputs(order, model, q, v, a, f_ext, weights)
-    return *inputs, weights[: Free.nv] if model.topology.free_base else None
+class _Weighted(NamedTuple):
+    """A moving tree, with the weights of its degrees of freedom and of those of a free base."""
+
+    tree: MovingTree
+    weights: Packed
+    base_weights: Float[Array, "6 *lanes"] | None
 
 
-def _pullback(order: Order, tree: Tree, x):
+def _prepared(order: Order, model, q, v, a, weights, f_ext) -> _Weighted:
+    own = weights[: Free.nv] if model.topology.free_base else None
+    return _Weighted(moving_tree(order, model, q, v, a, f_ext), packed_entries(order, model, weights), own)
+
+
+def _pullback(order: Order, tree: Tree, x: _Weighted):
     """λᵀ τ by the world's acceleration, by the coordinates of the tree, and by all velocities."""
-    bodies, up, base, mu = x
-    bodies = tuple((degree.displaced(), *rest) for degree, *rest in bodies)
+    (bodies, base), weights, mu = x
+    bodies = tuple(body.displaced() for body in bodies)
     still = zeros(bodies, 6)
-    start = _Motion(*motion_of(base, up, still), still if mu is None else at_once(add(tuple(mu), still)))
-    moved = order.outward(tree, _move, start, bodies)
+    start = _Motion(*base.motion(still), still if mu is None else at_once(add(tuple(mu), still)))
+    motions = order.outward(tree, _move, start, tuple(zip(bodies, weights, strict=True)))
     nothing = _Sums(still, still, still[:3])
-    carried = tuple((place, f, y) for (place, *_, f), y in zip(bodies, moved, strict=True))
-    total, slopes = order.gathered(tree, _collect, nothing, carried)
+    total, slopes = order.gathered(tree, _collect, nothing, tuple(zip(bodies, motions, strict=True)))
     by_q, by_v = order.unpack(tree, slopes)
-    if base is not None:
-        total = total.joined(_Sums.of_body(base.inertia, start, base.f))
+    if isinstance(base, MovingBase):
+        total = total.joined(_Sums.of_body(base.body.inertia, start, base.force(start.v, start.a)))
         # ψ̇ is zero of a base, since the world does not turn, and Ṡ is v × S.
         own = subtract((*total.Phi, 0, 0, 0), cross_force(start.v, total.Pi))
         by_v = jnp.concatenate([jnp.stack(own), by_v])
@@ -102,11 +110,8 @@ class _Sums(NamedTuple):
     Phi: Vector
 
     @staticmethod
-    def of_body(I: Inertia, motion: _Motion, f_ext: Vector | None) -> "_Sums":
-        v, a, mu = motion
-        f = I.force(v, a)
-        if f_ext is not None:
-            f = subtract(f, f_ext)
+    def of_body(I: Inertia, motion: _Motion, f: Vector) -> "_Sums":
+        v, _, mu = motion
         return _Sums(f, I.momentum(mu), _twice_B_transposed(I, v, I.momentum(v)[3:], mu))
 
     def joined(self, other: "_Sums") -> "_Sums":
@@ -126,19 +131,18 @@ def _twice_B_transposed(I: Inertia, v: Vector, l: Vector, mu: Vector) -> Vector:
     return add(turned, scale(2, add(moved, cross(l, y))))
 
 
-def _move(parent, x):
-    place, rate, acceleration, weight, _ = x
-    pose, S = place.body.pose, place.body.S.vector
-    v, a, mu = (pose.motion_to_child(m) for m in parent)
-    a = add(a, add(scale(acceleration, S), scale(rate, cross_motion(v, S))))
-    motion = _Motion(add(v, scale(rate, S)), a, add(mu, scale(weight, S)))
+def _move(parent: _Motion, x):
+    body, weight = x
+    mu = add(body.body.pose.motion_to_child(parent.mu), scale(weight, body.body.S.vector))
+    v, a = body.motion(parent.v, parent.a)
+    motion = _Motion(v, a, mu)
     return motion, motion
 
 
-def _collect(below, x):
-    place, f_ext, motion = x
-    body, (v, a, mu) = place.body, motion
-    sums = below.joined(_Sums.of_body(body.inertia, motion, f_ext))
+def _collect(below: _Sums, x):
+    moving, motion = x
+    body, (v, a, mu) = moving.body, motion
+    sums = below.joined(_Sums.of_body(body.inertia, motion, moving.force(v, a)))
     # Parts of v, a and μ along S, which the parent's lack, drop out.
     S = body.S.vector
     psi = cross_motion(v, S)

@@ -11,7 +11,7 @@ import pytest
 
 import jdyn
 from jdyn.dynamics.execution.batching import by_lanes
-from jdyn.dynamics.newton_euler import newton_euler, newton_euler_inputs
+from jdyn.dynamics.newton_euler import moving_tree, newton_euler
 from jdyn.model import Executor
 from jdyn.model.random_tree import ALL_KINDS
 
@@ -118,7 +118,7 @@ def test_kernels_lower_for_cuda(name, dtype):
         if not model.topology.single_dof_joints:
             return moved, pushed
         arguments = model, q, v, tau, None
-        forces = by_lanes(None, newton_euler_inputs, newton_euler, *arguments, like=v)
+        forces = by_lanes(None, moving_tree, newton_euler, *arguments, like=v)
         return moved, pushed, forces
 
     assert _kernels(recursions, *state) == 3 + 1 + 2 + 2 * model.topology.single_dof_joints

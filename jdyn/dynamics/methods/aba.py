@@ -15,17 +15,18 @@ from jdyn.dynamics.methods.matrix_aba import ProjectedABA
 from jdyn.dynamics.methods.tree_method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import free_base, moving_base
+from jdyn.dynamics.recursion.floating_base import Base, free_base, moving_base
 from jdyn.dynamics.recursion.joint_frames import (
     AxialSubspace,
-    Displaced,
+    MovingBody,
     axes,
     degrees_of_freedom,
     drifts,
-    packed_bodies,
+    less,
+    moving_bodies,
 )
 from jdyn.dynamics.recursion.levels import LEVELS
-from jdyn.dynamics.recursion.order import Order, zeros
+from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.model import Free, Tree
 from jdyn.spatial.components import (
     Number,
@@ -117,7 +118,7 @@ class ABA(Recursion):
     def _moving(self, model, q, v, tau, f_ext):
         """Accelerations without couplings, and the joints that the same loop eliminates."""
         like, arguments = (v, _eliminated_like(model, q)), (q, v, tau, f_ext)
-        return by_lanes(_matrix_motion, _moved, _motion, model, *arguments, like=like)
+        return by_lanes(_matrix_motion, _driven, _motion, model, *arguments, like=like)
 
 
 def _eliminated_like(model, q):
@@ -178,11 +179,23 @@ def _pushed(order: Order, model, q, eliminated, tau):
     return _joined(degrees, order.pack(tree, joints), order.pack(tree, tau)), base and (root, own)
 
 
-def _moved(order: Order, model, q, v, tau, f_ext):
-    bodies = packed_bodies(order, model, q, f_ext, v, tau)
+class _Driven(NamedTuple):
+    """A tree on which all forces are given, packed for traversal.
+
+    Attributes:
+        bodies: A `MovingBody` of each degree of freedom.
+        drifts: What other degrees of freedom of the joint add to c; None run by run if there are none.
+        base: What the tree stands on.
+    """
+
+    bodies: Packed
+    drifts: list[Vector | None]
+    base: Base
+
+
+def _driven(order: Order, model, q, v, tau, f_ext) -> _Driven:
     drift = drifts(model, order.schedule(dof_tree(model.topology)), q, v)
-    moved = tuple((*rest, drift, f) for (*rest, f), drift in zip(bodies, drift, strict=True))
-    return moved, moving_base(model, q, v, tau, f_ext)
+    return _Driven(moving_bodies(order, model, q, v, tau, f_ext), drift, moving_base(model, q, v, tau, f_ext))
 
 
 # The recursions on single numbers.
@@ -216,13 +229,12 @@ def _response(order: Order, tree: Tree, x):
     return _with_base(own, order.unpack(tree, a))
 
 
-def _motion(order: Order, tree: Tree, x):
-    moved, base = x
-    moved = tuple((degree.displaced(), *rest) for degree, *rest in moved)
-    still = zeros(moved, 6)
-    velocities = order.outward(tree, _velocity, base.velocity(still), moved)
-    bodies = tuple(_MovingBody._make((*given, v)) for given, v in zip(moved, velocities, strict=True))
-    (I, p), passed = order.gathered(tree, _inertia_and_force, (zeros(moved, 21), still), bodies)
+def _motion(order: Order, tree: Tree, x: _Driven):
+    base, bodies = x.base, tuple(body.displaced() for body in x.bodies)
+    still = zeros(bodies, 6)
+    velocities = order.outward(tree, _velocity, base.velocity(still), bodies)
+    bodies = tuple(map(_Body, bodies, x.drifts, velocities))
+    (I, p), passed = order.gathered(tree, _inertia_and_force, (zeros(bodies, 21), still), bodies)
     root, own, start = base.accelerated(I, p)
     a = order.outward(tree, _acceleration, start, _joined(bodies, passed))
     a, joints = order.unpack(tree, tuple((a, joint) for a, (joint, _) in zip(a, passed, strict=True)))
@@ -234,40 +246,33 @@ def _with_base(own, a):
     return a if own is None else jnp.concatenate([jnp.stack(own), a])
 
 
-class _MovingBody(NamedTuple):
+class _Body(NamedTuple):
     """A body under way, in its own frame.
 
     Attributes:
-        place: The body at its configuration.
-        rate: Velocity of its degree of freedom [rad/s or m/s].
-        tau: Force along it [N m or N].
-        drift: What other degrees of freedom of the joint add to c; None if there are none.
-        f: External force [N m, N]; None if there is none.
+        moving: The body with its degree of freedom, and the force along that.
+        drift: As in `_Driven`.
         v: Spatial velocity [rad/s, m/s].
     """
 
-    place: Displaced
-    rate: Number
-    tau: Number
+    moving: MovingBody
     drift: Vector | None
-    f: Vector | None
     v: Vector
 
     @property
     def body(self):
-        return self.place.body
+        return self.moving.body
 
     @property
     def c(self) -> Vector:
         """Bias acceleration of the joint."""
-        c = cross_motion(self.v, scale(self.rate, self.body.S.vector))
+        c = cross_motion(self.v, scale(self.moving.rate, self.body.S.vector))
         return c if self.drift is None else add(c, self.drift)
 
     @property
     def p(self) -> Vector:
         """Bias force of the body."""
-        p = cross_force(self.v, self.body.inertia.momentum(self.v))
-        return p if self.f is None else subtract(p, self.f)
+        return less(cross_force(self.v, self.body.inertia.momentum(self.v)), self.moving.f)
 
 
 def _inertia(below, place):
@@ -276,11 +281,11 @@ def _inertia(below, place):
     return body.pose.inertia_to_parent(Ia), joint
 
 
-def _inertia_and_force(below, moving):
-    body, (I, p) = moving.body, below
+def _inertia_and_force(below, x: _Body):
+    body, (I, p) = x.body, below
     joint, Ia = _eliminated(body, body.inertia.added_to(I))
-    p, driven = joint.pass_on(body.S, moving.tau, add(moving.p, p))
-    p = add(p, symmetric_product(Ia, moving.c))
+    p, driven = joint.pass_on(body.S, x.moving.given, add(x.p, p))
+    p = add(p, symmetric_product(Ia, x.c))
     return (body.pose.inertia_to_parent(Ia), body.pose.force_to_parent(p)), (joint, driven)
 
 
@@ -310,17 +315,15 @@ def _with_product(Ia, subspace, SIa):
     return subtract(Ia, tuple(corrections))
 
 
-def _velocity(parent, x):
-    place, rate, *_ = x
-    body = place.body
-    v = add(body.pose.motion_to_child(parent), scale(rate, body.S.vector))
+def _velocity(parent, moving: MovingBody):
+    v = moving.velocity(parent)
     return v, v
 
 
 def _acceleration(parent, x):
-    moving, (joint, driven) = x
-    handle = add(moving.body.pose.motion_to_child(parent), moving.c)
-    return joint.accelerate(moving.body.S, driven, handle)
+    here, (joint, driven) = x
+    handle = add(here.body.pose.motion_to_child(parent), here.c)
+    return joint.accelerate(here.body.S, driven, handle)
 
 
 def _joined(*packed):

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.kinematics import world_acceleration
+from jdyn.dynamics.recursion.joint_frames import less
 from jdyn.model import Free, Model
 from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower, scale, subtract, symmetric_product
 
@@ -38,13 +39,17 @@ class Ground(eqx.Module):
     """A base that does not move.
 
     Attributes:
-        upward: Acceleration that stands for gravity.
+        upward: Acceleration that stands for gravity [rad/s², m/s²].
     """
 
     upward: Float[Array, "6 *lanes"]
 
     def velocity(self, still: Vector) -> Vector:
         return still
+
+    def motion(self, still: Vector) -> tuple[Vector, Vector]:
+        """Velocity and acceleration; gravity is part of the acceleration."""
+        return still, add(tuple(self.upward), still)
 
     def accelerated(self, I: Vector, p: Vector) -> tuple[None, None, Vector]:
         """Nothing eliminated, no accelerations of joints, and that of the base."""
@@ -55,31 +60,47 @@ class MovingBase(eqx.Module):
     """A free base that moves, in its own frame.
 
     Attributes:
-        base: What it is.
-        upward: Acceleration that stands for gravity.
-        v: Velocity.
-        tau: Force that drives it.
-        f: External force; None if there is none.
+        body: What it is.
+        upward: Acceleration that stands for gravity [rad/s², m/s²].
+        v: Velocity [rad/s, m/s].
+        given: What a recursion is given of its six degrees of freedom: accelerations, or forces.
+        f: External force [N m, N]; None if there is none.
     """
 
-    base: FreeBase
+    body: FreeBase
     upward: Float[Array, "6 *lanes"]
     v: Float[Array, "6 *lanes"]
-    tau: Float[Array, "6 *lanes"]
+    given: Float[Array, "6 *lanes"]
     f: Float[Array, "6 *lanes"] | None
+
+    @property
+    def external(self) -> Vector | None:
+        """The external force, number by number."""
+        return None if self.f is None else tuple(self.f)
 
     def velocity(self, still: Vector) -> Vector:
         return at_once(add(tuple(self.v), still))
 
+    def motion(self, still: Vector) -> tuple[Vector, Vector]:
+        """Velocity and acceleration, where its accelerations are given; gravity is part of the acceleration."""
+        return at_once((add(tuple(self.v), still), add(tuple(self.given + self.upward), still)))
+
+    def force(self, v: Vector, a: Vector) -> Vector:
+        """What the motion of the body alone takes besides the external force."""
+        return less(self.body.inertia.force(v, a), self.external)
+
     def accelerated(self, I: Vector, p: Vector) -> tuple[Vector, Vector, Vector]:
-        """The joint eliminated, its accelerations, and that of the base, from what the children pass on."""
-        v, tau, upward = map(tuple, (self.v, self.tau, self.upward))
-        p = add(p, cross_force(v, self.base.inertia.momentum(v)))
-        p = p if self.f is None else subtract(p, tuple(self.f))
-        articulated = self.base.inertia.added_to(I)
-        inverse = self.base.eliminated(articulated)
+        """The joint eliminated, its accelerations, and that of the base, where forces are given, from what the children
+        pass on."""
+        v, tau, upward = map(tuple, (self.v, self.given, self.upward))
+        p = less(add(p, cross_force(v, self.body.inertia.momentum(v))), self.external)
+        articulated = self.body.inertia.added_to(I)
+        inverse = self.body.eliminated(articulated)
         a = symmetric_product(inverse, subtract(tau, add(p, symmetric_product(articulated, upward))))
         return inverse, *at_once((a, add(upward, a)))
+
+
+Base = Ground | MovingBase
 
 
 def inverted(A: Vector) -> Vector:
@@ -109,33 +130,23 @@ def free_base(model: Model) -> FreeBase | None:
     """The free base; None where the tree stands on the ground."""
     if not model.topology.free_base:
         return None
-    return FreeBase(base_inertia(model), model.armature[: Free.nv])
-
-
-def base_inertia(model: Model) -> Inertia:
-    """Of the free base alone, number by number."""
     own = model.inertias
-    return Inertia(own.mass[0], tuple(own.first_moment[0]), tuple(own.rotational[0]))
-
-
-def unit_motions(like: Float[Array, "6 *lanes"]) -> Vector:
-    """Unit motions of a free base, a row each, in arrays like the one given."""
-    return tuple(jnp.zeros_like(like).at[row].set(1) for row in _ORDER)
+    inertia = Inertia(own.mass[0], tuple(own.first_moment[0]), tuple(own.rotational[0]))
+    return FreeBase(inertia, model.armature[: Free.nv])
 
 
 def moving_base(
     model: Model,
     q: Float[Array, " nq_full"],
     v: Float[Array, " nv_full"],
-    tau: Float[Array, " nv_full"],
+    given: Float[Array, " nv_full"],
     f_ext: Float[Array, "nb 6"] | None,
-) -> Ground | MovingBase:
-    """The base of a model's tree under gravity and forces."""
-    base = free_base(model)
-    if base is None:
-        return Ground(base_acceleration(model, q))
-    f = None if f_ext is None else f_ext[0]
-    return MovingBase(base, base_acceleration(model, q), v[: Free.nv], tau[: Free.nv], f)
+) -> Base:
+    """The base of a model's tree under gravity; `given` are accelerations or forces."""
+    body, upward = free_base(model), base_acceleration(model, q)
+    if body is None:
+        return Ground(upward)
+    return MovingBase(body, upward, v[: Free.nv], given[: Free.nv], None if f_ext is None else f_ext[0])
 
 
 def base_acceleration(model: Model, q: Float[Array, " nq_full"]) -> Float[Array, "6"]:
@@ -145,3 +156,8 @@ def base_acceleration(model: Model, q: Float[Array, " nq_full"]) -> Float[Array,
         return up
     rotation = model.placements.rotation[0] @ Free().transform(q[: Free.nq]).rotation
     return jnp.concatenate([up[:3], rotation.T @ up[3:]])
+
+
+def unit_motions(like: Float[Array, "6 *lanes"]) -> Vector:
+    """Unit motions of a free base, a row each, in arrays like the one given."""
+    return tuple(jnp.zeros_like(like).at[row].set(1) for row in _ORDER)

@@ -5,8 +5,9 @@ coordinate axis, of which only nonzero entries are stored, and turning mixes two
 several degrees of freedom is a chain without length and mass, which ends in the body.
 """
 
+import dataclasses
 import functools
-from typing import Any
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,7 +19,8 @@ from jdyn.dynamics.recursion.dof_tree import dof_tree
 from jdyn.dynamics.recursion.order import LevelRun, Order, Packed
 from jdyn.model import Joint, Model, take_rows
 from jdyn.spatial import SpatialInertia, Transform, cross_motion
-from jdyn.spatial.components import Inertia, Number, Pose, Vector, add, scale
+from jdyn.spatial.components import Inertia, Number, Pose, Vector, add, scale, subtract
+from jdyn.spatial.components import cross_motion as cross
 
 # Rows of S where it is not zero.
 _ROWS = {"turn": {2}, "slide": {5}, "screw": {2, 5}}
@@ -71,6 +73,7 @@ class DegreeOfFreedom(eqx.Module):
         S: Motion subspace.
         inertia: As in `AlignedBody`.
         R: As in `AlignedBody`.
+        turned: Cosine and sine of the angle, once `displaced`.
     """
 
     placement: Pose
@@ -78,37 +81,83 @@ class DegreeOfFreedom(eqx.Module):
     S: AxialSubspace
     inertia: Inertia
     R: Number
+    turned: tuple[Number, Number] | None = None
 
-    def displaced(self) -> "Displaced":
-        """The degree of freedom with the cosine and sine of its coordinate, which are worth storing."""
-        if 2 not in self.S.rows:
-            return Displaced(self, None, None)
+    def displaced(self) -> "DegreeOfFreedom":
+        """The degree of freedom with cosine and sine, which are worth storing."""
+        return dataclasses.replace(self, turned=self._turned()) if 2 in self.S.rows else self
+
+    def _turned(self) -> tuple[Number, Number]:
         turn = self.S.vector[2]
         angle = jnp.where(turn == 0, 0, self.coordinate)
-        return Displaced(self, jnp.cos(angle), turn * jnp.sin(angle))
-
-
-class Displaced(eqx.Module):
-    """A degree of freedom at its coordinate; cosine and sine are None if it does not turn."""
-
-    degree: DegreeOfFreedom
-    cos: Number | None
-    sin: Number | None
+        return jnp.cos(angle), turn * jnp.sin(angle)
 
     @property
     def body(self) -> AlignedBody:
-        degree, cos, sin = self.degree, self.cos, self.sin
-        R, p = degree.placement
-        values = degree.S.vector
-        if cos is not None:
+        """The body where the coordinate puts it."""
+        R, p = self.placement
+        values = self.S.vector
+        if 2 in self.S.rows:
+            cos, sin = self.turned or self._turned()
             # As in `rotation_about`, for an axis whose length is one up to rounding.
             along = 1 + (values[2] ** 2 - 1) * (1 - cos)
             R = sum(
                 ((R[i] * cos + R[i + 1] * sin, R[i + 1] * cos - R[i] * sin, R[i + 2] * along) for i in (0, 3, 6)), ()
             )
-        if 5 in degree.S.rows:
-            p = add(p, scale(values[5] * degree.coordinate, degree.placement.R[2::3]))
-        return AlignedBody(Pose(R, p), degree.S, degree.inertia, degree.R)
+        if 5 in self.S.rows:
+            p = add(p, scale(values[5] * self.coordinate, self.placement.R[2::3]))
+        return AlignedBody(Pose(R, p), self.S, self.inertia, self.R)
+
+
+class MovingBody(NamedTuple):
+    """A degree of freedom that moves, and the body that it carries, in the body's frame.
+
+    Attributes:
+        place: The degree of freedom; recursions displace it.
+        rate: Its velocity [rad/s or m/s].
+        given: What a recursion is given of it: its acceleration [rad/s² or m/s²], or the force along it [N m or N].
+        f: External force on the body [N m, N]; None if there is none.
+    """
+
+    place: DegreeOfFreedom
+    rate: Number
+    given: Number
+    f: Vector | None
+
+    def displaced(self) -> "MovingBody":
+        return self._replace(place=self.place.displaced())
+
+    @property
+    def body(self) -> AlignedBody:
+        return self.place.body
+
+    def velocity(self, v: Vector) -> Vector:
+        """From that of the parent."""
+        return add(self.body.pose.motion_to_child(v), scale(self.rate, self.body.S.vector))
+
+    def motion(self, v: Vector, a: Vector) -> tuple[Vector, Vector]:
+        """Velocity and acceleration from those of the parent, where accelerations are given."""
+        v, a = (self.body.pose.motion_to_child(m) for m in (v, a))
+        return across(self.body.S.vector, self.rate, self.given, v, a)
+
+    def force(self, v: Vector, a: Vector) -> Vector:
+        """What the motion takes besides the external force: I a + v ×* I v − f."""
+        return less(self.body.inertia.force(v, a), self.f)
+
+
+def across(S: Vector, rate: Number, acceleration: Number, v: Vector, a: Vector) -> tuple[Vector, Vector]:
+    """Velocity and acceleration after a joint, from those before it, in one frame: v + S q̇ and a + S q̈ + v × S q̇.
+
+    Source: Featherstone 2008, table 5.1.
+    """
+    moved = scale(rate, S)
+    v = add(v, moved)
+    return v, add(a, add(scale(acceleration, S), cross(v, moved)))
+
+
+def less(x: Vector, f: Vector | None) -> Vector:
+    """x − f."""
+    return x if f is None else subtract(x, f)
 
 
 class _Degree(eqx.Module):
@@ -139,15 +188,24 @@ def degrees_of_freedom(model: Model, runs: tuple[LevelRun, ...], q: Float[Array,
     return tuple(_by_numbers(_rows(model, run), _of_run(model, run, degrees)) for run in runs)
 
 
-def packed_bodies(
-    order: Order, model: Model, q: Float[Array, " nq_full"], f_ext: Float[Array, "nb 6"] | None, *coordinates: Any
+def moving_bodies(
+    order: Order,
+    model: Model,
+    q: Float[Array, " nq_full"],
+    v: Float[Array, " nv_full"],
+    given: Float[Array, " nv_full"],
+    f_ext: Float[Array, "nb 6"] | None,
 ) -> Packed:
-    """All of them, each with its entries of full `coordinates`, which count velocities, and with the external force on
-    its body; packed for traversal in `order`."""
+    """A `MovingBody` of each degree of freedom, packed for traversal in `order`."""
     tree = dof_tree(model.topology)
     runs = order.schedule(tree)
-    entries = (order.pack(tree, x[_first(model) :]) for x in coordinates)
-    return tuple(zip(degrees_of_freedom(model, runs, q), *entries, aligned_vectors(model, runs, q, f_ext), strict=True))
+    rows = degrees_of_freedom(model, runs, q), packed_entries(order, model, v), packed_entries(order, model, given)
+    return tuple(map(MovingBody, *rows, aligned_vectors(model, runs, q, f_ext)))
+
+
+def packed_entries(order: Order, model: Model, x: Float[Array, " nv_full"]) -> Packed:
+    """Entries of full coordinates that belong to the tree, packed for traversal in `order`."""
+    return order.pack(dof_tree(model.topology), x[_first(model) :])
 
 
 def aligned_vectors(
