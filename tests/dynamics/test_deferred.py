@@ -10,6 +10,7 @@ import pytest
 import jdyn
 from jdyn.dynamics.execution.batchable import batchable
 from jdyn.dynamics.execution.batching import single_or_batch
+from jdyn.dynamics.execution.deferred import Deferred
 
 LANES = 2
 
@@ -25,6 +26,59 @@ def _states(model, dtype=jnp.float64):
 
 def _force(model, q, v, tau):
     return jnp.sum(jdyn.forward_dynamics(model, q, v, tau) ** 2)
+
+
+class Tripled(Deferred):
+    """3 x, which notes the rules that JAX asks for."""
+
+    def __init__(self, shape, asked):
+        self.shapes, self.asked = [jax.ShapeDtypeStruct(shape, jnp.float64)], asked
+
+    def run(self, x):
+        self.asked.append("run")
+        return [3 * x]
+
+    def batch(self, size, varies, x):
+        self.asked.append("batch")
+        return Tripled((size, *self.shapes[0].shape), self.asked)(x)
+
+    def jvp(self, operands, tangents):
+        self.asked.append("jvp")
+        return self(*operands), self(*tangents)
+
+    def transpose(self, cotangents, *operands):
+        self.asked.append("transpose")
+        return self(*cotangents)
+
+
+@pytest.mark.parametrize(
+    ("transformed", "rules"),
+    [
+        (lambda f: f, ["run"]),
+        (lambda f: jax.eval_shape(f, jnp.ones(2)) and f, ["run"]),
+        (jax.jit, ["run"]),
+        (lambda f: jax.vmap(f), ["batch", "run"]),
+        (lambda f: lambda x: jax.jvp(f, (x,), (x,))[1], ["jvp", "run", "run"]),
+        (lambda f: lambda x: jax.linear_transpose(f, x)(x)[0], ["transpose", "run"]),
+        (lambda f: lambda x: jax.jit(jax.vjp(f, x)[1])(x)[0], ["jvp", "run", "transpose", "run"]),
+        (lambda f: jax.jit(jax.vmap(jax.vmap(f))), ["batch", "batch", "run"]),
+    ],
+    ids=("alone", "shapes", "jit", "vmap", "jvp", "transpose", "vjp", "vmap in vmap"),
+)
+def test_jax_asks_for_every_rule_and_traces_when_it_lowers(transformed, rules):
+    """The primitive leans on `jax.interpreters`, which JAX may change: this fails first then."""
+    asked = []
+    shape = (2,)
+    x = jnp.arange(1.0, 3.0)
+
+    def function(x):
+        return Tripled(shape, asked)(x)[0]
+
+    if "batch" in rules:
+        shape = ()
+        x = x.reshape((1,) * (rules.count("batch") - 1) + (2,))
+    np.testing.assert_array_equal(transformed(function)(x), 3 * x)
+    assert asked == rules
 
 
 @pytest.mark.slow

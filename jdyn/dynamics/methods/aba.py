@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jdyn.array import semidefinite_cholesky, triangular_inverse
 from jdyn.dynamics.execution.batching import by_lanes
@@ -15,15 +16,17 @@ from jdyn.dynamics.methods.matrix_aba import ProjectedABA
 from jdyn.dynamics.methods.tree_method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import Base, free_base, moving_base
+from jdyn.dynamics.recursion.floating_base import Base, FreeBase, free_base, moving_base
 from jdyn.dynamics.recursion.joint_frames import (
     AxialSubspace,
+    DegreeOfFreedom,
     MovingBody,
     axes,
     degrees_of_freedom,
     drifts,
     less,
     moving_bodies,
+    packed_entries,
 )
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
@@ -168,15 +171,30 @@ def _one_after_another(K, D_inverse):
 # Inputs of the recursions on single numbers.
 
 
-def _still(order: Order, model, q):
+class _Pushed(NamedTuple):
+    """A body whose degree of freedom is eliminated, and the force along that."""
+
+    place: DegreeOfFreedom
+    joint: Eliminated
+    tau: Number
+
+
+class _PushedBase(NamedTuple):
+    """A free base under a force: (I^A + R)⁻¹ and τ."""
+
+    inverse: Array
+    tau: Array
+
+
+def _still(order: Order, model, q) -> tuple[Packed, FreeBase | None]:
     return degrees_of_freedom(model, order.schedule(dof_tree(model.topology)), q), free_base(model)
 
 
-def _pushed(order: Order, model, q, eliminated, tau):
+def _pushed(order: Order, model, q, eliminated, tau) -> tuple[Packed, _PushedBase | None]:
     tree, (degrees, base) = dof_tree(model.topology), _still(order, model, q)
     joints, root = eliminated
-    own, tau = tau[: -tree.nb], tau[-tree.nb :]
-    return _joined(degrees, order.pack(tree, joints), order.pack(tree, tau)), base and (root, own)
+    bodies = map(_Pushed, degrees, order.pack(tree, joints), packed_entries(order, model, tau))
+    return tuple(bodies), base and _PushedBase(root, tau[: Free.nv])
 
 
 class _Driven(NamedTuple):
@@ -209,23 +227,22 @@ def _elimination(order: Order, tree: Tree, x):
 
 
 def _response(order: Order, tree: Tree, x):
-    def force(below, x):
-        place, joint, tau = x
-        body = place.body
-        p, driven = joint.pass_on(body.S, tau, below)
+    def force(below, pushed: _Pushed):
+        body = pushed.place.body
+        p, driven = pushed.joint.pass_on(body.S, pushed.tau, below)
         return body.pose.force_to_parent(p), driven
 
     def acceleration(parent, x):
-        (place, joint, _), driven = x
-        body = place.body
-        return joint.accelerate(body.S, driven, body.pose.motion_to_child(parent))
+        pushed, driven = x
+        body = pushed.place.body
+        return pushed.joint.accelerate(body.S, driven, body.pose.motion_to_child(parent))
 
-    pushed, base = x
-    pushed = tuple((degree.displaced(), *rest) for degree, *rest in pushed)
-    still = zeros(pushed, 6)
-    p, driven = order.gathered(tree, force, still, pushed)
-    own = base and at_once(symmetric_product(tuple(base[0]), subtract(tuple(base[1]), p)))
-    a = order.outward(tree, acceleration, own or still, _joined(pushed, driven))
+    bodies, base = x
+    bodies = tuple(body._replace(place=body.place.displaced()) for body in bodies)
+    still = zeros(bodies, 6)
+    p, driven = order.gathered(tree, force, still, bodies)
+    own = base and at_once(symmetric_product(tuple(base.inverse), subtract(tuple(base.tau), p)))
+    a = order.outward(tree, acceleration, own or still, _joined(bodies, driven))
     return _with_base(own, order.unpack(tree, a))
 
 
