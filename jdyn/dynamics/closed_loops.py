@@ -19,7 +19,7 @@ from jdyn.dynamics.methods.least_constraint import (
     possible,
     tree_constraint,
 )
-from jdyn.dynamics.methods.tree_method import on_leaders
+from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_forces
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled

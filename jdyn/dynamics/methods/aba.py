@@ -13,7 +13,7 @@ from jdyn.array import semidefinite_cholesky, triangular_inverse
 from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.methods.matrix_aba import ProjectedABA
-from jdyn.dynamics.methods.tree_method import Factors, Recursion, in_step, on_leaders
+from jdyn.dynamics.methods.method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.recursion.dof_tree import dof_tree
 from jdyn.dynamics.recursion.floating_base import Base, FreeBase, free_base, moving_base

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from jdyn.array import triangle, triangular_inverse
 from jdyn.dynamics.inverse import inverse_dynamics, mass_product
-from jdyn.dynamics.methods.articulated import ArticulatedRecursion, links
+from jdyn.dynamics.methods.matrix_aba import ArticulatedRecursion, links
 from jdyn.dynamics.methods.method import Method
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.relations import sibling_places

@@ -19,8 +19,7 @@ from jdyn.dynamics.kinematics import (
     world_acceleration,
 )
 from jdyn.dynamics.kkt import ProjectedGradients, ScaledInverse, system
-from jdyn.dynamics.methods.method import Method
-from jdyn.dynamics.methods.tree_method import coupling_rows, on_leaders
+from jdyn.dynamics.methods.method import Method, coupling_rows, on_leaders
 from jdyn.dynamics.passive import passive_forces
 from jdyn.model import WORLD, Model
 from jdyn.model.compiled import compiled

@@ -11,17 +11,17 @@ from jaxtyping import Array, Float
 
 from jdyn.array import semidefinite_cholesky, triangular_inverse
 from jdyn.dynamics.kinematics import padded
-from jdyn.dynamics.methods.articulated import (
+from jdyn.dynamics.methods.matrix_aba import (
     ArticulatedBody,
     Link,
     WideLink,
     acceleration,
     bias_force,
     narrowed,
+    projected,
     wide_links,
 )
-from jdyn.dynamics.methods.matrix_aba import projected
-from jdyn.dynamics.methods.tree_method import TreeMethod
+from jdyn.dynamics.methods.method import TreeMethod
 from jdyn.dynamics.recursion.heavy_paths import Rank, along, chunk_loop, entering, outward, path_ranks, table
 
 
