@@ -140,9 +140,7 @@ def constrained_accelerations(
 
     Source: Vereshchagin 1974, section 1.
     """
-    q, v, tau = checked(model, q=q, v=v, tau=tau)
-    if f_ext is not None:
-        (f_ext,) = checked(model, f_ext=f_ext)
+    q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
     couplings = Couplings(None, None, jnp.zeros(0, model.dtype)) if couplings is None else couplings
     method = LeastConstraint() if method is None else method
     return _accelerations(model, q, v, tau, f_ext, _shaped(model, couplings), _rotors(model, motors), method)

@@ -6,11 +6,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.common_frame import common_frame, subtree_sum
-from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof
+from jdyn.dynamics.kinematics import per_dof, velocities
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled
-from jdyn.spatial import SpatialInertia, cross_force, cross_motion
+from jdyn.spatial import SpatialInertia, Transform, cross_force, cross_motion
 
 
 @compiled
@@ -34,22 +34,20 @@ def coriolis_matrix(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     q, v = checked(model, q=q, v=v)
     q, v = model.expand(q), model.expand_velocity(v)
     frame = common_frame(model, q)
-    motion = joint_motion(model, frame.joints, v)
-    velocities = accumulate_motion(model, frame.joints.X, motion, jnp.zeros(6, motion.dtype))
-    velocities = jax.vmap(lambda X, v: X.motion_to_parent(v))(frame.X, velocities)
+    moved = jax.vmap(Transform.motion_to_parent)(frame.X, velocities(model, frame.joints, v))
     inertias = jax.vmap(SpatialInertia.to_parent)(model.inertias, frame.X)
     I = jax.vmap(SpatialInertia.matrix)(inertias)
-    B = jax.vmap(_factorisation)(I, velocities)
+    B = jax.vmap(_factorisation)(I, moved)
     rows = per_dof(model, np.arange(model.nb))
     I, B = subtree_sum(model, I)[rows], subtree_sum(model, B)[rows]
-    S, S_rate = frame.S, _subspace_rates(model, q, v, frame, velocities)
+    S, S_rate = frame.S, _subspace_rates(model, q, v, frame, moved)
     F = jax.vmap(lambda I, B, s, r: I @ r + B @ s)(I, B, S, S_rate)
     below = frame.support * (S @ F.T)
     above = frame.support.T * jax.vmap(lambda I, B, s: S_rate @ (I @ s) + S @ (B.T @ s))(I, B, S)
     return reduced(model, below + above * (1 - frame.support))
 
 
-def _subspace_rates(model, q, v, frame, velocities):
+def _subspace_rates(model, q, v, frame, moved):
     """dS/dt of every degree of freedom, seen from the common frame: (nv_full, 6)."""
 
     def rate(joint, q, v, X, velocity):
@@ -57,10 +55,8 @@ def _subspace_rates(model, q, v, frame, velocities):
         in_body = jax.vmap(lambda s: cross_motion(velocity, s))
         return in_body(jax.vmap(X.motion_to_parent)(S.T)) + jax.vmap(X.motion_to_parent)(S_apparent.T)
 
-    X, velocities = model.by_group("bodies", frame.X), model.by_group("bodies", velocities)
-    return model.merge_groups(
-        "v", model.map_joints(rate, model.by_group("q", q), model.by_group("v", v), X, velocities)
-    )
+    X, moved = model.by_group("bodies", frame.X), model.by_group("bodies", moved)
+    return model.merge_groups("v", model.map_joints(rate, model.by_group("q", q), model.by_group("v", v), X, moved))
 
 
 def _factorisation(I, v):

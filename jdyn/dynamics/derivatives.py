@@ -21,6 +21,7 @@ from jdyn.dynamics.execution.batching import by_lanes, in_chunks
 from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.inverse import inverse_dynamics
+from jdyn.dynamics.mass_matrix import reduced
 from jdyn.dynamics.methods import ABA, Method
 from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_derivatives
@@ -106,7 +107,7 @@ def forward_dynamics_derivatives(
     Raises:
         ValueError: at trace time, if a size disagrees with `model`.
     """
-    q, v, tau = checked(model, q=q, v=v, tau=tau)
+    q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
     return _by_chunks(ABA() if method is None else method, model, q, v, tau, f_ext)
 
 
@@ -147,9 +148,7 @@ def inverse_dynamics_derivatives(
     Returns:
         The derivatives; those with respect to q along the tangent space, as `model.integrate` walks it.
     """
-    q, v, a = checked(model, q=q, v=v, a=a)
-    if f_ext is not None:
-        (f_ext,) = checked(model, f_ext=f_ext)
+    q, v, a, f_ext = checked(model, q=q, v=v, a=a, f_ext=f_ext)
     return (_closed_form if model.topology.single_dof_joints else _differentiated)(model, q, v, a, f_ext)
 
 
@@ -168,10 +167,7 @@ def _closed_form(model, q, v, a, f_ext):
     by_q, by_v, M = by_lanes(None, moving_tree, _derivatives, model, *arguments, like=like)
     passive_by_e, passive_by_v = passive_forces_derivatives(model, q_full, v_full)
     full = by_q - passive_by_e, by_v - passive_by_v, M + jnp.diag(model.armature)
-    if not model.topology.mimics:
-        return full
-    reduced = jax.vmap(model.reduce_force)
-    return tuple(reduced(reduced(x).T).T for x in full)
+    return tuple(reduced(model, x) for x in full)
 
 
 @_closed_form.def_jvp

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.kinematics import accumulate_motion, joint_kinematics, joint_motion, poses
+from jdyn.dynamics.kinematics import joint_kinematics, poses, velocities
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled
 from jdyn.spatial import SpatialInertia, Transform
@@ -24,11 +24,9 @@ def kinetic_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"])
     """
     q, v = checked(model, q=q, v=v)
     v = model.expand_velocity(v)
-    joints = joint_kinematics(model, model.expand(q))
-    motion = joint_motion(model, joints, v)
-    velocities = accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
-    momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, velocities)
-    return 0.5 * jnp.sum(velocities * momenta) + 0.5 * jnp.sum(model.armature * v * v)
+    moved = velocities(model, joint_kinematics(model, model.expand(q)), v)
+    momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, moved)
+    return 0.5 * jnp.sum(moved * momenta) + 0.5 * jnp.sum(model.armature * v * v)
 
 
 @compiled
@@ -88,10 +86,8 @@ def momentum(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Fl
     """
     q, v = checked(model, q=q, v=v)
     joints = joint_kinematics(model, model.expand(q))
-    motion = joint_motion(model, joints, model.expand_velocity(v))
-    velocities = accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
     X = poses(model, joints.X)
     center = _first_moment(model, X) / jnp.sum(model.inertias.mass)
     about_center = Transform(X.rotation, X.translation - center[None])
-    momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, velocities)
+    momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, velocities(model, joints, model.expand_velocity(v)))
     return jnp.sum(jax.vmap(Transform.force_to_parent)(about_center, momenta), axis=0)

@@ -23,9 +23,7 @@ keep_solutions = jax.checkpoint_policies.save_only_these_names(_SOLUTION)
 @compiled
 def accelerations(method: Method, model: Model, q, v, tau, f_ext):
     """M⁻¹ (τ − h) by `method`; arguments are those of `forward_dynamics`."""
-    q, v, tau = checked(model, q=q, v=v, tau=tau)
-    if f_ext is not None:
-        (f_ext,) = checked(model, f_ext=f_ext)
+    q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
     return _solve(method, model, q, v, tau, f_ext)[0]
 
 

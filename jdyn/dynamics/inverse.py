@@ -15,6 +15,7 @@ from jdyn.dynamics.kinematics import (
     joint_force,
     joint_kinematics,
     joint_motion,
+    velocities,
     world_acceleration,
 )
 from jdyn.dynamics.newton_euler import moving_tree, newton_euler
@@ -91,13 +92,11 @@ def inverse_dynamics(
 
     Source: Featherstone 2008, table 5.1.
     """
-    q, v, a = checked(model, q=q, v=v, a=a)
-    if f_ext is not None:
-        (f_ext,) = checked(model, f_ext=f_ext)
+    q, v, a, f_ext = checked(model, q=q, v=v, a=a, f_ext=f_ext)
     q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
     # The scalar path splits joints of several degrees of freedom into chains, which is slower here.
-    rigid_body_forces = _by_numbers if model.topology.single_dof_joints else _by_matrices
-    tau = rigid_body_forces(model, q_full, v_full, a_full, f_ext)
+    forces = _by_numbers if model.topology.single_dof_joints else _by_matrices
+    tau = forces(model, q_full, v_full, a_full, f_ext)
     return model.reduce_force(tau + model.armature * a_full - passive_forces(model, q_full, v_full))
 
 
@@ -147,7 +146,7 @@ def joint_forces(
 
     Source: Featherstone 2008, equation 5.20; f_k in equation (2) of Pai, Ascher, Kry 2000.
     """
-    q, v, a = checked(model, q=q, v=v, a=a)
+    q, v, a, f_ext = checked(model, q=q, v=v, a=a, f_ext=f_ext)
     return _joint_forces(model, model.expand(q), model.expand_velocity(v), model.expand_velocity(a), f_ext)[1]
 
 
@@ -169,25 +168,21 @@ def velocity_terms(
     f_ext: Float[Array, "nb 6"] | None,
 ) -> tuple[Float[Array, "nb 6"], Float[Array, "nb 6"], Float[Array, "nb 6"]]:
     """Velocities of all bodies, and their `velocity_products`."""
-    motion = joint_motion(model, joints, v)
-    velocities = accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
-    return velocities, *velocity_products(model, q, v, velocities, f_ext)
+    moved = velocities(model, joints, v)
+    return moved, *velocity_products(model, q, v, moved, f_ext)
 
 
 def velocity_products(
     model: Model,
     q: Float[Array, " nq_full"],
     v: Float[Array, " nv_full"],
-    velocities: Float[Array, "nb 6"],
+    moved: Float[Array, "nb 6"],
     f_ext: Float[Array, "nb 6"] | None,
 ) -> tuple[Float[Array, "nb 6"], Float[Array, "nb 6"]]:
     """Bias accelerations c of the joints, and p = v ×* I v − f_ext of the bodies."""
-    momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, velocities)
-    p = jax.vmap(cross_force)(velocities, momenta)
-    if f_ext is not None:
-        (f_ext,) = checked(model, f_ext=f_ext)
-        p = p - f_ext
-    return joint_bias(model, q, v, velocities), p
+    momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, moved)
+    p = jax.vmap(cross_force)(moved, momenta)
+    return joint_bias(model, q, v, moved), p if f_ext is None else p - f_ext
 
 
 @compiled

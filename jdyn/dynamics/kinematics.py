@@ -66,6 +66,12 @@ def joint_bias(
     )
 
 
+def velocities(model: Model, joints: JointKinematics, v: Float[Array, " nv_full"]) -> Float[Array, "nb 6"]:
+    """Velocities of all bodies, each in its own frame."""
+    motion = joint_motion(model, joints, v)
+    return accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
+
+
 def accumulate_motion(
     model: Model, X: Transform, motion: Float[Array, "nb 6"], world: Float[Array, "6"]
 ) -> Float[Array, "nb 6"]:
@@ -158,9 +164,7 @@ def body_velocities(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     Source: Featherstone 2008, eq. 3.33.
     """
     q, v = checked(model, q=q, v=v)
-    joints = joint_kinematics(model, model.expand(q))
-    motion = joint_motion(model, joints, model.expand_velocity(v))
-    return accumulate_motion(model, joints.X, motion, jnp.zeros(6, motion.dtype))
+    return velocities(model, joint_kinematics(model, model.expand(q)), model.expand_velocity(v))
 
 
 def frame_placement(model: Model, body_or_frame: str | int) -> tuple[int, Transform]:

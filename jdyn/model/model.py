@@ -385,8 +385,8 @@ def take_rows(x: Array, index: np.ndarray) -> Array:
     return x[index]
 
 
-def checked(model: Model, **arguments) -> list[Array]:
-    """The arguments as floating arrays of the right shapes: `q`, `v`, `a`, `tau`, `f_ext`.
+def checked(model: Model, **arguments) -> list[Any]:
+    """The arguments as floating arrays of the right shapes: `q`, `v`, `a`, `tau`, and `f_ext`, which may be None.
 
     Raises:
         ValueError: if `model` is not a model, or naming the argument, the expected shape and the one given.
@@ -396,17 +396,14 @@ def checked(model: Model, **arguments) -> list[Array]:
         raise ValueError(
             f"model: expected a jdyn.Model (see jdyn.load), got {given}; are the arguments in the right order?"
         )
-    return [_coordinates(model, name, x, _shape(model, name)) for name, x in arguments.items()]
+    return [
+        None if name == "f_ext" and x is None else _coordinates(model, name, jnp.asarray(x))
+        for name, x in arguments.items()
+    ]
 
 
-def _shape(model, name):
-    if name == "f_ext":
-        return model.nb, 6
-    return (model.nq if name == "q" else model.nv,)
-
-
-def _coordinates(model, name, x, expected):
-    x = jnp.asarray(x)
+def _coordinates(model, name, x):
+    expected = {"q": (model.nq,), "f_ext": (model.nb, 6)}.get(name, (model.nv,))
     if x.shape != expected:
         raise ValueError(
             f"{name}: expected shape {expected} for {model.name!r}, got {x.shape}; "

@@ -15,13 +15,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.inverse import bias_forces, velocity_products
-from jdyn.dynamics.kinematics import (
-    JointKinematics,
-    accumulate_motion,
-    joint_kinematics,
-    joint_motion,
-    world_acceleration,
-)
+from jdyn.dynamics.kinematics import JointKinematics, joint_kinematics, velocities, world_acceleration
 from jdyn.dynamics.passive import passive_forces
 from jdyn.model import Model
 from jdyn.model.messages import one_of
@@ -195,13 +189,12 @@ class TreeMethod(Recursion):
         return self.sweep(model, factors.tree, tau, zero, zero, zero[0])
 
     def moving(self, model, factors, v, tau, f_ext):
-        velocities = self.velocities(model, factors, joint_motion(model, factors.joints, v))
-        c, p = velocity_products(model, factors.q, v, velocities, f_ext)
+        c, p = velocity_products(model, factors.q, v, self.velocities(model, factors, v), f_ext)
         return self.sweep(model, factors.tree, tau, c, p, world_acceleration(model, p.dtype))
 
-    def velocities(self, model: Model, factors: Factors, motion: Float[Array, "nb 6"]) -> Float[Array, "nb 6"]:
-        """Velocities of all bodies from those across their joints."""
-        return accumulate_motion(model, factors.joints.X, motion, jnp.zeros(6, motion.dtype))
+    def velocities(self, model: Model, factors: Factors, v: Float[Array, " nv_full"]) -> Float[Array, "nb 6"]:
+        """Velocities of all bodies, each in its own frame."""
+        return velocities(model, factors.joints, v)
 
 
 def coupling_rows(model: Model) -> Float[Array, "nm nv_full"]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.array import semidefinite_cholesky, triangular_inverse
-from jdyn.dynamics.kinematics import padded
+from jdyn.dynamics.kinematics import joint_motion, padded
 from jdyn.dynamics.methods.matrix_aba import (
     ArticulatedBody,
     Link,
@@ -127,8 +127,8 @@ class ParallelABA(TreeMethod):
             a = a.at[rank.rows, : rank.nv].set(here)
         return narrowed(model, a[: model.nb])
 
-    def velocities(self, model, factors, motion):
-        ranks, motion = path_ranks(model.topology, self.chunk), table(motion)
+    def velocities(self, model, factors, v):
+        ranks, motion = path_ranks(model.topology, self.chunk), table(joint_motion(model, factors.joints, v))
         X = [paths.bodies.X for paths in factors.tree]
         moves = [(X, motion[rank.rows]) for rank, X in zip(ranks, X, strict=True)]
         at_rest = jnp.zeros_like(motion[0])
