@@ -10,6 +10,8 @@ from scipy.spatial.transform import Rotation
 import jdyn
 from jdyn.control import OperationalSpace
 
+pytestmark = pytest.mark.fast_compile
+
 PANDA = jdyn.load("panda")
 Q = jnp.array([0.3, -0.5, 0.2, -1.8, 0.1, 1.4, 0.6])
 V = jnp.array([0.5, -0.3, 0.8, -0.2, 0.4, 1.0, -0.6])

@@ -10,6 +10,8 @@ from scipy.interpolate import CubicSpline
 import jdyn
 from jdyn.control import Quintic, Spline
 
+pytestmark = pytest.mark.fast_compile
+
 ARM = jdyn.load("double_pendulum")
 FLOATING = jdyn.random_tree(2, 2, kinds=(jdyn.Free, jdyn.Ball))
 TIMES = np.array([0.0, 0.4, 1.0, 1.3, 2.0])

@@ -15,6 +15,8 @@ from jdyn.dynamics.newton_euler import moving_tree, newton_euler
 from jdyn.model import Executor
 from jdyn.model.random_tree import ALL_KINDS
 
+pytestmark = pytest.mark.fast_compile
+
 MODELS = {
     "chain": jdyn.random_tree(0, 5, kinds=(jdyn.Revolute,), reach=1),
     "tree": jdyn.random_tree(3, 7, kinds=(jdyn.Helical, jdyn.Ball)),

@@ -13,6 +13,8 @@ import jdyn
 from jdyn.dynamics.closed_loops import Couplings, Motor, acceleration_couplings, constrained_accelerations
 from jdyn.dynamics.methods.least_constraint import Constraint, LeastConstraint, least_constraint
 
+pytestmark = pytest.mark.fast_compile
+
 EPS32 = float(np.finfo(np.float32).eps)
 AXES = np.eye(3)
 MOMENTS = np.array([[0.3, 0.02, 0.01], [0.02, 0.25, -0.03], [0.01, -0.03, 0.2]])

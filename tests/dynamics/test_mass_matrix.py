@@ -9,6 +9,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 EPS = float(np.finfo(np.float64).eps)
 LANES = 3
 

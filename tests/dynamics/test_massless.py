@@ -129,21 +129,36 @@ def assert_right(method, trees, a, change, slope):
     np.testing.assert_array_less(np.abs(slope - exact), slack * size * length(weights))
 
 
+EXECUTORS = [(jdyn.ABA(), executor) for executor in ("levels", "lanes", "kernel")]
+
+
+def given_to(executor, trees):
+    model, *rest = trees["given"]
+    return dataclasses.replace(model, executor=executor), *rest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize(("method", "executor"), [*((method, "auto") for method in METHODS), *EXECUTORS], ids=str)
+def test_every_method_and_derivative(method, executor, name):
+    """Fifty trees, in batches."""
+    trees = light_trees(name)
+    trees = trees | {"given": given_to(executor, trees)}
+    assert_right(method, trees, *jax.jit(jax.vmap(functools.partial(found, method)))(*trees["given"]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize(
     ("method", "executor"),
-    [*((method, "auto") for method in METHODS), *((jdyn.ABA(), name) for name in ("levels", "lanes", "kernel"))],
+    [*((method, "auto") for method in (jdyn.ABA(), jdyn.CRBA(), jdyn.LeastConstraint())), *EXECUTORS],
     ids=str,
 )
-def test_every_method_and_derivative(method, executor, name):
-    """Fifty trees, each alone and all in a batch."""
+def test_one_tree_at_a_time(method, executor, name):
+    """Single configurations have programs of their own for these methods, and for the derivatives of all."""
     trees = light_trees(name)
-    model, *rest = trees["given"]
-    trees = trees | {"given": (dataclasses.replace(model, executor=executor), *rest)}
-    one = functools.partial(found, method)
-    assert_right(method, trees, *jax.jit(jax.vmap(one))(*trees["given"]))
-    single = jax.jit(one)
+    trees = trees | {"given": given_to(executor, trees)}
+    single = jax.jit(functools.partial(found, method))
     each = [single(*jax.tree.map(lambda x, i=i: x[i], trees["given"])) for i in range(TREES)]
     assert_right(method, trees, *map(np.stack, zip(*each, strict=True)))
 

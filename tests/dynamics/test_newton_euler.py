@@ -9,6 +9,8 @@ import jdyn
 from jdyn.model.random_tree import ALL_KINDS
 from tests.drawn import drawn_states
 
+pytestmark = pytest.mark.fast_compile
+
 MODELS = {
     "screws": lambda: jdyn.random_tree(3, 6, kinds=(jdyn.Revolute, jdyn.Prismatic, jdyn.Helical)),
     "free base": lambda: jdyn.load("quadruped"),

@@ -11,6 +11,8 @@ from numpy.testing import assert_allclose
 import jdyn
 from jdyn.dynamics import passive_forces
 
+pytestmark = pytest.mark.fast_compile
+
 
 def _built(amount):
     builder = jdyn.Builder("a free body, two ball joints and a hinge")

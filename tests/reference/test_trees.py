@@ -17,6 +17,8 @@ from jdyn.interop.pinocchio_values import PinocchioValues
 from jdyn.interop.values import DERIVATIVES, derivatives, dynamics_alone, random_states
 from jdyn.interop.verification import compare
 
+pytestmark = pytest.mark.fast_compile
+
 STRUCTURES = {
     "walkers": (Free, Revolute, Ball, Revolute, Prismatic, Revolute),
     "every kind": (Planar, Universal, Free, Revolute, Helical, Ball, Continuous, Prismatic),

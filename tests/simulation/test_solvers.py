@@ -19,6 +19,8 @@ from jdyn.simulation.vector_field import State
 from tests.simulation.free_body import INERTIA
 from tests.simulation.test_manifold import COM, DRIFT, EXACT, V0, exact
 
+pytestmark = pytest.mark.fast_compile
+
 END = diffrax.SaveAt(t1=True)
 
 

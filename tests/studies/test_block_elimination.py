@@ -15,6 +15,8 @@ from jdyn.dynamics.kinematics import joint_force, joint_kinematics
 from jdyn.model.random_tree import ALL_KINDS
 from jdyn.studies.formulations.block_elimination import BlockElimination
 
+pytestmark = pytest.mark.fast_compile
+
 EPS32 = float(np.finfo(np.float32).eps)
 
 

@@ -86,13 +86,18 @@ def test_energy_of_figure_5_8(method):
     "row", [pytest.param(row, marks=[pytest.mark.slow] * (row.n > 2), id=str(row.n)) for row in CHAINS]
 )
 def test_long_chains_of_figure_5_9(row):
-    """Energies as printed. The chains' motion is chaotic: counts of the thesis' own two methods differ by 12 %."""
+    """Energies as printed. The chains' motion is chaotic: counts of the thesis' own two methods differ by 12 %.
+
+    From rest at exactly zero, rounding alone decides the first step, and counts differ by 20 % between versions of JAX;
+    one unit in the last place away they differ by 5 %.
+    """
     model = long_chain(row.n)
+    start = model.neutral().at[0].set(2.0**-52)
     lowest = -9.8 * 10 * row.n * 10 * row.n
     assert float(jdyn.potential_energy(model, model.neutral())) - lowest == pytest.approx(row.energy, rel=1e-12)
     for method, evaluations, deviation in zip(
         METHODS, (row.abm, row.crbm), (row.abm_deviation, row.crbm_deviation), strict=True
     ):
-        found = fall(model, 60.0, method=method, tolerance=1e-4, energy=row.energy)
-        assert found.evaluations == pytest.approx(evaluations, rel=0.15)
+        found = fall(model, 60.0, method=method, q0=start, tolerance=1e-4, energy=row.energy)
+        assert found.evaluations == pytest.approx(evaluations, rel=0.12)
         assert abs(found.energy_deviation) < 5 * deviation

@@ -29,7 +29,7 @@ def at_once(x: Any) -> Any:
 
 @jax.custom_jvp
 def _together(arrays):
-    return jax.lax.platform_dependent(arrays, cpu=_reduced, default=lambda arrays: arrays)
+    return jax.lax.platform_dependent(arrays, cpu=_reduced, default=tuple)
 
 
 @_together.defjvp
@@ -41,12 +41,12 @@ def _reduced(arrays):
     """Reduce [x, x] with max: an identity in any order, but XLA fuses it into one program."""
     # XLA reduces a single array in other ways, and some of them lose NaN.
     if len(arrays) < 2:
-        return arrays
+        return tuple(arrays)
     starts = range(0, len(arrays) - 1, _ARRAYS)
     parts = [slice(*ends) for ends in zip(starts, [*starts[1:], len(arrays)], strict=True)]
     twice = [jnp.broadcast_to(x, (2, *x.shape)) for x in arrays]
     least = [jnp.array(-jnp.inf, x.dtype) for x in arrays]
-    return [x for part in parts for x in jax.lax.reduce(twice[part], least[part], _larger, (0,))]
+    return tuple(x for part in parts for x in jax.lax.reduce(twice[part], least[part], _larger, (0,)))
 
 
 def _larger(x, y):
