@@ -160,6 +160,7 @@ def _check_stabilizable(model, A, B):
     both = np.concatenate([A, B], axis=1)
     rounding = 1e3 * np.finfo(A.dtype).eps * np.linalg.norm(both)
     for value in np.linalg.eigvals(A):
+        value = value if value.imag else value.real
         reach = both - value * np.eye(*both.shape)
         if value.real > -rounding and np.min(np.linalg.svd(reach, compute_uv=False)) < rounding:
             raise ValueError(

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.relations import doubling_ancestors
-from jdyn.model import WORLD, Model, checked, motion_bias
+from jdyn.model import WORLD, Model, checked, motion_bias, take_rows
 from jdyn.model.compiled import compiled, precise
 from jdyn.model.messages import known
 from jdyn.spatial import Transform
@@ -76,18 +76,18 @@ def accumulate_motion(
     model: Model, X: Transform, motion: Float[Array, "nb 6"], world: Float[Array, "6"]
 ) -> Float[Array, "nb 6"]:
     """m_b = X m_parent + motion_b outward from `world`: velocities or accelerations of all bodies."""
-    return _accumulated(model.topology, X, motion, world)[0]
+    return _accumulated(model.topology, X, motion, world)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _accumulated(topology, X, motion, world):
-    """Motions of all bodies and of their parents. The derivative is the same recursion from another source,
+    """Motions of all bodies. The derivative is the same recursion from another source,
     dm_b = X dm_parent + (dX m_parent + dmotion_b)."""
 
     def step(parent, x):
         X, motion = x
         m = X.motion_to_child(parent) + motion
-        return m, (m, parent)
+        return m, m
 
     return LEVELS.unpack(topology, LEVELS.outward(topology, step, world, LEVELS.pack(topology, (X, motion))))
 
@@ -95,10 +95,11 @@ def _accumulated(topology, X, motion, world):
 @_accumulated.defjvp
 @precise
 def _accumulated_jvp(topology, primals, tangents):
-    (X, _, _), (dX, dmotion, dworld) = primals, tangents
-    motions, parents = _accumulated(topology, *primals)
+    (X, _, world), (dX, dmotion, dworld) = primals, tangents
+    m = _accumulated(topology, *primals)
+    parents = take_rows(jnp.concatenate([world[None], m]), np.array(topology.parents) - WORLD)
     _, moved = jax.jvp(lambda X: jax.vmap(Transform.motion_to_child)(X, parents), (X,), (dX,))
-    return (motions, parents), _accumulated(topology, X, dmotion + moved, dworld)
+    return m, _accumulated(topology, X, dmotion + moved, dworld)
 
 
 def poses(model: Model, X: Transform) -> Transform:

@@ -193,10 +193,18 @@ def _inner(program, inputs: Sequence[_Known]) -> _Found:
 
 
 def _loop(equation: JaxprEqn, inputs: Sequence[_Known]) -> _Found:
-    shared = equation.params["num_consts"]
+    turn = equation.params["jaxpr"]
+    program = getattr(turn, "jaxpr", turn)
+    # What all turns share comes first, then what one hands to the next; the rest has a row for each turn.
+    shared = _unchanged(equation.invars, program.invars) - _unchanged(equation.outvars, program.outvars)
     varying: list[_Known] = [None] * (len(inputs) - shared)
-    body, _ = _inner(equation.params["jaxpr"], [*inputs[:shared], *varying])
+    body, _ = _inner(turn, [*inputs[:shared], *varying])
     return body * equation.params["length"], [None] * len(equation.outvars)
+
+
+def _unchanged(outside, inside) -> int:
+    """How many have the same shape within a turn."""
+    return sum(x.aval.shape == y.aval.shape for x, y in zip(outside, inside, strict=True))
 
 
 def _branches(equation: JaxprEqn, inputs: Sequence[_Known]) -> _Found:
@@ -339,5 +347,5 @@ _FREE = _SAME_ENTRIES | {
     "abs", "ceil", "clamp", "concatenate", "cummax", "cummin", "dynamic_slice", "dynamic_update_slice",
     "floor", "gather", "iota", "max", "min", "neg", "nextafter", "optimization_barrier", "pad", "reduce_max",
     "reduce_min", "reduce_precision", "rev", "round", "scatter", "select_n", "sign", "sort",
-    "split", "stack", "stop_gradient",
+    "split", "stack", "stop_gradient", "unstack",
 }  # fmt: skip
