@@ -15,7 +15,21 @@ from jdyn.model.motion import motion_along
 Motion = Callable[[Scalar], tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]]
 
 
-class Tracking(Controller):
+class _Follower(Controller):
+    """A controller with a reference and two gains."""
+
+    model: Model
+    reference: Motion
+    kp: Float[Array, "*nv"]
+    kd: Float[Array, "*nv"]
+
+    def __init__(self, model: Model, reference: Motion, *, kp: ArrayLike, kd: ArrayLike):
+        checked(model)
+        self.model, self.reference = model, reference
+        self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)
+
+
+class Tracking(_Follower):
     """Computed torque along a reference: inverse dynamics of the acceleration that makes the error obey an oscillator.
 
     With an exact model the tangent vector e that leads from q to the reference obeys ë + kd ė + kp e = 0, a coordinate
@@ -39,21 +53,11 @@ class Tracking(Controller):
     Source: Siciliano, Sciavicco, Villani, Oriolo 2009, section 8.5.2, on the tangent space.
     """
 
-    model: Model
-    reference: Motion
-    kp: Float[Array, "*nv"]
-    kd: Float[Array, "*nv"]
-
-    def __init__(self, model: Model, reference: Motion, *, kp: ArrayLike, kd: ArrayLike):
-        checked(model)
-        self.model, self.reference = model, reference
-        self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)
-
     def __call__(self, t, q, v):
         return _computed_torque(self.model, self.kp, self.kd, q, v, *self.reference(t))
 
 
-class FeedforwardPD(Controller):
+class FeedforwardPD(_Follower):
     """Inverse dynamics of the reference itself, plus kp e + kd ė, where e leads from q to the reference.
 
     The feed-forward does not depend on the state, so that noise and errors of the model enter through the gains alone.
@@ -69,16 +73,6 @@ class FeedforwardPD(Controller):
 
     Source: An, Atkeson, Hollerbach, Model-Based Control of a Robot Manipulator (1988), chapter 6.
     """
-
-    model: Model
-    reference: Motion
-    kp: Float[Array, "*nv"]
-    kd: Float[Array, "*nv"]
-
-    def __init__(self, model: Model, reference: Motion, *, kp: ArrayLike, kd: ArrayLike):
-        checked(model)
-        self.model, self.reference = model, reference
-        self.kp, self.kd = scalar_or(model, model.nv, "kp", kp), scalar_or(model, model.nv, "kd", kd)
 
     def __call__(self, t, q, v):
         return _feedforward(self.model, self.kp, self.kd, q, v, *self.reference(t))

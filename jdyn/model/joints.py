@@ -119,7 +119,7 @@ class _VectorJoint(Joint):
         return jnp.zeros(self.nq, dtype)
 
     def random(self, key, lower, upper):
-        reach = jnp.pi if isinstance(self, (Revolute, Continuous)) else 1.0
+        reach = jnp.pi if isinstance(self, _TurningJoint) else 1.0
         # A joint with a limit on one side moves as far from it as a joint without limits moves in all.
         start = jnp.where(jnp.isfinite(upper), upper - 2 * reach, -reach)
         start = jnp.where(jnp.isfinite(lower), lower, start)
@@ -161,30 +161,25 @@ class _ScrewJoint(_VectorJoint):
     nv: ClassVar[int] = 1
 
 
-class Revolute(_ScrewJoint):
+class _TurningJoint(_ScrewJoint):
+    """Rotation about `axis` (unit, in the joint frame)."""
+
+    motions: ClassVar[tuple[str, ...]] = ("turn",)
+    axis: Float[Array, "*batch 3"]
+
+    def transform(self, q):
+        return Transform(rotation_about(self.axis, q[0]), jnp.zeros_like(self.axis))
+
+    def subspace(self, q):
+        return jnp.concatenate([self.axis, jnp.zeros_like(self.axis)])[:, None]
+
+
+class Revolute(_TurningJoint):
     """Rotation about `axis` (unit, in the joint frame). q: angle [rad]."""
 
-    motions: ClassVar[tuple[str, ...]] = ("turn",)
-    axis: Float[Array, "*batch 3"]
 
-    def transform(self, q):
-        return Transform(rotation_about(self.axis, q[0]), jnp.zeros_like(self.axis))
-
-    def subspace(self, q):
-        return jnp.concatenate([self.axis, jnp.zeros_like(self.axis)])[:, None]
-
-
-class Continuous(_ScrewJoint):
+class Continuous(_TurningJoint):
     """A revolute joint that turns without limit. q: one angle [rad], not wrapped."""
-
-    motions: ClassVar[tuple[str, ...]] = ("turn",)
-    axis: Float[Array, "*batch 3"]
-
-    def transform(self, q):
-        return Transform(rotation_about(self.axis, q[0]), jnp.zeros_like(self.axis))
-
-    def subspace(self, q):
-        return jnp.concatenate([self.axis, jnp.zeros_like(self.axis)])[:, None]
 
 
 class Prismatic(_ScrewJoint):

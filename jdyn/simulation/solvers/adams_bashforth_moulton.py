@@ -15,6 +15,7 @@ from jdyn.model import Model
 from jdyn.simulation.manifold import ChartInterpolation, LocalTerm, pushed
 from jdyn.simulation.solvers import adams_weights
 from jdyn.simulation.solvers.cash_karp import CASH_KARP, HALF_WAY
+from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
@@ -208,15 +209,10 @@ def _remembered(history: History, t0: Scalar, y0: State, rate: State) -> History
     )
 
 
-class _PowerInterpolation(diffrax.AbstractLocalInterpolation):
-    t0: Float[Array, ""]
-    t1: Float[Array, ""]
+class _PowerInterpolation(DenseOutput):
     u0: State
     powers: State
 
-    def evaluate(self, t0, t1=None, left=True):
-        if t1 is not None:
-            return jax.tree.map(jnp.subtract, self.evaluate(t1), self.evaluate(t0))
-        theta = (t0 - self.t0) / (self.t1 - self.t0)
-        weights = theta ** jnp.arange(1, 5, dtype=theta.dtype)
+    def at(self, share):
+        weights = share ** jnp.arange(1, 5, dtype=share.dtype)
         return jax.tree.map(jnp.add, self.u0, _weighted(weights, self.powers))

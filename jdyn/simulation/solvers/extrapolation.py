@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics.implicit_rule import keep_solutions
+from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.work import Counted, Work
 
 Vector = Float[Array, " n"]
@@ -344,17 +345,13 @@ def _weighted(weights, rows: Float[Array, "rows n"]) -> Vector:
     return jnp.tensordot(weights, rows, 1, precision="highest")
 
 
-class _Interpolation(diffrax.AbstractLocalInterpolation):
-    t0: Float[Array, ""]
-    t1: Float[Array, ""]
+class _Interpolation(DenseOutput):
     y0: PyTree
     y1: PyTree
     powers: PyTree
 
-    def evaluate(self, t0, t1=None, left=True):
-        if t1 is not None:
-            return jax.tree.map(jnp.subtract, self.evaluate(t1), self.evaluate(t0))
-        away = (t0 - self.t0) / (self.t1 - self.t0) - 0.5
+    def at(self, share):
+        away = share - 0.5
         count = len(jax.tree.leaves(self.powers)[0])
         weights = away ** jnp.arange(count, dtype=away.dtype)
         return jax.tree.map(lambda y0, powers: y0 + jnp.tensordot(weights, powers, 1), self.y0, self.powers)

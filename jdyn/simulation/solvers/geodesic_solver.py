@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.model import Model
+from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State
@@ -45,11 +46,9 @@ class GeodesicSolver(ManifoldSolver):
         return functools.partial(_Interpolation, self.mechanism)
 
 
-class _Interpolation(diffrax.AbstractLocalInterpolation):
+class _Interpolation(DenseOutput):
     """Its error is of order 2 within a step."""
 
-    t0: Float[Array, ""]
-    t1: Float[Array, ""]
     model: Model
     y0: State
     y1: State
@@ -59,9 +58,6 @@ class _Interpolation(diffrax.AbstractLocalInterpolation):
         self.model, self.t0, self.t1 = model, t0, t1
         self.y0, self.y1, self.displacement = y0, y1, displacement
 
-    def evaluate(self, t0, t1=None, left=True):
-        if t1 is not None:
-            return jax.tree.map(jnp.subtract, self.evaluate(t1), self.evaluate(t0))
-        share = jnp.asarray(t0 - self.t0) / (self.t1 - self.t0)
+    def at(self, share):
         increment = jax.tree.map(jnp.subtract, rest(self.y1), rest(self.y0))
         return drifted(self.model, kicked(self.y0, increment, share), share * self.displacement)

@@ -10,6 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
+from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.shifted import Slopes
 from jdyn.simulation.work import Counted, Work
 
@@ -71,24 +72,17 @@ DENSE = np.array(
 STAGES = len(TIMES)
 
 
-class _Interpolation(diffrax.AbstractLocalInterpolation):
-    t0: Float[Array, ""]
-    t1: Float[Array, ""]
+class _Interpolation(DenseOutput):
     y0: PyTree
     y1: PyTree
     bends: PyTree
 
-    def evaluate(self, t0, t1=None, left=True):
-        if t1 is not None:
-            return jax.tree.map(jnp.subtract, self.evaluate(t1), self.evaluate(t0))
-        after = (t0 - self.t0) / (self.t1 - self.t0)
-        before = 1 - after
+    def at(self, share):
+        def leaf(y0, y1, bends):
+            bend = bends[0] + share * (bends[1] + share * bends[2])
+            return (1 - share) * y0 + share * (y1 + (1 - share) * bend)
 
-        def at(y0, y1, bends):
-            bend = bends[0] + after * (bends[1] + after * bends[2])
-            return before * y0 + after * (y1 + before * bend)
-
-        return jax.tree.map(at, self.y0, self.y1, self.bends)
+        return jax.tree.map(leaf, self.y0, self.y1, self.bends)
 
 
 class Rodas5P(diffrax.AbstractAdaptiveSolver):
