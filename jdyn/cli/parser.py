@@ -1,4 +1,4 @@
-"""The words of the command line. JAX and the library are not loaded for them, so that help and errors come at once."""
+"""The words of the command line. They load neither JAX nor the library, so that help and errors come at once."""
 
 import argparse
 
@@ -6,7 +6,7 @@ from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
 from jdyn.terminal.argument_types import count, new_file, picture, positive, seed
 
-# As `jdyn.ROBOTS` has them.
+# The names in `jdyn.ROBOTS`.
 ROBOTS = (
     "pendulum",
     "double_pendulum",
@@ -39,48 +39,48 @@ Each command explains itself: jdyn sweep --help"""
 
 # What `jdyn COMMAND --help` says.
 LESSONS = {
-    "info": """What a robot is made of: bodies, joints, masses, limits, what is doubtful about it, and how well
-conditioned its mass matrix is.""",
-    "simulate": """Let a robot move from a start without any motor, and say what became of its energy.""",
-    "sweep": """Many simulations of one motion under PD control, in batches: every combination of some payloads, which
-the controller does not know of, and some proportional gains. Writes a labelled dataset (NetCDF, for xarray) and a
+    "info": """What a robot is made of: bodies, joints, masses, limits, doubtful numbers, and the condition of its mass
+matrix.""",
+    "simulate": """Let a robot move without motors, and print its energy at the start and at the end.""",
+    "sweep": """Many simulations of one motion under PD control, in batches: every combination of payload and
+proportional gain. The controller does not know the payload. Writes a labelled dataset (NetCDF, for xarray) and a
 heat map.
 
 Without arguments: the PUMA 560, 1024 lanes, 2 s each.""",
     "tune": """Tune the PD gains of every joint by gradient through the simulation, from poor ones, and draw before and
 after.
 
-The loss is the squared distance to the target, weighted by time as swinging on should cost more than getting there,
-and the squared effort, a little; both as means over the motion.""",
-    "stiffness": """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes it for
-motion: the evaluations that a fall under gravity needs, by method and floating type, while the mechanism becomes ill-
-conditioned. A dash means that the simulation failed.
+The loss is the mean over the motion of the squared distance to the target, weighted by time since late errors should
+cost more than early ones, plus a small share of the squared effort.""",
+    "stiffness": """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes rounding
+for motion: the number of evaluations of a fall under gravity, by method and floating type, as the mechanism becomes
+ill-conditioned. A dash means that the simulation failed.
 
 Without a robot: the ten pairs of links of figure 5.6 in Cloutier's thesis (1995), beside what is printed there. With
 one: its joints made frictionless, and the last body of its arm 1 to 10⁶ times as heavy.""",
     "prrr": """The off-line simulator of Cloutier's thesis (1995, section 5.1.3): planar robots of rectangular links,
 and the statistics that compare forward dynamics by articulated bodies (ABM) and by composite rigid bodies (CRBM).
 
-Without words it runs the session of figure 5.2 and prints what the thesis prints beside what it finds. The robot file
-of that figure is not printed; its numbers ask for three links of 10 m, 1 kg and 1 m width. The robot starts from
-rest, which lets rounding decide how long the first step is, and counts differ by a few with it: the session is run
-from 201 starts that differ by units in the last place.
+Without arguments it runs the session of figure 5.2 and prints its results beside those of the thesis. The thesis does
+not print the robot file of that figure; its numbers imply three links of 10 m, 1 kg and 1 m width. The robot starts
+from rest, where rounding alone decides the length of the first step, and counts vary by a few with it. So the session
+is also run from 201 starts that differ by units in the last place.
 
-With --interactive the program asks the thesis' questions, and the words are what an empty answer means.
+With --interactive the program asks the thesis' questions; an empty answer takes the value given as an argument.
 
-A robot FILE is text with a line a link, base to tip: length [m], mass [kg], width [m]. Empty lines and what follows a
-# do not count.
+A robot FILE is text with one line for each link, base to tip: length [m], mass [kg], width [m]. Empty lines and
+comments after a # are ignored.
 
-Statistics are written as columns of text, the time first, one file a quantity: ID-positions.txt and so on; the
-summary is ID-summary.txt. A row is a step, the first after each save interval.""",
+Statistics are columns of text with the time first, one file for each quantity: ID-positions.txt and so on; the
+summary is ID-summary.txt. A row is the first step after each save interval.""",
     "prrrfdt": """The forward dynamics test of Cloutier's thesis (1995, section 5.1.2): accelerations of a planar robot
 of rectangular links by articulated bodies (ABM) and by composite rigid bodies (CRBM), while one input takes many
-values and all others stay; and how far the two are from each other.
+values and all others stay constant; and the difference between the two methods.
 
 An INPUT is q, v, torque, length, mass or width with the number of a link, such as q2 or length2, or it is gravity or
 friction. Several inputs take the same values together: --vary length2 mass2 --from 1 --to 1e6 --log.
 
-Without words the second joint of figure 5.3's robot turns once around.
+Without arguments the second joint of figure 5.3's robot turns through a full circle.
 
 Writes columns of text: the value, the condition number of the mass matrix, the accelerations of all joints by each
 method, and the relative differences of CRBM's from ABM's where both are asked for.""",

@@ -25,11 +25,11 @@ from jdyn.studies.prrr.prrrfdt import prrrfdt
 from jdyn.terminal.tables import print_table
 from jdyn.view import plot_heat_map, plot_motion, plot_tuning
 
-# A move of this size is large for an arm, and does not take it around itself [rad or m].
+# Largest move of a joint: large for an arm, but not so large that it turns around itself [rad or m].
 LARGEST_MOVE = 0.8
-# Where tuning starts: stiff and hardly damped, so that everything swings [1/s², 1/s].
+# Gains before tuning: stiff and hardly damped, so that everything swings [1/s², 1/s].
 POOR_GAINS = {"kp": 100.0, "kd": 0.5}
-# What an effort at the limit costs, where being 1 rad off costs 1.
+# Cost of an effort at the limit, relative to an error of 1 rad.
 EFFORT_WEIGHT = 0.01
 # Rows of a motion that is drawn.
 ROWS = 501
@@ -116,7 +116,7 @@ def _conditions(model, samples=64):
 
 
 def simulate(options):
-    """Let a robot move from a start without any motor."""
+    """Let a robot move from a start without motors."""
     model = _load(options)
     q0 = _drawn(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
@@ -138,7 +138,7 @@ def simulate(options):
 
 
 def _drawn(model, seed):
-    """A configuration within the limits: the same one in either precision."""
+    """A configuration within the limits, the same in both precisions."""
     return model.astype(jnp.float32).random(jax.random.key(seed)).astype(model.dtype)
 
 
@@ -151,7 +151,7 @@ class Reach(eqx.Module):
         model: The mechanism as the controller knows it.
         q0, target: Start and end.
         inertia: Diagonal of the mass matrix at the start [kg m² or kg].
-        effort: Largest generalized force of each motor [N m or N], infinite where none is given; zero counts as none.
+        effort: Largest generalized force of each motor [N m or N]; infinite where the file gives none or zero.
     """
 
     model: Model
@@ -234,19 +234,19 @@ def sweep(options):
 
 
 def _deepest(model) -> str:
-    """The first of the bodies that are the most joints away from the world."""
+    """The first of the bodies with the most joints between them and the world."""
     depths = [len(path) for path in model.topology.supports]
     return model.body_names[depths.index(max(depths))]
 
 
 def _named(command, robot) -> pathlib.Path:
-    """The usual name of what a command writes, in the current folder."""
+    """The default path of a command's output, in the current folder."""
     name = re.sub(r"[^\w-]+", "_", robot)
     return pathlib.Path(f"{command}-{name}").resolve()
 
 
 def _describe(dataset, options):
-    """Units and meanings of a sweep's variables, as the CF conventions have them."""
+    """Units and meanings of a sweep's variables, by the CF conventions."""
     for name, long_name, units in (
         ("payload", "payload", "kg"),
         ("kp", "proportional gain per unit of inertia", "1/s²"),
@@ -354,7 +354,7 @@ def stiffness(options):
 
 
 def _family(options):
-    """Mechanisms that become ill-conditioned, by what tells them apart, and where all of them start."""
+    """Mechanisms that become ill-conditioned, by label, and their common start."""
     if not options.robot:
         return thesis_family(), None
     model = _load(options).astype(jnp.float64)

@@ -16,10 +16,10 @@ THRESHOLD = "jax_persistent_cache_min_compile_time_secs"
 
 
 def kept_programs() -> contextlib.AbstractContextManager:
-    """Within, compiled programs are kept in the user's cache folder, and found there by the next command.
+    """Inside this context, compiled programs are kept in the user's cache folder, where the next command finds them.
 
-    Whoever has told JAX where to keep them, or not to, is obeyed. An entry is found only by the version of JAX and on
-    the kind of processor that it was compiled for, so that machines may share a home folder.
+    Existing JAX cache settings take precedence. Only the same version of JAX on the same kind of processor finds an
+    entry, so machines may share a home folder.
     """
     settings = jax.config.values
     if settings[FOLDER] is not None or not settings[SWITCH] or not _writable(user_folder()):
@@ -29,7 +29,7 @@ def kept_programs() -> contextlib.AbstractContextManager:
 
 
 def programs_made_anew() -> contextlib.AbstractContextManager:
-    """Within, compiled programs are neither kept nor found."""
+    """Inside this context, compiled programs are neither kept nor found."""
     return _settings({SWITCH: False})
 
 
@@ -39,7 +39,7 @@ def user_folder() -> pathlib.Path:
 
 def _writable(folder):
     try:
-        # Nobody else may write there: what is found there is run.
+        # Nobody else may write there, since programs that are found there are run.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -61,5 +61,5 @@ def _settings(settings: dict[str, Any]):
 def _use(settings):
     for name, value in settings.items():
         jax.config.update(name, value)
-    # JAX otherwise holds on to the folder, or to none, that it met first.
+    # Otherwise JAX goes on with the folder that it met first, even if that was none.
     compilation_cache.reset_cache()

@@ -26,10 +26,10 @@ class Memory:
     """What a program needs on its device [bytes].
 
     Attributes:
-        arguments: What it is given, the model included.
-        results: What it returns.
-        workspace: What it needs while it runs.
-        code: The program itself; XLA does not tell it for every device.
+        arguments: Arguments, the model included.
+        results: Results.
+        workspace: Memory in use while it runs.
+        code: The program itself; XLA does not report it for every device.
     """
 
     arguments: int
@@ -46,12 +46,12 @@ class Memory:
 class Program:
     """A function that `jdyn.warm_up` has compiled: called like the function, it neither traces nor compiles.
 
-    Arguments have the shapes, types and topology that it was compiled for, and lie on its device or on none (NumPy's
-    arrays, and those of JAX that were put nowhere in particular); their values are free, those of the model too.
+    Arguments must have the shapes, types and topology that it was compiled for. They must lie on its device or on no
+    particular one, like NumPy arrays and uncommitted JAX arrays. Their values are free, and so are the model's.
 
     Attributes:
-        compile_seconds: What tracing and compiling took [s], or loading from JAX's compilation cache.
-        memory: What it needs; None where XLA does not tell.
+        compile_seconds: Time to trace and compile, or to load from JAX's compilation cache [s].
+        memory: Memory that it needs; None where XLA does not report it.
     """
 
     compile_seconds: float
@@ -92,12 +92,12 @@ def warm_up(
     in_axes: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Program:
-    """Compile a function for batches of one size, before the first one is there.
+    """Compile a function for batches of one size before the first batch is there.
 
     ```
     forward = jdyn.warm_up(model, 1024)
     print(forward.compile_seconds, forward.memory.total)
-    a = forward(model, q, v, tau)  # q: (1024, nq); other masses than at first are fine
+    a = forward(model, q, v, tau)  # q: (1024, nq); the masses may have changed
 
     def reached(model, q0, v0, kp):
         controller = jdyn.PD(model, target, kp=kp, kd=20.0)
@@ -109,23 +109,23 @@ def warm_up(
     The program is for the device that the model was put on, or else for JAX's default device.
 
     Args:
-        model: The mechanism, of one lane: its topology and type are part of the program, its numbers are not.
+        model: The mechanism of one lane. Its topology and type are part of the program, its numbers are not.
         batch: Lanes; one configuration without an axis of lanes if left out.
-        function: Function of a model and one configuration: one of jdyn's, or one's own. The program takes the model,
-            which comes first, what has no default, and what `others` gives numbers for.
-        in_axes: What differs between lanes, by name, with the axis that counts them or a PyTree of axes, and None for
-            what all lanes share. If left out, the state (`q`, `q0`, `v`, `v0`, `a`, `tau`, `f_ext`) differs and all
-            else is shared.
-        **others: The other arguments of the function, by name. Floating-point numbers, arrays, and PyTrees of them
-            are examples of one lane, and the program takes others of their shapes; what holds none, such as
-            `method=jdyn.CRBA()`, `throw=False` or `max_steps=100`, is fixed.
+        function: Function of a model and one configuration: one of jdyn's, or your own. The program takes the model,
+            which comes first, the arguments without a default, and those for which `others` gives numbers.
+        in_axes: For each argument that differs between lanes, by name, the axis of the lanes or a PyTree of axes; None
+            for what all lanes share. If left out, the state (`q`, `q0`, `v`, `v0`, `a`, `tau`, `f_ext`) differs and
+            everything else is shared.
+        **others: Other arguments of the function, by name. Floating-point numbers, arrays, and PyTrees of them are
+            examples for one lane; the program takes others of the same shapes. Arguments without numbers, such as
+            `method=jdyn.CRBA()`, `throw=False` or `max_steps=100`, are fixed.
 
     Returns:
         The program, called like the function: `program(model, q, v, tau)`.
 
     Raises:
-        ValueError: if the function needs or takes other arguments than there are, or arrays are mixed with what is
-            none in one of them; and whatever the function raises when it is traced.
+        ValueError: if arguments are missing or unknown, or one of them mixes arrays with other values. Errors that the
+            function raises while it is traced pass through.
     """
     checked(model)
     if batch is not None and batch < 1:
@@ -155,7 +155,7 @@ def warm_up(
 
 
 def _signature(function, fixed, examples):
-    """What the program takes of the arguments of the function."""
+    """The function's arguments that the program takes."""
     parameters = inspect.signature(function).parameters
     if unknown := [name for name in (*fixed, *examples) if name not in parameters]:
         raise ValueError(f"{unknown[0]}: the function takes {', '.join(parameters)} only")
@@ -172,7 +172,7 @@ def _signature(function, fixed, examples):
 
 
 def _lane(model, signature, examples):
-    """What the program takes for one configuration, as shapes."""
+    """The shapes of the program's arguments for one configuration."""
     first, *others = signature.parameters
     known = {name: jax.ShapeDtypeStruct(shape, model.dtype) for name, shape in _state(model).items()}
     known |= {name: _shapes(name, x, model.dtype) for name, x in examples.items()}
@@ -185,7 +185,7 @@ def _lane(model, signature, examples):
 
 
 def _state(model: Model) -> dict[str, tuple[int, ...]]:
-    """Shapes of the arguments that make up a state, by the names that they have everywhere in jdyn."""
+    """Shapes of the arguments that make up a state, by their names everywhere in jdyn."""
     return {
         **dict.fromkeys(("q", "q0"), (model.nq,)),
         **dict.fromkeys(("v", "v0", "a", "tau"), (model.nv,)),
@@ -210,7 +210,7 @@ def _shapes(name, tree, dtype):
 
 
 def _batched(tree, axes, batch):
-    """The shapes of a batch from those of a lane; `axes` as `jax.vmap` takes them."""
+    """The shapes of a batch, from those of a lane; `axes` are those of `jax.vmap`."""
 
     def stacked(axis, subtree):
         if axis is None:
@@ -238,14 +238,14 @@ def _memory(compiled):
 
 
 def _number(known, x):
-    """A number of Python's in the type that the program was compiled for."""
+    """A Python number in the type that the program was compiled for."""
     if type(x) not in (int, float) or not isinstance(known, jax.ShapeDtypeStruct):
         return x
     return np.asarray(x, known.dtype) if jnp.issubdtype(known.dtype, jnp.floating) else x
 
 
 def _check(name, known, x):
-    """Raise about the first thing in `x` that the program was not compiled for."""
+    """Raise for the first part of `x` that the program was not compiled for."""
     leaves = jax.tree.leaves(x)
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         raise ValueError(

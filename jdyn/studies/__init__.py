@@ -1,5 +1,5 @@
 """Formulations that are kept for comparison, and the experiments and programs of Cloutier's thesis.
 
-A shelf of its own: nothing here is needed to simulate, and all of it is built on public names of the library, so that
-each folder shows how to add such a thing from outside.
+Simulations need nothing from here. Everything is built on public names of the library, so each folder shows how to
+extend it from outside.
 """

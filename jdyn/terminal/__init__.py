@@ -1,1 +1,1 @@
-"""What people type and read at a terminal."""
+"""Input and output at a terminal."""

@@ -1,4 +1,4 @@
-"""What words of the command line may be."""
+"""Types of command-line arguments."""
 
 import argparse
 import math
@@ -54,7 +54,7 @@ def _whole(word: str) -> int:
 
 
 def picture(word: str) -> pathlib.Path:
-    """A path that a picture can be written to, looked at before the work begins."""
+    """The path of a picture; it is checked before the work begins."""
     path = new_file(word)
     if path.suffix.lower() not in PICTURES:
         raise argparse.ArgumentTypeError(f"expected the name of a picture ({', '.join(PICTURES)}), got {word}")

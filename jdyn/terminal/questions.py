@@ -13,8 +13,8 @@ def ask(question: str, default: T, read: Callable[[str], T], shown: str | None =
     Args:
         question: What to ask.
         default: What an empty answer means.
-        read: Makes something of an answer; a ValueError or an ArgumentTypeError says what is wrong with it.
-        shown: How the question says what the default is; `str(default)` if left out.
+        read: Converts an answer; its ValueError or ArgumentTypeError says what is wrong with the answer.
+        shown: The default as the question shows it; `str(default)` if left out.
 
     Raises:
         ValueError: if the input ends.

@@ -27,7 +27,7 @@ def condition_numbers(model: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
 
 
 def condition_numbers_of(models: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
-    """The same of a mechanism for each configuration, stacked along the first axis of its leaves."""
+    """As `condition_numbers`, with a mechanism for each configuration, stacked along the first axis of its leaves."""
     return _conditions(in_rows(_mass_matrices_of, models, q))
 
 

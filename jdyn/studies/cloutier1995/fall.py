@@ -17,7 +17,7 @@ from jdyn.studies.cloutier1995.numerical_recipes import QualityControl
 from jdyn.studies.cloutier1995.rows import in_rows
 from jdyn.studies.cloutier1995.steps import Steps, take_steps
 
-# What the scale of an error is at least: Numerical Recipes' number, and one that rounding of float32 leaves room for.
+# Least scale of an error: Numerical Recipes' number, and a larger one that the rounding of float32 needs.
 TINY = {"float64": 1e-30, "float32": 1e-3}
 
 
@@ -30,9 +30,9 @@ class Fall:
         dtype: Floating type of the whole simulation.
         condition: Condition number of the mass matrix at the start.
         steps: The motion, step by step.
-        energy_deviation: Mean of the energy over the steps, less that at the start [%] of `energy`; NaN where the
+        energy_deviation: Mean energy over the steps minus the energy at the start, in % of `energy`; NaN if the
             simulation failed.
-        seconds: Time of a run, compiling apart [s].
+        seconds: Time of a run without compiling [s].
     """
 
     method: Method
@@ -63,18 +63,18 @@ def fall(
     tolerance: float = 1e-6,
     max_steps: int = 50_000,
 ) -> Fall:
-    """Let a mechanism go from rest, by the integrator of the thesis, and count.
+    """Release a mechanism from rest, and count the evaluations of the thesis' integrator.
 
-    That is Cash and Karp's Runge-Kutta method with the step control of Numerical Recipes. In float32 errors are
-    related to 1e-3 at least, since rounding alone is more than the control accepts of a coordinate near zero.
+    That is Cash and Karp's Runge-Kutta method with the step control of Numerical Recipes. In float32 the scale of an
+    error is at least 1e-3, since otherwise rounding alone exceeds what the control accepts near zero.
 
     Args:
-        model: The mechanism, whose type is that of the simulation.
+        model: The mechanism; its type is that of the simulation.
         t1: Length of the motion [s].
         method: Forward-dynamics method.
-        q0: Where it starts; the neutral configuration if left out.
-        energy: What to relate the energy's deviation to [J]; the largest kinetic energy if left out.
-        tolerance: Of a step, relative.
+        q0: Start; the neutral configuration if left out.
+        energy: Reference of the energy's deviation [J]; the largest kinetic energy if left out.
+        tolerance: Relative tolerance of a step.
         max_steps: Most steps to try.
 
     Source: Cloutier 1995, sections 5.1.5, 5.2.2 and 5.3.

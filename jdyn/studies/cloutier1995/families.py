@@ -17,7 +17,7 @@ def thesis_family() -> dict[str, Model]:
 
 
 def heavier_tips(model: Model, body: str) -> dict[str, Model]:
-    """A mechanism whose joints are made frictionless and whose `body` is 1 to 10⁶ times as heavy, by its mass."""
+    """A mechanism without friction whose `body` is 1 to 10⁶ times as heavy, by the mass of the body."""
     names = ("damping", "friction", "stiffness")
     free = dataclasses.replace(model, **{name: jnp.zeros_like(getattr(model, name)) for name in names})
     row, family = model.topology.body(body), {}

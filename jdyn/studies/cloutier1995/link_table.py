@@ -1,4 +1,4 @@
-"""Planar robots as tables: a line a link."""
+"""Planar robots as tables with one line for each link."""
 
 import math
 import os
@@ -28,13 +28,13 @@ def load_links(path: str | os.PathLike) -> tuple[Link, ...]:
     0.5           0.4        0.1      # the gripper is in here
     ```
 
-    Every line has the three numbers of a link, in this order; empty lines and what follows a `#` do not count.
+    Every line has the three numbers of a link, in this order; empty lines and comments after a `#` are ignored.
 
     Args:
         path: A text file in UTF-8.
 
     Raises:
-        ModelError: if the file cannot be read, has no link, or lines are something else; it names the first ten.
+        ModelError: if the file cannot be read, has no link, or has other lines, of which it names the first ten.
     """
     label, links, problems = str(path), [], []
     for number, line in enumerate(_text(path, label).splitlines(), start=1):

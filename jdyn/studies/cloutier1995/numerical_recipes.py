@@ -1,4 +1,4 @@
-"""The thesis' rule for the lengths of steps, which is that of Numerical Recipes."""
+"""The thesis' step control, which is that of Numerical Recipes."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,16 +16,15 @@ LARGEST_SHRINKAGE = 0.1
 
 
 class Estimate(NamedTuple):
-    """Of a step: the error of the state that it ends with, and the rate at its start."""
+    """The error of a step's end, and the rate at its start."""
 
     error: PyTree
     rate: State
 
 
 class WithRate(Delegating):
-    """An explicit Runge-Kutta method that tells the step controller the rate at the start of a step beside the error.
-
-    Goes with `QualityControl`.
+    """An explicit Runge-Kutta method that passes the rate at the start of a step on to the step controller, with the
+    error. For `QualityControl`.
 
     Attributes:
         solver: The wrapped method.
@@ -49,22 +48,22 @@ class WithRate(Delegating):
 
 
 class QualityControl(diffrax.AbstractAdaptiveStepSizeController):
-    """A step is kept if no entry of its error is above `accuracy` times |y| + |h dy/dt|, with the length h that was
-    tried first. Lengths go with the power −1/4 of the worst ratio down, at most to a tenth, and with −1/5 up, at most
-    to five times.
+    """Accept a step if no entry of its error exceeds `accuracy` times |y| + |h dy/dt|, with the length h that was tried
+    first. A rejected step shrinks with the power −1/4 of the worst ratio, at most to a tenth; an accepted one grows
+    with the power −1/5, at most to five times.
 
-    Where an entry and its rate are both zero, as at a start from rest, no error is small: the first step is shortened
-    until rounding leaves less than `tiny`, so that rounding decides how long it is.
+    Where an entry and its rate are both zero, as at a start from rest, no error is small enough: the first step is
+    shortened until rounding leaves less than `tiny`, so rounding decides its length.
 
-    Goes with `WithRate` and a method of order 5.
+    For `WithRate` and a method of order 5.
 
     Source: Press, Teukolsky, Vetterling, Flannery, Numerical Recipes in C, 2nd edition, section 16.2.
 
     Attributes:
-        accuracy: Largest error of an entry, relative.
+        accuracy: Largest relative error of an entry.
         smallest: A step shorter than this ends the simulation [s].
-        tiny: Keeps the scale of an error from being zero [unit of the entry]. Numerical Recipes has 1e-30. In float32
-            rounding leaves more than that of the first step from rest, however short the step is.
+        tiny: Keeps the scale of an error above zero [unit of the entry]; 1e-30 in Numerical Recipes. In float32 the
+            rounding error of the first step from rest exceeds that, however short the step is.
         rtol, atol, norm: How exactly implicit solvers solve their equations.
     """
 

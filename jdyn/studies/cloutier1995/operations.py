@@ -18,7 +18,7 @@ from jdyn.model import Model
 
 @dataclasses.dataclass(frozen=True)
 class Operations:
-    """How many there are of each kind.
+    """Numbers of operations of each kind.
 
     Attributes:
         multiplications: Products.
@@ -36,7 +36,7 @@ class Operations:
 
     @property
     def total(self) -> int:
-        """Multiplications and additions, which is what the literature counts; the rest stands apart."""
+        """Multiplications and additions, which the literature counts, without the rest."""
         return self.multiplications + self.additions
 
     def __add__(self, other: "Operations") -> "Operations":
@@ -48,20 +48,20 @@ class Operations:
 
 
 class UncountableError(ValueError):
-    """A program has an operation whose cost is not known before it runs, or for which there is no rule."""
+    """A program has an operation whose cost is unknown before it runs, or without a rule."""
 
 
 def operations(function: Callable, *arguments: Any) -> Operations:
     """Floating-point operations of `function(*arguments)`. It is traced, and neither compiled nor run.
 
-    The rule: an elementwise operation counts once an element, a difference as an addition. A product of matrices
-    (m, k) and (k, n) is m k n multiplications and m (k - 1) n additions, whatever zeros it meets. Cholesky and LU
-    factorizations and triangular solutions are those of textbooks. The body of a loop counts as often as it runs; of
-    branches the dearer one counts.
+    The rule: an elementwise operation counts once for each element, a difference as an addition. A product of matrices
+    (m, k) and (k, n) is m k n multiplications and m (k - 1) n additions, zeros included. Cholesky and LU factorizations
+    and triangular solutions have the textbook counts. The body of a loop counts as often as it runs; of branches, the
+    most expensive one counts.
 
-    Not counted: integers, comparisons, signs, choices and moves; what no result needs; what depends on constants
-    alone, outside of loops; products with a constant 0, 1 or -1 and sums with a constant 0, where all entries of the
-    constant are equal. What `function` closes over is constant. Zeros that only the data have count, and so do the
+    Not counted: integers, comparisons, signs, choices and moves; values that no result needs; values that depend on
+    constants alone, outside of loops; products with a constant 0, 1 or -1 and sums with a constant 0, if all entries of
+    the constant are equal. Variables that `function` closes over are constants. Zeros in the data count, and so do the
     rows of constants that a loop goes through.
 
     Args:
@@ -82,7 +82,7 @@ def operations(function: Callable, *arguments: Any) -> Operations:
 def forward_dynamics_operations(model: Model, method: Method | None = None) -> Operations:
     """Operations of one evaluation of forward dynamics: n_single of Cloutier's thesis (1995), section 5.2.2.
 
-    The numbers of the model are constants to `operations`. Passive forces count as well.
+    The numbers of the model count as constants. Passive forces are included.
 
     Args:
         model: The mechanism.
@@ -97,12 +97,12 @@ def forward_dynamics_operations(model: Model, method: Method | None = None) -> O
 
 @dataclasses.dataclass(frozen=True)
 class _Constant:
-    """What does not depend on the arguments; the value of all entries where they are known to be equal."""
+    """A value that does not depend on the arguments; its entry, if all entries are known to be equal."""
 
     value: float | None = None
 
 
-# None is what depends on the arguments.
+# None stands for a value that depends on the arguments.
 _Known = _Constant | None
 _Found = tuple[Operations, list[_Known]]
 
@@ -118,7 +118,7 @@ def _constant(x) -> _Constant:
 
 
 def _count(jaxpr: Jaxpr, constants: Sequence[_Known], arguments: Sequence[_Known]) -> _Found:
-    """The operations of a program, and what is known of its results."""
+    """The operations of a program, and which of its results are constants."""
     known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *arguments], strict=True))
 
     def read(x) -> _Known:
@@ -142,7 +142,7 @@ def _of_equation(equation: JaxprEqn, inputs: Sequence[_Known]) -> _Found:
     unknown: list[_Known] = [None] * len(equation.outvars)
     deferred = program_of(equation)
     if deferred is not None:
-        # What JAX does to a whole program it does not do to this part of it.
+        # JAX removes unused operations from a whole program, but not from this part of it.
         used = [not isinstance(x, DropVar) for x in equation.outvars]
         deferred, _ = dce_jaxpr(deferred, used, instantiate=True)
         return _count(deferred, [_Constant()] * len(deferred.constvars), inputs)[0], unknown
@@ -164,7 +164,7 @@ def _of_equation(equation: JaxprEqn, inputs: Sequence[_Known]) -> _Found:
 
 
 def _of_two(equation: JaxprEqn, inputs: Sequence[_Known]) -> _Found:
-    """A sum, difference, product or quotient, of which there is none where one side is a constant 0, 1 or -1."""
+    """A sum, difference, product or quotient; it costs nothing where one side is a neutral constant 0, 1 or -1."""
     name, size = equation.primitive.name, _size(equation.outvars[0])
     values = [None if x is None else x.value for x in inputs]
     if name == "mul":
@@ -187,7 +187,7 @@ def _whole(name: str) -> Callable[[JaxprEqn, Sequence[_Known]], _Found]:
 
 
 def _inner(program, inputs: Sequence[_Known]) -> _Found:
-    """Of a `Jaxpr`, or of one with its constants."""
+    """As `_count`, for a `Jaxpr` with or without its constants."""
     constants = getattr(program, "consts", ())
     return _count(getattr(program, "jaxpr", program), [_constant(x) for x in constants], inputs)
 

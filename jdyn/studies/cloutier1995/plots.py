@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 
 def plot_evaluations(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str = "") -> Figure:
-    """Evaluations of forward dynamics over the condition number of the mass matrix, a line a formulation.
+    """Evaluations of forward dynamics over the condition number of the mass matrix, one line for each formulation.
 
     Args:
-        series: By name: condition numbers, and evaluations, NaN where the simulation failed; those are marked at the
+        series: By name: condition numbers and evaluations. NaN stands for a failed simulation, and is marked at the
             bottom.
         title: Title of the figure.
     """
@@ -43,9 +43,9 @@ def plot_curves(
     """Curves over a common axis.
 
     Args:
-        x: Where the values are.
-        curves: By name, a value for each.
-        xlabel, ylabel: What the numbers are, with their units.
+        x: Common axis.
+        curves: By name, one value for each entry of `x`.
+        xlabel, ylabel: Labels with units.
         scales: Matplotlib's names of the scales of both axes.
     """
     figure = Figure(figsize=(8, 5), layout="constrained")

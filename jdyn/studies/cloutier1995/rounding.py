@@ -16,7 +16,7 @@ class Roundings:
 
     Attributes:
         first_steps: Length of each run's first step [s], shape (starts,).
-        numbers: What figure 5.2 prints of each run, by its name there, shape (starts,).
+        numbers: The numbers of figure 5.2 for each run, by their names there, shape (starts,).
     """
 
     first_steps: np.ndarray
@@ -27,12 +27,12 @@ class Roundings:
         return Counter(self.numbers[name].tolist()).most_common(1)[0][0]
 
     def share(self, names: tuple[str, ...]) -> float:
-        """Share of the runs that have exactly what figure 5.2 prints under all of these names."""
+        """Share of the runs with exactly the printed numbers under all of these names."""
         return float(np.mean(self._like(names)))
 
     def nearest_energy(self, names: tuple[str, ...]) -> float:
-        """Of the runs that have what figure 5.2 prints under these names, the mean energy [J] nearest to the printed
-        one; NaN if there are none."""
+        """The mean energy [J] nearest to the printed one, of the runs with the printed numbers under these names; NaN
+        if there are none."""
         name = "average energy [J]"
         energies = self.numbers[name][self._like(names)]
         return float(min(energies, key=lambda energy: abs(energy - FIGURE_5_2[name]), default=np.nan))
@@ -42,18 +42,18 @@ class Roundings:
 
 
 def roundings(session: Session, starts: int = 101) -> Roundings:
-    """Run a session again and again, the first angle moved by one unit in the last place after another.
+    """Run a session repeatedly, and move the first angle by one more unit in the last place each time.
 
-    A robot that starts from rest with angles of zero tells how much that matters: there the step control of Numerical
-    Recipes accepts no error, see `QualityControl`, so that rounding decides how long the first step is, and with it all
-    others. The motion is the same to what the accuracy of a step allows.
+    This shows what rounding decides in a robot that starts from rest with angles of zero. There the step control of
+    Numerical Recipes accepts no error (see `QualityControl`), so rounding decides the length of the first step, and
+    with it all others. The motion is the same to the accuracy of a step.
 
     Args:
         session: What to run, with Runge-Kutta and adaptive steps.
         starts: Number of runs.
 
     Raises:
-        ValueError: if the session is to be integrated in another way.
+        ValueError: if the session asks for another integration.
     """
     if session.integration != "rka":
         raise ValueError(f"integration: expected 'rka', whose steps rounding decides, got {session.integration!r}")

@@ -9,9 +9,10 @@ import numpy as np
 
 
 def in_rows(function: Callable, *rows: Any) -> Any:
-    """`function` of arrays with one row a step, whose number of rows is filled up to a power of two.
+    """`function` of arrays with one row for each step, padded to a power of two rows.
 
-    Motions have any number of steps, and JAX compiles a function anew for each; so it does for each power of two.
+    Motions have any number of steps, and JAX compiles a function for each number. With padding, it compiles only for
+    powers of two.
     """
     count = len(jax.tree.leaves(rows)[0])
     fill = (1 << max(count - 1, 0).bit_length()) - count

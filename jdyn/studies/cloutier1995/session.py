@@ -1,4 +1,4 @@
-"""The off-line simulator of the thesis: what it asks for, and what it finds."""
+"""The off-line simulator of the thesis: its input and its results."""
 
 import dataclasses
 import functools
@@ -47,7 +47,7 @@ def _predicted(session: "Session"):
     return AdamsBashforthMoulton(), _controlled(session)
 
 
-# Solver and step control of an integration method. The first three have the thesis' numbers.
+# Solver and step control of each integration method. The first three have the thesis' numbers.
 INTEGRATIONS: dict[str, Callable] = {
     "rka": _adaptive, "stiff": _stiff, "stifbs": _extrapolated, "rk": _fixed, "adams": _predicted,
 }  # fmt: skip
@@ -59,7 +59,7 @@ LU = CRBA("lu")
 class Session:
     """A simulation of a planar robot of rectangular links. The defaults are those of figure 5.2.
 
-    The thesis does not print the robot file of that figure; the links here are those that its numbers ask for.
+    The thesis does not print the robot file of that figure; its numbers imply the links here.
 
     Attributes:
         links: Base to tip.
@@ -69,13 +69,13 @@ class Session:
             Runge-Kutta method with steps of one length; `"adams"`, Adams-Bashforth-Moulton with adaptive steps.
         t0, t1: Start and stop [s].
         first_step, smallest_step: Lengths of steps [s].
-        accuracy: Of a step.
+        accuracy: Accuracy of a step.
         interval: Time after which the next row is saved [s].
-        rows: Most rows that are saved.
-        q0, v0: State at the start [rad, rad/s], an entry a link.
+        rows: Most rows to save.
+        q0, v0: State at the start [rad, rad/s], one entry for each link.
         gravity: Downwards [m/s²].
         friction: Viscous friction of every joint [N m s/rad].
-        torques: Of the motors [N m], an entry a link.
+        torques: Torques of the motors [N m], one for each link.
         max_steps: Most steps to try.
     """
 
@@ -114,8 +114,8 @@ class Session:
 
     @property
     def depth(self) -> float:
-        """Potential energy [J] that all masses lose from the height of the first joint to the lowest point that the tip
-        can reach."""
+        """Potential energy [J] of all masses at the height of the first joint, above the lowest point that the tip can
+        reach."""
         return self.gravity * sum(link.mass for link in self.links) * sum(link.length for link in self.links)
 
 
@@ -131,12 +131,12 @@ FIGURE_5_2 = {
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a session came to.
+    """The results of a session.
 
     Attributes:
-        session: What was asked for.
+        session: The session.
         steps: All steps.
-        statistics: Of the steps that were saved.
+        statistics: Statistics of the saved steps.
         seconds: Time of the simulation, compiling included [s].
     """
 
@@ -157,13 +157,13 @@ class Outcome:
 
     @property
     def average_energy(self) -> float:
-        """Mean of the energy over the rows but the last [J], which is what the thesis prints."""
+        """Mean energy over all rows but the last [J], which the thesis prints."""
         return mean_but_last(self.energy)
 
     @property
     def drift(self) -> float:
-        """Energy at the end less that at the start and the work of the motors [J]; NaN with friction, whose work is
-        not counted."""
+        """Energy at the end minus energy at the start and work of the motors [J]; NaN with friction, whose work is not
+        counted."""
         found = self.statistics
         work = np.array(self.session.torques) @ (found.q[-1] - found.q[0])
         return math.nan if self.session.friction else float(found.energy[-1] - found.energy[0] - work)
@@ -175,7 +175,7 @@ class Outcome:
 
     @functools.cached_property
     def operations(self) -> Operations | None:
-        """Of one evaluation of forward dynamics; None for methods whose operations are not known beforehand."""
+        """Of one evaluation of forward dynamics; None for methods whose count depends on data."""
         try:
             return forward_dynamics_operations(self.session.model(), self.session.method)
         except UncountableError:
@@ -183,8 +183,8 @@ class Outcome:
 
     @property
     def total_operations(self) -> int | None:
-        """n_total of the thesis' section 5.2.2: multiplications and additions of one evaluation times the evaluations,
-        as the thesis' program counts them where it does; None where either is not known."""
+        """n_total of the thesis' section 5.2.2: multiplications and additions of one evaluation times the number of
+        evaluations, as the thesis' program counts them; None where either is unknown."""
         evaluations = self.thesis_evaluations
         if evaluations is None and self.steps.evaluations is not None:
             evaluations = int(self.steps.evaluations[-1])
@@ -192,12 +192,12 @@ class Outcome:
 
 
 def mean_but_last(energy: np.ndarray) -> float:
-    """Mean over the rows but the last."""
+    """Mean over all rows but the last."""
     return float(np.mean(energy[: max(len(energy) - 1, 1)]))
 
 
 def simulated(session: Session) -> Outcome:
-    """Run a session, in float64 if a start is to be from rest with angles of zero, see `QualityControl`.
+    """Run a session; a start from rest with angles of zero needs float64, see `QualityControl`.
 
     Source: Cloutier 1995, sections 5.1.3 and 5.1.5.
     """

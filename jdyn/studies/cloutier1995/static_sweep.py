@@ -1,4 +1,4 @@
-"""How forward dynamics changes while one input takes many values: the forward dynamics test of the thesis."""
+"""Forward dynamics while one input takes many values: the forward dynamics test of the thesis."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from jdyn.studies.cloutier1995.statistics import relative_difference
 
 @dataclasses.dataclass(frozen=True)
 class StaticSweep:
-    """Accelerations while one input takes many values, and all others stay what they are.
+    """Accelerations while one input takes many values and all others stay constant.
 
     Attributes:
         values: Values of the input, shape (samples,).
@@ -37,7 +37,7 @@ class StaticSweep:
 
 
 def turn(model: Model, methods: tuple[Method, ...], *, coordinate: int = 1, samples: int = 181) -> StaticSweep:
-    """Turn one joint once around, everything else as in the neutral configuration, and release.
+    """Accelerations from rest while one joint turns through a full circle and all others stay neutral.
 
     Args:
         model: The mechanism; the coordinate must be an angle.
@@ -61,13 +61,13 @@ def static_sweep(
 
     Args:
         session: The robot and its start.
-        inputs: What varies: `q`, `v`, `torque`, `length`, `mass` or `width` with the number of a link, such as `"q2"`,
-            or `"gravity"` or `"friction"`.
-        values: What all of them are set to, one after another [rad, rad/s, N m, m, kg, m, m/s², N m s/rad].
+        inputs: Inputs that vary: `q`, `v`, `torque`, `length`, `mass` or `width` with the number of a link, such as
+            `"q2"`, or `"gravity"` or `"friction"`.
+        values: Values that all of them take, one after another [rad, rad/s, N m, m, kg, m, m/s², N m s/rad].
         methods: Forward-dynamics methods to compare.
 
     Raises:
-        ValueError: if there is no such input, or a value is none that a robot can have.
+        ValueError: if there is no such input, or a robot cannot have such a value.
 
     Source: Cloutier 1995, sections 5.1.2 and 5.2.1, the program prrrfdt.
     """

@@ -1,4 +1,4 @@
-"""What the thesis' simulator tells of a motion."""
+"""The statistics of a motion that the thesis' simulator writes."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ from jdyn.studies.cloutier1995.steps import Steps
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """A motion and the numbers that go with it, a row a time; NaN where the motion was not reached.
+    """A motion and its statistics, one row for each time; NaN for times that the motion did not reach.
 
     Attributes:
         ts: Times [s], shape (rows,).
@@ -30,7 +30,7 @@ class Statistics:
         kinetic, potential: Energies [J], shape (rows,).
         condition: Condition number of the mass matrix, shape (rows,).
         difference: Relative difference of each of CRBA's accelerations from ABA's, shape (rows, nv).
-        evaluations: Of forward dynamics since the row before, shape (rows,); None where they were not counted.
+        evaluations: Evaluations of forward dynamics since the row before, shape (rows,); None if not counted.
     """
 
     ts: np.ndarray
@@ -65,12 +65,13 @@ def statistics(
 
     Args:
         model: The mechanism.
-        motion: One motion of it, not a batch: of `jdyn.simulate`, or of `take_steps`, which counts evaluations.
-        controller: That of the motion; no torque if left out.
-        method: That of the motion; `jdyn.ABA()` if left out. If it is a `jdyn.CRBA`, it is the one compared with ABA.
+        motion: One motion of the model, not a batch, from `jdyn.simulate` or from `take_steps`, which counts
+            evaluations.
+        controller: Controller of the motion; no torque if left out.
+        method: Method of the motion; `jdyn.ABA()` if left out. A `jdyn.CRBA` is also the one compared with ABA.
 
     Raises:
-        ValueError: if the motion is a batch, or is not one of `model`.
+        ValueError: if the motion is a batch, or not a motion of `model`.
 
     Source: Cloutier 1995, section 5.1.3; the relative difference is that of section 5.1.2.
     """

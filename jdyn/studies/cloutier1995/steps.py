@@ -1,4 +1,4 @@
-"""What each step of an integrator cost."""
+"""The cost of each step of an integrator."""
 
 import dataclasses
 from typing import Any
@@ -17,17 +17,17 @@ from jdyn.studies.cloutier1995.numerical_recipes import QualityControl, WithRate
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-    """A motion, a row before the first step and after each one that was accepted.
+    """A motion: one row before the first step, and one after each accepted step.
 
-    Counts of steps are those of a whole motion, not of one that was `thinned`.
+    Counts of steps need a whole motion, not a `thinned` one.
 
     Attributes:
         ts: Times [s], shape (rows,).
         q, v: States, shapes (rows, nq) and (rows, nv).
-        memory: What the controller remembered; None for a function of the state.
-        tries: How many steps were tried up to there, shape (rows,).
-        evaluations: How many times forward dynamics was evaluated up to there, shape (rows,), as
-            `Trajectory.stats["dynamics_calls"]` counts; None for solvers that do not say.
+        memory: Memory of the controller; None for a function of the state.
+        tries: Number of steps tried so far, shape (rows,).
+        evaluations: Number of evaluations of forward dynamics so far, shape (rows,), as in
+            `Trajectory.stats["dynamics_calls"]`; None for solvers that do not count.
         result: How the motion ended.
     """
 
@@ -41,31 +41,31 @@ class Steps:
 
     @property
     def bad_steps(self) -> int:
-        """Steps that were accepted after they had been shortened."""
+        """Number of steps that were accepted after they had been shortened."""
         return int(np.sum(np.diff(self.tries) > 1))
 
     @property
     def good_steps(self) -> int:
-        """Steps that were accepted as they were first tried."""
+        """Number of steps that were accepted at the first try."""
         return len(self.ts) - 1 - self.bad_steps
 
     @property
     def recipe_evaluations(self) -> int:
-        """Evaluations that Numerical Recipes' Runge-Kutta program needs for these steps: one where a step starts and
-        five a try.
+        """Evaluations that Numerical Recipes' Runge-Kutta program needs for these steps: one at the start of a step and
+        five for each try.
 
         jdyn evaluates the end of a step within the try, for its dense output, and starts the next step with that.
         """
         return len(self.ts) - 1 + 5 * int(self.tries[-1])
 
     def at(self, rows) -> "Steps":
-        """Some of the rows; what they have counted stays counted."""
+        """Some of the rows; their counts do not change."""
         taken = {name: jax.tree.map(lambda x: x[rows], getattr(self, name)) for name in _ROWS}
         return dataclasses.replace(self, **taken)
 
     def thinned(self, interval: float, most: int) -> "Steps":
-        """The first row, each that comes more than `interval` [s] after the last one taken, and the last; of more
-        than `most` rows those at the end are left out, but for the last."""
+        """The first row, each row more than `interval` [s] after the one kept before, and the last row. If they are
+        more than `most`, rows before the last one are left out."""
         rows = [0]
         for row, t in enumerate(self.ts[:-1]):
             if t - self.ts[rows[-1]] > interval and len(rows) < most - 1:
@@ -90,7 +90,7 @@ def take_steps(
     dt0: ArrayLike = 0.01,
     max_steps: int = 16384,
 ) -> Steps:
-    """A motion as `jdyn.simulate` computes it, with an account of every step.
+    """Simulate with `jdyn.simulate`, and keep every step and its cost.
 
     Args:
         model: The mechanism.

@@ -73,18 +73,17 @@ def two_links(ratio: float, *, dtype=None) -> Model:
 def two_links_of_one(share: float, *, dtype=None) -> Model:
     """Two links of 0.1 m width, together 1 m and 1 kg, the first with this share of both: figure 5.6.
 
-    The thesis says that the sums are the same in all cases, and not what they are. Condition numbers, which do not
-    depend on a common factor of all lengths, ask for a width of a tenth of the length. The counts of evaluations in
-    10 s ask for 1 m: ten times the length would make motions √10 times slower.
+    The thesis says that the sums are the same in all cases, but does not give them. Condition numbers, which do not
+    depend on a common factor of all lengths, imply a width of a tenth of the length. The numbers of evaluations in 10 s
+    imply 1 m: ten times the length would make motions √10 times slower.
     """
     split = share, 1 - share
     return prrr(2, lengths=split, masses=split, widths=0.1, dtype=dtype).with_gravity(GRAVITY)
 
 
 def four_links(*, dtype=None) -> Model:
-    """Four equal links of unit width, as long [m] as heavy [kg], with the energy of figure 5.8 in line and at rest.
-
-    The thesis prints that energy, which is 16 m l g for equal links, and not the robot.
+    """Four equal links of unit width, with lengths [m] equal to masses [kg], and the energy of figure 5.8 when
+    stretched out at rest. The thesis prints that energy, which is 16 m l g for equal links, but not the robot.
     """
     size = (ENERGY_5_8 / (16 * 9.8)) ** 0.5
     return prrr(4, lengths=size, masses=size, dtype=dtype).with_gravity(GRAVITY)
@@ -93,6 +92,6 @@ def four_links(*, dtype=None) -> Model:
 def long_chain(n: int, *, dtype=None) -> Model:
     """Equal links of unit width, 10 m and 10 kg each: figures 5.9 and 5.10.
 
-    The energies that the thesis prints, 980 n² J above the lowest point that the tip can reach, ask for m l = 100 kg m.
+    The printed energies, 980 n² J above the lowest point that the tip can reach, imply m l = 100 kg m.
     """
     return prrr(n, lengths=10.0, masses=10.0, dtype=dtype).with_gravity(GRAVITY)

@@ -34,10 +34,10 @@ class Step(eqx.Module):
     """The elimination of one unknown, by the row of the same number.
 
     Attributes:
-        unknown: Which.
+        unknown: Number of the unknown.
         pivot: Inverse of the block on the diagonal; None where that is still the identity.
-        row: What stood to the right of the pivot, which has been divided out.
-        column: What stood below the pivot, by row.
+        row: Blocks to the right of the pivot, after division by the pivot.
+        column: Blocks below the pivot, by row.
     """
 
     unknown: int = eqx.field(static=True)
@@ -47,21 +47,21 @@ class Step(eqx.Module):
 
 
 class Elimination(eqx.Module):
-    """All steps in order, and the motion transforms from the world of the bodies that hang on it."""
+    """All steps in order, and the motion transforms from the world to the bodies that stand on it."""
 
     steps: tuple[Step, ...]
     roots: dict[int, Float[Array, "6 6"]]
 
 
 class Solution(NamedTuple):
-    """All that the block system knows.
+    """The solution of the block system.
 
     Attributes:
         a: Accelerations of the model's coordinates [rad/s² or m/s²].
         forces: Force [n; f] that each joint transmits from the parent to its body, actuator and all, at the body's
             origin in its frame [N m, N].
-        accelerations: Spatial acceleration of each body in its own frame, the rate of what `body_velocities` returns
-            [rad/s², m/s²]. It is the true one: gravity alone gives a free body that of free fall.
+        accelerations: True spatial acceleration of each body in its own frame, the rate of what `body_velocities`
+            returns [rad/s², m/s²]: a free body under gravity alone has that of free fall.
     """
 
     a: Float[Array, " nv"]
@@ -78,17 +78,17 @@ class BlockElimination(TreeMethod):
         (−φ̇_i) − X_i (−φ̇_parent) + S_i q̈_i = −c_i
         S_iᵀ f_i + R_i q̈_i = τ_i,
 
-    with bias forces p, bias accelerations c and rotor inertias R. Known methods are orders of elimination: body by
-    body from the leaves inward the pivots of q̈ are those of the articulated-body algorithm, and nothing fills but
-    the parent's inertia; with all q̈ last they meet the joint-space inertia matrix.
+    with bias forces p, bias accelerations c and rotor inertias R. Known methods are orders of elimination. Body by
+    body from the leaves inward, the pivots of q̈ are those of the articulated-body algorithm, and only the parent's
+    inertia fills in; with all q̈ last, their block becomes the joint-space inertia matrix.
 
     The program grows with the number of block operations (`block_operations`): for study, and for small mechanisms.
     Rounding grows as in `MatrixABA(form="textbook")` or `CRBA`.
 
     Attributes:
         order: `"aba"`; `"crba"`; or a permutation of `range(3 * nb)`, in which 3i is f_i, 3i + 1 is −φ̇_i and 3i + 2
-            is q̈_i. In it q̈_i comes after f_i and φ̇_i. All such orders have pivots that can be inverted if every
-            body has mass; a massless body's joint must wait for the bodies that it carries.
+            is q̈_i, with q̈_i after f_i and φ̇_i. If every body has mass, all such orders have regular pivots; a
+            massless body's joint must come after the bodies that it carries.
         bias: `"within"` or `"separate"`, as in `TreeMethod`.
 
     Source: Pai, Ascher, Kry 2000, sections 3 to 5; Ascher, Pai, Cloutier 1997.
@@ -156,7 +156,7 @@ class BlockElimination(TreeMethod):
                 f"order: expected a permutation of range({3 * model.nb}), three unknowns for each of the {model.nb} "
                 f"bodies of {model.name!r}, got {len(self.order)} entries"
             )
-        # What is no string, the constructor has made a tuple.
+        # The constructor makes a tuple of anything but a string.
         return self.order  # type: ignore[return-value]
 
 
@@ -178,7 +178,7 @@ def _check_permutation(order: tuple[int, ...]) -> None:
 
 
 def _system(model: Model, joints: JointKinematics) -> tuple[dict[int, dict[int, Block]], dict[int, Block]]:
-    """Blocks by row and unknown, and the motion transforms of the roots. A diagonal left out is the identity."""
+    """Blocks by row and unknown, and the motion transforms of the roots. A missing diagonal block is the identity."""
     topology = model.topology
     rows: dict[int, dict[int, Block]] = {unknown: {} for unknown in range(3 * model.nb)}
     roots = {}
@@ -218,10 +218,7 @@ def _eliminated(rows: dict[int, dict[int, Block]], unknown: int) -> Step:
 
 
 def _inverse(pivot: Block) -> Block:
-    """Inverse of a small matrix that need not be symmetric.
-
-    Without LAPACK, of which jaxlib on few processors can hang when a batch of two independent calls meets it.
-    """
+    """Inverse of a small matrix that need not be symmetric, without LAPACK (`jdyn.array.small_matrices` says why)."""
     return 1 / pivot if pivot.shape == (1, 1) else GAUSS_JORDAN.factor(pivot)
 
 
@@ -233,7 +230,7 @@ def _solved(
     p: Float[Array, "nb 6"],
     world: Float[Array, "6"],
 ) -> list[Float[Array, " size"]]:
-    """All unknowns: f_0, −φ̇_0, q̈_0, f_1, ...; arguments as `TreeMethod.sweep` has them."""
+    """All unknowns: f_0, −φ̇_0, q̈_0, f_1, ...; arguments are those of `TreeMethod.sweep`."""
     x = []
     for body in range(model.nb):
         handle = -c[body] - tree.roots[body] @ world if body in tree.roots else -c[body]

@@ -13,11 +13,11 @@ from jdyn.dynamics.building_blocks import Method, bias_forces, mass_matrix_diago
 class ConjugateGradient(Method):
     """Never form M: products M x by inverse dynamics alone, at most about n of them at O(n): O(n²).
 
-    Rounding makes ill-conditioned mechanisms need more than n products. Worth it with a good guess, such as the
-    accelerations of the step before, or as a method that shares nothing with factorisations.
+    Rounding makes ill-conditioned mechanisms need more than n products. Use it with a good guess, such as the
+    accelerations of the step before, or as a check that shares nothing with factorisations.
 
     Attributes:
-        tol: Norm of the residual, relative to that of the forces, at which to stop.
+        tol: Iteration stops at this norm of the residual, relative to that of the forces.
         max_steps: Products at most, 10 nv if left out. Without convergence by then, all accelerations are NaN.
         preconditioner: `"diagonal"` divides residuals by M's diagonal, which balances heavy and light joints.
         guess: Accelerations to start from [rad/s² or m/s²], shape (nv,).

@@ -32,11 +32,11 @@ class Stage(eqx.Module):
 class GaussDP(TreeMethod):
     """Minimise the constraint of Gauss' principle over one joint after another, from the leaves inward: O(n).
 
-    The least constraint of what a body carries is a quadratic function of the body's acceleration, ½ ẍᵀP ẍ + Rᵀẍ + S:
-    P is the articulated-body inertia, found by another road and nine years before the name. As in the source, motions
-    are those of centres of mass; no joint axis is a coordinate axis then, so that errors grow with the condition
-    number of the mass matrix as they do where that matrix is factored. A free base needs no rule of its own: its B is
-    square, and the joint's equation becomes ẍ₀ = −P₀⁻¹ R₀. A base that is moved as prescribed needs no equation at
+    The least constraint of a body and all that it carries is a quadratic function of the body's acceleration,
+    ½ ẍᵀP ẍ + Rᵀẍ + S. P is the articulated-body inertia, found in another way nine years before it had that name. As
+    in the source, motions are those of centres of mass. No joint axis is then a coordinate axis, so errors grow with
+    the condition number of the mass matrix, as in methods that factor it. A free base needs no rule of its own: its B
+    is square, and the joint's equation becomes ẍ₀ = −P₀⁻¹ R₀. A base with a prescribed motion needs no equation at
     all: `on_moving_base`.
 
     Source: Vereshchagin 1974, section 3, equations (3.1) to (3.5b).
@@ -67,16 +67,16 @@ class GaussDP(TreeMethod):
         *,
         f_ext: Float[Array, "nb 6"] | None = None,
     ) -> Float[Array, " nv"]:
-        """Accelerations while the free base is moved as prescribed, by whatever force that takes.
+        """Accelerations while the free base moves as prescribed, whatever force that takes.
 
-        `inverse_dynamics` of the result tells that force; on all other joints it is `tau`.
+        `inverse_dynamics` of the result gives that force; on all other joints it gives `tau`.
 
         Args:
             model: A mechanism whose first body has a free joint and carries all others.
             q: Configuration [rad or m].
             v: Velocity [rad/s or m/s], the base's included.
-            tau: Generalized forces of the actuators [N m or N]; those of the base are not looked at.
-            acceleration: Of the base, as in the first six entries of a [rad/s², m/s²].
+            tau: Generalized forces of the actuators [N m or N]; those of the base are ignored.
+            acceleration: Of the base, the first six entries of a [rad/s², m/s²].
             f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
 
         Raises:
@@ -147,7 +147,7 @@ def _accelerate(carrier, x):
 
 
 def _accelerate_or_follow(carrier, x):
-    """The same, but for the base, whose acceleration is given."""
+    """The same, except for the base, whose acceleration is given."""
     (stage, Q, c, R), given, on_base = x
     reached = stage.A @ carrier + stage.to_center @ c
     a = jnp.where(on_base, given, _joint_acceleration(stage, Q, R, reached))

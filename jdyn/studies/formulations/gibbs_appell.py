@@ -23,8 +23,8 @@ class GibbsAppell(Method):
     """Identify the equations of motion α a + β = Q from values of the acceleration energy G alone: O(n³).
 
     G = ½ aᵀα a + βᵀa + γ. Values at rest without gravity, for unit accelerations and pairs of them, give α; values at
-    the actual state for none and for unit accelerations give β: 1 + n + n (n + 1) / 2 evaluations. For few degrees of
-    freedom, and as a formulation that is almost no program: differences of energies cost digits.
+    the actual state, without accelerations and for unit accelerations, give β: 1 + n + n (n + 1) / 2 evaluations. It
+    is for few degrees of freedom and takes almost no code, but differences of energies cost digits.
 
     Source: Vereshchagin 1974, section 2.
     """

@@ -10,16 +10,16 @@ from jdyn.dynamics.building_blocks import ArticulatedBody, ArticulatedRecursion,
 
 
 class MatrixABA(ArticulatedRecursion):
-    """Eliminate joints from the leaves inward, in several forms, for those who study how each rounds.
+    """Eliminate joints from the leaves inward, in several forms whose rounding differs.
 
     I^a = I^A − U D⁻¹ Uᵀ must be symmetric and must leave nothing along the joint's own axis. Rounding spoils both by
-    ε |I^A|, and the textbook form carries that to the root, where it has grown by orders of magnitude after a
-    hundred joints; in the projected form both properties are restored at each joint.
+    ε |I^A|. The textbook form carries these errors to the root, and they grow by orders of magnitude over a hundred
+    joints; the projected form restores both properties at each joint.
 
     Attributes:
-        form: `"projected"`: the default, as above, which is what `ABA` does; `"textbook"`: as books have it;
-            `"cancelling"`: what a joint takes away is subtracted only after all inertias are added. That form is as
-            sensitive to the condition number of the mass matrix as factoring that matrix is.
+        form: `"projected"`, the default: as above, and as in `ABA`; `"textbook"`: without corrections;
+            `"cancelling"`: the joint's part is subtracted only after all inertias are added. This form is as sensitive
+            to the condition number of the mass matrix as factoring that matrix.
         bias: `"within"` or `"separate"`, as in `Recursion`.
 
     Source: Featherstone 2008, section 7.3; Bierman 1977 for the stabilised update of a projected inertia;

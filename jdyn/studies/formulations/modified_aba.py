@@ -9,10 +9,9 @@ from jdyn.dynamics.building_blocks import ArticulatedBody, ArticulatedRecursion
 class ModifiedABA(ArticulatedRecursion):
     """The textbook articulated-body recursion with the pivot in two parts, D = Hᵀ M H + Hᵀ M̃ H: O(n).
 
-    M is the body's own inertia, M̃ what its children pass on: singular, and possibly so large that adding M to it
-    would round away what M contributes along the joint. The pivot keeps that; U = M H + M̃ H does as well. What
-    rounding leaves of M̃ along the children's axes is not mended, which is why `ABA` is the better choice on chains
-    of many joints.
+    M is the body's own inertia, M̃ the sum of what its children pass on. M̃ is singular and can be so large that adding M
+    to it would round away M's part along the joint. The pivot in two parts keeps it, and so does U = M H + M̃ H. The
+    rounding errors of M̃ along the children's axes are not corrected; so `ABA` is better on chains of many joints.
 
     Source: Pai, Ascher, Kry 2000, section 7; Ascher, Pai, Cloutier 1997.
     """

@@ -20,8 +20,8 @@ class OrthogonalComplement(BiasFirst):
 
     Attributes:
         form: `"normal"`: PᵀP is formed and factored, Angeles and Ma's first method. `"factored"`: Pᵀ y = τ − h for
-            the smallest y, then P a = y by least squares, both from reflections of P, their second: the triangular
-            factor is good to the condition number of P, which is the square root of M's.
+            the smallest y, then P a = y by least squares, both by reflections of P, their second method: errors grow
+            with the condition number of P, which is the square root of M's.
 
     Source: Angeles and Ma 1988; Cloutier 1995, section 3.1.2.
     """
@@ -44,7 +44,7 @@ class OrthogonalComplement(BiasFirst):
 
 
 def _weighted_twists(model: Model, q: Float[Array, " nq"]) -> Float[Array, "rows nv"]:
-    """P: six rows a body, and one a rotor."""
+    """P: six rows for each body, and one for each rotor."""
     frame = common_frame(model, model.expand(q))
     B = jax.vmap(SpatialInertia.square_root)(model.inertias)
     moved = jnp.asarray(per_dof(model, support_mask(model.topology)), B.dtype).T

@@ -25,11 +25,11 @@ from jdyn.spatial import SpatialInertia
 class WalkerOrin(BiasFirst):
     """The mass matrix column by column from inverse dynamics, then Cholesky: O(n²) for the matrix, O(n³) in all.
 
-    For history's sake: `CRBA` is their third method, `ConjugateGradient` the fourth, and both are faster.
+    Of historical interest: `CRBA` is their third method, `ConjugateGradient` the fourth, and both are faster.
 
     Attributes:
         number: 1: every column from an inverse dynamics of the whole mechanism at rest without gravity.
-            2: a column from the bodies alone that its joint moves; the other half of the matrix by symmetry.
+            2: each column from only the bodies that its joint moves; the other half of the matrix by symmetry.
 
     Source: Walker and Orin 1982, methods 1 and 2.
     """
@@ -59,7 +59,7 @@ def _half_columns(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]
     moved = jnp.asarray(per_dof(model, support_mask(model.topology)), q.dtype)
 
     def column(S, moved):
-        """Forces of all joints while one degree of freedom alone accelerates the bodies that it moves."""
+        """Forces of all joints while a single degree of freedom accelerates the bodies that it moves."""
         force = jax.vmap(SpatialInertia.momentum)(inertias, moved[:, None] * S[None])
         return jnp.sum(frame.S * subtree_sum(model, force)[bodies], axis=1)
 

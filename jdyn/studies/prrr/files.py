@@ -1,4 +1,4 @@
-"""What a session of `jdyn prrr` leaves: statistics files and a summary."""
+"""The output of `jdyn prrr`: statistics files and a summary."""
 
 import pathlib
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from jdyn.terminal.tables import print_table
 
 ENERGY = "average energy [J]"
 
-# What a statistics file has beside the time: quantities with their units, by the name of the file.
+# Quantities and units in a statistics file, besides the time, by the name of the file.
 QUANTITIES = {
     "positions": lambda o: _by_joint(o.statistics.q, "q", "rad"),
     "velocities": lambda o: _by_joint(o.statistics.v, "v", "rad/s"),
@@ -30,7 +30,7 @@ def _by_joint(columns: np.ndarray, symbol: str, unit: str) -> dict[str, np.ndarr
 def write_statistics(
     outcome: Outcome, runs: Roundings | None, where: pathlib.Path, name: str, wanted: Sequence[str]
 ) -> list[pathlib.Path]:
-    """Write the wanted quantities, as far as they are known, and the summary. Returns where they are."""
+    """Write the wanted quantities, as far as they are known, and the summary. Returns the paths."""
     paths = []
     for quantity in wanted:
         columns = QUANTITIES[quantity](outcome)
@@ -38,7 +38,7 @@ def write_statistics(
             continue
         paths.append(where / f"{name}-{quantity}.txt")
         table = np.column_stack([outcome.statistics.ts, *columns.values()])
-        # As many digits as bring the same numbers back.
+        # Enough digits to read the same numbers back.
         np.savetxt(paths[-1], table, fmt="%.17g", header=" ".join(["t[s]", *columns]))
     paths.append(where / f"{name}-summary.txt")
     with paths[-1].open("w", encoding="utf-8") as file:
@@ -47,8 +47,8 @@ def write_statistics(
 
 
 def print_summary(outcome: Outcome, runs: Roundings | None = None, file: TextIO | None = None):
-    """What the thesis' program says when it is done, and some more. If the session is that of figure 5.2, `runs` of it
-    that differ by rounding alone stand beside it, and what the figure has."""
+    """What the thesis' program prints at the end, and a few numbers more. For the session of figure 5.2, the figure's
+    numbers and `runs` that differ by rounding alone stand beside it."""
     session = outcome.session
     robot = ", ".join(f"{link.length:g} m {link.mass:g} kg {link.width:g} m" for link in session.links)
     print(f"links (length, mass, width): {robot}", file=file)

@@ -1,4 +1,4 @@
-"""What the words of `jdyn prrr` and `jdyn prrrfdt` ask for."""
+"""Sessions from the arguments of `jdyn prrr` and `jdyn prrrfdt`."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ FIGURE = Session()
 
 
 def session_of(options) -> Session:
-    """What the words ask for."""
+    """The session that the arguments ask for."""
     session = with_links(FIGURE, links_of(options, FIGURE.links))
     given = {name: tuple(x) for name in ("q0", "v0", "torques") if (x := getattr(options, name)) is not None}
     names = "integration", "t0", "t1", "first_step", "smallest_step", "accuracy", "interval", "rows", "max_steps"
@@ -34,7 +34,7 @@ def links_of(options, default: tuple[Link, ...]) -> tuple[Link, ...]:
 
 
 def with_links(session: Session, links: tuple[Link, ...]) -> Session:
-    """The session with other links, and a state and torques for as many as there are."""
+    """The session with other links, and as many angles, velocities and torques."""
     if len(links) == len(session.links):
         return dataclasses.replace(session, links=links)
     zeros = (0.0,) * len(links)

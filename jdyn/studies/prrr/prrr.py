@@ -11,7 +11,7 @@ STARTS = 201
 
 
 def prrr(options):
-    """Run a session, and leave its statistics."""
+    """Run a session, and write its statistics."""
     name, session = options.id, session_of(options)
     if options.interactive:
         name, session = asked(name, session)

@@ -17,7 +17,7 @@ REST = Session(links=LINKS, q0=(0.0, 0.0), v0=(0.0, 0.0), torques=(0.0, 0.0))
 
 
 def prrrfdt(options):
-    """Accelerations while inputs vary, and how far methods are from each other."""
+    """Write accelerations while inputs vary, and the differences between methods."""
     names = list(dict.fromkeys(options.method))
     methods = {name: method(name, options.linear) for name in names}
     session, values = _start(options), _values(options)
@@ -26,7 +26,7 @@ def prrrfdt(options):
     _print_largest(found, columns, options.vary)
     path = pathlib.Path(options.output) / f"{options.id}-sweep.txt"
     header = " ".join([",".join(options.vary), *columns])
-    # As many digits as bring the same numbers back.
+    # Enough digits to read the same numbers back.
     np.savetxt(path, np.column_stack([found.values, *columns.values()]), fmt="%.17g", header=header)
     print(f"file:  {path}")
     if options.plot:

@@ -12,7 +12,7 @@ from jdyn.terminal.questions import ask, ask_choice, ask_numbers, ask_whether
 
 
 def asked(name: str, session: Session) -> tuple[str, Session]:
-    """The test identifier and the session that the answers ask for; empty answers mean those that are given."""
+    """The test identifier and the session from the answers; an empty answer keeps the given value."""
     print("PRRRobot simulator; an empty answer means what is in brackets")
     name = ask("Test identifier", name, identifier)
     links = ask("Name of robot data file", session.links, load_links, _listed(session.links))

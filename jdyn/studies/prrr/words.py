@@ -1,4 +1,4 @@
-"""Words of `jdyn prrr` and `jdyn prrrfdt`. Defaults are those of `jdyn.studies.cloutier1995.Session`."""
+"""Arguments of `jdyn prrr` and `jdyn prrrfdt`, with the defaults of `jdyn.studies.cloutier1995.Session`."""
 
 import argparse
 import math
@@ -22,10 +22,10 @@ INTEGRATION_HELP = (
 
 
 def add_words(words: argparse.ArgumentParser):
-    """What `jdyn prrr` understands. It computes in double precision, as the thesis does."""
+    """Add the arguments of `jdyn prrr`, which computes in double precision like the thesis."""
     add = words.add_argument
     add_robot(words, "three links of 10 m, 1 kg, 1 m width")
-    add("--interactive", action="store_true", help="ask")
+    add("--interactive", action="store_true", help="ask the thesis' questions")
     add(
         "--statistics",
         choices=QUANTITIES,
@@ -51,10 +51,10 @@ def add_words(words: argparse.ArgumentParser):
 
 
 def add_sweep_words(words: argparse.ArgumentParser):
-    """What `jdyn prrrfdt` understands. It computes in double precision, as the thesis does."""
+    """Add the arguments of `jdyn prrrfdt`, which computes in double precision like the thesis."""
     add_robot(words, "links of 1 m, 1 kg and 100 m, 100 kg, both 1 m wide")
     add = words.add_argument
-    add("--vary", nargs="+", default=["q2"], metavar="INPUT", help="what varies, all of them alike (default: q2)")
+    add("--vary", nargs="+", default=["q2"], metavar="INPUT", help="inputs, which vary together (default: q2)")
     add("--from", dest="low", type=number, default=0.0, metavar="X", help="first value (default: 0)")
     add("--to", dest="high", type=number, default=2 * math.pi, metavar="X", help="last value (default: 2 pi)")
     add("--samples", type=count, default=181, help="number of values (default: 181)")
@@ -65,7 +65,7 @@ def add_sweep_words(words: argparse.ArgumentParser):
 
 
 def add_robot(words: argparse.ArgumentParser, default: str):
-    """The robot, how its mass matrix is factored, and where files go."""
+    """Add the robot, the factorisation of its mass matrix, and the output folder."""
     words.set_defaults(dtype="float64")
     add = words.add_argument
     add("file", metavar="FILE", nargs="?", help=f"robot file (default: {default})")
@@ -73,13 +73,13 @@ def add_robot(words: argparse.ArgumentParser, default: str):
     add("--output", type=folder, default=".", metavar="FOLDER", help="where the files go (default: here)")
     add("--links", type=count, metavar="N", help="number of links, instead of a FILE")
     for name, unit in (("lengths", "m"), ("masses", "kg"), ("widths", "m")):
-        add(f"--{name}", type=positive, nargs="+", metavar="X", help=f"[{unit}], one number or one a link")
+        add(f"--{name}", type=positive, nargs="+", metavar="X", help=f"[{unit}], one number, or one for each link")
     add("--linear", choices=LINEAR, default="lu", help="linear solver of crbm: Cholesky, LU with partial pivoting, "
         "Gauss-Jordan, singular values (default: lu)")  # fmt: skip
 
 
 def add_state(words: argparse.ArgumentParser, q0: str, v0: str, torques: str):
-    """The state, and what acts on the robot; what that is by default is told in words."""
+    """Add the state and the forces on the robot; the help describes the defaults in words."""
     add = words.add_argument
     for name, read, default, meaning in (
         ("gravity", number, 9.8, "[m/s²]"),
