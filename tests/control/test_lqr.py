@@ -78,7 +78,11 @@ def test_ball_joint_by_either_quaternion():
 
 
 @pytest.mark.parametrize(
-    "model, target, driven, offset", [(ACROBOT, UPRIGHT, 1, [0.05, -0.05]), (CARTPOLE, [0.5, 0.0], 0, [-0.5, 0.2])]
+    "model, target, driven, offset",
+    [
+        (ACROBOT, UPRIGHT, 1, [0.05, -0.05]),
+        pytest.param(CARTPOLE, [0.5, 0.0], 0, [-0.5, 0.2], marks=pytest.mark.slow),
+    ],
 )
 def test_balances_what_it_drives_at_one_joint(model, target, driven, offset):
     controller = LQR(model, target, Q=COSTS, R=0.5, actuated=[driven])

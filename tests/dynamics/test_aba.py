@@ -48,7 +48,9 @@ FREE = jdyn.random_tree(7, 6, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Universal))
 
 
 @pytest.mark.parametrize(
-    "model", [FREE, pytest.param(jdyn.random_tree(7, 9, kinds=ALL_KINDS), marks=pytest.mark.slow)], ids=["free", "all"]
+    "model",
+    [pytest.param(model, marks=pytest.mark.slow) for model in (FREE, jdyn.random_tree(7, 9, kinds=ALL_KINDS))],
+    ids=["free", "all"],
 )
 def test_batches_and_single_configurations(model):
     """Accelerations and factors of a lane are those of the configuration by itself, which takes matrices."""

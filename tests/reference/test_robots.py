@@ -48,9 +48,9 @@ def robots(*cases, slow=()):
 
 
 every_robot = robots(
-    ("double_pendulum", FIXED),
     ("solo12", FLOATING),
     slow=[
+        ("double_pendulum", FIXED),
         *((name, FIXED) for name in ("so100", "ur5", "ur10", "panda", "allegro", "xarm7", "z1", "kinova", "tiago")),
         *((name, FLOATING) for name in ("anymal_b", "anymal_c", "hyq", "a1", "talos")),
     ],

@@ -34,7 +34,7 @@ def _together(arrays):
 
 @_together.defjvp
 def _together_jvp(primals, tangents):
-    return _together(*primals), *tangents
+    return _together(*primals), tuple(*tangents)
 
 
 def _reduced(arrays):
