@@ -33,8 +33,7 @@ class Saturated(_Actuator):
         controller: Any controller.
         model: The mechanism.
         effort: Largest generalized force [N m or N], a scalar or shape (nv,); the model's limits if left out. Many
-        robot
-            files have zero for an unknown limit, so that zero means no limit.
+            robot files have zero for an unknown limit, so zero means no limit.
 
     Raises:
         ValueError: if a shape is wrong.

@@ -12,5 +12,5 @@ def configuration(model: Model, name: str, value: ArrayLike) -> Float[Array, " n
 
 
 def scalar_or(model: Model, size: int, name: str, value: ArrayLike) -> Float[Array, "*size"]:
-    """A number, or one a coordinate."""
+    """A number, or one for each coordinate."""
     return shaped(name, value, model.dtype, (), (size,), owner=model.name)

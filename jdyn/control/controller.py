@@ -18,12 +18,12 @@ class Controller(eqx.Module):
         """Generalized forces [N m or N] at time `t` [s] and state `(q, v)`."""
 
     def __add__(self, other: "Controller") -> "Controller":
-        # What has a memory knows better how to be added.
+        # A controller with a memory adds itself in its own way.
         return NotImplemented if hasattr(other, "start") else Sum((self, other))
 
 
 class Sum(Controller):
-    """The sum of what its terms command."""
+    """The sum of the commands of its terms."""
 
     terms: tuple[Controller, ...]
 

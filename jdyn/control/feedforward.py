@@ -1,4 +1,4 @@
-"""Controllers that do not look at an error."""
+"""Controllers without feedback of an error."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float

@@ -21,7 +21,7 @@ _NEAR_EQUILIBRIUM = 1e-5
 
 
 class LQR(Controller):
-    """τ = τ* − B K x about an equilibrium, with the K of the least cost ∫ xᵀ Q x + uᵀ R u dt near it.
+    """τ = τ* − B K x about an equilibrium; near it, K minimises the cost ∫ xᵀ Q x + uᵀ R u dt.
 
     The state x = [e; v] stacks the tangent vector e that leads from the target to q, and the velocity; u are the
     actuators' forces beyond those that hold the mechanism at the target.
@@ -40,14 +40,14 @@ class LQR(Controller):
         target: Equilibrium to hold [rad or m], shape (nq,).
         Q: Cost of the state, positive semidefinite: a matrix of shape (2 nv, 2 nv), its diagonal, or a scalar.
         R: Cost of the actuators' forces, positive definite: a matrix of shape (nu, nu), its diagonal, or a scalar.
-        actuated: Which forces there are: indices or a mask of velocity coordinates, or the matrix B of shape (nv, nu)
-            that makes generalized forces of the actuators'; every coordinate if left out.
+        actuated: The actuators: indices or a mask of velocity coordinates, or the matrix B of shape (nv, nu) from the
+            actuators' forces to generalized forces; every coordinate if left out.
 
     Attributes:
         tau: τ*, forces of the actuators at the target [N m or N].
         inputs: B.
         gain: K, shape (nu, 2 nv).
-        cost_to_go: S in the cost xᵀ S x that is still to come, shape (2 nv, 2 nv).
+        cost_to_go: S in the remaining cost xᵀ S x, shape (2 nv, 2 nv).
 
     Raises:
         ValueError: if a shape is wrong, a cost is not (semi)definite, the actuators cannot hold the target, or no
@@ -94,7 +94,7 @@ def _forces(controller, q, v):
 
 @compiled
 def _dynamics(model, target, inputs):
-    """τ*, the force that it leaves unheld and the acceleration by that, and A and B about the target."""
+    """τ*, the force that it cannot hold, the acceleration by that force, and A and B about the target."""
     rest = jnp.zeros(model.nv, model.dtype)
     needed = inverse_dynamics(model, target, rest, rest)
     tau = inputs @ (jnp.linalg.pinv(inputs) @ needed)

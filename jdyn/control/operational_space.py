@@ -16,7 +16,7 @@ from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 
 
 class OperationalSpace(Controller):
-    """Drives a body or frame to a position or a pose, and the motions that this leaves free to a posture.
+    """Drives a body or frame to a position or a pose, and the remaining motions to a posture.
 
     With an exact model the task moves like an oscillator of natural frequency √kp and damping ratio kd / (2 √kp), a
     rotation at least while it turns about one axis. The posture acts through the dynamically consistent null space:
@@ -29,22 +29,22 @@ class OperationalSpace(Controller):
 
     At a singular configuration no force accelerates the task in some direction. Therefore Λ = (J M⁻¹ Jᵀ)⁻¹ is damped:
     where J M⁻¹ Jᵀ, scaled to a mean of one over its angular and over its linear diagonal, has the eigenvalue s, Λ has
-    s / (s² + μ²) instead of 1 / s, with μ = `damping`. Forces stay finite, a direction that is out of reach is given
-    up, and elsewhere accelerations miss what is asked for by (μ/s)². Without damping Λ is exact, and not finite where
-    it does not exist: at singularities, and on planar mechanisms for tasks in space.
+    s / (s² + μ²) instead of 1 / s, with μ = `damping`. Forces stay finite, directions out of reach are given up, and
+    elsewhere accelerations miss their demand by (μ/s)². Without damping Λ is exact, and not finite where it does not
+    exist: at singularities, and on planar mechanisms for tasks in space.
 
     Args:
         model: The mechanism as the controller knows it.
         body_or_frame: Body index, body name or frame name.
-        target: Where to, in the world: a position [m] of shape (3,), or a pose (`Transform`), whose task has six
-            components, angular first, in world axes.
-        kp: Square of the natural frequency [1/s²], a scalar or one a component.
-        kd: Damping [1/s], a scalar or one a component.
-        target_velocity: Of the frame's origin [m/s] or of the pose [rad/s, m/s], a scalar or one a component.
-        target_acceleration: [m/s²], or [rad/s², m/s²], a scalar or one a component.
-        posture: Configuration for what the task leaves free [rad or m], shape (nq,); `model.neutral()` if left out.
-        posture_kp: As `kp`, of the posture [1/s²], a scalar or shape (nv,).
-        posture_kd: As `kd`, of the posture [1/s], a scalar or shape (nv,).
+        target: In the world: a position [m] of shape (3,), or a pose (`Transform`), whose task has six components,
+            angular first, in world axes.
+        kp: Square of the natural frequency [1/s²], a scalar or one for each component.
+        kd: Damping [1/s], a scalar or one for each component.
+        target_velocity: Of the frame's origin [m/s] or of the pose [rad/s, m/s], a scalar or one for each component.
+        target_acceleration: [m/s²], or [rad/s², m/s²], a scalar or one for each component.
+        posture: Target of the remaining motions [rad or m], shape (nq,); `model.neutral()` if left out.
+        posture_kp: As `kp`, for the posture [1/s²], a scalar or shape (nv,).
+        posture_kd: As `kd`, for the posture [1/s], a scalar or shape (nv,).
         damping: μ, without unit.
 
     Raises:
@@ -106,8 +106,8 @@ def _forces(control, q, v):
     velocity, bias = jax.jvp(lambda q: _task(control, q)[1] @ v, (q,), (model.rate(q, v),))
     task = control.target_acceleration + control.kp * error + control.kd * (control.target_velocity - velocity)
     free = control.posture_kp * model.difference(q, control.posture) - control.posture_kd * v
-    # Forces Jᵀ F change the accelerations that the posture asks for as little as the task allows, in the norm of M:
-    # Jᵀ F plus the posture's forces through the null space is the same sum, ordered otherwise.
+    # Forces Jᵀ F change the posture's accelerations as little as the task allows, in the norm of M. This is the sum of
+    # the task's forces and the posture's forces through the null space, in another order.
     M_inverse_J_T = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(mass_matrix(model, q)), J.T)
     force = _damped_solve(J @ M_inverse_J_T, control.damping, task - bias - J @ free)
     return inverse_dynamics(model, q, v, free) + J.T @ force

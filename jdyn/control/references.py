@@ -35,7 +35,7 @@ class Quintic(Reference):
     Args:
         model: The mechanism.
         q0, q1: Configurations at the ends [rad or m], shape (nq,).
-        t0, t1: When [s].
+        t0, t1: Times of the ends [s].
         v0, v1: Velocities at the ends [rad/s or m/s], a scalar or shape (nv,).
         a0, a1: Accelerations at the ends [rad/s² or m/s²], a scalar or shape (nv,).
 
@@ -87,7 +87,7 @@ class Spline(Reference):
 
     Args:
         model: The mechanism.
-        times: When each waypoint is passed [s], increasing, shape (waypoints,).
+        times: Time of each waypoint [s], increasing, shape (waypoints,).
         waypoints: Configurations [rad or m], shape (waypoints, nq), two or more.
         ends: `"clamped"`: no velocity at the first and at the last waypoint; `"natural"`: no acceleration there.
 
@@ -157,7 +157,7 @@ def _joined(model, times, q, v, a):
     """The pieces through configurations `q` with body velocities `v` and accelerations `a`."""
 
     def follow(last, following):
-        # The same rotation, as the quaternion on the side of the last one: the motion does not jump to the other.
+        # The same rotation, by the quaternion nearer to the last one, so that the motion does not jump.
         following = model.integrate(last, model.difference(last, following))
         return following, following
 
@@ -177,7 +177,7 @@ def _piece(model, duration, q0, q1, v0, v1, a0, a1):
 
     de1, dde1 = jax.jvp(rate, (q1, v1), (model.rate(q1, v1), a1))
     c1, c2 = duration * v0, duration**2 / 2 * a0
-    # What is left to the higher terms at the end: position, rate, half the rate's rate.
+    # Left for the higher terms at the end: position, rate, half of the second rate.
     p = model.difference(q0, q1) - c1 - c2
     d = duration * de1 - c1 - 2 * c2
     h = duration**2 / 2 * dde1 - c2

@@ -18,8 +18,8 @@ def riccati(
 
     xᵀ X x is the least cost ∫ xᵀ Q x + uᵀ R u dt of bringing dx/dt = A x + B u from x to rest, by u = −R⁻¹ Bᵀ X x.
 
-    By the sign of the Hamiltonian matrix and two Newton-Kleinman steps, on any device. Derivatives, of any order and in
-    both modes, solve the Lyapunov equation that the differentiated equation is.
+    By the sign of the Hamiltonian matrix and two Newton-Kleinman steps, on any device. Derivatives of any order, in
+    both modes, solve the differentiated equation, which is Lyapunov's.
 
     Args:
         A: Dynamics.
@@ -59,7 +59,7 @@ def _stabilizing_jvp(primals, tangents):
 
 
 def lyapunov(A: Float[Array, "n n"], C: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """P with Aᵀ P + P A + C = 0 where all eigenvalues of A have negative real parts; NaN where one has not.
+    """P with Aᵀ P + P A + C = 0 if all eigenvalues of A have negative real parts; NaN otherwise.
 
     Source: Roberts, Linear model reduction and solution of the algebraic Riccati equation by use of the sign function,
     International Journal of Control 1980.
@@ -104,7 +104,7 @@ def _inverse(Z):
 
 
 def _limit(step, blocks):
-    """Where Newton's iteration converges to. Its error squares with each step: after a small one it is at rounding."""
+    """The limit of Newton's iteration. Each step squares the error, so a small step leaves only rounding."""
     small = jnp.sqrt(jnp.finfo(blocks[0].dtype).eps) / 100
 
     def moving(state):

@@ -82,7 +82,7 @@ class FeedforwardPD(_Follower):
 def _computed_torque(model, kp, kd, q, v, q_ref, v_ref, a_ref):
     e, de = _error(model, q, v, q_ref, v_ref)
     dq_ref, ddq_ref = jax.jvp(model.rate, (q_ref, v_ref), (model.rate(q_ref, v_ref), a_ref))
-    # q lies behind the reference by e: as e and the reference are to move on, so is q.
+    # q lies behind the reference by e: the wanted motions of e and of the reference give that of q.
     _, a = motion_along(
         model,
         lambda x: model.integrate(x[0], -x[1]),

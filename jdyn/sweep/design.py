@@ -41,7 +41,7 @@ class Grid(Design):
     """Every combination of the given values: `jdyn.Grid(mass=[1.0, 2.0], kp=np.geomspace(10, 1000, 32))`.
 
     Args:
-        **axes: Numbers of each axis, shape (n,), n > 0; what the axis is called and how it is labelled.
+        **axes: Values along each axis, by its name, shape (n,), n > 0; they also label it.
 
     Raises:
         ValueError: if there is no axis, or one is empty, not one-dimensional, or not made of numbers.
@@ -73,7 +73,7 @@ class Samples(Design):
     """Lanes given one by one: `jdyn.Samples(mass=masses, q0=configurations)` along the axis `sample`.
 
     Args:
-        **parameters: Values of each parameter, shape (samples, ...), as many samples for each.
+        **parameters: Values of each parameter, shape (samples, ...), with the same number of samples.
 
     Raises:
         ValueError: if there is no parameter or no sample, if the lengths differ, or if some are not numbers.

@@ -49,18 +49,18 @@ def sweep(
     `throw=False` in `simulate`, a lane that fails does not affect others.
 
     Args:
-        fn: One lane: a dict of scalars by parameter name to a dict of arrays. The entry `result`, a `jdyn.Result`
-            as a trajectory has it, says whether the lane succeeded.
+        fn: One lane: from a dict of scalars by parameter name to a dict of arrays. The entry `result`, such as
+            `Trajectory.result`, says whether the lane succeeded.
         over: `jdyn.Grid(...)` or `jdyn.Samples(...)`.
         chunk: Most lanes in a batch; if left out 1024 on a CPU, fewer where that keeps processors busy, and 65536 on
             an accelerator. The results of a batch must fit the memory.
         progress: Whether to show a progress bar on standard error.
 
     Returns:
-        A dataset with one variable an entry, along the axes of the design and then along `<entry>_0`, `<entry>_1`,
-        ... Where `result` says that a lane failed its floating-point entries are NaN; if `fn` gives no `result`,
-        lanes with a non-finite entry get the code `nonfinite`. Attributes tell `compile_seconds`, `run_seconds`,
-        `lanes_per_second`, `chunk` and `device`.
+        A dataset with one variable for each entry, along the axes of the design and then along `<entry>_0`,
+        `<entry>_1`, ... Floating-point entries of failed lanes are NaN; if `fn` returns no `result`, lanes with a
+        non-finite entry get the code `nonfinite`. Attributes are `compile_seconds`, `run_seconds`, `lanes_per_second`,
+        `chunk` and `device`.
 
     Raises:
         ValueError: if `fn` does not return a dict of arrays, or names clash.

@@ -140,8 +140,8 @@ def compared(
 
 
 def _verdict(autodiff: float, found: Difference, rtol, epsilon, length) -> tuple[Verdict, str]:
-    """A change of the parameters by as much as themselves that changes the loss by half of its digits or less is
-    none."""
+    """Whether the differences confirm autodiff. A derivative counts as zero if the loss keeps half of its digits while
+    parameters change by their own size."""
     if not np.isfinite(autodiff):
         return "not finite", ""
     if np.isinf(found.error):
@@ -167,8 +167,8 @@ def _suspicion(share, autodiff):
 
 
 def _rough(autodiff, found: Difference, epsilon) -> bool:
-    """Whether the loss has a relief finer than the steps, beyond rounding, that autodiff may well follow: nothing but
-    relief is seen, or autodiff is far steeper than long steps and no steeper than the shortest."""
+    """Whether the loss is rough below the length of the steps and above rounding, so that autodiff may be right: all
+    differences are noise, or autodiff is far steeper than long steps and no steeper than the shortest."""
     if found.noise < ROUGH * epsilon * found.size:
         return False
     steep = abs(autodiff) > STEEP * (abs(found.derivative) + found.error)

@@ -47,7 +47,7 @@ class FirstNaN:
 
 
 class Place(NamedTuple):
-    """The same of a number that nobody has taken a derivative of, or of some leaves' derivatives."""
+    """A `FirstNaN` without its leaves."""
 
     time: float | None
     bodies: tuple[str, ...]
