@@ -43,8 +43,7 @@ def simulate_batch(
         t1: End [s].
         controller: As `simulate` takes it.
         in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1` or `controller` with the axis of lanes,
-        or
-            with a PyTree of axes for its leaves. If left out, `q0` and `v0` differ.
+            or with a PyTree of axes for its leaves. If left out, `q0` and `v0` differ.
         reduce: Computes the result from each trajectory, such as `lambda trajectory: trajectory.q[-1]`, on the device.
             The whole trajectory if left out.
         throw: Whether the first lane that fails raises.

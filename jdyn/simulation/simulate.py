@@ -66,9 +66,8 @@ def simulate(
         controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if left out.
         events: Where the state jumps, or the simulation ends; the first that happens in a step counts.
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
-        joints
-            within their limits; none if left out. Impacts come after `events`; their entries are all upper ends, then
-            all lower ends, of joints whose coordinates are single numbers.
+            joints within their limits; none if left out. Impacts come after `events`; their entries are all upper ends,
+            then all lower ends, of joints whose coordinates are single numbers.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: A Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
             jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`; for small tolerances
