@@ -12,6 +12,7 @@ from jdyn.dynamics import forward_kinematics
 from jdyn.dynamics.kinematics import frame_placement
 from jdyn.interop.conventions import Convention, FreeBodyWorld
 from jdyn.interop.peer import PeerJoint, PeerMap, paired
+from jdyn.io.mjcf_names import Names, body_names, joint_names
 from jdyn.model import Ball, Continuous, Free, Model, Prismatic, Revolute
 from jdyn.model.messages import enumerated
 
@@ -44,7 +45,8 @@ class MujocoMap(PeerMap):
     """
 
     def __init__(self, model: Model, mj_model: Any):
-        names, bodies = _joint_names(mj_model), mj_model.jnt_bodyid
+        links, names = _names(mj_model)
+        bodies = mj_model.jnt_bodyid
         roots = [name for name, body in zip(names, bodies, strict=True) if mj_model.body_parentid[body] == 0]
         ids = [names.index(name) for name in paired(model, names, roots, "MuJoCo")]
         joints = [_peer_joint(model, body, mj_model, i) for body, i in enumerate(ids)]
@@ -53,7 +55,7 @@ class MujocoMap(PeerMap):
         self.body_ids = tuple(int(bodies[i]) for i in ids)
         last = mj_model.body_jntadr + mj_model.body_jntnum - 1
         self.takes_force = np.array([last[bodies[i]] == i for i in ids])
-        self._poses = [_pose_in_carrier(model, mj_model, b) for b in self.body_ids]
+        self._poses = [_pose_in_carrier(model, links[b]) for b in self.body_ids]
         self._centers = np.array(
             [R @ mj_model.body_ipos[b] + p for b, (R, p) in zip(self.body_ids, self._poses, strict=True)]
         )
@@ -105,21 +107,15 @@ def _rotated(R, x):
     return np.concatenate([(R @ half[..., None])[..., 0] for half in (x[..., :3], x[..., 3:])], axis=-1)
 
 
-def _name(mj_model, addresses, i) -> str:
-    return mj_model.names[addresses[i] :].split(b"\0")[0].decode()
+def _names(mj_model) -> tuple[list[str], list[str]]:
+    """The names that `jdyn.load` gives to MuJoCo's bodies and joints."""
+    bodies = body_names(Names("world"), _given(mj_model, mj_model.name_bodyadr))
+    return bodies, joint_names(Names(), mj_model, _given(mj_model, mj_model.name_jntadr), bodies)
 
 
-def _body_name(mj_model, body) -> str:
-    return _name(mj_model, mj_model.name_bodyadr, body) or f"body{body}"
-
-
-def _joint_names(mj_model) -> list[str]:
-    """The names that `jdyn.load` gives to MuJoCo's joints: the body's name, numbered if needed, for unnamed ones."""
-    names = []
-    for joint, body in enumerate(mj_model.jnt_bodyid):
-        number = f"/{joint - mj_model.body_jntadr[body] + 1}" if mj_model.body_jntnum[body] > 1 else ""
-        names.append(_name(mj_model, mj_model.name_jntadr, joint) or _body_name(mj_model, body) + number)
-    return names
+def _given(mj_model, addresses) -> list[str]:
+    """Names in the file; empty where there is none."""
+    return [mj_model.names[address:].split(b"\0")[0].decode() for address in addresses]
 
 
 def _peer_joint(model: Model, body: int, mj_model: Any, joint: int) -> PeerJoint:
@@ -137,10 +133,10 @@ def _peer_joint(model: Model, body: int, mj_model: Any, joint: int) -> PeerJoint
     return PeerJoint(convention, int(mj_model.jnt_qposadr[joint]), int(mj_model.jnt_dofadr[joint]))
 
 
-def _pose_in_carrier(model, mj_model, body) -> tuple[np.ndarray, np.ndarray]:
+def _pose_in_carrier(model, name) -> tuple[np.ndarray, np.ndarray]:
     """Pose of a MuJoCo body in the frame of jdyn's body that carries it."""
     try:
-        _, placement = frame_placement(model, _body_name(mj_model, body))
+        _, placement = frame_placement(model, name)
     except ValueError as error:
-        raise ValueError(f"MuJoCo's body {_body_name(mj_model, body)!r} is missing in jdyn's model: {error}") from None
+        raise ValueError(f"MuJoCo's body {name!r} is missing in jdyn's model: {error}") from None
     return np.asarray(placement.rotation, float), np.asarray(placement.translation, float)

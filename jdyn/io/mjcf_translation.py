@@ -2,25 +2,11 @@
 
 import numpy as np
 
+from jdyn.io.mjcf_names import Names, body_names, joint_names
 from jdyn.io.mjcf_source import Document
 from jdyn.model import Ball, Builder, Fixed, Free, Geometry, Joint, Mimic, Prismatic, Revolute
 from jdyn.model.messages import enumerated
 from jdyn.spatial import Transform
-
-
-class _Names:
-    """Issues unique names."""
-
-    def __init__(self, *taken: str):
-        self._taken = set(taken)
-
-    def claim(self, wanted: str) -> str:
-        name, number = wanted, 1
-        while name in self._taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._taken.add(name)
-        return name
 
 
 class Translation:
@@ -47,9 +33,10 @@ class Translation:
         gravity = (0.0, 0.0, 0.0) if self.disabled("GRAVITY") else _floats(self.m.opt.gravity)
         self.builder = Builder(document.name, gravity=gravity, source=document.label)
         self._paths = document.paths
-        self._link_names, self._joint_names = _Names("world"), _Names()
-        self.bodies = ["world", *(self._link_names.claim(self.name("body", b)) for b in range(1, self.m.nbody))]
-        self.joints = self._claim_joints()
+        self._link_names, self._joint_names = Names("world"), Names()
+        self.bodies = body_names(self._link_names, [self._given("body", body) for body in range(self.m.nbody)])
+        given = [self._given("joint", joint) for joint in range(self.m.njnt)]
+        self.joints = joint_names(self._joint_names, self.m, given, self.bodies)
         self.plain_motors = [i for i in range(self.m.nactuator) if self._is_plain_motor(i)]
         self.couplings: list[int] = []
         self._mimics = self._affine_equalities()
@@ -69,8 +56,11 @@ class Translation:
 
     def name(self, kind: str, index: int) -> str:
         """The name of an element; its kind and number if it has none."""
-        number = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
-        return self.mujoco.mj_id2name(self.m, number, index) or f"{kind}{index}"
+        return self._given(kind, index) or f"{kind}{index}"
+
+    def _given(self, kind: str, index: int) -> str | None:
+        """The name of an element in the file."""
+        return self.mujoco.mj_id2name(self.m, getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), index)
 
     def is_screw(self, joint: int) -> bool:
         """Whether a joint is a hinge or a slide."""
@@ -86,18 +76,6 @@ class Translation:
         """Whether an actuator is enabled; the file may disable its group, or all actuators."""
         group = int(self.m.actuator_group[actuator])
         return not self.disabled("ACTUATION") and not (0 <= group <= 30 and self.m.opt.disableactuator >> group & 1)
-
-    def _claim_joints(self) -> list[str]:
-        """Names of all joints; an unnamed joint gets its body's name, with a number if the body has several joints."""
-        m = self.m
-        given = [self.mujoco.mj_id2name(m, self.mujoco.mjtObj.mjOBJ_JOINT, joint) for joint in range(m.njnt)]
-        claimed = {joint: self._joint_names.claim(name) for joint, name in enumerate(given) if name}
-        for joint in range(m.njnt):
-            if joint not in claimed:
-                body = m.jnt_bodyid[joint]
-                number = f"/{joint - m.body_jntadr[body] + 1}" if m.body_jntnum[body] > 1 else ""
-                claimed[joint] = self._joint_names.claim(self.bodies[body] + number)
-        return [claimed[joint] for joint in range(m.njnt)]
 
     # Base.
 

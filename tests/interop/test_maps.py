@@ -55,6 +55,30 @@ def pinocchio_pair():
     return PinocchioMap(model, peer)
 
 
+# The joint of the arm is called after its body, whose name another joint has taken.
+CLASH = """
+<mujoco>
+  <worldbody>
+    <body name="arm">
+      <joint type="slide" axis="1 0 0"/>
+      <inertial pos="0 0 0" mass="1" diaginertia=".1 .1 .1"/>
+      <body name="hand">
+        <joint name="arm" type="hinge" axis="0 1 0"/>
+        <inertial pos="0 0 0" mass="1" diaginertia=".1 .1 .1"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_joints_are_told_apart_that_would_have_one_name():
+    model = jdyn.load(CLASH)
+    assert sorted(model.joint_names) == ["arm", "arm_2"]
+    pair = MujocoMap(model, mujoco.MjModel.from_xml_string(CLASH))
+    np.testing.assert_array_equal(pair.q_to_peer(jnp.array([0.1, 0.2])), [0.1, 0.2])
+
+
 def mujoco_pair():
     return MujocoMap(jdyn.load(MJCF), mujoco.MjModel.from_xml_string(MJCF))
 
