@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 import jdyn
+from tests.drawn import drawn_states
 
 
 def _batch(model, count=3):
-    keys = jax.random.split(jax.random.key(0), 3)
-    q = jax.vmap(model.random)(jax.random.split(keys[0], count))
-    v, tau = (jax.random.normal(key, (count, model.nv)) for key in keys[1:])
-    return q, v, tau
+    return drawn_states(model, count)[:3]
 
 
 def test_vmap_equals_loop():

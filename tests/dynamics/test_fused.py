@@ -14,6 +14,7 @@ from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.newton_euler import moving_tree, newton_euler
 from jdyn.model import Executor
 from jdyn.model.random_tree import ALL_KINDS
+from tests.drawn import drawn_states
 
 pytestmark = pytest.mark.fast_compile
 
@@ -30,12 +31,8 @@ LANES = 37
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _batch(model, dtype, lanes=LANES):
     """Models that differ in a mass, states and forces."""
-    keys = jax.random.split(jax.random.key(0), 4)
-    q = jax.vmap(model.random)(jax.random.split(keys[0], lanes))
-    v, tau = (jax.random.normal(key, (lanes, model.nv)) for key in keys[1:3])
-    f_ext = jax.random.normal(keys[3], (lanes, model.nb, 6))
     models = jax.vmap(lambda mass: model.with_body(model.body_names[-1], mass=mass))(jnp.linspace(0.5, 2, lanes))
-    return jax.tree.map(lambda x: x.astype(dtype), (models, q, v, tau, f_ext))
+    return models.astype(dtype), *drawn_states(model, lanes, dtype=dtype)
 
 
 def _forward(executor):
