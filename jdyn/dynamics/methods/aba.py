@@ -220,6 +220,7 @@ def _driven(order: Order, model, q, v, tau, f_ext) -> _Driven:
 
 
 def _elimination(order: Order, tree: Tree, x):
+    """Inward: articulated-body inertias, and the joints that they eliminate."""
     degrees, base = x
     places = tuple(degree.displaced() for degree in degrees)
     I, joints = order.gathered(tree, _inertia, zeros(places, 21), places)
@@ -227,6 +228,8 @@ def _elimination(order: Order, tree: Tree, x):
 
 
 def _response(order: Order, tree: Tree, x):
+    """Forces inward, accelerations outward, from rest and without gravity."""
+
     def force(below, pushed: _Pushed):
         body = pushed.place.body
         p, driven = pushed.joint.pass_on(body.S, pushed.tau, below)
@@ -247,6 +250,10 @@ def _response(order: Order, tree: Tree, x):
 
 
 def _motion(order: Order, tree: Tree, x: _Driven):
+    """Velocities outward, articulated-body inertias and bias forces inward, accelerations outward.
+
+    Source: Featherstone 2008, table 7.1.
+    """
     base, bodies = x.base, tuple(body.displaced() for body in x.bodies)
     still = zeros(bodies, 6)
     velocities = order.outward(tree, _velocity, base.velocity(still), bodies)
@@ -299,6 +306,7 @@ def _inertia(below, place):
 
 
 def _inertia_and_force(below, x: _Body):
+    """What the body passes on to its parent, and its joint, eliminated and driven."""
     body, (I, p) = x.body, below
     joint, Ia = _eliminated(body, body.inertia.added_to(I))
     p, driven = joint.pass_on(body.S, x.moving.given, add(x.p, p))
