@@ -80,7 +80,7 @@ def _pullback(order: Order, tree: Tree, x: _Weighted):
     """λᵀ τ by the world's acceleration, by the coordinates of the tree, and by all velocities."""
     (bodies, base), weights, mu = x
     bodies = tuple(body.displaced() for body in bodies)
-    still = zeros(bodies, 6)
+    still = zeros((bodies, weights), 6)
     start = _Motion(*base.motion(still), still if mu is None else at_once(add(tuple(mu), still)))
     motions = order.outward(tree, _move, start, tuple(zip(bodies, weights, strict=True)))
     nothing = _Sums(still, still, still[:3])
