@@ -219,8 +219,8 @@ class _Placed(NamedTuple):
 
 
 def _move(parent: _Placed, moving):
-    pose = parent.pose @ moving.body.pose
-    S = moving.body.S.seen_from(pose)
+    pose = parent.pose @ moving.place.pose
+    S = moving.place.S.seen_from(pose)
     here = _Placed(pose, *across(S, moving.rate, moving.given, parent.v, parent.a))
     return here, (here, S)
 

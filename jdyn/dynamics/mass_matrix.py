@@ -115,7 +115,7 @@ def _composite(order: Order, tree: Tree, x):
 
 
 def _place(parent, place):
-    pose = parent @ place.body.pose
+    pose = parent @ place.pose
     return pose, pose
 
 

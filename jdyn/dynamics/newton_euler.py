@@ -49,4 +49,4 @@ def _move(parent, body):
 def _transmit(below, x):
     moving, own = x
     f = add(own, below)
-    return moving.body.pose.force_to_parent(f), dot(moving.body.S.vector, f)
+    return moving.place.pose.force_to_parent(f), dot(moving.place.S.vector, f)

@@ -133,7 +133,7 @@ def _twice_B_transposed(I: Inertia, v: Vector, l: Vector, mu: Vector) -> Vector:
 
 def _move(parent: _Motion, x):
     body, weight = x
-    mu = add(body.body.pose.motion_to_child(parent.mu), scale(weight, body.body.S.vector))
+    mu = add(body.place.pose.motion_to_child(parent.mu), scale(weight, body.place.S.vector))
     v, a = body.motion(parent.v, parent.a)
     motion = _Motion(v, a, mu)
     return motion, motion
@@ -141,7 +141,7 @@ def _move(parent: _Motion, x):
 
 def _collect(below: _Sums, x):
     moving, motion = x
-    body, (v, a, mu) = moving.body, motion
+    body, (v, a, mu) = moving.place, motion
     sums = below.joined(_Sums.of_body(body.inertia, motion, moving.force(v, a)))
     # Parts of v, a and μ along S, which the parent's lack, drop out.
     S = body.S.vector

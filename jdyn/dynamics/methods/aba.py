@@ -231,14 +231,13 @@ def _response(order: Order, tree: Tree, x):
     """Forces inward, accelerations outward, from rest and without gravity."""
 
     def force(below, pushed: _Pushed):
-        body = pushed.place.body
-        p, driven = pushed.joint.pass_on(body.S, pushed.tau, below)
-        return body.pose.force_to_parent(p), driven
+        p, driven = pushed.joint.pass_on(pushed.place.S, pushed.tau, below)
+        return pushed.place.pose.force_to_parent(p), driven
 
     def acceleration(parent, x):
         pushed, driven = x
-        body = pushed.place.body
-        return pushed.joint.accelerate(body.S, driven, body.pose.motion_to_child(parent))
+        handle = pushed.place.pose.motion_to_child(parent)
+        return pushed.joint.accelerate(pushed.place.S, driven, handle)
 
     bodies, base = x
     bodies = tuple(body._replace(place=body.place.displaced()) for body in bodies)
@@ -284,44 +283,40 @@ class _Body(NamedTuple):
     v: Vector
 
     @property
-    def body(self):
-        return self.moving.body
-
-    @property
     def c(self) -> Vector:
         """Bias acceleration of the joint."""
-        c = cross_motion(self.v, scale(self.moving.rate, self.body.S.vector))
+        c = cross_motion(self.v, scale(self.moving.rate, self.moving.place.S.vector))
         return c if self.drift is None else add(c, self.drift)
 
     @property
     def p(self) -> Vector:
         """Bias force of the body."""
-        return less(cross_force(self.v, self.body.inertia.momentum(self.v)), self.moving.f)
+        return less(cross_force(self.v, self.moving.place.inertia.momentum(self.v)), self.moving.f)
 
 
-def _inertia(below, place):
-    body = place.body
-    joint, Ia = _eliminated(body, body.inertia.added_to(below))
-    return body.pose.inertia_to_parent(Ia), joint
+def _inertia(below, place: DegreeOfFreedom):
+    joint, Ia = _eliminated(place, place.inertia.added_to(below))
+    return place.pose.inertia_to_parent(Ia), joint
 
 
 def _inertia_and_force(below, x: _Body):
     """What the body passes on to its parent, and its joint, eliminated and driven."""
-    body, (I, p) = x.body, below
-    joint, Ia = _eliminated(body, body.inertia.added_to(I))
-    p, driven = joint.pass_on(body.S, x.moving.given, add(x.p, p))
+    place, (I, p) = x.moving.place, below
+    pose = place.pose
+    joint, Ia = _eliminated(place, place.inertia.added_to(I))
+    p, driven = joint.pass_on(place.S, x.moving.given, add(x.p, p))
     p = add(p, symmetric_product(Ia, x.c))
-    return (body.pose.inertia_to_parent(Ia), body.pose.force_to_parent(p)), (joint, driven)
+    return (pose.inertia_to_parent(Ia), pose.force_to_parent(p)), (joint, driven)
 
 
-def _eliminated(body, I):
-    """The body's degree of freedom eliminated, and what is left of the articulated inertia I."""
-    S = body.S.vector
+def _eliminated(place: DegreeOfFreedom, I):
+    """The degree of freedom eliminated, and what is left of the articulated inertia I."""
+    S = place.S.vector
     U = symmetric_product(I, S)
-    D = dot(S, U) + body.R
+    D = dot(S, U) + place.R
     # Division makes K S = 1 exact where S is a coordinate axis and there is no rotor.
     K = tuple(x / D for x in U)
-    return Eliminated(K, D), _with_product(downdated(I, U, K), body.S, scale(body.R, K))
+    return Eliminated(K, D), _with_product(downdated(I, U, K), place.S, scale(place.R, K))
 
 
 def _with_product(Ia, subspace, SIa):
@@ -347,8 +342,9 @@ def _velocity(parent, moving: MovingBody):
 
 def _acceleration(parent, x):
     here, (joint, driven) = x
-    handle = add(here.body.pose.motion_to_child(parent), here.c)
-    return joint.accelerate(here.body.S, driven, handle)
+    place = here.moving.place
+    handle = add(place.pose.motion_to_child(parent), here.c)
+    return joint.accelerate(place.S, driven, handle)
 
 
 def _joined(*packed):

@@ -48,31 +48,15 @@ class AxialSubspace(eqx.Module):
         return add((jnp.zeros_like(pose.p[0]),) * 6, pose.motion_to_parent(self.vector))
 
 
-class AlignedBody(eqx.Module):
-    """The body that a degree of freedom moves.
-
-    Attributes:
-        pose: In the parent's frame.
-        S: Motion subspace.
-        inertia: Of the body alone; zero within a chain that stands for a joint.
-        R: Rotor inertia.
-    """
-
-    pose: Pose
-    S: AxialSubspace
-    inertia: Inertia
-    R: Number
-
-
 class DegreeOfFreedom(eqx.Module):
-    """A degree of freedom at rest, from which its coordinate makes an `AlignedBody`.
+    """A degree of freedom, and the body that it moves.
 
     Attributes:
         placement: Pose in the parent's frame where the coordinate is zero.
         coordinate: How far the body has turned or moved from there.
         S: Motion subspace.
-        inertia: As in `AlignedBody`.
-        R: As in `AlignedBody`.
+        inertia: Of the body alone; zero within a chain that stands for a joint.
+        R: Rotor inertia.
         turned: Cosine and sine of the angle, once `displaced`.
     """
 
@@ -93,8 +77,8 @@ class DegreeOfFreedom(eqx.Module):
         return jnp.cos(angle), turn * jnp.sin(angle)
 
     @property
-    def body(self) -> AlignedBody:
-        """The body where the coordinate puts it."""
+    def pose(self) -> Pose:
+        """In the parent's frame. It is computed at every use: cosine and sine are what is worth storing."""
         R, p = self.placement
         values = self.S.vector
         if 2 in self.S.rows:
@@ -106,7 +90,7 @@ class DegreeOfFreedom(eqx.Module):
             )
         if 5 in self.S.rows:
             p = add(p, scale(values[5] * self.coordinate, self.placement.R[2::3]))
-        return AlignedBody(Pose(R, p), self.S, self.inertia, self.R)
+        return Pose(R, p)
 
 
 class MovingBody(NamedTuple):
@@ -127,22 +111,18 @@ class MovingBody(NamedTuple):
     def displaced(self) -> "MovingBody":
         return self._replace(place=self.place.displaced())
 
-    @property
-    def body(self) -> AlignedBody:
-        return self.place.body
-
     def velocity(self, v: Vector) -> Vector:
         """From that of the parent."""
-        return add(self.body.pose.motion_to_child(v), scale(self.rate, self.body.S.vector))
+        return add(self.place.pose.motion_to_child(v), scale(self.rate, self.place.S.vector))
 
     def motion(self, v: Vector, a: Vector) -> tuple[Vector, Vector]:
         """Velocity and acceleration from those of the parent, where accelerations are given."""
-        v, a = (self.body.pose.motion_to_child(m) for m in (v, a))
-        return across(self.body.S.vector, self.rate, self.given, v, a)
+        pose = self.place.pose
+        return across(self.place.S.vector, self.rate, self.given, pose.motion_to_child(v), pose.motion_to_child(a))
 
     def force(self, v: Vector, a: Vector) -> Vector:
         """What the motion takes besides the external force: I a + v ×* I v − f."""
-        return less(self.body.inertia.force(v, a), self.f)
+        return less(self.place.inertia.force(v, a), self.f)
 
 
 def across(S: Vector, rate: Number, acceleration: Number, v: Vector, a: Vector) -> tuple[Vector, Vector]:
