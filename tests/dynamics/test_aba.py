@@ -143,10 +143,9 @@ def test_frames_are_those_of_the_joints():
     model = jdyn.load("panda")
     q = model.random(jax.random.key(1))
     (degrees,) = degrees_of_freedom(model, DEPTH_FIRST.schedule(dof_tree(model.topology)), q)
-    body = degrees.displaced().body
-    assert body.S.rows == (2,)
-    np.testing.assert_allclose(body.S.values[0], 1, atol=1e-15)
-    rotations, translations = (np.stack(x, axis=-1)[:, 0] for x in body.pose)
+    assert degrees.S.rows == (2,)
+    np.testing.assert_allclose(degrees.S.values[0], 1, atol=1e-15)
+    rotations, translations = (np.stack(x, axis=-1)[:, 0] for x in degrees.displaced().pose)
     place, turned = np.zeros(3), np.eye(3)
     for R, p in zip(rotations.reshape(-1, 3, 3), translations, strict=True):
         place, turned = place + turned @ p, turned @ R
