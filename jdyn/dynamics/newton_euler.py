@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.recursion.floating_base import Base, Ground, moving_base
-from jdyn.dynamics.recursion.joint_frames import moving_bodies
+from jdyn.dynamics.recursion.joint_frames import across, moving_bodies
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.model import Model, Tree
 from jdyn.spatial.components import add, dot
@@ -42,8 +42,9 @@ def newton_euler(order: Order, tree: Tree, x: MovingTree) -> Float[Array, "nv_fu
 
 def _move(parent, body):
     """The motion of the body, and the force that it takes."""
-    motion = body.motion(*parent)
-    return motion, body.force(*motion)
+    pose = body.place.pose
+    v, a = across(body.place.S.vector, body.rate, body.given, *map(pose.motion_to_child, parent))
+    return (v, a), body.force(v, a)
 
 
 def _transmit(below, x):

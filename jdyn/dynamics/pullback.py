@@ -20,7 +20,7 @@ from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_pullback
 from jdyn.dynamics.recursion.dof_tree import dof_tree
 from jdyn.dynamics.recursion.floating_base import MovingBase, base_acceleration
-from jdyn.dynamics.recursion.joint_frames import packed_entries
+from jdyn.dynamics.recursion.joint_frames import across, packed_entries
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.model import Free, Model, Tree
 from jdyn.spatial.components import (
@@ -133,9 +133,10 @@ def _twice_B_transposed(I: Inertia, v: Vector, l: Vector, mu: Vector) -> Vector:
 
 def _move(parent: _Motion, x):
     body, weight = x
-    mu = add(body.place.pose.motion_to_child(parent.mu), scale(weight, body.place.S.vector))
-    v, a = body.motion(parent.v, parent.a)
-    motion = _Motion(v, a, mu)
+    pose, S = body.place.pose, body.place.S.vector
+    v, a, mu = map(pose.motion_to_child, parent)
+    v, a = across(S, body.rate, body.given, v, a)
+    motion = _Motion(v, a, add(mu, scale(weight, S)))
     return motion, motion
 
 

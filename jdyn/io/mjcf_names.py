@@ -31,7 +31,7 @@ def joint_names(names: Names, m: Any, given: Sequence[str | None], bodies: Seque
     An unnamed joint gets its body's name, with a number if the body has several joints.
     """
     claimed = {joint: names.claim(name) for joint, name in enumerate(given) if name}
-    for joint in set(range(len(given))) - claimed.keys():
+    for joint in (joint for joint, name in enumerate(given) if not name):
         body = int(m.jnt_bodyid[joint])
         number = f"/{joint - m.body_jntadr[body] + 1}" if m.body_jntnum[body] > 1 else ""
         claimed[joint] = names.claim(bodies[body] + number)

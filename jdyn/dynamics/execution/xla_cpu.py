@@ -23,25 +23,25 @@ def at_once(x: Any) -> Any:
     leaves, tree = jax.tree.flatten(x)
     # Compute an array once, however often it occurs.
     arrays = {id(leaf): leaf for leaf in leaves if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)}
-    found = dict(zip(arrays, _together(jnp.broadcast_arrays(*arrays.values())), strict=True))
+    found = dict(zip(arrays, _together(tuple(jnp.broadcast_arrays(*arrays.values()))), strict=True))
     return tree.unflatten([found.get(id(leaf), leaf) for leaf in leaves])
 
 
 @jax.custom_jvp
 def _together(arrays):
-    return jax.lax.platform_dependent(arrays, cpu=_reduced, default=tuple)
+    return jax.lax.platform_dependent(arrays, cpu=_reduced, default=lambda arrays: arrays)
 
 
 @_together.defjvp
 def _together_jvp(primals, tangents):
-    return _together(*primals), tuple(*tangents)
+    return _together(*primals), *tangents
 
 
 def _reduced(arrays):
     """Reduce [x, x] with max: an identity in any order, but XLA fuses it into one program."""
     # XLA reduces a single array in other ways, and some of them lose NaN.
     if len(arrays) < 2:
-        return tuple(arrays)
+        return arrays
     starts = range(0, len(arrays) - 1, _ARRAYS)
     parts = [slice(*ends) for ends in zip(starts, [*starts[1:], len(arrays)], strict=True)]
     twice = [jnp.broadcast_to(x, (2, *x.shape)) for x in arrays]

@@ -115,11 +115,6 @@ class MovingBody(NamedTuple):
         """From that of the parent."""
         return add(self.place.pose.motion_to_child(v), scale(self.rate, self.place.S.vector))
 
-    def motion(self, v: Vector, a: Vector) -> tuple[Vector, Vector]:
-        """Velocity and acceleration from those of the parent, where accelerations are given."""
-        pose = self.place.pose
-        return across(self.place.S.vector, self.rate, self.given, pose.motion_to_child(v), pose.motion_to_child(a))
-
     def force(self, v: Vector, a: Vector) -> Vector:
         """What the motion takes besides the external force: I a + v ×* I v − f."""
         return less(self.place.inertia.force(v, a), self.f)
