@@ -14,6 +14,9 @@ import pytest
 
 import jdyn
 
+# Commands run in processes of their own, as a user runs them.
+pytestmark = pytest.mark.fast_compile
+
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -14,6 +14,8 @@ import pytest
 
 import jdyn
 
+pytestmark = pytest.mark.fast_compile
+
 LANES = 3
 
 

@@ -2,12 +2,13 @@
 
 import jax
 import jax.numpy as jnp
-import jaxlib.version
 import numpy as np
 import pytest
 
 import jdyn
 from tests.drawn import drawn_states
+
+pytestmark = pytest.mark.fast_compile
 
 
 def _batch(model, count=3):
@@ -86,28 +87,3 @@ def test_numbers_lists_and_numpy_integers_are_understood():
     exact = jdyn.jacobian(model, jnp.array([1.0, 2.0]), 1, point=jnp.zeros(3))
     np.testing.assert_array_equal(jdyn.jacobian(model, [1, 2], np.int64(1), point=(0, 0, 0)), exact)
     np.testing.assert_array_equal(jdyn.jacobian(model, [1.0, 2.0], 1, point=np.zeros(3)), exact)
-
-
-# As users compile: rounding is that of XLA's usual code.
-USUAL = {"xla_backend_optimization_level": 3}
-if jaxlib.version.__version__.startswith("0.10."):
-    USUAL["xla_cpu_use_fusion_emitters"] = True
-
-
-@pytest.mark.slow
-def test_float32_on_a_hundred_links():
-    """Against float64 on the same rounded data. The textbook recursion is near 1e-4 here; with square roots of the
-    inertias, too, the worst of some hundreds of states comes to 2e-5."""
-    model = jdyn.random_tree(0, 100, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)
-    double = model.astype(jnp.float64)
-    forward = jax.jit(jax.vmap(jdyn.forward_dynamics, in_axes=(None, 0, 0, 0)), compiler_options=USUAL)
-
-    def errors(states):
-        q, v, tau = (x.astype(jnp.float32) for x in _batch(double, states))
-        exact = forward(double, *(x.astype(jnp.float64) for x in (q, v, tau)))
-        found = np.asarray(forward(model, q, v, tau), float)
-        return np.max(np.abs(found - exact), axis=1) / np.max(np.abs(exact), axis=1)
-
-    assert np.max(errors(4)) < 1e-5
-    many = errors(100)
-    assert np.quantile(many, 0.9) < 1e-5 and np.max(many) < 5e-5

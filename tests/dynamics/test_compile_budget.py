@@ -65,7 +65,9 @@ def _operations(model, function, count):
     return inlined("main")
 
 
-@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * ("simulation" in name)) for name in BUDGETS]
+)
 def test_chains_of_any_length_are_one_loop_within_budget(name):
     function, count, budget, _ = BUDGETS[name]
     chains = [jdyn.random_tree(0, n, kinds=(jdyn.Revolute,), reach=1) for n in LENGTHS[name]]

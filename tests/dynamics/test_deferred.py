@@ -12,6 +12,8 @@ from jdyn.dynamics.execution.batchable import batchable
 from jdyn.dynamics.execution.batching import single_or_batch
 from jdyn.dynamics.execution.deferred import Deferred
 
+pytestmark = pytest.mark.fast_compile
+
 LANES = 2
 
 

@@ -28,7 +28,7 @@ def _gradient(function):
 
 @pytest.mark.parametrize(
     "of",
-    [lambda f: f, pytest.param(_tangents, marks=pytest.mark.slow), _gradient],
+    [lambda f: f, *(pytest.param(of, marks=pytest.mark.slow) for of in (_tangents, _gradient))],
     ids=["value", "tangents", "gradient"],
 )
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,66 +1,16 @@
-"""Real robots of the `example-robot-data` wheel: Pinocchio, MuJoCo, and float32.
+"""Real robots against Pinocchio and MuJoCo."""
 
-The wheel has no iiwa; the xArm 7, a chain of seven revolute joints as well, stands in for it. Robots of one structure
-share compiled programs, and stand next to each other for that reason.
-"""
-
-import pathlib
 import warnings
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pinocchio as pin
 import pytest
 
 import jdyn
 from jdyn.interop.pinocchio_values import PinocchioValues
-from jdyn.interop.values import nameless, random_states, values
 from jdyn.interop.verification import compare, verify
+from tests.reference.example_robots import FILES, FIXED, FLOATING, FOLDER, SAMPLES, every_robot, load, robots
 
-FOLDER = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"
-FILES = {
-    "double_pendulum": "double_pendulum_description/urdf/double_pendulum.urdf",
-    "ur5": "ur_description/urdf/ur5_robot.urdf",
-    "ur10": "ur_description/urdf/ur10_robot.urdf",
-    "so100": "so_arm_description/urdf/so100.urdf",
-    "xarm7": "xarm_description/urdf/xarm7.urdf",
-    "z1": "z1_description/urdf/z1.urdf",
-    "panda": "panda_description/urdf/panda.urdf",
-    "kinova": "kinova_description/robots/kinova.urdf",
-    "allegro": "allegro_hand_description/urdf/allegro_right_hand.urdf",
-    "anymal_b": "anymal_b_simple_description/robots/anymal.urdf",
-    "anymal_c": "anymal_c_simple_description/urdf/anymal.urdf",
-    "solo12": "solo_description/robots/solo12.urdf",
-    "hyq": "hyq_description/robots/hyq_no_sensors.urdf",
-    "a1": "a1_description/urdf/a1.urdf",
-    "tiago": "tiago_description/robots/tiago.urdf",
-    "talos": "talos_data/robots/talos_full_v2.urdf",
-}
-FIXED, FLOATING = False, True
-SAMPLES = 4
-
-
-def robots(*cases, slow=()):
-    marked = [pytest.param(*case, marks=pytest.mark.slow) for case in slow]
-    return pytest.mark.parametrize("name, floating", [*cases, *marked])
-
-
-every_robot = robots(
-    ("solo12", FLOATING),
-    slow=[
-        ("double_pendulum", FIXED),
-        *((name, FIXED) for name in ("so100", "ur5", "ur10", "panda", "allegro", "xarm7", "z1", "kinova", "tiago")),
-        *((name, FLOATING) for name in ("anymal_b", "anymal_c", "hyq", "a1", "talos")),
-    ],
-)
-
-
-def load(name, floating):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", jdyn.ModelWarning)
-        return jdyn.load(FOLDER / FILES[name], floating_base=floating)
+pytestmark = pytest.mark.fast_compile
 
 
 @every_robot
@@ -80,20 +30,3 @@ def test_every_function_agrees_with_mujoco(name, floating):
         result = verify(FOLDER / FILES[name], "mujoco", floating_base=floating, samples=SAMPLES, show=False)
     assert result.passed, f"\n{result}"
     assert {"forward_dynamics, ABA", "inverse_dynamics", "mass_matrix", "momentum"} <= set(result.errors)
-
-
-@eqx.filter_jit
-def accelerations(model, states):
-    return jax.vmap(lambda s: jdyn.forward_dynamics(model, s.q, s.v, s.tau, f_ext=s.f_ext))(states)
-
-
-@every_robot
-def test_float32(name, floating):
-    """Forward dynamics of exactly the same numbers in both precisions."""
-    single = nameless(load(name, floating)).astype(jnp.float32)
-    for seed in range(8):
-        states = random_states(single, SAMPLES, seed)
-        a = np.asarray(accelerations(single, states), float)
-        exact = values(*(jax.tree.map(lambda x: x.astype(jnp.float64), x) for x in (single, states)))
-        (exact,) = exact["forward_dynamics, ABA"]
-        assert np.max(np.linalg.norm(a - exact, axis=1) / np.linalg.norm(exact, axis=1)) < 1e-5

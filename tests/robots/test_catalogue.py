@@ -9,6 +9,8 @@ import pytest
 
 from jdyn.robots import ROBOTS, chain, double_pendulum, panda, prrr, quadruped
 
+pytestmark = pytest.mark.fast_compile
+
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_body_is_physically_possible(name):

@@ -5,9 +5,12 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jdyn
 from jdyn.robots import crane
+
+pytestmark = pytest.mark.fast_compile
 
 MODEL = dataclasses.replace(crane(), damping=jnp.zeros(4))
 mass_matrix = jax.jit(jdyn.mass_matrix)

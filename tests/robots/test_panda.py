@@ -12,6 +12,8 @@ import pytest
 import jdyn
 from jdyn.robots import panda
 
+pytestmark = pytest.mark.fast_compile
+
 MODEL = panda()
 torques = jax.jit(jdyn.inverse_dynamics)
 

@@ -10,6 +10,8 @@ from gymnasium.envs.classic_control import AcrobotEnv, CartPoleEnv, PendulumEnv
 import jdyn
 from jdyn.robots import acrobot, cartpole, chain, double_pendulum, pendulum
 
+pytestmark = pytest.mark.fast_compile
+
 torques = jax.jit(jdyn.inverse_dynamics)
 mass_matrix = jax.jit(jdyn.mass_matrix)
 gravity = jax.jit(jdyn.gravity_forces)

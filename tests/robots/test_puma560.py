@@ -10,6 +10,8 @@ import pytest
 import jdyn
 from jdyn.robots import puma560
 
+pytestmark = pytest.mark.fast_compile
+
 MODEL = puma560()
 FRICTIONLESS = dataclasses.replace(
     MODEL, damping=jnp.zeros_like(MODEL.damping), friction=jnp.zeros_like(MODEL.friction)

@@ -5,9 +5,12 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jdyn
 from jdyn.robots import quadruped
+
+pytestmark = pytest.mark.fast_compile
 
 MODEL = quadruped()
 FRICTIONLESS = dataclasses.replace(

@@ -2,9 +2,12 @@
 
 import jax
 import numpy as np
+import pytest
 
 import jdyn
 from jdyn.robots import stanford_arm
+
+pytestmark = pytest.mark.fast_compile
 
 MODEL = stanford_arm()
 Q0 = np.array([0, 0, 0.5, 0, 0, 0])
