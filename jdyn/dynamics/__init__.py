@@ -18,13 +18,13 @@ from jdyn.dynamics.inverse import bias_forces as bias_forces
 from jdyn.dynamics.inverse import gravity_forces as gravity_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics.inverse import joint_forces as joint_forces
-from jdyn.dynamics.inverse import mass_product as mass_product
 from jdyn.dynamics.kinematics import body_velocities as body_velocities
 from jdyn.dynamics.kinematics import forward_kinematics as forward_kinematics
 from jdyn.dynamics.kinematics import frame_pose as frame_pose
 from jdyn.dynamics.kinematics import jacobian as jacobian
 from jdyn.dynamics.linearization import linearize as linearize
 from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
+from jdyn.dynamics.mass_product import mass_product as mass_product
 from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
 from jdyn.dynamics.methods import ArrayABA as ArrayABA

@@ -9,7 +9,6 @@ from jdyn.dynamics.common_frame import common_frame as common_frame
 from jdyn.dynamics.common_frame import subtree_sum as subtree_sum
 from jdyn.dynamics.execution.deferred import program_of as program_of
 from jdyn.dynamics.inverse import bias_forces as bias_forces
-from jdyn.dynamics.inverse import mass_product as mass_product
 from jdyn.dynamics.inverse import velocity_terms as velocity_terms
 from jdyn.dynamics.kinematics import JointKinematics as JointKinematics
 from jdyn.dynamics.kinematics import accumulate_motion as accumulate_motion
@@ -19,6 +18,7 @@ from jdyn.dynamics.kinematics import per_dof as per_dof
 from jdyn.dynamics.kinematics import world_acceleration as world_acceleration
 from jdyn.dynamics.mass_matrix import mass_matrix_diagonal as mass_matrix_diagonal
 from jdyn.dynamics.mass_matrix import reduced as reduced
+from jdyn.dynamics.mass_product import mass_product as mass_product
 from jdyn.dynamics.methods.matrix_aba import ArticulatedBody as ArticulatedBody
 from jdyn.dynamics.methods.matrix_aba import ArticulatedRecursion as ArticulatedRecursion
 from jdyn.dynamics.methods.matrix_aba import links as links

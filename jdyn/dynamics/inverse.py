@@ -211,22 +211,3 @@ def gravity_forces(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
     joints = joint_kinematics(model, model.expand(q))
     motion = jnp.zeros((model.nb, 6), q.dtype)
     return model.reduce_force(rigid_body_forces(model, joints, motion, world_acceleration(model, q.dtype)))
-
-
-@compiled
-def mass_product(model: Model, q: Float[Array, " nq"], a: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """M a, without forming the mass matrix M, in O(n).
-
-    Args:
-        model: The mechanism.
-        q: Configuration [rad or m].
-        a: Acceleration [rad/s² or m/s²].
-
-    Raises:
-        ValueError: at trace time, if a size disagrees with `model`.
-    """
-    q, a = checked(model, q=q, a=a)
-    joints, a_full = joint_kinematics(model, model.expand(q)), model.expand_velocity(a)
-    motion = joint_motion(model, joints, a_full)
-    tau = rigid_body_forces(model, joints, motion, jnp.zeros(6, motion.dtype))
-    return model.reduce_force(tau + model.armature * a_full)

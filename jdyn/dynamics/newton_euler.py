@@ -33,7 +33,8 @@ def newton_euler(order: Order, tree: Tree, x: MovingTree) -> Float[Array, "nv_fu
     still = zeros(bodies, 6)
     start = x.base.motion(still)
     forces = order.outward(tree, _move, start, bodies)
-    total, tau = order.gathered(tree, _transmit, still, tuple(zip(bodies, forces, strict=True)))
+    places = (body.place for body in bodies)
+    total, tau = order.gathered(tree, transmitted, still, tuple(zip(places, forces, strict=True)))
     tau = order.unpack(tree, tau)
     if isinstance(x.base, Ground):
         return tau
@@ -47,7 +48,8 @@ def _move(parent, body):
     return (v, a), body.force(v, a)
 
 
-def _transmit(below, x):
-    moving, own = x
+def transmitted(below, x):
+    """What a body takes from its parent, itself and for its children, and the part of that along its joint."""
+    place, own = x
     f = add(own, below)
-    return moving.place.pose.force_to_parent(f), dot(moving.place.S.vector, f)
+    return place.pose.force_to_parent(f), dot(place.S.vector, f)

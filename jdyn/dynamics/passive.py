@@ -16,6 +16,14 @@ def passive_forces(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " 
     return springs - model.damping * v - if_any(_friction, model.friction, (v, model.friction_speed))
 
 
+def passive_slopes(
+    model: Model, v: Float[Array, " nv_full"]
+) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
+    """How `passive_forces` fall with each joint's own coordinate and velocity [N m/rad or N/m, N m s/rad or N s/m]; of
+    springs that turn in space, at their rest."""
+    return model.stiffness, -_slopes(model, v)
+
+
 def passive_forces_pullback(
     model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"], weights: Float[Array, " nv_full"]
 ) -> tuple[Float[Array, " nq_full"], Float[Array, " nv_full"]]:
