@@ -72,6 +72,7 @@ from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
+from jdyn.simulation import ROS34PW2 as ROS34PW2
 from jdyn.simulation import AdamsBashforthMoulton as AdamsBashforthMoulton
 from jdyn.simulation import BaderDeuflhard as BaderDeuflhard
 from jdyn.simulation import BulirschStoer as BulirschStoer

@@ -70,8 +70,9 @@ def simulate(
             then all lower ends, of joints whose coordinates are single numbers.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: A Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
-            jdyn's own; `Tsit5()` if left out. For stiff joints `jdyn.Rodas5P()`; for small tolerances
-            `diffrax.Dopri8()`, or `jdyn.BulirschStoer()`, whose dense output has its full order.
+            jdyn's own; `Tsit5()` if left out. Where gains, dampers or friction on light links hold the step,
+            `jdyn.ROS34PW2()` for tolerances down to 1e-5, below that `jdyn.Rodas5P()`, as for all other stiffness. For
+            small tolerances `diffrax.Dopri8()`, or `jdyn.BulirschStoer()`, whose dense output has its full order.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times

@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
@@ -43,15 +44,30 @@ class VectorField(eqx.Module):
     stops: Any = None
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
-        tau = self.controller.force(t, y.q, y.v, y.memory)
-        if self.stops is not None:
-            tau = tau + self.stops.force(self.model, y.q, y.v)
+        tau = self.force(t, y)
         return State(
             self.model.rate(y.q, y.v),
             forward_dynamics(self.model, y.q, y.v, tau, method=self.method),
             self.controller.rate(t, y.q, y.v, y.memory),
             None if y.energy is None else y.v @ tau - self._dissipation(y.v),
         )
+
+    def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
+        """Generalized forces of the controller and of the ends of the joints' ranges [N m or N]."""
+        tau = self.controller.force(t, y.q, y.v, y.memory)
+        return tau if self.stops is None else tau + self.stops.force(self.model, y.q, y.v)
+
+    def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        """How `force` falls with the coordinates, and with the velocities: what it loses where all of them grow alike,
+        which is the diagonal if there is nothing else. Forces that do not fall count as constant."""
+        still, alike = jnp.zeros_like(y.v), jnp.ones_like(y.v)
+
+        def force(e, v):
+            return self.force(t, State(self.model.integrate(y.q, e), v, y.memory))
+
+        _, change = jax.linearize(force, still, y.v)
+        by_q, by_v = (jnp.maximum(-change(*along), 0) for along in ((alike, still), (still, alike)))
+        return by_q, by_v
 
     def _dissipation(self, v: Float[Array, " nv"]) -> Scalar:
         """Power that dampers and friction take [W]."""

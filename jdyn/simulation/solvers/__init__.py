@@ -8,5 +8,6 @@ from jdyn.simulation.solvers.implicit_midpoint import ImplicitMidpoint as Implic
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver as ManifoldSolver
 from jdyn.simulation.solvers.manifold_solver import on_manifold as on_manifold
 from jdyn.simulation.solvers.rodas5p import Rodas5P as Rodas5P
+from jdyn.simulation.solvers.ros34pw2 import ROS34PW2 as ROS34PW2
 from jdyn.simulation.solvers.semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from jdyn.simulation.solvers.stormer_verlet import StormerVerlet as StormerVerlet
