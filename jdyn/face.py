@@ -83,6 +83,7 @@ from jdyn.simulation import Event as Event
 from jdyn.simulation import HalveOrGrow as HalveOrGrow
 from jdyn.simulation import ImpactLimits as ImpactLimits
 from jdyn.simulation import ImplicitMidpoint as ImplicitMidpoint
+from jdyn.simulation import LinearlyImplicitEuler as LinearlyImplicitEuler
 from jdyn.simulation import OnManifold as OnManifold
 from jdyn.simulation import Result as Result
 from jdyn.simulation import Rodas5P as Rodas5P

@@ -12,6 +12,7 @@ from jdyn.simulation.solvers import (
     AdamsBashforthMoulton,
     CashKarp,
     ImplicitMidpoint,
+    LinearlyImplicitEuler,
     Rodas5P,
     SemiImplicitEuler,
     StormerVerlet,
@@ -138,6 +139,7 @@ def in_lanes(x):
         (CashKarp(), 5, 5, [32, 64, 128]),
         pytest.param(AdamsBashforthMoulton(), 4, 4, [128, 256, 512], marks=pytest.mark.slow),
         (SemiImplicitEuler(), 1, 1, [512, 1024, 2048]),
+        pytest.param(LinearlyImplicitEuler(), 1, 1, [512, 1024, 2048], marks=pytest.mark.slow),
         pytest.param(StormerVerlet(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
         pytest.param(ImplicitMidpoint(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
         pytest.param(Rodas5P(), 5, 5, [32, 64, 128], marks=pytest.mark.slow),
@@ -225,6 +227,7 @@ SWING = jnp.array([2.5]), jnp.array([0.5])
         pytest.param(jdyn.BulirschStoer(columns=3), PENDULUM, SWING, marks=pytest.mark.slow),
         pytest.param(jdyn.BaderDeuflhard(columns=3), PENDULUM, SWING, marks=pytest.mark.slow),
         pytest.param(ROS34PW2(), TOP, SPIN, marks=pytest.mark.slow),
+        pytest.param(LinearlyImplicitEuler(), PENDULUM, SWING, marks=pytest.mark.slow),
         *(
             pytest.param(solver, TOP, SPIN, marks=pytest.mark.exhaustive)
             for solver in (

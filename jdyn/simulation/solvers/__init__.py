@@ -5,6 +5,7 @@ from jdyn.simulation.solvers.bader_deuflhard import BaderDeuflhard as BaderDeufl
 from jdyn.simulation.solvers.bulirsch_stoer import BulirschStoer as BulirschStoer
 from jdyn.simulation.solvers.cash_karp import CashKarp as CashKarp
 from jdyn.simulation.solvers.implicit_midpoint import ImplicitMidpoint as ImplicitMidpoint
+from jdyn.simulation.solvers.linearly_implicit_euler import LinearlyImplicitEuler as LinearlyImplicitEuler
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver as ManifoldSolver
 from jdyn.simulation.solvers.manifold_solver import on_manifold as on_manifold
 from jdyn.simulation.solvers.rodas5p import Rodas5P as Rodas5P

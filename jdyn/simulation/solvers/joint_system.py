@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,6 @@ from jdyn.dynamics import ABA, Method, mass_product
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
 from jdyn.model import Model
-from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.vector_field import State, VectorField
 
 
@@ -43,9 +43,9 @@ class JointSystem(NamedTuple):
     h: Scalar
 
     @classmethod
-    def of(cls, terms: LocalTerm, t: Any, x: State, h: Scalar, gamma: float) -> "JointSystem":
-        """That of a step from `x`, in the chart about its configuration."""
-        field, y = _equations_of_motion(terms), terms.from_chart(x)
+    def of(cls, terms: diffrax.AbstractTerm, t: Any, y: State, h: Scalar, gamma: float) -> "JointSystem":
+        """That of a step from `y`, on the configuration manifold."""
+        field = _equations_of_motion(terms)
         model, method = field.model, ABA() if field.method is None else field.method
         K, D = (on_leaders(model, slope) for slope in field.force_slopes(t, y))
         passive_K, passive_D = passive_slopes(model, model.expand_velocity(y.v))
@@ -57,7 +57,7 @@ class JointSystem(NamedTuple):
         return cls(model, stiffened, y.q, method, factors, springs, gamma, h)
 
     def solve(self, b: State) -> State:
-        """x with (1/γ − h W) x = b."""
+        """x with (1/γ − h W) x = b; configurations are tangent vectors."""
         model, x = self.model, jax.tree.map(lambda b: self.gamma * b, b)
         pull = model.reduce_force(self.springs * model.expand_velocity(x.q))
         # b − (M + Λ)⁻¹ Λ b is the same, and loses digits where joints are stiff.
@@ -75,13 +75,12 @@ class JointSystem(NamedTuple):
         )
 
 
-def _equations_of_motion(terms: LocalTerm) -> VectorField:
-    """Those behind the terms of a step."""
-    term: Any = terms.term
-    field = getattr(term, "field", getattr(term, "vector_field", None))
+def _equations_of_motion(terms: Any) -> VectorField:
+    """Those behind a term."""
+    field = getattr(terms, "field", getattr(terms, "vector_field", None))
     if not isinstance(field, VectorField):
         raise ValueError(
-            "a method that is implicit in joint forces must know them: use it in jdyn.simulate, or in "
-            f"jdyn.OnManifold with diffrax.ODETerm of a VectorField, not of a {type(field).__name__}"
+            "a method that is implicit in joint forces must know them: use it in jdyn.simulate, or with "
+            f"diffrax.ODETerm of a VectorField, not of a {type(field).__name__}"
         )
     return field

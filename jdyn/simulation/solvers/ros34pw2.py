@@ -95,7 +95,7 @@ class ROS34PW2(diffrax.AbstractAdaptiveSolver):
         if not isinstance(terms, LocalTerm):
             raise ValueError("ROS34PW2: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
         control = terms.contr(t0, t1)
-        system = JointSystem.of(terms, t0, y0, control, GAMMA)
+        system = JointSystem.of(terms.term, t0, terms.from_chart(y0), control, GAMMA)
         # Inside a loop, nothing needs protection from common-subexpression elimination.
         rate_at = jax.checkpoint(lambda t, y: terms.vf(t, y, args), prevent_cse=False, policy=keep_solutions)
 

@@ -1,0 +1,39 @@
+"""Euler's method, implicit in the forces of joints."""
+
+import diffrax
+import equinox as eqx
+
+from jdyn.model import Model
+from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
+from jdyn.simulation.solvers.joint_system import JointSystem
+from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.work import Work
+
+
+class LinearlyImplicitEuler(GeodesicSolver):
+    """v₁ = v₀ + (M + h D + h² K)⁻¹ h (M a(q₀, v₀) − h K v₀), then q₁ = q₀ ⊕ h v₁: of order 1, for fixed steps.
+
+    K and D are how the forces of joints fall with their own coordinates and velocities: springs, dampers, friction, and
+    controllers such as `PD`, which do not limit the step. A step evaluates forward dynamics once, and solves one linear
+    system in O(n). MuJoCo's `implicitfast` does the same with D alone.
+
+    For `jdyn.simulate`.
+
+    Source: Hairer, Wanner 1996, section IV.9, equation (9.25), with another matrix than the Jacobian.
+
+    Attributes:
+        model: The mechanism; `simulate` fills it in.
+    """
+
+    model: Model | None = None
+
+    def order(self, terms):
+        return 1
+
+    def advance(self, terms, t0, t1, y0, args):
+        control = terms.contr(t0, t1)
+        rate = terms.vf(t0, y0, args)
+        b = terms.prod(eqx.tree_at(lambda rate: rate.q, rate, y0.v), control)
+        change = JointSystem.of(terms, t0, y0, control, 1.0).solve(b)
+        y1 = drifted(self.mechanism, kicked(y0, rest(change)), change.q)
+        return y1, change.q, diffrax.RESULTS.successful, Work.of(1)
