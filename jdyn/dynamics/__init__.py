@@ -1,5 +1,7 @@
 """Kinematics and dynamics of one configuration; `jax.vmap` makes batches."""
 
+from jdyn.dynamics.at_rest import gravity_forces as gravity_forces
+from jdyn.dynamics.at_rest import mass_product as mass_product
 from jdyn.dynamics.closed_loops import Couplings as Couplings
 from jdyn.dynamics.closed_loops import Motor as Motor
 from jdyn.dynamics.closed_loops import acceleration_couplings as acceleration_couplings
@@ -15,7 +17,6 @@ from jdyn.dynamics.energy import momentum as momentum
 from jdyn.dynamics.energy import potential_energy as potential_energy
 from jdyn.dynamics.forward import forward_dynamics as forward_dynamics
 from jdyn.dynamics.inverse import bias_forces as bias_forces
-from jdyn.dynamics.inverse import gravity_forces as gravity_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics.inverse import joint_forces as joint_forces
 from jdyn.dynamics.kinematics import body_velocities as body_velocities
@@ -24,7 +25,6 @@ from jdyn.dynamics.kinematics import frame_pose as frame_pose
 from jdyn.dynamics.kinematics import jacobian as jacobian
 from jdyn.dynamics.linearization import linearize as linearize
 from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
-from jdyn.dynamics.mass_product import mass_product as mass_product
 from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
 from jdyn.dynamics.methods import ArrayABA as ArrayABA

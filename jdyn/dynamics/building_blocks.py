@@ -5,6 +5,7 @@ A method is a `Method`; one that solves with the mass matrix alone, a `BiasFirst
 `ArticulatedRecursion`.
 """
 
+from jdyn.dynamics.at_rest import mass_product as mass_product
 from jdyn.dynamics.common_frame import common_frame as common_frame
 from jdyn.dynamics.common_frame import subtree_sum as subtree_sum
 from jdyn.dynamics.execution.deferred import program_of as program_of
@@ -18,7 +19,6 @@ from jdyn.dynamics.kinematics import per_dof as per_dof
 from jdyn.dynamics.kinematics import world_acceleration as world_acceleration
 from jdyn.dynamics.mass_matrix import mass_matrix_diagonal as mass_matrix_diagonal
 from jdyn.dynamics.mass_matrix import reduced as reduced
-from jdyn.dynamics.mass_product import mass_product as mass_product
 from jdyn.dynamics.methods.matrix_aba import ArticulatedBody as ArticulatedBody
 from jdyn.dynamics.methods.matrix_aba import ArticulatedRecursion as ArticulatedRecursion
 from jdyn.dynamics.methods.matrix_aba import links as links

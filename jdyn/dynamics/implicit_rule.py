@@ -7,9 +7,9 @@ import jax
 from jax.ad_checkpoint import checkpoint_name
 from jax.flatten_util import ravel_pytree
 
+from jdyn.dynamics.at_rest import mass_product
 from jdyn.dynamics.execution.linear_map import LinearMap
 from jdyn.dynamics.inverse import inverse_dynamics
-from jdyn.dynamics.mass_product import mass_product
 from jdyn.dynamics.methods import Method
 from jdyn.dynamics.pullback import inverse_dynamics_pullback
 from jdyn.model import Model, checked

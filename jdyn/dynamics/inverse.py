@@ -194,20 +194,3 @@ def bias_forces(
     Arguments, units and errors are those of `inverse_dynamics` with `a = 0`.
     """
     return inverse_dynamics(model, q, v, jnp.zeros_like(checked(model, v=v)[0]), f_ext=f_ext)
-
-
-@compiled
-def gravity_forces(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
-    """Generalized forces that hold the mechanism against gravity alone [N m or N]: the gradient of its potential.
-
-    Args:
-        model: The mechanism.
-        q: Configuration [rad or m].
-
-    Raises:
-        ValueError: at trace time, if a size disagrees with `model`.
-    """
-    (q,) = checked(model, q=q)
-    joints = joint_kinematics(model, model.expand(q))
-    motion = jnp.zeros((model.nb, 6), q.dtype)
-    return model.reduce_force(rigid_body_forces(model, joints, motion, world_acceleration(model, q.dtype)))

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.array import triangle, triangular_inverse
+from jdyn.dynamics.at_rest import mass_product
 from jdyn.dynamics.inverse import inverse_dynamics
-from jdyn.dynamics.mass_product import mass_product
 from jdyn.dynamics.methods.matrix_aba import ArticulatedRecursion, links
 from jdyn.dynamics.methods.method import Method
 from jdyn.dynamics.recursion.levels import LEVELS

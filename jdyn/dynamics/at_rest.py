@@ -1,4 +1,7 @@
-"""Products of the mass matrix and a vector, without the matrix."""
+"""Inverse dynamics at rest: the mass matrix times a vector, and the forces that hold against gravity.
+
+In batches by the recursive Newton-Euler algorithm on single numbers, without velocities.
+"""
 
 from typing import NamedTuple
 
@@ -9,10 +12,10 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.inverse import rigid_body_forces
-from jdyn.dynamics.kinematics import joint_kinematics, joint_motion
+from jdyn.dynamics.kinematics import joint_kinematics, joint_motion, world_acceleration
 from jdyn.dynamics.newton_euler import transmitted
 from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import FreeBase, free_base
+from jdyn.dynamics.recursion.floating_base import FreeBase, base_acceleration, free_base
 from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom, packed_entries
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.model import Free, Model, Tree, checked
@@ -33,51 +36,72 @@ def mass_product(model: Model, q: Float[Array, " nq"], a: Float[Array, " nv"]) -
         ValueError: at trace time, if a size disagrees with `model`.
     """
     q, a = checked(model, q=q, a=a)
-    product = _by_numbers if model.topology.single_dof_joints else _by_matrices
     a = model.expand_velocity(a)
-    return model.reduce_force(product(model, model.expand(q), a) + model.armature * a)
+    weightless = eqx.tree_at(lambda model: model.gravity, model, jnp.zeros_like(model.gravity))
+    return model.reduce_force(_forces(weightless, model.expand(q), a) + model.armature * a)
+
+
+@compiled
+def gravity_forces(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
+    """Generalized forces that hold the mechanism against gravity alone [N m or N]: the gradient of its potential.
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`.
+    """
+    (q,) = checked(model, q=q)
+    still = jnp.zeros(model.topology.v_offsets[-1], q.dtype)
+    return model.reduce_force(_forces(model, model.expand(q), still))
+
+
+def _forces(model, q, a):
+    """Generalized forces that accelerate a mechanism from rest under gravity, in full coordinates, without rotors."""
+    forces = _by_numbers if model.topology.single_dof_joints else _by_matrices
+    return forces(model, q, a)
 
 
 @eqx.filter_custom_jvp
 def _by_numbers(model, q, a):
-    """In full coordinates, without rotors."""
-    return by_lanes(_by_matrices, _still_tree, _products, model, q, a, like=a)
+    return by_lanes(_by_matrices, _still_tree, _newton_euler, model, q, a, like=a)
 
 
 @_by_numbers.def_jvp
 @precise
 def _by_numbers_jvp(primals, tangents):
-    return _by_numbers(*primals), eqx.filter_jvp(_by_matrices, primals, tangents)[1]
+    return eqx.filter_jvp(_by_matrices, primals, tangents)
 
 
 def _by_matrices(model, q, a):
     joints = joint_kinematics(model, q)
-    motion = joint_motion(model, joints, a)
-    return rigid_body_forces(model, joints, motion, jnp.zeros(6, motion.dtype))
+    return rigid_body_forces(model, joints, joint_motion(model, joints, a), world_acceleration(model, a.dtype))
 
 
 class _StillTree(NamedTuple):
-    """A tree that accelerates from rest.
+    """A tree at rest of which all accelerations are given.
 
     Attributes:
         degrees: Of freedom.
         a: Their accelerations [rad/s² or m/s²].
-        base: None where it stands on the ground.
-        own: Accelerations of a free base [rad/s², m/s²].
+        start: Acceleration of what the tree stands on, gravity included [rad/s², m/s²].
+        base: None where that is the ground.
     """
 
     degrees: Packed
     a: Packed
+    start: Float[Array, "6 *lanes"]
     base: FreeBase | None
-    own: Float[Array, "6 *lanes"]
 
 
 def _still_tree(order: Order, model, q, a) -> _StillTree:
-    degrees = degrees_of_freedom(model, order.schedule(dof_tree(model.topology)), q)
-    return _StillTree(degrees, packed_entries(order, model, a), free_base(model), a[: Free.nv])
+    degrees, base = degrees_of_freedom(model, order.schedule(dof_tree(model.topology)), q), free_base(model)
+    start = base_acceleration(model, q) + (0 if base is None else a[: Free.nv])
+    return _StillTree(degrees, packed_entries(order, model, a), start, base)
 
 
-def _products(order: Order, tree: Tree, x: _StillTree) -> Float[Array, "nv_full *lanes"]:
+def _newton_euler(order: Order, tree: Tree, x: _StillTree) -> Float[Array, "nv_full *lanes"]:
     """Accelerations outward, the forces that they take inward."""
 
     def accelerate(parent, x):
@@ -88,7 +112,8 @@ def _products(order: Order, tree: Tree, x: _StillTree) -> Float[Array, "nv_full 
     places = tuple(degree.displaced() for degree in x.degrees)
     bodies = tuple(zip(places, x.a, strict=True))
     still = zeros(bodies, 6)
-    start = still if x.base is None else at_once(add(tuple(x.own), still))
+    start = add(tuple(x.start), still)
+    start = start if x.base is None else at_once(start)
     forces = order.outward(tree, accelerate, start, bodies)
     total, tau = order.gathered(tree, transmitted, still, tuple(zip(places, forces, strict=True)))
     tau = order.unpack(tree, tau)
