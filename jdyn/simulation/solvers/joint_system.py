@@ -45,7 +45,7 @@ class JointSystem(NamedTuple):
     @classmethod
     def of(cls, terms: diffrax.AbstractTerm, t: Any, y: State, h: Scalar, gamma: float) -> "JointSystem":
         """That of a step from `y`, on the configuration manifold."""
-        field = _equations_of_motion(terms)
+        field, t = _equations_of_motion(terms), t * getattr(terms, "direction", 1)
         model, method = field.model, ABA() if field.method is None else field.method
         K, D = (on_leaders(model, slope) for slope in field.force_slopes(t, y))
         passive_K, passive_D = passive_slopes(model, model.expand_velocity(y.v))
