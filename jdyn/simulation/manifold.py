@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.model import Model, checked
 from jdyn.simulation.counted_roots import counted_step
+from jdyn.simulation.stages import plus, weighted
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 from jdyn.simulation.wrapped_solver import Delegating
@@ -176,7 +177,7 @@ def _explicit_step(tableau: diffrax.ButcherTableau, terms, t0, t1, y0, args, las
         i, a_i, c_i = row
         rate = jax.lax.cond(
             i >= first,
-            lambda: rate_at(t0 + c_i * (t1 - t0), _plus(y0, a_i, k)),
+            lambda: rate_at(t0 + c_i * (t1 - t0), plus(y0, a_i, k)),
             lambda: previous,
         )
         k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
@@ -186,13 +187,8 @@ def _explicit_step(tableau: diffrax.ButcherTableau, terms, t0, t1, y0, args, las
     previous = jax.tree.map(jnp.zeros_like, y0) if last is None else last[1]
     rows = jnp.arange(stages), jnp.asarray(a, t0.dtype), jnp.asarray(c, t0.dtype)
     (k, rate), _ = jax.lax.scan(stage, (k, previous), rows)
-    y1 = _plus(y0, jnp.asarray(tableau.b_sol, t0.dtype), k)
-    error = _plus(jax.tree.map(jnp.zeros_like, y0), jnp.asarray(tableau.b_error, t0.dtype), k)
+    y1, error = plus(y0, tableau.b_sol, k), weighted(tableau.b_error, k)
     memory = None if last is None else (jnp.array(False), rate)
     reused = 0 if last is None else jnp.where(last[0] | made_jump, 0, 1)
     state = Counted(memory, Work.of(stages - reused))
     return y1, error, {"y0": y0, "y1": y1, "k": k}, state, diffrax.RESULTS.successful
-
-
-def _plus(y, weights, k):
-    return jax.tree.map(lambda y, k: y + jnp.tensordot(weights, k, 1, precision="highest"), y, k)

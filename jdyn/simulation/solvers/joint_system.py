@@ -66,11 +66,11 @@ class JointSystem(NamedTuple):
 
     def _velocities(self, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """(M + Λ)⁻¹ b."""
-        stiffened, factors = jax.lax.stop_gradient((self.stiffened, self.factors))
+        stiffened = jax.lax.stop_gradient(self.stiffened)
         return jax.lax.custom_linear_solve(
             lambda x: mass_product(self.stiffened, self.q, x),
             b,
-            lambda _, b: self.method.solve(stiffened, factors, b),
+            lambda _, b: self.method.solve(stiffened, self.factors, b),
             symmetric=True,
         )
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.shifted import Slopes
+from jdyn.simulation.stages import weighted
 from jdyn.simulation.work import Counted, Work
 
 Vector = Float[Array, " n"]
@@ -116,7 +117,7 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
             return ravel_pytree(terms.prod(terms.vf(t0 + after * (t1 - t0), unravel(x), args), control))[0]
 
         stages = _stages(rate, x0)
-        x1 = x0 + _weighted(A[-1], stages) + stages[-1]
+        x1 = x0 + weighted(A[-1], stages) + stages[-1]
         bends = jnp.asarray(DENSE, x0.dtype) @ stages
         dense = {"y0": y0, "y1": unravel(x1), "bends": jax.vmap(unravel)(bends)}
         return unravel(x1), unravel(stages[-1]), dense, Counted(None, Work.of(STAGES, 1)), diffrax.RESULTS.successful
@@ -129,12 +130,8 @@ def _stages(rate, x0: Vector) -> Float[Array, "stages n"]:
 
     def stage(stages, row):
         number, after, a, c, d = row
-        b = rate(after, x0 + _weighted(a, stages)) + _weighted(c, stages) + d * slopes.by_time
+        b = rate(after, x0 + weighted(a, stages)) + weighted(c, stages) + d * slopes.by_time
         return stages.at[number].set(slopes.solve(inverse, b, 1 / GAMMA)), None
 
     rows = jnp.arange(STAGES), *(jnp.asarray(x, x0.dtype) for x in (TIMES, A, C, TIME_DERIVATIVE))
     return jax.lax.scan(stage, jnp.zeros((STAGES, len(x0)), x0.dtype), rows)[0]
-
-
-def _weighted(weights, stages: Float[Array, "stages n"]) -> Vector:
-    return jnp.tensordot(jnp.asarray(weights, stages.dtype), stages, 1, precision="highest")

@@ -1,7 +1,7 @@
 """A Rosenbrock-W method for stiff joints."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import diffrax
 import jax
@@ -13,7 +13,7 @@ from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_system import JointSystem
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.stages import plus, weighted
 from jdyn.simulation.work import Counted, Work
 
 # As the source has them: alpha, gamma, b, and b of the embedded method.
@@ -101,20 +101,12 @@ class ROS34PW2(diffrax.AbstractAdaptiveSolver):
 
         def stage(U, row):
             number, after, a, c = row
-            rate = rate_at(t0 + after * (t1 - t0), _plus(y0, a, U))
-            b = _plus(terms.prod(rate, control), c, U)
+            rate = rate_at(t0 + after * (t1 - t0), plus(y0, a, U))
+            b = plus(terms.prod(rate, control), c, U)
             return jax.tree.map(lambda U, x: U.at[number].set(x), U, system.solve(b)), None
 
         rows = jnp.arange(STAGES), *(jnp.asarray(x, y0.v.dtype) for x in (TIMES, A, C))
         U, _ = jax.lax.scan(stage, jax.tree.map(lambda y: jnp.zeros((STAGES, *y.shape), y.dtype), y0), rows)
-        y1, error = _plus(y0, M, U), _weighted(ERROR, U)
-        dense = {"y0": y0, "bends": _weighted(DENSE, U)}
+        y1, error = plus(y0, M, U), weighted(ERROR, U)
+        dense = {"y0": y0, "bends": weighted(DENSE, U)}
         return y1, error, dense, Counted(None, Work.of(STAGES)), diffrax.RESULTS.successful
-
-
-def _weighted(weights: Any, U: State) -> State:
-    return jax.tree.map(lambda U: jnp.tensordot(jnp.asarray(weights, U.dtype), U, 1, precision="highest"), U)
-
-
-def _plus(y: State, weights: Any, U: State) -> State:
-    return jax.tree.map(jnp.add, y, _weighted(weights, U))
