@@ -144,11 +144,11 @@ def test_errors_that_grow_with_the_root_of_the_condition_number(method):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", PROPORTIONAL, ids=str)
 def test_errors_that_grow_with_the_condition_number(method):
-    """At most four times ε κ, and above a mass ratio of 100 mostly more than a hundredth of it; below, other roundings
-    show as well."""
+    """At most four times ε κ, and from a mass ratio of 100 on more than a hundredth of it, but for one lucky rounding;
+    below, other roundings show as well."""
     shares = [worst_error(method, power, jnp.float64) / (EPS * condition_number(power)) for power in POWERS]
     assert max(shares) < 4
-    assert np.median(shares[2:]) > 0.01
+    assert sorted(shares[2:])[1] > 0.01
 
 
 SCALES = {
