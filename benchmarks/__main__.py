@@ -22,9 +22,10 @@ import numpy as np
 from benchmarks import cases, processes, robots, states, table
 from jdyn.model import Executor
 
-JAX_PEERS = ("frax", "jaxsim", "adam", "mjx", "brax")
+# In an environment of their own: peers.txt, and gpu.txt for the last.
+APART = ("frax", "jaxsim", "adam", "mjx", "brax", "mujoco_warp")
 # Pinocchio comes first: the others are compared with what it finds.
-PEERS = ("pinocchio", "mujoco", *JAX_PEERS)
+PEERS = ("pinocchio", "mujoco", *APART)
 INTERPRETED = "not a measurement of a GPU: kernels are interpreted, the rest runs on the processor, and so do the peaks"
 
 
@@ -39,7 +40,7 @@ def numbers(text: str) -> list[int]:
 def options():
     words = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     words.add_argument("--peers", default="all", help=f"all, none, or some of {','.join(PEERS)}")
-    words.add_argument("--peer-python", default=sys.executable, help="interpreter that has the JAX peers: peers.txt")
+    words.add_argument("--peer-python", default=sys.executable, help="interpreter that has the peers of peers.txt")
     words.add_argument("--robots", type=listed, default=["panda", "g1"], help=", ".join(robots.NAMES))
     words.add_argument("--method", default="auto", help="jdyn's method of forward dynamics, such as ABA")
     words.add_argument("--executor", choices=get_args(Executor), help="take ABA, and let this run its recursions")
@@ -51,7 +52,7 @@ def options():
     words.add_argument("--core", type=int, help="processor to pin to; the last one if left out")
     words.add_argument("--quantities", type=listed, default=list(cases.QUANTITIES), help=",".join(cases.QUANTITIES))
     words.add_argument("--batches", type=numbers, default=[1, 256, 1024, 8192])
-    words.add_argument("--lanes", type=int, default=4096, help="lanes of the sweep")
+    words.add_argument("--lanes", type=int, default=4096, help="lanes of the sweep, on a processor")
     words.add_argument("--dtypes", type=listed, default=["float64", "float32"])
     words.add_argument("--repeats", type=int, default=7)
     words.add_argument("--seconds", type=float, default=300.0, help="limit to load a library, and for each case")
@@ -92,14 +93,14 @@ class Bench:
         self.core = None
         if chosen.device == "cpu" and hasattr(os, "sched_getaffinity"):
             self.core = max(os.sched_getaffinity(0)) if chosen.core is None else chosen.core
-        self.cases = cases.of(chosen.quantities, chosen.batches, chosen.lanes)
+        self.cases = cases.of(chosen.quantities, chosen.batches, chosen.lanes, chosen.device)
 
     def job(self, library: str, dtype: str, robot: robots.Robot | None, held: object = "") -> processes.Job:
         return processes.Job(
             library=library,
             method=self.chosen.method,
             executor=self.chosen.executor,
-            python=self.chosen.peer_python if library in JAX_PEERS else sys.executable,
+            python=self.chosen.peer_python if library in APART else sys.executable,
             device=self.chosen.device,
             interpret=self.chosen.interpret,
             core=self.core,
@@ -186,6 +187,7 @@ _BASE_OF = {
     "frax": "world",
     "mjx": "world",
     "brax": "world",
+    "mujoco_warp": "world",
     "jaxsim": "body",
     "adam": "body",
 }

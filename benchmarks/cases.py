@@ -60,8 +60,13 @@ class Functions:
     method: str = ""
 
 
-def of(quantities, batches, lanes) -> list[Case]:
-    """The cases in the order in which they are run: the smallest batch of each quantity first."""
+def of(quantities, batches, lanes, device) -> list[Case]:
+    """The cases in the order in which they are run: the smallest batch of each quantity first.
+
+    On a GPU every quantity is measured in every batch.
+    """
     sizes: dict[str, Any] = {"rollout": [ROLLOUT_LANES], "rollout gradient": [ROLLOUT_LANES], "sweep": [lanes]}
     sizes["derivatives"] = [batch for batch in batches if batch <= 1024]
+    if device == "gpu":
+        sizes = {}
     return [Case(quantity, batch) for quantity in quantities for batch in sorted(sizes.get(quantity, batches))]

@@ -64,11 +64,11 @@ def loaded(task):
         np.save(pathlib.Path(task["out"], f"{case.quantity}-{case.batch}.npy"), found)
         return times
 
-    if library in ("pinocchio", "mujoco"):
-        from benchmarks import compiled_peers
+    if library in ("pinocchio", "mujoco", "mujoco_warp"):
+        from benchmarks import compiled_peers, warp_peer
 
-        run = compiled_peers.LIBRARIES[library]
-        run_of = {"pinocchio": "pin", "mujoco": "mujoco"}[library]
+        run = {**compiled_peers.LIBRARIES, "mujoco_warp": warp_peer.run}[library]
+        run_of = {"pinocchio": "pin", "mujoco": "mujoco", "mujoco_warp": "mujoco-warp"}[library]
         __import__(library)
         place = (task["urdf"], task["floating"])
         return lambda case: saved(Case(**case), *run(*place, Case(**case), given, *rest)), versions(run_of)

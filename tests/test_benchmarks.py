@@ -1,5 +1,6 @@
 """The comparison with other libraries: its arithmetic, and one run of it."""
 
+import argparse
 import fractions
 import functools
 import json
@@ -16,7 +17,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Benchmarks are not installed; what follows needs their folder's parent.
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import operation_counts, table, work  # noqa: E402
+from benchmarks import gpu, operation_counts, table, work  # noqa: E402
 
 
 def _row(library, seconds, **more):
@@ -165,3 +166,36 @@ def test_work_and_precision_of_solvers():
         # Errors of steps add up, and the rods' motion magnifies them.
         assert 1e-12 < float(row[2]) < 1e-4 and int(row[3]) > 100
     assert [int(row[4]) > 0 for row in rows] == [False, True, False, False]
+
+
+@pytest.mark.slow
+def test_parts_for_a_gpu_are_kept_and_go_on_where_they_were_left(tmp_path):
+    def run(*words):
+        command = [sys.executable, "-m", "benchmarks.gpu", str(tmp_path), "--interpret", *words]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    one = "forward dynamics, double_pendulum, float32, kernel"
+    everything = run("--list").splitlines()
+    assert one in everything and "main job" in everything and "tests, tests/spatial" in everything
+    assert "out of time" in run("--only", one, "--limit", "0.01")
+    # What ran out of time is tried again only when that is asked for.
+    assert "done" not in run("--only", one)
+    run("--only", one, "--minutes", "0", "--again")
+    assert "done" in run("--only", one, "--again")
+    assert one not in run("--list").splitlines()
+    kept = json.loads((tmp_path / "results.json").read_text())[one]
+    (row,) = kept["report"]["rows"]
+    assert kept["code"] == 0 and kept["interpret"] and row["executor"] == "kernel" and row["peaks"]["flops_per_s"] > 0
+    page = (tmp_path / "table.md").read_text()
+    assert f"| {one} | done |" in page and "% of the roofline" in page and "jdyn" in page
+
+
+def test_parts_for_a_gpu_are_of_all_sizes():
+    chosen = argparse.Namespace(interpret=False, peer_python="python", g1=None)
+    named = {part.name: " ".join(part.words) for part in gpu.parts(chosen)}
+    assert "--batches 1000,10000,100000,1000000" in named["derivatives, talos, float64, beside peers"]
+    assert {x for x in named if x.startswith("tests, tests/dynamics")} >= {"tests, tests/dynamics/test_aba.py"}
+    assert "--sizes 1024,4096 --batches 1,4,16,64" in named["long chains"]
+    assert len(named) == len(gpu.parts(chosen))
