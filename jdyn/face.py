@@ -72,8 +72,9 @@ from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
-from jdyn.simulation import ROS34PW2 as ROS34PW2
+from jdyn.simulation import ROSJ43 as ROSJ43
 from jdyn.simulation import AdamsBashforthMoulton as AdamsBashforthMoulton
+from jdyn.simulation import Automatic as Automatic
 from jdyn.simulation import BaderDeuflhard as BaderDeuflhard
 from jdyn.simulation import BulirschStoer as BulirschStoer
 from jdyn.simulation import CashKarp as CashKarp

@@ -15,8 +15,9 @@ from jdyn.simulation.result import result_meanings as result_meanings
 from jdyn.simulation.result import succeeded as succeeded
 from jdyn.simulation.simulate import Control as Control
 from jdyn.simulation.simulate import simulate as simulate
-from jdyn.simulation.solvers import ROS34PW2 as ROS34PW2
+from jdyn.simulation.solvers import ROSJ43 as ROSJ43
 from jdyn.simulation.solvers import AdamsBashforthMoulton as AdamsBashforthMoulton
+from jdyn.simulation.solvers import Automatic as Automatic
 from jdyn.simulation.solvers import BaderDeuflhard as BaderDeuflhard
 from jdyn.simulation.solvers import BulirschStoer as BulirschStoer
 from jdyn.simulation.solvers import CashKarp as CashKarp

@@ -20,7 +20,7 @@ from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.loop import Equations, Problem
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saveat import rows_to_save
-from jdyn.simulation.solvers import on_manifold
+from jdyn.simulation.solvers import Automatic, on_manifold
 from jdyn.simulation.solvers.extrapolation import Extrapolation
 from jdyn.simulation.trajectory import Events, Trajectory
 from jdyn.simulation.vector_field import State, VectorField
@@ -69,10 +69,11 @@ def simulate(
             joints within their limits; none if left out. Impacts come after `events`; their entries are all upper ends,
             then all lower ends, of joints whose coordinates are single numbers.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
-        solver: A Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
-            jdyn's own; `Tsit5()` if left out. Where gains, dampers or friction on light links hold the step,
-            `jdyn.ROS34PW2()` for tolerances down to 1e-5, below that `jdyn.Rodas5P()`, as for all other stiffness. For
-            small tolerances `diffrax.Dopri8()`, or `jdyn.BulirschStoer()`, whose dense output has its full order.
+        solver: `jdyn.Automatic()` if left out: `Tsit5`, and `jdyn.ROSJ43` while gains, dampers or friction on light
+            links would hold the step, each lane of a batch as it needs; `stats["implicit_steps"]` says how often. Or any
+            Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
+            jdyn's own: `jdyn.Rodas5P()` for stiffness that couples joints; for small tolerances `diffrax.Dopri8()`, or
+            `jdyn.BulirschStoer()`, whose dense output has its full order.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
@@ -113,7 +114,7 @@ def simulate(
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
     if isinstance(joint_limits, ImpactLimits) and not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0:
         raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
-    solver = diffrax.Tsit5() if solver is None else solver
+    solver = Automatic() if solver is None else solver
     stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
         field=VectorField(model, with_memory(controller), method),
@@ -198,6 +199,7 @@ def _simulate(
         "rejected_steps": run.rejected,
         "dynamics_calls": None if run.work is None else run.work.evaluations,
         "jacobians": None if run.work is None else run.work.jacobians,
+        "implicit_steps": None if run.work is None else run.work.implicit,
     }
     if rows.every:
         stats |= {"row_tries": run.rows.tries, "row_dynamics_calls": run.rows.evaluations}

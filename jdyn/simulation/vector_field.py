@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import Method, forward_dynamics
-from jdyn.model import Model
+from jdyn.model import Model, checked
 
 
 class State(eqx.Module):
@@ -45,16 +45,19 @@ class VectorField(eqx.Module):
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.force(t, y)
-        return State(
-            self.model.rate(y.q, y.v),
-            forward_dynamics(self.model, y.q, y.v, tau, method=self.method),
-            self.controller.rate(t, y.q, y.v, y.memory),
-            None if y.energy is None else y.v @ tau - self._dissipation(y.v),
-        )
+        rate = self.rates_beside(t, y, tau)
+        motion = self.model.rate(y.q, y.v), forward_dynamics(self.model, y.q, y.v, tau, method=self.method)
+        return eqx.tree_at(lambda rate: (rate.q, rate.v), rate, motion)
+
+    def rates_beside(self, t: Scalar, y: State, tau: Float[Array, " nv"]) -> State:
+        """How what is not motion changes, the controller's memory and the energy received; rates of motion are zero."""
+        power = None if y.energy is None else y.v @ tau - self._dissipation(y.v)
+        still = jnp.zeros_like(y.v)
+        return State(still, still, self.controller.rate(t, y.q, y.v, y.memory), power)
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """Generalized forces of the controller and of the ends of the joints' ranges [N m or N]."""
-        tau = self.controller.force(t, y.q, y.v, y.memory)
+        (tau,) = checked(self.model, tau=self.controller.force(t, y.q, y.v, y.memory))
         return tau if self.stops is None else tau + self.stops.force(self.model, y.q, y.v)
 
     def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:

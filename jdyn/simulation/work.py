@@ -17,14 +17,16 @@ class Work(eqx.Module):
     Attributes:
         evaluations: Of forward dynamics.
         jacobians: Of its derivatives by the state.
+        implicit: Steps of a method that chooses, in which it was implicit in the forces of joints.
     """
 
     evaluations: Int[Array, ""]
     jacobians: Int[Array, ""]
+    implicit: Int[Array, ""]
 
     @classmethod
-    def of(cls, evaluations: ArrayLike = 0, jacobians: ArrayLike = 0) -> Self:
-        return cls(jnp.asarray(evaluations, jnp.int32), jnp.asarray(jacobians, jnp.int32))
+    def of(cls, evaluations: ArrayLike = 0, jacobians: ArrayLike = 0, implicit: ArrayLike = 0) -> Self:
+        return cls(*(jnp.asarray(count, jnp.int32) for count in (evaluations, jacobians, implicit)))
 
     def __add__(self, other: "Work") -> "Work":
         return jax.tree.map(jnp.add, self, other)

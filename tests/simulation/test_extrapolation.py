@@ -71,11 +71,11 @@ def test_lanes_have_orders_of_their_own():
         control = diffrax.PIDController(rtol=tolerance, atol=tolerance)
         return run(jdyn.BulirschStoer(), PENDULUM, None, *SWING, control)
 
-    tolerances = jnp.array([1e-4, 1e-12])
+    tolerances = jnp.array([1e-4, 1e-10])
     together = jax.vmap(swing)(tolerances)
     for lane, tolerance in enumerate(tolerances):
         alone = swing(tolerance)
-        np.testing.assert_allclose(together.q[lane], alone.q, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(together.q[lane], alone.q, rtol=0, atol=1e-11)
         for name in ("accepted_steps", "rejected_steps", "dynamics_calls"):
             assert together.stats[name][lane] == alone.stats[name]
 

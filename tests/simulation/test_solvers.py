@@ -8,7 +8,7 @@ import pytest
 
 import jdyn
 from jdyn.simulation.solvers import (
-    ROS34PW2,
+    ROSJ43,
     AdamsBashforthMoulton,
     CashKarp,
     ImplicitMidpoint,
@@ -143,7 +143,7 @@ def in_lanes(x):
         pytest.param(StormerVerlet(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
         pytest.param(ImplicitMidpoint(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
         pytest.param(Rodas5P(), 5, 5, [32, 64, 128], marks=pytest.mark.slow),
-        pytest.param(ROS34PW2(), 3, 3, [64, 128, 256], marks=pytest.mark.slow),
+        pytest.param(ROSJ43(), 4, 4, [32, 64, 128], marks=pytest.mark.slow),
     ],
     ids=named,
 )
@@ -226,7 +226,7 @@ SWING = jnp.array([2.5]), jnp.array([0.5])
         pytest.param(ImplicitMidpoint(), PENDULUM, SWING, marks=pytest.mark.slow),
         pytest.param(jdyn.BulirschStoer(columns=3), PENDULUM, SWING, marks=pytest.mark.slow),
         pytest.param(jdyn.BaderDeuflhard(columns=3), PENDULUM, SWING, marks=pytest.mark.slow),
-        pytest.param(ROS34PW2(), TOP, SPIN, marks=pytest.mark.slow),
+        pytest.param(ROSJ43(), TOP, SPIN, marks=pytest.mark.slow),
         pytest.param(LinearlyImplicitEuler(), PENDULUM, SWING, marks=pytest.mark.slow),
         *(
             pytest.param(solver, TOP, SPIN, marks=pytest.mark.exhaustive)

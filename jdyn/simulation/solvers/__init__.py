@@ -1,6 +1,7 @@
 """Solvers beside diffrax' own, under its interface."""
 
 from jdyn.simulation.solvers.adams_bashforth_moulton import AdamsBashforthMoulton as AdamsBashforthMoulton
+from jdyn.simulation.solvers.automatic import Automatic as Automatic
 from jdyn.simulation.solvers.bader_deuflhard import BaderDeuflhard as BaderDeuflhard
 from jdyn.simulation.solvers.bulirsch_stoer import BulirschStoer as BulirschStoer
 from jdyn.simulation.solvers.cash_karp import CashKarp as CashKarp
@@ -9,6 +10,6 @@ from jdyn.simulation.solvers.linearly_implicit_euler import LinearlyImplicitEule
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver as ManifoldSolver
 from jdyn.simulation.solvers.manifold_solver import on_manifold as on_manifold
 from jdyn.simulation.solvers.rodas5p import Rodas5P as Rodas5P
-from jdyn.simulation.solvers.ros34pw2 import ROS34PW2 as ROS34PW2
+from jdyn.simulation.solvers.rosj43 import ROSJ43 as ROSJ43
 from jdyn.simulation.solvers.semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from jdyn.simulation.solvers.stormer_verlet import StormerVerlet as StormerVerlet

@@ -2,10 +2,12 @@
 
 import diffrax
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 
 from jdyn.model import Model
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
-from jdyn.simulation.solvers.joint_system import JointSystem
+from jdyn.simulation.solvers.joint_implicit import JointImplicit
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.work import Work
 
@@ -31,9 +33,8 @@ class LinearlyImplicitEuler(GeodesicSolver):
         return 1
 
     def advance(self, terms, t0, t1, y0, args):
-        control = terms.contr(t0, t1)
-        rate = terms.vf(t0, y0, args)
-        b = terms.prod(eqx.tree_at(lambda rate: rate.q, rate, y0.v), control)
-        change = JointSystem.of(terms, t0, y0, control, 1.0).solve(b)
+        h = terms.contr(t0, t1)
+        none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y0, y0.v))
+        change = terms.prod(JointImplicit.of(terms, t0, y0, h).rate(t0, y0, y0.v, none), h)
         y1 = drifted(self.mechanism, kicked(y0, rest(change)), change.q)
         return y1, change.q, diffrax.RESULTS.successful, Work.of(1)

@@ -1,0 +1,137 @@
+"""A method that chooses between an explicit and an implicit one while it runs."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from equinox.internal import unvmap_max
+from jaxtyping import Array, Bool, Int, Scalar
+
+from jdyn.simulation.manifold import LocalTerm
+from jdyn.simulation.solvers import rosj43, tsit5
+from jdyn.simulation.solvers.joint_implicit import JointImplicit
+from jdyn.simulation.solvers.tableau import Interpolation, Tableau, stages
+from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.vector_field import State
+from jdyn.simulation.work import Counted, Work
+
+# Tsit5 is stable up to h ρ = 3.5 on the negative real axis. Steps that stability holds come close to it.
+STIFF = 2.5
+# Steps so short that an explicit method takes them as well.
+MILD = 1.0
+# The method changes once so many more steps say that it should than that it should not.
+PATIENCE = 3
+
+# In front of the explicit method's stages stand as many as it has less; none of its weights is of them.
+_IDLE = len(rosj43.TABLEAU.b) - len(tsit5.TABLEAU.b)
+
+
+def _with_idle_stages(tableau: Tableau) -> Tableau:
+    alpha, below = (np.pad(x, [(_IDLE, 0)] * 2) for x in (tableau.alpha, tableau.below))
+    b, error = (np.pad(x, (_IDLE, 0)) for x in (tableau.b, tableau.error))
+    return Tableau(alpha, below, tableau.gamma, b, error, np.pad(tableau.dense, [(0, 0), (_IDLE, 0)]))
+
+
+EXPLICIT = _with_idle_stages(tsit5.TABLEAU)
+IMPLICIT = rosj43.TABLEAU
+
+
+class Memory(eqx.Module):
+    """What the next step needs.
+
+    Attributes:
+        implicit: Whether it is implicit in the forces of joints.
+        doubts: How many more steps were better of the other kind than not.
+        speed: ρ, the largest rate of the motion that the last explicit step saw [1/s].
+        inertia: What slopes of joint forces are divided by to have their rate; zero until the first implicit step
+            [kg m² or kg].
+        known: Whether the next line is true.
+        rate: Of the state, as the last stage of an explicit step has it.
+    """
+
+    implicit: Bool[Array, ""]
+    doubts: Int[Array, ""]
+    speed: Scalar
+    inertia: Scalar
+    known: Bool[Array, ""]
+    rate: State
+
+
+class Automatic(diffrax.AbstractAdaptiveSolver):
+    """`Tsit5` where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
+
+    What `jdyn.simulate` takes by itself. Each lane of a batch changes from one to the other as its motion asks for it;
+    both are one program. Explicit steps turn implicit when they come close to the end of the stable range, by the rate
+    that their last two stages show; implicit ones turn explicit when they are so short, or forces so soft, that they
+    need not be. Stiffness that couples joints, as that of an LQR, is none that `ROSJ43` takes away: for it there is
+    `jdyn.Rodas5P`.
+
+    Source: Petzold, Automatic selection of methods for solving stiff and nonstiff systems of ordinary differential
+    equations, SIAM Journal on Scientific and Statistical Computing 4, 1983; for the rate, Hairer, Wanner 1996, section
+    IV.2; Tsitouras, Runge-Kutta pairs of order 5(4), Computers & Mathematics with Applications 2011.
+    """
+
+    term_structure: ClassVar = diffrax.AbstractTerm
+    interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
+
+    def order(self, terms):
+        # That of both estimates is what step controllers need: 5 of the explicit method's, and 4 of the other.
+        return 5
+
+    def init(self, terms, t0, t1, y0, args):
+        nothing = jnp.zeros((), y0.v.dtype)
+        never = jnp.array(False)
+        rate = jax.tree.map(jnp.zeros_like, y0)
+        return Counted(Memory(never, jnp.zeros((), jnp.int32), nothing, nothing, never, rate), Work.of())
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        if not isinstance(terms, LocalTerm):
+            raise ValueError("Automatic: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
+        memory, h = solver_state.memory, terms.contr(t0, t1)
+        implicit, known = memory.implicit, memory.known & ~made_jump
+        here = terms.from_chart(y0)
+        system = JointImplicit.of(terms.term, t0, here, jnp.where(implicit, IMPLICIT.gamma * h, 0))
+        tableau = jax.tree.map(lambda x, y: jnp.where(implicit, x, y).astype(h.dtype), IMPLICIT, EXPLICIT)
+        # Charts change from step to step, and the rate in them.
+        rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
+        evaluations = len(IMPLICIT.b) - jnp.where(implicit, 0, jnp.where(known, _IDLE + 1, _IDLE))
+        first = len(IMPLICIT.b) - unvmap_max(evaluations)
+        k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
+        y1, error = plus(y0, tableau.b, k), weighted(tableau.error, k)
+        dense = {"y0": y0, "bends": weighted(tableau.dense, k)}
+        counted = Counted(_after(memory, system, h, k, last), Work.of(evaluations, implicit=implicit))
+        return y1, error, dense, counted, diffrax.RESULTS.successful
+
+
+def _after(memory: Memory, system: JointImplicit, h: Scalar, k: State, last: State) -> Memory:
+    """The memory after a step, if it is accepted."""
+    k, K, D, h = jax.lax.stop_gradient((k, system.K, system.D, jnp.abs(h)))
+    implicit = memory.implicit
+    speed = jnp.where(implicit, memory.speed, _speed(k.v) / h)
+    slope = jnp.max(D + h * K, initial=0)
+    inertia = jnp.where(implicit & (memory.inertia == 0), slope / jnp.where(speed > 0, speed, 1), memory.inertia)
+    unsuited = jnp.where(implicit, h * slope <= MILD * inertia, h * speed > STIFF)
+    doubts = jnp.where(unsuited, memory.doubts + 1, jnp.maximum(memory.doubts - 1, 0))
+    changes = doubts >= PATIENCE
+    return Memory(
+        implicit=implicit ^ changes,
+        doubts=jnp.where(changes, 0, doubts),
+        speed=speed,
+        inertia=jnp.where(changes, 0, inertia),
+        known=~implicit,
+        rate=last,
+    )
+
+
+def _speed(k: Array) -> Array:
+    """h ρ, by the last two stages of an explicit step, which are at its end both."""
+    apart, between = k[-1] - k[-2], weighted(EXPLICIT.alpha[-1] - EXPLICIT.alpha[-2], k)
+    size = jnp.linalg.norm(between)
+    return jnp.linalg.norm(apart) / jnp.where(size > 0, size, 1)

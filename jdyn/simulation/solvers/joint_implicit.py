@@ -1,0 +1,86 @@
+"""Rates of change that are implicit in the forces of joints alone."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from equinox.internal import unvmap_any
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.dynamics import forward_dynamics
+from jdyn.dynamics.methods.method import on_leaders
+from jdyn.dynamics.passive import passive_slopes
+from jdyn.model import Model
+from jdyn.simulation.vector_field import State, VectorField
+
+
+class JointImplicit(NamedTuple):
+    """Rates k = f(y) + W(y) (s + c k), where W ≈ ∂f/∂y knows the forces in the joints alone, and of each how it depends
+    on the joint's own coordinate:
+
+        W(y) = [[0, 1], [−M(q)⁻¹ K, −M(q)⁻¹ D]],   K and D diagonal, and the same throughout a step.
+
+    With r the rate of the configuration in f, k = (r + s_v + c a, a), and the accelerations a solve
+
+        (M + c D + c² K) a = τ − bias − D s_v − K (s_q + c (r + s_v)),
+
+    which is forward dynamics with larger rotors, in O(n).
+
+    Attributes:
+        field: The equations of motion.
+        direction: 1, or -1 where time runs backwards.
+        c: γ h, or zero for f [s].
+        K, D: How the forces of all joints fall with their coordinates and velocities [N m/rad or N/m, N m s/rad or
+            N s/m].
+        stiffened: The mechanism with rotors larger by c D + c² K.
+    """
+
+    field: VectorField
+    direction: Scalar | int
+    c: Scalar
+    K: Float[Array, " nv_full"]
+    D: Float[Array, " nv_full"]
+    stiffened: Model
+
+    @classmethod
+    def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "JointImplicit":
+        """That of a step that begins at `t` in `y`, on the configuration manifold; slopes are found if `c` is not zero
+        for all lanes of a batch."""
+        field, direction = _equations_of_motion(terms), getattr(terms, "direction", 1)
+        model = field.model
+        none = jnp.zeros(model.armature.shape, y.v.dtype)
+        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: _slopes(field, direction * t, y), lambda: (none, none))
+        # Backwards in time dampers push. What W leaves out costs stability, and no order.
+        K, D = jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0)
+        stiffened = eqx.tree_at(lambda model: model.armature, model, model.armature + c * (D + c * K))
+        return cls(field, direction, c, K, D, stiffened)
+
+    def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State) -> State:
+        """k in a state `y` on the manifold, whose tangent coordinates change by `r`."""
+        model, field, t = self.field.model, self.field, self.direction * t
+        moved = r + s.v
+        pull = self.K * model.expand_velocity(s.q + self.c * moved) + self.D * model.expand_velocity(s.v)
+        tau = field.force(t, y)
+        a = forward_dynamics(self.stiffened, y.q, y.v, tau - model.reduce_force(pull), method=field.method)
+        beside = field.rates_beside(t, y, tau)
+        return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + self.c * a, a))
+
+
+def _slopes(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array]:
+    """How the forces of all joints fall with their coordinates and velocities."""
+    by_control = (on_leaders(field.model, slope) for slope in field.force_slopes(t, y))
+    passive = passive_slopes(field.model, field.model.expand_velocity(y.v))
+    K, D = (control + passive for control, passive in zip(by_control, passive, strict=True))
+    return K, D
+
+
+def _equations_of_motion(terms: Any) -> VectorField:
+    """Those behind a term."""
+    field = getattr(terms, "field", getattr(terms, "vector_field", None))
+    if not isinstance(field, VectorField):
+        raise ValueError(
+            "a method that is implicit in joint forces must know them: use it in jdyn.simulate, or with "
+            f"diffrax.ODETerm of a VectorField, not of a {type(field).__name__}"
+        )
+    return field

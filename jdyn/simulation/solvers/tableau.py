@@ -1,0 +1,83 @@
+"""Runge-Kutta methods that may be implicit in the forces of joints, as tables of weights."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree, Scalar
+
+from jdyn.dynamics.implicit_rule import keep_solutions
+from jdyn.simulation.manifold import LocalTerm
+from jdyn.simulation.solvers.dense_output import DenseOutput
+from jdyn.simulation.solvers.joint_implicit import JointImplicit
+from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.vector_field import State
+
+
+class Tableau(NamedTuple):
+    """A method of s stages k_i = f(u_i) + h W(u_i) Σ_j≤i γ_ij k_j at u_i = u₀ + h Σ_j<i α_ij k_j.
+
+    Attributes:
+        alpha: α.
+        below: γ below its diagonal; zero for an explicit method.
+        gamma: The diagonal of γ, the same for all stages.
+        b: Of the end of the step.
+        error: Of the estimated error.
+        dense: Of the powers 1 to 4 of the share of the step, for dense output.
+    """
+
+    alpha: Float[np.ndarray, "s s"]
+    below: Float[np.ndarray, "s s"]
+    gamma: float
+    b: Float[np.ndarray, " s"]
+    error: Float[np.ndarray, " s"]
+    dense: Float[np.ndarray, "4 s"]
+
+
+def stages(
+    tableau: Any, terms: LocalTerm, system: JointImplicit, t0: Any, t1: Any, u0: State, known: State, first: Any
+) -> tuple[State, State]:
+    """h k_i of all stages, and the last k_i. Before stage `first` the rate is the one that is `known`. Weights may be
+    traced."""
+    control = terms.contr(t0, t1)
+
+    def rate_at(t, u, s):
+        y = terms.from_chart(u)
+        return system.rate(t, y, terms.model.chart_rate(y.q, u.q, y.v), s)
+
+    # Inside a loop, nothing needs protection from common-subexpression elimination.
+    rate_at = jax.checkpoint(rate_at, prevent_cse=False, policy=keep_solutions)
+
+    def stage(carry, row):
+        k, last = carry
+        i, after, alpha, gamma = row
+        rate = jax.lax.cond(
+            i >= first,
+            lambda: rate_at(t0 + after * (t1 - t0), plus(u0, alpha, k), weighted(gamma, k)),
+            lambda: last,
+        )
+        k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
+        return (k, rate), None
+
+    count = len(tableau.b)
+    none = jax.tree.map(lambda u: jnp.zeros((count, *u.shape), u.dtype), u0)
+    rows = tableau.alpha.sum(1), tableau.alpha, tableau.below
+    rows = jnp.arange(count), *(jnp.asarray(x, u0.v.dtype) for x in rows)
+    return jax.lax.scan(stage, (none, known), rows)[0]
+
+
+class Interpolation(DenseOutput):
+    """u₀ + Σ_m bends_m θ^m at a share θ of the step."""
+
+    y0: PyTree
+    bends: PyTree
+
+    def at(self, share: Scalar):
+        def polynomial(y0: Array, bends: Array) -> Array:
+            total = jnp.zeros_like(y0)
+            for bend in bends[::-1]:
+                total = share * (bend + total)
+            return y0 + total
+
+        return jax.tree.map(polynomial, self.y0, self.bends)

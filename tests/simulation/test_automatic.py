@@ -1,0 +1,110 @@
+"""The choice between an explicit and an implicit method, lane by lane, while a simulation runs."""
+
+import dataclasses
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+
+pytestmark = pytest.mark.fast_compile
+
+END = diffrax.SaveAt(t1=True)
+PANDA = jdyn.load("panda")
+# Without its dampers, which are stiff on the light links.
+FREE = dataclasses.replace(PANDA, damping=jnp.zeros_like(PANDA.damping))
+ROWS = jnp.linspace(0.0, 0.4, 9)
+
+
+class Hold(jdyn.Controller):
+    """Damping that ends [N m s/rad]."""
+
+    damping: jax.Array
+    until: jax.Array
+
+    def __call__(self, t, q, v):
+        return -jnp.where(t < self.until, self.damping, 0) * v
+
+
+def swing(damping=0.0, until=10.0, solver=None, tolerance=1e-6, saveat=ROWS, model=FREE):
+    control = Hold(jnp.asarray(damping), jnp.asarray(until))
+    return jdyn.simulate(
+        model, model.neutral() + 0.4, jnp.ones(model.nv, model.dtype), 0.4, controller=control, solver=solver,
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance), saveat=saveat, throw=False,
+    )  # fmt: skip
+
+
+def tries(motion):
+    return motion.stats["accepted_steps"] + motion.stats["rejected_steps"]
+
+
+def test_where_nothing_is_stiff_it_is_tsit5():
+    found, explicit = swing(), swing(solver=diffrax.Tsit5())
+    assert found.stats["implicit_steps"] == 0
+    for name in ("accepted_steps", "rejected_steps", "dynamics_calls"):
+        assert found.stats[name] == explicit.stats[name]
+    np.testing.assert_allclose(found.q, explicit.q, atol=1e-12)
+
+
+def test_where_gains_are_stiff_it_is_implicit():
+    found, explicit = swing(20.0), swing(20.0, solver=diffrax.Tsit5())
+    assert found.stats["implicit_steps"] > tries(found) // 4
+    assert tries(found) < tries(explicit) // 10
+    # Rows between the ends of steps, too.
+    np.testing.assert_allclose(found.q, explicit.q, atol=2e-6)
+    np.testing.assert_allclose(found.v[1:], explicit.v[1:], atol=2e-5)
+
+
+def test_it_returns_when_stiffness_ends():
+    found, alone = swing(20.0, until=0.05), swing(20.0, solver=jdyn.ROSJ43(), until=0.05)
+    # After that as many explicit steps as without any damper, or nearly so.
+    assert found.stats["implicit_steps"] > 10
+    assert tries(found) - found.stats["implicit_steps"] > tries(swing()) // 2
+    np.testing.assert_allclose(found.q, alone.q, atol=2e-6)
+
+
+def test_each_lane_chooses_for_itself():
+    dampings = jnp.array([0.0, 20.0, 0.0, 5.0])
+    together = jax.vmap(swing)(dampings)
+    for lane, damping in enumerate(dampings):
+        alone = swing(damping)
+        for name in ("accepted_steps", "dynamics_calls", "implicit_steps"):
+            assert abs(int(together.stats[name][lane]) - int(alone.stats[name])) <= (0 if damping == 0 else 2 * 8)
+        np.testing.assert_allclose(together.q[lane], alone.q, atol=1e-12 if damping == 0 else 1e-7)
+    stiff = np.asarray(together.stats["implicit_steps"]) > 0
+    np.testing.assert_array_equal(stiff, dampings > 0)
+
+
+def test_gradients_through_a_change_of_method():
+    """Central differences, with the steps of one run for all: their ends depend on the damping otherwise."""
+    ends = swing(20.0, until=0.05, saveat=diffrax.SaveAt(t0=True, steps=True)).ts
+    ends = ends[jnp.isfinite(ends)]
+
+    def loss(damping):
+        motion = jdyn.simulate(
+            FREE, FREE.neutral() + 0.4, jnp.ones(FREE.nv), 0.4, controller=Hold(damping, jnp.array(0.05)),
+            stepsize_controller=diffrax.StepTo(ts=ends), saveat=END, throw=False,
+        )  # fmt: skip
+        return jnp.sum(motion.q**2), motion.stats["implicit_steps"]
+
+    (_, implicit), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(20.0)
+    assert implicit > 5
+    h, value = 1e-3, jax.jit(loss)
+    np.testing.assert_allclose(gradient, (value(20 + h)[0] - value(20 - h)[0]) / (2 * h), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_single_precision():
+    model = FREE.astype(jnp.float32)
+    found = swing(jnp.float32(20.0), jnp.float32(10.0), tolerance=1e-5, model=model)
+    assert found.q.dtype == jnp.float32 and found.stats["implicit_steps"] > tries(found) // 4
+    np.testing.assert_allclose(found.q, swing(20.0, tolerance=1e-9).q, atol=1e-4)
+
+
+def test_outside_of_local_coordinates_it_is_refused():
+    field = diffrax.ODETerm(lambda t, y, args: y)
+    with pytest.raises(ValueError, match="it works in local coordinates"):
+        diffrax.diffeqsolve(field, jdyn.Automatic(), 0.0, 1.0, 0.1, jdyn.simulation.vector_field.State(ROWS, ROWS))
