@@ -70,7 +70,7 @@ def simulate(
             then all lower ends, of joints whose coordinates are single numbers.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: `jdyn.Automatic()` if left out: `Tsit5`, and `jdyn.ROSJ43` while gains, dampers or friction on light
-            links would hold the step, each lane of a batch as it needs; `stats["implicit_steps"]` says how often. Or any
+            links would hold the step, each lane of a batch as it needs; `stats["implicit_steps"]` says how often. Or a
             Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
             jdyn's own: `jdyn.Rodas5P()` for stiffness that couples joints; for small tolerances `diffrax.Dopri8()`, or
             `jdyn.BulirschStoer()`, whose dense output has its full order.
