@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.control.controller import Controller
+from jdyn.control.controller import Controller, differentiated_slopes
+from jdyn.model import Model
 
 
 class DynamicController(Controller):
@@ -31,6 +32,12 @@ class DynamicController(Controller):
     def rate(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]) -> PyTree[Array]:
         """dm/dt; zero unless overridden."""
         return jax.tree.map(jnp.zeros_like, memory)
+
+    def force_slopes(
+        self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        """As `Controller.slopes`, of `force`."""
+        return differentiated_slopes(lambda q, v: self.force(t, q, v, memory), model, q, v)
 
     @property
     def ticks(self) -> bool:
@@ -70,6 +77,11 @@ class DynamicSum(DynamicController):
     def rate(self, t, q, v, memory):
         return tuple(term.rate(t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
 
+    def force_slopes(self, model, t, q, v, memory):
+        each = (term.force_slopes(model, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        K, D = map(sum, zip(*each, strict=True))
+        return K, D
+
     @property
     def ticks(self):
         return any(term.ticks for term in self.terms)
@@ -93,6 +105,11 @@ class Memoryless(DynamicController):
 
     def start(self, t, q, v):
         return None
+
+    def force_slopes(self, model, t, q, v, memory):
+        if isinstance(self.controller, Controller):
+            return self.controller.slopes(model, t, q, v)
+        return super().force_slopes(model, t, q, v, memory)
 
     def force(self, t, q, v, memory):
         return jnp.zeros_like(v) if self.controller is None else jnp.asarray(self.controller(t, q, v)).astype(v.dtype)

@@ -49,6 +49,9 @@ class PD(Controller):
     def __call__(self, t, q, v):
         return self.kp * self.model.difference(q, self.target) + self.kd * (self.target_velocity - v)
 
+    def slopes(self, model, t, q, v):
+        return jnp.broadcast_to(self.kp, v.shape), jnp.broadcast_to(self.kd, v.shape)
+
 
 class PID(DynamicController):
     """τ = kp e + ki ∫ e dt + kd (v* − v), where the tangent vector e leads from q to the target.
@@ -97,6 +100,9 @@ class PID(DynamicController):
 
     def force(self, t, q, v, memory):
         return self.pd(t, q, v) + jnp.clip(memory, -self.limit, self.limit)
+
+    def force_slopes(self, model, t, q, v, memory):
+        return self.pd.slopes(model, t, q, v)
 
     def rate(self, t, q, v, memory):
         growth = self.ki * self.pd.model.difference(q, self.pd.target)

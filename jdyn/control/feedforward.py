@@ -23,6 +23,9 @@ class Constant(Controller):
     def __call__(self, t, q, v):
         return self.tau.astype(v.dtype)
 
+    def slopes(self, model, t, q, v):
+        return jnp.zeros_like(v), jnp.zeros_like(v)
+
 
 class GravityCompensation(Controller):
     """The forces that hold the mechanism against gravity; added to a `PD` they remove its static error.
@@ -38,3 +41,7 @@ class GravityCompensation(Controller):
 
     def __call__(self, t, q, v):
         return gravity_forces(self.model, q)
+
+    def slopes(self, model, t, q, v):
+        # Gravity does not stiffen a mechanism.
+        return jnp.zeros_like(v), jnp.zeros_like(v)

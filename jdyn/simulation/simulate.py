@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
+from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method
 from jdyn.model import Model, checked
@@ -168,7 +169,7 @@ def _simulate(
     max_steps, max_events,
 ) -> Trajectory:  # fmt: skip
     q0, v0 = start
-    controller = _closed_controller(field.controller, t0, q0, v0)
+    controller = _closed_controller(field, t0, q0, v0)
     energy = mechanical_energy(field.model, q0, v0) if isinstance(solver, EnergyError) else None
     y0 = State(q0, v0, controller.start(t0, q0, v0), energy)
     field = dataclasses.replace(field, controller=controller)
@@ -210,12 +211,29 @@ def _simulate(
     return Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, jax.lax.stop_gradient(stats))
 
 
-def _closed_controller(controller, t, q, v):
+class _Closed(Controller):
+    """A controller that closes over nothing."""
+
+    command: Callable
+    softening: Callable
+
+    def __call__(self, t, q, v):
+        return self.command(t, q, v)
+
+    def slopes(self, model, t, q, v):
+        return self.softening(model, t, q, v)
+
+
+def _closed_controller(field, t, q, v):
     """The controller with the values that its function closes over as leaves: loops may not close over values that are
     differentiated or batched."""
-    if not isinstance(controller, Memoryless) or controller.controller is None:
-        return controller
-    return Memoryless(eqx.filter_closure_convert(controller.controller, t, q, v))
+    if not isinstance(field.controller, Memoryless) or field.controller.controller is None:
+        return field.controller
+    controller = field.controller.controller
+    command = eqx.filter_closure_convert(controller, t, q, v)
+    if not isinstance(controller, Controller):
+        return Memoryless(command)
+    return Memoryless(_Closed(command, eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)))
 
 
 def _failure(model: Model, trajectory: Trajectory, t1) -> str:

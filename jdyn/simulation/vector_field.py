@@ -3,10 +3,10 @@
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
+from jdyn.control.controller import differentiated_slopes
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import Method, forward_dynamics
 from jdyn.model import Model, checked
@@ -61,16 +61,14 @@ class VectorField(eqx.Module):
         return tau if self.stops is None else tau + self.stops.force(self.model, y.q, y.v)
 
     def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        """How `force` falls with the coordinates, and with the velocities: what it loses where all of them grow alike,
-        which is the diagonal if there is nothing else. Forces that do not fall count as constant."""
-        still, alike = jnp.zeros_like(y.v), jnp.ones_like(y.v)
-
-        def force(e, v):
-            return self.force(t, State(self.model.integrate(y.q, e), v, y.memory))
-
-        _, change = jax.linearize(force, still, y.v)
-        by_q, by_v = (jnp.maximum(-change(*along), 0) for along in ((alike, still), (still, alike)))
-        return by_q, by_v
+        """How `force` falls with each joint's own coordinate and velocity; zero where it does not fall."""
+        K, D = self.controller.force_slopes(self.model, t, y.q, y.v, y.memory)
+        # They have the shape of the force, and may be the first to show that it is wrong.
+        (K,), (D,) = (checked(self.model, tau=slopes) for slopes in (K, D))
+        if self.stops is not None:
+            stops = differentiated_slopes(lambda q, v: self.stops.force(self.model, q, v), self.model, y.q, y.v)
+            K, D = K + stops[0], D + stops[1]
+        return jnp.maximum(K, 0), jnp.maximum(D, 0)
 
     def _dissipation(self, v: Float[Array, " nv"]) -> Scalar:
         """Power that dampers and friction take [W]."""

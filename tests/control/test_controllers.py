@@ -51,6 +51,27 @@ def test_terms_add_up():
     np.testing.assert_allclose(total, expected, rtol=1e-14)
 
 
+def test_controllers_know_their_slopes():
+    """They are what differentiation finds; on a ball joint at the target, where the logarithm is the identity."""
+    builder = jdyn.Builder("arm")
+    builder.add_link("upper", jdyn.Ball(), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    builder.add_link(
+        "lower", jdyn.Revolute((1, 0, 0)), parent="upper", mass=1.0, com=(0, 0, 1), inertia=(0.1, 0.1, 0.1)
+    )
+    model = builder.build()
+    q, v, t = model.random(jax.random.key(0)), jnp.arange(4.0), jnp.zeros(())
+    pd = jdyn.PD(model, q, kp=[1.0, 2.0, 3.0, 4.0], kd=0.5)
+    pid = jdyn.PID(model, q, kp=3.0, ki=1.0, kd=0.5)
+    for known in (pd, jdyn.Constant(v), pd + jdyn.Constant(v)):
+        for found, expected in zip(
+            known.slopes(model, t, q, v), jdyn.Controller.slopes(known, model, t, q, v), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, atol=1e-14)
+    K, D = (pid + pd).force_slopes(model, t, q, v, (v, None))
+    np.testing.assert_allclose(K, [4.0, 5.0, 6.0, 7.0])
+    np.testing.assert_allclose(D, [1.0] * 4)
+
+
 def test_pd_turns_the_short_way_round():
     builder = jdyn.Builder("ball", gravity=(0, 0, 0))
     builder.add_link("ball", jdyn.Ball(), mass=1.0, inertia=(0.1, 0.1, 0.1))

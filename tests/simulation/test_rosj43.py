@@ -135,30 +135,20 @@ def test_a_step_of_a_million_time_constants(stiffness, damping):
     assert np.hypot(stiffness * OMEGA * found.q[0, 0], found.v[0, 0]) < 1e-5 * start
 
 
-@jax.custom_jvp
-def stated(v, slopes):
-    """Zero, with a derivative that is said to be another."""
-    return jnp.zeros_like(v)
-
-
-@stated.defjvp
-def _stated_jvp(primals, tangents):
-    return stated(*primals), -primals[1] * tangents[0]
-
-
 class Misleading(jdyn.Controller):
-    """Forces that depend on the state in another way than their derivative says."""
+    """Forces that depend on the state in another way than it says."""
 
     model: jdyn.Model
-    slopes: jax.Array
+    stated: jax.Array
 
     def __call__(self, t, q, v):
-        displacement = self.model.difference(self.model.neutral(), q)
-        true = jnp.sin(3 * t) - jax.lax.stop_gradient(5 * displacement + v)
-        return true + stated(displacement, self.slopes[0]) + stated(v, self.slopes[1])
+        return jnp.sin(3 * t) - 5 * self.model.difference(self.model.neutral(), q) - v
+
+    def slopes(self, model, t, q, v):
+        return self.stated[0], self.stated[1]
 
 
-@pytest.mark.parametrize("largest", [0.0, 30.0], ids=["nothing is known", "what is known is wrong"])
+@pytest.mark.parametrize("largest", [0.0, 10.0], ids=["nothing is known", "what is known is wrong"])
 def test_order_does_not_depend_on_what_is_known(largest):
     """On a tree with a ball joint, four with no Jacobian at all, and with one drawn at random."""
     model = jdyn.random_tree(3, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Prismatic)).with_gravity((0, 0, -3))
