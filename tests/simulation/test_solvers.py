@@ -374,6 +374,7 @@ def energy_errors(solver, model, start, dt):
 def test_the_midpoint_rule_keeps_the_energy(model, start, dt):
     found, explicit = (energy_errors(solver, model, start, dt) for solver in (ImplicitMidpoint(), diffrax.Heun()))
     assert found.max() < 1e-3
-    assert found[5:].max() < 1.2 * found[:5].max()
+    # The top wanders: starts that are 1e-9 apart give 1.0 to 1.8 here.
+    assert found[5:].max() < 3 * found[:5].max()
     # A method of the same order that is not symmetric gains as much every time.
     assert explicit[-1] > 5 * explicit[0]
