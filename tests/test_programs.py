@@ -30,6 +30,8 @@ counted("load again", lambda: jdyn.load("panda"))
 q = counted("random", lambda: model.random(key))
 x = jnp.zeros(model.nv)
 counted("forward dynamics", lambda: jdyn.forward_dynamics(model, q, x, x))
+counted("Jacobian", lambda: jdyn.jacobian(model, q, 0))
+counted("Jacobians of other bodies", lambda: [jdyn.jacobian(model, q, name) for name in model.body_names[1:]])
 counted("forward dynamics of another mass", lambda: jdyn.forward_dynamics(model.with_body("link7", mass=2.0), q, x, x))
 print(json.dumps(found))
 """
@@ -43,3 +45,5 @@ def test_ordinary_calls_compile_few_programs():
     found = json.loads(done.stdout)
     assert found["load"] <= 2 and found["random"] <= 2 and found["forward dynamics"] == 1, found
     assert found["load again"] == 0 and found["forward dynamics of another mass"] <= 4, found
+    # One program serves all bodies and frames.
+    assert found["Jacobian"] == 1 and found["Jacobians of other bodies"] == 0, found

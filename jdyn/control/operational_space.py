@@ -9,7 +9,7 @@ from jdyn.array import shaped
 from jdyn.control.arguments import configuration, scalar_or
 from jdyn.control.controller import Controller
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
-from jdyn.dynamics.kinematics import frame_placement
+from jdyn.dynamics.kinematics import carrier
 from jdyn.model import WORLD, Model, checked
 from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
@@ -82,7 +82,7 @@ class OperationalSpace(Controller):
         damping: ArrayLike = 1e-4,
     ):
         checked(model)
-        if frame_placement(model, body_or_frame)[0] == WORLD:
+        if carrier(model, body_or_frame)[0] == WORLD:
             raise ValueError(f"{body_or_frame!r} is fixed to the world: no joint of {model.name!r} moves it")
         self.model, self.body_or_frame = model, body_or_frame
         self.target = _target(model, target)

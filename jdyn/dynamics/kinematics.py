@@ -1,14 +1,17 @@
 """Positions and velocities of bodies, and Jacobians."""
 
 import functools
-from typing import Literal
+import operator
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax.core import Tracer
+from jaxtyping import Array, Float, Integer
 
+from jdyn.array import shaped
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.relations import doubling_ancestors
 from jdyn.model import WORLD, Model, checked, motion_bias, take_rows
@@ -168,40 +171,72 @@ def body_velocities(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     return velocities(model, joint_kinematics(model, model.expand(q)), model.expand_velocity(v))
 
 
-def frame_placement(model: Model, body_or_frame: str | int) -> tuple[int, Transform]:
-    """The body that carries a body frame or a named frame, and the frame's pose in it."""
+def carrier(model: Model, body_or_frame: str | int | Integer[Array, ""]) -> tuple[Any, int]:
+    """The body that carries a body frame or a named frame, and the frame's number, which is -1 for the body's own.
+
+    Raises:
+        ValueError: if there is no such body or frame. A traced number is not checked.
+    """
     topology = model.topology
-    if isinstance(body_or_frame, int):
-        if not 0 <= body_or_frame < model.nb:
-            raise ValueError(f"body {body_or_frame} does not exist; {model.name!r} has {model.nb} bodies")
-        return body_or_frame, Transform.identity(model.dtype)
+    if isinstance(body_or_frame, Tracer):
+        return body_or_frame, -1
+    if not isinstance(body_or_frame, str):
+        body = operator.index(body_or_frame)
+        if not 0 <= body < model.nb:
+            raise ValueError(f"body {body} does not exist; {model.name!r} has {model.nb} bodies")
+        return body, -1
     if body_or_frame in topology.body_names:
-        return topology.body(body_or_frame), Transform.identity(model.dtype)
+        return topology.body(body_or_frame), -1
     if body_or_frame in topology.frame_names:
         frame = topology.frame_names.index(body_or_frame)
-        return topology.frame_bodies[frame], jax.tree.map(lambda x: x[frame], model.frames)
+        return topology.frame_bodies[frame], frame
     names = (*topology.body_names, *topology.frame_names)
     raise ValueError(f"no body or frame is called {body_or_frame!r}; {known(body_or_frame, names)}")
 
 
-@compiled
-def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int) -> Transform:
+def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int | Integer[Array, ""]) -> Transform:
     """World pose of one body or named frame.
 
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m].
+        body_or_frame: Body index, which may be traced, body name or frame name. One program serves all of them.
+
     Raises:
-        ValueError: at trace time, if there is no such body or frame, or a size disagrees with `model`.
+        ValueError: at trace time, if there is no such body or frame, or a size disagrees with `model`. A traced index
+            of no body gives NaN.
     """
-    body, placement = frame_placement(model, body_or_frame)
-    if body == WORLD:
-        return placement
-    return jax.tree.map(lambda x: x[body], forward_kinematics(model, q)) @ placement
+    checked(model)
+    return _frame_pose(model, q, *_traced(carrier(model, body_or_frame)))
+
+
+def _traced(numbers):
+    """Numbers as arrays, which compiled functions trace."""
+    return [x if isinstance(x, Tracer) else np.asarray(x) for x in numbers]
 
 
 @compiled
+def _frame_pose(model, q, body, frame):
+    (q,) = checked(model, q=q)
+    X_w = poses(model, joint_kinematics(model, model.expand(q)).X)
+    return _one_pose(X_w, body) @ _one_pose(model.frames, frame)
+
+
+def _one_pose(poses: Transform, number) -> Transform:
+    """One of `poses`; the identity at -1, for the world or a body's own frame; NaN where there is none."""
+    one = Transform.identity(poses.translation.dtype)
+    return jax.tree.map(lambda x, one: _row(jnp.concatenate([one[None], x]), number), poses, one)
+
+
+def _row(table, number):
+    """The row of a table whose first row belongs to -1; NaN where there is none."""
+    return table.at[number + 1].get(mode="fill", wrap_negative_indices=False)
+
+
 def jacobian(
     model: Model,
     q: Float[Array, " nq"],
-    body_or_frame: str | int,
+    body_or_frame: str | int | Integer[Array, ""],
     *,
     point: Float[Array, "3"] | None = None,
     frame: Literal["body", "world", "aligned"] = "body",
@@ -211,7 +246,7 @@ def jacobian(
     Args:
         model: The mechanism.
         q: Configuration [rad or m].
-        body_or_frame: Body index, body name or frame name.
+        body_or_frame: Body index, which may be traced, body name or frame name. One program serves all of them.
         point: Where the linear velocity is taken, in the frame's coordinates [m]; its origin if left out.
         frame: `"body"`: in the frame's own axes; `"aligned"`: in world axes, at the same point; `"world"`: in
             the world frame, the linear part that of the point passing the world's origin.
@@ -221,7 +256,7 @@ def jacobian(
 
     Raises:
         ValueError: at trace time, if there is no such body or frame, a size disagrees with `model`, or `point` is
-            given with `frame="world"`, which has no use for it.
+            given with `frame="world"`, which has no use for it. A traced index of no body gives NaN.
 
     Source: Featherstone 2008, section 4.2; Lynch and Park, Modern Robotics (2017), section 5.1.
     """
@@ -229,25 +264,35 @@ def jacobian(
         raise ValueError(f"frame: expected 'body', 'world' or 'aligned', got {frame!r}")
     if frame == "world" and point is not None:
         raise ValueError("point: the world-frame Jacobian does not depend on it; leave it out, or use frame='aligned'")
+    checked(model)
+    return _jacobian(model, q, *_traced(carrier(model, body_or_frame)), point, frame)
+
+
+@compiled
+def _jacobian(model, q, body, number, point, frame):
     (q,) = checked(model, q=q)
-    body, placement = frame_placement(model, body_or_frame)
+    placement = _one_pose(model.frames, number)
     if point is not None:
-        point = jnp.asarray(point, model.dtype)
-        placement = placement @ Transform(jnp.eye(3, dtype=model.dtype), point)
-    if body == WORLD:
-        return jnp.zeros((6, model.nv), q.dtype)
+        placement = placement @ Transform(jnp.eye(3, dtype=model.dtype), shaped("point", point, model.dtype, (3,)))
     joints = joint_kinematics(model, model.expand(q))
     X_w = poses(model, joints.X)
-    X_wf = jax.tree.map(lambda x: x[body], X_w) @ placement
+    X_wf = _one_pose(X_w, body) @ placement
     to_frame = jax.vmap(lambda X: X_wf.inverse() @ X)(X_w)
     columns = dof_motions(model, joints, to_frame)
-    on_path = np.zeros(model.nb)
-    on_path[list(model.topology.supports[body])] = 1
-    columns = columns * jnp.asarray(per_dof(model, on_path), columns.dtype)[:, None]
+    on_path = jnp.asarray(per_dof(model, _on_path(model.topology).T).T, columns.dtype)
+    columns = columns * _row(on_path, body)[:, None]
     if frame != "body":
         here = jnp.zeros_like(X_wf.translation) if frame == "aligned" else X_wf.translation
         columns = jax.vmap(Transform(X_wf.rotation, here).motion_to_parent)(columns)
     return jax.vmap(model.reduce_force, in_axes=1)(columns)
+
+
+def _on_path(topology) -> np.ndarray:
+    """Whether the joint of the column moves the body of the row; nothing moves the world, which comes first."""
+    table = np.zeros((topology.nb + 1, topology.nb))
+    for body, path in enumerate(topology.supports):
+        table[body + 1, list(path)] = 1
+    return table
 
 
 def dof_motions(model: Model, joints: JointKinematics, X: Transform) -> Float[Array, "nv_full 6"]:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jdyn.dynamics import forward_kinematics
-from jdyn.dynamics.kinematics import frame_placement
+from jdyn.dynamics.kinematics import carrier
 from jdyn.interop.conventions import Convention, FreeBodyWorld
 from jdyn.interop.peer import PeerJoint, PeerMap, paired
 from jdyn.io.mjcf_names import Names, body_names, joint_names
@@ -136,7 +136,9 @@ def _peer_joint(model: Model, body: int, mj_model: Any, joint: int) -> PeerJoint
 def _pose_in_carrier(model, name) -> tuple[np.ndarray, np.ndarray]:
     """Pose of a MuJoCo body in the frame of jdyn's body that carries it."""
     try:
-        _, placement = frame_placement(model, name)
+        _, frame = carrier(model, name)
     except ValueError as error:
         raise ValueError(f"MuJoCo's body {name!r} is missing in jdyn's model: {error}") from None
-    return np.asarray(placement.rotation, float), np.asarray(placement.translation, float)
+    if frame < 0:
+        return np.eye(3), np.zeros(3)
+    return np.asarray(model.frames.rotation[frame], float), np.asarray(model.frames.translation[frame], float)

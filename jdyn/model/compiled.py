@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,9 +39,11 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, compiled as a whole, and `precise`.
 
     Called from Python it is compiled once for each structure of its arguments; operation by operation it would be a
-    thousand times slower. Within another program it is a call that XLA merges with its surroundings.
+    thousand times slower. Arrays, and numbers and lists given as arguments, are traced, all in their widest floating
+    type; what else the arguments hold is part of the program, and must be hashable. Within another program it is a
+    call that XLA merges with its surroundings.
     """
-    program = eqx.filter_jit(precise(function))
+    program = _program(precise(function))
     parameters = list(inspect.signature(function).parameters)
     place = parameters.index("model") if "model" in parameters else None
 
@@ -54,25 +55,58 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         dtype = widest((args, kwargs))
         positional = [_argument(x, dtype) for x in args]
         named = {name: _argument(x, dtype) for name, x in kwargs.items()}
-        # The arguments have become arrays, which their annotations do not say.
-        return program(*positional, **named)  # type: ignore[call-arg]
+        leaves, structure = jax.tree.flatten((positional, named))
+        traced = [isinstance(leaf, _ARRAYS) for leaf in leaves]
+        arrays = [_in_type(leaf, dtype) if is_array else None for leaf, is_array in zip(leaves, traced, strict=True)]
+        constants = [None if is_array else leaf for leaf, is_array in zip(leaves, traced, strict=True)]
+        return program(structure, tuple(constants), arrays)
 
     return called
 
 
+_ARRAYS = (jax.Array, np.ndarray, np.inexact)
+
+
+def _program(function):
+    """`function`, compiled for each structure of its arguments and for what they hold beside arrays.
+
+    As `equinox.filter_jit`, in a fifth of the time a call.
+    """
+
+    def program(structure, constants, arrays):
+        leaves = [constant if array is None else array for constant, array in zip(constants, arrays, strict=True)]
+        args, kwargs = jax.tree.unflatten(structure, leaves)
+        return function(*args, **kwargs)
+
+    # The name by which profiles and jaxprs call it.
+    program.__name__ = program.__qualname__ = function.__name__
+    return jax.jit(program, static_argnums=(0, 1))
+
+
 def widest(tree):
     """The floating type that holds every array of the arguments, by NumPy's promotion."""
-    floating = {canonicalize_dtype(leaf.dtype) for leaf in jax.tree.leaves(tree) if eqx.is_inexact_array(leaf)}
+    types = frozenset(leaf.dtype for leaf in jax.tree.leaves(tree) if isinstance(leaf, _ARRAYS))
+    return _promoted(types, jax.config.jax_enable_x64)
+
+
+@functools.cache
+def _promoted(types, x64):
+    floating = {canonicalize_dtype(dtype) for dtype in types if _is_floating(dtype)}
     return functools.reduce(jnp.promote_types, floating)
 
 
-def _argument(x, dtype):
-    """`x` with its floating-point arrays in one type, and Python's numbers as arrays of that type.
+@functools.cache
+def _is_floating(dtype):
+    return jnp.issubdtype(dtype, jnp.inexact)
 
-    Equinox would compile again for each value of a Python number. An index stays an integer.
-    """
-    if isinstance(x, np.integer):
-        return int(x)
-    if isinstance(x, float | list | tuple):
-        return jnp.asarray(x, dtype)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if eqx.is_inexact_array(leaf) else leaf, x)
+
+def _argument(x, dtype):
+    """`x`, where it is a number or a list of numbers as an array: a program serves every value."""
+    return jnp.asarray(x, dtype) if isinstance(x, float | list | tuple) else x
+
+
+def _in_type(array, dtype):
+    """The array in the floating type `dtype`, if it is floating."""
+    if not _is_floating(array.dtype) or (array.dtype == dtype and isinstance(array, jax.Array) and not array.weak_type):
+        return array
+    return jnp.asarray(array, dtype)

@@ -9,12 +9,12 @@ model stacks all joints of a kind in one instance and maps over it.
 import abc
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from jdyn.array import Structure
 from jdyn.spatial import (
     Motion6,
     Transform,
@@ -39,7 +39,7 @@ Q = Float[Array, " nq"]
 V = Float[Array, " nv"]
 
 
-class Joint(eqx.Module):
+class Joint(Structure):
     """One joint between a parent and a child body.
 
     `v` is the joint's velocity, `dv` a tangent vector (a velocity times a time), both of size `nv`.

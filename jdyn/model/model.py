@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from jdyn.array import shaped
+from jdyn.array import Structure, shaped
 from jdyn.model.joints import Joint
 from jdyn.model.messages import one_of
 from jdyn.model.topology import Topology
@@ -20,7 +20,7 @@ from jdyn.spatial import SpatialInertia, Transform, skew, symmetric
 Executor = Literal["auto", "levels", "lanes", "kernel"]
 
 
-class Limits(eqx.Module):
+class Limits(Structure):
     """Joint limits in full coordinates; infinite if there is no limit. Dynamics does not enforce them.
 
     Attributes:
@@ -35,7 +35,7 @@ class Limits(eqx.Module):
     effort: Float[Array, " nv_full"]
 
 
-class Model(eqx.Module):
+class Model(Structure):
     """A mechanism. Build one with `jdyn.load`, `jdyn.Builder` or a bundled robot; models are immutable.
 
     Every array is a traced leaf; `topology` and `executor` are static, so two loads of one robot share one compiled
@@ -88,7 +88,7 @@ class Model(eqx.Module):
         static=True, kw_only=True, default_factory=lambda: os.environ.get("JDYN_EXECUTOR", "auto")
     )
 
-    def __check_init__(self):
+    def __post_init__(self):
         one_of("executor", self.executor, get_args(Executor))
 
     # Sizes and names.

@@ -1,11 +1,11 @@
 """Spatial inertia of a rigid body: ten numbers."""
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.array.small_matrices import semidefinite_cholesky
+from jdyn.array.structure import Structure
 from jdyn.spatial.rotation import skew
 from jdyn.spatial.transform import Transform
 from jdyn.spatial.vector import Force6, Motion6, cross_force
@@ -21,7 +21,7 @@ def unique(S: Float[Array, "3 3"]) -> Float[Array, "6"]:
     return jnp.stack([S[0, 0], S[0, 1], S[1, 1], S[0, 2], S[1, 2], S[2, 2]])
 
 
-class SpatialInertia(eqx.Module):
+class SpatialInertia(Structure):
     """Inertia about the origin of its frame; inertias in the same frame add field by field.
 
     Attributes:

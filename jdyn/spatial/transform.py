@@ -1,15 +1,15 @@
 """Rigid transforms: the pose of one frame in another."""
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.array.structure import Structure
 from jdyn.spatial.rotation import skew
 from jdyn.spatial.vector import Force6, Motion6
 
 
-class Transform(eqx.Module):
+class Transform(Structure):
     """The pose `X_pc` of a child frame in a parent frame.
 
     Attributes:

@@ -87,3 +87,17 @@ def test_numbers_lists_and_numpy_integers_are_understood():
     exact = jdyn.jacobian(model, jnp.array([1.0, 2.0]), 1, point=jnp.zeros(3))
     np.testing.assert_array_equal(jdyn.jacobian(model, [1, 2], np.int64(1), point=(0, 0, 0)), exact)
     np.testing.assert_array_equal(jdyn.jacobian(model, [1.0, 2.0], 1, point=np.zeros(3)), exact)
+
+
+def test_the_body_of_a_jacobian_may_be_traced():
+    """Under `jit`, `vmap` and in a loop; a number of no body gives NaN, since nothing can be raised there."""
+    model = jdyn.random_tree(2, 5, kinds=(jdyn.Revolute, jdyn.Ball))
+    q = model.random(jax.random.key(0))
+    bodies = jnp.arange(model.nb)
+    together = jax.jit(jax.vmap(lambda body: jdyn.jacobian(model, q, body, frame="aligned")))(bodies)
+    alone = jnp.stack([jdyn.jacobian(model, q, body, frame="aligned") for body in range(model.nb)])
+    np.testing.assert_allclose(together, alone, atol=1e-15)
+    poses = jax.vmap(lambda body: jdyn.frame_pose(model, q, body).translation)(bodies)
+    np.testing.assert_allclose(poses, jdyn.forward_kinematics(model, q).translation, atol=1e-15)
+    for nowhere in (-2, model.nb):
+        assert jnp.all(jnp.isnan(jax.jit(lambda body: jdyn.jacobian(model, q, body))(nowhere)))
