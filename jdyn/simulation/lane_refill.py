@@ -16,10 +16,6 @@ ACCELERATOR_LANES = 8192
 # Fraction of lanes that may be idle before they are refilled.
 IDLE = 8
 
-# This fraction of lanes, the last ones, is finished one by one in a loop without a batch, which is another program to
-# compile. On a CPU a step of 64 lanes costs as much as twenty of one; an accelerator would gain nothing.
-CPU_LAST = 8
-
 
 class Loop(NamedTuple):
     """`result(job, state)` of `while running(state): state = body(job, state)`, from `state = init(job)`.
@@ -100,12 +96,6 @@ def lanes_at_once(jobs: int) -> int:
     return min(jobs, CPU_LANES if jax.default_backend() == "cpu" else ACCELERATOR_LANES)
 
 
-def last_lanes(jobs: int) -> int:
-    """Number of jobs that are finished one by one."""
-    one_by_one = jax.default_backend() == "cpu" and 2 * jobs >= CPU_LANES
-    return lanes_at_once(jobs) // CPU_LAST if one_by_one else 0
-
-
 class _Lane(NamedTuple):
     """Lanes at work.
 
@@ -122,8 +112,7 @@ class _Lane(NamedTuple):
 
 def _refilled(loop: Loop, jobs: int, batched, job):
     own, shared = eqx.partition(job, batched)
-    count, last = lanes_at_once(jobs), last_lanes(jobs)
-    static = None
+    count, static = lanes_at_once(jobs), None
 
     def started(number):
         nonlocal static
@@ -147,8 +136,8 @@ def _refilled(loop: Loop, jobs: int, batched, job):
 
     def worked(carry):
         lanes, following, collected = carry
-        # When no job is left to take, stop only for the last lanes.
-        allowed = jnp.where(following < jobs, max(count // IDLE, 1), count - last)
+        # When no job is left to take, stop when all are done.
+        allowed = jnp.where(following < jobs, max(count // IDLE, 1), count)
         lanes = jax.lax.while_loop(
             lambda lanes: jnp.sum(~jax.vmap(running)(lanes)) < allowed, jax.vmap(advanced), lanes
         )
@@ -168,10 +157,4 @@ def _refilled(loop: Loop, jobs: int, batched, job):
         lambda x: jnp.zeros((jobs, *x.shape), x.dtype), jax.eval_shape(result, jax.tree.map(lambda x: x[0], lanes))
     )
     carry = lanes, jnp.array(count), collected
-    lanes, _, collected = jax.lax.while_loop(lambda carry: jnp.sum(carry[0].number < jobs) > last, worked, carry)
-    if not last:
-        return collected
-    unfinished = jnp.argsort(lanes.number)[:last]
-    lanes = jax.tree.map(lambda x: x[unfinished], lanes)
-    results = jax.lax.map(lambda lane: result(jax.lax.while_loop(running, advanced, lane)), lanes)
-    return collect(collected, lanes, results, lanes.number < jobs)
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[0].number < jobs), worked, carry)[2]
