@@ -24,7 +24,7 @@ class Tableau(NamedTuple):
         gamma: The diagonal of γ, the same for all stages.
         b: Of the end of the step.
         error: Of the estimated error.
-        dense: Of the powers 1 to 4 of the share of the step, for dense output.
+        dense: Of the powers of the share of the step from the first on, for dense output.
     """
 
     alpha: Float[np.ndarray, "s s"]
@@ -32,7 +32,7 @@ class Tableau(NamedTuple):
     gamma: float
     b: Float[np.ndarray, " s"]
     error: Float[np.ndarray, " s"]
-    dense: Float[np.ndarray, "4 s"]
+    dense: Float[np.ndarray, "n s"]
 
 
 def stages(
