@@ -41,12 +41,12 @@ def tries(motion):
     return motion.stats["accepted_steps"] + motion.stats["rejected_steps"]
 
 
-def test_where_nothing_is_stiff_it_is_tsit5():
-    found, explicit = swing(), swing(solver=diffrax.Tsit5())
+def test_where_nothing_is_stiff_it_is_explicit():
+    found, explicit = swing(tolerance=1e-9), swing(solver=diffrax.Tsit5(), tolerance=1e-9)
     assert found.stats["implicit_steps"] == 0
-    for name in ("accepted_steps", "rejected_steps", "dynamics_calls"):
-        assert found.stats[name] == explicit.stats[name]
-    np.testing.assert_allclose(found.q, explicit.q, atol=1e-12)
+    # A step takes eight evaluations, and one more until the first is accepted.
+    assert 0 < found.stats["dynamics_calls"] - 8 * tries(found) < 5
+    np.testing.assert_allclose(found.q, explicit.q, atol=1e-9)
 
 
 def test_where_gains_are_stiff_it_is_implicit():
