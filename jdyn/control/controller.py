@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Model
 
 
@@ -31,6 +32,15 @@ class Controller(eqx.Module):
         methods, and costs no accuracy. By differentiation, unless a controller knows it.
         """
         return differentiated_slopes(lambda q, v: self(t, q, v), model, q, v)
+
+    def with_links(self) -> "Controller":
+        """The same for a loop in which it does not change: models of jdyn's own controllers, also of those that this
+        one holds, know what their recursions would compute anew in every call."""
+
+        def held(x):
+            return isinstance(x, Controller) and x is not self
+
+        return jax.tree.map(lambda x: x.with_links() if held(x) else x, self, is_leaf=held)
 
     def __add__(self, other: "Controller") -> "Controller":
         # A controller with a memory adds itself in its own way.
@@ -59,3 +69,12 @@ def differentiated_slopes(
     still, alike = jnp.zeros_like(v), jnp.ones_like(v)
     _, change = jax.linearize(lambda e, v: force(model.integrate(q, e), v), still, v)
     return -change(alike, still), -change(still, alike)
+
+
+class ModelBased(Controller):
+    """A controller that evaluates the dynamics of its model, as it is."""
+
+    model: eqx.AbstractVar[Model]
+
+    def with_links(self):
+        return eqx.tree_at(lambda controller: controller.model, self, with_links(self.model))

@@ -5,7 +5,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control.arguments import configuration, scalar_or
-from jdyn.control.controller import Controller
+from jdyn.control.controller import Controller, ModelBased
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import inverse_dynamics
 from jdyn.model import Model, checked
@@ -109,7 +109,7 @@ class PID(DynamicController):
         return jnp.where((jnp.abs(memory) >= self.limit) & (memory * growth > 0), 0, growth)
 
 
-class ComputedTorque(Controller):
+class ComputedTorque(ModelBased):
     """Inverse dynamics of a* + kp e + kd (v* − v), where the tangent vector e leads from q to the target.
 
     With an exact model every velocity coordinate moves like an oscillator of natural frequency √kp and damping

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from jdyn.control.controller import Controller
+from jdyn.control.controller import Controller, ModelBased
 from jdyn.dynamics import gravity_forces
 from jdyn.model import Model, checked
 
@@ -27,7 +27,7 @@ class Constant(Controller):
         return jnp.zeros_like(v), jnp.zeros_like(v)
 
 
-class GravityCompensation(Controller):
+class GravityCompensation(ModelBased):
     """The forces that hold the mechanism against gravity; added to a `PD` they remove its static error.
 
     Args:

@@ -7,7 +7,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import shaped
 from jdyn.control.arguments import configuration, scalar_or
-from jdyn.control.controller import Controller
+from jdyn.control.controller import ModelBased
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
 from jdyn.dynamics.kinematics import carrier
 from jdyn.model import WORLD, Model, checked
@@ -15,7 +15,7 @@ from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 
 
-class OperationalSpace(Controller):
+class OperationalSpace(ModelBased):
     """Drives a body or frame to a position or a pose, and the remaining motions to a posture.
 
     With an exact model the task moves like an oscillator of natural frequency √kp and damping ratio kd / (2 √kp), a

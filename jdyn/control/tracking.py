@@ -6,7 +6,7 @@ import jax
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import scalar_or
-from jdyn.control.controller import Controller
+from jdyn.control.controller import ModelBased
 from jdyn.dynamics import inverse_dynamics
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled
@@ -15,7 +15,7 @@ from jdyn.model.motion import motion_along
 Motion = Callable[[Scalar], tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]]
 
 
-class _Follower(Controller):
+class _Follower(ModelBased):
     """A controller with a reference and two gains."""
 
     model: Model

@@ -6,6 +6,7 @@ In batches by the recursive Newton-Euler algorithm on single numbers, without ve
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -20,7 +21,7 @@ from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom, packed_entr
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.model import Free, Model, Tree, checked
 from jdyn.model.compiled import compiled, precise
-from jdyn.spatial.components import add, scale
+from jdyn.spatial.components import add, rotate_back, scale
 
 
 @compiled
@@ -53,19 +54,22 @@ def gravity_forces(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
         ValueError: at trace time, if a size disagrees with `model`.
     """
     (q,) = checked(model, q=q)
-    still = jnp.zeros(model.topology.v_offsets[-1], q.dtype)
-    return model.reduce_force(_forces(model, model.expand(q), still))
+    return model.reduce_force(_forces(model, model.expand(q), None))
 
 
 def _forces(model, q, a):
-    """Generalized forces that accelerate a mechanism from rest under gravity, in full coordinates, without rotors."""
+    """Generalized forces that accelerate a mechanism from rest under gravity, or hold it if `a` is None, in full
+    coordinates, without rotors."""
     forces = _by_numbers if model.topology.single_dof_joints else _by_matrices
     return forces(model, q, a)
 
 
 @eqx.filter_custom_jvp
 def _by_numbers(model, q, a):
-    return by_lanes(_by_matrices, _still_tree, _newton_euler, model, q, a, like=a)
+    like = jax.ShapeDtypeStruct((model.topology.v_offsets[-1],), q.dtype)
+    if a is None:
+        return by_lanes(lambda *x: _by_matrices(*x, None), _hanging_tree, _weights, model, q, like=like)
+    return by_lanes(_by_matrices, _still_tree, _newton_euler, model, q, a, like=like)
 
 
 @_by_numbers.def_jvp
@@ -76,6 +80,7 @@ def _by_numbers_jvp(primals, tangents):
 
 def _by_matrices(model, q, a):
     joints = joint_kinematics(model, q)
+    a = jnp.zeros(model.topology.v_offsets[-1], q.dtype) if a is None else a
     return rigid_body_forces(model, joints, joint_motion(model, joints, a), world_acceleration(model, a.dtype))
 
 
@@ -120,3 +125,43 @@ def _newton_euler(order: Order, tree: Tree, x: _StillTree) -> Float[Array, "nv_f
     if x.base is None:
         return tau
     return jnp.concatenate([jnp.stack(add(total, x.base.inertia.momentum(start))), tau])
+
+
+class _HangingTree(NamedTuple):
+    """A tree that nothing accelerates but gravity.
+
+    Attributes:
+        degrees: Of freedom.
+        up: Acceleration that stands for gravity, in the frame of what the tree stands on [m/s²].
+        base: None where that is the ground.
+    """
+
+    degrees: Packed
+    up: Float[Array, "3 *lanes"]
+    base: FreeBase | None
+
+
+def _hanging_tree(order: Order, model, q) -> _HangingTree:
+    degrees = degrees_of_freedom(model, order.schedule(dof_tree(model.topology)), q)
+    return _HangingTree(degrees, base_acceleration(model, q)[3:], free_base(model))
+
+
+def _weights(order: Order, tree: Tree, x: _HangingTree) -> Float[Array, "nv_full *lanes"]:
+    """Which way is up outward, weights inward. Nothing turns, so that three numbers are an acceleration."""
+
+    def turn(parent, place):
+        up = rotate_back(place.pose.R, parent)
+        return up, up
+
+    def weigh(below, x):
+        place, up = x
+        return transmitted(below, (place, place.inertia.momentum((0, 0, 0, *up))))
+
+    places = tuple(degree.displaced() for degree in x.degrees)
+    up = add(tuple(x.up), zeros(places, 3))
+    above = order.outward(tree, turn, up, places)
+    total, tau = order.gathered(tree, weigh, zeros(places, 6), tuple(zip(places, above, strict=True)))
+    tau = order.unpack(tree, tau)
+    if x.base is None:
+        return tau
+    return jnp.concatenate([jnp.stack(add(total, x.base.inertia.momentum((0, 0, 0, *up)))), tau])

@@ -64,6 +64,8 @@ class Model(Structure):
             this with one Pallas kernel for each loop over bodies, which is interpreted where there is no CUDA device,
             and has not been measured on one. `"auto"` takes what was fastest on processors: levels for a single
             configuration, lanes for batches. The environment variable `JDYN_EXECUTOR` sets the default of new models.
+        links: What recursions would compute anew from placements, joints and inertias in every call; None but within
+            simulations, whose models do not change.
 
     Raises:
         ValueError: if `executor` is none of these.
@@ -84,6 +86,7 @@ class Model(Structure):
     mimic_offset: Float[Array, " nm"]
     frames: Transform
     gravity: Float[Array, "3"]
+    links: Any = None
     executor: Executor = eqx.field(
         static=True, kw_only=True, default_factory=lambda: os.environ.get("JDYN_EXECUTOR", "auto")
     )
@@ -305,7 +308,7 @@ class Model(Structure):
             ValueError: if there is no such body or a shape is wrong. Values are not checked: they may be traced.
         """
         inertias = _with_inertia(self.inertias, self.topology.body(name), mass, com, inertia)
-        return dataclasses.replace(self, inertias=inertias)
+        return dataclasses.replace(self, inertias=inertias, links=None)
 
     def with_joint(self, name: str, **changes: Any) -> "Model":
         """A copy with other parameters of one joint; omitted parameters keep their values.
@@ -339,7 +342,7 @@ class Model(Structure):
             if not isinstance(value, Transform):
                 value = Transform(jnp.eye(3, dtype=self.dtype), shaped("placement", value, self.dtype, (3,)))
             placements = jax.tree.map(lambda leaf, x: leaf.at[body].set(x), self.placements, value)
-            return dataclasses.replace(self, placements=placements)
+            return dataclasses.replace(self, placements=placements, links=None)
         number = [group.kind for group in topology.groups].index(topology.kinds[body])
         joints, row = self.joints[number], topology.groups[number].bodies.index(body)
         geometry = [field.name for field in dataclasses.fields(joints)]
@@ -354,7 +357,8 @@ class Model(Structure):
             value = value / jnp.linalg.norm(value)
         array = _set(getattr(joints, parameter), row, value, parameter)
         changed = dataclasses.replace(joints, **{parameter: array})
-        return dataclasses.replace(self, joints=(*self.joints[:number], changed, *self.joints[number + 1 :]))
+        joints = (*self.joints[:number], changed, *self.joints[number + 1 :])
+        return dataclasses.replace(self, joints=joints, links=None)
 
 
 @jax.jit

@@ -14,7 +14,7 @@ CPU_LANES = 64
 ACCELERATOR_LANES = 8192
 
 # Fraction of lanes that may be idle before they are refilled.
-IDLE = 8
+IDLE = 16
 
 
 class Loop(NamedTuple):

@@ -13,6 +13,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method
+from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Model, checked
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.energy_control import EnergyError, mechanical_energy
@@ -116,7 +117,7 @@ def simulate(
     solver = Automatic() if solver is None else solver
     stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
-        field=VectorField(model, with_memory(controller), method),
+        field=VectorField(with_links(model), with_memory(controller).with_links(), method),
         start=(model.normalize(q0), v0),
         t0=t0,
         t1=t1,

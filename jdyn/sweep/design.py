@@ -21,8 +21,8 @@ class Design(abc.ABC):
         """Names and sizes of the axes that the lanes fill, the last one fastest."""
 
     @abc.abstractmethod
-    def lanes(self, first: int, count: int) -> dict[str, np.ndarray]:
-        """Parameters of lanes `first` to `first + count`, the last lane repeated beyond the end."""
+    def lanes(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """Parameters of the lanes of these numbers."""
 
     @abc.abstractmethod
     def coordinates(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
@@ -32,9 +32,6 @@ class Design(abc.ABC):
     def size(self) -> int:
         """Number of lanes."""
         return math.prod(self.dims.values())
-
-    def _numbers(self, first, count):
-        return np.minimum(np.arange(first, first + count), self.size - 1)
 
 
 class Grid(Design):
@@ -61,8 +58,8 @@ class Grid(Design):
     def dims(self):
         return {name: len(values) for name, values in self.values.items()}
 
-    def lanes(self, first, count):
-        places = np.unravel_index(self._numbers(first, count), tuple(self.dims.values()))
+    def lanes(self, numbers):
+        places = np.unravel_index(numbers, tuple(self.dims.values()))
         return {name: values[place] for (name, values), place in zip(self.values.items(), places, strict=True)}
 
     def coordinates(self):
@@ -93,8 +90,8 @@ class Samples(Design):
     def dims(self):
         return {"sample": len(next(iter(self.values.values())))}
 
-    def lanes(self, first, count):
-        return {name: values[self._numbers(first, count)] for name, values in self.values.items()}
+    def lanes(self, numbers):
+        return {name: values[numbers] for name, values in self.values.items()}
 
     def coordinates(self):
         return {name: (("sample", *extra_dims(name, values.shape[1:])), values) for name, values in self.values.items()}

@@ -99,7 +99,7 @@ def _compiled(fn, over, chunk):
             raise ValueError(f"sweep: fn must return a dict of arrays, got {type(outputs).__name__}")
         return {name: _array(name, value) for name, value in outputs.items()}
 
-    lowered = jax.jit(jax.vmap(lane)).lower(_parameters(over, 0, chunk))
+    lowered = jax.jit(jax.vmap(lane)).lower(_parameters(over, np.zeros(chunk, int)))
     _check_names(over, lowered.out_info)
     return lowered.compile()
 
@@ -113,8 +113,8 @@ def _array(name, value):
         ) from error
 
 
-def _parameters(over, first, count):
-    return {name: jnp.asarray(values) for name, values in over.lanes(first, count).items()}
+def _parameters(over, numbers):
+    return {name: jnp.asarray(values) for name, values in over.lanes(numbers).items()}
 
 
 def _check_names(over, outputs):
@@ -138,19 +138,23 @@ def _run_chunks(run, over, chunk, progress):
     def lanes(parameters):
         return {name: np.asarray(output) for name, output in run(parameters).items()}
 
-    starts = range(0, over.size, chunk)
-    counts = [min(chunk, over.size - first) for first in starts]
-    parts = []
+    # Neighbours in a design take about as long as each other. They go to different chunks, so that all take as long.
+    chunks = -(-over.size // chunk)
+    numbers = [np.arange(first, over.size, chunks) for first in range(chunks)]
+    outputs = {}
     with (
         tqdm(total=over.size, unit="lane", desc="sweep", disable=not progress) as bar,
         ThreadPoolExecutor(_processors()) as pool,
     ):
         # Make parameters here: contexts such as `jax.enable_x64` do not reach other threads.
-        outputs = pool.map(lanes, [_parameters(over, first, chunk) for first in starts])
-        for count, part in zip(counts, outputs, strict=True):
-            parts.append({name: output[:count] for name, output in part.items()})
-            bar.update(count)
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        filled = [np.append(those, np.repeat(those[-1:], chunk - len(those))) for those in numbers]
+        parts = pool.map(lanes, [_parameters(over, those) for those in filled])
+        for those, part in zip(numbers, parts, strict=True):
+            for name, output in part.items():
+                all = outputs.setdefault(name, np.empty((over.size, *output.shape[1:]), output.dtype))
+                all[those] = output[: len(those)]
+            bar.update(len(those))
+    return outputs
 
 
 def _processors():

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
 from jdyn.dynamics.recursion.dof_tree import dof_tree
 from jdyn.dynamics.recursion.order import LevelRun, Order, Packed
 from jdyn.model import Joint, Model, take_rows
@@ -46,6 +47,14 @@ class AxialSubspace(eqx.Module):
     def seen_from(self, pose: Pose) -> Vector:
         """All six entries in the frame that the pose refers to, as arrays, also those that are known to be zero."""
         return add((jnp.zeros_like(pose.p[0]),) * 6, pose.motion_to_parent(self.vector))
+
+
+class Link(NamedTuple):
+    """What stays the same of a degree of freedom and of its body, if its joint has no other; see `DegreeOfFreedom`."""
+
+    placement: Pose
+    S: AxialSubspace
+    inertia: Inertia
 
 
 class DegreeOfFreedom(eqx.Module):
@@ -149,6 +158,13 @@ class _Degree(eqx.Module):
 @functools.partial(jax.jit, static_argnums=1)
 def degrees_of_freedom(model: Model, runs: tuple[LevelRun, ...], q: Float[Array, " nq_full"]) -> Packed:
     """All of them at the full configuration `q`, packed for traversal in `runs`."""
+    tree = dof_tree(model.topology)
+    if model.links is not None and runs is DEPTH_FIRST.schedule(tree):
+        rows = model.links, *(DEPTH_FIRST.pack(tree, x) for x in (q[-tree.nb :], model.armature[_first(model) :]))
+        return tuple(
+            DegreeOfFreedom(link.placement, coordinate, link.S, link.inertia, R)
+            for link, coordinate, R in zip(*rows, strict=True)
+        )
     by_kind = model.by_group("q", q)
     frames = model.map_joints(_frames, by_kind)
     # That of a free base is its own, since the last of its degrees of freedom slides along z.
@@ -161,6 +177,17 @@ def degrees_of_freedom(model: Model, runs: tuple[LevelRun, ...], q: Float[Array,
         for members, *row in zip(_members(model), *rows, strict=True)
     ]
     return tuple(_by_numbers(_rows(model, run), _of_run(model, run, degrees)) for run in runs)
+
+
+def with_links(model: Model) -> Model:
+    """The model with what recursions on one body after another would compute anew in every call, for a loop that
+    changes neither placements nor joints nor inertias. Derivatives do not pass through it."""
+    tree = dof_tree(model.topology)
+    if not (model.topology.single_dof_joints and tree.nb):
+        return model
+    degrees = degrees_of_freedom(model, DEPTH_FIRST.schedule(tree), model.expand(model.neutral()))
+    links = tuple(Link(degree.placement, degree.S, degree.inertia) for degree in degrees)
+    return dataclasses.replace(model, links=jax.lax.stop_gradient(links))
 
 
 def moving_bodies(
