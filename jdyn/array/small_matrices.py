@@ -31,6 +31,28 @@ def definite_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return rows[:, n:]
 
 
+def solution(A: Float[Array, "n n"], B: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """A⁻¹ B, by Gauss-Jordan elimination with row pivoting."""
+    n = len(A)
+    places = jnp.arange(n)
+
+    def eliminate(k, state):
+        rows, pivots, done = state
+        column = rows[:, k]
+        # Rows are not swapped: each is marked as done, and knows its place in the end.
+        pivot = jnp.argmax(jnp.where(done, -1, jnp.abs(column)))
+        here = places == pivot
+        pivot_row = jnp.sum(jnp.where(here[:, None], rows, 0), axis=0)
+        pivot_row = pivot_row / pivot_row[k]
+        rows = jnp.where(here[:, None], pivot_row[None], rows - column[:, None] * pivot_row[None])
+        return rows, pivots.at[k].set(pivot), done | here
+
+    # A loop, since unrolled columns would take long to compile.
+    state = jnp.concatenate([A, B], axis=1), jnp.zeros(n, places.dtype), jnp.zeros(n, bool)
+    rows, pivots, _ = jax.lax.fori_loop(0, n, eliminate, state)
+    return rows[pivots, n:]
+
+
 def triangular_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """L⁻¹ of a lower triangular matrix."""
     rows: list[Array] = []

@@ -1,7 +1,7 @@
 """The base class of controllers."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import equinox as eqx
 import jax
@@ -42,6 +42,16 @@ class Controller(eqx.Module):
 
         return jax.tree.map(lambda x: x.with_links() if held(x) else x, self, is_leaf=held)
 
+    def jacobians(
+        self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+        """∂τ/∂t, ∂τ/∂q along the tangent space, as `model.integrate` walks it, and ∂τ/∂v.
+
+        Solvers ask for them that are implicit in the whole motion, and take them to be exact: what they leave out costs
+        accuracy. By differentiation, unless a controller knows them.
+        """
+        return differentiated_jacobians(self, model, t, q, v)
+
     def __add__(self, other: "Controller") -> "Controller":
         # A controller with a memory adds itself in its own way.
         return NotImplemented if hasattr(other, "start") else Sum((self, other))
@@ -59,6 +69,15 @@ class Sum(Controller):
     def slopes(self, model, t, q, v):
         K, D = (sum(each) for each in zip(*(term.slopes(model, t, q, v) for term in self.terms), strict=True))
         return K, D
+
+    def jacobians(self, model, t, q, v):
+        return summed(term.jacobians(model, t, q, v) for term in self.terms)
+
+
+def summed(jacobians: Iterable[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
+    """Those of a sum of forces."""
+    by_t, by_q, by_v = map(sum, zip(*jacobians, strict=True))
+    return by_t, by_q, by_v
 
 
 def differentiated_slopes(
@@ -78,3 +97,18 @@ class ModelBased(Controller):
 
     def with_links(self):
         return eqx.tree_at(lambda controller: controller.model, self, with_links(self.model))
+
+
+def differentiated_jacobians(
+    force: Callable, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+    """`Controller.jacobians` of `force(t, q, v)`, from one linearization."""
+    now, still, unit = jnp.zeros_like(t), jnp.zeros_like(v), jnp.eye(len(v), dtype=v.dtype)
+
+    def near(t, e, v):
+        return force(t, model.integrate(q, e), v).astype(v.dtype)
+
+    _, change = jax.linearize(near, t, still, v)
+    by_q = jax.vmap(lambda e: change(now, e, still), out_axes=1)(unit)
+    by_v = jax.vmap(lambda w: change(now, still, w), out_axes=1)(unit)
+    return change(jnp.ones_like(t), still, still), by_q, by_v

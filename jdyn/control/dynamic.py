@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.control.controller import Controller, differentiated_slopes
+from jdyn.control.controller import Controller, differentiated_jacobians, differentiated_slopes, summed
 from jdyn.model import Model
 
 
@@ -38,6 +38,12 @@ class DynamicController(Controller):
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """As `Controller.slopes`, of `force`."""
         return differentiated_slopes(lambda q, v: self.force(t, q, v, memory), model, q, v)
+
+    def force_jacobians(
+        self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]
+    ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+        """As `Controller.jacobians`, of `force` while the memory stays as it is."""
+        return differentiated_jacobians(lambda t, q, v: self.force(t, q, v, memory), model, t, q, v)
 
     @property
     def ticks(self) -> bool:
@@ -82,6 +88,11 @@ class DynamicSum(DynamicController):
         K, D = map(sum, zip(*each, strict=True))
         return K, D
 
+    def force_jacobians(self, model, t, q, v, memory):
+        return summed(
+            term.force_jacobians(model, t, q, v, m) for term, m in zip(self.terms, memory, strict=True)
+        )
+
     @property
     def ticks(self):
         return any(term.ticks for term in self.terms)
@@ -110,6 +121,11 @@ class Memoryless(DynamicController):
         if isinstance(self.controller, Controller):
             return self.controller.slopes(model, t, q, v)
         return super().force_slopes(model, t, q, v, memory)
+
+    def force_jacobians(self, model, t, q, v, memory):
+        if isinstance(self.controller, Controller):
+            return self.controller.jacobians(model, t, q, v)
+        return super().force_jacobians(model, t, q, v, memory)
 
     def force(self, t, q, v, memory):
         return jnp.zeros_like(v) if self.controller is None else jnp.asarray(self.controller(t, q, v)).astype(v.dtype)

@@ -7,7 +7,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jdyn.control.arguments import configuration, scalar_or
 from jdyn.control.controller import Controller, ModelBased
 from jdyn.control.dynamic import DynamicController
-from jdyn.dynamics import inverse_dynamics
+from jdyn.dynamics import inverse_dynamics, inverse_dynamics_derivatives
 from jdyn.model import Model, checked
 
 
@@ -51,6 +51,12 @@ class PD(Controller):
 
     def slopes(self, model, t, q, v):
         return jnp.broadcast_to(self.kp, v.shape), jnp.broadcast_to(self.kd, v.shape)
+
+    def jacobians(self, model, t, q, v):
+        if not model.flat:
+            return super().jacobians(model, t, q, v)
+        kp, kd = self.slopes(model, t, q, v)
+        return jnp.zeros_like(v), -jnp.diag(kp), -jnp.diag(kd)
 
 
 class PID(DynamicController):
@@ -104,6 +110,9 @@ class PID(DynamicController):
     def force_slopes(self, model, t, q, v, memory):
         return self.pd.slopes(model, t, q, v)
 
+    def force_jacobians(self, model, t, q, v, memory):
+        return self.pd.jacobians(model, t, q, v)
+
     def rate(self, t, q, v, memory):
         growth = self.ki * self.pd.model.difference(q, self.pd.target)
         return jnp.where((jnp.abs(memory) >= self.limit) & (memory * growth > 0), 0, growth)
@@ -155,6 +164,14 @@ class ComputedTorque(ModelBased):
         self.target_acceleration = scalar_or(model, model.nv, "target_acceleration", target_acceleration)
 
     def __call__(self, t, q, v):
+        return inverse_dynamics(self.model, q, v, self._acceleration(q, v))
+
+    def jacobians(self, model, t, q, v):
+        if not model.flat:
+            return super().jacobians(model, t, q, v)
+        by_q, by_v, M = inverse_dynamics_derivatives(self.model, q, v, self._acceleration(q, v))
+        return jnp.zeros_like(v), by_q - M * self.kp, by_v - M * self.kd
+
+    def _acceleration(self, q, v):
         error = self.model.difference(q, self.target)
-        a = self.target_acceleration + self.kp * error + self.kd * (self.target_velocity - v)
-        return inverse_dynamics(self.model, q, v, a)
+        return self.target_acceleration + self.kp * error + self.kd * (self.target_velocity - v)

@@ -1,10 +1,11 @@
 """Controllers without feedback of an error."""
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control.controller import Controller, ModelBased
-from jdyn.dynamics import gravity_forces
+from jdyn.dynamics import gravity_forces, inverse_dynamics_derivatives
 from jdyn.model import Model, checked
 
 
@@ -26,6 +27,10 @@ class Constant(Controller):
     def slopes(self, model, t, q, v):
         return jnp.zeros_like(v), jnp.zeros_like(v)
 
+    def jacobians(self, model, t, q, v):
+        none = jnp.zeros((len(v), len(v)), v.dtype)
+        return jnp.zeros_like(v), none, none
+
 
 class GravityCompensation(ModelBased):
     """The forces that hold the mechanism against gravity; added to a `PD` they remove its static error.
@@ -45,3 +50,11 @@ class GravityCompensation(ModelBased):
     def slopes(self, model, t, q, v):
         # Gravity does not stiffen a mechanism.
         return jnp.zeros_like(v), jnp.zeros_like(v)
+
+    def jacobians(self, model, t, q, v):
+        if not self.model.topology.single_dof_joints:
+            return super().jacobians(model, t, q, v)
+        still = jnp.zeros_like(v)
+        springless = eqx.tree_at(lambda model: model.stiffness, self.model, jnp.zeros_like(self.model.stiffness))
+        by_q, _, _ = inverse_dynamics_derivatives(springless, q, still, still)
+        return still, by_q, jnp.zeros_like(by_q)

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.control.controller import differentiated_slopes
+from jdyn.control.controller import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import Method, forward_dynamics
 from jdyn.model import Model, checked
@@ -69,6 +69,19 @@ class VectorField(eqx.Module):
             stops = differentiated_slopes(lambda q, v: self.stops.force(self.model, q, v), self.model, y.q, y.v)
             K, D = K + stops[0], D + stops[1]
         return jnp.maximum(K, 0), jnp.maximum(D, 0)
+
+    def force_jacobians(
+        self, t: Scalar, y: State
+    ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+        """∂/∂t of `force`, ∂/∂q along the tangent space, and ∂/∂v."""
+        jacobians = self.controller.force_jacobians(self.model, t, y.q, y.v, y.memory)
+        if self.stops is None:
+            return jacobians
+
+        def stopping(_, q, v):
+            return self.stops.force(self.model, q, v)
+
+        return summed((jacobians, differentiated_jacobians(stopping, self.model, t, y.q, y.v)))
 
     def _dissipation(self, v: Float[Array, " nv"]) -> Scalar:
         """Power that dampers and friction take [W]."""

@@ -47,7 +47,7 @@ class JointImplicit(NamedTuple):
     def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "JointImplicit":
         """That of a step that begins at `t` in `y`, on the configuration manifold; slopes are found if `c` is not zero
         for all lanes of a batch."""
-        field, direction = _equations_of_motion(terms), getattr(terms, "direction", 1)
+        field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
         K, D = jax.lax.cond(unvmap_any(c != 0), lambda: _slopes(field, direction * t, y), lambda: (none, none))
@@ -75,7 +75,7 @@ def _slopes(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array]:
     return K, D
 
 
-def _equations_of_motion(terms: Any) -> VectorField:
+def equations_of_motion(terms: Any) -> VectorField:
     """Those behind a term."""
     field = getattr(terms, "field", getattr(terms, "vector_field", None))
     if not isinstance(field, VectorField):

@@ -1,0 +1,139 @@
+"""Linear systems with the whole Jacobian of the equations of motion."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.array import solution
+from jdyn.dynamics import inverse_dynamics_derivatives
+from jdyn.model import Model
+from jdyn.model.compiled import precise
+from jdyn.simulation.manifold import LocalTerm
+from jdyn.simulation.solvers.joint_implicit import equations_of_motion
+from jdyn.simulation.vector_field import State, VectorField
+
+Vector = Float[Array, " n"]
+Matrix = Float[Array, "m n"]
+
+
+class ImplicitMotion(NamedTuple):
+    """The Jacobian of the equations of motion at one state, for systems (1 − c J) k = s + c J_t dt.
+
+    The state is (u, v, z): coordinates in the chart about the configuration, velocity, and what is integrated beside
+    the motion. With du = Q e for tangent vectors e, small changes obey
+
+        de/dt = P e + v,   M dv/dt = −K e − D v + F z + τ_t dt,   dz/dt = Z_e e + Z_v v + Z_z z + Z_t dt,
+
+    and e = E (s_e + c v) with E = (1 − c P)⁻¹ leaves a system in v and z alone,
+
+        (M + c D + c² K E) v − c F z = M s_v − c K E s_e + c τ_t dt,
+        (1 − c Z_z) z − c (Z_v + c Z_e E) v = s_z + c Z_e E s_e + c Z_t dt.
+
+    Nothing is divided by M, which is a system of its own, and M, K, D are in closed form. None of it is differentiated.
+
+    Source: block elimination as in Hairer, Wanner 1996, section IV.8, equation (8.13) ff. for second-order systems.
+
+    Attributes:
+        chart: P and Q; None where coordinates are flat, and they are 0 and 1.
+        M, K, D: Mass matrix, and how forces of all kinds fall with configuration and velocity.
+        tau_t: τ_t.
+        F: ∂τ/∂z.
+        Z: Z_e, Z_v, Z_z and Z_t.
+    """
+
+    chart: tuple[Matrix, Matrix] | None
+    M: Matrix
+    K: Matrix
+    D: Matrix
+    tau_t: Vector
+    F: Matrix
+    Z: tuple[Matrix, Matrix, Matrix, Vector]
+
+    @classmethod
+    @precise
+    def of(cls, terms: LocalTerm, t: Scalar, u: State, a: Vector) -> "ImplicitMotion":
+        """At time `t` in the centre `u` of the chart, where the acceleration is `a`."""
+        terms, t, u, a = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (terms, t, u, a))
+        field, y = equations_of_motion(terms.term), terms.from_chart(u)
+        model, t = field.model, getattr(terms.term, "direction", 1) * t
+        tau_t, tau_q, tau_v = field.force_jacobians(t, y)
+        by_q, by_v, M = inverse_dynamics_derivatives(model, y.q, y.v, a)
+        F, Z = _beside(field, t, y, (tau_t, tau_q, tau_v))
+        chart = None if model.flat else _chart(model, y.q, u.q, y.v)
+        return cls(chart, M, by_q - tau_q, by_v - tau_v, tau_t, F, Z)
+
+    @precise
+    def eliminated(self, c: Scalar) -> "Eliminated":
+        """The system for one c, solved for any right-hand side."""
+        chart, M, K, D, tau_t, F, (Z_e, Z_v, Z_z, Z_t) = self
+        EQ, QE, one = None, None, jnp.eye(len(Z_t), dtype=c.dtype)
+        if chart is not None:
+            P, Q = chart
+            E = solution(jnp.eye(len(P), dtype=c.dtype) - c * P, jnp.eye(len(P), dtype=c.dtype))
+            K, Z_e, EQ, QE = K @ E, Z_e @ E, Q.T, Q @ E
+        left = [[M + c * (D + c * K), -c * F], [-c * (Z_v + c * Z_e), one - c * Z_z]]
+        right = [[-c * K, M, jnp.zeros_like(F), c * tau_t[:, None]], [c * Z_e, 0 * Z_v, one, c * Z_t[:, None]]]
+        return Eliminated(c, solution(jnp.block(left), jnp.block(right)), EQ, QE)
+
+
+class Eliminated(NamedTuple):
+    """Solutions of such systems for one c.
+
+    Attributes:
+        c: As there.
+        rows: From s_e, s_v, s_z and dt to v and z.
+        to_tangent, from_tangent: Qᵀ, and Q E; None where coordinates are flat.
+    """
+
+    c: Scalar
+    rows: Matrix
+    to_tangent: Matrix | None
+    from_tangent: Matrix | None
+
+    @precise
+    def solution(self, dt: Scalar, s: Vector) -> Vector:
+        """k, for s = (s_u, s_v, s_z)."""
+        nv = self.rows.shape[1] - 1 - self.rows.shape[0]
+        s_e = s[:nv] if self.to_tangent is None else self.to_tangent @ s[:nv]
+        rest = self.rows @ jnp.concatenate([s_e, s[nv:], dt[None]])
+        e = s_e + self.c * rest[:nv]
+        return jnp.concatenate([e if self.from_tangent is None else self.from_tangent @ e, rest])
+
+
+def _chart(model: Model, centre: Vector, u: Vector, v: Vector) -> tuple[Matrix, Matrix]:
+    """P and Q; Q is orthogonal."""
+
+    def rate(u, v):
+        return model.chart_rate(model.from_chart(centre, u), u, v)
+
+    by_u, Q = jax.jacfwd(rate, (0, 1))(u, v)
+    return Q.T @ by_u @ Q, Q
+
+
+def _beside(
+    field: VectorField, t: Scalar, y: State, tau_by: tuple[Vector, Matrix, Matrix]
+) -> tuple[Matrix, tuple[Matrix, Matrix, Matrix, Vector]]:
+    """F and Z."""
+    z, unravel = ravel_pytree((y.memory, y.energy))
+    still = jnp.zeros_like(y.v)
+    if not z.size:
+        none = jnp.zeros((0, len(still)), still.dtype)
+        return none.T, (none, none, none[:, :0], none[:, 0])
+
+    def force(z):
+        memory, energy = unravel(z)
+        return field.force(t, State(y.q, y.v, memory, energy))
+
+    def rate(t, e, v, z, tau):
+        memory, energy = unravel(z)
+        rates = field.rates_beside(t, State(field.model.integrate(y.q, e), v, memory, energy), tau)
+        return ravel_pytree((rates.memory, rates.energy))[0]
+
+    F = jax.jacfwd(force)(z)
+    Z_t, Z_e, Z_v, Z_z, by_tau = jax.jacfwd(rate, (0, 1, 2, 3, 4))(t, still, y.v, z, force(z))
+    tau_t, tau_q, tau_v = tau_by
+    return F, (Z_e + by_tau @ tau_q, Z_v + by_tau @ tau_v, Z_z + by_tau @ F, Z_t + by_tau @ tau_t)
