@@ -136,19 +136,18 @@ def _stages(terms: LocalTerm, t0: Scalar, t1: Scalar, y0: State) -> Float[Array,
     def solved(system: Eliminated, d: Scalar, b: Vector) -> Vector:
         """k / γ − h J k = b + d h² ∂f/∂t. Its derivatives are those of the rate's own."""
 
-        def product(x):
-            d, k = x
-            _, change = jax.jvp(rate, (jnp.zeros_like(t0), x0), (d, k))
-            return d, k / GAMMA - h * change
+        def product(x: Vector) -> Vector:
+            # One vector, since custom_linear_solve cannot transpose where a part has no derivative.
+            _, change = jax.jvp(rate, (jnp.zeros_like(t0), x0), (x[0], x[1:]))
+            return jnp.append(x[0], x[1:] / GAMMA - h * change)
 
-        def solve(_, x):
-            d, b = x
-            return d, system.solution(d * jax.lax.stop_gradient(h), GAMMA * b)
+        def solve(_, x: Vector) -> Vector:
+            return jnp.append(x[0], system.solution(x[0] * jax.lax.stop_gradient(h), GAMMA * x[1:]))
 
-        def solve_transposed(_, x):
+        def solve_transposed(_, x: Vector) -> Vector:
             return jax.linear_transpose(lambda x: solve(_, x), x)(x)[0]
 
-        return jax.lax.custom_linear_solve(product, (d, b), solve, solve_transposed)[1]
+        return jax.lax.custom_linear_solve(product, jnp.append(d, b), solve, solve_transposed)[1:]
 
     def stage(carry, row):
         k, system = carry
