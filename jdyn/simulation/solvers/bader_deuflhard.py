@@ -10,7 +10,8 @@ import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
-from jdyn.simulation.solvers.shifted import Slopes
+from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
+from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.work import Work
 
 SEQUENCE = (2, 6, 10, 14, 22, 34, 50, 70)
@@ -41,13 +42,16 @@ class BaderDeuflhard(Extrapolation):
     smoothing: ClassVar[float] = 1.0
     loss: ClassVar[int] = 1
 
-    def system(self, rate, x0):
-        slopes = Slopes.of(rate, jnp.zeros((), x0.dtype), x0)
-        shares = jnp.asarray(1 / np.array(SEQUENCE), x0.dtype)
-        inverses = jax.vmap(lambda share: slopes.inverse(1.0, share))(shares)
-        return System(
-            lambda row, b: slopes.solve(inverses[row], b, 1.0, shares[row]), slopes.by_time, Work.of(jacobians=1)
-        )
+    def system(self, rate):
+        motion = ImplicitMotion.of(rate, rate.terms.vf(rate.t0, rate.y0, rate.args).v)
+        shares = jnp.asarray(1 / np.array(SEQUENCE), motion.h.dtype)
+        systems = jax.vmap(motion.eliminated)(shares)
+
+        def solve(row, after, b):
+            return shifted_solution(rate, shares[row], jax.tree.map(lambda x: x[row], systems), after, b)
+
+        # Beside the Jacobian, the acceleration that it is taken at.
+        return System(solve, Work.of(1, 1))
 
     def overhead(self, size):
         # The cost that Numerical Recipes assumes for a Jacobian.

@@ -35,8 +35,8 @@ class BulirschStoer(Extrapolation):
     smoothing: ClassVar[float] = 0.5
     loss: ClassVar[int] = 0
 
-    def system(self, rate, x0):
-        return System(lambda row, b: b, 0.0, Work.of())
+    def system(self, rate):
+        return System(lambda row, after, b: b, Work.of())
 
     def overhead(self, size):
         return 0

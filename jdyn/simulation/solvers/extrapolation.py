@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from equinox.internal import unvmap_any
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.solvers.dense_output import DenseOutput
+from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.work import Counted, Work
 
 Vector = Float[Array, " n"]
@@ -102,13 +102,12 @@ class System(NamedTuple):
     """The linear part of a midpoint rule.
 
     Attributes:
-        solve: From a row and a vector, the solution of the row's system.
-        push: Contribution of the rate's change with time to the first substep, times n².
+        solve: From a row, a share of the step over which the rate changes with time, and a vector, the solution of the
+            row's system.
         work: Evaluations and Jacobians that it took.
     """
 
-    solve: Callable[[Array, Vector], Vector]
-    push: Vector | float
+    solve: Callable[[Array, Scalar, Vector], Vector]
     work: Work
 
 
@@ -145,13 +144,8 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         return _Interpolation
 
     @abc.abstractmethod
-    def system(self, rate: Callable[[Scalar, Vector], Vector], x0: Vector) -> System:
-        """The linear part of a step.
-
-        Args:
-            rate: Change over the whole step at constant rate, from the share of the step and the state.
-            x0: State at the start.
-        """
+    def system(self, rate: StepRate) -> System:
+        """The linear part of a step."""
 
     @abc.abstractmethod
     def overhead(self, size: int) -> float:
@@ -186,17 +180,14 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         return Counted(jnp.array((self.columns or FIRST_COLUMN) - 1, jnp.int32), Work.of())
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        x0, unravel = ravel_pytree(y0)
-        control = terms.contr(t0, t1)
-
-        def rate(after, x: Vector) -> Vector:
-            return ravel_pytree(terms.prod(terms.vf(t0 + after * (t1 - t0), unravel(x), args), control))[0]
+        rate = StepRate(terms, t0, t1, y0, args)
+        x0, unravel = rate.start, rate.state
 
         def size(error: Vector, change: Vector) -> Scalar:
             scale = self.atol + self.rtol * jnp.maximum(jnp.abs(x0), jnp.abs(x0 + change))
             return jnp.asarray(self.norm(unravel(error / scale)), x0.dtype)
 
-        system = self.system(rate, x0)
+        system = self.system(rate)
         found = self._rows(rate, system, x0, solver_state.memory, size)
         weights = jnp.asarray(self.tables.solution, x0.dtype)[found.column]
         change = _weighted(weights, found.ends)
@@ -213,16 +204,16 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         tables, count = self.tables, len(self.tables.evaluations)
         lengths = jnp.asarray(np.diff(tables.evaluations, prepend=1), x0.dtype)
         # Inside a loop, nothing needs protection from common-subexpression elimination.
-        rate_at = jax.checkpoint(rate, prevent_cse=False, policy=keep_solutions)
+        rate_at = jax.checkpoint(lambda after, x: rate(after, x), prevent_cse=False, policy=keep_solutions)
 
         def evaluated(found: _Rows, place) -> _Rows:
             row, number, share, last, weights = place
             n = lengths[row]
             change, step = found.change, found.step
-            first = system.solve(row, found.start / n + system.push / n**2)
+            first = system.solve(row, 1 / n, found.start / n)
             change, step = (jnp.where(number == 1, first, old) for old in (change, step))
             here = rate_at(share, x0 + jnp.where(number == 0, 0, change))
-            bend = jnp.where(number == 0, 0, system.solve(row, here / n - step))
+            bend = jnp.where(number == 0, 0, system.solve(row, jnp.zeros_like(n), here / n - step))
             end = change + self.smoothing * bend
             ends = found.ends.at[row].set(jnp.where(last, end, found.ends[row]))
             differences = found.differences.at[row].add(jnp.outer(weights, change))

@@ -12,8 +12,8 @@ from jdyn.array import solution
 from jdyn.dynamics import inverse_dynamics_derivatives
 from jdyn.model import Model
 from jdyn.model.compiled import precise
-from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion
+from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.vector_field import State, VectorField
 
 Vector = Float[Array, " n"]
@@ -38,6 +38,7 @@ class ImplicitMotion(NamedTuple):
     Source: block elimination as in Hairer, Wanner 1996, section IV.8, equation (8.13) ff. for second-order systems.
 
     Attributes:
+        h: The step [s]; negative where time runs backwards.
         chart: P and Q; None where coordinates are flat, and they are 0 and 1.
         M, K, D: Mass matrix, and how forces of all kinds fall with configuration and velocity.
         tau_t: τ_t.
@@ -45,6 +46,7 @@ class ImplicitMotion(NamedTuple):
         Z: Z_e, Z_v, Z_z and Z_t.
     """
 
+    h: Scalar
     chart: tuple[Matrix, Matrix] | None
     M: Matrix
     K: Matrix
@@ -55,37 +57,40 @@ class ImplicitMotion(NamedTuple):
 
     @classmethod
     @precise
-    def of(cls, terms: LocalTerm, t: Scalar, u: State, a: Vector) -> "ImplicitMotion":
-        """At time `t` in the centre `u` of the chart, where the acceleration is `a`."""
-        terms, t, u, a = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (terms, t, u, a))
+    def of(cls, rate: StepRate, a: Vector) -> "ImplicitMotion":
+        """At the start of a step, where the acceleration is `a`. It is in the centre of the chart."""
+        rate, a = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (rate, a))
+        terms, u = rate.terms, rate.y0
         field, y = equations_of_motion(terms.term), terms.from_chart(u)
-        model, t = field.model, getattr(terms.term, "direction", 1) * t
+        model, t = field.model, getattr(terms.term, "direction", 1) * rate.t0
         tau_t, tau_q, tau_v = field.force_jacobians(t, y)
         by_q, by_v, M = inverse_dynamics_derivatives(model, y.q, y.v, a)
         F, Z = _beside(field, t, y, (tau_t, tau_q, tau_v))
         chart = None if model.flat else _chart(model, y.q, u.q, y.v)
-        return cls(chart, M, by_q - tau_q, by_v - tau_v, tau_t, F, Z)
+        return cls(terms.contr(rate.t0, rate.t1), chart, M, by_q - tau_q, by_v - tau_v, tau_t, F, Z)
 
     @precise
-    def eliminated(self, c: Scalar) -> "Eliminated":
-        """The system for one c, solved for any right-hand side."""
-        chart, M, K, D, tau_t, F, (Z_e, Z_v, Z_z, Z_t) = self
-        EQ, QE, one = None, None, jnp.eye(len(Z_t), dtype=c.dtype)
+    def eliminated(self, share: Scalar | float) -> "Eliminated":
+        """The system for c, a share of the step, solved for any right-hand side."""
+        h, chart, M, K, D, tau_t, F, (Z_e, Z_v, Z_z, Z_t) = self
+        c, one, to_tangent, from_tangent = share * h, jnp.eye(len(Z_t), dtype=h.dtype), None, None
         if chart is not None:
             P, Q = chart
-            E = solution(jnp.eye(len(P), dtype=c.dtype) - c * P, jnp.eye(len(P), dtype=c.dtype))
-            K, Z_e, EQ, QE = K @ E, Z_e @ E, Q.T, Q @ E
+            unit = jnp.eye(len(P), dtype=h.dtype)
+            E = solution(unit - c * P, unit)
+            K, Z_e, to_tangent, from_tangent = K @ E, Z_e @ E, Q.T, Q @ E
         left = [[M + c * (D + c * K), -c * F], [-c * (Z_v + c * Z_e), one - c * Z_z]]
-        right = [[-c * K, M, jnp.zeros_like(F), c * tau_t[:, None]], [c * Z_e, 0 * Z_v, one, c * Z_t[:, None]]]
-        return Eliminated(c, solution(jnp.block(left), jnp.block(right)), EQ, QE)
+        by_time = (c * h * tau_t)[:, None], (c * h * Z_t)[:, None]
+        right = [[-c * K, M, jnp.zeros_like(F), by_time[0]], [c * Z_e, jnp.zeros_like(Z_v), one, by_time[1]]]
+        return Eliminated(c, solution(jnp.block(left), jnp.block(right)), to_tangent, from_tangent)
 
 
 class Eliminated(NamedTuple):
     """Solutions of such systems for one c.
 
     Attributes:
-        c: As there.
-        rows: From s_e, s_v, s_z and dt to v and z.
+        c: As there [s].
+        rows: From s_e, s_v, s_z and dt / h to v and z.
         to_tangent, from_tangent: Qᵀ, and Q E; None where coordinates are flat.
     """
 
@@ -94,12 +99,19 @@ class Eliminated(NamedTuple):
     to_tangent: Matrix | None
     from_tangent: Matrix | None
 
+    @classmethod
+    def blank(cls, model: Model, x: Vector) -> "Eliminated":
+        """Zeros in place of such a system for a state x."""
+        chart = None if model.flat else jnp.zeros((model.nv, model.nv), x.dtype)
+        rows = jnp.zeros((len(x) - model.nv, len(x) + 1), x.dtype)
+        return cls(jnp.zeros((), x.dtype), rows, chart, chart)
+
     @precise
-    def solution(self, dt: Scalar, s: Vector) -> Vector:
-        """k, for s = (s_u, s_v, s_z)."""
+    def solution(self, after: Scalar, s: Vector) -> Vector:
+        """k, for s = (s_u, s_v, s_z) and dt a share of the step."""
         nv = self.rows.shape[1] - 1 - self.rows.shape[0]
         s_e = s[:nv] if self.to_tangent is None else self.to_tangent @ s[:nv]
-        rest = self.rows @ jnp.concatenate([s_e, s[nv:], dt[None]])
+        rest = self.rows @ jnp.concatenate([s_e, s[nv:], after[None]])
         e = s_e + self.c * rest[:nv]
         return jnp.concatenate([e if self.from_tangent is None else self.from_tangent @ e, rest])
 

@@ -7,17 +7,15 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree, Scalar
+from jaxtyping import Array, Float, PyTree
 
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.implicit_motion import Eliminated, ImplicitMotion
+from jdyn.simulation.solvers.shifted import shifted_solution
+from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.stages import weighted
-from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
-
-Vector = Float[Array, " n"]
 
 
 def _triangle(*rows: list[float]) -> np.ndarray:
@@ -113,50 +111,28 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         if not isinstance(terms, LocalTerm):
             raise ValueError("Rodas5P: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
-        x0, unravel = ravel_pytree(y0)
-        stages = _stages(terms, t0, t1, y0)
+        rate = StepRate(terms, t0, t1, y0)
+        stages = _stages(rate)
+        x0, unravel = rate.start, rate.state
         x1 = x0 + weighted(A[-1], stages) + stages[-1]
         bends = weighted(DENSE, stages)
         dense = {"y0": y0, "y1": unravel(x1), "bends": jax.vmap(unravel)(bends)}
         return unravel(x1), unravel(stages[-1]), dense, Counted(None, Work.of(STAGES, 1)), diffrax.RESULTS.successful
 
 
-def _stages(terms: LocalTerm, t0: Scalar, t1: Scalar, y0: State) -> Float[Array, "stages n"]:
+def _stages(rate: StepRate) -> Float[Array, "stages n"]:
     """k with k_i / γ − h J k_i = h f(u_i) + Σ_j<i c_ij k_j + d_i h² ∂f/∂t, u_i = x₀ + Σ_j<i a_ij k_j."""
-    x0, unravel = ravel_pytree(y0)
-    h = terms.contr(t0, t1)
-
-    def rate(after: Scalar, x: Vector) -> Vector:
-        """After a part of the step."""
-        return ravel_pytree(terms.vf(t0 + after * (t1 - t0), unravel(x), None))[0]
-
-    def eliminated(rate: Vector) -> Eliminated:
-        return ImplicitMotion.of(terms, t0, y0, unravel(rate).v).eliminated(jax.lax.stop_gradient(GAMMA * h))
-
-    def solved(system: Eliminated, d: Scalar, b: Vector) -> Vector:
-        """k / γ − h J k = b + d h² ∂f/∂t. Its derivatives are those of the rate's own."""
-
-        def product(x: Vector) -> Vector:
-            # One vector, since custom_linear_solve cannot transpose where a part has no derivative.
-            _, change = jax.jvp(rate, (jnp.zeros_like(t0), x0), (x[0], x[1:]))
-            return jnp.append(x[0], x[1:] / GAMMA - h * change)
-
-        def solve(_, x: Vector) -> Vector:
-            return jnp.append(x[0], system.solution(x[0] * jax.lax.stop_gradient(h), GAMMA * x[1:]))
-
-        def solve_transposed(_, x: Vector) -> Vector:
-            return jax.linear_transpose(lambda x: solve(_, x), x)(x)[0]
-
-        return jax.lax.custom_linear_solve(product, jnp.append(d, b), solve, solve_transposed)[1:]
+    x0 = rate.start
 
     def stage(carry, row):
         k, system = carry
         i, after, a, c, d = row
-        f = rate(after, x0 + weighted(a, k))
-        # The Jacobian takes the acceleration at the start, which is that of the first stage.
-        system = jax.lax.cond(i == 0, lambda: eliminated(f), lambda: system)
-        return (k.at[i].set(solved(system, d, h * f + weighted(c, k))), system), None
+        f = rate.at(after, x0 + weighted(a, k))
+        # The Jacobian needs the acceleration at the start, which the first stage finds.
+        system = jax.lax.cond(i == 0, lambda a: ImplicitMotion.of(rate, a).eliminated(GAMMA), lambda _: system, f.v)
+        s = GAMMA * (rate.over_step(f) + weighted(c, k))
+        return (k.at[i].set(shifted_solution(rate, GAMMA, system, d, s)), system), None
 
     rows = jnp.arange(STAGES), *(jnp.asarray(x, x0.dtype) for x in (TIMES, A, C, TIME_DERIVATIVE))
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(eliminated, x0))
-    return jax.lax.scan(stage, (jnp.zeros((STAGES, len(x0)), x0.dtype), none), rows)[0][0]
+    none = jnp.zeros((STAGES, len(x0)), x0.dtype), Eliminated.blank(rate.terms.model, x0)
+    return jax.lax.scan(stage, none, rows)[0][0]

@@ -1,51 +1,50 @@
-"""Linear systems of linearly implicit methods."""
+"""Linear systems of linearly implicit methods, with derivatives."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.array import GAUSS_JORDAN
+from jdyn.model.compiled import precise
+from jdyn.simulation.solvers.implicit_motion import Eliminated
+from jdyn.simulation.solvers.step_rate import StepRate
 
 Vector = Float[Array, " n"]
 
 
-class Slopes(NamedTuple):
-    """Derivatives of a rate f(t, x) at one point, in closed form.
+def shifted_solution(
+    rate: StepRate, share: Scalar | float, system: Eliminated, after: Scalar, s: Vector
+) -> Vector:
+    """k with (1 − share ∂f/∂x) k = s + share ∂f/∂θ after, where f(θ, x) is the rate over the step, at its start.
 
-    Attributes:
-        product: ∂f/∂x times a vector.
-        by_time: ∂f/∂t.
-        by_state: ∂f/∂x, which is not differentiated.
+    Its derivatives are those of the exact solution: r(p, k) = 0 with the residual r, and any parameter p, gives
+    (1 − share ∂f/∂x) dk = ∂r/∂p dp. No derivative is taken of the Jacobian as a whole.
+
+    Args:
+        rate: f.
+        share: Of the step.
+        system: By elimination, the same for this share.
+        after: Share of the step over which the rate changes with time.
+        s: Right-hand side.
     """
+    return _solved(rate, jnp.asarray(share, s.dtype), jax.lax.stop_gradient(system), after, s)
 
-    product: Callable[[Vector], Vector]
-    by_time: Vector
-    by_state: Float[Array, "n n"]
 
-    @classmethod
-    def of(cls, rate: Callable[[Scalar, Vector], Vector], t: Scalar, x: Vector) -> "Slopes":
-        """All three from one linearization."""
-        _, linear = jax.linearize(rate, t, x)
+@eqx.filter_custom_jvp
+def _solved(rate, share, system, after, s):
+    return system.solution(after, s)
 
-        def product(dx: Vector) -> Vector:
-            return linear(jnp.zeros_like(t), dx)
 
-        by_state = jax.vmap(product, out_axes=1)(jnp.eye(len(x), dtype=x.dtype))
-        return cls(product, linear(jnp.ones_like(t), jnp.zeros_like(x)), jax.lax.stop_gradient(by_state))
+@_solved.def_jvp
+@precise
+def _solved_jvp(primals, tangents):
+    rate, share, system, after, s = primals
+    k = _solved(*primals)
 
-    def inverse(self, diagonal: Scalar | float, share: Scalar | float = 1.0) -> Float[Array, "n n"]:
-        """(diagonal − share ∂f/∂x)⁻¹, for `solve`."""
-        unit = jnp.eye(len(self.by_time), dtype=self.by_time.dtype)
-        return GAUSS_JORDAN.factor(diagonal * unit - share * self.by_state)
+    def residual(rate, share, after, s):
+        _, change = jax.jvp(rate, (jnp.zeros_like(after), rate.start), (after, k))
+        return s + share * change - k
 
-    def solve(self, inverse, b: Vector, diagonal: Scalar | float, share: Scalar | float = 1.0) -> Vector:
-        """x with (diagonal − share ∂f/∂x) x = b. No derivative is taken of the Jacobian as a whole."""
-
-        def product(x: Vector) -> Vector:
-            return diagonal * x - share * self.product(x)
-
-        inverse = jax.lax.stop_gradient(inverse)
-        return jax.lax.custom_linear_solve(product, b, lambda _, b: inverse @ b, lambda _, b: inverse.T @ b)
+    d_rate, d_share, _, d_after, ds = tangents
+    _, dr = eqx.filter_jvp(residual, (rate, share, after, s), (d_rate, d_share, d_after, ds))
+    return k, _solved(rate, share, system, jnp.zeros_like(after), dr)
