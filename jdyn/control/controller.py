@@ -1,6 +1,7 @@
 """The base class of controllers."""
 
 import abc
+import functools
 from collections.abc import Callable, Iterable
 
 import equinox as eqx
@@ -76,8 +77,7 @@ class Sum(Controller):
 
 def summed(jacobians: Iterable[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
     """Those of a sum of forces."""
-    by_t, by_q, by_v = map(sum, zip(*jacobians, strict=True))
-    return by_t, by_q, by_v
+    return functools.reduce(lambda x, y: jax.tree.map(jnp.add, x, y), jacobians)
 
 
 def differentiated_slopes(

@@ -89,9 +89,7 @@ class DynamicSum(DynamicController):
         return K, D
 
     def force_jacobians(self, model, t, q, v, memory):
-        return summed(
-            term.force_jacobians(model, t, q, v, m) for term, m in zip(self.terms, memory, strict=True)
-        )
+        return summed(term.force_jacobians(model, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
 
     @property
     def ticks(self):

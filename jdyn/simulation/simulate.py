@@ -24,6 +24,7 @@ from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saveat import rows_to_save
 from jdyn.simulation.solvers import Automatic, on_manifold
 from jdyn.simulation.solvers.extrapolation import Extrapolation
+from jdyn.simulation.solvers.implicit_motion import AsksForJacobians
 from jdyn.simulation.trajectory import Events, Trajectory
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -168,7 +169,7 @@ def _simulate(
     max_steps, max_events,
 ) -> Trajectory:  # fmt: skip
     q0, v0 = start
-    controller = _closed_controller(field, t0, q0, v0)
+    controller = _closed_controller(field, solver, t0, q0, v0)
     energy = mechanical_energy(field.model, q0, v0) if isinstance(solver, EnergyError) else None
     y0 = State(q0, v0, controller.start(t0, q0, v0), energy)
     field = dataclasses.replace(field, controller=controller)
@@ -215,6 +216,7 @@ class _Closed(Controller):
 
     command: Callable
     softening: Callable
+    derivatives: Callable | None
 
     def __call__(self, t, q, v):
         return self.command(t, q, v)
@@ -222,8 +224,13 @@ class _Closed(Controller):
     def slopes(self, model, t, q, v):
         return self.softening(model, t, q, v)
 
+    def jacobians(self, model, t, q, v):
+        if self.derivatives is None:
+            return super().jacobians(model, t, q, v)
+        return self.derivatives(model, t, q, v)
 
-def _closed_controller(field, t, q, v):
+
+def _closed_controller(field, solver, t, q, v):
     """The controller with the values that its function closes over as leaves: loops may not close over values that are
     differentiated or batched."""
     if not isinstance(field.controller, Memoryless) or field.controller.controller is None:
@@ -232,7 +239,11 @@ def _closed_controller(field, t, q, v):
     command = eqx.filter_closure_convert(controller, t, q, v)
     if not isinstance(controller, Controller):
         return Memoryless(command)
-    return Memoryless(_Closed(command, eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)))
+    softening = eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)
+    # Most solvers do not ask for them, and they take a while to trace.
+    asked = isinstance(solver, AsksForJacobians)
+    derivatives = eqx.filter_closure_convert(controller.jacobians, field.model, t, q, v) if asked else None
+    return Memoryless(_Closed(command, softening, derivatives))
 
 
 def _failure(model: Model, trajectory: Trajectory, t1) -> str:

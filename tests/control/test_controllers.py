@@ -8,6 +8,7 @@ import pytest
 import scipy.linalg
 
 import jdyn
+from jdyn.control.dynamic import with_memory
 
 pytestmark = pytest.mark.fast_compile
 
@@ -70,6 +71,35 @@ def test_controllers_know_their_slopes():
     K, D = (pid + pd).force_slopes(model, t, q, v, (v, None))
     np.testing.assert_allclose(K, [4.0, 5.0, 6.0, 7.0])
     np.testing.assert_allclose(D, [1.0] * 4)
+
+
+def test_controllers_know_their_jacobians():
+    """They are those of JAX, with a follower and springs; on a ball joint by differentiation."""
+    builder = jdyn.Builder("arm")
+    body = dict(mass=1.0, com=(0, 0.1, 1), inertia=(0.1, 0.2, 0.1), stiffness=2.0, damping=0.5)
+    builder.add_link("upper", jdyn.Revolute((1, 0, 0)), joint_name="upper", **body)
+    builder.add_link("slide", jdyn.Prismatic((0, 1, 1)), parent="upper", **body)
+    builder.add_link("lower", jdyn.Revolute((0, 1, 0)), parent="slide", mimic=jdyn.Mimic("upper", -0.5, 0.1), **body)
+    flat = builder.build()
+    builder = jdyn.Builder("ball")
+    builder.add_link("ball", jdyn.Ball(), **body)
+    for model in (flat, builder.build()):
+        q, v, t = model.random(jax.random.key(0)), jnp.arange(1.0, model.nv + 1), jnp.array(0.3)
+        gains = dict(kp=jnp.arange(1.0, model.nv + 1), kd=0.5)
+        pd, pid = jdyn.PD(model, model.neutral(), **gains), jdyn.PID(model, model.neutral(), ki=1.0, **gains)
+        weight, computed = jdyn.GravityCompensation(model), jdyn.ComputedTorque(model, model.neutral(), **gains)
+
+        def near(controller, t, e, v):
+            return controller.force(t, model.integrate(q, e), v, controller.start(t, q, v))  # noqa: B023
+
+        @jax.jit
+        def both(controller):
+            found = controller.force_jacobians(model, t, q, v, controller.start(t, q, v))  # noqa: B023
+            return found, jax.jacfwd(near, (1, 2, 3))(controller, t, jnp.zeros_like(v), v)  # noqa: B023
+
+        for controller in (pd + weight + jdyn.Constant(v), computed, pid + weight):
+            for found, expected in zip(*both(with_memory(controller)), strict=True):
+                np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_pd_turns_the_short_way_round():

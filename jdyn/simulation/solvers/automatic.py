@@ -11,9 +11,8 @@ import numpy as np
 from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Int, Scalar
 
-from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers import rosj43, verner6
-from jdyn.simulation.solvers.joint_implicit import JointImplicit
+from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, stages
 from jdyn.simulation.stages import plus, weighted
 from jdyn.simulation.vector_field import State
@@ -95,8 +94,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         return terms.vf(t0, y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        if not isinstance(terms, LocalTerm):
-            raise ValueError("Automatic: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
+        terms = local_term(self, terms)
         memory, h = solver_state.memory, terms.contr(t0, t1)
         implicit, known = memory.implicit, memory.known & ~made_jump
         here = terms.from_chart(y0)

@@ -10,17 +10,18 @@ import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
-from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
+from jdyn.simulation.solvers.implicit_motion import AsksForJacobians, ImplicitMotion
+from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.work import Work
 
 SEQUENCE = (2, 6, 10, 14, 22, 34, 50, 70)
 
 
-class BaderDeuflhard(Extrapolation):
+class BaderDeuflhard(AsksForJacobians, Extrapolation):
     """The semi-implicit midpoint rule, extrapolated in h², with control of order and step: for stiff motions.
 
-    Numerical Recipes' `stifbs`. A step takes one Jacobian in closed form and one evaluation at its start, and for each
+    Numerical Recipes' `stifbs`. A step takes one Jacobian in closed form and two evaluations at its start, and for each
     substep one evaluation and one linear system; rows have 2, 6, 10, 14, 22, 34, 50, 70 substeps and one matrix each.
     Column k has order 2k − 1, since the first substep leaves an error from the start; see `Extrapolation`.
 
@@ -43,7 +44,9 @@ class BaderDeuflhard(Extrapolation):
     loss: ClassVar[int] = 1
 
     def system(self, rate):
-        motion = ImplicitMotion.of(rate, rate.terms.vf(rate.t0, rate.y0, rate.args).v)
+        terms = local_term(self, rate.terms)
+        a = terms.vf(rate.t0, rate.y0, rate.args).v
+        motion = ImplicitMotion.of(terms, rate.t0, rate.t1, rate.y0, a)
         shares = jnp.asarray(1 / np.array(SEQUENCE), motion.h.dtype)
         systems = jax.vmap(motion.eliminated)(shares)
 

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,12 +13,16 @@ from jdyn.array import solution
 from jdyn.dynamics import inverse_dynamics_derivatives
 from jdyn.model import Model
 from jdyn.model.compiled import precise
+from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion
-from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.vector_field import State, VectorField
 
 Vector = Float[Array, " n"]
 Matrix = Float[Array, "m n"]
+
+
+class AsksForJacobians(diffrax.AbstractSolver):
+    """A solver that is implicit in the whole motion, and asks controllers for their Jacobians."""
 
 
 class ImplicitMotion(NamedTuple):
@@ -33,9 +38,8 @@ class ImplicitMotion(NamedTuple):
         (M + c D + c² K E) v − c F z = M s_v − c K E s_e + c τ_t dt,
         (1 − c Z_z) z − c (Z_v + c Z_e E) v = s_z + c Z_e E s_e + c Z_t dt.
 
-    Nothing is divided by M, which is a system of its own, and M, K, D are in closed form. None of it is differentiated.
-
-    Source: block elimination as in Hairer, Wanner 1996, section IV.8, equation (8.13) ff. for second-order systems.
+    Forward dynamics is not differentiated: M, K and D are derivatives of inverse dynamics and of the forces, where both
+    know them in closed form. Derivatives of these are not taken.
 
     Attributes:
         h: The step [s]; negative where time runs backwards.
@@ -57,17 +61,17 @@ class ImplicitMotion(NamedTuple):
 
     @classmethod
     @precise
-    def of(cls, rate: StepRate, a: Vector) -> "ImplicitMotion":
-        """At the start of a step, where the acceleration is `a`. It is in the centre of the chart."""
-        rate, a = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (rate, a))
-        terms, u = rate.terms, rate.y0
+    def of(cls, terms: LocalTerm, t0: Any, t1: Any, u: State, a: Vector) -> "ImplicitMotion":
+        """At the start of a step from `t0` to `t1`, in the centre `u` of the chart, where the acceleration is `a`."""
+        given = terms, t0, t1, u, a
+        terms, t0, t1, u, a = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)
         field, y = equations_of_motion(terms.term), terms.from_chart(u)
-        model, t = field.model, getattr(terms.term, "direction", 1) * rate.t0
+        model, t = field.model, getattr(terms.term, "direction", 1) * t0
         tau_t, tau_q, tau_v = field.force_jacobians(t, y)
         by_q, by_v, M = inverse_dynamics_derivatives(model, y.q, y.v, a)
         F, Z = _beside(field, t, y, (tau_t, tau_q, tau_v))
         chart = None if model.flat else _chart(model, y.q, u.q, y.v)
-        return cls(terms.contr(rate.t0, rate.t1), chart, M, by_q - tau_q, by_v - tau_v, tau_t, F, Z)
+        return cls(terms.contr(t0, t1), chart, M, by_q - tau_q, by_v - tau_v, tau_t, F, Z)
 
     @precise
     def eliminated(self, share: Scalar | float) -> "Eliminated":

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from jdyn.dynamics import forward_dynamics
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
 from jdyn.model import Model
+from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.vector_field import State, VectorField
 
 
@@ -73,6 +75,14 @@ def _slopes(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array]:
     passive = passive_slopes(field.model, field.model.expand_velocity(y.v))
     K, D = (control + passive for control, passive in zip(by_control, passive, strict=True))
     return K, D
+
+
+def local_term(solver: diffrax.AbstractSolver, terms: diffrax.AbstractTerm) -> LocalTerm:
+    """The terms, if they are in local coordinates."""
+    if not isinstance(terms, LocalTerm):
+        name = type(solver).__name__
+        raise ValueError(f"{name}: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
+    return terms
 
 
 def equations_of_motion(terms: Any) -> VectorField:

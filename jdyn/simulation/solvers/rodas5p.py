@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.dense_output import DenseOutput
-from jdyn.simulation.solvers.implicit_motion import Eliminated, ImplicitMotion
+from jdyn.simulation.solvers.implicit_motion import AsksForJacobians, Eliminated, ImplicitMotion
+from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.stages import weighted
@@ -86,11 +86,12 @@ class _Interpolation(DenseOutput):
         return jax.tree.map(leaf, self.y0, self.y1, self.bends)
 
 
-class Rodas5P(diffrax.AbstractAdaptiveSolver):
+class Rodas5P(AsksForJacobians, diffrax.AbstractAdaptiveSolver):
     """Steinebach's Rosenbrock method of order 5 with an embedded one of order 4, for stiff joints.
 
     L-stable and stiffly accurate. A step solves eight linear systems with one matrix, from the Jacobian at its start,
-    and needs no iteration. Dense output is of order 4.
+    and needs no iteration. The Jacobian is that of everything, in closed form; the systems have the size of the
+    velocity and what the controller remembers. Dense output is of order 4.
 
     Source: Steinebach, Construction of Rosenbrock-Wanner method Rodas5P and numerical benchmarks within the Julia
     Differential Equations package, BIT Numerical Mathematics 63, 2023.
@@ -109,10 +110,13 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
         return terms.vf(t0, y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        if not isinstance(terms, LocalTerm):
-            raise ValueError("Rodas5P: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
-        rate = StepRate(terms, t0, t1, y0)
-        stages = _stages(rate)
+        terms = local_term(self, terms)
+        rate = StepRate(terms, t0, t1, y0, args)
+
+        def eliminated(a):
+            return ImplicitMotion.of(terms, t0, t1, y0, a).eliminated(GAMMA)
+
+        stages = _stages(rate, eliminated, Eliminated.blank(terms.model, rate.start))
         x0, unravel = rate.start, rate.state
         x1 = x0 + weighted(A[-1], stages) + stages[-1]
         bends = weighted(DENSE, stages)
@@ -120,19 +124,24 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
         return unravel(x1), unravel(stages[-1]), dense, Counted(None, Work.of(STAGES, 1)), diffrax.RESULTS.successful
 
 
-def _stages(rate: StepRate) -> Float[Array, "stages n"]:
-    """k with k_i / γ − h J k_i = h f(u_i) + Σ_j<i c_ij k_j + d_i h² ∂f/∂t, u_i = x₀ + Σ_j<i a_ij k_j."""
+def _stages(rate: StepRate, eliminated: Callable, blank: Eliminated) -> Float[Array, "stages n"]:
+    """k with k_i / γ − h J k_i = h f(u_i) + Σ_j<i c_ij k_j + d_i h² ∂f/∂t, u_i = x₀ + Σ_j<i a_ij k_j.
+
+    Args:
+        rate: h f.
+        eliminated: From the acceleration at the start, the systems' matrix.
+        blank: Zeros like that.
+    """
     x0 = rate.start
 
     def stage(carry, row):
         k, system = carry
         i, after, a, c, d = row
         f = rate.at(after, x0 + weighted(a, k))
-        # The Jacobian needs the acceleration at the start, which the first stage finds.
-        system = jax.lax.cond(i == 0, lambda a: ImplicitMotion.of(rate, a).eliminated(GAMMA), lambda _: system, f.v)
+        # The first stage finds the acceleration at the start.
+        system = jax.lax.cond(i == 0, eliminated, lambda _: system, f.v)
         s = GAMMA * (rate.over_step(f) + weighted(c, k))
         return (k.at[i].set(shifted_solution(rate, GAMMA, system, d, s)), system), None
 
     rows = jnp.arange(STAGES), *(jnp.asarray(x, x0.dtype) for x in (TIMES, A, C, TIME_DERIVATIVE))
-    none = jnp.zeros((STAGES, len(x0)), x0.dtype), Eliminated.blank(rate.terms.model, x0)
-    return jax.lax.scan(stage, none, rows)[0][0]
+    return jax.lax.scan(stage, (jnp.zeros((STAGES, len(x0)), x0.dtype), blank), rows)[0][0]

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.simulation.manifold import LocalTerm
-from jdyn.simulation.solvers.joint_implicit import JointImplicit
+from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, stages
 from jdyn.simulation.stages import plus, weighted
 from jdyn.simulation.work import Counted, Work
@@ -120,8 +119,7 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
         return terms.vf(t0, y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        if not isinstance(terms, LocalTerm):
-            raise ValueError("ROSJ43: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
+        terms = local_term(self, terms)
         system = JointImplicit.of(terms.term, t0, terms.from_chart(y0), GAMMA * terms.contr(t0, t1))
         k, _ = stages(TABLEAU, terms, system, t0, t1, y0, jax.tree.map(jnp.zeros_like, y0), 0)
         dense = {"y0": y0, "bends": weighted(TABLEAU.dense, k)}

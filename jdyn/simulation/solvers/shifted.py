@@ -12,9 +12,7 @@ from jdyn.simulation.solvers.step_rate import StepRate
 Vector = Float[Array, " n"]
 
 
-def shifted_solution(
-    rate: StepRate, share: Scalar | float, system: Eliminated, after: Scalar, s: Vector
-) -> Vector:
+def shifted_solution(rate: StepRate, share: Scalar | float, system: Eliminated, after: Scalar, s: Vector) -> Vector:
     """k with (1 − share ∂f/∂x) k = s + share ∂f/∂θ after, where f(θ, x) is the rate over the step, at its start.
 
     Its derivatives are those of the exact solution: r(p, k) = 0 with the residual r, and any parameter p, gives

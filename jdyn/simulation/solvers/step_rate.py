@@ -32,7 +32,7 @@ class StepRate(eqx.Module):
     def state(self, x: Float[Array, " n"]) -> PyTree[Array]:
         return ravel_pytree(self.y0)[1](x)
 
-    def at(self, after: Scalar, x: Float[Array, " n"]) -> PyTree[Array]:
+    def at(self, after: Scalar, x: Float[Array, " n"]) -> Any:
         """f itself, as a tree."""
         return self.terms.vf(self.t0 + after * (self.t1 - self.t0), self.state(x), self.args)
 
