@@ -170,7 +170,8 @@ class ComputedTorque(ModelBased):
         if not model.flat:
             return super().jacobians(model, t, q, v)
         by_q, by_v, M = inverse_dynamics_derivatives(self.model, q, v, self._acceleration(q, v))
-        return jnp.zeros_like(v), by_q - M * self.kp, by_v - M * self.kd
+        kp, kd = (jnp.broadcast_to(gain, M.shape) for gain in (self.kp, self.kd))
+        return jnp.zeros_like(v), by_q - M * kp, by_v - M * kd
 
     def _acceleration(self, q, v):
         error = self.model.difference(q, self.target)
