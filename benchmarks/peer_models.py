@@ -18,6 +18,10 @@ def moving_joints(urdf):
 
 
 def mujoco_model(urdf, gravity, floating=False):
+    return mujoco_spec(urdf, gravity, floating).compile()
+
+
+def mujoco_spec(urdf, gravity, floating=False):
     import mujoco
 
     spec = mujoco.MjSpec.from_file(urdf)
@@ -27,7 +31,7 @@ def mujoco_model(urdf, gravity, floating=False):
     spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     # Nothing may mend the inertias behind our back.
     spec.compiler.balanceinertia, spec.compiler.boundmass, spec.compiler.boundinertia = False, 0, 0
-    return spec.compile()
+    return spec
 
 
 def brax_system(urdf, gravity, floating=False):

@@ -67,12 +67,17 @@ def make(name: str, folder: pathlib.Path, *, g1: str | None = None, peer_python:
     """
     model, floating = _model(name, g1, peer_python)
     urdf = folder / f"{name}.urdf"
+    write_plain(model, urdf)
+    joints = tuple(str(joint.get("name")) for joint in peer_models.moving_joints(urdf))
+    return Robot(name, urdf, floating, joints)
+
+
+def write_plain(model: jdyn.Model, urdf: pathlib.Path):
+    """A file of moving joints and their links only, without friction, and with limits that none reaches."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jdyn.ModelWarning)
         jdyn.save_urdf(model, urdf)
-    _make_plain(urdf, floating)
-    joints = tuple(str(joint.get("name")) for joint in peer_models.moving_joints(urdf))
-    return Robot(name, urdf, floating, joints)
+    _make_plain(urdf)
 
 
 def _model(name, g1, peer_python):
@@ -118,8 +123,7 @@ def _plain_source(path):
     return ET.tostring(robot, encoding="unicode")
 
 
-def _make_plain(urdf, floating):
-    """Leave moving joints and their links only, without friction, and with limits that none reaches."""
+def _make_plain(urdf):
     tree = ET.parse(urdf)
     robot = tree.getroot()
     for joint in list(robot.iterfind("joint")):

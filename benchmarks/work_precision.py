@@ -1,120 +1,302 @@
-"""Error against evaluations and time: extrapolation methods beside Runge-Kutta methods.
+"""Error against processor time a lane, of jdyn's solvers, MuJoCo and SciPy around Pinocchio, on one core, in float64.
 
-    python benchmarks/work_precision.py [--quick]
+    python -m benchmarks.work_precision [--scenes panda_pd,quadruped] [--picture FILE] [--quick]
 
-Three rods fall freely for a second, in float64. The error is the largest of any angle at the end, against SciPy's
-DOP853 at a tolerance of 1e-13 on Pinocchio's articulated-body algorithm. Methods take turns in every round of timing.
+Whether jdyn's default solver is the best, scene by scene. The error is that of a lane's configuration at the end, the
+largest of all joints [rad or m], as the root-mean-square of lanes.
 """
 
 import argparse
-import statistics
+import contextlib
+import json
+import os
+import pathlib
 import time
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import diffrax
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pinocchio as pin
-from scipy.integrate import solve_ivp
+import scipy
 
 import jdyn
+from benchmarks import clock, rollouts
+from benchmarks.scenes import SCENES, Scene
+from benchmarks.verdict import LEVELS, Point, table, verdict
 
-LENGTH, MASS, END = 0.5, 1.0, 1.0
-Q0, V0 = np.array([1.5, 0.3, -0.2]), np.array([0.5, -1.0, 1.0])
-# Of a slender rod about its middle, but for the axis along it, about which nothing turns.
-INERTIA = np.array([MASS * LENGTH**2 / 12, MASS * LENGTH**2 / 12, 1e-4])
-SOLVERS = (jdyn.BulirschStoer(), jdyn.BaderDeuflhard(), diffrax.Dopri8(), diffrax.Tsit5())
-TOLERANCES = (1e-6, 1e-8, 1e-10, 1e-12)
-
-
-def chain() -> jdyn.Model:
-    builder = jdyn.Builder("rods")
-    for i in range(3):
-        where = {} if i == 0 else {"parent": f"rod{i - 1}", "placement": (0, 0, -LENGTH)}
-        builder.add_link(
-            f"rod{i}", jdyn.Revolute((0, 1, 0)), mass=MASS, com=(0, 0, -LENGTH / 2), inertia=INERTIA, **where
-        )
-    return builder.build()
-
-
-def reference() -> np.ndarray:
-    """Angles at the end."""
-    model = pin.Model()
-    for i in range(3):
-        placement = pin.SE3(np.eye(3), np.array([0, 0, -LENGTH if i else 0.0]))
-        joint = model.addJoint(i, pin.JointModelRY(), placement, f"rod{i}")
-        inertia = pin.Inertia(MASS, np.array([0, 0, -LENGTH / 2]), np.diag(INERTIA))
-        model.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
-    data = model.createData()
-
-    def rate(t, y):
-        return np.concatenate([y[3:], pin.aba(model, data, y[:3], y[3:], np.zeros(3))])
-
-    start = np.concatenate([Q0, V0])
-    return solve_ivp(rate, (0, END), start, method="DOP853", rtol=1e-13, atol=1e-13).y[:3, -1]
+DEFAULT = "default"
+ADAPTIVE: dict[str, diffrax.AbstractSolver] = {
+    DEFAULT: jdyn.Automatic(),
+    "Tsit5": diffrax.Tsit5(),
+    "Dopri8": diffrax.Dopri8(),
+    "ROSJ43": jdyn.ROSJ43(),
+    "Rodas5P": jdyn.Rodas5P(),
+    "BulirschStoer": jdyn.BulirschStoer(),
+    "BaderDeuflhard": jdyn.BaderDeuflhard(),
+}
+FIXED: dict[str, diffrax.AbstractSolver] = {"LinearlyImplicitEuler": jdyn.LinearlyImplicitEuler()}
+EXTRAPOLATED = ("BulirschStoer", "BaderDeuflhard")
+OWN = (*ADAPTIVE, *FIXED)
+CURVES = (*OWN, *rollouts.MUJOCO, *rollouts.SCIPY)
+TOLERANCES = tuple(10.0**-k for k in range(2, 12))
+STEPS = (2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5)
+# Absolute tolerances are this share of the relative ones, as in jdyn's own default.
+ABSOLUTE = 1e-2
+REFERENCE = 1e-13
+# SciPy's are loops in Python, and take as long for each lane.
+SCIPY_LANES = 2
+# An envelope says nothing below the reference's own error; this is how far above it has to be.
+ABOVE_REFERENCE = 10
+# What MuJoCo's RK4 differs by at the smallest step if it moves the same mechanism.
+AGREES = 1e-6
 
 
-class Row(NamedTuple):
-    solver: str
-    tolerance: float
-    error: float
-    evaluations: int
-    jacobians: int
-    steps: int
-    seconds: float
+class Run(NamedTuple):
+    """What one setting of a curve found.
+
+    Attributes:
+        q: Configurations at the end, of the first lanes.
+        times: As `clock.measure` has them.
+        more: Counts of the point.
+    """
+
+    q: np.ndarray
+    times: dict
+    more: dict[str, float | None]
 
 
-def program(solver, model):
-    def end(tolerance):
-        return jdyn.simulate(
-            model, jnp.asarray(Q0), jnp.asarray(V0), END, solver=solver, saveat=diffrax.SaveAt(t1=True), throw=False,
-            stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance),
-        )  # fmt: skip
+class Bench:
+    """One scene's programs, reference and points."""
 
-    started = time.perf_counter()
-    compiled = jax.jit(end).lower(jnp.zeros(())).compile()
-    return compiled, time.perf_counter() - started
+    def __init__(self, scene: Scene, repeats: int, seconds: float):
+        self.scene, self.repeats, self.seconds = scene, repeats, seconds
+        self.programs: dict[str, Any] = {}
+        self.points: list[Point] = []
+        self._mujoco: rollouts.Mujoco | None = None
+        self._pinocchio = rollouts.Pinocchio(scene, SCIPY_LANES)
+
+    def reference(self) -> float:
+        """Finds the reference, and returns by how much the other one differs on its lanes."""
+        started = time.process_time()
+        found = self._program("Dopri8")(jnp.asarray(REFERENCE))
+        self.exact = np.asarray(found["q"])
+        if not np.isfinite(self.exact).all():
+            raise FloatingPointError(f"{self.scene.name}: the reference does not reach the end")
+        print(f"reference: Dopri8 at {REFERENCE:g}, {time.process_time() - started:.1f} s with compiling")
+        other = self._pinocchio.end("DOP853", REFERENCE, REFERENCE * ABSOLUTE).q
+        apart = self.error(other)
+        for lane, (ours, theirs) in enumerate(zip(self.exact, other, strict=False)):
+            shown = min(3, len(ours))
+            print(f"  lane {lane}: jdyn     {' '.join(f'{x: .13f}' for x in ours[-shown:])}")
+            print(f"          Pinocchio {' '.join(f'{x: .13f}' for x in theirs[-shown:])}   (last coordinates)")
+        print(f"  SciPy's DOP853 around Pinocchio at {REFERENCE:g} differs by {apart:.1e} on {len(other)} lanes")
+        return apart
+
+    def error(self, q) -> float:
+        """Of configurations of the first lanes; infinite if one of them is not finite."""
+        exact, q = jnp.asarray(self.exact[: len(q)]), jnp.asarray(q)
+        apart = jnp.max(jnp.abs(jax.vmap(self.scene.model.difference)(exact, q)), axis=1)
+        error = float(jnp.sqrt(jnp.mean(apart**2)))
+        return error if np.isfinite(error) else np.inf
+
+    def curve(self, name: str, settings) -> Iterator[Point]:
+        """Points from the coarsest setting on, until one takes longer than allowed."""
+        for setting in settings:
+            run = self._run(name, setting)
+            seconds = float(np.median(run.times["cpu_s"])) / len(run.q)
+            yield Point(self.scene.name, name, setting, self.error(run.q), seconds, len(run.q), **run.more)
+            if seconds * len(run.q) > self.seconds:
+                print(f"  {name}: smaller settings than {setting:g} would take more than {self.seconds:g} s")
+                return
+
+    def _run(self, name, setting) -> Run:
+        if name in OWN:
+            program, argument = self._program(name), jnp.asarray(setting)
+            times = clock.measure(lambda: jax.block_until_ready(program(argument)), self.repeats, self.seconds)
+            found = {key: np.asarray(x) for key, x in program(argument).items()}
+            counts = {key: float(np.mean(found[key])) for key in ("evaluations", "jacobians", "steps")}
+            counts["implicit"] = float(np.mean(found["implicit"] / np.maximum(found["steps"], 1)))
+            return Run(found["q"], times, counts)
+        if name in rollouts.MUJOCO:
+            self._mujoco = self._mujoco or rollouts.Mujoco(self.scene)
+            simulator, steps, integrator = self._mujoco, round(self.scene.t1 / setting), rollouts.MUJOCO[name]
+            found, times = _measured(lambda: simulator.end(integrator, steps), self.repeats, self.seconds)
+            calls = steps * (4 if name.endswith("RK4") else 1)
+            return Run(simulator.configurations(found), times, {"evaluations": calls, "steps": steps})
+        method, absolute = rollouts.SCIPY[name], setting * ABSOLUTE
+        found, times = _measured(lambda: self._pinocchio.end(method, setting, absolute), self.repeats, self.seconds)
+        return Run(found.q, times, {"evaluations": found.evaluations})
+
+    def _program(self, name):
+        """Of a tolerance or a step, compiled once."""
+        if name in self.programs:
+            return self.programs[name]
+
+        def reduce(trajectory):
+            stats, reached = trajectory.stats, trajectory.result == jdyn.Result.success
+            return {
+                "q": jnp.where(reached, trajectory.q[-1], jnp.nan),
+                "evaluations": stats["dynamics_calls"],
+                "jacobians": stats["jacobians"],
+                "implicit": stats["implicit_steps"],
+                "steps": stats["accepted_steps"] + stats["rejected_steps"],
+            }
+
+        def end(setting):
+            if name in FIXED:
+                steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": setting, "solver": FIXED[name]}
+            else:
+                control = diffrax.PIDController(rtol=setting, atol=setting * ABSOLUTE)
+                steps = {"stepsize_controller": control, "solver": ADAPTIVE[name]}
+            return self.scene.simulate(reduce, saveat=diffrax.SaveAt(t1=True), max_steps=10**7, **steps)
+
+        started = time.perf_counter()
+        self.programs[name] = jax.jit(end).lower(jnp.zeros(())).compile()
+        print(f"  {name}: compiled in {time.perf_counter() - started:.1f} s")
+        return self.programs[name]
 
 
-def timed(program, argument) -> float:
-    started = time.perf_counter()
-    jax.block_until_ready(program(argument))
-    return time.perf_counter() - started
+def _measured(call: Callable, repeats, seconds):
+    """What the last call found, and its times."""
+    kept = []
+
+    def keep():
+        kept[:] = [call()]
+
+    times = clock.measure(keep, repeats, seconds)
+    return kept[0], times
 
 
-def measured(tolerances, rounds) -> tuple[dict[str, float], list[Row]]:
-    """Seconds of compiling by solver, and a row for each solver and tolerance."""
-    model, exact = chain(), reference()
-    programs = {type(solver).__name__: program(solver, model) for solver in SOLVERS}
-    rows = []
-    for tolerance in tolerances:
-        argument, samples = jnp.asarray(tolerance), {name: [] for name in programs}
-        found = {name: compiled(argument) for name, (compiled, _) in programs.items()}
-        for _ in range(rounds):
-            for name, (compiled, _) in programs.items():
-                samples[name].append(timed(compiled, argument))
-        for name, motion in found.items():
-            stats = {key: int(motion.stats[key]) for key in ("dynamics_calls", "jacobians", "accepted_steps")}
-            error = float(np.max(np.abs(np.asarray(motion.q[-1]) - exact)))
-            rows.append(Row(name, tolerance, error, *stats.values(), statistics.median(samples[name])))
-    return {name: seconds for name, (_, seconds) in programs.items()}, rows
+def measured(scene: Scene, options) -> tuple[list[Point], list[float]]:
+    """Points of a scene, and the errors that can be told from the reference's own."""
+    print(f"\n## {scene.name}: {scene.about}; {scene.lanes} lanes\n")
+    bench = Bench(scene, options.repeats, options.seconds)
+    apart = bench.reference()
+    points: list[Point] = []
+    print(f"\n{'curve':22} {'setting':>7} {'error':>9} {'µs a lane':>10} {'evaluations':>12} {'steps':>9} implicit")
+    for name in options.curves:
+        if name in EXTRAPOLATED and not scene.extrapolated:
+            print(f"  {name}: not for this motion")
+            continue
+        try:
+            for point in bench.curve(name, options.steps if name in (*FIXED, *rollouts.MUJOCO) else options.tolerances):
+                print(_line(point))
+                points.append(point)
+        except (rollouts.Unavailable, FloatingPointError, mujoco.FatalError, RuntimeError) as error:
+            print(f"  {name}: {error}")
+    exact = [point for point in points if point.curve == "MuJoCo RK4" and np.isfinite(point.error)]
+    if exact:
+        smallest = min(exact, key=lambda point: point.setting)
+        agreement = "agrees to" if smallest.error < AGREES else "DOES NOT AGREE, it differs by"
+        print(f"MuJoCo's RK4 with the smallest step, {smallest.setting:g} s: {agreement} {smallest.error:.1e}")
+    return points, [level for level in LEVELS if level > ABOVE_REFERENCE * apart]
+
+
+def _line(point: Point) -> str:
+    counts = [point.evaluations, point.steps]
+    shown = " ".join(f"{'-' if x is None else format(x, '.0f'):>{n}}" for x, n in zip(counts, (12, 9), strict=True))
+    implicit = f"{point.implicit:8.0%}" if point.implicit else ""
+    return (
+        f"{point.curve:22} {point.setting:7.0e} {point.error:9.1e} {1e6 * point.seconds:10.4g} {shown} {implicit}"
+    ).rstrip()
+
+
+def picture(points: list[Point], path: pathlib.Path):
+    """A panel for each scene."""
+    from matplotlib.figure import Figure
+
+    scenes = list(dict.fromkeys(point.scene for point in points))
+    columns = min(3, len(scenes))
+    rows = -(-len(scenes) // columns)
+    figure = Figure(figsize=(6 * columns, 4.5 * rows + 1), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    styles = {name: {"color": f"C{i % 10}", "marker": "osvD^<>Px*"[i % 10]} for i, name in enumerate(CURVES)}
+    for panel, scene in zip(panels, scenes, strict=False):
+        for name in CURVES:
+            found = [x for x in points if x.scene == scene and x.curve == name and 0 < x.error < 10]
+            line = "--" if name not in OWN else "-"
+            panel.loglog(
+                [x.error for x in found], [1e6 * x.seconds for x in found], line, **styles[name], markersize=4,
+                linewidth=3 if name == DEFAULT else 1, label=name if found else None,
+            )  # fmt: skip
+        panel.set(title=scene, xlabel="error", ylabel="processor time a lane [µs]")
+        panel.invert_xaxis()
+        panel.grid(alpha=0.3)
+    for panel in panels[len(scenes) :]:
+        panel.set_axis_off()
+    named = {
+        label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=5)
+    figure.savefig(path, dpi=120)
+
+
+def _options():
+    def listed(names):
+        def of(text):
+            if unknown := [x for x in text.split(",") if x not in names]:
+                raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(names)}")
+            return tuple(text.split(","))
+
+        return of
+
+    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    words.add_argument("--scenes", type=listed(SCENES), default=tuple(SCENES), help=", ".join(SCENES))
+    words.add_argument("--curves", type=listed(CURVES), default=CURVES, help=", ".join(CURVES))
+    words.add_argument("--lanes", type=int, default=256)
+    words.add_argument("--repeats", type=int, default=5, help="samples of each point")
+    words.add_argument("--seconds", type=float, default=4.0, help="a curve ends where a run takes longer")
+    words.add_argument("--core", type=int, help="the processor to run on; one of those allowed if left out")
+    words.add_argument("--json", type=pathlib.Path, help="file for the results")
+    words.add_argument("--picture", type=pathlib.Path, help="file for the picture")
+    words.add_argument("--quick", action="store_true", help="one scene, few curves, two settings and few lanes")
+    options = words.parse_args()
+    options.tolerances, options.steps = TOLERANCES, STEPS
+    if options.quick:
+        options.scenes, options.lanes, options.repeats = ("double_pendulum",), 4, 1
+        options.curves = (DEFAULT, "Tsit5", "Dopri8", "MuJoCo implicitfast", "MuJoCo RK4", "SciPy DOP853")
+        options.tolerances, options.steps = (1e-4, 1e-8), (1e-2, 1e-3)
+    return options
 
 
 def main():
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    words.add_argument("--quick", action="store_true", help="one tolerance, one round")
-    quick = words.parse_args().quick
+    options = _options()
+    with contextlib.suppress(AttributeError):
+        # Before JAX starts its threads. Not every system has it.
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0)) if options.core is None else options.core})
     jax.config.update("jax_enable_x64", True)
-    print(f"jax {jax.__version__}, diffrax {diffrax.__version__}, {jax.devices()[0].device_kind}, float64")
-    compiling, rows = measured(TOLERANCES[:1] if quick else TOLERANCES, 1 if quick else 15)
-    print("compiled in " + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in compiling.items()))
-    print(f"\n{'solver':15} {'rtol':>7} {'error':>9} {'evaluations':>12} {'Jacobians':>10} {'steps':>6} {'run ms':>8}")
-    for row in rows:
-        print(
-            f"{row.solver:15} {row.tolerance:7.0e} {row.error:9.1e} {row.evaluations:12} {row.jacobians:10} "
-            f"{row.steps:6} {1e3 * row.seconds:8.2f}"
-        )
+    # Numbers that are not finite are told by the point that has them.
+    warnings: list[str] = []
+    mujoco.set_mju_user_warning(warnings.append)
+    versions = {
+        "device": jax.devices()[0].device_kind, "dtype": "float64", "lanes": options.lanes, "jax": jax.__version__,
+        "diffrax": diffrax.__version__, "mujoco": mujoco.__version__, "pinocchio": pin.__version__,
+        "scipy": scipy.__version__,
+    }  # fmt: skip
+    print(", ".join(f"{name} {version}" for name, version in versions.items()))
+    print(
+        f"absolute tolerances {ABSOLUTE:g} of the relative ones; errors are root-mean-squares of lanes; processor time, "
+        f"median of {options.repeats} runs, compiling apart; SciPy: a loop in Python, {SCIPY_LANES} lanes"
+    )
+    points, tables = [], {}
+    for name in options.scenes:
+        found, levels = measured(SCENES[name](options.lanes), options)
+        points += found
+        tables[name] = verdict(found, DEFAULT, OWN, levels)
+        print(f"\nµs a lane for an error, {name}:")
+        print("\n".join(table(tables[name])), flush=True)
+        if options.json:
+            rows = {scene: [row._asdict() for row in rows] for scene, rows in tables.items()}
+            kept = {"versions": versions, "points": [point._asdict() for point in points], "verdict": rows}
+            options.json.write_text(json.dumps(kept) + "\n")
+        if options.picture:
+            picture(points, options.picture)
+    if warnings:
+        print(f"\nMuJoCo warned {len(warnings)} times; first: {warnings[0]}")
 
 
 if __name__ == "__main__":
