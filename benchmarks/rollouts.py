@@ -95,7 +95,7 @@ class Mujoco:
         with rollout.Rollout(nthread=0) as roll:
             while left:
                 count = min(left, CHUNK)
-                states, _ = roll.rollout(self.models, self.data, state, nstep=count)
+                states = roll.rollout(self.models, self.data, state, nstep=count)[0]
                 state, left = np.ascontiguousarray(states[:, -1]), left - count
         return state
 

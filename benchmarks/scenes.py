@@ -30,6 +30,10 @@ class Drive:
     kd: np.ndarray
     compensated: bool = False
 
+    @property
+    def varies(self) -> bool:
+        return any(bool(np.any(gain != gain[0])) for gain in (self.kp, self.kd))
+
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
@@ -72,8 +76,7 @@ class Scene:
     @property
     def varies(self) -> bool:
         """Whether lanes differ in more than their starts."""
-        gains = (self.drive.kp, self.drive.kd) if self.drive else ()
-        return self.payload is not None or any(np.any(gain != gain[0]) for gain in gains)
+        return self.payload is not None or (self.drive is not None and self.drive.varies)
 
     def loaded(self, lane: int) -> jdyn.Model:
         """The mechanism of one lane."""
@@ -81,7 +84,7 @@ class Scene:
 
     def simulate(self, reduce: Callable, **options: Any):
         """`reduce` of every lane's trajectory, by `jdyn.simulate_batch`."""
-        model, axes = self.model, {"q0": 0, "v0": 0}
+        model, axes = self.model, dict[str, Any](q0=0, v0=0)
         if self.payload is not None:
             heavier = jax.vmap(lambda payload: _with_payload(self.model, payload))(jnp.asarray(self.payload))
             model = eqx.tree_at(lambda model: model.inertias, model, heavier.inertias)
@@ -95,23 +98,24 @@ class Scene:
         )
 
     def _controller(self, drive: Drive):
-        pd = jdyn.PD(self.model, drive.target, kp=drive.kp[0], kd=drive.kd[0])
-        gains = jnp.asarray(drive.kp), jnp.asarray(drive.kd)
-        if all(np.all(gain == gain[0]) for gain in gains):
-            axes = None
-        else:
+        pd, axes = jdyn.PD(self.model, drive.target, kp=drive.kp[0], kd=drive.kd[0]), None
+        if drive.varies:
             axes = _axes(pd, lambda pd: (pd.kp, pd.kd))
-            pd = eqx.tree_at(lambda pd: (pd.kp, pd.kd), pd, gains)
+            pd = eqx.tree_at(lambda pd: (pd.kp, pd.kd), pd, (jnp.asarray(drive.kp), jnp.asarray(drive.kd)))
         if not drive.compensated:
             return pd, axes
         both = pd + jdyn.GravityCompensation(self.model)
-        return both, None if axes is None else eqx.tree_at(lambda x: x.terms, _axes(both), (axes, None))
+        return both, None if axes is None else eqx.tree_at(lambda both: both.terms[0], _axes(both), axes, _is_none)
+
+
+def _is_none(x):
+    return x is None
 
 
 def _axes(tree, batched: Callable = lambda tree: ()):
     """Axes of lanes: none, but for what is `batched`."""
     none = jax.tree.map(lambda _: None, tree)
-    return eqx.tree_at(batched, none, replace_fn=lambda _: 0, is_leaf=lambda x: x is None) if batched(tree) else none
+    return eqx.tree_at(batched, none, replace_fn=lambda _: 0, is_leaf=_is_none) if batched(tree) else none
 
 
 def _with_payload(model, payload):
@@ -220,7 +224,7 @@ def rods(lanes):
     inertia = (mass * length**2 / 12, mass * length**2 / 12, 1e-4)
     for i in range(3):
         where: dict[str, Any] = {} if i == 0 else {"parent": f"rod{i - 1}", "placement": (0, 0, -length)}
-        joint = jdyn.Revolute((0, 1, 0))  # type: ignore[arg-type]
+        joint = jdyn.Revolute((0, 1, 0))
         builder.add_link(f"rod{i}", joint, mass=mass, com=(0, 0, -length / 2), inertia=inertia, **where)
     rng = np.random.default_rng(SEED)
     q0, v0 = _around(rng, [1.5, 0.3, -0.2], 0.1, lanes), _around(rng, [0.5, -1.0, 1.0], 0.1, lanes)

@@ -1,5 +1,6 @@
 """The least time that reaches an error, and whether one curve of error against time is the best."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -49,7 +50,7 @@ def seconds_for(error: float, points: Sequence[tuple[float, float]]) -> float | 
     kept = envelope(points)
     if not kept or error < kept[0][0]:
         return None
-    for (e0, s0), (e1, s1) in zip(kept, kept[1:], strict=False):
+    for (e0, s0), (e1, s1) in itertools.pairwise(kept):
         if error <= e1:
             share = math.log(error / e0) / math.log(e1 / e0)
             return s0 * (s1 / s0) ** share

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import pathlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -104,11 +105,14 @@ class Bench:
         return error if np.isfinite(error) else np.inf
 
     def curve(self, name: str, settings) -> Iterator[Point]:
-        """Points from the coarsest setting on, until one takes longer than allowed."""
+        """Points from the coarsest setting on, until one takes longer than allowed, or is better than is asked for."""
         for setting in settings:
             run = self._run(name, setting)
             seconds = float(np.median(run.times["cpu_s"])) / len(run.q)
-            yield Point(self.scene.name, name, setting, self.error(run.q), seconds, len(run.q), **run.more)
+            point = Point(self.scene.name, name, setting, self.error(run.q), seconds, len(run.q), **run.more)
+            yield point
+            if point.error < LEVELS[-1]:
+                return
             if seconds * len(run.q) > self.seconds:
                 print(f"  {name}: smaller settings than {setting:g} would take more than {self.seconds:g} s")
                 return
@@ -116,9 +120,11 @@ class Bench:
     def _run(self, name, setting) -> Run:
         if name in OWN:
             program, argument = self._program(name), jnp.asarray(setting)
-            times = clock.measure(lambda: jax.block_until_ready(program(argument)), self.repeats, self.seconds)
-            found = {key: np.asarray(x) for key, x in program(argument).items()}
-            counts = {key: float(np.mean(found[key])) for key in ("evaluations", "jacobians", "steps")}
+            found, times = _measured(lambda: jax.block_until_ready(program(argument)), self.repeats, self.seconds)
+            found = {key: np.asarray(x) for key, x in found.items()}
+            counts: dict[str, float | None] = {
+                key: float(np.mean(found[key])) for key in ("evaluations", "jacobians", "steps")
+            }
             counts["implicit"] = float(np.mean(found["implicit"] / np.maximum(found["steps"], 1)))
             return Run(found["q"], times, counts)
         if name in rollouts.MUJOCO:
@@ -207,6 +213,7 @@ def _line(point: Point) -> str:
 
 def picture(points: list[Point], path: pathlib.Path):
     """A panel for each scene."""
+    from matplotlib import colormaps
     from matplotlib.figure import Figure
 
     scenes = list(dict.fromkeys(point.scene for point in points))
@@ -214,7 +221,7 @@ def picture(points: list[Point], path: pathlib.Path):
     rows = -(-len(scenes) // columns)
     figure = Figure(figsize=(6 * columns, 4.5 * rows + 1), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    styles = {name: {"color": f"C{i % 10}", "marker": "osvD^<>Px*"[i % 10]} for i, name in enumerate(CURVES)}
+    styles = {name: {"color": colormaps["tab20"](i), "marker": "osvD^<>Px*"[i % 10]} for i, name in enumerate(CURVES)}
     for panel, scene in zip(panels, scenes, strict=False):
         for name in CURVES:
             found = [x for x in points if x.scene == scene and x.curve == name and 0 < x.error < 10]
@@ -231,7 +238,7 @@ def picture(points: list[Point], path: pathlib.Path):
     named = {
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=5)
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=2 * columns)
     figure.savefig(path, dpi=120)
 
 
@@ -244,7 +251,7 @@ def _options():
 
         return of
 
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    words = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     words.add_argument("--scenes", type=listed(SCENES), default=tuple(SCENES), help=", ".join(SCENES))
     words.add_argument("--curves", type=listed(CURVES), default=CURVES, help=", ".join(CURVES))
     words.add_argument("--lanes", type=int, default=256)
@@ -265,6 +272,7 @@ def _options():
 
 def main():
     options = _options()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[attr-defined]
     with contextlib.suppress(AttributeError):
         # Before JAX starts its threads. Not every system has it.
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0)) if options.core is None else options.core})
@@ -279,8 +287,8 @@ def main():
     }  # fmt: skip
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
     print(
-        f"absolute tolerances {ABSOLUTE:g} of the relative ones; errors are root-mean-squares of lanes; processor time, "
-        f"median of {options.repeats} runs, compiling apart; SciPy: a loop in Python, {SCIPY_LANES} lanes"
+        f"absolute tolerances {ABSOLUTE:g} of the relative ones; errors are root-mean-squares of lanes; processor "
+        f"time, median of {options.repeats} runs, compiling apart; SciPy: a loop in Python, {SCIPY_LANES} lanes"
     )
     points, tables = [], {}
     for name in options.scenes:
@@ -288,7 +296,7 @@ def main():
         points += found
         tables[name] = verdict(found, DEFAULT, OWN, levels)
         print(f"\nµs a lane for an error, {name}:")
-        print("\n".join(table(tables[name])), flush=True)
+        print("\n".join(table(tables[name])))
         if options.json:
             rows = {scene: [row._asdict() for row in rows] for scene, rows in tables.items()}
             kept = {"versions": versions, "points": [point._asdict() for point in points], "verdict": rows}
