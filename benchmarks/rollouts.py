@@ -22,6 +22,7 @@ MUJOCO = {
     "MuJoCo RK4": mujoco.mjtIntegrator.mjINT_RK4,
 }
 SCIPY = {"SciPy DOP853": "DOP853", "SciPy LSODA": "LSODA", "SciPy Radau": "Radau"}
+LEAST_MASS = 1e-12
 # Steps after which a rollout goes on from where it was, since it keeps every state.
 CHUNK = 500
 
@@ -58,9 +59,10 @@ class Mujoco:
         joints = [joint for joint in spec.joints if joint.type != mujoco.mjtJoint.mjJNT_FREE]
         for joint in joints if scene.drive else ():
             _add_actuator(spec, joint)
-        if scene.drive and scene.drive.compensated:
-            for body in list(spec.bodies)[1:]:
-                body.gravcomp = 1
+        for body in list(spec.bodies)[1:]:
+            # It takes no body without a mass, such as the first of the PUMA, whose mass on its axis would do nothing.
+            body.mass = max(body.mass, LEAST_MASS)
+            body.gravcomp = bool(scene.drive and scene.drive.compensated)
         self.models = [self._of_lane(spec, lane) for lane in range(scene.lanes if scene.varies else 1)]
         self.map = MujocoMap(scene.model, self.models[0])
         size = mujoco.mj_stateSize(self.models[0], mujoco.mjtState.mjSTATE_FULLPHYSICS)
@@ -95,8 +97,8 @@ class Mujoco:
         with rollout.Rollout(nthread=0) as roll:
             while left:
                 count = min(left, CHUNK)
-                states = roll.rollout(self.models, self.data, state, nstep=count)[0]
-                state, left = np.ascontiguousarray(states[:, -1]), left - count
+                states = np.asarray(roll.rollout(self.models, self.data, state, nstep=count)[0])
+                state, left = states[:, -1].copy(), left - count
         return state
 
     def configurations(self, state) -> np.ndarray:

@@ -105,7 +105,9 @@ class Scene:
         if not drive.compensated:
             return pd, axes
         both = pd + jdyn.GravityCompensation(self.model)
-        return both, None if axes is None else eqx.tree_at(lambda both: both.terms[0], _axes(both), axes, _is_none)
+        return both, None if axes is None else eqx.tree_at(
+            lambda both: both.terms[0], _axes(both), axes, is_leaf=_is_none
+        )
 
 
 def _is_none(x):
@@ -224,7 +226,7 @@ def rods(lanes):
     inertia = (mass * length**2 / 12, mass * length**2 / 12, 1e-4)
     for i in range(3):
         where: dict[str, Any] = {} if i == 0 else {"parent": f"rod{i - 1}", "placement": (0, 0, -length)}
-        joint = jdyn.Revolute((0, 1, 0))
+        joint = jdyn.Revolute(np.array([0.0, 1, 0]))  # type: ignore[arg-type]
         builder.add_link(f"rod{i}", joint, mass=mass, com=(0, 0, -length / 2), inertia=inertia, **where)
     rng = np.random.default_rng(SEED)
     q0, v0 = _around(rng, [1.5, 0.3, -0.2], 0.1, lanes), _around(rng, [0.5, -1.0, 1.0], 0.1, lanes)

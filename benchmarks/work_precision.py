@@ -192,7 +192,7 @@ def measured(scene: Scene, options) -> tuple[list[Point], list[float]]:
             for point in bench.curve(name, options.steps if name in (*FIXED, *rollouts.MUJOCO) else options.tolerances):
                 print(_line(point))
                 points.append(point)
-        except (rollouts.Unavailable, FloatingPointError, mujoco.FatalError, RuntimeError) as error:
+        except (rollouts.Unavailable, ArithmeticError, ValueError, RuntimeError, mujoco.FatalError) as error:
             print(f"  {name}: {error}")
     exact = [point for point in points if point.curve == "MuJoCo RK4" and np.isfinite(point.error)]
     if exact:

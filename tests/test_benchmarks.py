@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Benchmarks are not installed; what follows needs their folder's parent.
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import gpu, operation_counts, table, work  # noqa: E402
+from benchmarks import gpu, operation_counts, table, verdict, work  # noqa: E402
 
 
 def _row(library, seconds, **more):
@@ -154,18 +154,62 @@ def test_peers_run_without_jdyn():
     assert float(found.stdout) == 3
 
 
+def test_the_time_for_an_error_is_straight_in_logarithms_along_the_envelope():
+    # The second point is worse than the third in both; the last has no finite error.
+    points = [(1e-2, 1.0), (1e-3, 50.0), (1e-4, 10.0), (1e-6, 1000.0), (float("inf"), 0.1), (0.0, 5000.0)]
+    assert verdict.envelope(points) == [(1e-6, 1000.0), (1e-4, 10.0), (1e-2, 1.0)]
+    assert verdict.seconds_for(1e-3, points) == pytest.approx(10**0.5)
+    assert verdict.seconds_for(1e-5, points) == pytest.approx(100)
+    assert verdict.seconds_for(1e-4, points) == pytest.approx(10)
+    # What is better than asked for serves; nothing is made up beyond the best point.
+    assert verdict.seconds_for(1.0, points) == 1.0
+    assert verdict.seconds_for(1e-7, points) is None
+    assert verdict.seconds_for(1e-3, []) is None
+
+
+def test_a_verdict_is_by_the_best_other_curve():
+    def curve(name, *points):
+        return [verdict.Point("arm", name, 1e-3, error, seconds, 2) for error, seconds in points]
+
+    points = curve("default", (1e-2, 2.0), (1e-6, 200.0))
+    points += curve("Dopri8", (1e-2, 4.0), (1e-6, 40.0)) + curve("peer", (1e-2, 1.0), (1e-3, 100.0))
+    rows = verdict.verdict(points, "default", ("default", "Dopri8"), (1e-2, 1e-6, 1e-7))
+    assert rows[0].own == ("Dopri8", 4.0) and rows[0].other == ("peer", 1.0) and rows[0].ratio == 2
+    assert rows[1].other is None and rows[1].ratio == pytest.approx(5)
+    assert rows[2] == verdict.Row(1e-7, None, None, None) and rows[2].ratio is None
+    lines = verdict.table(rows)
+    assert lines[1].endswith("2.00 !") and "1e+06 peer" in lines[1] and "!" not in lines[3]
+    slower = verdict.verdict(points, "peer", (), (1e-2, 1e-6))
+    assert slower[0].ratio == 0.5 and "!" not in verdict.table(slower)[1]
+    # A default that does not get there is not the best, either.
+    assert slower[1].ratio is None and verdict.table(slower)[2].endswith("- !")
+
+
 @pytest.mark.slow
-def test_work_and_precision_of_solvers():
-    """A row for each solver, whose errors are those of its tolerance."""
-    command = [sys.executable, "-m", "benchmarks.work_precision", "--quick"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def test_work_and_precision_of_solvers(tmp_path):
+    """A row for each curve and setting, all of one motion."""
+    pytest.importorskip("pinocchio")
+    out, drawn = tmp_path / "out.json", tmp_path / "out.png"
+    command = [sys.executable, "-m", "benchmarks.work_precision", "--quick", "--json", str(out)]
+    done = subprocess.run([*command, "--picture", str(drawn)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if " 1e-06 " in line]
-    assert [row[0] for row in rows] == ["BulirschStoer", "BaderDeuflhard", "Dopri8", "Tsit5"]
-    for row in rows:
-        # Errors of steps add up, and the rods' motion magnifies them.
-        assert 1e-12 < float(row[2]) < 1e-4 and int(row[3]) > 100
-    assert [int(row[4]) > 0 for row in rows] == [False, True, False, False]
+    found = json.loads(out.read_text())
+    points = [verdict.Point(**point) for point in found["points"]]
+    by_curve = {(point.curve, point.setting): point for point in points}
+    names = ("default", "Tsit5", "Dopri8", "SciPy DOP853")
+    assert set(by_curve) == {(name, tolerance) for name in names for tolerance in (1e-4, 1e-8)} | {
+        (f"MuJoCo {name}", step) for name in ("implicitfast", "RK4") for step in (1e-2, 1e-3)
+    }
+    for name in names:
+        for tolerance in (1e-4, 1e-8):
+            # Errors of steps add up.
+            assert tolerance / 1e3 < by_curve[name, tolerance].error < 1e2 * tolerance
+    # Of order 4 and 1.
+    assert by_curve["MuJoCo RK4", 1e-3].error < 1e-3 * by_curve["MuJoCo RK4", 1e-2].error < 1e-8
+    assert 5 < by_curve["MuJoCo implicitfast", 1e-2].error / by_curve["MuJoCo implicitfast", 1e-3].error < 15
+    assert all(point.seconds > 0 for point in points)
+    assert [row["error"] for row in found["verdict"]["double_pendulum"]] == pytest.approx(list(verdict.LEVELS))
+    assert drawn.stat().st_size > 0 and "agrees to" in done.stdout
 
 
 @pytest.mark.slow
