@@ -173,11 +173,12 @@ def panda_friction(lanes):
 
 def _puma(name, about, lanes, model):
     rng, reach = np.random.default_rng(SEED), Reach(model, 0)
-    kp = np.geomspace(5, 500, lanes)[:, None] * np.asarray(reach.inertia)
+    # In any order, so that the first lanes are like all.
+    gains, payload = rng.permutation(np.geomspace(5, 500, lanes)), rng.permutation(np.linspace(0, 5, lanes))
+    kp = gains[:, None] * np.asarray(reach.inertia)
     kd = _everywhere(lanes, 4 * np.asarray(reach.inertia))
     q0 = np.tile(np.asarray(reach.q0), (lanes, 1))
     drive = Drive(np.asarray(reach.target), kp, kd, compensated=True)
-    payload = rng.permutation(np.linspace(0, 5, lanes))
     return Scene(name, about, model, q0, np.zeros_like(q0), 2.0, drive, payload, stiff=True)
 
 
