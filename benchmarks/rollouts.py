@@ -89,15 +89,16 @@ class Mujoco:
             model.actuator_biasprm[:, :3] = np.stack([kp * target, -kp, -kd], axis=1)
         return model
 
-    def end(self, integrator, steps: int) -> np.ndarray:
-        """States at the end, a row a lane."""
-        for model in self.models:
+    def end(self, integrator, steps: int, lanes: int | None = None) -> np.ndarray:
+        """States at the end, a row a lane, of the first lanes or all."""
+        models = self.models[:lanes]
+        for model in models:
             model.opt.integrator, model.opt.timestep = integrator, self.scene.t1 / steps
-        state, left = self.start, steps
+        state, left = self.start[:lanes], steps
         with rollout.Rollout(nthread=0) as roll:
             while left:
                 count = min(left, CHUNK)
-                states = np.asarray(roll.rollout(self.models, self.data, state, nstep=count)[0])
+                states = np.asarray(roll.rollout(models, self.data, state, nstep=count)[0])
                 state, left = states[:, -1].copy(), left - count
         return state
 
