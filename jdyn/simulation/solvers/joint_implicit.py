@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.dynamics import forward_dynamics
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
-from jdyn.model import Model
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -32,41 +31,36 @@ class JointImplicit(NamedTuple):
     Attributes:
         field: The equations of motion.
         direction: 1, or -1 where time runs backwards.
-        c: γ h, or zero for f [s].
         K, D: How the forces of all joints fall with their coordinates and velocities [N m/rad or N/m, N m s/rad or
             N s/m].
-        stiffened: The mechanism with rotors larger by c D + c² K.
     """
 
     field: VectorField
     direction: Scalar | int
-    c: Scalar
     K: Float[Array, " nv_full"]
     D: Float[Array, " nv_full"]
-    stiffened: Model
 
     @classmethod
     def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "JointImplicit":
-        """That of a step that begins at `t` in `y`, on the configuration manifold; slopes are found if `c` is not zero
-        for all lanes of a batch."""
+        """That of a step that begins at `t` in `y`, on the configuration manifold, and has rates with `c`; slopes are
+        found if this is not zero for all lanes of a batch."""
         field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
         K, D = jax.lax.cond(unvmap_any(c != 0), lambda: _slopes(field, direction * t, y), lambda: (none, none))
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
-        K, D = jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0)
-        stiffened = eqx.tree_at(lambda model: model.armature, model, model.armature + c * (D + c * K))
-        return cls(field, direction, c, K, D, stiffened)
+        return cls(field, direction, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
 
-    def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State) -> State:
-        """k in a state `y` on the manifold, whose tangent coordinates change by `r`."""
-        model, field, t = self.field.model, self.field, self.direction * t
-        moved = r + s.v
-        pull = self.K * model.expand_velocity(s.q + self.c * moved) + self.D * model.expand_velocity(s.v)
+    def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
+        """k in a state `y` on the manifold, whose tangent coordinates change by `r`; f where s and `c` [s] are zero."""
+        (field, _, K, D), t = self, self.direction * t
+        model, moved = field.model, r + s.v
+        pull = K * model.expand_velocity(s.q + c * moved) + D * model.expand_velocity(s.v)
+        stiffened = eqx.tree_at(lambda model: model.armature, model, model.armature + c * (D + c * K))
         tau = field.force(t, y)
-        a = forward_dynamics(self.stiffened, y.q, y.v, tau - model.reduce_force(pull), method=field.method)
+        a = forward_dynamics(stiffened, y.q, y.v, tau - model.reduce_force(pull), method=field.method)
         beside = field.rates_beside(t, y, tau)
-        return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + self.c * a, a))
+        return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
 
 
 def _slopes(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array]:

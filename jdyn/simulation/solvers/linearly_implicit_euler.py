@@ -35,6 +35,6 @@ class LinearlyImplicitEuler(GeodesicSolver):
     def advance(self, terms, t0, t1, y0, args):
         h = terms.contr(t0, t1)
         none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y0, y0.v))
-        change = terms.prod(JointImplicit.of(terms, t0, y0, h).rate(t0, y0, y0.v, none), h)
+        change = terms.prod(JointImplicit.of(terms, t0, y0, h).rate(t0, y0, y0.v, none, h), h)
         y1 = drifted(self.mechanism, kicked(y0, rest(change)), change.q)
         return y1, change.q, diffrax.RESULTS.successful, Work.of(1)

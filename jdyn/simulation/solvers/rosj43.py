@@ -72,7 +72,7 @@ def _tableau() -> Tableau:
     alpha[-1] = alpha[-2] + implicit[-2]
     # The last stage is at the end of a method of order 3, as the step is one further: of stiff motion, both leave none.
     b, error = alpha[-1] + implicit[-1], ESTIMATE * implicit[-1]
-    return Tableau(alpha, below, GAMMA, b, error, _dense(alpha, implicit, b))
+    return Tableau(alpha, below, np.full(len(b), GAMMA), b, error, _dense(alpha, implicit, b))
 
 
 def _dense(alpha: np.ndarray, gamma: np.ndarray, b: np.ndarray) -> np.ndarray:

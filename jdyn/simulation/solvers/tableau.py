@@ -21,7 +21,7 @@ class Tableau(NamedTuple):
     Attributes:
         alpha: α.
         below: γ below its diagonal; zero for an explicit method.
-        gamma: The diagonal of γ, the same for all stages.
+        diagonal: Of γ: one number for all stages that are implicit.
         b: Of the end of the step.
         error: Of the estimated error.
         dense: Of the powers of the share of the step from the first on, for dense output.
@@ -29,7 +29,7 @@ class Tableau(NamedTuple):
 
     alpha: Float[np.ndarray, "s s"]
     below: Float[np.ndarray, "s s"]
-    gamma: float
+    diagonal: Float[np.ndarray, " s"]
     b: Float[np.ndarray, " s"]
     error: Float[np.ndarray, " s"]
     dense: Float[np.ndarray, "n s"]
@@ -42,19 +42,19 @@ def stages(
     traced."""
     control = terms.contr(t0, t1)
 
-    def rate_at(t, u, s):
+    def rate_at(t, u, s, c):
         y = terms.from_chart(u)
-        return system.rate(t, y, terms.model.chart_rate(y.q, u.q, y.v), s)
+        return system.rate(t, y, terms.model.chart_rate(y.q, u.q, y.v), s, c)
 
     # Inside a loop, nothing needs protection from common-subexpression elimination.
     rate_at = jax.checkpoint(rate_at, prevent_cse=False, policy=keep_solutions)
 
     def stage(carry, row):
         k, last = carry
-        i, after, alpha, gamma = row
+        i, after, alpha, below, diagonal = row
         rate = jax.lax.cond(
             i >= first,
-            lambda: rate_at(t0 + after * (t1 - t0), plus(u0, alpha, k), weighted(gamma, k)),
+            lambda: rate_at(t0 + after * (t1 - t0), plus(u0, alpha, k), weighted(below, k), diagonal * control),
             lambda: last,
         )
         k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
@@ -62,7 +62,7 @@ def stages(
 
     count = len(tableau.b)
     none = jax.tree.map(lambda u: jnp.zeros((count, *u.shape), u.dtype), u0)
-    rows = tableau.alpha.sum(1), tableau.alpha, tableau.below
+    rows = tableau.alpha.sum(1), tableau.alpha, tableau.below, tableau.diagonal
     rows = jnp.arange(count), *(jnp.asarray(x, u0.v.dtype) for x in rows)
     return jax.lax.scan(stage, (none, known), rows)[0]
 

@@ -68,7 +68,7 @@ def _tableau() -> Tableau:
     count = len(_APART)
     alpha = np.array([np.pad(row, (0, count - len(row))) for row in ([], *_ALPHA)])
     b = alpha[-1]
-    return Tableau(alpha, np.zeros((count, count)), 0.0, b, _SHARE * np.array(_APART), _dense(alpha, b))
+    return Tableau(alpha, np.zeros((count, count)), np.zeros(count), b, _SHARE * np.array(_APART), _dense(alpha, b))
 
 
 def _dense(alpha: np.ndarray, b: np.ndarray) -> np.ndarray:
