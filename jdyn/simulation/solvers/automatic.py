@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Int, Scalar
 
 from jdyn.simulation.solvers import rosj43, verner6
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
-from jdyn.simulation.solvers.tableau import Interpolation, Tableau, stages
-from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages
+from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 
@@ -107,8 +107,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         evaluations = STAGES - jnp.where(known, 1, 0)
         first = STAGES - unvmap_max(evaluations)
         k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
-        y1, error = plus(y0, tableau.b, k), weighted(tableau.error, k)
-        dense = {"y0": y0, "bends": weighted(tableau.dense, k)}
+        y1, error, dense = ended(tableau, y0, k)
         counted = Counted(_after(memory, system, h, k, last), Work.of(evaluations, implicit=implicit))
         return y1, error, dense, counted, diffrax.RESULTS.successful
 

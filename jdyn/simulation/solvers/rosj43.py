@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
-from jdyn.simulation.solvers.tableau import Interpolation, Tableau, stages
-from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages
 from jdyn.simulation.work import Counted, Work
 
 GAMMA = 0.2
@@ -122,12 +121,5 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
         terms = local_term(self, terms)
         system = JointImplicit.of(terms.term, t0, terms.from_chart(y0), GAMMA * terms.contr(t0, t1))
         k, _ = stages(TABLEAU, terms, system, t0, t1, y0, jax.tree.map(jnp.zeros_like, y0), 0)
-        dense = {"y0": y0, "bends": weighted(TABLEAU.dense, k)}
-        work = Work.of(len(TABLEAU.b))
-        return (
-            plus(y0, TABLEAU.b, k),
-            weighted(TABLEAU.error, k),
-            dense,
-            Counted(None, work),
-            diffrax.RESULTS.successful,
-        )
+        y1, error, dense = ended(TABLEAU, y0, k)
+        return y1, error, dense, Counted(None, Work.of(len(TABLEAU.b))), diffrax.RESULTS.successful

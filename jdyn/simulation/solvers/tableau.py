@@ -11,7 +11,7 @@ from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit
-from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
 
 
@@ -51,20 +51,36 @@ def stages(
 
     def stage(carry, row):
         k, last = carry
-        i, after, alpha, below, diagonal = row
-        rate = jax.lax.cond(
-            i >= first,
-            lambda: rate_at(t0 + after * (t1 - t0), plus(u0, alpha, k), weighted(below, k), diagonal * control),
-            lambda: last,
-        )
+        i, after, weights, diagonal = row
+
+        def own():
+            # One product for both sums.
+            moved, s = _apart(weighted(weights, k))
+            return rate_at(t0 + after * (t1 - t0), jax.tree.map(jnp.add, u0, moved), s, diagonal * control)
+
+        rate = jax.lax.cond(i >= first, own, lambda: last)
         k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
         return (k, rate), None
 
     count = len(tableau.b)
     none = jax.tree.map(lambda u: jnp.zeros((count, *u.shape), u.dtype), u0)
-    rows = tableau.alpha.sum(1), tableau.alpha, tableau.below, tableau.diagonal
+    rows = tableau.alpha.sum(1), jnp.stack([tableau.alpha, tableau.below], 1), tableau.diagonal
     rows = jnp.arange(count), *(jnp.asarray(x, u0.v.dtype) for x in rows)
     return jax.lax.scan(stage, (none, known), rows)[0]
+
+
+def ended(tableau: Any, u0: State, k: State) -> tuple[State, State, dict[str, State]]:
+    """The end of the step with these h k_i, its estimated error, and the data of dense output."""
+    weights = jnp.concatenate([jnp.stack([tableau.b, tableau.error]), jnp.asarray(tableau.dense)])
+    change, error, *_ = _apart(sums := weighted(weights, k))
+    bends = jax.tree.map(lambda x: x[2:], sums)
+    return jax.tree.map(jnp.add, u0, change), error, {"y0": u0, "bends": bends}
+
+
+def _apart(sums: State) -> list[State]:
+    """The trees of which all leaves are stacked."""
+    leaves, tree = jax.tree.flatten(sums)
+    return [tree.unflatten(each) for each in zip(*leaves, strict=True)]
 
 
 class Interpolation(DenseOutput):
