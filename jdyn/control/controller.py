@@ -3,6 +3,7 @@
 import abc
 import functools
 from collections.abc import Callable, Iterable
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -34,7 +35,7 @@ class Controller(eqx.Module):
         """
         return differentiated_slopes(lambda q, v: self(t, q, v), model, q, v)
 
-    def with_links(self) -> "Controller":
+    def with_links(self) -> Self:
         """The same for a loop in which it does not change: models of jdyn's own controllers, also of those that this
         one holds, know what their recursions would compute anew in every call."""
 

@@ -68,7 +68,7 @@ def _forces(model, q, a):
 def _by_numbers(model, q, a):
     like = jax.ShapeDtypeStruct((model.topology.v_offsets[-1],), q.dtype)
     if a is None:
-        return by_lanes(lambda *x: _by_matrices(*x, None), _hanging_tree, _weights, model, q, like=like)
+        return by_lanes(lambda model, q: _by_matrices(model, q, None), _hanging_tree, _weights, model, q, like=like)
     return by_lanes(_by_matrices, _still_tree, _newton_euler, model, q, a, like=like)
 
 

@@ -207,12 +207,12 @@ def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int | 
             of no body gives NaN.
     """
     checked(model)
-    return _frame_pose(model, q, *_traced(carrier(model, body_or_frame)))
+    return _frame_pose(model, q, *_traced(*carrier(model, body_or_frame)))
 
 
-def _traced(numbers):
+def _traced(body: Any, frame: int) -> tuple[Any, Any]:
     """Numbers as arrays, which compiled functions trace."""
-    return [x if isinstance(x, Tracer) else np.asarray(x) for x in numbers]
+    return body if isinstance(body, Tracer) else np.asarray(body), np.asarray(frame)
 
 
 @compiled
@@ -265,7 +265,7 @@ def jacobian(
     if frame == "world" and point is not None:
         raise ValueError("point: the world-frame Jacobian does not depend on it; leave it out, or use frame='aligned'")
     checked(model)
-    return _jacobian(model, q, *_traced(carrier(model, body_or_frame)), point, frame)
+    return _jacobian(model, q, *_traced(*carrier(model, body_or_frame)), point, frame)
 
 
 @compiled

@@ -86,11 +86,11 @@ def _program(function):
 def widest(tree):
     """The floating type that holds every array of the arguments, by NumPy's promotion."""
     types = frozenset(leaf.dtype for leaf in jax.tree.leaves(tree) if isinstance(leaf, _ARRAYS))
-    return _promoted(types, jax.config.jax_enable_x64)
+    return _promoted(types, canonicalize_dtype(np.float64))
 
 
 @functools.cache
-def _promoted(types, x64):
+def _promoted(types, _largest):
     floating = {canonicalize_dtype(dtype) for dtype in types if _is_floating(dtype)}
     return functools.reduce(jnp.promote_types, floating)
 
