@@ -1,19 +1,24 @@
-"""Compile time of batched forward dynamics against the number of bodies, and what a second load of a robot costs.
+"""Compile time of batched forward dynamics against the number of bodies, what a second load of a robot costs, and
+compile time of simulations of a Panda under PD control and of their gradients.
 
     python benchmarks/compile_time.py
 
-Compilations of the two sizes alternate, nothing is cached between them, and medians are printed.
+Compilations of the two sizes alternate, nothing is cached between them, and medians are printed. Simulations are
+compiled once each (`--simulations none` leaves them out); lowering includes tracing.
 """
 
 import argparse
 import statistics
 import time
 
+import diffrax
 import jax
+import jax.numpy as jnp
 
 import jdyn
 
 SIZES = (8, 128)
+SOLVERS = {"default": None, "Tsit5": diffrax.Tsit5(), "Rodas5P": jdyn.Rodas5P()}
 
 
 def forward(model, q, v, tau):
@@ -55,11 +60,46 @@ def traces_of_two_loads(name):
     return len(traces)
 
 
+def simulations(solver) -> dict:
+    """Functions of a gain and a start, and one or many of the latter."""
+    model = jdyn.load("panda")
+    target, v0 = model.neutral() + 0.3, jnp.zeros(model.nv, model.dtype)
+
+    def loss(kp, q0):
+        controller = jdyn.PD(model, target, kp=kp, kd=20.0)
+        motion = jdyn.simulate(model, q0, v0, 0.5, controller=controller, solver=solver, throw=False)
+        return jnp.sum((motion.q[-1] - target) ** 2)
+
+    one = (jnp.asarray(100.0), model.neutral())
+    many = (one[0], jnp.tile(one[1], (256, 1)))
+    return {
+        "simulate": (loss, one),
+        "of a batch": (jax.vmap(loss, (None, 0)), many),
+        "gradient": (jax.grad(loss), one),
+        "of a batch of gradients": (jax.vmap(jax.grad(loss), (None, 0)), many),
+    }
+
+
+def print_simulations(names):
+    print(f"\n{'solver':8} {'program':24} {'lowered [s]':>11} {'compiled [s]':>12} {'both [s]':>9}")
+    for name in names:
+        for program, (function, arguments) in simulations(SOLVERS[name]).items():
+            jax.clear_caches()
+            times = [time.perf_counter()]
+            lowered = jax.jit(function).lower(*arguments)
+            times.append(time.perf_counter())
+            lowered.compile()
+            times.append(time.perf_counter())
+            lowering, compiling = times[1] - times[0], times[2] - times[1]
+            print(f"{name:8} {program:24} {lowering:11.2f} {compiling:12.2f} {lowering + compiling:9.2f}", flush=True)
+
+
 def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--batch", type=int, default=256)
     words.add_argument("--repeats", type=int, default=5)
     words.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    words.add_argument("--simulations", default="default,Tsit5,Rodas5P", help="solvers, separated by commas, or none")
     options = words.parse_args()
     jax.config.update("jax_enable_compilation_cache", False)
     jax.config.update("jax_enable_x64", options.dtype == "float64")
@@ -81,6 +121,8 @@ def main():
     ratio = statistics.median(compiles[SIZES[1]]) / statistics.median(compiles[SIZES[0]])
     print(f"compile time of {SIZES[1]} links over that of {SIZES[0]}: {ratio:.2f} (goal: below 2)")
     print(f"programs compiled for two loads of one robot: {traces_of_two_loads('panda')} (goal: 1)")
+    if options.simulations != "none":
+        print_simulations(options.simulations.split(","))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ FIXED: dict[str, diffrax.AbstractSolver] = {"LinearlyImplicitEuler": jdyn.Linear
 EXTRAPOLATED = ("BulirschStoer", "BaderDeuflhard")
 OWN = (*ADAPTIVE, *FIXED)
 CURVES = (*OWN, *rollouts.MUJOCO, *rollouts.SCIPY)
-TOLERANCES = tuple(10.0**-k for k in range(2, 12))
+TOLERANCES = tuple(10.0**-k for k in range(1, 12))
 STEPS = (2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5)
 # Absolute tolerances are this share of the relative ones, as in jdyn's own default.
 ABSOLUTE = 1e-2
