@@ -82,7 +82,8 @@ class DegreeOfFreedom(eqx.Module):
 
     def _turned(self) -> tuple[Number, Number]:
         turn = self.S.vector[2]
-        angle = jnp.where(turn == 0, 0, self.coordinate)
+        # Where all of them turn, these are functions of the configuration alone, which several models may share.
+        angle = self.coordinate if self.S.rows == (2,) else jnp.where(turn == 0, 0, self.coordinate)
         return jnp.cos(angle), turn * jnp.sin(angle)
 
     @property
