@@ -66,12 +66,12 @@ class Memory(eqx.Module):
 class Automatic(diffrax.AbstractAdaptiveSolver):
     """An explicit method of order 6 where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
 
-    What `jdyn.simulate` takes by itself. Either takes eight evaluations a step. Each lane of a batch changes from one
-    to the other as its motion asks for it; both are one program. The first step is implicit, and compares itself with
-    the explicit rate at its start. Explicit steps turn implicit when they come close to the end of the stable range, by
-    the rate that their last two stages show; implicit ones turn explicit when they are so short, or forces so soft,
-    that they need not be. Stiffness that couples joints, as that of an LQR, is none that
-    `ROSJ43` takes away: for it there is `jdyn.Rodas5P`.
+    What `jdyn.simulate` takes by itself. Each lane of a batch changes from one to the other as its motion asks for it;
+    both are one program, and either takes eight evaluations a step. The first step is implicit, and compares its rate
+    with the explicit one at its start. Explicit steps turn implicit when they come close to the end of the stable
+    range, by the rate that their last two stages show; implicit ones turn explicit when they are so short, or forces so
+    soft, that they need not be. `ROSJ43` takes no stiffness away that couples joints, as that of an LQR does;
+    `jdyn.Rodas5P` takes that away, too.
 
     Source: Petzold, Automatic selection of methods for solving stiff and nonstiff systems of ordinary differential
     equations, SIAM Journal on Scientific and Statistical Computing 4, 1983; for the rate, Hairer, Wanner 1996, section
