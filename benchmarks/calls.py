@@ -1,8 +1,8 @@
 """What one call of a function costs besides its work: `python -m benchmarks.calls`.
 
 Forward dynamics of the Panda, a single configuration in float64: called as it is, compiled with the model as an
-argument, and compiled with the model closed over. Then Jacobians, whose first body compiles for all others. The three
-take turns, and medians are printed.
+argument, and compiled with the model closed over. Then Jacobians, whose first body compiles for all others. They take
+turns, some calls each as in a loop, and medians are printed.
 """
 
 import argparse
@@ -15,6 +15,10 @@ import jax.numpy as jnp
 import jdyn
 
 
+# Of a function, before the next one has its turn.
+CALLS = 10
+
+
 def microseconds(function) -> float:
     started = time.perf_counter()
     jax.block_until_ready(function())
@@ -22,19 +26,19 @@ def microseconds(function) -> float:
 
 
 def in_turn(functions: dict, rounds: int) -> dict[str, float]:
-    """The median of each, after a warm-up."""
+    """The median of each, without the first round and the first call of each turn."""
     samples = {name: [] for name in functions}
-    for turn in range(rounds + 2):
+    for turn in range(rounds + 1):
         for name, function in functions.items():
-            spent = microseconds(function)
-            if turn >= 2:
-                samples[name].append(spent)
+            spent = [microseconds(function) for _ in range(CALLS)]
+            if turn:
+                samples[name] += spent[1:]
     return {name: statistics.median(each) for name, each in samples.items()}
 
 
 def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    words.add_argument("--rounds", type=int, default=1000)
+    words.add_argument("--rounds", type=int, default=200)
     rounds = words.parse_args().rounds
     jax.config.update("jax_enable_x64", True)
     model = jdyn.load("panda")
