@@ -14,7 +14,6 @@ import jax.numpy as jnp
 
 import jdyn
 
-
 # Of a function, before the next one has its turn.
 CALLS = 10
 
