@@ -59,6 +59,15 @@ class Controller(eqx.Module):
         return NotImplemented if hasattr(other, "start") else Sum((self, other))
 
 
+class ModelBased(Controller):
+    """A controller that evaluates the dynamics of its model, as it is."""
+
+    model: eqx.AbstractVar[Model]
+
+    def with_links(self):
+        return eqx.tree_at(lambda controller: controller.model, self, with_links(self.model))
+
+
 class Sum(Controller):
     """The sum of the commands of its terms."""
 
@@ -89,15 +98,6 @@ def differentiated_slopes(
     still, alike = jnp.zeros_like(v), jnp.ones_like(v)
     _, change = jax.linearize(lambda e, v: force(model.integrate(q, e), v), still, v)
     return -change(alike, still), -change(still, alike)
-
-
-class ModelBased(Controller):
-    """A controller that evaluates the dynamics of its model, as it is."""
-
-    model: eqx.AbstractVar[Model]
-
-    def with_links(self):
-        return eqx.tree_at(lambda controller: controller.model, self, with_links(self.model))
 
 
 def differentiated_jacobians(

@@ -118,7 +118,7 @@ def simulate(
     solver = Automatic() if solver is None else solver
     stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
-        field=VectorField(with_links(model), with_memory(controller).with_links(), method),
+        field=VectorField(model, with_memory(controller), method),
         start=(model.normalize(q0), v0),
         t0=t0,
         t1=t1,
@@ -169,6 +169,7 @@ def _simulate(
     max_steps, max_events,
 ) -> Trajectory:  # fmt: skip
     q0, v0 = start
+    field = dataclasses.replace(field, model=with_links(field.model), controller=field.controller.with_links())
     controller = _closed_controller(field, solver, t0, q0, v0)
     energy = mechanical_energy(field.model, q0, v0) if isinstance(solver, EnergyError) else None
     y0 = State(q0, v0, controller.start(t0, q0, v0), energy)

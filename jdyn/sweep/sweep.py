@@ -147,7 +147,7 @@ def _run_chunks(run, over, chunk, progress):
         ThreadPoolExecutor(_processors()) as pool,
     ):
         # Make parameters here: contexts such as `jax.enable_x64` do not reach other threads.
-        filled = [np.append(those, np.repeat(those[-1:], chunk - len(those))) for those in numbers]
+        filled = [np.pad(those, (0, chunk - len(those)), mode="edge") for those in numbers]
         parts = pool.map(lanes, [_parameters(over, those) for those in filled])
         for those, part in zip(numbers, parts, strict=True):
             for name, output in part.items():

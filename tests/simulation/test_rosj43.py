@@ -13,6 +13,7 @@ import pytest
 import jdyn
 from jdyn.simulation.solvers import rosj43
 from jdyn.simulation.vector_field import State
+from tests.simulation.rooted_trees import forests
 
 pytestmark = pytest.mark.fast_compile
 
@@ -57,21 +58,8 @@ def trees(order):
         Tree(forest, one)
         for below in range(order)
         for one in ([None] if below == 0 else trees(below))
-        for forest in forests(order - 1 - below)
+        for forest in forests(order - 1 - below, trees)
     ]
-
-
-def forests(order):
-    """All multisets of trees with so many nodes."""
-    if order == 0:
-        return [()]
-    found = {
-        tuple(sorted((first, *rest), key=repr))
-        for size in range(1, order + 1)
-        for first in trees(size)
-        for rest in forests(order - size)
-    }
-    return sorted(found, key=repr)
 
 
 def test_conditions_of_order_for_any_jacobian():

@@ -10,6 +10,7 @@ import numpy as np
 from jdyn.simulation.solvers import verner6
 from jdyn.simulation.solvers.tableau import Interpolation
 from jdyn.simulation.stages import plus, weighted
+from tests.simulation.rooted_trees import forests
 
 METHOD = verner6.TABLEAU
 SHARES = np.linspace(0, 1, 101)
@@ -17,20 +18,7 @@ SHARES = np.linspace(0, 1, 101)
 
 def trees(order):
     """Rooted trees with so many nodes; each is the tuple of its children."""
-    return forests(order - 1)
-
-
-def forests(order):
-    """All multisets of trees with so many nodes."""
-    if order == 0:
-        return [()]
-    found = {
-        tuple(sorted((first, *rest), key=repr))
-        for size in range(1, order + 1)
-        for first in trees(size)
-        for rest in forests(order - size)
-    }
-    return sorted(found, key=repr)
+    return forests(order - 1, trees)
 
 
 def nodes(tree):
