@@ -15,7 +15,7 @@ from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing,
 from jdyn.simulation.result import Result
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State, VectorField
-from jdyn.simulation.work import Work, work_of
+from jdyn.simulation.work import Work, order_of, work_of
 
 # A step of this many roundings of the time is too small to be told from none.
 SMALLEST_STEP = 16
@@ -195,7 +195,7 @@ def attempt(problem: Problem, run: Run) -> Run:
     """
     end, landing = _end(problem, run), run.landing.which >= 0
     motion, error, dense, solver_result = step(problem, run.motion, end)
-    verdict = _verdict(problem, run, end, motion.y, error)
+    verdict = _verdict(problem, run, end, motion, error)
     passed = run.running & jnp.where(landing, _finite(motion.y), verdict.keep)
     span = Span(run.motion.t, end, motion.y, dense)
     crossing = _crossing(problem, run, passed & ~landing, span)
@@ -321,12 +321,12 @@ class _Verdict(NamedTuple):
     result: Any
 
 
-def _verdict(problem, run, end, y, error):
-    solver, t0 = problem.solver, run.motion.t
+def _verdict(problem, run, end, motion, error):
+    t0, order = run.motion.t, order_of(motion.solver_state)
     # Solvers without an order need step controllers that do not use one.
-    order: Any = solver.error_order(problem.equations)
+    order: Any = problem.solver.error_order(problem.equations) if order is None else order
     keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
-        t0, end, run.motion.y, y, None, error, order, run.controller_state
+        t0, end, run.motion.y, motion.y, None, error, order, run.controller_state
     )
     target = jax.lax.stop_gradient(jnp.asarray(target, end.dtype))
     return _Verdict(jnp.asarray(keep), target, jnp.asarray(jumped), controller_state, result)

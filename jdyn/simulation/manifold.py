@@ -75,7 +75,7 @@ class OnManifold(Delegating):
             y1,
             None if error is None else pushed(local, u1, error),
             {"centre": y0.q, "local": dense_info},
-            Counted(self._carried(solver_state.memory, y1), solver_state.work),
+            Counted(self._carried(solver_state.memory, y1), solver_state.work, solver_state.order),
             result,
         )
 

@@ -150,10 +150,12 @@ def _with_tolerances(solver, stepsize_controller, dtype):
     if isinstance(solver, diffrax.AbstractWrappedSolver):
         inner = _with_tolerances(solver.solver, stepsize_controller, dtype)
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, inner)
-    if not isinstance(solver, diffrax.AbstractImplicitSolver | Extrapolation):
+    if not isinstance(solver, diffrax.AbstractImplicitSolver | Extrapolation | Automatic):
         return solver
     adaptive = isinstance(stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
     source = stepsize_controller if adaptive else _default_controller(dtype)
+    if isinstance(solver, Automatic):
+        return solver.with_tolerance(source.rtol)
     if isinstance(solver, Extrapolation):
         return solver.with_tolerances(source.rtol, source.atol, source.norm)
     unset = diffrax.Kvaerno5().root_finder.rtol

@@ -44,12 +44,19 @@ class Counted(eqx.Module):
     Attributes:
         memory: What the next step needs.
         work: Of the last step; None for a solver that does not say.
+        order: Of the last step's estimate of its error; None for a solver whose order does not change.
     """
 
     memory: PyTree[Any] = None
     work: Work | None = None
+    order: Int[Array, ""] | None = None
 
 
 def work_of(solver_state) -> Work | None:
     """What the last step of any solver evaluated; None for one that does not say."""
     return solver_state.work if isinstance(solver_state, Counted) else None
+
+
+def order_of(solver_state) -> Int[Array, ""] | None:
+    """The order of the error that the last step of a solver estimated, if it changes from step to step."""
+    return solver_state.order if isinstance(solver_state, Counted) else None

@@ -1,7 +1,8 @@
 """A method that chooses between an explicit and an implicit one while it runs."""
 
+import dataclasses
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import diffrax
 import equinox as eqx
@@ -9,36 +10,59 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from equinox.internal import unvmap_max
-from jaxtyping import Array, Bool, Int, Scalar
+from jaxtyping import Array, Bool, Int, Real, Scalar
 
-from jdyn.simulation.solvers import rosj43, verner6
+from jdyn.simulation.solvers import dormand_prince8, rosj43, verner6
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 
-# The explicit method is stable up to h ρ = 4.4 on the negative real axis. Steps that stability holds come close to it.
+# Explicit methods are stable up to h ρ = 4.4 (order 6) and 5.1 (order 8) on the negative real axis. Steps that
+# stability holds come close to it.
 STIFF = 3.4
 # Steps so short that an explicit method takes them as well.
 MILD = 2.0
 # The method changes once so many more steps say that it should than that it should not.
 PATIENCE = 3
-
-EXPLICIT = verner6.TABLEAU
-STAGES = len(EXPLICIT.b)
-
-
-def _in_rows_of_explicit(tableau: Tableau) -> Tableau:
-    """The table behind an explicit stage without weight, where an explicit step has the one that it knows, and as many
-    powers of dense output."""
-    alpha, below = (np.pad(x, [(1, 0)] * 2) for x in (tableau.alpha, tableau.below))
-    diagonal, b, error = (np.pad(x, (1, 0)) for x in (tableau.diagonal, tableau.b, tableau.error))
-    more = len(EXPLICIT.dense) - len(tableau.dense)
-    return Tableau(alpha, below, diagonal, b, error, np.pad(tableau.dense, [(0, more), (1, 0)]))
+# It asks for so many more after it was implicit where joints' forces do next to nothing within a step.
+WARY, USELESS = 20, 0.05
+# From this relative tolerance on down order 8 pays.
+FINE = 3e-7
 
 
-IMPLICIT = _in_rows_of_explicit(rosj43.TABLEAU)
+class _Kind(NamedTuple):
+    """One of the methods: its table, how many evaluations a step takes that does not know the rate at its start, and
+    the order of its estimate."""
+
+    tableau: Tableau
+    evaluations: int
+    order: int
+
+
+EXPLICIT = _Kind(verner6.TABLEAU, 9, 6)
+FINER = _Kind(dormand_prince8.TABLEAU, 14, 8)
+# A step has the explicit rate at its start before its own stages.
+IMPLICIT = _Kind(rosj43.TABLEAU, 9, 4)
+
+
+def _alike(*kinds: _Kind) -> list[_Kind]:
+    """With tables of one shape: behind explicit stages without weight, and with as many powers of dense output."""
+    rows = max(kind.evaluations for kind in kinds)
+    powers = max(len(kind.tableau.dense) for kind in kinds)
+
+    def padded(table: Tableau) -> Tableau:
+        before, after = rows - len(table.b), powers - len(table.dense)
+        alpha, below = (np.pad(x, [(before, 0)] * 2) for x in (table.alpha, table.below))
+        diagonal, b, error = (np.pad(x, (before, 0)) for x in (table.diagonal, table.b, table.error))
+        return Tableau(alpha, below, diagonal, b, error, np.pad(table.dense, [(0, after), (before, 0)]))
+
+    return [kind._replace(tableau=padded(kind.tableau)) for kind in kinds]
+
+
+def _chosen(condition: Any, one: _Kind, other: _Kind) -> Any:
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), one, other)
 
 
 class Memory(eqx.Module):
@@ -47,8 +71,8 @@ class Memory(eqx.Module):
     Attributes:
         implicit: Whether it is implicit in the forces of joints.
         doubts: How many more steps were better of the other kind than not.
-        speed: ρ, the largest rate of the motion, as the last explicit step or the very first step saw it; zero before
-            [1/s].
+        speed: ρ, the largest rate of the motion: as stages of an explicit step or of the very first one show it, by the
+            slopes of forces in joints after an implicit one; zero before [1/s].
         inertia: What slopes of joint forces are divided by to have their rate; zero until the first implicit step
             [kg m² or kg].
         known: Whether the next line is true.
@@ -64,84 +88,118 @@ class Memory(eqx.Module):
 
 
 class Automatic(diffrax.AbstractAdaptiveSolver):
-    """An explicit method of order 6 where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
+    """An explicit method where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
 
-    What `jdyn.simulate` takes by itself. Each lane of a batch changes from one to the other as its motion asks for it;
-    both are one program, and either takes eight evaluations a step. The first step is implicit, and compares its rate
-    with the explicit one at its start. Explicit steps turn implicit when they come close to the end of the stable
-    range, by the rate that their last two stages show; implicit ones turn explicit when they are so short, or forces so
-    soft, that they need not be. `ROSJ43` takes no stiffness away that couples joints, as that of an LQR does;
-    `jdyn.Rodas5P` takes that away, too.
+    What `jdyn.simulate` takes by itself. The explicit method is of order 6, and of order 8 where the relative tolerance
+    is 3e-7 or less. Each lane of a batch changes between explicit and implicit steps as its motion asks for it; both
+    are one program. The first step is implicit, and compares its rate with the explicit one at its start. Steps turn
+    implicit when they come close to the end of the explicit method's stable range, by the rate that its last two stages
+    show; they turn explicit when they are so short, or forces so soft, that they need not be implicit. `ROSJ43` takes
+    no stiffness away that couples joints, as that of an LQR does; `jdyn.Rodas5P` takes that away, too.
 
     Source: Petzold, Automatic selection of methods for solving stiff and nonstiff systems of ordinary differential
     equations, SIAM Journal on Scientific and Statistical Computing 4, 1983; for the rate, Hairer, Wanner 1996, section
-    IV.2; for the explicit method, Verner, Strategies for deriving new explicit Runge-Kutta pairs, Annals of Numerical
-    Mathematics 1, 1994, with times of our own.
+    IV.2; for the explicit methods, Verner, Strategies for deriving new explicit Runge-Kutta pairs, Annals of Numerical
+    Mathematics 1, 1994, with times of our own, and Prince, Dormand, High order embedded Runge-Kutta formulae, Journal
+    of Computational and Applied Mathematics 7, 1981.
+
+    Attributes:
+        rtol: The relative tolerance; `jdyn.simulate` takes that of the step controller. None for order 6.
     """
+
+    rtol: float | Real[Array | np.ndarray, ""] | None = None
 
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
 
+    def with_tolerance(self, rtol: float | Real[Array | np.ndarray, ""]) -> Self:
+        """This solver for steps with a relative tolerance, unless it has one."""
+        return self if self.rtol is not None else dataclasses.replace(self, rtol=rtol)
+
     def order(self, terms):
-        # Step controllers need that of the estimates, which is 6 for the explicit method and 4 for the other.
-        return 5
+        return EXPLICIT.order
 
     def init(self, terms, t0, t1, y0, args):
         nothing, doubts = jnp.zeros((), y0.v.dtype), jnp.array(PATIENCE - 1, jnp.int32)
         rate = jax.tree.map(jnp.zeros_like, y0)
-        return Counted(Memory(jnp.array(True), doubts, nothing, nothing, jnp.array(False), rate), Work.of())
+        memory = Memory(jnp.array(True), doubts, nothing, nothing, jnp.array(False), rate)
+        return Counted(memory, Work.of(), jnp.array(IMPLICIT.order))
 
     def func(self, terms, t0, y0, args):
         return terms.vf(t0, y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         terms = local_term(self, terms)
-        memory, h = solver_state.memory, terms.contr(t0, t1)
+        h = terms.contr(t0, t1)
+        memory = _for_step(solver_state.memory, jnp.abs(h))
         implicit = memory.implicit
         known = jnp.where(implicit, memory.speed > 0, memory.known & ~made_jump)
         here = terms.from_chart(y0)
         system = JointImplicit.of(terms.term, t0, here, jnp.where(implicit, rosj43.GAMMA * h, 0))
-        tableau = jax.tree.map(lambda x, y: jnp.where(implicit, x, y).astype(h.dtype), IMPLICIT, EXPLICIT)
+        kind = _chosen(implicit, *reversed(self._methods))
+        tableau = jax.tree.map(lambda x: x.astype(h.dtype), kind.tableau)
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
-        evaluations = STAGES - jnp.where(known, 1, 0)
-        first = STAGES - unvmap_max(evaluations)
+        evaluations = kind.evaluations - jnp.where(known, 1, 0)
+        first = len(tableau.b) - unvmap_max(evaluations)
         k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
         y1, error, dense = ended(tableau, y0, k)
-        counted = Counted(_after(memory, system, h, k, last), Work.of(evaluations, implicit=implicit))
+        after = _after(memory, system, h, tableau.alpha[-1] - tableau.alpha[-2], k, last)
+        counted = Counted(after, Work.of(evaluations, implicit=implicit), kind.order)
         return y1, error, dense, counted, diffrax.RESULTS.successful
 
+    @property
+    def _methods(self) -> list[Any]:
+        """The explicit and the implicit method."""
+        fine = self.rtol is not None and self.rtol <= FINE
+        if not isinstance(fine, jax.Array):
+            return _alike(FINER if fine else EXPLICIT, IMPLICIT)
+        finer, coarser, implicit = _alike(FINER, EXPLICIT, IMPLICIT)
+        return [_chosen(fine, finer, coarser), implicit]
 
-def _after(memory: Memory, system: JointImplicit, h: Scalar, k: State, last: State) -> Memory:
-    """The memory after a step, if it is accepted."""
-    k, K, D, h = jax.lax.stop_gradient((k, system.K, system.D, jnp.abs(h)))
-    implicit = memory.implicit
-    first = jnp.where(memory.speed > 0, memory.speed, _first_speed(k.v) / h)
-    speed = jnp.where(implicit, first, _speed(k.v) / h)
-    slope = jnp.max(D + h * K, initial=0)
-    inertia = jnp.where(implicit & (memory.inertia == 0), slope / jnp.where(speed > 0, speed, 1), memory.inertia)
-    unsuited = jnp.where(implicit, h * slope <= MILD * inertia, h * speed > STIFF)
-    doubts = jnp.where(unsuited, memory.doubts + 1, jnp.maximum(memory.doubts - 1, 0))
+
+def _for_step(memory: Memory, h: Scalar) -> Memory:
+    """The memory with the kind that suits a step of this length, of which the last step knows nothing: where accuracy
+    allows it, the next one is ten times as long."""
+    reach = jax.lax.stop_gradient(h) * memory.speed
+    unsuited = jnp.where(memory.implicit, (memory.speed > 0) & (reach <= MILD), reach > STIFF)
+    doubts = jnp.where(unsuited, memory.doubts + 1, memory.doubts - jnp.sign(memory.doubts))
     changes = doubts >= PATIENCE
+    # The first implicit step shows whether it helps.
+    fresh = jnp.where(memory.implicit, jnp.where(reach < USELESS, -WARY, 0), PATIENCE - 1)
+    return eqx.tree_at(
+        lambda memory: (memory.implicit, memory.doubts, memory.inertia),
+        memory,
+        (memory.implicit ^ changes, jnp.where(changes, fresh, doubts), jnp.where(changes, 0, memory.inertia)),
+    )
+
+
+def _after(memory: Memory, system: JointImplicit, h: Scalar, between: Array, k: State, last: State) -> Memory:
+    """The memory after a step, if it is accepted; its last two stages differ by the weights `between`."""
+    k, K, D, h = jax.lax.stop_gradient((k, system.K, system.D, jnp.abs(h)))
+    slope = jnp.max(D + h * K, initial=0)
+    first = jnp.where(memory.speed > 0, memory.speed, _first_speed(k.v) / h)
+    inertia = jnp.where(memory.implicit & (memory.inertia == 0), slope / first, memory.inertia)
+    by_slope = slope / jnp.where(inertia > 0, inertia, 1)
     return Memory(
-        implicit=implicit ^ changes,
-        doubts=jnp.where(changes, 0, doubts),
-        speed=speed,
-        inertia=jnp.where(changes, 0, inertia),
-        known=~implicit,
+        implicit=memory.implicit,
+        doubts=memory.doubts,
+        speed=jnp.where(memory.implicit, jnp.maximum(by_slope, jnp.finfo(h.dtype).tiny), _speed(between, k.v) / h),
+        inertia=inertia,
+        known=~memory.implicit,
         rate=last,
     )
 
 
-def _speed(k: Array) -> Array:
+def _speed(between: Array, k: Array) -> Array:
     """h ρ, by the last two stages of an explicit step, which are at its end both."""
-    apart, between = k[-1] - k[-2], weighted(EXPLICIT.alpha[-1] - EXPLICIT.alpha[-2], k)
-    size = jnp.linalg.norm(between)
+    apart, size = k[-1] - k[-2], jnp.linalg.norm(weighted(between, k))
     return jnp.linalg.norm(apart) / jnp.where(size > 0, size, 1)
 
 
 def _first_speed(k: Array) -> Array:
     """h ρ, by the explicit rate a₀ and the implicit one a₁ in the same state: M (a₀ − a₁) = γ h (D + γ h K) a₁, from
     rest. Never zero, so that it is found once."""
-    apart, size = jnp.linalg.norm(k[0] - k[1]), jnp.linalg.norm(k[1])
+    explicit, implicit = k[-IMPLICIT.evaluations], k[1 - IMPLICIT.evaluations]
+    apart, size = jnp.linalg.norm(explicit - implicit), jnp.linalg.norm(implicit)
     return jnp.maximum(apart / (rosj43.GAMMA * jnp.where(size > 0, size, 1)), jnp.finfo(k.dtype).tiny)
