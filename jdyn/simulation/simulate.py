@@ -72,11 +72,11 @@ def simulate(
             joints within their limits; none if left out. Impacts come after `events`; their entries are all upper ends,
             then all lower ends, of joints whose coordinates are single numbers.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
-        solver: `jdyn.Automatic()` if left out: an explicit method of order 6, and `jdyn.ROSJ43` while gains, dampers or
-            friction on light links would hold the step, each lane of a batch as it needs; `stats["implicit_steps"]`
-            says how often. Or a Runge-Kutta method of diffrax, which then works in local coordinates, see
-            `jdyn.OnManifold`, or one of jdyn's own: `jdyn.Rodas5P()` for stiffness that couples joints; for small
-            tolerances `diffrax.Dopri8()`, or `jdyn.BulirschStoer()`, whose dense output has its full order.
+        solver: `jdyn.Automatic()` if left out: an explicit method of order 6 (8 for relative tolerances of 3e-7 and
+            less), and `jdyn.ROSJ43` while gains, dampers or friction on light links would hold the step, each lane of a
+            batch as it needs; `stats["implicit_steps"]` says how often. Or a Runge-Kutta method of diffrax, which then
+            works in local coordinates, see `jdyn.OnManifold`, or one of jdyn's own: `jdyn.Rodas5P()` for stiffness that
+            couples joints; `jdyn.BulirschStoer()`, whose dense output has its full order, for small tolerances.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
