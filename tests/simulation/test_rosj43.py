@@ -1,8 +1,8 @@
-"""A method that is implicit in the forces of joints: order, stability and cost, whatever it knows of them."""
+"""Methods that are implicit in the forces of joints: order, stability and cost, whatever they know of them."""
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import diffrax
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.simulation.solvers import rosj43
+from jdyn.simulation.solvers import rosj32, rosj43
 from jdyn.simulation.vector_field import State
 from tests.simulation.rooted_trees import forests
 
@@ -20,6 +20,12 @@ pytestmark = pytest.mark.fast_compile
 END = diffrax.SaveAt(t1=True)
 PANDA = jdyn.load("panda")
 HOLD = jdyn.PD(PANDA, PANDA.neutral() + 0.3, kp=100.0, kd=20.0)
+
+
+class Loose(jdyn.ROSJ43):
+    """The implicit method that `jdyn.Automatic` takes for large tolerances."""
+
+    tableau: ClassVar = rosj32.TABLEAU
 
 
 class Tree(NamedTuple):
@@ -62,34 +68,43 @@ def trees(order):
     ]
 
 
-def test_conditions_of_order_for_any_jacobian():
+METHODS = pytest.mark.parametrize(("method", "highest"), [(rosj43.TABLEAU, 4), (rosj32.TABLEAU, 3)], ids=["43", "32"])
+
+
+@METHODS
+def test_conditions_of_order_for_any_jacobian(method, highest):
     """A sum for every tree: that of explicit methods, and zero where W takes part (Hairer, Wanner 1996, section IV.7,
     and trees with W' beside)."""
-    method = rosj43.TABLEAU
     gamma = method.below + np.diag(method.diagonal)
     assert [len(trees(order)) for order in (1, 2, 3, 4)] == [1, 2, 6, 20]
-    for order in (1, 2, 3, 4):
+    for order in range(1, highest + 1):
         for tree in trees(order):
             weights = tree.weights(method.alpha, gamma)
             assert abs(method.b @ weights - tree.wanted()) < 1e-15, tree
-            if order == 4:
+            if order == highest:
                 continue
-            # An error of order 3, and dense output of order 3: Σ_m dense_m θ^m = θ^order / density.
+            # An estimate and dense output of one order less: Σ_m dense_m θ^m = θ^order / density.
             assert abs(method.error @ weights) < 1e-15, tree
-            powers = np.where(np.arange(1, 5) == order, tree.wanted(), 0)
+            powers = np.where(np.arange(1, len(method.dense) + 1) == order, tree.wanted(), 0)
             np.testing.assert_allclose(method.dense @ weights, powers, atol=1e-14)
-    assert any(abs(method.error @ tree.weights(method.alpha, gamma)) > 1e-3 for tree in trees(4))
+    assert any(abs(method.error @ tree.weights(method.alpha, gamma)) > 1e-3 for tree in trees(highest))
     np.testing.assert_allclose(method.dense.sum(0), method.b, atol=1e-14)
 
 
-def test_stiff_motion_leaves_nothing_in_either_method():
-    """Weights of the last stages, so that 1 − b (α + γ)⁻¹ 1 = 0; between them |R| ≤ 1 on the imaginary axis, which is
-    A-stability (Hairer, Wanner 1996, section IV.3)."""
+def test_both_methods_of_order_4_and_3_end_with_their_last_stages():
     method = rosj43.TABLEAU
     both = method.alpha + method.below + np.diag(method.diagonal)
     np.testing.assert_allclose(method.b, both[-1], atol=1e-15)
+    np.testing.assert_allclose(method.b - method.error / rosj43.ESTIMATE, method.alpha[-1], atol=1e-15)
+
+
+@METHODS
+def test_stiff_motion_leaves_nothing_in_either_method(method, highest):
+    """1 − b (α + γ)⁻¹ 1 = 0; between, |R| ≤ 1 on the imaginary axis, which is A-stability (Hairer, Wanner 1996, section
+    IV.3)."""
+    both = method.alpha + method.below + np.diag(method.diagonal)
     one = np.ones(len(both))
-    for weights in (method.b, method.b - method.error, method.b - method.error / rosj43.ESTIMATE):
+    for weights in (method.b, method.b - method.error):
         assert abs(1 - weights @ np.linalg.solve(both, one)) < 1e-13
     for y in np.geomspace(1e-2, 1e4, 400):
         R = 1 + 1j * y * method.b @ np.linalg.solve(np.eye(len(both)) - 1j * y * both, one)
@@ -102,9 +117,9 @@ def cart(stiffness, damping):
     return builder.build()
 
 
-def after(model, q0, v0, steps, t1=1.0, controller=None, **options):
+def after(model, q0, v0, steps, t1=1.0, controller=None, solver=None, **options):
     return jdyn.simulate(
-        model, q0, v0, t1, controller=controller, solver=jdyn.ROSJ43(), saveat=END, dt0=t1 / steps,
+        model, q0, v0, t1, controller=controller, solver=solver or jdyn.ROSJ43(), saveat=END, dt0=t1 / steps,
         stepsize_controller=diffrax.ConstantStepSize(), **options,
     )  # fmt: skip
 
@@ -137,7 +152,8 @@ class Misleading(jdyn.Controller):
 
 
 @pytest.mark.parametrize("largest", [0.0, 10.0], ids=["nothing is known", "what is known is wrong"])
-def test_order_does_not_depend_on_what_is_known(largest):
+@pytest.mark.parametrize(("solver", "order"), [(jdyn.ROSJ43(), 4), (Loose(), 3)], ids=["43", "32"])
+def test_order_does_not_depend_on_what_is_known(largest, solver, order):
     """On a tree with a ball joint, four with no Jacobian at all, and with one drawn at random."""
     model = jdyn.random_tree(3, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Prismatic)).with_gravity((0, 0, -3))
     # Rotors, so that what is not known is not stiff.
@@ -150,10 +166,10 @@ def test_order_does_not_depend_on_what_is_known(largest):
     )  # fmt: skip
     errors = []
     for steps in (32, 64, 128):
-        found = after(model, q0, v0, steps, 0.5, controller)
+        found = after(model, q0, v0, steps, 0.5, controller, solver)
         errors.append(np.linalg.norm(np.append(model.difference(exact.q[0], found.q[0]), found.v[0] - exact.v[0])))
     orders = -np.diff(np.log2(errors))
-    assert np.all(np.abs(orders - 4) < 0.2), orders
+    assert np.all(np.abs(orders - order) < 0.2), orders
 
 
 def test_gains_on_light_links_do_not_limit_the_step():

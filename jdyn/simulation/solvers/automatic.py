@@ -12,7 +12,7 @@ import numpy as np
 from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Int, Real, Scalar
 
-from jdyn.simulation.solvers import dormand_prince8, rosj43, verner6
+from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages
 from jdyn.simulation.stages import weighted
@@ -28,8 +28,8 @@ MILD = 2.0
 PATIENCE = 3
 # It asks for so many more after it was implicit where joints' forces do next to nothing within a step.
 WARY, USELESS = 20, 0.05
-# From this relative tolerance on down order 8 pays.
-FINE = 3e-7
+# Relative tolerances from which on down order 8 pays, and from which on up four implicit stages do.
+FINE, LOOSE = 3e-7, 1e-2
 
 
 class _Kind(NamedTuple):
@@ -45,6 +45,7 @@ EXPLICIT = _Kind(verner6.TABLEAU, 9, 6)
 FINER = _Kind(dormand_prince8.TABLEAU, 14, 8)
 # A step has the explicit rate at its start before its own stages.
 IMPLICIT = _Kind(rosj43.TABLEAU, 9, 4)
+LOOSER = _Kind(rosj32.TABLEAU, 5, 3)
 
 
 def _alike(*kinds: _Kind) -> list[_Kind]:
@@ -91,11 +92,12 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     """An explicit method where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
 
     What `jdyn.simulate` takes by itself. The explicit method is of order 6, and of order 8 where the relative tolerance
-    is 3e-7 or less. Each lane of a batch changes between explicit and implicit steps as its motion asks for it; both
-    are one program. The first step is implicit, and compares its rate with the explicit one at its start. Steps turn
-    implicit when they come close to the end of the explicit method's stable range, by the rate that its last two stages
-    show; they turn explicit when they are so short, or forces so soft, that they need not be implicit. `ROSJ43` takes
-    no stiffness away that couples joints, as that of an LQR does; `jdyn.Rodas5P` takes that away, too.
+    is 3e-7 or less; where it is 1e-2 or more, the implicit one is of order 3, with four stages. Each lane of a batch
+    changes between explicit and implicit steps as its motion asks for it; both are one program. The first step is
+    implicit, and compares its rate with the explicit one at its start. Steps turn implicit when they come close to the
+    end of the explicit method's stable range, by the rate that its last two stages show; they turn explicit when they
+    are so short, or forces so soft, that they need not be implicit. `ROSJ43` takes no stiffness away that couples
+    joints, as that of an LQR does; `jdyn.Rodas5P` takes that away, too.
 
     Source: Petzold, Automatic selection of methods for solving stiff and nonstiff systems of ordinary differential
     equations, SIAM Journal on Scientific and Statistical Computing 4, 1983; for the rate, Hairer, Wanner 1996, section
@@ -104,7 +106,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     of Computational and Applied Mathematics 7, 1981.
 
     Attributes:
-        rtol: The relative tolerance; `jdyn.simulate` takes that of the step controller. None for order 6.
+        rtol: The relative tolerance; `jdyn.simulate` takes that of the step controller. None for orders 6 and 4.
     """
 
     rtol: float | Real[Array | np.ndarray, ""] | None = None
@@ -135,27 +137,28 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         implicit = memory.implicit
         known = jnp.where(implicit, memory.speed > 0, memory.known & ~made_jump)
         here = terms.from_chart(y0)
-        system = JointImplicit.of(terms.term, t0, here, jnp.where(implicit, rosj43.GAMMA * h, 0))
         kind = _chosen(implicit, *reversed(self._methods))
         tableau = jax.tree.map(lambda x: x.astype(h.dtype), kind.tableau)
+        system = JointImplicit.of(terms.term, t0, here, tableau.diagonal[-1] * h)
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
         evaluations = kind.evaluations - jnp.where(known, 1, 0)
         first = len(tableau.b) - unvmap_max(evaluations)
         k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
         y1, error, dense = ended(tableau, y0, k)
-        after = _after(memory, system, h, tableau.alpha[-1] - tableau.alpha[-2], k, last)
+        after = _after(memory, system, h, kind, k, last)
         counted = Counted(after, Work.of(evaluations, implicit=implicit), kind.order)
         return y1, error, dense, counted, diffrax.RESULTS.successful
 
     @property
     def _methods(self) -> list[Any]:
         """The explicit and the implicit method."""
-        fine = self.rtol is not None and self.rtol <= FINE
-        if not isinstance(fine, jax.Array):
-            return _alike(FINER if fine else EXPLICIT, IMPLICIT)
-        finer, coarser, implicit = _alike(FINER, EXPLICIT, IMPLICIT)
-        return [_chosen(fine, finer, coarser), implicit]
+        rtol = np.sqrt(FINE * LOOSE) if self.rtol is None else self.rtol
+        fine, loose = rtol <= FINE, rtol >= LOOSE
+        if not isinstance(rtol, jax.Array):
+            return _alike(FINER if fine else EXPLICIT, LOOSER if loose else IMPLICIT)
+        finer, coarser, looser, stricter = _alike(FINER, EXPLICIT, LOOSER, IMPLICIT)
+        return [_chosen(fine, finer, coarser), _chosen(loose, looser, stricter)]
 
 
 def _for_step(memory: Memory, h: Scalar) -> Memory:
@@ -174,32 +177,35 @@ def _for_step(memory: Memory, h: Scalar) -> Memory:
     )
 
 
-def _after(memory: Memory, system: JointImplicit, h: Scalar, between: Array, k: State, last: State) -> Memory:
-    """The memory after a step, if it is accepted; its last two stages differ by the weights `between`."""
+def _after(memory: Memory, system: JointImplicit, h: Scalar, kind: Any, k: State, last: State) -> Memory:
+    """The memory after a step, if it is accepted."""
     k, K, D, h = jax.lax.stop_gradient((k, system.K, system.D, jnp.abs(h)))
     slope = jnp.max(D + h * K, initial=0)
-    first = jnp.where(memory.speed > 0, memory.speed, _first_speed(k.v) / h)
+    first = jnp.where(memory.speed > 0, memory.speed, _first_speed(kind, k.v) / h)
     inertia = jnp.where(memory.implicit & (memory.inertia == 0), slope / first, memory.inertia)
     by_slope = slope / jnp.where(inertia > 0, inertia, 1)
     return Memory(
         implicit=memory.implicit,
         doubts=memory.doubts,
-        speed=jnp.where(memory.implicit, jnp.maximum(by_slope, jnp.finfo(h.dtype).tiny), _speed(between, k.v) / h),
+        speed=jnp.where(memory.implicit, jnp.maximum(by_slope, jnp.finfo(h.dtype).tiny), _speed(kind, k.v) / h),
         inertia=inertia,
         known=~memory.implicit,
         rate=last,
     )
 
 
-def _speed(between: Array, k: Array) -> Array:
+def _speed(kind: Any, k: Array) -> Array:
     """h ρ, by the last two stages of an explicit step, which are at its end both."""
+    between = kind.tableau.alpha[-1] - kind.tableau.alpha[-2]
     apart, size = k[-1] - k[-2], jnp.linalg.norm(weighted(between, k))
     return jnp.linalg.norm(apart) / jnp.where(size > 0, size, 1)
 
 
-def _first_speed(k: Array) -> Array:
+def _first_speed(kind: Any, k: Array) -> Array:
     """h ρ, by the explicit rate a₀ and the implicit one a₁ in the same state: M (a₀ − a₁) = γ h (D + γ h K) a₁, from
     rest. Never zero, so that it is found once."""
-    explicit, implicit = k[-IMPLICIT.evaluations], k[1 - IMPLICIT.evaluations]
+    explicit, implicit = k[len(k) - kind.evaluations], k[len(k) - kind.evaluations + 1]
     apart, size = jnp.linalg.norm(explicit - implicit), jnp.linalg.norm(implicit)
-    return jnp.maximum(apart / (rosj43.GAMMA * jnp.where(size > 0, size, 1)), jnp.finfo(k.dtype).tiny)
+    gamma = kind.tableau.diagonal[-1]
+    # Explicit steps do not ask.
+    return jnp.maximum(apart / jnp.where(gamma * size > 0, gamma * size, 1), jnp.finfo(k.dtype).tiny)

@@ -105,6 +105,7 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
     errors of order 5 and on the stiff problem of Prothero and Robinson (there, section IV.15).
     """
 
+    tableau: ClassVar[Tableau] = TABLEAU
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
 
@@ -119,7 +120,8 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         terms = local_term(self, terms)
-        system = JointImplicit.of(terms.term, t0, terms.from_chart(y0), GAMMA * terms.contr(t0, t1))
-        k, _ = stages(TABLEAU, terms, system, t0, t1, y0, jax.tree.map(jnp.zeros_like, y0), 0)
-        y1, error, dense = ended(TABLEAU, y0, k)
-        return y1, error, dense, Counted(None, Work.of(len(TABLEAU.b))), diffrax.RESULTS.successful
+        tableau = self.tableau
+        system = JointImplicit.of(terms.term, t0, terms.from_chart(y0), tableau.diagonal[-1] * terms.contr(t0, t1))
+        k, _ = stages(tableau, terms, system, t0, t1, y0, jax.tree.map(jnp.zeros_like, y0), 0)
+        y1, error, dense = ended(tableau, y0, k)
+        return y1, error, dense, Counted(None, Work.of(len(tableau.b))), diffrax.RESULTS.successful
