@@ -142,6 +142,11 @@ class Pinocchio:
         found = [self._end_of(lane, method, rtol, atol) for lane in self.lanes]
         return Solution(self.map.q_from_peer([q for q, _ in found]), float(np.mean([count for _, count in found])))
 
+    def acceleration(self, lane: int, q, v) -> np.ndarray:
+        """Of a state of a lane, in jdyn's order."""
+        q_peer, v_peer = self.map.q_to_peer(q), self.map.v_to_peer(q, v)
+        return self.map.a_from_peer(q, v, self._rate(lane)(q_peer, v_peer)[self.map.nq :])
+
     def _end_of(self, lane, method, rtol, atol):
         scene, nq = self.scene, self.map.nq
         q0 = self.map.q_to_peer(scene.q0[lane])

@@ -1,9 +1,9 @@
 """Error against processor time a lane, of jdyn's solvers, MuJoCo and SciPy around Pinocchio, on one core, in float64.
 
-    python -m benchmarks.work_precision [--scenes panda_pd,quadruped] [--picture FILE] [--quick]
+    python -m benchmarks.work_precision [--scenes panda_pd,quadruped] [--picture FILE] [--quick] [--peer-python PATH]
 
-Whether jdyn's default solver is the best, scene by scene. The error is that of a lane's configuration at the end, the
-largest of all joints [rad or m], as the root-mean-square of lanes.
+Whether jdyn's default solver is the best, scene by scene; with --peer-python beside diffrax around frax, too. The error
+is that of a lane's configuration at the end, the largest of all joints [rad or m], as the root-mean-square of lanes.
 """
 
 import argparse
@@ -25,7 +25,8 @@ import pinocchio as pin
 import scipy
 
 import jdyn
-from benchmarks import clock, rollouts
+from benchmarks import clock, frax_rollouts, rollouts
+from benchmarks.frax_rollouts import FRAX
 from benchmarks.scenes import SCENES, Scene
 from benchmarks.verdict import LEVELS, Point, table, verdict
 
@@ -42,7 +43,7 @@ ADAPTIVE: dict[str, diffrax.AbstractSolver] = {
 FIXED: dict[str, diffrax.AbstractSolver] = {"LinearlyImplicitEuler": jdyn.LinearlyImplicitEuler()}
 EXTRAPOLATED = ("BulirschStoer", "BaderDeuflhard")
 OWN = (*ADAPTIVE, *FIXED)
-CURVES = (*OWN, *rollouts.MUJOCO, *rollouts.SCIPY)
+CURVES = (*OWN, *rollouts.MUJOCO, *rollouts.SCIPY, *FRAX)
 TOLERANCES = tuple(10.0**-k for k in range(1, 12))
 STEPS = (2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5)
 # Absolute tolerances are this share of the relative ones, as in jdyn's own default.
@@ -54,6 +55,10 @@ SCIPY_LANES = 2
 ABOVE_REFERENCE = 10
 # MuJoCo's RK4 differs by less with such a step if it moves the same mechanism.
 AGREES, AGREEMENT_STEP = 1e-6, 1e-4
+# frax' accelerations differ by less, relatively, if it moves the same mechanism.
+SAME_ACCELERATIONS = 1e-8
+# That of jdyn's own curves [s], which do not look for one either.
+FIRST_STEP = 1e-2
 
 
 class Run(NamedTuple):
@@ -73,11 +78,12 @@ class Run(NamedTuple):
 class Bench:
     """One scene's programs, reference and points."""
 
-    def __init__(self, scene: Scene, repeats: int, seconds: float):
-        self.scene, self.repeats, self.seconds = scene, repeats, seconds
+    def __init__(self, scene: Scene, repeats: int, seconds: float, peer_python: str | None = None):
+        self.scene, self.repeats, self.seconds, self.peer_python = scene, repeats, seconds, peer_python
         self.programs: dict[str, Any] = {}
         self.points: list[Point] = []
         self._mujoco: rollouts.Mujoco | None = None
+        self._frax: frax_rollouts.Frax | None = None
         self._pinocchio = rollouts.Pinocchio(scene, SCIPY_LANES)
 
     def reference(self) -> float:
@@ -127,6 +133,11 @@ class Bench:
         agreement = "agrees to" if apart < AGREES else "DOES NOT AGREE, it differs by"
         print(f"MuJoCo's RK4 with a step of {AGREEMENT_STEP:g} s: {agreement} {apart:.1e} on {len(found)} lanes")
 
+    def close(self):
+        if self._frax is not None:
+            self._frax.close()
+            self._frax = None
+
     def _run(self, name, setting) -> Run:
         if name in OWN:
             program, argument = self._program(name), jnp.asarray(setting)
@@ -143,9 +154,37 @@ class Bench:
             found, times = _measured(lambda: simulator.end(integrator, steps), self.repeats, self.seconds)
             calls = steps * (4 if name.endswith("RK4") else 1)
             return Run(simulator.configurations(found), times, {"evaluations": calls, "steps": steps})
+        if name in FRAX:
+            self._frax = self._frax or self._checked_frax()
+            found = self._frax.end(FRAX[name], setting, setting * ABSOLUTE, self.repeats, self.seconds)
+            if found["compile_s"]:
+                print(f"  {name}: compiled in {found['compile_s']:.1f} s")
+            return Run(found["q"], found["times"], {"steps": found["steps"]})
         method, absolute = rollouts.SCIPY[name], setting * ABSOLUTE
         found, times = _measured(lambda: self._pinocchio.end(method, setting, absolute), self.repeats, self.seconds)
         return Run(found.q, times, {"evaluations": found.evaluations})
+
+    def _checked_frax(self) -> frax_rollouts.Frax:
+        """Its process, if it moves the same mechanism."""
+        frax = frax_rollouts.Frax(self.scene, str(self.peer_python), FIRST_STEP)
+        try:
+            apart = frax.accelerations_apart(*self._accelerations())
+            if not apart < SAME_ACCELERATIONS:
+                raise rollouts.Unavailable(f"its accelerations differ from Pinocchio's by {apart:.1e}")
+        except rollouts.Unavailable:
+            frax.close()
+            raise
+        print(f"  frax: accelerations agree with Pinocchio's to {apart:.1e}")
+        return frax
+
+    def _accelerations(self):
+        """States q and v and Pinocchio's accelerations there, a row each, and their lanes: a start and an end of each
+        of the first lanes, at other velocities."""
+        lanes = [lane for lane in self._pinocchio.lanes for _ in range(2)]
+        q = np.stack([x[lane] for lane in self._pinocchio.lanes for x in (self.scene.q0, self.exact)])
+        v = np.random.default_rng(0).normal(size=(len(lanes), self.scene.model.nv))
+        a = [self._pinocchio.acceleration(*state) for state in zip(lanes, q, v, strict=True)]
+        return q, v, np.stack(a), lanes
 
     def _program(self, name):
         """Of a tolerance or a step, compiled once."""
@@ -190,8 +229,12 @@ def _measured(call: Callable, repeats, seconds):
 def measured(scene: Scene, options) -> tuple[list[Point], list[float]]:
     """Points of a scene, and the errors that can be told from the reference's own."""
     print(f"\n## {scene.name}: {scene.about}; {scene.lanes} lanes\n")
-    bench = Bench(scene, options.repeats, options.seconds)
-    apart = bench.reference()
+    with contextlib.closing(Bench(scene, options.repeats, options.seconds, options.peer_python)) as bench:
+        return _measured_by(bench, options)
+
+
+def _measured_by(bench: Bench, options) -> tuple[list[Point], list[float]]:
+    scene, apart = bench.scene, bench.reference()
     points: list[Point] = []
     print(f"\n{'curve':22} {'setting':>7} {'error':>9} {'µs a lane':>10} {'evaluations':>12} {'steps':>9} implicit")
     for name in options.curves:
@@ -259,7 +302,8 @@ def _options():
 
     words = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     words.add_argument("--scenes", type=listed(SCENES), default=tuple(SCENES), help=", ".join(SCENES))
-    words.add_argument("--curves", type=listed(CURVES), default=CURVES, help=", ".join(CURVES))
+    words.add_argument("--curves", type=listed(CURVES), help=", ".join(CURVES))
+    words.add_argument("--peer-python", metavar="PATH", help="interpreter that has frax and diffrax, for their curves")
     words.add_argument("--lanes", type=int, default=256)
     words.add_argument("--repeats", type=int, default=5, help="samples of each point")
     words.add_argument("--seconds", type=float, default=4.0, help="a curve ends where a run takes longer")
@@ -269,9 +313,13 @@ def _options():
     words.add_argument("--quick", action="store_true", help="one scene, few curves, two settings and few lanes")
     options = words.parse_args()
     options.tolerances, options.steps = TOLERANCES, STEPS
+    peers = tuple(FRAX) if options.peer_python else ()
+    if named := [name for name in options.curves or () if name in FRAX and name not in peers]:
+        words.error(f"{named[0]}: expected with --peer-python")
+    options.curves = options.curves or tuple(name for name in CURVES if name not in FRAX or name in peers)
     if options.quick:
         options.scenes, options.lanes, options.repeats = ("double_pendulum",), 4, 1
-        options.curves = (DEFAULT, "Tsit5", "Dopri8", "MuJoCo implicitfast", "MuJoCo RK4", "SciPy DOP853")
+        options.curves = (DEFAULT, "Tsit5", "Dopri8", "MuJoCo implicitfast", "MuJoCo RK4", "SciPy DOP853", *peers)
         options.tolerances, options.steps = (1e-4, 1e-8), (1e-2, 1e-3)
     return options
 
@@ -291,6 +339,9 @@ def main():
         "diffrax": diffrax.__version__, "mujoco": mujoco.__version__, "pinocchio": pin.__version__,
         "scipy": scipy.__version__,
     }  # fmt: skip
+    if options.peer_python:
+        found = frax_rollouts.versions(options.peer_python)
+        versions |= {name if name == "frax" else f"{name} beside frax": version for name, version in found.items()}
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
     print(
         f"absolute tolerances {ABSOLUTE:g} of the relative ones; errors are root-mean-squares of lanes; processor "

@@ -10,6 +10,7 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 
@@ -17,7 +18,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Benchmarks are not installed; what follows needs their folder's parent.
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import gpu, operation_counts, table, verdict, work  # noqa: E402
+import jdyn  # noqa: E402
+from benchmarks import frax_peer, gpu, operation_counts, peer_models, table, verdict, work  # noqa: E402
 
 
 def _row(library, seconds, **more):
@@ -146,7 +148,7 @@ def test_peers_run_without_jdyn():
     """Their environment does not have it, nor what it needs."""
     script = (
         "import sys; sys.modules['jdyn'] = None; import jax, jax.numpy as jnp\n"
-        "from benchmarks import child, compiled_peers, jax_peers, jax_programs, work\n"
+        "from benchmarks import child, compiled_peers, frax_peer, jax_peers, jax_programs, work\n"
         "x = jnp.ones(3); double = jax.jit(lambda x: x + x)\n"
         "print(work.counted(double, (x,), double.lower(x).compile())['flops'])"
     )
@@ -191,6 +193,8 @@ def test_work_and_precision_of_solvers(tmp_path):
     pytest.importorskip("pinocchio")
     out, drawn = tmp_path / "out.json", tmp_path / "out.png"
     command = [sys.executable, "-m", "benchmarks.work_precision", "--quick", "--json", str(out)]
+    # An interpreter that is none is a line, and no curve.
+    command += ["--peer-python", "nopython"]
     done = subprocess.run([*command, "--picture", str(drawn)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
@@ -210,6 +214,47 @@ def test_work_and_precision_of_solvers(tmp_path):
     assert all(point.seconds > 0 for point in points)
     assert [row["error"] for row in found["verdict"]["double_pendulum"]] == pytest.approx(list(verdict.LEVELS))
     assert drawn.stat().st_size > 0 and "agrees to" in done.stdout
+    assert "frax Tsit5: there is no interpreter nopython" in done.stdout
+
+
+def test_forces_of_joints_around_frax_are_those_of_the_scene(monkeypatch):
+    """frax itself is replaced by the mechanism without them, its joints in another order."""
+    bare = jdyn.load("double_pendulum")
+
+    class Robot:
+        joint_names = ("joint2", "joint1")
+
+        def forward_dynamics(self, q, v, tau, fext):
+            return jdyn.forward_dynamics(bare, q[::-1], v[::-1], tau[::-1])[::-1]
+
+        def gravity_vector(self, q):
+            return jdyn.gravity_forces(bare, q[::-1])[::-1]
+
+    monkeypatch.setattr(peer_models, "frax_robot", lambda urdf, floating: Robot())
+    q0, v0 = jnp.array([[0.1, 0.2], [0.3, -0.4]]), jnp.array([[0.5, -0.6], [0.7, 1e-3]])
+    kp, kd = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[0.1, 0.2], [0.3, 0.4]])
+    damping, friction, friction_speed = jnp.array([0.5, 0.7]), jnp.array([0.0, 0.3]), jnp.array([0.0, 1e-2])
+    target, t1 = jnp.array([1.0, -1.0]), 1e-4
+    lanes = frax_peer.Lanes(
+        {
+            "urdf": "", "floating": False, "joints": ["joint1", "joint2"], "q0": q0, "v0": v0, "t1": t1,
+            "first_step": t1, "damping": damping, "friction": friction, "friction_speed": friction_speed,
+            "armature": [0.0, 0.0], "payload": None,
+            "drive": {"target": target, "kp": kp, "kd": kd, "compensated": True},
+        }
+    )  # fmt: skip
+
+    def acceleration(q, v, kp, kd):
+        smooth = jnp.where(friction > 0, friction * jnp.tanh(v / jnp.where(friction > 0, friction_speed, 1)), 0)
+        tau = kp * (target - q) - kd * v - damping * v - smooth + jdyn.gravity_forces(bare, q)
+        return jdyn.forward_dynamics(bare, q, v, tau)
+
+    a = np.asarray(jax.jit(jax.vmap(acceleration))(q0, v0, kp, kd))
+    assert lanes.accelerations(q0[::-1], v0[::-1], [1, 0]) == pytest.approx(a[::-1], rel=1e-12)
+    found = lanes.end("Tsit5", 1e-6, 1e-8, 1, 1.0)
+    # Of a short motion, by its first terms.
+    assert np.asarray(found["q"]) == pytest.approx(np.asarray(q0 + t1 * v0 + t1**2 * a / 2), abs=1e-8)
+    assert found["steps"] >= 1 and found["times"]["cpu_s"]
 
 
 @pytest.mark.slow
