@@ -29,7 +29,7 @@ PATIENCE = 3
 # It asks for so many more after it was implicit where joints' forces do next to nothing within a step.
 WARY, USELESS = 20, 0.05
 # Relative tolerances from which on down order 8 pays, and from which on up four implicit stages do.
-FINE, LOOSE = 3e-7, 1e-2
+FINE, LOOSE = 3e-7, 2e-2
 
 
 class _Kind(NamedTuple):
@@ -92,7 +92,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     """An explicit method where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
 
     What `jdyn.simulate` takes by itself. The explicit method is of order 6, and of order 8 where the relative tolerance
-    is 3e-7 or less; where it is 1e-2 or more, the implicit one is of order 3, with four stages. Each lane of a batch
+    is 3e-7 or less; where it is 2e-2 or more, the implicit one is of order 3, with four stages. Each lane of a batch
     changes between explicit and implicit steps as its motion asks for it; both are one program. The first step is
     implicit, and compares its rate with the explicit one at its start. Steps turn implicit when they come close to the
     end of the explicit method's stable range, by the rate that its last two stages show; they turn explicit when they
