@@ -4,6 +4,7 @@ from jdyn.array.factorizations import CHOLESKY as CHOLESKY
 from jdyn.array.factorizations import GAUSS_JORDAN as GAUSS_JORDAN
 from jdyn.array.factorizations import LU as LU
 from jdyn.array.factorizations import SVD as SVD
+from jdyn.array.least_norm import LeastNorm as LeastNorm
 from jdyn.array.shapes import shaped as shaped
 from jdyn.array.small_matrices import definite_inverse as definite_inverse
 from jdyn.array.small_matrices import semidefinite_cholesky as semidefinite_cholesky

@@ -279,7 +279,8 @@ def _jacobian(model, q, body, number, point, frame):
     X_wf = _one_pose(X_w, body) @ placement
     to_frame = jax.vmap(lambda X: X_wf.inverse() @ X)(X_w)
     columns = dof_motions(model, joints, to_frame)
-    on_path = jnp.asarray(per_dof(model, _on_path(model.topology).T).T, columns.dtype)
+    # Nothing moves the world, which comes first.
+    on_path = jnp.asarray(np.pad(moved_by(model), [(1, 0), (0, 0)]), columns.dtype)
     columns = columns * _row(on_path, body)[:, None]
     if frame != "body":
         here = jnp.zeros_like(X_wf.translation) if frame == "aligned" else X_wf.translation
@@ -287,12 +288,13 @@ def _jacobian(model, q, body, number, point, frame):
     return jax.vmap(model.reduce_force, in_axes=1)(columns)
 
 
-def _on_path(topology) -> np.ndarray:
-    """Whether the joint of the column moves the body of the row; nothing moves the world, which comes first."""
-    table = np.zeros((topology.nb + 1, topology.nb))
+def moved_by(model: Model) -> np.ndarray:
+    """Whether the coordinate of the column, of all joints, moves the body of the row."""
+    topology = model.topology
+    table = np.zeros((topology.nb, topology.nb), bool)
     for body, path in enumerate(topology.supports):
-        table[body + 1, list(path)] = 1
-    return table
+        table[body, list(path)] = True
+    return per_dof(model, table.T).T
 
 
 def dof_motions(model: Model, joints: JointKinematics, X: Transform) -> Float[Array, "nv_full 6"]:

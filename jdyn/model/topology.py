@@ -5,6 +5,8 @@ import dataclasses
 import functools
 import itertools
 
+import numpy as np
+
 from jdyn.model.joints import Free, Joint
 from jdyn.model.messages import known
 
@@ -158,6 +160,14 @@ class Topology(Tree):
     def _independent(self, offsets):
         free = (body for body in range(self.nb) if body not in self._followers)
         return tuple(k for body in free for k in range(offsets[body], offsets[body + 1]))
+
+    @property
+    def ranged(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places in full q and v of coordinates that are single numbers, and so may have ends."""
+        flat = [group for group in self.groups if group.kind.nq == group.kind.nv]
+        in_q, in_v = ([i for group in flat for row in getattr(group, which) for i in row] for which in "qv")
+        # Both in the order of the bodies.
+        return np.sort(np.array(in_q, int)), np.sort(np.array(in_v, int))
 
     @property
     def q_names(self) -> tuple[str, ...]:

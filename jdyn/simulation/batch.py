@@ -1,12 +1,12 @@
 """Many simulations at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from jdyn.model import Model, checked
+from jdyn.model import Constraint, Model, checked
 from jdyn.simulation.simulate import simulate
 from jdyn.simulation.trajectory import Trajectory
 
@@ -20,6 +20,7 @@ def simulate_batch(
     t1: ArrayLike,
     *,
     controller: Any = None,
+    constraints: Sequence[Constraint] = (),
     in_axes: Mapping[str, Any] = IN_AXES,
     reduce: Callable[[Trajectory], PyTree[Array]] = lambda trajectory: trajectory,
     throw: bool = False,
@@ -42,8 +43,9 @@ def simulate_batch(
         v0: Velocities at the start [rad/s or m/s].
         t1: End [s].
         controller: As `simulate` takes it.
-        in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1` or `controller` with the axis of lanes,
-            or with a PyTree of axes for its leaves. If left out, `q0` and `v0` differ.
+        constraints: As `simulate` takes them.
+        in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1`, `controller` or `constraints` with the
+            axis of lanes, or with a PyTree of axes for its leaves. If left out, `q0` and `v0` differ.
         reduce: Computes the result from each trajectory, such as `lambda trajectory: trajectory.q[-1]`, on the device.
             The whole trajectory if left out.
         throw: Whether the first lane that fails raises.
@@ -56,12 +58,13 @@ def simulate_batch(
         ValueError: if `in_axes` names something else, or sizes disagree.
     """
     checked(model)
-    known = ("model", "q0", "v0", "t1", "controller")
+    known = ("model", "q0", "v0", "t1", "controller", "constraints")
     if unknown := sorted(set(in_axes) - set(known)):
         raise ValueError(f"in_axes: expected names among {', '.join(known)}, got {', '.join(map(repr, unknown))}")
     axes = tuple(in_axes.get(name) for name in known)
 
-    def lane(model, q0, v0, t1, controller):
-        return reduce(simulate(model, q0, v0, t1, controller=controller, throw=throw, **options))
+    def lane(model, q0, v0, t1, controller, constraints):
+        arguments = {"controller": controller, "constraints": constraints, "throw": throw, **options}
+        return reduce(simulate(model, q0, v0, t1, **arguments))
 
-    return eqx.filter_vmap(lane, in_axes=axes)(model, q0, v0, t1, controller)
+    return eqx.filter_vmap(lane, in_axes=axes)(model, q0, v0, t1, controller, tuple(constraints))

@@ -3,16 +3,15 @@
 import dataclasses
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Scalar
 
-from jdyn.dynamics import Method, forward_dynamics, mass_matrix
+from jdyn.dynamics import mass_matrix
 from jdyn.model import Model
 from jdyn.simulation.events import Event
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.vector_field import State, VectorField
 
 # Springs for joints at rest begin this far beyond the end, as a fraction of the depth over which they stiffen.
 SLACK = 0.1
@@ -53,7 +52,7 @@ class Stops(eqx.Module):
         depth = jnp.maximum(-gaps - self.slack, 0)
         leaning = jnp.maximum(1 + self.dissipation * speeds, 0)
         upper, lower = self.stiffness[None] * depth**2 / (depth + self.onset) * leaning
-        _, places = _ranged(model)
+        _, places = model.topology.ranged
         full = jnp.zeros(model.topology.v_offsets[-1], q.dtype).at[places].set(lower - upper)
         return model.reduce_force(full)
 
@@ -82,12 +81,12 @@ class CompliantLimits(eqx.Module):
         _check("dissipation", self.dissipation, lambda x: x >= 0, "a number that is not negative")
         _check("onset", self.onset, lambda x: x > 0, "a positive number")
 
-    def events(self, model: Model, method: Method | None) -> tuple[Event, ...]:
+    def events(self, field: VectorField) -> tuple[Event, ...]:
         """None."""
         return ()
 
     def stops(self, model: Model) -> Stops:
-        _, places = _ranged(model)
+        _, places = model.topology.ranged
         # As if no joint followed another: the end of a follower's range holds the follower.
         topology = dataclasses.replace(model.topology, mimics=())
         alone = dataclasses.replace(model, topology=topology, mimic_ratio=_none(model), mimic_offset=_none(model))
@@ -129,9 +128,10 @@ class ImpactLimits(eqx.Module):
         # Steps that end at an impact must not reach the spring: its derivative would be added to that of the impact.
         return dataclasses.replace(stops, slack=SLACK * stops.onset)
 
-    def events(self, model: Model, method: Method | None) -> tuple[Event, ...]:
+    def events(self, field: VectorField) -> tuple[Event, ...]:
         """Arrival at any end: first all upper ones, then all lower ones, as entries of one condition."""
-        if not len(_ranged(model)[0]):
+        model = field.model
+        if not len(model.topology.ranged[0]):
             return ()
         restitution, slow = (jnp.asarray(x, model.dtype) for x in (self.restitution, self.resting_speed))
 
@@ -142,7 +142,7 @@ class ImpactLimits(eqx.Module):
         def reset(t, y, entry):
             _, speeds = approach(model, y.q, y.v)
             kept = jnp.where(speeds.reshape(-1)[entry] > slow, restitution, 0)
-            return dataclasses.replace(y, v=y.v - (1 + kept) * _stopping(model, method, y, entry))
+            return dataclasses.replace(y, v=y.v - (1 + kept) * _stopping(field, t, y, entry))
 
         return (Event(condition, reset),)
 
@@ -151,31 +151,22 @@ def approach(
     model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> tuple[Float[Array, "2 ends"], Float[Array, "2 ends"]]:
     """Distance to the upper and the lower end of each coordinate that may have one, and the speed towards it."""
-    in_q, in_v = _ranged(model)
+    in_q, in_v = model.topology.ranged
     x, dx = model.expand(q)[in_q], model.expand_velocity(v)[in_v]
     return jnp.stack([model.limits.upper[in_q] - x, x - model.limits.lower[in_q]]), jnp.stack([dx, -dx])
 
 
-def _stopping(model: Model, method: Method | None, y: State, entry: Int[Array, ""]) -> Float[Array, " nv"]:
+def _stopping(field: VectorField, t: Scalar, y: State, entry: Int[Array, ""]) -> Float[Array, " nv"]:
     """The velocity that an impulse on one coordinate takes away to stop that coordinate."""
-    _, in_v = _ranged(model)
+    model = field.model
+    _, in_v = model.topology.ranged
     place = jnp.asarray(in_v)[entry % len(in_v)]
     unit = jnp.zeros(model.topology.v_offsets[-1], y.v.dtype).at[place].set(1)
     d = model.reduce_force(unit)
-    still = jnp.zeros_like(y.v)
-    _, response = jax.jvp(lambda tau: forward_dynamics(model, y.q, still, tau, method=method), (still,), (d,))
+    response = field.response(t, y, d)
     # No force moves a follower with the ratio zero.
     yielding = d @ response
     return response * (d @ y.v) / jnp.where(yielding == 0, 1, yielding)
-
-
-def _ranged(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Places in full q and v of coordinates that are single numbers, and so may have ends."""
-    topology = model.topology
-    flat = [group for group in topology.groups if group.kind.nq == group.kind.nv]
-    in_q, in_v = ([i for group in flat for row in getattr(group, which) for i in row] for which in "qv")
-    # Both in the order of the bodies.
-    return np.sort(np.array(in_q, int)), np.sort(np.array(in_v, int))
 
 
 def _none(model):

@@ -44,6 +44,11 @@ class Equations(diffrax.AbstractTerm):
     def prod(self, vf, control):
         return jax.tree.map(lambda rate: rate * control, vf)
 
+    def met(self, t: Scalar, y: State) -> tuple[State, Bool[Array, ""] | None]:
+        """A state that meets the constraints, next to `y`, and whether there is one; None where there are none."""
+        y, near = self.field.met(self.direction * t, y)
+        return y, None if near is None else near.met
+
 
 class Problem(eqx.Module):
     """A simulation to run. Times are those that solvers see: they increase from `t0` to `t1`.
@@ -51,6 +56,7 @@ class Problem(eqx.Module):
     Attributes:
         equations: The equations of motion.
         y0: State at `t0`.
+        met: Whether it meets the constraints; None where there are none.
         t0, t1: Start and end [s].
         times: Of rows [s], in order.
         dt0: First step [s], None where the step controller knows it.
@@ -65,6 +71,7 @@ class Problem(eqx.Module):
 
     equations: Equations
     y0: State
+    met: Bool[Array, ""] | None
     t0: Scalar
     t1: Scalar
     times: Float[Array, " rows"]
@@ -92,12 +99,14 @@ class Motion(eqx.Module):
         y: State.
         solver_state: What the solver remembers.
         jumped: Whether the state or its rate has just jumped.
+        met: Whether constraints are met; None where there are none.
     """
 
     t: Scalar
     y: State
     solver_state: PyTree
     jumped: Bool[Array, ""]
+    met: Bool[Array, ""] | None = None
 
 
 class Rows(eqx.Module):
@@ -168,9 +177,11 @@ def begin(problem: Problem) -> Run:
     solver_state = solver.init(problem.equations, t0, target, y0, None)
     work = None if work_of(solver_state) is None else Work.of()
     counts, none = jnp.zeros((), jnp.int32), jnp.zeros(sum(event.entries for event in problem.events), bool)
-    good = jnp.isfinite(t0) & jnp.isfinite(t1)
+    good, met = jnp.isfinite(t0) & jnp.isfinite(t1), problem.met
+    result = jnp.where(good, Result.success, Result.nonfinite)
+    result = result if met is None else jnp.where(met, result, Result.constraints)
     return Run(
-        motion=Motion(t0, y0, solver_state, jnp.array(True)),
+        motion=Motion(t0, y0, solver_state, jnp.array(True), met),
         target=target,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
         landing=Crossing(counts - 1, t0, jnp.array(False), none),
@@ -179,8 +190,8 @@ def begin(problem: Problem) -> Run:
         pending=none,
         rows=_first_rows(problem, work),
         log=Log.empty(problem.max_events if problem.events else 0, t0, y0),
-        running=good & (t0 < t1),
-        result=jnp.where(good, Result.success, Result.nonfinite).astype(jnp.int32),
+        running=(result == Result.success) & (t0 < t1),
+        result=result.astype(jnp.int32),
         accepted=counts,
         rejected=counts,
         work=work,
@@ -196,7 +207,8 @@ def attempt(problem: Problem, run: Run) -> Run:
     end, landing = _end(problem, run), run.landing.which >= 0
     motion, error, dense, solver_result = step(problem, run.motion, end)
     verdict = _verdict(problem, run, end, motion, error)
-    passed = run.running & jnp.where(landing, _finite(motion.y), verdict.keep)
+    good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
+    passed = run.running & jnp.where(landing, good, verdict.keep & good)
     span = Span(run.motion.t, end, motion.y, dense)
     crossing = _crossing(problem, run, passed & ~landing, span)
     found, hidden = crossing.which >= 0, crossing.hidden
@@ -206,7 +218,7 @@ def attempt(problem: Problem, run: Run) -> Run:
     arrived = eqx.tree_at(lambda motion: motion.jumped, arrived, arrived.jumped | (keep & verdict.jumped))
     target = _target(problem, run, crossing, keep, end, arrived.t, verdict.target)
     held = landing | found | hidden | (_held(problem) & keep & (end < run.target))
-    result = _judged(problem, run, keep, landing | found | hidden, motion.y, target, solver_result, verdict.result)
+    result = _judged(problem, run, keep, landing | found | hidden, motion, target, solver_result, verdict.result)
     # As many events as there is room for, or closer to each other than times can tell.
     accumulating = found & (run.log.count >= problem.max_events) | hidden & (target - run.motion.t < _smallest(problem))
     result = jnp.where(accumulating, Result.max_events, result)
@@ -248,7 +260,11 @@ def step(problem: Problem, motion: Motion, end: Scalar):
     y, error, dense, solver_state, result = problem.solver.step(
         problem.equations, motion.t, end, motion.y, None, motion.solver_state, motion.jumped
     )
-    return Motion(end, y, solver_state, jnp.array(False)), error, dense, result
+    y, met = problem.equations.met(end, y)
+    if met is not None and error is not None:
+        # Shorter steps stay nearer.
+        error = jax.tree.map(lambda error: jnp.where(met, error, jnp.inf), error)
+    return Motion(end, y, solver_state, jnp.array(False), met), error, dense, result
 
 
 def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
@@ -258,7 +274,7 @@ def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
         t, y = jax.lax.cond(
             unvmap_any(fired >= 0), lambda: _after_event(problem, motion, fired), lambda: (motion.t, motion.y)
         )
-        motion = Motion(t, y, motion.solver_state, motion.jumped | (fired >= 0))
+        motion = Motion(t, y, motion.solver_state, motion.jumped | (fired >= 0), motion.met)
     controller = problem.equations.field.controller
     if not controller.ticks:
         return motion
@@ -266,7 +282,7 @@ def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
     due = controller.next_tick(y.memory) <= t
     memory = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, y.memory), lambda: y.memory)
     y = eqx.tree_at(lambda y: y.memory, y, memory)
-    return Motion(motion.t, y, motion.solver_state, motion.jumped | due)
+    return Motion(motion.t, y, motion.solver_state, motion.jumped | due, motion.met)
 
 
 def _after_event(problem, motion, fired):
@@ -302,7 +318,7 @@ def _reset(problem, event, entry, t, y):
         raise ValueError(f"reset: expected a state like the one that it is given, {shapes[0]}, got {shapes[1]}")
     model = problem.equations.field.model
     after = jax.tree.map(lambda new, old: jnp.asarray(new).astype(old.dtype), after, y)
-    after = eqx.tree_at(lambda y: y.q, after, model.normalize(after.q))
+    after, _ = problem.equations.met(t, eqx.tree_at(lambda y: y.q, after, model.normalize(after.q)))
     if y.energy is None:
         return after
     # The event does work.
@@ -397,7 +413,7 @@ def _smallest(problem):
     return SMALLEST_STEP * jnp.finfo(t1.dtype).eps * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
 
 
-def _judged(problem, run, keep, excused, y, target, solver_result, controller_result):
+def _judged(problem, run, keep, excused, motion, target, solver_result, controller_result):
     """Why a simulation cannot go on, or success. A step that was rejected because of an event is excused."""
     # NaN counts as too small.
     stuck = ~keep & ~excused & ~(target - run.motion.t > _smallest(problem))
@@ -405,7 +421,11 @@ def _judged(problem, run, keep, excused, y, target, solver_result, controller_re
     result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
     result = jnp.where(_failed(controller_result), Result.solver_failed, result)
     result = jnp.where(stuck, Result.step_too_small, result)
-    return jnp.where(~_finite(y) & (keep | stuck | excused), Result.nonfinite, result)
+    result = jnp.where(~_finite(motion.y) & (keep | stuck | excused), Result.nonfinite, result)
+    if motion.met is None:
+        return result
+    # Constant steps are not repeated.
+    return jnp.where(~motion.met & (stuck | _held(problem)), Result.constraints, result)
 
 
 def _finite(y):

@@ -25,6 +25,7 @@ class Result(enum.IntEnum):
     solver_failed = 4
     event = 5
     max_events = 6
+    constraints = 7
 
 
 MESSAGES = {
@@ -32,6 +33,7 @@ MESSAGES = {
     Result.step_too_small: "the error stayed above the tolerances however small the step; is the motion continuous?",
     Result.nonfinite: "the state or its rate is not finite; look at masses, gains and initial state",
     Result.max_events: "max_events have happened; raise it, or end the simulation where they accumulate",
+    Result.constraints: "the constraints are not met; jdyn.assemble finds a start, later on they contradict each other",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }
 

@@ -12,9 +12,9 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
-from jdyn.dynamics import Method
+from jdyn.dynamics import Method, closed, distance
 from jdyn.dynamics.recursion.joint_frames import with_links
-from jdyn.model import Model, checked
+from jdyn.model import Constraint, Model, checked
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.energy_control import EnergyError, mechanical_energy
 from jdyn.simulation.events import Event, numbers, watch
@@ -28,6 +28,9 @@ from jdyn.simulation.solvers.implicit_motion import AsksForJacobians
 from jdyn.simulation.trajectory import Events, Trajectory
 from jdyn.simulation.vector_field import State, VectorField
 
+# A start may miss its constraints by this power of rounding [m or rad, and per second].
+NEAR = 0.375
+
 Control = Callable[[Scalar, Float[Array, " nq"], Float[Array, " nv"]], Float[Array, " nv"]]
 
 
@@ -40,6 +43,7 @@ def simulate(
     controller: Control | DynamicController | None = None,
     events: Sequence[Event] = (),
     joint_limits: CompliantLimits | ImpactLimits | None = None,
+    constraints: Sequence[Constraint] = (),
     method: Method | None = None,
     solver: diffrax.AbstractSolver | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
@@ -71,6 +75,9 @@ def simulate(
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; none if left out. Impacts come after `events`; their entries are all upper ends,
             then all lower ends, of joints whose coordinates are single numbers.
+        constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
+            others. The start has to meet them, see `jdyn.assemble`; the end of every step is moved to the nearest state
+            that does. `Trajectory.multipliers` has their forces.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: `jdyn.Automatic()` if left out: an explicit method of order 6 (8 for relative tolerances of 3e-7 and
             less), and `jdyn.ROSJ43` while gains, dampers or friction on light links would hold the step, each lane of a
@@ -116,9 +123,14 @@ def simulate(
     if isinstance(joint_limits, ImpactLimits) and not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0:
         raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
     solver = Automatic() if solver is None else solver
+    if constraints and isinstance(solver, AsksForJacobians):
+        raise ValueError(
+            f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
+            "take a Runge-Kutta method"
+        )
     stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
-        field=VectorField(model, with_memory(controller), method),
+        field=VectorField(model, with_memory(controller), method, constraints=_in_type(constraints, dtype)),
         start=(model.normalize(q0), v0),
         t0=t0,
         t1=t1,
@@ -142,6 +154,10 @@ def _default_controller(dtype):
     if jnp.finfo(dtype).bits < 64:
         return diffrax.PIDController(rtol=1e-5, atol=1e-6)
     return diffrax.PIDController(rtol=1e-6, atol=1e-8)
+
+
+def _in_type(constraints, dtype):
+    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tuple(constraints))
 
 
 def _with_tolerances(solver, stepsize_controller, dtype):
@@ -175,15 +191,18 @@ def _simulate(
     controller = _closed_controller(field, solver, t0, q0, v0)
     energy = mechanical_energy(field.model, q0, v0) if isinstance(solver, EnergyError) else None
     y0 = State(q0, v0, controller.start(t0, q0, v0), energy)
-    field = dataclasses.replace(field, controller=controller)
+    field = dataclasses.replace(
+        field, controller=controller, constraints=closed(field.model, field.constraints, t0, q0)
+    )
     if joint_limits is not None:
         field = dataclasses.replace(field, stops=joint_limits.stops(field.model))
-        events = (*events, *joint_limits.events(field.model, field.method))
+        events = (*events, *joint_limits.events(field))
     watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(
         equations=Equations(field, direction),
         y0=y0,
+        met=_starts_well(field, t0, q0, v0),
         t0=direction * t0,
         t1=direction * t1,
         times=direction * rows.times,
@@ -212,6 +231,14 @@ def _simulate(
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
     happened = Events(direction * log.ts, which, entry, log.ys.q, log.ys.v)
     return Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, jax.lax.stop_gradient(stats))
+
+
+def _starts_well(field, t0, q0, v0):
+    """Whether the start nearly meets the constraints; None where there are none."""
+    if not field.constraints:
+        return None
+    missed = distance(field.model, field.constraints, q0, v0, t=t0)
+    return jnp.maximum(*missed) <= jnp.finfo(t0.dtype).eps ** NEAR
 
 
 class _Closed(Controller):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -14,14 +15,15 @@ from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from jdyn.control.dynamic import with_memory
-from jdyn.dynamics import Method, forward_dynamics, forward_kinematics, momentum
+from jdyn.dynamics import Method, constrained_dynamics, forward_kinematics, momentum
 from jdyn.io.archive import load_archive, save_archive
-from jdyn.model import Model
+from jdyn.model import Constraint, Model
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.to_xarray import labelled
+from jdyn.simulation.vector_field import State, VectorField
 from jdyn.spatial import Transform
 
 if TYPE_CHECKING:
@@ -113,6 +115,7 @@ class Trajectory(eqx.Module):
         controller: Any = None,
         *,
         joint_limits: CompliantLimits | ImpactLimits | None = None,
+        constraints: Sequence[Constraint] = (),
         method: Method | None = None,
     ) -> Float[Array, "*lanes times nv"]:
         """Accelerations [rad/s² or m/s²]; in the row of an event, those before it.
@@ -121,18 +124,44 @@ class Trajectory(eqx.Module):
             model: The mechanism.
             controller: The one that was simulated; no torque if left out.
             joint_limits: As they were simulated.
+            constraints: As they were simulated.
             method: Forward-dynamics method; `jdyn.ABA()` if left out.
 
         Raises:
             ValueError: if the controller has a different memory from the simulated one.
         """
+        field = self._field(model, joint_limits, constraints, method)
+
+        def acceleration(t, q, v, tau):
+            y = State(q, v)
+            return field.accelerations(model, t, y, field.stopped(y, tau))[0]
+
+        return self._rows(acceleration, self.ts, self.q, self.v, self.tau(controller))
+
+    def multipliers(
+        self,
+        model: Model,
+        constraints: Sequence[Constraint],
+        controller: Any = None,
+        *,
+        joint_limits: CompliantLimits | ImpactLimits | None = None,
+        method: Method | None = None,
+    ) -> Float[Array, "*lanes times rows"]:
+        """Forces of constraints, a column for each of their rows [N m or N].
+
+        Arguments and errors are those of `a`.
+        """
+        field = self._field(model, joint_limits, constraints, method)
+
+        def forces(t, q, v, tau):
+            tau = field.stopped(State(q, v), tau)
+            return constrained_dynamics(model, constraints, q, v, tau, t=t, method=method).multipliers
+
+        return self._rows(forces, self.ts, self.q, self.v, self.tau(controller))
+
+    def _field(self, model, joint_limits, constraints, method):
         stops = None if joint_limits is None else joint_limits.stops(model)
-
-        def acceleration(q, v, tau):
-            tau = tau if stops is None else tau + stops.force(model, q, v)
-            return forward_dynamics(model, q, v, tau, method=method)
-
-        return self._rows(acceleration, self.q, self.v, self.tau(controller))
+        return VectorField(model, with_memory(None), method, stops, tuple(constraints))
 
     def poses(self, model: Model) -> Transform:
         """Poses of the bodies in the world, with axes for lanes, times and bodies."""

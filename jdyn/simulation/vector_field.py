@@ -8,8 +8,8 @@ from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.control.controller import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.control.dynamic import DynamicController
-from jdyn.dynamics import Method, forward_dynamics
-from jdyn.model import Model, checked
+from jdyn.dynamics import ABA, Method, Projected, constrained_dynamics, forward_dynamics, impulse_response, projected
+from jdyn.model import Constraint, Model, checked
 
 
 class State(eqx.Module):
@@ -36,18 +36,41 @@ class VectorField(eqx.Module):
         controller: Any controller, as one with a memory.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
         stops: Holds joints within their limits by `force(model, q, v)`; None if nothing does.
+        constraints: Beyond the tree of joints.
     """
 
     model: Model
     controller: DynamicController
     method: Method | None
     stops: Any = None
+    constraints: tuple[Constraint, ...] = ()
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.force(t, y)
-        rate = self.rates_beside(t, y, tau)
-        motion = self.model.rate(y.q, y.v), forward_dynamics(self.model, y.q, y.v, tau, method=self.method)
-        return eqx.tree_at(lambda rate: (rate.q, rate.v), rate, motion)
+        a, held = self.accelerations(self.model, t, y, tau)
+        rate = self.rates_beside(t, y, tau if held is None else tau + held)
+        return eqx.tree_at(lambda rate: (rate.q, rate.v), rate, (self.model.rate(y.q, y.v), a))
+
+    def accelerations(
+        self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
+        """Those of a model under generalized forces, and the forces of constraints, if there are any."""
+        if not self.constraints:
+            return forward_dynamics(model, y.q, y.v, tau, method=self.method), None
+        motion = constrained_dynamics(model, self.constraints, y.q, y.v, tau, t=t, method=self.method)
+        return motion.a, motion.forces
+
+    def response(self, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """The change of velocity by an impulse on the coordinates, which constraints follow."""
+        method = ABA() if self.method is None else self.method
+        return impulse_response(method, self.model, self.constraints, t, y.q, y.v, impulse)
+
+    def met(self, t: Scalar, y: State) -> tuple[State, Projected | None]:
+        """A state that meets the constraints, next to one that nearly does; None where there are none."""
+        if not self.constraints:
+            return y, None
+        near = projected(ABA() if self.method is None else self.method, self.model, self.constraints, t, y.q, y.v)
+        return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near
 
     def rates_beside(self, t: Scalar, y: State, tau: Float[Array, " nv"]) -> State:
         """How what is not motion changes, the controller's memory and the energy received; rates of motion are zero."""
@@ -58,6 +81,10 @@ class VectorField(eqx.Module):
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """Generalized forces of the controller and of the ends of the joints' ranges [N m or N]."""
         (tau,) = checked(self.model, tau=self.controller.force(t, y.q, y.v, y.memory))
+        return self.stopped(y, tau)
+
+    def stopped(self, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Forces with those of the ends of the joints' ranges."""
         return tau if self.stops is None else tau + self.stops.force(self.model, y.q, y.v)
 
     def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:

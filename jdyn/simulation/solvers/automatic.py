@@ -138,7 +138,8 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         known = jnp.where(implicit, memory.speed > 0, memory.known & ~made_jump)
         here = terms.from_chart(y0)
         kind = _chosen(implicit, *reversed(self._methods))
-        tableau = jax.tree.map(lambda x: x.astype(h.dtype), kind.tableau)
+        kind = kind._replace(tableau=jax.tree.map(lambda x: x.astype(h.dtype), kind.tableau))
+        tableau = kind.tableau
         system = JointImplicit.of(terms.term, t0, here, tableau.diagonal[-1] * h)
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.dynamics import forward_dynamics
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
 from jdyn.simulation.manifold import LocalTerm
@@ -26,7 +25,7 @@ class JointImplicit(NamedTuple):
 
         (M + c D + c² K) a = τ − bias − D s_v − K (s_q + c (r + s_v)),
 
-    which is forward dynamics with larger rotors, in O(n).
+    which is forward dynamics with larger rotors, in O(n). Constraints hold for a as they do without W.
 
     Attributes:
         field: The equations of motion.
@@ -58,8 +57,8 @@ class JointImplicit(NamedTuple):
         pull = K * model.expand_velocity(s.q + c * moved) + D * model.expand_velocity(s.v)
         stiffened = eqx.tree_at(lambda model: model.armature, model, model.armature + c * (D + c * K))
         tau = field.force(t, y)
-        a = forward_dynamics(stiffened, y.q, y.v, tau - model.reduce_force(pull), method=field.method)
-        beside = field.rates_beside(t, y, tau)
+        a, held = field.accelerations(stiffened, t, y, tau - model.reduce_force(pull))
+        beside = field.rates_beside(t, y, tau if held is None else tau + held)
         return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
 
 

@@ -1,0 +1,64 @@
+"""Least-norm solutions of consistent systems whose rows may depend on each other."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jdyn.array.small_matrices import solution
+
+# A pivot that is smaller than this many roundings of the largest one, a row, is one of a dependent row. Taking such a
+# row for an independent one costs digits of multipliers alone, the reverse leaves it unmet.
+ROUNDINGS = 4
+
+
+class LeastNorm(NamedTuple):
+    """A positive semidefinite matrix A = L Lᵀ of rank r, ready to solve with; without LAPACK.
+
+    Attributes:
+        L: Its first r columns; the rest are zero.
+        pivots: The row that each column was eliminated with, from which on up L is lower triangular.
+        gram: (LᵀL)⁻¹.
+        rank: r.
+    """
+
+    L: Float[Array, "n n"]
+    pivots: Int[Array, " n"]
+    gram: Float[Array, "n n"]
+    rank: Int[Array, ""]
+
+    @classmethod
+    def of(cls, A: Float[Array, "n n"]) -> "LeastNorm":
+        """By elimination with the largest pivot, as long as it is more than rounding."""
+        n = len(A)
+        smallest = ROUNDINGS * n * jnp.finfo(A.dtype).eps * jnp.max(jnp.diagonal(A), initial=0)
+
+        def eliminate(k, state):
+            A, L, pivots, rank = state
+            pivot = jnp.argmax(jnp.diagonal(A))
+            size = A[pivot, pivot]
+            large = size > smallest
+            column = jnp.where(large, A[:, pivot] / jnp.sqrt(jnp.where(large, size, 1)), 0)
+            # What is left of the pivot's own row is rounding.
+            A = (A - jnp.outer(column, column)).at[pivot].set(0).at[:, pivot].set(0)
+            return A, L.at[:, k].set(column), pivots.at[k].set(pivot), rank + large.astype(rank.dtype)
+
+        state = A, jnp.zeros_like(A), jnp.zeros(n, int), jnp.zeros((), int)
+        _, L, pivots, rank = jax.lax.fori_loop(0, n, eliminate, state)
+        # Nothing is left of earlier rows in later columns.
+        gram = L.T @ L + jnp.diag(jnp.where(jnp.arange(n) < rank, 0, 1).astype(A.dtype))
+        return cls(L, pivots, solution(gram, jnp.eye(n, dtype=A.dtype)), rank)
+
+    def solve(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The smallest x with A x = b, if there is one."""
+        L, pivots, gram, _ = self
+
+        def forwards(k, state):
+            b, z = state
+            size = L[pivots[k], k]
+            entry = jnp.where(size > 0, b[pivots[k]] / jnp.where(size > 0, size, 1), 0)
+            return b - L[:, k] * entry, z.at[k].set(entry)
+
+        _, z = jax.lax.fori_loop(0, len(b), forwards, (b, jnp.zeros_like(b)))
+        return L @ (gram @ z)

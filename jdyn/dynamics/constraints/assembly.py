@@ -1,0 +1,217 @@
+"""Configurations that meet constraints, from guesses that do not."""
+
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
+
+from jdyn.dynamics.constraints.acceleration import Together
+from jdyn.dynamics.constraints.rows import constraint_rows, residuals
+from jdyn.dynamics.constraints.saddle_point import saddle_point
+from jdyn.dynamics.methods import ABA, Method
+from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
+from jdyn.model.constraints import Constraint
+
+# Shares of a Newton step that are tried; the best one is taken.
+SHARES = 2.0 ** -np.arange(12)
+# Longest step of a coordinate [rad or m].
+LONGEST = 0.5
+# A joint at its limit weighs so many times more.
+HEAVY = 1e8
+# A step that leaves more than this share of the residual has not helped.
+HELPS = 1 - 1e-4
+
+
+class Assembly(enum.IntEnum):
+    """How an assembly ended: the constraints are met; no step brings them nearer; none does within the limits of
+    joints; or there were too many steps."""
+
+    met = 0
+    stuck = 1
+    limited = 2
+    max_steps = 3
+
+
+MESSAGES = {
+    Assembly.stuck: "no step from there brings them nearer; do the parts reach each other? Try another guess",
+    Assembly.limited: "joints are at their limits, and no step within them brings the constraints nearer",
+    Assembly.max_steps: "max_steps was reached; raise it, or start nearer",
+}
+
+
+class Assembled(NamedTuple):
+    """What `assemble` finds.
+
+    Attributes:
+        q: Configuration.
+        v: Velocity that the constraints allow.
+        missed: The largest entry of the constraints' residual there [m or rad].
+        result: `jdyn.Assembly`.
+    """
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    missed: Scalar
+    result: Int[Array, ""]
+
+
+class AssemblyError(ValueError):
+    """Constraints could not be met."""
+
+
+def assemble(
+    model: Model,
+    constraints: Sequence[Constraint],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    *,
+    t: ArrayLike = 0.0,
+    method: Method | None = None,
+    max_steps: int = 100,
+    throw: bool = True,
+) -> Assembled:
+    """The state near a guess that meets constraints, with joints within their limits.
+
+    Newton steps that are the shortest by the kinetic energy of the way, shortened where they do not help. Derivatives
+    by every leaf of the model and of constraints are those of the solution nearest to the one found; under `vmap` each
+    lane has its own `result`.
+
+    Args:
+        model: The mechanism.
+        constraints: What to meet.
+        q: Guess [rad or m]; what constraints leave free stays near it.
+        v: Guess of the velocity [rad/s or m/s]; zero if left out.
+        t: Time, for constraints that depend on it [s].
+        method: What factors M; `jdyn.ABA()` if left out.
+        max_steps: Most Newton steps.
+        throw: Whether failure raises, where values are known. Otherwise `result` says.
+
+    Raises:
+        ValueError: at trace time, if a size disagrees with `model`, or there is no such frame or joint.
+        AssemblyError: if `throw` and the constraints are not met.
+    """
+    together = Together.of(constraints, model, q)
+    v = jnp.zeros(model.nv, model.dtype) if v is None else v
+    problem = _Problem(ABA() if method is None else method, model, together.constraints, jnp.asarray(t, model.dtype))
+    found = _assembled(model, problem, q, v, max_steps)
+    if throw and not isinstance(found.result, Tracer) and found.result != Assembly.met:
+        raise AssemblyError(
+            f"{model.name!r} misses its constraints by {float(found.missed):.3g} (m or rad) after assembly: "
+            f"{MESSAGES[Assembly(int(found.result))]}"
+        )
+    return found
+
+
+@compiled
+def _assembled(model, problem, q, v, max_steps):
+    q, v = checked(model, q=q, v=v)
+    arrays, rest = eqx.partition((problem, model.normalize(q)), eqx.is_array)
+    still, start = eqx.combine(jax.lax.stop_gradient(arrays), rest)
+    end = still.search(start, max_steps)
+    # One more step, with derivatives.
+    last = problem.newton(end.q, problem.model)
+    q = jnp.where(end.result == Assembly.met, model.integrate(end.q, last), end.q)
+    return Assembled(q, problem.followed(q, v), end.missed, end.result)
+
+
+class _Search(NamedTuple):
+    """An assembly under way.
+
+    Attributes:
+        q: Configuration.
+        missed: Largest residual there.
+        limited: Whether joints at limits were in the way.
+        steps: Taken.
+        result: So far.
+        running: Whether to go on.
+    """
+
+    q: Array
+    missed: Scalar
+    limited: Bool[Array, ""]
+    steps: Int[Array, ""]
+    result: Int[Array, ""]
+    running: Bool[Array, ""]
+
+
+class _Problem(eqx.Module):
+    """Constraints of a mechanism at one time."""
+
+    method: Method
+    model: Model
+    constraints: Sequence[Constraint]
+    t: Scalar
+
+    def residual(self, q):
+        return residuals(self.model, self.constraints, self.t, q)
+
+    def newton(self, q: Array, model: Model) -> Array:
+        """The step to φ = 0 that is the shortest for the inertia of `model`."""
+        rows = constraint_rows(self.model, self.constraints, self.t, q, jnp.zeros(model.nv, q.dtype))
+        return saddle_point(self.method, model, q, rows.J[rows.holonomic], None, -rows.residual[None])[0][0]
+
+    def followed(self, q: Array, v: Array) -> Array:
+        """The nearest velocity, by its kinetic energy, that constraints allow."""
+        rows = constraint_rows(self.model, self.constraints, self.t, q, v)
+        return v + saddle_point(self.method, self.model, q, rows.J, None, (rows.b - rows.J @ v)[None])[0][0]
+
+    def search(self, q: Array, max_steps: int) -> _Search:
+        tolerance = jnp.finfo(q.dtype).eps ** 0.75
+        missed = _largest(self.residual(q))
+        zero = jnp.zeros((), jnp.int32)
+        start = _Search(q, missed, jnp.array(False), zero, zero + Assembly.max_steps, missed > tolerance)
+
+        def step(now: _Search) -> _Search:
+            move, limited = self._within_limits(now.q)
+            move = move / jnp.maximum(_largest(move) / LONGEST, 1)
+            places = jax.vmap(lambda share: self._clipped(self.model.integrate(now.q, share * move)))(
+                jnp.asarray(SHARES, now.q.dtype)
+            )
+            errors = jax.vmap(lambda q: jnp.linalg.norm(self.residual(q)))(places)
+            best = jnp.argmin(jnp.where(jnp.isfinite(errors), errors, jnp.inf))
+            helps = errors[best] < HELPS * jnp.linalg.norm(self.residual(now.q))
+            q = jnp.where(helps, places[best], now.q)
+            missed = _largest(self.residual(q))
+            stuck = jnp.where(limited, Assembly.limited, Assembly.stuck)
+            result = jnp.where(helps, Assembly.max_steps, stuck).astype(jnp.int32)
+            going = helps & (missed > tolerance) & (now.steps + 1 < max_steps)
+            return _Search(q, missed, limited, now.steps + 1, result, going)
+
+        end = jax.lax.while_loop(lambda now: now.running, step, start)
+        return end._replace(result=jnp.where(end.missed <= tolerance, Assembly.met, end.result).astype(jnp.int32))
+
+    def _within_limits(self, q: Array) -> tuple[Array, Bool[Array, ""]]:
+        """A Newton step, in which joints at their limits do not move outwards; whether there are any such."""
+        move = self.newton(q, self.model)
+        outwards = self._outwards(q, move)
+        weight = jnp.max(self.model.inertias.mass, initial=0) + jnp.max(self.model.armature, initial=0)
+        armature = self.model.armature + jnp.where(outwards, HEAVY * weight, 0)
+        heavy = eqx.tree_at(lambda model: model.armature, self.model, armature)
+        return jnp.where(jnp.any(outwards), self.newton(q, heavy), move), jnp.any(outwards)
+
+    def _outwards(self, q, move):
+        in_q, in_v = self.model.topology.ranged
+        x, dx = self.model.expand(q)[in_q], self.model.expand_velocity(move)[in_v]
+        near = jnp.sqrt(jnp.finfo(x.dtype).eps)
+        upper, lower = self.model.limits.upper[in_q], self.model.limits.lower[in_q]
+        outwards = ((x >= upper - near) & (dx > 0)) | ((x <= lower + near) & (dx < 0))
+        return jnp.zeros(self.model.topology.v_offsets[-1], bool).at[in_v].set(outwards)
+
+    def _clipped(self, q):
+        in_q, _ = self.model.topology.ranged
+        limits = self.model.limits
+        full = self.model.expand(q)
+        # Joints that start outside come in.
+        full = full.at[in_q].set(jnp.clip(full[in_q], limits.lower[in_q], limits.upper[in_q]))
+        return full[np.array(self.model.topology.independent_q)]
+
+
+def _largest(x):
+    return jnp.max(jnp.abs(x), initial=0)

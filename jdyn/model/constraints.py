@@ -1,0 +1,361 @@
+"""Constraints beyond the tree of joints: closed loops, couplings of joints, prescribed motion, rolling.
+
+A constraint speaks of a few frames and joints by their names, and knows nothing of the tree between them.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.spatial import Transform
+from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
+
+ORIGIN = (0.0, 0.0, 0.0)
+
+
+class Placed(eqx.Module):
+    """What constraints are functions of.
+
+    Attributes:
+        t: Time [s].
+        frames: World pose of each of the constraint's frames.
+        joints: Coordinate of each of its joints [rad or m].
+    """
+
+    t: Scalar
+    frames: tuple[Transform, ...]
+    joints: tuple[Scalar, ...]
+
+
+class Moving(eqx.Module):
+    """How `Placed` moves.
+
+    Attributes:
+        frames: Spatial velocity [ω; v] of each frame, in the world's axes and at the world's origin [rad/s, m/s].
+        joints: Rate of each coordinate [rad/s or m/s].
+    """
+
+    frames: tuple[Float[Array, "6"], ...]
+    joints: tuple[Scalar, ...]
+
+
+class Constraint(eqx.Module):
+    """Equations that hold for the poses of some frames and the coordinates of some joints, and for their rates.
+
+    Attributes:
+        frames: Names of bodies and frames, and `"world"`.
+        joints: Names of joints with one coordinate.
+    """
+
+    if TYPE_CHECKING:
+        # Type checkers would take abstract variables for arguments.
+        frames: ClassVar[Any]
+        joints: ClassVar[Any]
+    else:
+        frames: eqx.AbstractVar[tuple[str, ...]]
+        joints: eqx.AbstractVar[tuple[str, ...]]
+
+    @abc.abstractmethod
+    def residual(self, placed: Placed) -> Float[Array, " holonomic"]:
+        """What is zero where the constraint is met [m or rad]; empty if it constrains velocities alone."""
+
+    def slip(self, placed: Placed, moving: Moving) -> Float[Array, " nonholonomic"]:
+        """Velocities that are zero besides the rates of `residual`, linear in `moving` [m/s or rad/s]."""
+        return jnp.zeros(0, placed.t.dtype)
+
+    def closed(self, placed: Placed) -> "Constraint":
+        """The same, with the values that its functions close over as leaves."""
+        return self
+
+
+class _OfFrames(Constraint):
+    """Of two frames alone."""
+
+    frame_a: str = eqx.field(static=True)
+    frame_b: str = eqx.field(static=True)
+
+    joints: ClassVar = ()
+
+    @property
+    def frames(self):
+        return self.frame_a, self.frame_b
+
+    @abc.abstractmethod
+    def between(self, X: Transform, Y: Transform) -> Array:
+        """The residual for the poses of both frames."""
+
+    def residual(self, placed):
+        return self.between(*placed.frames)
+
+
+def _point(x: Any) -> Array:
+    return jnp.asarray(x, float)
+
+
+class Connect(_OfFrames):
+    """A point of one frame is a point of another one: a ball joint. Three rows, in the axes of the first frame [m].
+
+    In a planar mechanism one of them follows from the joints, which does no harm.
+
+    Attributes:
+        frame_a, frame_b: Names of bodies or frames, or `"world"`.
+        point_a, point_b: The point, in the coordinates of either frame [m].
+    """
+
+    point_a: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
+    point_b: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
+
+    def between(self, X, Y):
+        return X.point_to_child(Y.point_to_parent(self.point_b)) - self.point_a
+
+
+class Hinge(_OfFrames):
+    """A revolute joint that closes a loop: a point and an axis of one frame are those of another one. Five rows: the
+    point, in the axes of the first frame [m], and the sines of two angles between the axes.
+
+    Attributes:
+        frame_a, frame_b: Names of bodies or frames, or `"world"`.
+        axis_a, axis_b: Direction of the axis in either frame; scaled to unit length.
+        point_a, point_b: A point of the axis in either frame [m].
+    """
+
+    axis_a: Float[Array, "3"] = eqx.field(converter=_point)
+    axis_b: Float[Array, "3"] = eqx.field(converter=_point)
+    point_a: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
+    point_b: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
+
+    def between(self, X, Y):
+        apart = X.point_to_child(Y.point_to_parent(self.point_b)) - self.point_a
+        axis = X.rotation.T @ (Y.rotation @ _direction(self.axis_b))
+        return jnp.concatenate([apart, _across(_direction(self.axis_a)) @ axis])
+
+
+class Weld(_OfFrames):
+    """One frame keeps its pose in another one. Six rows: the rotation vector of the deviation [rad] and its
+    translation [m].
+
+    Attributes:
+        frame_a, frame_b: Names of bodies or frames, or `"world"`.
+        pose: Of the second frame in the first.
+    """
+
+    pose: Transform = eqx.field(default_factory=Transform.identity)
+
+    def between(self, X, Y):
+        off = (X @ self.pose).inverse() @ Y
+        return jnp.concatenate([quaternion_log(matrix_to_quaternion(off.rotation)), off.translation])
+
+
+class Distance(_OfFrames):
+    """Two points keep their distance, as by a rod without mass: half of (d² − l²) / l, which is d − l to first order
+    [m].
+
+    Attributes:
+        frame_a, frame_b: Names of bodies or frames, or `"world"`.
+        length: l, greater than zero [m].
+        point_a, point_b: A point in the coordinates of either frame [m].
+    """
+
+    length: Float[Array, ""] = eqx.field(converter=_point)
+    point_a: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
+    point_b: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
+
+    def between(self, X, Y):
+        apart = Y.point_to_parent(self.point_b) - X.point_to_parent(self.point_a)
+        return ((apart @ apart / self.length - self.length) / 2)[None]
+
+
+class Gear(Constraint):
+    """A joint's coordinate is a polynomial of another one's: gears, racks, screws between a hinge and a slider, cams.
+
+    A polynomial of degree one between two joints is cheaper as a `jdyn.Mimic` of the builder, which eliminates the
+    coordinate.
+
+    Attributes:
+        follower, leader: Names of joints with one coordinate.
+        coefficients: Of the powers of the leader's coordinate, from the constant on up: `(0, ratio)` for a gear,
+            `(0, lead / (2 π))` for a screw.
+    """
+
+    follower: str = eqx.field(static=True)
+    leader: str = eqx.field(static=True)
+    coefficients: Float[Array, " powers"] = eqx.field(converter=_point)
+
+    frames: ClassVar = ()
+
+    @property
+    def joints(self):
+        return self.follower, self.leader
+
+    def residual(self, placed):
+        follower, leader = placed.joints
+        return (follower - jnp.polyval(self.coefficients[::-1], leader))[None]
+
+
+class PrescribedJoint(Constraint):
+    """A joint moves as told. Its row's force is what the joint's drive adds to other forces [N m or N].
+
+    Attributes:
+        joint: Name of a joint with one coordinate.
+        position: `t -> q`, twice differentiable [rad or m].
+    """
+
+    joint: str = eqx.field(static=True)
+    position: Callable[[Scalar], Scalar]
+
+    frames: ClassVar = ()
+
+    @property
+    def joints(self):
+        return (self.joint,)
+
+    def residual(self, placed):
+        return (placed.joints[0] - self.position(placed.t))[None]
+
+    def closed(self, placed):
+        return dataclasses.replace(self, position=eqx.filter_closure_convert(self.position, placed.t))
+
+
+class PrescribedFrame(Constraint):
+    """A frame moves as told. Its rows' forces are a torque and a force at the frame's origin, in the axes of the pose
+    that it is told [N m, N].
+
+    Attributes:
+        frame: Name of a body or frame.
+        pose: `t -> Transform`, its pose in the world, twice differentiable.
+    """
+
+    frame: str = eqx.field(static=True)
+    pose: Callable[[Scalar], Transform]
+
+    joints: ClassVar = ()
+
+    @property
+    def frames(self):
+        return (self.frame,)
+
+    def residual(self, placed):
+        off = self.pose(placed.t).inverse() @ placed.frames[0]
+        return jnp.concatenate([quaternion_log(matrix_to_quaternion(off.rotation)), off.translation])
+
+    def closed(self, placed):
+        return dataclasses.replace(self, pose=eqx.filter_closure_convert(self.pose, placed.t))
+
+
+class VelocityCoupling(Constraint):
+    """A ẋ + B q̇ = C for the velocities of frames and joints, with A, B, C functions of the configuration and time; ẋ
+    are `Moving.frames`.
+
+    Attributes:
+        frames: Names of bodies and frames.
+        joints: Names of joints with one coordinate.
+        coefficients: `placed -> (A, B, C)` of shapes (rows, frames, 6), (rows, joints) and (rows,).
+
+    Source: Vereshchagin 1974, equation (1.1).
+    """
+
+    frames: tuple[str, ...] = eqx.field(static=True)
+    joints: tuple[str, ...] = eqx.field(static=True)
+    coefficients: Callable[[Placed], tuple[Array, Array, Array]]
+
+    def residual(self, placed):
+        return jnp.zeros(0, placed.t.dtype)
+
+    def slip(self, placed, moving):
+        A, B, C = self.coefficients(placed)
+        total = -jnp.asarray(C)
+        if self.frames:
+            total = total + jnp.tensordot(A, jnp.stack(moving.frames), 2)
+        return total + B @ jnp.stack(moving.joints) if self.joints else total
+
+    def closed(self, placed):
+        return dataclasses.replace(self, coefficients=eqx.filter_closure_convert(self.coefficients, placed))
+
+
+class RollingDisk(Constraint):
+    """A thin disk that rolls on a plane without slipping. One row for its lowest point, which is on the plane [m], and
+    two for that point's velocity along the plane [m/s].
+
+    Attributes:
+        disk: Name of the body or frame whose origin is the disk's centre.
+        radius: Of the disk [m].
+        axis: Of the disk, in its frame; scaled to unit length.
+        plane: The frame whose first two axes span the plane.
+    """
+
+    disk: str = eqx.field(static=True)
+    radius: Float[Array, ""] = eqx.field(converter=_point)
+    axis: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 1.0), converter=_point)
+    plane: str = eqx.field(default="world", static=True)
+
+    joints: ClassVar = ()
+
+    @property
+    def frames(self):
+        return self.disk, self.plane
+
+    def _lowest(self, disk, plane):
+        normal, axis = plane.rotation[:, 2], disk.rotation @ _direction(self.axis)
+        down = (axis @ normal) * axis - normal
+        return disk.translation + self.radius * _direction(down)
+
+    def residual(self, placed):
+        disk, plane = placed.frames
+        return plane.point_to_child(self._lowest(disk, plane))[2:]
+
+    def slip(self, placed, moving):
+        disk, plane = placed.frames
+        return _slip(plane, self._lowest(disk, plane), moving)
+
+
+class RollingSphere(Constraint):
+    """A sphere that rolls on a plane without slipping. Rows as of `RollingDisk`; it may spin about the plane's normal.
+
+    Attributes:
+        sphere: Name of the body or frame whose origin is the sphere's centre.
+        radius: Of the sphere [m].
+        plane: The frame whose first two axes span the plane.
+    """
+
+    sphere: str = eqx.field(static=True)
+    radius: Float[Array, ""] = eqx.field(converter=_point)
+    plane: str = eqx.field(default="world", static=True)
+
+    joints: ClassVar = ()
+
+    @property
+    def frames(self):
+        return self.sphere, self.plane
+
+    def _lowest(self, sphere, plane):
+        return sphere.translation - self.radius * plane.rotation[:, 2]
+
+    def residual(self, placed):
+        sphere, plane = placed.frames
+        return plane.point_to_child(self._lowest(sphere, plane))[2:]
+
+    def slip(self, placed, moving):
+        sphere, plane = placed.frames
+        return _slip(plane, self._lowest(sphere, plane), moving)
+
+
+def _slip(plane, point, moving):
+    """The velocity along the plane of one body's point relative to that of the other one that touches it."""
+    apart = moving.frames[0] - moving.frames[1]
+    return (plane.rotation.T @ (apart[3:] + jnp.cross(apart[:3], point)))[:2]
+
+
+def _direction(x):
+    return x / jnp.linalg.norm(x)
+
+
+def _across(axis):
+    """Two unit vectors across an axis and each other."""
+    some = jnp.zeros_like(axis).at[jnp.argmin(jnp.abs(axis))].set(1)
+    one = _direction(jnp.cross(axis, some))
+    return jnp.stack([one, jnp.cross(axis, one)])

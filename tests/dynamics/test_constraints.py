@@ -1,0 +1,319 @@
+"""Constraints beyond the tree: their rows, the accelerations under them, and assembly."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.dynamics import constraint_rows, distance, projected
+from jdyn.dynamics.constraints.rows import residuals
+from jdyn.spatial import Transform
+from jdyn.spatial.rotation import quaternion_exp, quaternion_to_matrix
+from tests.reference import andrews
+
+pytestmark = pytest.mark.fast_compile
+
+TREE = jdyn.random_tree(3, 7, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Prismatic, jdyn.Universal, jdyn.Free))
+B = TREE.body_names
+KINDS_OF = dict(zip(TREE.joint_names, TREE.topology.kinds, strict=True))
+SINGLE = [name for name, kind in KINDS_OF.items() if kind in (jdyn.Revolute, jdyn.Prismatic)]
+
+
+def path(t):
+    turn = quaternion_to_matrix(quaternion_exp(jnp.stack([0.3 * t, jnp.sin(t), t**2])))
+    return Transform(turn, jnp.stack([t, t**2, jnp.cos(t)]))
+
+
+def coefficients(placed):
+    """Of two rows that depend on a pose, on a joint and on time."""
+    A = jnp.ones((2, 1, 6)) * placed.frames[0].translation[0]
+    return A, jnp.stack([placed.joints[0], placed.t])[:, None], jnp.stack([jnp.sin(placed.t), placed.joints[0] ** 2])
+
+
+KINDS = [
+    jdyn.Connect(B[-1], B[2], point_a=(0.1, 0.2, 0.3), point_b=(-0.3, 0.1, 0.2)),
+    jdyn.Hinge(B[-2], "world", axis_a=(1, 2, 3), axis_b=(0, 1, 2)),
+    jdyn.Weld(B[3], B[6]),
+    jdyn.Distance(B[1], B[5], length=1.3),
+    jdyn.Gear(SINGLE[0], SINGLE[1], (0.1, -2.0, 0.5)),
+    jdyn.RollingDisk(B[4], 0.3),
+    jdyn.RollingSphere(B[4], 0.3, plane=B[0]),
+    jdyn.PrescribedJoint(SINGLE[0], lambda t: jnp.sin(3 * t)),
+    jdyn.PrescribedFrame(B[2], path),
+    jdyn.VelocityCoupling((B[1],), (SINGLE[0],), coefficients),
+    jdyn.Connect("world", B[0], point_b=(0.5, 0.0, 0.0)),
+]
+
+
+def rows_of(model, constraints, t, q, v):
+    return eqx.filter_jit(constraint_rows)(model, constraints, t, q, v)
+
+
+def state(model, seed=0):
+    keys = jax.random.split(jax.random.key(seed), 3)
+    return model.random(keys[0]), jax.random.normal(keys[1], (model.nv,)), jax.random.normal(keys[2], (model.nv,))
+
+
+@pytest.mark.slow
+def test_rows_are_the_rates_of_residuals():
+    """J v − b is dφ/dt, and J a − γ the rate of J v − b, by differentiation along a motion of the whole tree."""
+    q, v, _ = state(TREE)
+    t = jnp.asarray(0.4)
+    rows = rows_of(TREE, KINDS, t, q, v)
+
+    def along(function):
+        return jax.jit(lambda: jax.jvp(lambda s: function(t + s, TREE.integrate(q, s * v)), (0.0,), (1.0,))[1])()
+
+    rates = along(lambda t, q: residuals(TREE, KINDS, t, q))
+    np.testing.assert_allclose((rows.J @ v - rows.b)[rows.holonomic], rates, atol=1e-13)
+
+    def speeds(t, q):
+        there = constraint_rows(TREE, KINDS, t, q, v)
+        return there.J @ v - there.b
+
+    np.testing.assert_allclose(-rows.gamma, along(speeds), atol=1e-12)
+    assert len(rows.holonomic) == len(rows.J) - 6
+
+
+def test_names_are_checked():
+    q, v, tau = state(TREE)
+    with pytest.raises(ValueError, match="no body or frame is called 'hand'"):
+        jdyn.constrained_dynamics(TREE, [jdyn.Weld("hand", "world")], q, v, tau)
+    with pytest.raises(ValueError, match="no joint is called 'elbow'"):
+        jdyn.constrained_dynamics(TREE, [jdyn.Gear("elbow", SINGLE[0], (0, 1))], q, v, tau)
+    ball = next(name for name, kind in KINDS_OF.items() if kind is jdyn.Ball)
+    with pytest.raises(ValueError, match="needs a joint with one coordinate, got a Ball"):
+        jdyn.constrained_dynamics(TREE, [jdyn.PrescribedJoint(ball, jnp.sin)], q, v, tau)
+
+
+class Shifted(eqx.Module):
+    by: jax.Array
+    factor: int = eqx.field(static=True)
+
+    def __call__(self, t):
+        return self.factor * t + self.by
+
+
+def test_constraints_that_differ_in_more_than_numbers_are_told_apart():
+    model = jdyn.load("double_pendulum")
+    told = [
+        jdyn.PrescribedJoint(name, Shifted(jnp.array(1.0), factor))
+        for name, factor in zip(model.joint_names, (1, 2), strict=True)
+    ]
+    np.testing.assert_allclose(residuals(model, told, jnp.asarray(1.0), jnp.zeros(2)), [-2, -3])
+
+
+@pytest.mark.parametrize("method", [None, jdyn.CRBA()], ids=["ABA", "CRBA"])
+def test_accelerations_solve_the_equations(method):
+    """Against M a + h = τ + Jᵀ λ, J a = γ as one dense system."""
+    q, v, tau = state(TREE)
+    some = KINDS[:2]
+    rows = rows_of(TREE, some, jnp.asarray(0.0), q, v)
+    found = jdyn.constrained_dynamics(TREE, some, q, v, tau, method=method)
+    M, h, J = jdyn.mass_matrix(TREE, q), jdyn.bias_forces(TREE, q, v), rows.J
+    dense = np.block([[M, -J.T], [J, np.zeros((len(J), len(J)))]])
+    expected = np.linalg.solve(dense, np.concatenate([tau - h, rows.gamma]))
+    np.testing.assert_allclose(np.concatenate([found.a, found.multipliers]), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.forces, J.T @ found.multipliers, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_against_gauss_principle():
+    """`constrained_accelerations` minimises Gauss' function over the motions of all bodies, without a tree."""
+    q, v, tau = state(TREE)
+    some = [KINDS[0], KINDS[3]]
+    rows = rows_of(TREE, some, jnp.asarray(0.0), q, v)
+    couplings = jdyn.Couplings(None, rows.J, rows.gamma)
+    least = jdyn.constrained_accelerations(TREE, q, v, tau, couplings=couplings)
+    found = jdyn.constrained_dynamics(TREE, some, q, v, tau)
+    np.testing.assert_allclose(found.a, least.a, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found.multipliers, least.forces, rtol=1e-8, atol=1e-8)
+
+
+def test_andrews_squeezer_starts_as_published():
+    model, loops, order = andrews.mechanism()
+    q = jnp.zeros(7).at[np.array(order)].set(andrews.START)
+    found = jdyn.constrained_dynamics(model, loops, q, jnp.zeros(7), andrews.forces(0.0, q, None))
+    np.testing.assert_allclose(found.a[np.array(order)], andrews.START_A, atol=1e-8 * 14222)
+    assert max(distance(model, loops, q, jnp.zeros(7))) < 1e-15
+
+
+def test_repeated_rows_share_their_force_and_change_no_motion():
+    q, v, tau = state(TREE)
+    once, twice = (jdyn.constrained_dynamics(TREE, many * [KINDS[0]], q, v, tau) for many in (1, 2))
+    np.testing.assert_allclose(twice.a, once.a, rtol=1e-10, atol=1e-10)
+    # The least norm shares evenly.
+    np.testing.assert_allclose(twice.multipliers, np.tile(once.multipliers / 2, 2), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_derivatives_in_both_modes_by_every_leaf():
+    model = jdyn.random_tree(3, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Ball))
+    q, v, tau = state(model)
+    connect = jdyn.Connect("world", model.body_names[-1], point_a=(0.1, 0.2, 0.3))
+    told = jdyn.PrescribedJoint(model.joint_names[model.topology.kinds.index(jdyn.Revolute)], jnp.sin)
+
+    def energy(model, connect, v, tau):
+        found = jdyn.constrained_dynamics(model, [connect, connect, told], q, v, tau, t=0.4)
+        return jnp.sum(found.a**2) + found.multipliers @ found.multipliers
+
+    point = model, connect, v, tau
+    arrays, rest = eqx.partition(point, eqx.is_inexact_array)
+
+    def of(arrays):
+        return energy(*eqx.combine(arrays, rest))
+
+    keys = iter(jax.random.split(jax.random.key(1), 100))
+    way = jax.tree.map(lambda x: 0.1 * jax.random.normal(next(keys), x.shape, x.dtype), arrays)
+    _, slope = jax.jit(lambda arrays: jax.jvp(of, (arrays,), (way,)))(arrays)
+    gradient = jax.jit(jax.grad(of))(arrays)
+    pulled = sum(jnp.vdot(g, w) for g, w in zip(jax.tree.leaves(gradient), jax.tree.leaves(way), strict=True))
+    np.testing.assert_allclose(pulled, slope, rtol=1e-10)
+    h = 1e-5
+    moved = [jax.jit(of)(jax.tree.map(lambda x, w: x + s * h * w, arrays, way)) for s in (-2, -1, 1, 2)]  # noqa: B023
+    differences = (moved[0] - 8 * moved[1] + 8 * moved[2] - moved[3]) / (12 * h)
+    np.testing.assert_allclose(slope, differences, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_second_derivatives():
+    q, v, tau = state(TREE)
+
+    def a(x):
+        return jnp.sum(jdyn.constrained_dynamics(TREE, KINDS[:1], TREE.integrate(q, x[0]), v + x[1], tau).a ** 2)
+
+    zero, way = jnp.zeros((2, TREE.nv)), jnp.stack([v, tau])
+    product = jax.jit(lambda x: jax.jvp(jax.grad(a), (x,), (way,))[1])(zero)
+    h, slopes = 1e-5, jax.jit(jax.grad(a))
+    np.testing.assert_allclose(product, (slopes(h * way) - slopes(-h * way)) / (2 * h), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.slow
+def test_batches_and_single_precision():
+    q, v, tau = state(TREE)
+    lengths = jnp.array([1.0, 1.3, 2.0])
+
+    def a(length, model, q, v, tau):
+        return jdyn.constrained_dynamics(model, [KINDS[0], dataclasses.replace(KINDS[3], length=length)], q, v, tau).a
+
+    together = jax.vmap(lambda length: a(length, TREE, q, v, tau))(lengths)
+    alone = jnp.stack([a(length, TREE, q, v, tau) for length in lengths])
+    np.testing.assert_allclose(together, alone, rtol=1e-9, atol=1e-9)
+    single = a(lengths[1], *jax.tree.map(lambda x: x.astype(jnp.float32), (TREE, q, v, tau)))
+    assert single.dtype == jnp.float32
+    # The rows' system has a condition of 1e5.
+    np.testing.assert_allclose(single, alone[1], atol=5e-3 * np.max(np.abs(alone[1])))
+
+
+@pytest.mark.slow
+def test_nearest_states():
+    """The correction is orthogonal to the manifold in the metric of the mass matrix, and of fourth order."""
+    model, loops, order = andrews.mechanism()
+    exact = jnp.zeros(7).at[np.array(order)].set(andrews.START)
+    away = 1e-3 * jax.random.normal(jax.random.key(2), (2, 7))
+    near = projected(jdyn.ABA(), model, loops, jnp.asarray(0.0), exact + away[0], away[1])
+    assert near.met and near.distance > 1e-6
+    assert max(distance(model, loops, near.q, near.v)) < 1e-11
+    rows = rows_of(model, loops, jnp.asarray(0.0), near.q, near.v)
+    _, _, across = np.linalg.svd(rows.J)
+    free = across[np.linalg.matrix_rank(rows.J) :]
+    along, change = free @ jdyn.mass_matrix(model, near.q), near.v - away[1]
+    # The first correction is one from where the state was.
+    np.testing.assert_allclose(along @ change, 0, atol=1e-3 * np.linalg.norm(along) * np.linalg.norm(change))
+
+
+# Assembly.
+
+
+def four_bar(crank=1.0, coupler=2.0, rocker=1.5, ground=2.0, lower=-np.inf):
+    """Rods with their lengths as masses, in the plane of x and z; angles are from the x-axis of what carries them."""
+    builder = jdyn.Builder("four-bar")
+    for name, parent, place, length in [
+        ("crank", "world", (0, 0, 0), crank),
+        ("coupler", "crank", (crank, 0, 0), coupler),
+        ("rocker", "world", (ground, 0, 0), rocker),
+    ]:
+        builder.add_link(
+            name, jdyn.Revolute((0, -1, 0)), parent=parent, placement=place, mass=length, com=(length / 2, 0, 0),
+            inertia=np.diag([1e-3, length**3 / 12, length**3 / 12]), lower=lower if name == "crank" else -np.inf,
+        )  # fmt: skip
+    return builder.build(), [jdyn.Connect("coupler", "rocker", point_a=(coupler, 0, 0), point_b=(rocker, 0, 0))]
+
+
+def closed_form(angle, crank=1.0, coupler=2.0, rocker=1.5, ground=2.0):
+    """Angles of coupler and rocker for the crank's, with the coupler's end above the line from the crank to the
+    ground."""
+    end = crank * np.array([np.cos(angle), np.sin(angle)])
+    apart = np.array([ground, 0]) - end
+    d = np.linalg.norm(apart)
+    along = (coupler**2 - rocker**2 + d**2) / (2 * d)
+    meeting = end + (along * apart + np.sqrt(coupler**2 - along**2) * np.array([-apart[1], apart[0]])) / d
+    to_end, to_ground = meeting - end, meeting - np.array([ground, 0])
+    return np.arctan2(to_end[1], to_end[0]) - angle, np.arctan2(to_ground[1], to_ground[0])
+
+
+def test_assembly_of_a_four_bar():
+    model, loop = four_bar()
+    found = jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]))
+    assert found.result == jdyn.Assembly.met and found.missed < 1e-11
+    np.testing.assert_allclose(found.q[1:], closed_form(float(found.q[0])), atol=1e-11)
+    np.testing.assert_allclose(found.v, 0, atol=1e-12)
+    moving = jdyn.assemble(model, loop, found.q, jnp.array([1.0, 0.0, 0.0]))
+    assert distance(model, loop, found.q, moving.v)[1] < 1e-12 and moving.v[0] > 0.1
+
+
+def test_assembly_that_cannot_be():
+    model, loop = four_bar(coupler=0.2, rocker=0.2)
+    with pytest.raises(jdyn.AssemblyError, match="no step from there brings them nearer"):
+        jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]))
+    # Stretched along one line, the ends are as near to each other as they get.
+    found = jdyn.assemble(model, loop, jnp.array([0.1, 0.1, 3.0]), throw=False)
+    assert found.result == jdyn.Assembly.stuck
+    np.testing.assert_allclose(np.linalg.norm(residuals(model, loop, 0.0, found.q)), 2 - 1.4, rtol=3e-2)
+
+
+def test_assembly_keeps_joints_within_their_limits():
+    free, loop = four_bar()
+    without = jdyn.assemble(free, loop, jnp.array([0.5, 0.5, 1.0]))
+    held, loop = four_bar(lower=float(without.q[0]) + 0.3)
+    found = jdyn.assemble(held, loop, jnp.array([0.9, 0.5, 1.0]))
+    assert found.q[0] >= held.limits.lower[0]
+    assert found.missed < 1e-11
+    stuck, loop = four_bar(coupler=0.9, rocker=0.5, lower=1.5)
+    with pytest.raises(jdyn.AssemblyError, match="joints are at their limits"):
+        jdyn.assemble(stuck, loop, jnp.array([1.6, 0.0, 1.6]))
+
+
+@pytest.mark.slow
+def test_lanes_that_cannot_be_assembled_say_so():
+    lengths = jnp.array([0.3, 1.0, 2.0, 9.0])
+
+    def lane(length):
+        model, loop = four_bar()
+        loop = [dataclasses.replace(loop[0], point_b=jnp.array([length, 0.0, 0.0]))]
+        return jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]))
+
+    results = jax.vmap(lane)(lengths).result
+    np.testing.assert_array_equal(results == jdyn.Assembly.met, [True, True, True, False])
+
+
+@pytest.mark.slow
+def test_derivatives_of_an_assembly():
+    """By the rocker's length, with the crank held by a row of its own."""
+    model, _ = four_bar()
+
+    def angles(length):
+        loop = jdyn.Connect(
+            "coupler", "rocker", point_a=(2.0, 0, 0), point_b=jnp.stack([length, 0 * length, 0 * length])
+        )
+        hold = jdyn.PrescribedJoint(model.joint_names[0], lambda t: 1.0)
+        return jdyn.assemble(model, [loop, hold], jnp.array([1.0, -0.2, 1.6]), throw=False).q
+
+    h = 1e-6
+    expected = (np.array(closed_form(1.0, rocker=1.5 + h)) - closed_form(1.0, rocker=1.5 - h)) / (2 * h)
+    for slope in (jax.jacfwd(angles), jax.jacrev(angles)):
+        np.testing.assert_allclose(slope(1.5), np.append(0, expected), atol=1e-7)
