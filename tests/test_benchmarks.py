@@ -7,6 +7,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -185,6 +186,23 @@ def test_a_verdict_is_by_the_best_other_curve():
     assert slower[0].ratio == 0.5 and "!" not in verdict.table(slower)[1]
     # A default that does not get there is not the best, either.
     assert slower[1].ratio is None and verdict.table(slower)[2].endswith("- !")
+
+
+def test_curve_goes_on_after_settings_that_fail():
+    """An exception and an error that is not finite, though slow, are those of too coarse a setting."""
+    for module in ("mujoco", "pinocchio", "scipy"):
+        pytest.importorskip(module)
+    from benchmarks import work_precision
+
+    def run(name, setting):
+        if setting == 1:
+            raise FloatingPointError("too coarse")
+        slow = setting in (0.1, 1e-3)
+        return work_precision.Run(np.array([np.inf if setting == 0.1 else setting]), {"cpu_s": [5.0 * slow]}, {})
+
+    bench = types.SimpleNamespace(scene=types.SimpleNamespace(name="none"), seconds=1, _run=run, error=lambda q: q[0])
+    points = work_precision.Bench.curve(bench, "any", (1, 0.1, 1e-2, 1e-3, 1e-4))
+    assert [point.setting for point in points] == [0.1, 1e-2, 1e-3]
 
 
 @pytest.mark.slow
