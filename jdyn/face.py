@@ -88,6 +88,7 @@ from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
+from jdyn.robots import load_constraints as load_constraints
 from jdyn.simulation import ROSJ43 as ROSJ43
 from jdyn.simulation import AdamsBashforthMoulton as AdamsBashforthMoulton
 from jdyn.simulation import Automatic as Automatic

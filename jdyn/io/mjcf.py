@@ -17,13 +17,16 @@ import contextlib
 import os
 import re
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 
 from jdyn.io import mjcf_source
-from jdyn.io.mjcf_ignored import ignored
+from jdyn.io.mjcf_constraints import constraint, open_equalities
+from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints
 from jdyn.io.mjcf_source import Document
 from jdyn.io.mjcf_translation import Translation
-from jdyn.model import Model, ModelError
+from jdyn.model import Constraint, Model, ModelError, ModelWarning
+from jdyn.model.messages import listed
 
 _INSTALL = 'pip install "jdyn[mjcf]"'
 _warning_handler = threading.Lock()
@@ -40,7 +43,8 @@ def load_mjcf(
 
     This translates masses, inertias, placements, gravity, sites, shapes, joints with their damping, friction loss,
     springs, armature and limits, plain motors (as effort limits), and joint equalities `q1 = c0 + c1 q2` (as mimic
-    joints). One warning names everything else that would change the motion in MuJoCo.
+    joints). `load_mjcf_constraints` reads other equalities. One warning names everything that would change the
+    motion in MuJoCo.
 
     Args:
         source: Path of a MuJoCo `.xml` file, or its text.
@@ -59,16 +63,51 @@ def load_mjcf(
     Warns:
         ModelWarning: once, naming everything that is ignored or suspicious.
     """
-    mujoco = _mujoco()
-    document = mjcf_source.read(source, package_dirs)
-    compiled, messages = compile_document(mujoco, document)
-    translation = Translation(mujoco, compiled, document, floating_base)
+    translation, messages = _translated(source, package_dirs, floating_base)
     builder = translation.builder
     for message in ignored(translation):
         builder.warning(f"not simulated: {message}")
     for message in messages:
         builder.warning(f"MuJoCo says: {message}")
     return builder.build(dtype=dtype)
+
+
+def load_mjcf_constraints(
+    source: str | os.PathLike, *, package_dirs: Iterable[str | os.PathLike] = ()
+) -> tuple[Constraint, ...]:
+    """The equalities of a MuJoCo model as constraints on what `load_mjcf` makes of it, however its base is.
+
+    A connect becomes a `jdyn.Connect`, a weld a `jdyn.Weld` or, with a `torquescale` of zero, a `jdyn.Connect`. Joint
+    equalities that `load_mjcf` does not turn into mimic joints become a `jdyn.Gear`, or a `jdyn.PrescribedJoint` if
+    they have one joint. What the file switches off is left out. Constraints are rigid, MuJoCo's equalities are soft.
+
+    Args:
+        source: As for `load_mjcf`.
+        package_dirs: As for `load_mjcf`.
+
+    Returns:
+        The constraints, in the order of the file.
+
+    Raises:
+        ModelError: if the file cannot be read, or MuJoCo refuses it.
+        ImportError: if `mujoco` is not installed.
+
+    Warns:
+        ModelWarning: once, naming everything that is ignored.
+    """
+    translation, _ = _translated(source, package_dirs)
+    messages = [f"not simulated: {message}" for message in ignored_in_constraints(translation)]
+    if messages:
+        warnings.warn(listed(translation.builder.source, "warning", messages), ModelWarning, stacklevel=2)
+    return tuple(constraint(translation, equality) for equality in open_equalities(translation)[0])
+
+
+def _translated(source, package_dirs, floating_base=None) -> tuple[Translation, list[str]]:
+    """A file's model, and MuJoCo's warnings."""
+    mujoco = _mujoco()
+    document = mjcf_source.read(source, package_dirs)
+    compiled, messages = compile_document(mujoco, document)
+    return Translation(mujoco, compiled, document, floating_base), messages
 
 
 def _mujoco():

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from jdyn.io.mjcf_constraints import bodies_of, is_scaled, is_soft, open_equalities
 from jdyn.io.mjcf_translation import Translation
 
 
@@ -11,6 +12,21 @@ def ignored(translation: Translation) -> list[str]:
     """One message for each part of the file that would change the motion in MuJoCo and has no effect in jdyn."""
     parts = (_contacts, _limits, _equalities, _tendons, _actuators, _forces, _nonlinear, _free_joints, _mocap, _others)
     return [message for part in parts for message in part(translation)]
+
+
+def ignored_in_constraints(translation: Translation) -> list[str]:
+    """One message for each way in which equalities act in MuJoCo and constraints in jdyn do not."""
+    t = translation
+    translated, others = open_equalities(t)
+    held = [body for i in translated for body in bodies_of(t, i) if t.m.body_mocapid[body] >= 0]
+    soften = (t.name("equality", i) for i in translated if is_soft(t, i))
+    weigh = (t.name("equality", i) for i in translated if is_scaled(t, i))
+    return [
+        *_untranslated(t, others),
+        *_some("softness (solref, solimp) of equality constraints", soften, ", which are rigid here"),
+        *_some("torquescale of equality constraints", weigh, ", which are rigid here"),
+        *_some("motion of mocap bodies", dict.fromkeys(t.bodies[body] for body in held), ", which are fixed here"),
+    ]
 
 
 def _some(what: str, names: Iterable[str], why: str = "") -> list[str]:
@@ -52,12 +68,19 @@ def _limits(t: Translation) -> list[str]:
 
 
 def _equalities(t: Translation) -> list[str]:
-    m = t.m
-    if t.disabled("EQUALITY", "CONSTRAINT"):
-        return []
+    translated, others = open_equalities(t)
+    how = "; jdyn.load_constraints reads them, for jdyn.simulate(..., constraints=...)"
+    return [*_some("equality constraints", _of_kinds(t, translated), how), *_untranslated(t, others)]
+
+
+def _untranslated(t: Translation, equalities: list[int]) -> list[str]:
+    return _some("equality constraints", _of_kinds(t, equalities))
+
+
+def _of_kinds(t: Translation, equalities: list[int]) -> list[str]:
+    """Names and kinds of equalities."""
     kinds = {int(kind): name.removeprefix("mjEQ_").lower() for name, kind in t.mujoco.mjtEq.__members__.items()}
-    left = [i for i in range(m.neq) if m.eq_active0[i] and i not in t.couplings]
-    return _some("equality constraints", (f"{t.name('equality', i)} ({kinds[int(m.eq_type[i])]})" for i in left))
+    return [f"{t.name('equality', i)} ({kinds[int(t.m.eq_type[i])]})" for i in equalities]
 
 
 def _tendons(t: Translation) -> list[str]:

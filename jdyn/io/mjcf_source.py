@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 from jdyn.io import xml
 from jdyn.io.xml import Element
 from jdyn.model import ModelError
-from jdyn.model.messages import bulleted
+from jdyn.model.messages import listed
 
 # MuJoCo's own limit is 500; a few levels are reserved for elements that it adds around a document.
 MAX_DEPTH = 490
@@ -75,8 +75,7 @@ def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = 
     reader.note_origins(root, label)
     flat, _ = reader.flatten(root, label, folder)
     if reader.problems:
-        count = "1 problem" if len(reader.problems) == 1 else f"{len(reader.problems)} problems"
-        raise ModelError(f"{label}: {count}" + bulleted(reader.problems))
+        raise ModelError(listed(label, "problem", reader.problems))
     name = root.attributes.get("model") or ("mjcf" if folder is None else _stem(label))
     return Document(name, label, flat, reader.assets, reader.paths, reader.lines)
 

@@ -24,6 +24,7 @@ class Translation:
         builder: The builder.
         bodies: Name of the link that represents each body.
         joints: Name of each joint.
+        sites: Name of the frame that represents each site.
         plain_motors: Actuators that apply their control as torque on a hinge or force on a slide.
         couplings: Equalities that became mimic joints.
     """
@@ -43,8 +44,7 @@ class Translation:
         self._freed, self._fixed = self._changed_bases(floating_base)
         for body in range(1, self.m.nbody):
             self._add_body(body)
-        for site in range(self.m.nsite):
-            self._add_site(site)
+        self.sites = [self._add_site(site) for site in range(self.m.nsite)]
         for geom in range(self.m.ngeom):
             self._add_geom(geom)
 
@@ -100,7 +100,7 @@ class Translation:
 
     def _add_body(self, body: int):
         m = self.m
-        parent, where = self.bodies[m.body_parentid[body]], self._pose(m.body_pos[body], m.body_quat[body])
+        parent, where = self.bodies[m.body_parentid[body]], self.pose(m.body_pos[body], m.body_quat[body])
         R = self._rotation(m.body_iquat[body])
         inertia = R @ np.diag(m.body_inertia[body]) @ R.T
         inertial = {"mass": m.body_mass[body], "com": m.body_ipos[body], "inertia": 0.5 * (inertia + inertia.T)}
@@ -167,7 +167,7 @@ class Translation:
             return where @ _shift(-reference * axis)
         turn = np.zeros(4)
         self.mujoco.mju_axisAngle2Quat(turn, axis, -reference)
-        return where @ self._pose(np.zeros(3), turn)
+        return where @ self.pose(np.zeros(3), turn)
 
     def _properties(self, joint: int) -> dict:
         m, kind = self.m, self._kind(joint)
@@ -263,15 +263,16 @@ class Translation:
 
     # Frames and shapes.
 
-    def _add_site(self, site: int):
+    def _add_site(self, site: int) -> str:
         m = self.m
         name, body = self._link_names.claim(self.name("site", site)), self.bodies[m.site_bodyid[site]]
-        self.builder.add_frame(name, body, self._pose(m.site_pos[site], m.site_quat[site]))
+        self.builder.add_frame(name, body, self.pose(m.site_pos[site], m.site_quat[site]))
+        return name
 
     def _add_geom(self, geom: int):
         """Add a shape; planes, ellipsoids, height fields and meshes without a file are left out."""
         m, kinds = self.m, self.mujoco.mjtGeom
-        size, where, path = m.geom_size[geom], self._pose(m.geom_pos[geom], m.geom_quat[geom]), None
+        size, where, path = m.geom_size[geom], self.pose(m.geom_pos[geom], m.geom_quat[geom]), None
         match int(m.geom_type[geom]):
             case kinds.mjGEOM_SPHERE:
                 shape, size = "sphere", size[:1]
@@ -284,7 +285,7 @@ class Translation:
             case kinds.mjGEOM_MESH if (path := self._mesh_path(mesh := m.geom_dataid[geom])) is not None:
                 shape, size = "mesh", m.mesh_scale[mesh]
                 # MuJoCo moves the vertices to the mesh's centre and principal axes.
-                where = where @ self._pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
+                where = where @ self.pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
             case _:
                 return
         role = "collision" if m.geom_contype[geom] or m.geom_conaffinity[geom] else "visual"
@@ -304,7 +305,8 @@ class Translation:
         self.mujoco.mju_quat2Mat(matrix, quaternion)
         return matrix.reshape(3, 3)
 
-    def _pose(self, position: np.ndarray, quaternion: np.ndarray) -> Transform:
+    def pose(self, position: np.ndarray, quaternion: np.ndarray) -> Transform:
+        """A pose from MuJoCo's numbers."""
         return Transform(self._rotation(quaternion), position)  # type: ignore[arg-type]
 
 

@@ -22,7 +22,7 @@ from jdyn.model.inertial import (
     triangle_violation,
 )
 from jdyn.model.joints import Joint
-from jdyn.model.messages import bulleted, enumerated
+from jdyn.model.messages import enumerated, listed
 from jdyn.model.model import Limits, Model
 from jdyn.model.topology import WORLD, Geometry, Topology
 from jdyn.spatial import SpatialInertia, Transform
@@ -214,7 +214,7 @@ class Builder:
             raise ModelError(self._listed("problem", self._problems))
 
     def _listed(self, what: str, messages: list[str]) -> str:
-        return f"{self.source}: {len(messages)} {what}{'s' if len(messages) > 1 else ''}{bulleted(messages)}"
+        return listed(self.source, what, messages)
 
     def _check_names(self):
         for what, names in (

@@ -12,6 +12,11 @@ def bulleted(messages: Sequence[str]) -> str:
     return "".join(f"\n  - {message}" for message in [*messages[:MOST], *more])
 
 
+def listed(source: str, what: str, messages: Sequence[str]) -> str:
+    """Where problems or warnings were found, how many, and `bulleted` messages."""
+    return f"{source}: {len(messages)} {what}{'s' if len(messages) > 1 else ''}{bulleted(messages)}"
+
+
 def enumerated(names: Sequence[str], separator: str = ", ") -> str:
     """The first names, and the number of further ones."""
     more = [f"... ({len(names) - MOST} more)"] if len(names) > MOST else []

@@ -6,6 +6,7 @@ from jdyn.robots.catalogue import ROBOTS as ROBOTS
 from jdyn.robots.crane import crane as crane
 from jdyn.robots.links import per_link as per_link
 from jdyn.robots.load import load as load
+from jdyn.robots.load import load_constraints as load_constraints
 from jdyn.robots.panda import panda as panda
 from jdyn.robots.pendulums import chain as chain
 from jdyn.robots.pendulums import double_pendulum as double_pendulum

@@ -7,9 +7,9 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from jdyn.io import load_mjcf, load_urdf
+from jdyn.io import load_mjcf, load_mjcf_constraints, load_urdf
 from jdyn.io.xml import parse, read
-from jdyn.model import Model, ModelError
+from jdyn.model import Constraint, Model, ModelError
 from jdyn.robots.catalogue import ROBOTS
 
 _READERS = {"robot": load_urdf, "mujoco": load_mjcf}
@@ -23,6 +23,8 @@ def load(
     dtype=None,
 ) -> Model:
     """A model from a bundled robot's name, a URDF or a MuJoCo file, or the text of one.
+
+    Closed loops and other constraints of MuJoCo files are read by `jdyn.load_constraints`.
 
     ```
     jdyn.load("panda")
@@ -43,13 +45,55 @@ def load(
     """
     if isinstance(source, str) and source in ROBOTS:
         return _bundled(source, floating_base, dtype)
+    reader = _READERS[_root(source)]
+    return reader(source, floating_base=floating_base, package_dirs=package_dirs, dtype=dtype)
+
+
+def load_constraints(
+    source: str | os.PathLike, *, package_dirs: Sequence[str | os.PathLike] = ()
+) -> tuple[Constraint, ...]:
+    """The constraints that a file has beyond the tree of its joints: `<equality>` of MuJoCo files.
+
+    ```
+    model, loops = jdyn.load("fourbar.xml"), jdyn.load_constraints("fourbar.xml")
+    start = jdyn.assemble(model, loops, model.neutral())
+    trajectory = jdyn.simulate(model, start.q, start.v, 2.0, constraints=loops)
+    ```
+
+    A connect becomes a `jdyn.Connect`, a weld a `jdyn.Weld`, a polynomial of a joint's coordinate a `jdyn.Gear`, a
+    locked joint a `jdyn.PrescribedJoint`. Those of degree one that `jdyn.load` turns into mimic joints are not among
+    them. Constraints are rigid, while MuJoCo's equalities are soft.
+
+    Args:
+        source: As for `jdyn.load`. URDF files and bundled robots have no constraints.
+        package_dirs: As for `jdyn.load`.
+
+    Returns:
+        The constraints, in the order of the file.
+
+    Raises:
+        ValueError: if there is no bundled robot of that name.
+        ModelError: (a `ValueError`) if a file or a text is not a robot.
+
+    Warns:
+        ModelWarning: once, naming the equalities that are left out, and what about others is ignored.
+    """
+    if isinstance(source, str) and source in ROBOTS:
+        return ()
+    if _root(source) == "robot":
+        return ()
+    return load_mjcf_constraints(source, package_dirs=package_dirs)
+
+
+def _root(source: str | os.PathLike) -> str:
+    """The root element of a robot file."""
     if _is_bare_name(source):
         raise ValueError(_unknown_name(str(source)))
     text, label, _ = read(source, "URDF or MuJoCo")
     root = parse(text, label).tag
     if root not in _READERS:
         raise ModelError(f"{label}: the root element is <{root}>, expected <robot> (URDF) or <mujoco> (MuJoCo)")
-    return _READERS[root](source, floating_base=floating_base, package_dirs=package_dirs, dtype=dtype)
+    return root
 
 
 def _bundled(name: str, floating_base: bool | None, dtype) -> Model:

@@ -1,0 +1,114 @@
+"""Equalities of MuJoCo files as constraints beyond the tree of joints."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.io.mjcf_translation import Translation
+from jdyn.model.constraints import Connect, Constraint, Gear, PrescribedJoint, Weld
+from jdyn.spatial import Transform
+
+_DEFAULT_SOLREF = (0.02, 1)
+_DEFAULT_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2)
+
+
+class Locked(eqx.Module):
+    """Where a locked joint stays.
+
+    Attributes:
+        position: Coordinate of the joint [rad or m].
+    """
+
+    position: Float[Array, ""]
+
+    def __call__(self, t):
+        return self.position
+
+
+def open_equalities(t: Translation) -> tuple[list[int], list[int]]:
+    """Active equalities that did not become mimic joints: those that `constraint` translates, and all others."""
+    if t.disabled("EQUALITY", "CONSTRAINT"):
+        return [], []
+    kinds = t.mujoco.mjtEq
+    translated = kinds.mjEQ_CONNECT, kinds.mjEQ_WELD, kinds.mjEQ_JOINT
+    active = [i for i in range(t.m.neq) if t.m.eq_active0[i] and i not in t.couplings]
+    ours = [i for i in active if int(t.m.eq_type[i]) in translated]
+    return ours, [i for i in active if i not in ours]
+
+
+def constraint(t: Translation, equality: int) -> Constraint:
+    """What MuJoCo's rows of a connect, weld or joint equality make zero.
+
+    Source: MuJoCo's documentation, XML reference, equality; `mj_instantiateEquality` in its source.
+    """
+    match int(t.m.eq_type[equality]):
+        case t.mujoco.mjtEq.mjEQ_JOINT:
+            return _of_joints(t, equality)
+        case t.mujoco.mjtEq.mjEQ_CONNECT:
+            # MuJoCo finds the point of the second body where the coordinates are `qpos0`.
+            return _connect(t, equality, t.m.eq_data[equality, :3], t.m.eq_data[equality, 3:6])
+        case _:
+            return _weld(t, equality)
+
+
+def is_soft(t: Translation, equality: int) -> bool:
+    """Whether the file asks for another softness than MuJoCo's default."""
+    solref, solimp = t.m.eq_solref[equality], t.m.eq_solimp[equality]
+    return bool(np.any(solref != _DEFAULT_SOLREF) or np.any(solimp != _DEFAULT_SOLIMP))
+
+
+def is_scaled(t: Translation, equality: int) -> bool:
+    """Whether the file weighs the rotation of a weld against its translation."""
+    return int(t.m.eq_type[equality]) == t.mujoco.mjtEq.mjEQ_WELD and _torque_scale(t, equality) not in (0, 1)
+
+
+def bodies_of(t: Translation, equality: int) -> list[int]:
+    """MuJoCo's numbers of the bodies that a connect or a weld holds together."""
+    if int(t.m.eq_type[equality]) == t.mujoco.mjtEq.mjEQ_JOINT:
+        return []
+    ends = t.m.eq_obj1id[equality], t.m.eq_obj2id[equality]
+    return [int(t.m.site_bodyid[end] if _of_sites(t, equality) else end) for end in ends]
+
+
+def _torque_scale(t: Translation, equality: int) -> float:
+    return float(t.m.eq_data[equality, 10])
+
+
+def _of_sites(t: Translation, equality: int) -> bool:
+    return int(t.m.eq_objtype[equality]) == t.mujoco.mjtObj.mjOBJ_SITE
+
+
+def _frames(t: Translation, equality: int) -> tuple[str, str]:
+    names = t.sites if _of_sites(t, equality) else t.bodies
+    return names[t.m.eq_obj1id[equality]], names[t.m.eq_obj2id[equality]]
+
+
+def _connect(t: Translation, equality: int, point_a: Any, point_b: Any) -> Connect:
+    a, b = _frames(t, equality)
+    return Connect(a, b) if _of_sites(t, equality) else Connect(a, b, point_a=point_a, point_b=point_b)
+
+
+def _weld(t: Translation, equality: int) -> Constraint:
+    data = t.m.eq_data[equality]
+    anchor, place, turn = data[:3], data[3:6], data[6:10]
+    if _torque_scale(t, equality) == 0:
+        return _connect(t, equality, place, anchor)
+    if _of_sites(t, equality):
+        return Weld(*_frames(t, equality))
+    where = t.pose(place, turn)
+    rotation, translation = where.rotation, where.point_to_parent(-anchor)
+    return Weld(*_frames(t, equality), pose=Transform(jnp.asarray(rotation, float), jnp.asarray(translation, float)))
+
+
+def _of_joints(t: Translation, equality: int) -> Constraint:
+    m = t.m
+    follower, leader = m.eq_obj1id[equality], m.eq_obj2id[equality]
+    of_deviations = np.polynomial.Polynomial(m.eq_data[equality, :5])
+    here = m.qpos0[m.jnt_qposadr[follower]]
+    if leader < 0:
+        return PrescribedJoint(t.joints[follower], Locked(jnp.asarray(here + of_deviations.coef[0], float)))
+    deviation = np.polynomial.Polynomial([-m.qpos0[m.jnt_qposadr[leader]], 1])
+    return Gear(t.joints[follower], t.joints[leader], (of_deviations(deviation) + here).coef)
