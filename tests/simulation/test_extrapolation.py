@@ -71,12 +71,12 @@ def test_lanes_have_orders_of_their_own():
         control = diffrax.PIDController(rtol=tolerance, atol=tolerance)
         return run(jdyn.BulirschStoer(), PENDULUM, None, *SWING, control)
 
-    tolerances = jnp.array([1e-4, 1e-10])
+    # Smaller ones are near rounding, which then decides about steps.
+    tolerances = jnp.array([1e-4, 1e-8])
     together = jax.vmap(swing)(tolerances)
     for lane, tolerance in enumerate(tolerances):
         alone = swing(tolerance)
-        # Estimates near rounding choose slightly other steps.
-        np.testing.assert_allclose(together.q[lane], alone.q, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(together.q[lane], alone.q, rtol=0, atol=1e-11)
         for name in ("accepted_steps", "rejected_steps", "dynamics_calls"):
             assert together.stats[name][lane] == alone.stats[name]
 
