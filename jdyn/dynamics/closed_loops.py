@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import block_diag
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.dynamics.kinematics import body_velocities, joint_kinematics
 from jdyn.dynamics.methods.least_constraint import (
@@ -82,7 +82,8 @@ def acceleration_couplings(
     model: Model,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
-    velocity_couplings: Callable[[Float[Array, " nq"]], tuple[Array, Array, Array]],
+    velocity_couplings: Callable[[Scalar, Float[Array, " nq"]], tuple[Array, Array, Array]],
+    t: ArrayLike = 0.0,
 ) -> Couplings:
     """The rate of couplings of velocities A ẋ + B v = C: the same A and B, and D = Ċ − Ȧ ẋ − Ḃ v.
 
@@ -90,8 +91,9 @@ def acceleration_couplings(
         model: The mechanism.
         q: Configuration [rad or m].
         v: Velocity [rad/s or m/s].
-        velocity_couplings: `q -> (A, B, C)` of shapes (rows, nb, 6), (rows, nv) and (rows,); ẋ are the spatial
+        velocity_couplings: `(t, q) -> (A, B, C)` of shapes (rows, nb, 6), (rows, nv) and (rows,); ẋ are the spatial
             velocities that `body_velocities` returns.
+        t: Time [s].
 
     Raises:
         ValueError: at trace time, if a size disagrees with `model`.
@@ -99,7 +101,8 @@ def acceleration_couplings(
     Source: Vereshchagin 1974, equations (1.1) and (1.3).
     """
     q, v = checked(model, q=q, v=v)
-    (A, B, _), (dA, dB, dC) = jax.jvp(velocity_couplings, (q,), (model.rate(q, v),))
+    now = jnp.asarray(t, q.dtype), q
+    (A, B, _), (dA, dB, dC) = jax.jvp(velocity_couplings, now, (jnp.ones_like(now[0]), model.rate(q, v)))
     return Couplings(A, B, dC - jnp.tensordot(dA, body_velocities(model, q, v), 2) - dB @ v)
 
 

@@ -230,7 +230,7 @@ def held_point(model, body, point, rows):
     """Couplings of velocities that hold a point of a body along some of the world's axes."""
     skew = jnp.cross(jnp.asarray(point), -jnp.eye(3)).T
 
-    def couplings(q):
+    def couplings(t, q):
         R = jax.tree.map(lambda x: x[body], jdyn.forward_kinematics(model, q)).rotation
         velocity = (R @ jnp.concatenate([skew, jnp.eye(3)], axis=1))[np.array(rows)]
         A = jnp.zeros((len(rows), model.nb, 6)).at[:, body].set(velocity)
@@ -285,6 +285,22 @@ def test_couplings_of_bodies_against_the_jacobian():
     x = np.linalg.solve(K, np.concatenate([tau - h, jnp.array([0.0, 2.0]) - J_rate @ v]))
     assert relative_error(found.a, x[:-2]) < 1e-10
     assert relative_error(found.forces, x[-2:]) < 1e-10
+
+
+def test_couplings_depend_on_time():
+    """A joint's speed is told: against the constraint that tells its position."""
+    model = jdyn.load("double_pendulum")
+    q, v, tau = jnp.array([0.0, 0.4]), jnp.array([0.5, -0.3]), jnp.array([0.0, 0.2])
+
+    def told(t, q):
+        return jnp.zeros((1, 2, 6)), jnp.array([[1.0, 0.0]]), 0.5 * jnp.cos(3 * t)[None]
+
+    couplings = acceleration_couplings(model, q, v, told, t=0.7)
+    position = jdyn.PrescribedJoint(model.joint_names[0], lambda t: jnp.sin(3 * t) / 6)
+    expected = jdyn.constrained_dynamics(model, [position], q, v, tau, t=0.7)
+    found = constrained_accelerations(model, q, v, tau, couplings=couplings)
+    np.testing.assert_allclose(found.a, expected.a, atol=1e-11)
+    np.testing.assert_allclose(found.forces, expected.multipliers, atol=1e-11)
 
 
 @pytest.mark.slow
