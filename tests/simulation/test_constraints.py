@@ -254,3 +254,52 @@ def test_lanes_of_lengths():
     np.testing.assert_array_equal(motion.result, expected)
     alone = jdyn.simulate(model, starts.q[1], starts.v[1], 0.5, constraints=loop, saveat=END)
     np.testing.assert_allclose(motion.q[1], alone.q, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_loop_bounces_off_a_joint_limit():
+    """The crank's speed is turned round by e, and the loop holds after the impact as before."""
+    model, loop = four_bar(lower=0.4)
+    start = jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]), jnp.array([-3.0, 0.0, 0.0]))
+    motion = jdyn.simulate(
+        model, start.q, start.v, 0.5, constraints=loop, joint_limits=jdyn.ImpactLimits(restitution=0.5), saveat=STEPS,
+        stepsize_controller=accuracy(1e-9), max_steps=400,
+    )  # fmt: skip
+    hit = int(jnp.nanargmin(jnp.abs(motion.ts - motion.events.ts[0])))
+    assert motion.events.which[0] >= 0
+    np.testing.assert_allclose(motion.events.q[0, 0], 0.4, atol=1e-9)
+    before, after = motion.v[hit], motion.events.v[0]
+    np.testing.assert_allclose(after[0], -0.5 * before[0], rtol=1e-6)
+    assert max(distance(model, loop, motion.events.q[0], after)) < 1e-9
+    assert misses(model, loop, motion)[0] < 1e-12
+
+
+@pytest.mark.slow
+def test_energy_that_a_drive_supplies():
+    """A joint that is told does work, which the balance of energy counts."""
+    model, loop = four_bar()
+    told = jdyn.PrescribedJoint("crank", lambda t: 1.0 + jnp.sin(2 * t))
+    start = jdyn.assemble(model, [*loop, told], jnp.array([1.0, -0.2, 1.6]))
+    motion = jdyn.simulate(
+        model, start.q, start.v, 1.0, constraints=[*loop, told], solver=jdyn.EnergyError(diffrax.Dopri8()),
+        stepsize_controller=accuracy(1e-10), saveat=jnp.linspace(0, 1, 5), max_steps=20000,
+    )  # fmt: skip
+    energy = motion.energy(model)
+    assert np.ptp(energy) > 1
+    np.testing.assert_allclose(motion.supplied, energy, atol=1e-6)
+    np.testing.assert_allclose(motion.q[:, 0], 1 + np.sin(2 * np.asarray(motion.ts)), atol=1e-8)
+
+
+@pytest.mark.slow
+def test_there_and_back():
+    model, loop = four_bar()
+    start = jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]), jnp.array([2.0, 0.0, 0.0]))
+
+    def run(q, v, t0, t1):
+        return jdyn.simulate(
+            model, q, v, t1, t0=t0, constraints=loop, saveat=END, stepsize_controller=accuracy(1e-10), max_steps=2000
+        )
+
+    there = run(start.q, start.v, 0.0, 0.6)
+    back = run(there.q[-1], there.v[-1], 0.6, 0.0)
+    np.testing.assert_allclose(back.q[-1], start.q, atol=1e-7)
