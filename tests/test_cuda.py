@@ -32,10 +32,16 @@ def _simulated(q, v, tau):
     return jdyn.simulate(MODEL, q, v, 0.1, throw=False).q
 
 
+def _constrained(q, v, tau):
+    foot = jdyn.Connect("world", MODEL.body_names[-1])
+    return jdyn.constrained_dynamics(MODEL, [foot, foot], q, v, tau)
+
+
 FUNCTIONS = {
     "inverse dynamics": functools.partial(jdyn.inverse_dynamics, MODEL),
     "mass matrix": lambda q, v, tau: jdyn.mass_matrix(MODEL, q),
     "Coriolis matrix": lambda q, v, tau: jdyn.coriolis_matrix(MODEL, q, v),
+    "constrained dynamics": _constrained,
     "full derivatives": functools.partial(jdyn.forward_dynamics_derivatives, MODEL),
     "gradient": jax.grad(_size, (0, 1, 2)),
     "simulation": _simulated,
