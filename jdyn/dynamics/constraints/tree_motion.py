@@ -1,0 +1,102 @@
+"""Where constraints' frames and joints are, and how the coordinates of the tree move them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.dynamics.constraints.alike import Alike
+from jdyn.dynamics.kinematics import (
+    accumulate_motion,
+    carrier,
+    dof_motions,
+    joint_bias,
+    joint_kinematics,
+    moved_by,
+    poses,
+    velocities,
+)
+from jdyn.model import Model
+from jdyn.model.constraints import Moving, Placed
+from jdyn.model.messages import known
+from jdyn.spatial import Transform
+
+
+class TreeMotion(NamedTuple):
+    """The mechanism's motion, in the world's axes and at the world's origin. The world comes last.
+
+    Attributes:
+        poses: Of bodies.
+        columns: Motion of each coordinate of all joints.
+        bias: Accelerations of bodies where those of all coordinates are zero.
+    """
+
+    model: Model
+    q: Float[Array, " nq_full"]
+    v: Float[Array, " nv_full"]
+    poses: Transform
+    columns: Float[Array, "nv_full 6"]
+    bias: Float[Array, "bodies 6"]
+
+    @classmethod
+    def at(cls, model: Model, q: Array, v: Array) -> "TreeMotion":
+        q, v = model.expand(q), model.expand_velocity(v)
+        joints = joint_kinematics(model, q)
+        X, zero = poses(model, joints.X), jnp.zeros(6, q.dtype)
+        c = joint_bias(model, q, v, velocities(model, joints, v))
+        bias = jax.vmap(Transform.motion_to_parent)(X, accumulate_motion(model, joints.X, c, zero))
+        columns = dof_motions(model, joints, X)
+        world = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]]), X, Transform.identity(q.dtype))
+        return cls(model, q, v, world, columns, jnp.concatenate([bias, zero[None]]))
+
+    def placed(self, alike: Alike, t: Scalar) -> Placed:
+        count = len(alike.frames)
+        frames = tuple(map(self._poses, zip(*alike.frames, strict=True)))
+        joints = tuple(self.q[self._joints(names, "q")] for names in zip(*alike.joints, strict=True))
+        return Placed(jnp.broadcast_to(t, (count,)), frames, joints)
+
+    def paths(self, alike: Alike) -> Moving:
+        """How each coordinate moves frames and joints."""
+        moved = np.pad(moved_by(self.model), [(0, 1), (0, 0)])
+        bodies = [self._carriers(names)[0] for names in zip(*alike.frames, strict=True)]
+        frames = tuple(jnp.where(moved[body][..., None], self.columns, 0) for body in bodies)
+        places = [self._joints(names, "v") for names in zip(*alike.joints, strict=True)]
+        joints = tuple(jnp.asarray(np.eye(len(self.v))[place], self.v.dtype) for place in places)
+        return Moving(frames, joints)
+
+    def biases(self, alike: Alike) -> Moving:
+        """Accelerations of frames and joints where those of all coordinates are zero."""
+        frames = tuple(self.bias[self._carriers(names)[0]] for names in zip(*alike.frames, strict=True))
+        none = jnp.zeros(len(alike.frames), self.v.dtype)
+        return Moving(frames, tuple(none for _ in alike.first.joints))
+
+    def _poses(self, names: Sequence[str]) -> Transform:
+        bodies, frames = self._carriers(names)
+        X = jax.tree.map(lambda x: x[bodies], self.poses)
+        if np.all(frames < 0):
+            return X
+        one = Transform.identity(self.q.dtype)
+        Y = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]])[frames], self.model.frames, one)
+        return jax.vmap(Transform.__matmul__)(X, Y)
+
+    def _carriers(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Bodies and frames by number; -1 for the world and for a body's own frame."""
+        places = [(-1, -1) if name == "world" else carrier(self.model, name) for name in names]
+        bodies, frames = np.array(places).T
+        return bodies, frames
+
+    def _joints(self, names: Sequence[str], which: str) -> np.ndarray:
+        topology = self.model.topology
+        for name in names:
+            if name not in topology.joint_names:
+                raise ValueError(f"no joint is called {name!r}; {known(name, topology.joint_names)}")
+            kind = topology.kinds[topology.joint(name)]
+            if (kind.nq, kind.nv) != (1, 1):
+                raise ValueError(
+                    f"joint {name!r}: a constraint needs a joint with one coordinate, got a {kind.__name__}"
+                )
+        offsets = topology.q_offsets if which == "q" else topology.v_offsets
+        return np.array([offsets[topology.joint(name)] for name in names])
