@@ -8,9 +8,8 @@ from jaxtyping import Array, Float, Int
 
 from jdyn.array.small_matrices import solution
 
-# A pivot that is smaller than this many roundings of the largest one, a row, is one of a dependent row. Taking such a
-# row for an independent one costs digits of multipliers alone, the reverse leaves it unmet.
-ROUNDINGS = 4
+# A row of which elimination leaves fewer roundings than these, times the number of rows, depends on the others.
+ROUNDINGS = 32
 
 
 class LeastNorm(NamedTuple):
@@ -30,15 +29,15 @@ class LeastNorm(NamedTuple):
 
     @classmethod
     def of(cls, A: Float[Array, "n n"]) -> "LeastNorm":
-        """By elimination with the largest pivot, as long as it is more than rounding."""
-        n = len(A)
-        smallest = ROUNDINGS * n * jnp.finfo(A.dtype).eps * jnp.max(jnp.diagonal(A), initial=0)
+        """By elimination, with the pivot of which most is left, as long as that is more than rounding of its row."""
+        n, own = len(A), jnp.diagonal(A)
+        smallest = ROUNDINGS * n * jnp.finfo(A.dtype).eps
 
         def eliminate(k, state):
             A, L, pivots, rank = state
-            pivot = jnp.argmax(jnp.diagonal(A))
-            size = A[pivot, pivot]
-            large = size > smallest
+            left = jnp.diagonal(A) / jnp.where(own > 0, own, 1)
+            pivot = jnp.argmax(left)
+            size, large = A[pivot, pivot], left[pivot] > smallest
             column = jnp.where(large, A[:, pivot] / jnp.sqrt(jnp.where(large, size, 1)), 0)
             # What is left of the pivot's own row is rounding.
             A = (A - jnp.outer(column, column)).at[pivot].set(0).at[:, pivot].set(0)
@@ -51,8 +50,10 @@ class LeastNorm(NamedTuple):
         return cls(L, pivots, solution(gram, jnp.eye(n, dtype=A.dtype)), rank)
 
     def solve(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
-        """The smallest x with A x = b, if there is one."""
-        L, pivots, gram, _ = self
+        """The smallest x with A x = b, or that is nearest to it where there is none: the pseudoinverse, which is
+        symmetric."""
+        L, pivots, gram, rank = self
+        b = jnp.where(rank == len(b), b, L @ (gram @ (L.T @ b)))
 
         def forwards(k, state):
             b, z = state

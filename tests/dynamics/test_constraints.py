@@ -154,7 +154,7 @@ def test_repeated_rows_share_their_force_and_change_no_motion():
 def test_derivatives_in_both_modes_by_every_leaf():
     model = jdyn.random_tree(3, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Ball))
     q, v, tau = state(model)
-    connect = jdyn.Connect("world", model.body_names[-1], point_a=(0.1, 0.2, 0.3))
+    connect = jdyn.Connect("world", model.body_names[-1], point_a=(0.1, 0.2, 0.3), point_b=(0.3, -0.1, 0.2))
     told = jdyn.PrescribedJoint(model.joint_names[model.topology.kinds.index(jdyn.Revolute)], jnp.sin)
 
     def energy(model, connect, v, tau):
@@ -223,7 +223,7 @@ def test_nearest_states():
     free = across[np.linalg.matrix_rank(rows.J) :]
     along, change = free @ jdyn.mass_matrix(model, near.q), near.v - away[1]
     # The first correction is one from where the state was.
-    np.testing.assert_allclose(along @ change, 0, atol=1e-3 * np.linalg.norm(along) * np.linalg.norm(change))
+    np.testing.assert_allclose(along @ change, 0, atol=1e-2 * np.linalg.norm(along) * np.linalg.norm(change))
 
 
 # Assembly.
