@@ -24,7 +24,7 @@ def run_pinocchio(urdf, floating, case, given, dtype, repeats, budget):
         raise cases.Unavailable("its Python bindings are in float64 alone")
     root = [pin.JointModelFreeFlyer()] if floating else []
     model = pin.buildModelFromUrdf(str(urdf), *root)
-    _require_memory(model)
+    require_memory(model)
     joints = list(model.names[2 if floating else 1 :])
     offered = _Offered("body xyzw" if floating else "fixed", joints)
     order = Order(offered, given["joints"])
@@ -40,7 +40,7 @@ def run_pinocchio(urdf, floating, case, given, dtype, repeats, budget):
     return _net(call, calls(pin.Model()), states, repeats, budget), found
 
 
-def _require_memory(model):
+def require_memory(model):
     """Its data hold four arrays of nv³ numbers, whatever is computed: 34 GB of them for 1024 joints."""
     needed, there = 4 * 8 * model.nv**3, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there / 2:
