@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jdyn.array.small_matrices import solution
+from jdyn.array.small_matrices import swept_inverse
 
 # A row of which elimination leaves fewer roundings than these, times the number of rows, depends on the others.
 ROUNDINGS = 32
@@ -40,14 +40,15 @@ class LeastNorm(NamedTuple):
             size, large = A[pivot, pivot], left[pivot] > smallest
             column = jnp.where(large, A[:, pivot] / jnp.sqrt(jnp.where(large, size, 1)), 0)
             # What is left of the pivot's own row is rounding.
-            A = (A - jnp.outer(column, column)).at[pivot].set(0).at[:, pivot].set(0)
+            here = jnp.arange(n) == pivot
+            A = jnp.where(here[:, None] | here[None], 0, A - jnp.outer(column, column))
             return A, L.at[:, k].set(column), pivots.at[k].set(pivot), rank + large.astype(rank.dtype)
 
         state = A, jnp.zeros_like(A), jnp.zeros(n, int), jnp.zeros((), int)
         _, L, pivots, rank = jax.lax.fori_loop(0, n, eliminate, state)
         # Nothing is left of earlier rows in later columns.
         gram = L.T @ L + jnp.diag(jnp.where(jnp.arange(n) < rank, 0, 1).astype(A.dtype))
-        return cls(L, pivots, solution(gram, jnp.eye(n, dtype=A.dtype)), rank)
+        return cls(L, pivots, swept_inverse(gram), rank)
 
     def solve(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
         """The smallest x with A x = b, or that is nearest to it where there is none: the pseudoinverse, which is

@@ -53,6 +53,27 @@ def solution(A: Float[Array, "n n"], B: Float[Array, "n m"]) -> Float[Array, "n 
     return rows[pivots, n:]
 
 
+def swept_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """A⁻¹ of a symmetric positive definite matrix, in its own place, with the largest pivot first: half the operations
+    of `solution`.
+
+    Source: Goodnight 1979, A Tutorial on the SWEEP Operator.
+    """
+    n = len(A)
+
+    def sweep(_, state):
+        A, left = state
+        pivot = jnp.argmax(jnp.where(left, jnp.diagonal(A), -jnp.inf))
+        here = jnp.arange(n) == pivot
+        column, size = A[:, pivot], A[pivot, pivot]
+        scaled = jnp.where(here, -1, column) / size
+        rest = A - column[:, None] * scaled[None]
+        return jnp.where(here[:, None], scaled[None], jnp.where(here[None], scaled[:, None], rest)), left & ~here
+
+    # A loop, since unrolled columns would take long to compile.
+    return -jax.lax.fori_loop(0, n, sweep, (A, jnp.ones(n, bool)))[0]
+
+
 def triangular_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """L⁻¹ of a lower triangular matrix."""
     rows: list[Array] = []
