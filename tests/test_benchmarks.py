@@ -235,6 +235,33 @@ def test_work_and_precision_of_solvers(tmp_path):
     assert "frax Tsit5: there is no interpreter nopython" in done.stdout
 
 
+@pytest.mark.slow
+def test_what_constraints_cost(tmp_path):
+    """Tried with few bodies, loops and lanes."""
+    for module in ("pinocchio", "mujoco"):
+        pytest.importorskip(module)
+    out = tmp_path / "out.json"
+    command = [sys.executable, "-m", "benchmarks.constraints", "--quick", "--json", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    assert [(row["bodies"], row["loops"]) for row in found["bodies"] + found["loops"]] == [
+        (4, 1), (8, 1), (12, 1), (8, 1), (8, 2)
+    ]  # fmt: skip
+    for row in found["bodies"] + found["loops"]:
+        assert row["pinocchio"]["difference"] < 1e-10
+        # Soft, and not asked for what the motion of its parts adds.
+        assert 1e-6 < row["mujoco"]["difference"] < 1
+        assert all(row[library][name] > 0 for library in ("jdyn", "pinocchio", "mujoco") for name in row[library])
+    lanes = found["lanes"]
+    # Rockers above 5 m do not reach the coupler.
+    assert lanes["codes"]["assembly"] == {"met": 13, "stuck": 3}
+    assert lanes["codes"]["simulation"] == {"success": 13, "constraints": 3}
+    assert [row["scene"] for row in found["steps"]] == ["four-bar", "chain4"]
+    assert all(row["step, held"] > row["step, free"] > 0 for row in found["steps"])
+    assert "slope" in done.stdout and "lanes a second" in done.stdout
+
+
 def test_forces_of_joints_around_frax_are_those_of_the_scene(monkeypatch):
     """frax itself is replaced by the mechanism without them, its joints in another order."""
     bare = jdyn.load("double_pendulum")

@@ -85,13 +85,9 @@ def closed(
 
 def _rows(alike: Alike, tree: TreeMotion, t: Scalar) -> tuple[Array, Array, Array, Array]:
     """φ, J, b and γ of constraints of one kind."""
-    paths = tree.paths(alike)
-    moving = jax.tree.map(lambda path: jnp.einsum("v,cv...->c...", tree.v, path), paths)
-    residual, A, b, gamma = alike.of_each(_own_rows, tree.placed(alike, t), moving, tree.biases(alike))
-    J = jnp.zeros((*b.shape, len(tree.v)), t.dtype)
-    for a, path in zip(jax.tree.leaves(A), jax.tree.leaves(paths), strict=True):
-        J = J + (jnp.einsum("crx,cvx->crv", a, path) if path.ndim == 3 else a[..., None] * path[:, None])
-    return residual, jax.vmap(jax.vmap(tree.model.reduce_force))(J), b, gamma
+    motion = tree.placed(alike, t), tree.moving(alike), tree.biases(alike)
+    residual, A, b, gamma = alike.of_each(_own_rows, *motion)
+    return residual, jax.vmap(jax.vmap(tree.model.reduce_force))(tree.jacobian(alike, A)), b, gamma
 
 
 def _own_rows(

@@ -58,20 +58,37 @@ class TreeMotion(NamedTuple):
         joints = tuple(self.q[self._joints(names, "q")] for names in zip(*alike.joints, strict=True))
         return Placed(jnp.broadcast_to(t, (count,)), frames, joints)
 
-    def paths(self, alike: Alike) -> Moving:
-        """How each coordinate moves frames and joints."""
-        moved = np.pad(moved_by(self.model), [(0, 1), (0, 0)])
-        bodies = [self._carriers(names)[0] for names in zip(*alike.frames, strict=True)]
-        frames = tuple(jnp.where(moved[body][..., None], self.columns, 0) for body in bodies)
-        places = [self._joints(names, "v") for names in zip(*alike.joints, strict=True)]
-        joints = tuple(jnp.asarray(np.eye(len(self.v))[place], self.v.dtype) for place in places)
-        return Moving(frames, joints)
+    def moving(self, alike: Alike) -> Moving:
+        """How frames and joints move."""
+        rates = self.v[:, None] * self.columns
+        frames = tuple(jnp.asarray(moved, rates.dtype) @ rates for moved in self._moved(alike))
+        return Moving(frames, tuple(self.v[place] for place in self._places(alike)))
+
+    def jacobian(self, alike: Alike, A: Moving) -> Float[Array, "constraints rows nv_full"]:
+        """Of rows that depend on the motion of frames and joints by A."""
+        J = jnp.zeros((), self.v.dtype)
+        for a, moved in zip(A.frames, self._moved(alike), strict=True):
+            # Nothing moves the world.
+            if moved.any():
+                J = J + jnp.where(moved[:, None], a @ self.columns.T, 0)
+        for a, place in zip(A.joints, self._places(alike), strict=True):
+            J = J + a[..., None] * np.eye(len(self.v), dtype=a.dtype)[place][:, None]
+        rows = jax.tree.leaves(A)[0].shape[:2]
+        return jnp.broadcast_to(J, (*rows, len(self.v)))
 
     def biases(self, alike: Alike) -> Moving:
         """Accelerations of frames and joints where those of all coordinates are zero."""
         frames = tuple(self.bias[self._carriers(names)[0]] for names in zip(*alike.frames, strict=True))
         none = jnp.zeros(len(alike.frames), self.v.dtype)
         return Moving(frames, tuple(none for _ in alike.first.joints))
+
+    def _moved(self, alike: Alike) -> list[np.ndarray]:
+        """Which coordinates move each of the frames."""
+        table = np.pad(moved_by(self.model), [(0, 1), (0, 0)])
+        return [table[self._carriers(names)[0]] for names in zip(*alike.frames, strict=True)]
+
+    def _places(self, alike: Alike) -> list[np.ndarray]:
+        return [self._joints(names, "v") for names in zip(*alike.joints, strict=True)]
 
     def _poses(self, names: Sequence[str]) -> Transform:
         bodies, frames = self._carriers(names)
