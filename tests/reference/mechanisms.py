@@ -24,9 +24,7 @@ def four_bars(count):
         builder.add_link(f"upright{i}", jdyn.Revolute((0, 0, 1)), placement=(i, 0, 0), **rod)
     for i in range(count):
         builder.add_link(f"coupler{i}", jdyn.Revolute((0, 0, 1)), parent=f"upright{i}", placement=(1, 0, 0), **rod)
-    loops = [
-        jdyn.Connect(f"coupler{i}", f"upright{i + 1}", point_a=(1, 0, 0), point_b=(1, 0, 0)) for i in range(count)
-    ]
+    loops = [jdyn.Connect(f"coupler{i}", f"upright{i + 1}", point_a=(1, 0, 0), point_b=(1, 0, 0)) for i in range(count)]
     model = builder.build()
     signs = np.array([1.0 if name.startswith("upright") else -1.0 for name in model.joint_names])
     return model, loops, signs
