@@ -8,8 +8,9 @@ from jaxtyping import Array, Float, Int
 
 from jdyn.array.small_matrices import swept_inverse
 
-# A row of which elimination leaves fewer roundings than these, times the number of rows, depends on the others.
-ROUNDINGS = 32
+# A row of which elimination leaves less than this power of rounding depends on the others: solutions with such a row
+# would have no digit left.
+DEPENDENT = 2 / 3
 
 
 class LeastNorm(NamedTuple):
@@ -31,7 +32,7 @@ class LeastNorm(NamedTuple):
     def of(cls, A: Float[Array, "n n"]) -> "LeastNorm":
         """By elimination, with the pivot of which most is left, as long as that is more than rounding of its row."""
         n, own = len(A), jnp.diagonal(A)
-        smallest = ROUNDINGS * n * jnp.finfo(A.dtype).eps
+        smallest = jnp.finfo(A.dtype).eps ** DEPENDENT
 
         def eliminate(k, state):
             A, L, pivots, rank = state
