@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ HEADER = "header.json"
 # Exceptions that NumPy and zipfile raise if bytes are missing or changed.
 DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, AttributeError, EOFError, KeyError, MemoryError, NotImplementedError,
-    OSError, OverflowError, RuntimeError, SyntaxError, TypeError, ValueError,
+    OSError, OverflowError, RuntimeError, SyntaxError, TypeError, ValueError, tokenize.TokenError,
 )  # fmt: skip
 
 
