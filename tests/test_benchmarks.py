@@ -235,7 +235,7 @@ def test_work_and_precision_of_solvers(tmp_path):
     assert "frax Tsit5: there is no interpreter nopython" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_constraints_cost(tmp_path):
     """Tried with few bodies, loops and lanes."""
     for module in ("pinocchio", "mujoco"):
