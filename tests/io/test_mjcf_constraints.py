@@ -132,6 +132,7 @@ def test_rows_are_mujocos():
         assert abs(rows["mimic"]) < 1e-14
 
 
+@pytest.mark.slow
 def test_a_four_bar_moves_as_mujocos_does_as_its_pin_stiffens():
     source = FOUR_BAR.format(0.02)
     model, loops = load(source), constraints(source)

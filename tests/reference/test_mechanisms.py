@@ -191,6 +191,7 @@ def test_bricard_moves():
         np.testing.assert_allclose(found.multipliers, multipliers, atol=1e-9 * largest(multipliers))
 
 
+@pytest.mark.slow
 def test_bricard_without_a_redundant_row():
     """Accelerations are those of any four independent rows of five; multipliers are the least."""
     model, loop = mechanisms.bricard()
