@@ -170,9 +170,7 @@ def _with_tolerances(solver, stepsize_controller, dtype):
         return solver
     adaptive = isinstance(stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
     source = stepsize_controller if adaptive else _default_controller(dtype)
-    if isinstance(solver, Automatic):
-        return solver.with_tolerance(source.rtol)
-    if isinstance(solver, Extrapolation):
+    if isinstance(solver, Extrapolation | Automatic):
         return solver.with_tolerances(source.rtol, source.atol, source.norm)
     unset = diffrax.Kvaerno5().root_finder.rtol
     for name in ("rtol", "atol", "norm"):

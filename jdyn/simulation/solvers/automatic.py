@@ -115,8 +115,8 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
 
-    def with_tolerance(self, rtol: float | Real[Array | np.ndarray, ""]) -> Self:
-        """This solver for steps with a relative tolerance, unless it has one."""
+    def with_tolerances(self, rtol: float | Real[Array | np.ndarray, ""], atol: Any, norm: Any) -> Self:
+        """This solver with the relative tolerance of a step controller, unless it has one."""
         return self if self.rtol is not None else dataclasses.replace(self, rtol=rtol)
 
     def order(self, terms):

@@ -7,13 +7,13 @@ Source: Prince, Dormand, High order embedded Runge-Kutta formulae, Journal of Co
 import diffrax
 import numpy as np
 
-from jdyn.simulation.solvers.tableau import Tableau
+from jdyn.simulation.solvers.tableau import Tableau, triangle
 
 
 def _tableau() -> Tableau:
     table = diffrax.Dopri8.tableau
     count = table.num_stages
-    alpha = np.array([np.pad(row, (0, count - len(row))) for row in (np.zeros(0), *table.a_lower)])
+    alpha = triangle(table.a_lower)
     # From the highest power down to the first.
     dense = np.asarray(diffrax.Dopri8.interpolation_cls.eval_coeffs).T[::-1]
     return Tableau(alpha, np.zeros((count, count)), np.zeros(count), alpha[-1], np.asarray(table.b_error), dense)

@@ -14,28 +14,25 @@ from jdyn.simulation.solvers.implicit_motion import AsksForJacobians, Eliminated
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.solvers.step_rate import StepRate
+from jdyn.simulation.solvers.tableau import triangle
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.work import Counted, Work
-
-
-def _triangle(*rows: list[float]) -> np.ndarray:
-    """A strictly lower triangular matrix."""
-    return np.array([[0.0] * (len(rows) + 1), *(row + [0.0] * (len(rows) + 1 - len(row)) for row in rows)])
-
 
 # In the form of Hairer and Wanner 1996, section IV.7, which needs no product of a stage and the Jacobian.
 GAMMA = 0.21193756319429014
 _STATE = [-7.502846399306121, 2.561846144803919, -11.627539656261098, -0.18268767659942256, 0.030198172008377946]
-A = _triangle(
-    [3.0],
-    [2.849394379747939, 0.45842242204463923],
-    [-6.954028509809101, 2.489845061869568, -10.358996098473584],
-    [2.8029986275628964, 0.5072464736228206, -0.3988312541770524, -0.04721187230404641],
-    _STATE,
-    [*_STATE, 1.0],
-    [*_STATE, 1.0, 1.0],
+A = triangle(
+    [
+        [3.0],
+        [2.849394379747939, 0.45842242204463923],
+        [-6.954028509809101, 2.489845061869568, -10.358996098473584],
+        [2.8029986275628964, 0.5072464736228206, -0.3988312541770524, -0.04721187230404641],
+        _STATE,
+        [*_STATE, 1.0],
+        [*_STATE, 1.0, 1.0],
+    ]
 )
-C = _triangle(
+C = triangle([
     [-14.155112264123755],
     [-17.97296035885952, -2.859693295451294],
     [147.12150275711716, -1.41221402718213, 71.68940251302358],
@@ -49,7 +46,7 @@ C = _triangle(
         37.80277123390563, -3.2571969029072276, 112.26918849496327, 66.9347231244047, -40.06618937091002,
         -54.66780262877968, -9.48861652309627,
     ],
-)  # fmt: skip
+])  # fmt: skip
 TIMES = np.array([0, 0.6358126895828704, 0.4095798393397535, 0.9769306725060716, 0.4288403609558664, 1, 1, 1])
 TIME_DERIVATIVE = np.array(
     [0.21193756319429014, -0.42387512638858027, -0.3384627126235924, 1.8046452872882734, 2.325825639765069, 0, 0, 0]

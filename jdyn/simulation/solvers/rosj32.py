@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jdyn.simulation.solvers.tableau import Tableau
+from jdyn.simulation.solvers.tableau import Tableau, smallest_dense, triangle
 
 GAMMA = 0.5705232226253449
 # α and γ below the diagonal, row by row from the second.
@@ -22,11 +22,6 @@ _B = [0.6746981260826754, -0.29471816484628216, 0.17626516547464716, 0.443754873
 _ERROR = [0.0863930116603469, -0.03243553772954642, -0.15688167906327757, 0.10292420513247709]
 
 
-def _triangle(rows: list[list[float]]) -> np.ndarray:
-    """A strictly lower triangular matrix."""
-    return np.array([np.pad(row, (0, len(rows) + 1 - len(row))) for row in ([], *rows)])
-
-
 def _tableau() -> Tableau:
     """Four stages, of order 3 for any W, with an embedded method of order 2.
 
@@ -40,7 +35,7 @@ def _tableau() -> Tableau:
 
     Source: as for `jdyn.ROSJ43`; the weights are ours.
     """
-    alpha, below, b = _triangle(_ALPHA), _triangle(_BELOW), np.array(_B)
+    alpha, below, b = triangle(_ALPHA), triangle(_BELOW), np.array(_B)
     return Tableau(alpha, below, np.full(len(b), GAMMA), b, np.array(_ERROR), _dense(alpha, below, b))
 
 
@@ -50,8 +45,7 @@ def _dense(alpha: np.ndarray, below: np.ndarray, b: np.ndarray) -> np.ndarray:
     conditions = np.array([one, alpha @ one, (below + GAMMA * np.eye(len(b))) @ one])
     wanted = np.zeros((2, len(conditions)))
     wanted[0, 0], wanted[1, 1] = 1, 1 / 2
-    equations = np.vstack([np.kron(np.eye(2), conditions), np.kron(np.ones((1, 2)), np.eye(len(b)))])
-    return np.linalg.lstsq(equations, np.append(wanted, b), rcond=1e-12)[0].reshape(2, -1)
+    return smallest_dense(conditions, wanted, b)
 
 
 TABLEAU = _tableau()

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
-from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages
+from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, smallest_dense, stages, triangle
 from jdyn.simulation.work import Counted, Work
 
 GAMMA = 0.2
@@ -58,16 +58,11 @@ _BELOW = [
 ]
 
 
-def _triangle(rows: list[list[float]]) -> np.ndarray:
-    """A strictly lower triangular matrix."""
-    return np.array([np.pad(row, (0, len(rows) + 1 - len(row))) for row in ([], *rows)])
-
-
 def _tableau() -> Tableau:
-    below = _triangle(_BELOW)
+    below = triangle(_BELOW)
     implicit = below + GAMMA * np.eye(len(below))
     alpha = np.zeros_like(below)
-    alpha[:-1, :-1] = _triangle(_ALPHA)
+    alpha[:-1, :-1] = triangle(_ALPHA)
     alpha[-1] = alpha[-2] + implicit[-2]
     # The last stage is at the end of a method of order 3, as the step is one further: of stiff motion, both leave none.
     b, error = alpha[-1] + implicit[-1], ESTIMATE * implicit[-1]
@@ -81,8 +76,7 @@ def _dense(alpha: np.ndarray, gamma: np.ndarray, b: np.ndarray) -> np.ndarray:
     conditions = np.array([one, c, g, c**2, c * g, alpha @ c, alpha @ g, gamma @ c, gamma @ g])
     wanted = np.zeros((4, len(conditions)))
     wanted[0, 0], wanted[1, 1], wanted[2, 3], wanted[2, 5] = 1, 1 / 2, 1 / 3, 1 / 6
-    equations = np.vstack([np.kron(np.eye(4), conditions), np.kron(np.ones((1, 4)), np.eye(len(b)))])
-    return np.linalg.lstsq(equations, np.append(wanted, b), rcond=1e-12)[0].reshape(4, -1)
+    return smallest_dense(conditions, wanted, b)
 
 
 TABLEAU = _tableau()

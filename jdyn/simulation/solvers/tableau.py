@@ -1,5 +1,6 @@
 """Runge-Kutta methods that may be implicit in the forces of joints, as tables of weights."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,19 @@ from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
+
+
+def triangle(rows: Sequence[Sequence[float] | np.ndarray]) -> np.ndarray:
+    """A strictly lower triangular matrix, from its rows from the second on."""
+    return np.array([np.pad(row, (0, len(rows) + 1 - len(row))) for row in ([], *rows)])
+
+
+def smallest_dense(conditions: np.ndarray, wanted: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The smallest weights of dense output, a row a power of the share of the step, that have these sums over the
+    stages by `conditions`, a row a condition, and end with those of the step."""
+    powers, stages = len(wanted), len(b)
+    equations = np.vstack([np.kron(np.eye(powers), conditions), np.kron(np.ones((1, powers)), np.eye(stages))])
+    return np.linalg.lstsq(equations, np.append(wanted, b), rcond=1e-12)[0].reshape(powers, -1)
 
 
 class Tableau(NamedTuple):

@@ -10,7 +10,7 @@ Tsitouras, Famelis, Phase-fitted modified Runge-Kutta pairs of orders 6(5), ICNA
 
 import numpy as np
 
-from jdyn.simulation.solvers.tableau import Tableau
+from jdyn.simulation.solvers.tableau import Tableau, triangle
 
 # α, row by row from the second; the last row is the end of the step.
 _ALPHA = [
@@ -66,7 +66,7 @@ _DEGREE = 6
 
 def _tableau() -> Tableau:
     count = len(_APART)
-    alpha = np.array([np.pad(row, (0, count - len(row))) for row in ([], *_ALPHA)])
+    alpha = triangle(_ALPHA)
     b = alpha[-1]
     return Tableau(alpha, np.zeros((count, count)), np.zeros(count), b, _SHARE * np.array(_APART), _dense(alpha, b))
 
