@@ -147,8 +147,7 @@ class Weld(_OfFrames):
     pose: Transform = eqx.field(default_factory=Transform.identity)
 
     def between(self, X, Y):
-        off = (X @ self.pose).inverse() @ Y
-        return jnp.concatenate([quaternion_log(matrix_to_quaternion(off.rotation)), off.translation])
+        return _deviation(X @ self.pose, Y)
 
 
 class Distance(_OfFrames):
@@ -240,8 +239,7 @@ class PrescribedFrame(Constraint):
         return (self.frame,)
 
     def residual(self, placed):
-        off = self.pose(placed.t).inverse() @ placed.frames[0]
-        return jnp.concatenate([quaternion_log(matrix_to_quaternion(off.rotation)), off.translation])
+        return _deviation(self.pose(placed.t), placed.frames[0])
 
     def closed(self, placed):
         return dataclasses.replace(self, pose=eqx.filter_closure_convert(self.pose, placed.t))
@@ -277,7 +275,26 @@ class VelocityCoupling(Constraint):
         return dataclasses.replace(self, coefficients=eqx.filter_closure_convert(self.coefficients, placed))
 
 
-class RollingDisk(Constraint):
+class _Rolling(Constraint):
+    """A body that touches a plane at one point, which does not slip."""
+
+    joints: ClassVar = ()
+
+    @abc.abstractmethod
+    def lowest(self, body: Transform, plane: Transform) -> Array:
+        """The body's point that touches the plane, in the world."""
+
+    def residual(self, placed):
+        body, plane = placed.frames
+        return plane.point_to_child(self.lowest(body, plane))[2:]
+
+    def slip(self, placed, moving):
+        body, plane = placed.frames
+        apart = moving.frames[0] - moving.frames[1]
+        return (plane.rotation.T @ (apart[3:] + jnp.cross(apart[:3], self.lowest(body, plane))))[:2]
+
+
+class RollingDisk(_Rolling):
     """A thin disk that rolls on a plane without slipping. One row for its lowest point, which is on the plane [m], and
     two for that point's velocity along the plane [m/s].
 
@@ -293,27 +310,17 @@ class RollingDisk(Constraint):
     axis: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 1.0), converter=_point)
     plane: str = eqx.field(default="world", static=True)
 
-    joints: ClassVar = ()
-
     @property
     def frames(self):
         return self.disk, self.plane
 
-    def _lowest(self, disk, plane):
-        normal, axis = plane.rotation[:, 2], disk.rotation @ _direction(self.axis)
+    def lowest(self, body, plane):
+        normal, axis = plane.rotation[:, 2], body.rotation @ _direction(self.axis)
         down = (axis @ normal) * axis - normal
-        return disk.translation + self.radius * _direction(down)
-
-    def residual(self, placed):
-        disk, plane = placed.frames
-        return plane.point_to_child(self._lowest(disk, plane))[2:]
-
-    def slip(self, placed, moving):
-        disk, plane = placed.frames
-        return _slip(plane, self._lowest(disk, plane), moving)
+        return body.translation + self.radius * _direction(down)
 
 
-class RollingSphere(Constraint):
+class RollingSphere(_Rolling):
     """A sphere that rolls on a plane without slipping. Rows as of `RollingDisk`; it may spin about the plane's normal.
 
     Attributes:
@@ -326,28 +333,18 @@ class RollingSphere(Constraint):
     radius: Float[Array, ""] = eqx.field(converter=_point)
     plane: str = eqx.field(default="world", static=True)
 
-    joints: ClassVar = ()
-
     @property
     def frames(self):
         return self.sphere, self.plane
 
-    def _lowest(self, sphere, plane):
-        return sphere.translation - self.radius * plane.rotation[:, 2]
-
-    def residual(self, placed):
-        sphere, plane = placed.frames
-        return plane.point_to_child(self._lowest(sphere, plane))[2:]
-
-    def slip(self, placed, moving):
-        sphere, plane = placed.frames
-        return _slip(plane, self._lowest(sphere, plane), moving)
+    def lowest(self, body, plane):
+        return body.translation - self.radius * plane.rotation[:, 2]
 
 
-def _slip(plane, point, moving):
-    """The velocity along the plane of one body's point relative to that of the other one that touches it."""
-    apart = moving.frames[0] - moving.frames[1]
-    return (plane.rotation.T @ (apart[3:] + jnp.cross(apart[:3], point)))[:2]
+def _deviation(wanted, X):
+    """Of a pose from the one that is wanted, in its axes: rotation vector [rad] and translation [m]."""
+    off = wanted.inverse() @ X
+    return jnp.concatenate([quaternion_log(matrix_to_quaternion(off.rotation)), off.translation])
 
 
 def _direction(x):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.dynamics.constraints.rows import constraint_rows
+from jdyn.dynamics.constraints.rows import constraint_rows, largest
 from jdyn.dynamics.constraints.saddle_point import saddle_point
 from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.methods import ABA, Method
@@ -84,7 +84,7 @@ def distance(
 def _distance(model, together, q, v, t):
     q, v = checked(model, q=q, v=v)
     rows = constraint_rows(model, together.constraints, jnp.asarray(t, q.dtype), q, v)
-    return jnp.max(jnp.abs(rows.residual), initial=0), jnp.max(jnp.abs(rows.J @ v - rows.b), initial=0)
+    return largest(rows.residual), largest(rows.J @ v - rows.b)
 
 
 class Together(eqx.Module):

@@ -12,7 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.dynamics.constraints.acceleration import Together
-from jdyn.dynamics.constraints.rows import constraint_rows, residuals
+from jdyn.dynamics.constraints.rows import constraint_rows, largest, residuals
 from jdyn.dynamics.constraints.saddle_point import saddle_point
 from jdyn.dynamics.methods import ABA, Method
 from jdyn.model import Model, checked
@@ -118,7 +118,7 @@ def _assembled(model, problem, q, v, max_steps):
     # One more step, with derivatives.
     last = problem.newton(end.q, problem.model)
     q = jnp.where(end.result == Assembly.met, model.integrate(end.q, last), end.q)
-    return Assembled(q, problem.followed(q, v), end.missed, end.result)
+    return Assembled(q, problem.followed(q, v), largest(end.residual), end.result)
 
 
 class _Search(NamedTuple):
@@ -126,16 +126,14 @@ class _Search(NamedTuple):
 
     Attributes:
         q: Configuration.
-        missed: Largest residual there.
-        limited: Whether joints at limits were in the way.
+        residual: Of the constraints there.
         steps: Taken.
         result: So far.
         running: Whether to go on.
     """
 
     q: Array
-    missed: Scalar
-    limited: Bool[Array, ""]
+    residual: Array
     steps: Int[Array, ""]
     result: Int[Array, ""]
     running: Bool[Array, ""]
@@ -164,28 +162,28 @@ class _Problem(eqx.Module):
 
     def search(self, q: Array, max_steps: int) -> _Search:
         tolerance = jnp.finfo(q.dtype).eps ** 0.75
-        missed = _largest(self.residual(q))
-        zero = jnp.zeros((), jnp.int32)
-        start = _Search(q, missed, jnp.array(False), zero, zero + Assembly.max_steps, missed > tolerance)
+        residual, zero = self.residual(q), jnp.zeros((), jnp.int32)
+        start = _Search(q, residual, zero, zero + Assembly.max_steps, largest(residual) > tolerance)
 
         def step(now: _Search) -> _Search:
             move, limited = self._within_limits(now.q)
-            move = move / jnp.maximum(_largest(move) / LONGEST, 1)
+            move = move / jnp.maximum(largest(move) / LONGEST, 1)
             places = jax.vmap(lambda share: self._clipped(self.model.integrate(now.q, share * move)))(
                 jnp.asarray(SHARES, now.q.dtype)
             )
-            errors = jax.vmap(lambda q: jnp.linalg.norm(self.residual(q)))(places)
+            there = jax.vmap(self.residual)(places)
+            errors = jnp.linalg.norm(there, axis=1)
             best = jnp.argmin(jnp.where(jnp.isfinite(errors), errors, jnp.inf))
-            helps = errors[best] < HELPS * jnp.linalg.norm(self.residual(now.q))
-            q = jnp.where(helps, places[best], now.q)
-            missed = _largest(self.residual(q))
+            helps = errors[best] < HELPS * jnp.linalg.norm(now.residual)
+            q, residual = jnp.where(helps, places[best], now.q), jnp.where(helps, there[best], now.residual)
             stuck = jnp.where(limited, Assembly.limited, Assembly.stuck)
             result = jnp.where(helps, Assembly.max_steps, stuck).astype(jnp.int32)
-            going = helps & (missed > tolerance) & (now.steps + 1 < max_steps)
-            return _Search(q, missed, limited, now.steps + 1, result, going)
+            going = helps & (largest(residual) > tolerance) & (now.steps + 1 < max_steps)
+            return _Search(q, residual, now.steps + 1, result, going)
 
         end = jax.lax.while_loop(lambda now: now.running, step, start)
-        return end._replace(result=jnp.where(end.missed <= tolerance, Assembly.met, end.result).astype(jnp.int32))
+        met = largest(end.residual) <= tolerance
+        return end._replace(result=jnp.where(met, Assembly.met, end.result).astype(jnp.int32))
 
     def _within_limits(self, q: Array) -> tuple[Array, Bool[Array, ""]]:
         """A Newton step, in which joints at their limits do not move outwards; whether there are any such."""
@@ -211,7 +209,3 @@ class _Problem(eqx.Module):
         # Joints that start outside come in.
         full = full.at[in_q].set(jnp.clip(full[in_q], limits.lower[in_q], limits.upper[in_q]))
         return full[np.array(self.model.topology.independent_q)]
-
-
-def _largest(x):
-    return jnp.max(jnp.abs(x), initial=0)

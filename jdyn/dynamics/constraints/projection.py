@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
-from jdyn.dynamics.constraints.rows import Rows, constraint_rows
+from jdyn.dynamics.constraints.rows import Rows, constraint_rows, largest
 from jdyn.dynamics.constraints.saddle_point import saddle_point
 from jdyn.dynamics.forward import forward_dynamics
 from jdyn.dynamics.methods import Method
@@ -49,8 +49,8 @@ def projected(
         q, v = state
         rows = constraint_rows(model, constraints, t, q, v)
         step, change = _corrections(method, model, q, rows, rows.b - rows.J @ v)
-        missed = _largest(rows.residual), _largest(rows.J @ v - rows.b)
-        left = _largest(rows.J @ (v + change) - rows.b) / (1 + _largest(v) * _largest(rows.J))
+        missed = largest(rows.residual), largest(rows.J @ v - rows.b)
+        left = largest(rows.J @ (v + change) - rows.b) / (1 + largest(v) * largest(rows.J))
         return (model.integrate(q, step), v + change), (*missed, left)
 
     # A loop, so that both steps are compiled once.
@@ -85,7 +85,3 @@ def _corrections(method: Method, model: Model, q: Array, rows: Rows, g: Array) -
     (step,), _ = saddle_point(method, model, q, rows.J[rows.holonomic], None, -rows.residual[None])
     (change,), _ = saddle_point(method, model, q, rows.J, None, g[None])
     return step, change
-
-
-def _largest(x: Array) -> Scalar:
-    return jnp.max(jnp.abs(x), initial=0)

@@ -83,6 +83,11 @@ def closed(
     return tuple(map(one, constraints))
 
 
+def largest(x: Array) -> Scalar:
+    """The largest entry, whatever its sign; zero where there is none."""
+    return jnp.max(jnp.abs(x), initial=0)
+
+
 def _rows(alike: Alike, tree: TreeMotion, t: Scalar) -> tuple[Array, Array, Array, Array]:
     """φ, J, b and γ of constraints of one kind."""
     motion = tree.placed(alike, t), tree.moving(alike), tree.biases(alike)

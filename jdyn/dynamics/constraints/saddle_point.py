@@ -81,12 +81,17 @@ def _solved_jvp(primals, tangents):
 
     def residuals(moving):
         model, q, J, f, g = eqx.combine(moving, still)
-        products = jax.vmap(lambda x: mass_product(model, q, x))(x)
-        return (0 if f is None else f) - products + force @ J, g - x @ J.T
+        driven, followed = _product(model, q, J, x, force)
+        return (0 if f is None else f) - driven, g - followed
 
     sides = jax.jvp(residuals, (moving,), (moves,))[1]
     dx, dforce = _differentiable(method, factors, *arguments[:3], *sides)
     return ((x, force), factors), ((dx, dforce), jax.tree.map(lambda _: None, factors))
+
+
+def _product(model, q, J, x, force):
+    """M x − Jᵀ λ and J x."""
+    return jax.vmap(lambda x: mass_product(model, q, x))(x) - force @ J, x @ J.T
 
 
 def _differentiable(method, factors, model, q, J, f, g):
@@ -94,7 +99,7 @@ def _differentiable(method, factors, model, q, J, f, g):
 
     def product(unknowns):
         x, opposite = unknowns
-        return jax.vmap(lambda x: mass_product(model, q, x))(x) + opposite @ J, x @ J.T
+        return _product(model, q, J, x, -opposite)
 
     def solved(_, sides):
         f, g = sides
