@@ -142,6 +142,23 @@ def test_andrews_squeezer_starts_as_published():
     assert max(distance(model, loops, q, jnp.zeros(7))) < 1e-15
 
 
+@pytest.mark.parametrize("turn", [(0.0, 0.0, 0.0), (0.3, 0.5, 0.7), (-1.0, 0.2, 2.0)])
+def test_a_plane_mechanism_moves_alike_in_any_plane(turn):
+    """A third of its rows is zero, up to rounding where its plane is not one of the axes: a row of rounding says
+    nothing, however large it is beside itself."""
+    R = quaternion_to_matrix(quaternion_exp(jnp.array(turn)))
+    builder = jdyn.Builder("four-bar", gravity=tuple(R @ jnp.array([0, -9.81, 0])))
+    rod = {"mass": 1.0, "com": (0.5, 0, 0), "inertia": np.diag([1e-3, 1 / 12, 1 / 12])}
+    builder.add_link("base", jdyn.Fixed(), placement=Transform(R, jnp.zeros(3)), mass=1.0)
+    for name, parent, place in [("crank", "base", 0), ("rocker", "base", 1), ("coupler", "crank", 1)]:
+        builder.add_link(name, jdyn.Revolute((0, 0, 1)), parent=parent, placement=(place, 0, 0), **rod)
+    loop = jdyn.Connect("coupler", "rocker", point_a=(1, 0, 0), point_b=(1, 0, 0))
+    signs, angle = jnp.array([1.0, 1.0, -1.0]), 1.2
+    found = jdyn.constrained_dynamics(builder.build(), [loop], angle * signs, -signs, jnp.zeros(3))
+    # The parallelogram is a pendulum: 2/3 + 1 of inertia about the pivots, and 2 of mass times arm.
+    np.testing.assert_allclose(found.a, -9.81 * 2 / (5 / 3) * np.cos(angle) * signs, rtol=1e-12)
+
+
 def test_repeated_rows_share_their_force_and_change_no_motion():
     q, v, tau = state(TREE)
     once, twice = (jdyn.constrained_dynamics(TREE, many * [KINDS[0]], q, v, tau) for many in (1, 2))
