@@ -1,8 +1,9 @@
 """What constraints cost: `python -m benchmarks.constraints [--quick] [--json FILE]`, float64, one core.
 
 Accelerations of chains of revolute joints whose links are held to the world at a point, against the number of bodies
-and of loops, beside Pinocchio and MuJoCo; lanes of a four-bar that are assembled and simulated in one program; and what
-a step of a simulation costs with constraints and without. Medians of processor time; compiling apart.
+and of loops, beside Pinocchio and MuJoCo; what a start from the step before saves; lanes of a four-bar that are
+assembled and simulated in one program; and what a step of a simulation costs with constraints and without. Medians of
+processor time; compiling apart.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from benchmarks.compiled_peers import require_memory
 from benchmarks.jax_peers import GRAVITY
 from benchmarks.method_costs import slope
 from benchmarks.peer_models import mujoco_spec
-from jdyn.dynamics import constraint_rows, projected
+from jdyn.dynamics import WarmStart, constraint_rows, projected
 
 BATCH = 64
 # Where links are held, in their frames [m].
@@ -39,6 +40,8 @@ POINT = (0.1, 0.2, 0.3)
 SAME = 1e-8
 # Steps that are timed, and their length [s].
 STEPS, STEP = 100, 1e-4
+# How long before a state the step began that it starts from [s].
+LAST = 0.01
 # Rockers of the four-bar [m], some of which do not reach the coupler.
 SHORTEST, LONGEST = 0.5, 6.0
 
@@ -256,6 +259,83 @@ def chains(title: str, key: str, cases: list[tuple[int, int]], timer: Timer) -> 
     return rows
 
 
+def four_bars(count: int):
+    """Equal rods of 1 m and 1 kg, upright and across in turn, that hang together in a row, and move alike."""
+    builder = jdyn.Builder("four-bars", gravity=(0, -9.81, 0))
+    rod = {"mass": 1.0, "com": (0.5, 0, 0), "inertia": np.diag([1e-3, 1 / 12, 1 / 12])}
+    for i in range(count + 1):
+        builder.add_link(f"upright{i}", jdyn.Revolute((0, 0, 1)), placement=(i, 0, 0), **rod)
+    for i in range(count):
+        builder.add_link(f"coupler{i}", jdyn.Revolute((0, 0, 1)), parent=f"upright{i}", placement=(1, 0, 0), **rod)
+    end = (1.0, 0.0, 0.0)
+    loops = [jdyn.Connect(f"coupler{i}", f"upright{i + 1}", point_a=end, point_b=end) for i in range(count)]
+    model = builder.build()
+    return model, loops, np.array([1.0 if name.startswith("upright") else -1.0 for name in model.joint_names])
+
+
+def from_the_step_before(name, model, loops, q, v, timer: Timer) -> dict[str, Any]:
+    """Iterations and seconds a configuration with what is known from a step of `LAST` before: nothing, forces, the
+    Delassus matrix, or both; and by elimination, for one and in a batch."""
+    before, lanes = jax.vmap(lambda q, v: model.integrate(q, -LAST * v))(q, v), len(q)
+
+    def eliminated(q, v):
+        return jdyn.constrained_dynamics(model, loops, q, v, jnp.zeros_like(v))
+
+    def started(start, q, v):
+        return jdyn.constrained_dynamics(model, loops, q, v, jnp.zeros_like(v), warm_start=start)
+
+    forces = jax.jit(jax.vmap(eliminated))(before, v).multipliers
+    matrices = jax.jit(jax.vmap(lambda q: jdyn.warm_start(model, loops, q).inverse))(before)
+    nothing = jnp.broadcast_to(jnp.eye(matrices.shape[-1]), matrices.shape)
+    starts = {
+        "nothing": (nothing, 0 * forces), "forces": (nothing, forces), "matrix": (matrices, 0 * forces),
+        "both": (matrices, forces),
+    }  # fmt: skip
+    found: dict[str, Any] = {"scene": name, "rows": matrices.shape[-1]}
+    for many in (1, lanes):
+        whole = jax.vmap if many > 1 else lambda f: f
+        state = (q, v) if many > 1 else (q[0], v[0])
+        found[f"elimination, {many}"], _, right = timer.program(whole(eliminated), *state)
+        found[f"elimination, {many}"] /= many
+        seconds, *_ = timer.program(whole(lambda q: jdyn.warm_start(model, loops, q).inverse), state[0])
+        found[f"factors, {many}"] = seconds / many
+        for kind, start in starts.items():
+            start = WarmStart(*(x if many > 1 else x[0] for x in start))
+            seconds, _, motion = timer.program(whole(started), start, *state)
+            if not bool(jnp.max(jnp.abs(motion.a - right.a)) <= SAME * jnp.max(jnp.abs(right.a))):
+                raise AssertionError(f"{name}: from {kind}, accelerations are not those of elimination")
+            found[f"{kind}, {many}"] = seconds / many
+            found[f"iterations, {kind}"] = float(jnp.mean(motion.iterations))
+    return found
+
+
+def starts(bars, loops, timer: Timer) -> list[dict[str, Any]]:
+    scenes = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n, many in loops:
+            case = Held.chain(n, many, pathlib.Path(folder))
+            # As slow as a long chain can move for the points to stay nearly where they are.
+            place = held(case.model, case.bodies, case.points[0])
+            q, v = (jnp.broadcast_to(x[0], x.shape) for x in (case.q, case.v))
+            scenes.append((f"chain{n}/{many}", case.model, place, q, v))
+    for count in bars:
+        model, place, signs = four_bars(count)
+        q = jnp.outer(jnp.linspace(0.9, 1.3, BATCH), signs)
+        scenes.append((f"{count} four-bars", model, place, q, jnp.broadcast_to(jnp.asarray(-signs), q.shape)))
+    kinds = ("nothing", "forces", "matrix", "both")
+    print(f"\nwhat the step of {LAST} s before saves: iterations from nothing, from its forces, its matrix, and both;")
+    print(f"µs a configuration, one and {BATCH} a call: elimination, factors to start from, and iterations as before")
+    timed = [f"{kind}, {many}" for many in (1, BATCH) for kind in ("elimination", "factors", *kinds)]
+    print(f"{'':14}{'rows':>5}" + "".join(f"{kind:>8}" for kind in kinds) + "".join(f"{x:>16}" for x in timed))
+    rows = []
+    for scene in scenes:
+        row = from_the_step_before(*scene, timer)
+        rows.append(row)
+        counts = "".join(f"{row[f'iterations, {kind}']:8.1f}" for kind in kinds)
+        print(f"{row['scene']:14}{row['rows']:5}{counts}" + "".join(f"{1e6 * row[x]:16.4g}" for x in timed))
+    return rows
+
+
 def four_bar():
     """Rods with their lengths as masses, in the plane of x and z, and its guess; without the rocker's end."""
     builder = jdyn.Builder("four-bar")
@@ -387,7 +467,7 @@ def main():
     words.add_argument("--core", type=int, help="the processor to run on; one of those allowed if left out")
     words.add_argument("--json", type=pathlib.Path, help="file for the results")
     words.add_argument("--quick", action="store_true", help="few bodies, loops, lanes and samples")
-    words.add_argument("--parts", default="bodies,loops,lanes,steps", help="some of bodies,loops,lanes,steps")
+    words.add_argument("--parts", default="bodies,loops,starts,lanes,steps", help="some of these")
     options = words.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[attr-defined]
     with contextlib.suppress(AttributeError):
@@ -404,6 +484,7 @@ def main():
     parts = {
         "bodies": lambda: chains("a chain whose last link is held", "bodies", [(n, 1) for n in sizes], timer),
         "loops": lambda: chains(f"a chain of {longest}", "loops", [(longest, many) for many in loops], timer),
+        "starts": lambda: starts((3,) if quick else (10, 40), [(8, 2)] if quick else [(64, 4), (64, 16)], timer),
         "lanes": lambda: lanes(16 if quick else 4096, timer),
         "steps": lambda: steps((4,) if quick else (8, 32), timer),
     }

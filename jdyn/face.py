@@ -56,6 +56,7 @@ from jdyn.dynamics import mass_matrix as mass_matrix
 from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
+from jdyn.dynamics import warm_start as warm_start
 from jdyn.interop import verify as verify
 from jdyn.io import save_urdf as save_urdf
 from jdyn.model import Ball as Ball

@@ -13,10 +13,8 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 from jdyn.dynamics.kinematics import body_velocities, joint_kinematics
 from jdyn.dynamics.methods.least_constraint import (
     Constraint,
-    LeastConstraint,
     body_forces,
     least_constraint,
-    possible,
     tree_constraint,
 )
 from jdyn.dynamics.methods.method import on_leaders
@@ -115,7 +113,6 @@ def constrained_accelerations(
     couplings: Couplings | None = None,
     motors: Sequence[Motor] = (),
     f_ext: Float[Array, "nb 6"] | None = None,
-    method: LeastConstraint | None = None,
 ) -> ConstrainedAccelerations:
     """Accelerations of a mechanism with couplings beyond its tree of joints, and with motors whose rotors count.
 
@@ -131,7 +128,6 @@ def constrained_accelerations(
             joints: two of them close a planar loop, not six.
         motors: Rotors.
         f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
-        method: Solver, guess and tolerance; `LeastConstraint()` if left out.
 
     Returns:
         Accelerations of coordinates and bodies, and the couplings' forces; NaN where the couplings contradict each
@@ -145,8 +141,7 @@ def constrained_accelerations(
     """
     q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
     couplings = Couplings(None, None, jnp.zeros(0, model.dtype)) if couplings is None else couplings
-    method = LeastConstraint() if method is None else method
-    return _accelerations(model, q, v, tau, f_ext, _shaped(model, couplings), _rotors(model, motors), method)
+    return _accelerations(model, q, v, tau, f_ext, _shaped(model, couplings), _rotors(model, motors))
 
 
 class _Rotors(eqx.Module):
@@ -210,7 +205,7 @@ def _shaped(model: Model, couplings: Couplings) -> Couplings:
 
 
 @compiled
-def _accelerations(model, q, v, tau, f_ext, couplings: Couplings, rotors: _Rotors, method: LeastConstraint):
+def _accelerations(model, q, v, tau, f_ext, couplings: Couplings, rotors: _Rotors):
     q, v = model.expand(q), model.expand_velocity(v)
     joints = joint_kinematics(model, q)
     velocities, force, c = body_forces(model, joints, q, v, f_ext)
@@ -219,17 +214,11 @@ def _accelerations(model, q, v, tau, f_ext, couplings: Couplings, rotors: _Rotor
     carried, turned = _shafts(model, rotors)
     # Neither a force on a rotor nor a demand on it or on a joint that follows another one.
     none, in_step = jnp.zeros(len(rotors.bodies), c.dtype), jnp.zeros(len(model.topology.mimics), c.dtype)
-    guess = None
-    if method.guess is not None:
-        bodies, a = possible(model, joints, c, method.guess)
-        guess = jnp.concatenate([bodies, carried @ bodies + turned @ a, a])
     bodies, a, forces = least_constraint(
         _with_couplings(model, _with_rotors(tree, carried, turned, rotors.inertias), couplings),
         jnp.concatenate([force.ravel(), none]),
         on_leaders(model, tau) + passive_forces(model, q, v),
         jnp.concatenate([c.ravel(), in_step, none, couplings.D]),
-        method=method,
-        guess=guess,
     )
     size = 6 * model.nb
     return ConstrainedAccelerations(

@@ -1,4 +1,4 @@
-"""Two ways to minimise ½ zᵀH z − bᵀz subject to couplings C z = d.
+"""The minimum of ½ zᵀH z − bᵀz subject to couplings C z = d.
 
 The minimum and the couplings' multipliers solve the symmetric indefinite system
 
@@ -7,10 +7,8 @@ The minimum and the couplings' multipliers solve the symmetric indefinite system
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 Matrix = Float[Array, "size size"]
 Rows = Float[Array, "rows size"]
@@ -65,77 +63,3 @@ class ScaledInverse(eqx.Module):
         missed = self.K[self.size :, : self.size] @ z - d
         most = float(jnp.finfo(x.dtype).eps) ** 0.5 * (jnp.max(jnp.abs(z)) + jnp.max(jnp.abs(rhs)))
         return jnp.where(jnp.all(jnp.abs(missed) <= most), self.scale * x, jnp.nan)
-
-
-class ProjectedGradients(eqx.Module):
-    """Conjugate gradients among the z that satisfy the couplings; no step increases the objective.
-
-    Coordinates are scaled by positive inertias that resemble H's diagonal, and reflections of Cᵀ project off what the
-    couplings forbid. In exact arithmetic it needs at most one step for each degree of freedom that C leaves, and fewer
-    from a good guess.
-
-    Attributes:
-        H: The scaled matrix.
-        scale: Ratio of z to the scaled coordinates.
-        Q, R: Orthonormal basis of the rows of C, scaled, and their coordinates in it.
-        tol: Norm of the projected gradient, relative to that without any motion that the couplings allow, at which to
-            stop.
-        max_steps: Steps at most; without convergence by then, everything is NaN, as it is if couplings depend on each
-            other.
-
-    Source: Gould, Hribar, Nocedal 2001, algorithm II.
-    """
-
-    H: Matrix
-    scale: Vector
-    Q: Float[Array, "size rows"]
-    R: Float[Array, "rows rows"]
-    tol: float = eqx.field(static=True)
-    max_steps: int | None = eqx.field(static=True)
-
-    @staticmethod
-    def of(H: Matrix, C: Rows, inertias: Vector, tol: float, max_steps: int | None) -> "ProjectedGradients":
-        scale = 1 / jnp.sqrt(inertias)
-        Q, R = jnp.linalg.qr((C * scale[None]).T)
-        return ProjectedGradients(scale[:, None] * H * scale[None], scale, Q, R, tol, max_steps)
-
-    def solve(self, rhs: Float[Array, " all"], guess: Vector | None = None) -> Float[Array, " all"]:
-        """z and μ, from a guess of z, which need not satisfy the couplings."""
-        b, d = self.scale * rhs[: len(self.scale)], rhs[len(self.scale) :]
-        particular = self.Q @ solve_triangular(self.R, d, trans="T")
-        y = particular if guess is None else particular + self._allowed(guess / self.scale)
-        g = b - self.H @ particular
-        # Rounding leaves this much of forces that the couplings take up.
-        rounding = 4 * float(jnp.finfo(b.dtype).eps) * jnp.linalg.norm(g)
-        target = jnp.maximum(self.tol * jnp.linalg.norm(self._allowed(g)), rounding)
-        y, r = self._iterate(y, self._allowed(b - self.H @ y), target)
-        multipliers = solve_triangular(self.R, self.Q.T @ (b - self.H @ y))
-        found = (jnp.linalg.norm(r) <= target) & self._independent()
-        return jnp.where(found, jnp.concatenate([self.scale * y, multipliers]), jnp.nan)
-
-    def _iterate(self, y: Vector, r: Vector, target: Float[Array, ""]) -> tuple[Vector, Vector]:
-        size, rows = self.Q.shape
-        most = 10 * (size - rows) if self.max_steps is None else self.max_steps
-
-        def unfinished(state):
-            step, _, r, _ = state
-            return (jnp.linalg.norm(r) > target) & (step < most)
-
-        def advance(state):
-            step, y, r, p = state
-            Hp = self.H @ p
-            alpha = (r @ r) / (p @ Hp)
-            following = self._allowed(r - alpha * Hp)
-            return step + 1, y + alpha * p, following, following + ((following @ following) / (r @ r)) * p
-
-        _, y, r, _ = jax.lax.while_loop(unfinished, advance, (0, y, r, r))
-        return y, r
-
-    def _independent(self) -> Bool[Array, ""]:
-        """Whether each row of C has more of its own than rounding could leave."""
-        rounding = len(self.Q) * float(jnp.finfo(self.R.dtype).eps)
-        return jnp.all(jnp.abs(jnp.diag(self.R)) > rounding * jnp.linalg.norm(self.R, axis=0))
-
-    def _allowed(self, x: Vector) -> Vector:
-        """The part of x that the couplings allow."""
-        return x - self.Q @ (self.Q.T @ x)

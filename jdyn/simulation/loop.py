@@ -44,6 +44,10 @@ class Equations(diffrax.AbstractTerm):
     def prod(self, vf, control):
         return jax.tree.map(lambda rate: rate * control, vf)
 
+    def near(self, t: Scalar, y: State) -> "Equations":
+        """The same for a step that begins there."""
+        return Equations(self.field.near(self.direction * t, y), self.direction)
+
     def met(self, t: Scalar, y: State) -> tuple[State, Bool[Array, ""] | None]:
         """A state that meets the constraints, next to `y`, and whether there is one; None where there are none."""
         y, near = self.field.met(self.direction * t, y)
@@ -257,10 +261,11 @@ def _worked(run, motion, fired):
 
 def step(problem: Problem, motion: Motion, end: Scalar):
     """The motion one step on, the error that the solver estimates, what its dense output needs, how it went."""
+    equations = problem.equations.near(motion.t, motion.y)
     y, error, dense, solver_state, result = problem.solver.step(
-        problem.equations, motion.t, end, motion.y, None, motion.solver_state, motion.jumped
+        equations, motion.t, end, motion.y, None, motion.solver_state, motion.jumped
     )
-    y, met = problem.equations.met(end, y)
+    y, met = equations.met(end, y)
     if met is not None and error is not None:
         # Shorter steps stay nearer.
         error = jax.tree.map(lambda error: jnp.where(met, error, jnp.inf), error)

@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
-from jdyn.dynamics import Method, closed, distance
+from jdyn.dynamics import Method, closed, distance, iterates
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
 from jdyn.simulation.adjoint import solve, solve_forwards
@@ -192,6 +192,7 @@ def _simulate(
     field = dataclasses.replace(
         field, controller=controller, constraints=closed(field.model, field.constraints, t0, q0)
     )
+    field = dataclasses.replace(field, iterates=iterates(field.model, field.constraints, t0, q0, v0))
     if joint_limits is not None:
         field = dataclasses.replace(field, stops=joint_limits.stops(field.model))
         events = (*events, *joint_limits.events(field))

@@ -1,5 +1,6 @@
 """The equations of motion as a first-order system."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -8,7 +9,17 @@ from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.control.controller import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.control.dynamic import DynamicController
-from jdyn.dynamics import ABA, Method, Projected, constrained_dynamics, forward_dynamics, impulse_response, projected
+from jdyn.dynamics import (
+    ABA,
+    Method,
+    Projected,
+    WarmStart,
+    constrained_dynamics,
+    forward_dynamics,
+    impulse_response,
+    projected,
+    warm_start,
+)
 from jdyn.model import Constraint, Model, checked
 
 
@@ -37,6 +48,8 @@ class VectorField(eqx.Module):
         method: Forward-dynamics method; `jdyn.ABA()` if None.
         stops: Holds joints within their limits by `force(model, q, v)`; None if nothing does.
         constraints: Beyond the tree of joints.
+        iterates: Whether constraints have so many rows that iterating is faster than factoring their matrix.
+        warm_start: Where iterations start; None where nothing is known.
     """
 
     model: Model
@@ -44,6 +57,8 @@ class VectorField(eqx.Module):
     method: Method | None
     stops: Any = None
     constraints: tuple[Constraint, ...] = ()
+    iterates: bool = eqx.field(static=True, default=False)
+    warm_start: WarmStart | None = None
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.force(t, y)
@@ -57,20 +72,32 @@ class VectorField(eqx.Module):
         """Those of a model under generalized forces, and the forces of constraints, if there are any."""
         if not self.constraints:
             return forward_dynamics(model, y.q, y.v, tau, method=self.method), None
-        motion = constrained_dynamics(model, self.constraints, y.q, y.v, tau, t=t, method=self.method)
+        motion = constrained_dynamics(
+            model, self.constraints, y.q, y.v, tau, t=t, method=self.method, warm_start=self.warm_start
+        )
         return motion.a, motion.forces
+
+    def near(self, t: Scalar, y: State) -> "VectorField":
+        """The same for states near this one, such as those of a step that begins there."""
+        if not self.iterates:
+            return self
+        start = warm_start(self.model, self.constraints, y.q, t=t, method=self.method)
+        return dataclasses.replace(self, warm_start=start)
 
     def response(self, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """The change of velocity by an impulse on the coordinates, which constraints follow."""
-        method = ABA() if self.method is None else self.method
-        return impulse_response(method, self.model, self.constraints, t, y.q, y.v, impulse)
+        return impulse_response(self._method, self.model, self.constraints, t, y.q, y.v, impulse)
 
     def met(self, t: Scalar, y: State) -> tuple[State, Projected | None]:
         """A state that meets the constraints, next to one that nearly does; None where there are none."""
         if not self.constraints:
             return y, None
-        near = projected(ABA() if self.method is None else self.method, self.model, self.constraints, t, y.q, y.v)
+        near = projected(self._method, self.model, self.constraints, t, y.q, y.v, self.warm_start)
         return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near
+
+    @property
+    def _method(self) -> Method:
+        return ABA() if self.method is None else self.method
 
     def rates_beside(self, t: Scalar, y: State, tau: Float[Array, " nv"]) -> State:
         """How what is not motion changes, the controller's memory and the energy received; rates of motion are zero."""

@@ -56,8 +56,6 @@ def relative_error(a, exact):
 
 # The method.
 
-METHODS = {"direct": LeastConstraint(), "iterative": LeastConstraint("iterative")}
-
 
 @pytest.fixture(scope="module")
 def cases():
@@ -69,11 +67,10 @@ def cases():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ["direct", pytest.param("iterative", marks=pytest.mark.slow)])
-def test_agrees_with_aba(cases, solver):
+def test_agrees_with_aba(cases):
     single, exact = cases
-    assert relative_error(accelerations(*_double(single), METHODS[solver]), exact) < 1e-10
-    a = accelerations(*single, METHODS[solver])
+    assert relative_error(accelerations(*_double(single), LeastConstraint()), exact) < 1e-10
+    a = accelerations(*single, LeastConstraint())
     assert a.dtype == jnp.float32
     assert relative_error(a, exact) < 100 * EPS32
 
@@ -90,35 +87,6 @@ def _double(x):
     return jax.tree.map(lambda x: x.astype(jnp.float64), x)
 
 
-@pytest.mark.slow
-def test_a_good_guess_saves_steps_and_too_few_steps_give_nan():
-    model = coupled_tree()
-    *x, f_ext = state(model)
-    exact = jdyn.forward_dynamics(model, *x, f_ext=f_ext)
-
-    @jax.jit
-    def one_step(guess):
-        method = LeastConstraint("iterative", guess, max_steps=1, tol=1e-10)
-        return jdyn.forward_dynamics(model, *x, f_ext=f_ext, method=method)
-
-    assert relative_error(one_step(exact), np.asarray(exact)) < 1e-10
-    assert np.all(np.isnan(one_step(exact + 1)))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(solver="lu"), r"solver: expected 'direct' or 'iterative', got 'lu'"),
-        (dict(guess=jnp.zeros(2)), r"guess: solver='direct' does not start from one"),
-        (dict(solver="iterative", tol=0.0), r"tol: expected a positive number, got 0.0"),
-        (dict(solver="iterative", max_steps=0), r"max_steps: expected at least 1, got 0"),
-    ],
-)
-def test_options_are_checked(options, message):
-    with pytest.raises(ValueError, match=message):
-        LeastConstraint(**options)
-
-
 # The principle, in any coordinates.
 
 
@@ -130,8 +98,7 @@ def quadratic_problem(n=6, m=3, rows=5, seed=0):
     return jax.tree.map(jnp.asarray, (Constraint(W, R, A, B), force, Q, D))
 
 
-@pytest.mark.parametrize("solver", METHODS)
-def test_minimum_against_the_null_space_of_the_couplings(solver):
+def test_minimum_against_the_null_space_of_the_couplings():
     """Everything that the couplings allow is z0 + Z y; over y there is an unconstrained minimum."""
     constraint, force, Q, D = quadratic_problem()
     H, C = np.asarray(constraint.H), np.asarray(constraint.C)
@@ -139,22 +106,19 @@ def test_minimum_against_the_null_space_of_the_couplings(solver):
     Z, z0 = Vt[len(D) :].T, np.linalg.lstsq(C, D)[0]
     b = np.concatenate([force, Q])
     z = z0 + Z @ np.linalg.solve(Z.T @ H @ Z, Z.T @ (b - H @ z0))
-    found = least_constraint(constraint, force, Q, D, method=METHODS[solver])
+    found = least_constraint(constraint, force, Q, D)
     assert np.allclose(np.concatenate([found.bodies, found.joints]), z, rtol=0, atol=1e-9 * np.max(np.abs(z)))
     assert np.allclose(C.T @ found.forces, H @ z - b, rtol=0, atol=1e-9 * np.max(np.abs(H @ z - b)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("solver", "order"), [("direct", 2), ("iterative", 1)])
-def test_minimum_has_derivatives(solver, order):
+def test_minimum_has_derivatives():
     problem = quadratic_problem()
-    method = LeastConstraint(solver, tol=1e-14)
-    guess = jnp.ones(9) if solver == "iterative" else None
 
     def solution(problem):
-        return least_constraint(*problem, method=method, guess=guess)
+        return least_constraint(*problem)
 
-    check_grads(jax.jit(solution), (problem,), order=order, modes=["fwd", "rev"], atol=1e-4, rtol=1e-4)
+    check_grads(jax.jit(solution), (problem,), order=2, modes=["fwd", "rev"], atol=1e-4, rtol=1e-4)
 
 
 def test_sizes_are_checked():
@@ -192,15 +156,11 @@ ROTORS = [("base", "slide", (0, 1, 1), 60.0), ("arm", "arm", (1, 1, 0), -20.0), 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", METHODS)
-def test_motors_act_as_rotors_that_are_bodies(solver):
+def test_motors_act_as_rotors_that_are_bodies():
     locked, turning = geared(False), geared(True)
     motors = [Motor(carrier, joint, np.array(axis), AXIAL, ratio) for carrier, joint, axis, ratio in ROTORS]
     q, v, tau, f_ext = state(locked)
-    guess = tau if solver == "iterative" else None
-    found = constrained_accelerations(
-        locked, q, v, tau, motors=motors, f_ext=f_ext, method=LeastConstraint(solver, guess)
-    )
+    found = constrained_accelerations(locked, q, v, tau, motors=motors, f_ext=f_ext)
     on_rotors = jnp.zeros((len(ROTORS), 6))
     a = jdyn.forward_dynamics(turning, q, v, tau, f_ext=jnp.concatenate([f_ext, on_rotors]))
     assert relative_error(found.a, np.asarray(a)) < 1e-11
@@ -240,8 +200,7 @@ def held_point(model, body, point, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", METHODS)
-def test_parallelogram_swings_as_one_pendulum(solver):
+def test_parallelogram_swings_as_one_pendulum():
     """Cranks of equal length and a coupler that only translates: one degree of freedom in closed form."""
     length, width, theta, omega, torque = 0.7, 1.2, 0.6, 1.3, 0.4
     builder, hinge = jdyn.Builder("parallelogram"), jdyn.Revolute((0, 1, 0))
@@ -259,7 +218,7 @@ def test_parallelogram_swings_as_one_pendulum(solver):
     model = builder.build()
     q, v = theta * jnp.array([1.0, -1, 1]), omega * jnp.array([1.0, -1, 1])
     closed = acceleration_couplings(model, q, v, held_point(model, 2, (0.0, 0.0, length), (0, 2)))
-    found = constrained_accelerations(model, q, v, jnp.array([torque, 0, 0]), couplings=closed, method=METHODS[solver])
+    found = constrained_accelerations(model, q, v, jnp.array([torque, 0, 0]), couplings=closed)
     arms = {"crank": length / 2, "coupler": length, "rocker": length - length / 3}
     inertia = sum(masses[name] * arm**2 for name, arm in arms.items()) + moments["crank"] + moments["rocker"]
     weight = 9.81 * sum(masses[name] * arm for name, arm in arms.items())
@@ -335,8 +294,7 @@ def test_couplings_are_checked():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", METHODS)
-def test_couplings_that_depend_on_each_other_are_never_silently_wrong(solver):
+def test_couplings_that_depend_on_each_other_are_never_silently_wrong():
     constraint, force, Q, D = quadratic_problem()
 
     @jax.jit
@@ -344,7 +302,7 @@ def test_couplings_that_depend_on_each_other_are_never_silently_wrong(solver):
         """The first two couplings, and half their sum as a third one that demands `last`."""
         A, B = (jnp.concatenate([X[:2], X[:1] / 2 + X[1:2] / 2]) for X in (constraint.A, constraint.B))
         D = jnp.concatenate([first, last])
-        found = least_constraint(Constraint(constraint.W, constraint.R, A, B), force, Q, D, method=METHODS[solver])
+        found = least_constraint(Constraint(constraint.W, constraint.R, A, B), force, Q, D)
         return jnp.concatenate([found.bodies, found.joints])
 
     alone = Constraint(constraint.W, constraint.R, constraint.A[:2], constraint.B[:2])

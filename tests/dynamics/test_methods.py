@@ -31,7 +31,7 @@ METHODS = [
     jdyn.ParallelABA(),
     jdyn.ParallelABA(chunk=2),
     *(jdyn.BlockElimination(order) for order in ("aba", "crba")),
-    *(jdyn.LeastConstraint(solver) for solver in ("direct", "iterative")),
+    jdyn.LeastConstraint(),
 ]
 # One of each: options are tested on the trees of every kind.
 KINDS = list({type(method): method for method in reversed(METHODS)}.values())
@@ -174,7 +174,6 @@ def test_what_a_method_cannot_do_is_refused():
         (lambda: jdyn.ConjugateGradient(preconditioner="ssor"), "preconditioner: expected 'diagonal' or None"),
         (lambda: jdyn.OrthogonalComplement("qr"), "form: expected 'normal' or 'factored', got 'qr'"),
         (lambda: jdyn.BlockElimination("outward"), "order: expected 'aba' or 'crba', got 'outward'"),
-        (lambda: jdyn.LeastConstraint("newton"), "solver: expected 'direct' or 'iterative', got 'newton'"),
         (lambda: jdyn.ParallelABA(chunk=0), "chunk: expected at least one body, got 0"),
     ):
         with pytest.raises(ValueError, match=sentence):

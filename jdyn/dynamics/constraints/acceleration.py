@@ -6,15 +6,20 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Scalar
+from jaxtyping import Array, ArrayLike, Float, Int, Scalar
 
+from jdyn.array import LeastNorm
+from jdyn.dynamics.constraints.conjugate_gradients import WarmStart
 from jdyn.dynamics.constraints.rows import constraint_rows, largest
-from jdyn.dynamics.constraints.saddle_point import saddle_point
+from jdyn.dynamics.constraints.saddle_point import delassus_matrix, saddle_point
 from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.methods import ABA, Method
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled, widest
 from jdyn.model.constraints import Constraint
+
+# Rows from which on steps that iterate take less time; 48 rows cost about the same, 120 a third (benchmarks/README.md).
+MANY = 64
 
 
 class ConstrainedMotion(NamedTuple):
@@ -24,11 +29,13 @@ class ConstrainedMotion(NamedTuple):
         a: Accelerations of the model's coordinates [rad/s² or m/s²].
         multipliers: Forces λ of all rows, in the order of the constraints; Jᵀ λ acts on the coordinates.
         forces: Jᵀ λ [N m or N].
+        iterations: Of conjugate gradients from a warm start; 0 without one.
     """
 
     a: Float[Array, " nv"]
     multipliers: Float[Array, " rows"]
     forces: Float[Array, " nv"]
+    iterations: Int[Array, ""]
 
 
 def constrained_dynamics(
@@ -41,6 +48,7 @@ def constrained_dynamics(
     t: ArrayLike = 0.0,
     f_ext: Float[Array, "nb 6"] | None = None,
     method: Method | None = None,
+    warm_start: WarmStart | None = None,
 ) -> ConstrainedMotion:
     """Accelerations of a mechanism with constraints beyond its tree of joints, and the forces that constraints exert:
     M a + h = τ + Jᵀ λ, J a = γ.
@@ -58,6 +66,9 @@ def constrained_dynamics(
         t: Time, for constraints that depend on it [s].
         f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
         method: What factors M; `jdyn.ABA()` if left out.
+        warm_start: From `jdyn.warm_start` at a state nearby. Conjugate gradients then take a few sweeps over the bodies
+            where one for each row would be taken, and no matrix is factored: for mechanisms with many rows. Where rows
+            depend on each other, multipliers are then not exactly the smallest.
 
     Raises:
         ValueError: at trace time, if a size disagrees with `model`, or there is no such frame or joint.
@@ -65,7 +76,45 @@ def constrained_dynamics(
     Source: Featherstone 2008, section 8.4; Vereshchagin 1974, equation (1.3).
     """
     together = Together.of(constraints, model, q, v, tau)
-    return _constrained(model, q, v, tau, f_ext, together, t, ABA() if method is None else method)
+    return _constrained(model, q, v, tau, f_ext, together, t, method or ABA(), warm_start)
+
+
+def warm_start(
+    model: Model,
+    constraints: Sequence[Constraint],
+    q: Float[Array, " nq"],
+    *,
+    t: ArrayLike = 0.0,
+    multipliers: Float[Array, " rows"] | None = None,
+    method: Method | None = None,
+) -> WarmStart:
+    """What `constrained_dynamics` can start from at states nearby, without derivatives: the Delassus matrix J M⁻¹ Jᵀ,
+    factored, and multipliers if they are given.
+
+    Its guess alone, the accelerations of the step before, saves hardly an iteration; the factors of the step before
+    leave four to six, however many rows there are.
+
+    Source: Vereshchagin 1974, end of section 1, for the start from the step before.
+    """
+    return _warm_start(model, Together.of(constraints, model, q), q, t, multipliers, method or ABA())
+
+
+def iterates(model: Model, constraints: Sequence[Constraint], t: Scalar, q: Array, v: Array) -> bool:
+    """Whether constraints have so many rows that several evaluations take less time from a warm start."""
+    if not constraints:
+        return False
+    rows = jax.eval_shape(lambda: constraint_rows(model, constraints, t, q, v).b)
+    return rows.shape[0] >= MANY
+
+
+@compiled
+def _warm_start(model, together, q, t, multipliers, method):
+    (q,) = checked(model, q=q)
+    model, together, q, t, multipliers = jax.tree.map(
+        lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (model, together, q, t, multipliers)
+    )
+    J = constraint_rows(model, together.constraints, jnp.asarray(t, q.dtype), q, jnp.zeros(model.nv, q.dtype)).J
+    return WarmStart.of(LeastNorm.of(delassus_matrix(method, model, q, J)), multipliers)
 
 
 def distance(
@@ -101,9 +150,9 @@ class Together(eqx.Module):
 
 
 @compiled
-def _constrained(model, q, v, tau, f_ext, together, t, method):
+def _constrained(model, q, v, tau, f_ext, together, t, method, warm_start):
     q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
     rows = constraint_rows(model, together.constraints, jnp.asarray(t, q.dtype), q, v)
     f = tau - bias_forces(model, q, v, f_ext=f_ext)
-    (a,), (multipliers,) = saddle_point(method, model, q, rows.J, f[None], rows.gamma[None])
-    return ConstrainedMotion(a, multipliers, rows.J.T @ multipliers)
+    (a,), (multipliers,), (iterations,) = saddle_point(method, model, q, rows.J, f[None], rows.gamma[None], warm_start)
+    return ConstrainedMotion(a, multipliers, rows.J.T @ multipliers, iterations)

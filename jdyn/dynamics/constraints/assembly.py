@@ -153,12 +153,12 @@ class _Problem(eqx.Module):
     def newton(self, q: Array, model: Model) -> Array:
         """The step to φ = 0 that is the shortest for the inertia of `model`."""
         rows = constraint_rows(self.model, self.constraints, self.t, q, jnp.zeros(model.nv, q.dtype))
-        return saddle_point(self.method, model, q, rows.J[rows.holonomic], None, -rows.residual[None])[0][0]
+        return saddle_point(self.method, model, q, rows.J[rows.holonomic], None, -rows.residual[None]).x[0]
 
     def followed(self, q: Array, v: Array) -> Array:
         """The nearest velocity, by its kinetic energy, that constraints allow."""
         rows = constraint_rows(self.model, self.constraints, self.t, q, v)
-        return v + saddle_point(self.method, self.model, q, rows.J, None, (rows.b - rows.J @ v)[None])[0][0]
+        return v + saddle_point(self.method, self.model, q, rows.J, None, (rows.b - rows.J @ v)[None]).x[0]
 
     def search(self, q: Array, max_steps: int) -> _Search:
         tolerance = jnp.finfo(q.dtype).eps ** 0.75

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
+from jdyn.dynamics.constraints.conjugate_gradients import WarmStart
 from jdyn.dynamics.constraints.rows import Rows, constraint_rows, largest
 from jdyn.dynamics.constraints.saddle_point import saddle_point
 from jdyn.dynamics.forward import forward_dynamics
@@ -38,6 +39,7 @@ def projected(
     t: Scalar,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
+    warm_start: WarmStart | None = None,
 ) -> Projected:
     """The nearest state that meets the constraints, by the kinetic energy of the way there, to fourth order in the
     distance: two Newton steps for the configuration, each with one for the velocity.
@@ -48,7 +50,7 @@ def projected(
     def nearer(state, _):
         q, v = state
         rows = constraint_rows(model, constraints, t, q, v)
-        step, change = _corrections(method, model, q, rows, rows.b - rows.J @ v)
+        step, change = _corrections(method, model, q, v, rows, warm_start)
         missed = largest(rows.residual), largest(rows.J @ v - rows.b)
         left = largest(rows.J @ (v + change) - rows.b) / (1 + largest(v) * largest(rows.J))
         return (model.integrate(q, step), v + change), (*missed, left)
@@ -74,14 +76,20 @@ def impulse_response(
         still = jnp.zeros_like(v)
         return jax.jvp(lambda tau: forward_dynamics(model, q, still, tau, method=method), (still,), (impulse,))[1]
     rows = constraint_rows(model, constraints, t, q, v)
-    return saddle_point(method, model, q, rows.J, impulse[None], jnp.zeros_like(rows.b)[None])[0][0]
+    return saddle_point(method, model, q, rows.J, impulse[None], jnp.zeros_like(rows.b)[None]).x[0]
 
 
-def _corrections(method: Method, model: Model, q: Array, rows: Rows, g: Array) -> tuple[Array, Array]:
-    """The shortest step to φ = 0, and the least change of velocity by g."""
+def _corrections(
+    method: Method, model: Model, q: Array, v: Array, rows: Rows, start: WarmStart | None
+) -> tuple[Array, Array]:
+    """The shortest step to φ = 0, and the least change of velocity to J v = b."""
+    g = rows.b - rows.J @ v
+    # Of coordinates and their rates.
+    reach, speed = jnp.full_like(v, 1 + largest(q)), jnp.abs(v)
     if len(rows.holonomic) == len(rows.J):
-        both, _ = saddle_point(method, model, q, rows.J, None, jnp.stack([-rows.residual, g]))
-        return both[0], both[1]
-    (step,), _ = saddle_point(method, model, q, rows.J[rows.holonomic], None, -rows.residual[None])
-    (change,), _ = saddle_point(method, model, q, rows.J, None, g[None])
+        sides, sizes = jnp.stack([-rows.residual, g]), jnp.stack([reach, speed])
+        step, change = saddle_point(method, model, q, rows.J, None, sides, start, sizes).x
+        return step, change
+    (step,) = saddle_point(method, model, q, rows.J[rows.holonomic], None, -rows.residual[None]).x
+    (change,) = saddle_point(method, model, q, rows.J, None, g[None], start, speed[None]).x
     return step, change

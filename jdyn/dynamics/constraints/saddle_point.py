@@ -1,17 +1,32 @@
 """M x − Jᵀ λ = f, J x = g: what constraints make of the equations of motion."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jdyn.array import LeastNorm
 from jdyn.dynamics.at_rest import mass_product
+from jdyn.dynamics.constraints.conjugate_gradients import WarmStart, conjugate_gradients
 from jdyn.dynamics.methods import Method
 from jdyn.model import Model
 from jdyn.model.compiled import precise
+
+
+class SaddlePoint(NamedTuple):
+    """The solution for several right-hand sides.
+
+    Attributes:
+        x: Such as accelerations.
+        multipliers: λ.
+        iterations: Of conjugate gradients; 0 where the Delassus matrix was factored.
+    """
+
+    x: Float[Array, "sides nv"]
+    multipliers: Float[Array, "sides rows"]
+    iterations: Int[Array, " sides"]
 
 
 def saddle_point(
@@ -21,20 +36,36 @@ def saddle_point(
     J: Float[Array, "rows nv"],
     f: Float[Array, "sides nv"] | None,
     g: Float[Array, "sides rows"],
-) -> tuple[Float[Array, "sides nv"], Float[Array, "sides rows"]]:
-    """x and λ for several right-hand sides; f is zero if left out.
+    warm_start: WarmStart | None = None,
+    size: Float[Array, "sides nv"] | None = None,
+) -> SaddlePoint:
+    """x and λ for several right-hand sides; f is zero if left out. `size` is that of what x is added to, or what it is
+    the rest of: without constraints x may be much larger.
 
     The method's factors of M serve each row of J and each f once, in O(n); the rest is a matrix of as many rows, the
-    Delassus matrix J M⁻¹ Jᵀ. Rows that depend on others have the smallest multipliers.
+    Delassus matrix J M⁻¹ Jᵀ. Rows that depend on others have the smallest multipliers. From a warm start, conjugate
+    gradients need one product with the Delassus matrix an iteration, which is one O(n) sweep, and nothing else.
 
     Derivatives of any order come from the equations, M dx − Jᵀ dλ = df − dM x + dJᵀ λ, J dx = dg − dJ x, with the same
     factors; where rows depend on each other, those of λ are the smallest, too.
     """
-    return _solved(method, model, q, J, f, g)[0]
+    (x, multipliers), (_, iterations) = _solved(method, model, q, J, f, g, *jax.lax.stop_gradient((warm_start, size)))
+    return SaddlePoint(x, multipliers, iterations)
 
 
-class _Factors(eqx.Module):
-    """What solves the system, without derivatives.
+def delassus_matrix(
+    method: Method, model: Model, q: Float[Array, " nq"], J: Float[Array, "rows nv"]
+) -> Float[Array, "rows rows"]:
+    """J M⁻¹ Jᵀ, without derivatives."""
+    return J @ _free(method, model, method.factor(model, q), J).T
+
+
+# x, λ and the number of iterations.
+_Found = tuple[Float[Array, "sides nv"], Float[Array, "sides rows"], Int[Array, " sides"]]
+
+
+class _Direct(eqx.Module):
+    """What solves the system by elimination, without derivatives.
 
     Attributes:
         tree: The method's factors of M.
@@ -46,38 +77,70 @@ class _Factors(eqx.Module):
     responses: Float[Array, "rows nv"]
     delassus: LeastNorm
 
+    @classmethod
+    def of(cls, method: Method, model: Model, tree: Any, J: Array, f: Array | None) -> tuple["_Direct", Array | None]:
+        """With M⁻¹ f, since one sweep serves rows and right-hand sides."""
+        both = jax.vmap(lambda force: method.solve(model, tree, force))(J if f is None else jnp.concatenate([J, f]))
+        responses = both[: len(J)]
+        return cls(tree, responses, LeastNorm.of(J @ responses.T)), None if f is None else both[len(J) :]
+
+    def constrained(self, method: Method, model: Model, J: Array, x: Array, g: Array, size: Array) -> _Found:
+        """x and λ where x would be the solution without constraints, and iterations."""
+
+        def improved(_, state):
+            x, force = state
+            more = jax.vmap(self.delassus.solve)(g - x @ J.T)
+            return x + more @ self.responses, force + more
+
+        # Twice, since rounding of the Delassus matrix leaves rows unmet.
+        return *jax.lax.fori_loop(0, 2, improved, (x, jnp.zeros_like(g))), jnp.zeros(len(g), jnp.int32)
+
+
+class _Iterated(eqx.Module):
+    """What solves the system by conjugate gradients.
+
+    Attributes:
+        tree: The method's factors of M.
+        inverse: Nearly that of J M⁻¹ Jᵀ.
+    """
+
+    tree: Any
+    inverse: Float[Array, "rows rows"]
+
+    def constrained(self, method: Method, model: Model, J: Array, x: Array, g: Array, size: Array) -> _Found:
+        """As that of `_Direct`."""
+
+        def response(force):
+            return method.solve(model, self.tree, force @ J)
+
+        return jax.vmap(lambda x, g, size: conjugate_gradients(response, J, self.inverse, x, g, size))(x, g, size)
+
 
 @eqx.filter_custom_jvp
-def _solved(method, model, q, J, f, g):
-    """The solutions and factors. Factors have no derivative, and none may be taken of them."""
+def _solved(method, model, q, J, f, g, start, size):
+    """The solutions; and factors and the number of iterations, which have no derivative, and none may be taken of
+    them."""
     tree = method.factor(model, q)
-    # One sweep for rows and right-hand sides.
-    both = jax.vmap(lambda force: method.solve(model, tree, force))(J if f is None else jnp.concatenate([J, f]))
-    responses, x = both[: len(J)], None if f is None else both[len(J) :]
-    factors = _Factors(tree, responses, LeastNorm.of(J @ responses.T))
-    return _constrained(factors, J, x, g), factors
-
-
-def _constrained(factors: _Factors, J: Array, x: Array | None, g: Array) -> tuple[Array, Array]:
-    """x and λ where x would be the solution without constraints, zero if left out."""
+    if start is None:
+        factors, x = _Direct.of(method, model, tree, J, f)
+        guess = jnp.zeros_like(g)
+    else:
+        factors = _Iterated(tree, start.inverse)
+        guess = jnp.zeros_like(g) if f is None or start.multipliers is None else start.multipliers[None]
+        x = None if f is None else _free(method, model, tree, f + guess @ J)
     x = jnp.zeros((len(g), J.shape[1]), g.dtype) if x is None else x
-
-    def improved(_, state):
-        x, force = state
-        more = jax.vmap(factors.delassus.solve)(g - x @ J.T)
-        return x + more @ factors.responses, force + more
-
-    # Twice, since rounding of the Delassus matrix leaves rows unmet.
-    return jax.lax.fori_loop(0, 2, improved, (x, jnp.zeros_like(g)))
+    size = jnp.abs(x) if size is None else size
+    x, more, iterations = factors.constrained(method, model, J, x, g, size)
+    return (x, guess + more), (factors, iterations)
 
 
 @_solved.def_jvp
 @precise
 def _solved_jvp(primals, tangents):
-    method, *arguments = primals
-    moves = tuple(tangents[1:])
+    method, *arguments, start, size = primals
+    moves = tuple(tangents[1:-2])
     moving, still = eqx.partition(tuple(arguments), jax.tree.map(lambda dx: dx is not None, moves, is_leaf=_is_none))
-    (x, force), factors = _solved(method, *arguments)
+    (x, force), (factors, iterations) = _solved(method, *arguments, start, size)
 
     def residuals(moving):
         model, q, J, f, g = eqx.combine(moving, still)
@@ -86,7 +149,8 @@ def _solved_jvp(primals, tangents):
 
     sides = jax.jvp(residuals, (moving,), (moves,))[1]
     dx, dforce = _differentiable(method, factors, *arguments[:3], *sides)
-    return ((x, force), factors), ((dx, dforce), jax.tree.map(lambda _: None, factors))
+    beside = factors, iterations
+    return ((x, force), beside), ((dx, dforce), jax.tree.map(lambda _: None, beside))
 
 
 def _product(model, q, J, x, force):
@@ -103,13 +167,18 @@ def _differentiable(method, factors, model, q, J, f, g):
 
     def solved(_, sides):
         f, g = sides
-        x = jax.vmap(lambda force: method.solve(frozen, factors.tree, force))(f)
-        x, force = _constrained(factors, rows, x, g)
+        x = _free(method, frozen, factors.tree, f)
+        x, force, _ = factors.constrained(method, frozen, rows, x, g, jnp.abs(x))
         return x, -force
 
     frozen, rows = jax.lax.stop_gradient((model, J))
     x, opposite = jax.lax.custom_linear_solve(product, (f, g), solved, symmetric=True)
     return x, -opposite
+
+
+def _free(method, model, tree, f):
+    """M⁻¹ f."""
+    return jax.vmap(lambda force: method.solve(model, tree, force))(f)
 
 
 def _is_none(x):

@@ -1,6 +1,6 @@
 """Forward dynamics by Gauss' principle of least constraint, in the accelerations of bodies and joints at once."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,16 +14,14 @@ from jdyn.dynamics.kinematics import (
     JointKinematics,
     accumulate_motion,
     joint_kinematics,
-    joint_motion,
     per_dof,
     world_acceleration,
 )
-from jdyn.dynamics.kkt import ProjectedGradients, ScaledInverse, system
+from jdyn.dynamics.kkt import ScaledInverse, system
 from jdyn.dynamics.methods.method import Method, coupling_rows, on_leaders
 from jdyn.dynamics.passive import passive_forces
 from jdyn.model import WORLD, Model
 from jdyn.model.compiled import compiled
-from jdyn.model.messages import one_of
 from jdyn.spatial import SpatialInertia
 
 
@@ -49,15 +47,6 @@ class Constraint(eqx.Module):
     def C(self) -> Float[Array, "rows n+m"]:
         return jnp.concatenate([self.A, self.B], axis=1)
 
-    def apparent_inertias(self) -> Float[Array, " n+m"]:
-        """Inertia that each coordinate moves; for a joint, as if its couplings acted one at a time."""
-        bodies = jnp.diag(self.W)
-        bodies = jnp.where(bodies > 0, bodies, jnp.max(bodies))
-        mobility = self.A**2 @ (1 / bodies)
-        couplings = jnp.where(mobility > 0, 1 / jnp.where(mobility > 0, mobility, 1), 0)
-        joints = jnp.diag(self.R) + couplings @ self.B**2
-        return jnp.concatenate([bodies, jnp.where(joints > 0, joints, 1)])
-
 
 class Accelerations(NamedTuple):
     """Where the constraint is least.
@@ -80,67 +69,29 @@ class LeastConstraint(Method):
     For small mechanisms, and as a second opinion that does not use the tree. `constrained_accelerations` solves the
     same problem with other couplings, such as closed loops, and with motors whose shafts turn.
 
-    Attributes:
-        solver: `"direct"`: Gaussian elimination with pivoting; `"iterative"`: conjugate gradients among the possible
-            accelerations.
-        guess: Accelerations from which `"iterative"` starts [rad/s² or m/s²], shape (nv,), such as those of the step
-            before.
-        tol: `"iterative"` stops at this norm of unbalanced forces, relative to that without a guess.
-        max_steps: Most steps of `"iterative"`, 10 per degree of freedom if left out. Without convergence by then, all
-            accelerations are NaN.
-
     Source: Vereshchagin 1974, section 1, equations (1.1) to (1.3).
     """
-
-    solver: Literal["direct", "iterative"] = eqx.field(static=True, default="direct")
-    guess: Float[Array, " nv"] | None = None
-    tol: float = eqx.field(static=True, default=1e-12)
-    max_steps: int | None = eqx.field(static=True, default=None)
-
-    def __check_init__(self):
-        one_of("solver", self.solver, ("direct", "iterative"))
-        _check_guess(self.solver, self.guess)
-        if not self.tol > 0:
-            raise ValueError(f"tol: expected a positive number, got {self.tol}")
-        if self.max_steps is not None and self.max_steps < 1:
-            raise ValueError(f"max_steps: expected at least 1, got {self.max_steps}")
 
     def factor(self, model, q):
         q = model.expand(q)
         joints = joint_kinematics(model, q)
-        return q, joints, self.minimum(tree_constraint(model, joints))
+        return q, joints, _inverse(tree_constraint(model, joints))
 
     def solve(self, model, factors, tau):
-        *_, minimum = factors
+        *_, inverse = factors
         at_rest = jnp.zeros(6 * model.nb, tau.dtype)
         in_step = jnp.zeros(len(model.topology.mimics), tau.dtype)
-        x = minimum.solve(jnp.concatenate([at_rest, on_leaders(model, tau), at_rest, in_step]))
+        x = inverse.solve(jnp.concatenate([at_rest, on_leaders(model, tau), at_rest, in_step]))
         return x[_own_coordinates(model)]
 
     def accelerations(self, model, factors, q, v, tau, f_ext):
-        q, joints, minimum = factors
+        q, joints, inverse = factors
         v = model.expand_velocity(v)
         _, force, c = body_forces(model, joints, q, v, f_ext)
         tau = on_leaders(model, tau) + passive_forces(model, q, v)
         in_step = jnp.zeros(len(model.topology.mimics), tau.dtype)
-        rhs = jnp.concatenate([force.ravel(), tau, c.ravel(), in_step])
-        if self.guess is None:
-            x = minimum.solve(rhs)
-        else:
-            x = minimum.solve(rhs, jnp.concatenate(possible(model, joints, c, self.guess)))
+        x = inverse.solve(jnp.concatenate([force.ravel(), tau, c.ravel(), in_step]))
         return x[_own_coordinates(model)]
-
-    def minimum(self, constraint: Constraint) -> ScaledInverse | ProjectedGradients:
-        """The solver, ready for right-hand sides."""
-        if self.solver == "direct":
-            return ScaledInverse.of(constraint.H, constraint.C)
-        inertias = constraint.apparent_inertias()
-        return ProjectedGradients.of(constraint.H, constraint.C, inertias, self.tol, self.max_steps)
-
-
-def _check_guess(solver: str, guess: Array | None) -> None:
-    if guess is not None and solver == "direct":
-        raise ValueError("guess: solver='direct' does not start from one; leave it out, or use solver='iterative'")
 
 
 def tree_constraint(model: Model, joints: JointKinematics) -> Constraint:
@@ -178,15 +129,6 @@ def body_forces(
     return velocities, -p - jax.vmap(SpatialInertia.momentum)(model.inertias, up), c
 
 
-def possible(
-    model: Model, joints: JointKinematics, c: Float[Array, "nb 6"], a: Float[Array, " nv"]
-) -> tuple[Float[Array, " n"], Float[Array, " nv_full"]]:
-    """Accelerations of all bodies and all joints at which the model's coordinates accelerate by `a`."""
-    a = model.expand_velocity(jnp.asarray(a, c.dtype))
-    motion = joint_motion(model, joints, a) + c
-    return accumulate_motion(model, joints.X, motion, jnp.zeros(6, c.dtype)).ravel(), a
-
-
 def _own_coordinates(model: Model) -> np.ndarray:
     """Places of the model's own accelerations among those of bodies and joints."""
     return 6 * model.nb + np.array(model.topology.independent_v)
@@ -198,30 +140,24 @@ def least_constraint(
     force: Float[Array, " n"],
     Q: Float[Array, " m"],
     D: Float[Array, " rows"],
-    *,
-    method: LeastConstraint | None = None,
-    guess: Float[Array, " n+m"] | None = None,
 ) -> Accelerations:
     """Where ½ ẍᵀW ẍ + ½ q̈ᵀR q̈ − forceᵀẍ − Qᵀq̈ is least among the accelerations with A ẍ + B q̈ = D.
 
     With force = W z̈ that is Gauss' constraint, ½ (ẍ − z̈)ᵀW(ẍ − z̈) − Qᵀq̈, but for a constant. Any coordinates and
-    units will do, if W and R are inertias in them. Derivatives of any order, with respect to all but the guess, come
-    from the equations of the minimum.
+    units will do, if W and R are inertias in them. Derivatives of any order come from the equations of the minimum.
 
     Args:
         constraint: W, R, A and B. Couplings must not depend on each other.
         force: Forces on the bodies, gyroscopic ones and gravity included.
         Q: Forces along the joints.
         D: What the couplings demand.
-        method: Solver, tolerance and steps; `LeastConstraint()` if left out. Its own guess is for models alone.
-        guess: ẍ and q̈ in one array from which `"iterative"` starts; they need not satisfy the couplings.
 
     Returns:
         The accelerations, and the forces of the couplings. Not finite if a motion that the couplings allow meets no
         inertia; NaN where the couplings contradict each other, and possibly where one follows from others.
 
     Raises:
-        ValueError: at trace time, if sizes disagree, or a guess is given to `"direct"`.
+        ValueError: at trace time, if sizes disagree.
 
     Source: Vereshchagin 1974, equations (1.2) and (1.3).
     """
@@ -233,27 +169,29 @@ def least_constraint(
                 f"{name}: expected shape {shape} for {n} body and {m} joint coordinates and {len(D)} couplings, "
                 f"got {getattr(constraint, name).shape}"
             )
-    method = LeastConstraint() if method is None else method
-    _check_guess(method.solver, guess)
-    x, _ = _least(method, constraint, jnp.concatenate([force, Q, D]), guess)
+    x, _ = _least(constraint, jnp.concatenate([force, Q, D]))
     return Accelerations(x[:n], x[n : n + m], -x[n + m :])
 
 
+def _inverse(constraint: Constraint) -> ScaledInverse:
+    return ScaledInverse.of(constraint.H, constraint.C)
+
+
 @eqx.filter_custom_jvp
-def _least(method, constraint, rhs, guess):
-    """The minimum and the solver that found it; the solver has no derivative."""
-    minimum = method.minimum(constraint)
-    return minimum.solve(rhs) if guess is None else minimum.solve(rhs, guess), minimum
+def _least(constraint, rhs):
+    """The minimum and the inverse that found it, which has no derivative."""
+    inverse = _inverse(constraint)
+    return inverse.solve(rhs), inverse
 
 
 @_least.def_jvp
 def _least_jvp(primals, tangents):
-    method, constraint, rhs, guess = primals
-    x, minimum = _least(method, constraint, rhs, guess)
+    constraint, rhs = primals
+    x, inverse = _least(constraint, rhs)
 
     def matrix(constraint):
         return system(constraint.H, constraint.C)
 
-    _, r = eqx.filter_jvp(lambda constraint, rhs: rhs - matrix(constraint) @ x, (constraint, rhs), tuple(tangents[1:3]))
-    dx = jax.lax.custom_linear_solve(lambda x: matrix(constraint) @ x, r, lambda _, b: minimum.solve(b), symmetric=True)
-    return (x, minimum), (dx, jax.tree.map(lambda _: None, minimum))
+    _, r = eqx.filter_jvp(lambda constraint, rhs: rhs - matrix(constraint) @ x, primals, tuple(tangents))
+    dx = jax.lax.custom_linear_solve(lambda x: matrix(constraint) @ x, r, lambda _, b: inverse.solve(b), symmetric=True)
+    return (x, inverse), (dx, jax.tree.map(lambda _: None, inverse))
