@@ -116,6 +116,21 @@ def poses(model: Model, X: Transform) -> Transform:
     return LEVELS.unpack(topology, LEVELS.outward(topology, step, world, LEVELS.pack(topology, X)))
 
 
+def poses_and_velocities(
+    model: Model, joints: JointKinematics, v: Float[Array, " nv_full"]
+) -> tuple[Transform, Float[Array, "nb 6"]]:
+    """`poses` and `velocities` in one pass outward."""
+
+    def step(parent, x):
+        (pose, m), (X, motion) = parent, x
+        here = pose @ X, X.motion_to_child(m) + motion
+        return here, here
+
+    motion = joint_motion(model, joints, v)
+    topology, world = model.topology, (Transform.identity(motion.dtype), jnp.zeros(6, motion.dtype))
+    return LEVELS.unpack(topology, LEVELS.outward(topology, step, world, LEVELS.pack(topology, (joints.X, motion))))
+
+
 def poses_by_leaps(model: Model, X: Transform) -> Transform:
     """As `poses`, in log₂(depth) steps: for a single configuration. Each step composes the pose of every body in some
     ancestor with that ancestor's pose in an ancestor as far away again."""
@@ -290,11 +305,16 @@ def _jacobian(model, q, body, number, point, frame):
 
 def moved_by(model: Model) -> np.ndarray:
     """Whether the coordinate of the column, of all joints, moves the body of the row."""
+    return per_dof(model, bodies_before(model).T).T
+
+
+def bodies_before(model: Model) -> np.ndarray:
+    """Whether the body of the column is on the way from the world to that of the row, or is it."""
     topology = model.topology
     table = np.zeros((topology.nb, topology.nb), bool)
     for body, path in enumerate(topology.supports):
         table[body, list(path)] = True
-    return per_dof(model, table.T).T
+    return table
 
 
 def dof_motions(model: Model, joints: JointKinematics, X: Transform) -> Float[Array, "nv_full 6"]:

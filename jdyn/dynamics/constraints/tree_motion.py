@@ -10,14 +10,13 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics.constraints.alike import Alike
 from jdyn.dynamics.kinematics import (
-    accumulate_motion,
+    bodies_before,
     carrier,
     dof_motions,
     joint_bias,
     joint_kinematics,
     moved_by,
-    poses,
-    velocities,
+    poses_and_velocities,
 )
 from jdyn.model import Model
 from jdyn.model.constraints import Moving, Placed
@@ -31,7 +30,7 @@ class TreeMotion(NamedTuple):
     Attributes:
         poses: Of bodies.
         columns: Motion of each coordinate of all joints.
-        bias: Accelerations of bodies where those of all coordinates are zero.
+        bias: Acceleration that each joint adds where those of all coordinates are zero.
     """
 
     model: Model
@@ -44,13 +43,11 @@ class TreeMotion(NamedTuple):
     @classmethod
     def at(cls, model: Model, q: Array, v: Array) -> "TreeMotion":
         q, v = model.expand(q), model.expand_velocity(v)
-        joints = joint_kinematics(model, q)
-        X, zero = poses(model, joints.X), jnp.zeros(6, q.dtype)
-        c = joint_bias(model, q, v, velocities(model, joints, v))
-        bias = jax.vmap(Transform.motion_to_parent)(X, accumulate_motion(model, joints.X, c, zero))
-        columns = dof_motions(model, joints, X)
-        world = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]]), X, Transform.identity(q.dtype))
-        return cls(model, q, v, world, columns, jnp.concatenate([bias, zero[None]]))
+        joints, one = joint_kinematics(model, q), Transform.identity(q.dtype)
+        X, V = poses_and_velocities(model, joints, v)
+        bias = jax.vmap(Transform.motion_to_parent)(X, joint_bias(model, q, v, V))
+        world = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]]), X, one)
+        return cls(model, q, v, world, dof_motions(model, joints, X), bias)
 
     def placed(self, alike: Alike, t: Scalar) -> Placed:
         count = len(alike.frames)
@@ -78,14 +75,20 @@ class TreeMotion(NamedTuple):
 
     def biases(self, alike: Alike) -> Moving:
         """Accelerations of frames and joints where those of all coordinates are zero."""
-        frames = tuple(self.bias[self._carriers(names)[0]] for names in zip(*alike.frames, strict=True))
+        frames = tuple(
+            jnp.asarray(self._table(bodies_before(self.model), names), self.bias.dtype) @ self.bias
+            for names in zip(*alike.frames, strict=True)
+        )
         none = jnp.zeros(len(alike.frames), self.v.dtype)
         return Moving(frames, tuple(none for _ in alike.first.joints))
 
     def _moved(self, alike: Alike) -> list[np.ndarray]:
         """Which coordinates move each of the frames."""
-        table = np.pad(moved_by(self.model), [(0, 1), (0, 0)])
-        return [table[self._carriers(names)[0]] for names in zip(*alike.frames, strict=True)]
+        return [self._table(moved_by(self.model), names) for names in zip(*alike.frames, strict=True)]
+
+    def _table(self, of_bodies: np.ndarray, names: Sequence[str]) -> np.ndarray:
+        """Rows of frames' bodies. Nothing moves the world."""
+        return np.pad(of_bodies, [(0, 1), (0, 0)])[self._carriers(names)[0]]
 
     def _places(self, alike: Alike) -> list[np.ndarray]:
         return [self._joints(names, "v") for names in zip(*alike.joints, strict=True)]
