@@ -92,7 +92,8 @@ def simulate(
             mode: the accepted steps are recorded, and replayed from the last to the first.
         throw: Whether failure raises. Otherwise it leaves its code in `result` and NaN in the rows not reached.
         t0: Start [s].
-        dt0: First step [s]: required by `diffrax.ConstantStepSize()`, 0.01 s for step controllers that adapt it.
+        dt0: Size of the first step [s], whatever its sign: required by `diffrax.ConstantStepSize()`, 0.01 s for step
+            controllers that adapt it.
         max_steps: Most steps to try.
         max_events: Most events to let happen.
 
@@ -134,7 +135,7 @@ def simulate(
         start=(model.normalize(q0), v0),
         t0=t0,
         t1=t1,
-        dt0=None if dt0 is None else jnp.asarray(dt0, dtype),
+        dt0=None if dt0 is None else jnp.abs(jnp.asarray(dt0, dtype)),
         solver=_with_tolerances(solver, stepsize_controller, dtype),
         stepsize_controller=stepsize_controller,
         rows=rows_to_save(saveat, t0, t1),
@@ -205,7 +206,7 @@ def _simulate(
         t0=direction * t0,
         t1=direction * t1,
         times=direction * rows.times,
-        dt0=None if dt0 is None else direction * dt0,
+        dt0=dt0,
         solver=on_manifold(solver, field.model),
         stepsize_controller=stepsize_controller.wrap(direction),
         events=watches,

@@ -125,6 +125,17 @@ def test_backwards_in_time_returns_to_the_start(flight):
     assert float(back.stats["t_reached"]) == 0.0
 
 
+@pytest.mark.parametrize("end", [0.5, -0.5])
+def test_steps_have_a_size_and_no_sign(end):
+    def swing(dt0):
+        constant = diffrax.ConstantStepSize()
+        return simulate(pendulum(), [0.4], [0.1], end, saveat=END, dt0=dt0, stepsize_controller=constant)
+
+    one, other = swing(0.02), swing(-0.02)
+    assert one.stats["accepted_steps"] == other.stats["accepted_steps"] == 25
+    np.testing.assert_array_equal(one.q, other.q)
+
+
 # Derivatives.
 
 
