@@ -62,8 +62,15 @@ def run(loop: Loop, job):
 
     # `custom_vmap` would treat primal values as batched wherever tangents are, which `jax.jacfwd` does not allow.
     differentiable = jax.custom_jvp(batchable)
-    differentiable.defjvp(lambda primals, tangents: jax.jvp(alone, primals, tangents))
+    differentiable.defjvp(lambda *args: jax.jvp(lambda leaves: _batched_like(leaves, alone(leaves)), *args))
     return differentiable(leaves)
+
+
+def _batched_like(leaves: list, results):
+    """The results, batched wherever any leaf is. JAX takes from the function which results of its derivative are
+    batched, and a batch has all results of all jobs, also those that no job changes."""
+    different = jnp.any(jnp.array([jnp.any(x != x) for x in leaves]))
+    return jax.tree.map(lambda x: jax.lax.select(different, x, x), results)
 
 
 def _all(loop: Loop, structure, jobs: int, batched: list[bool], leaves: list):

@@ -79,3 +79,23 @@ def test_forward_derivatives_of_a_batch():
     np.testing.assert_allclose(
         jax.jit(jax.jacfwd(total))(1.0), np.asarray(job["steps"], float) * job["add"], rtol=1e-14
     )
+
+
+def test_derivatives_of_a_batch_have_all_results_of_all_jobs():
+    """Also those that depend on no job: JAX differentiates the batch here, and batches the derivative there."""
+    loop = counting()._replace(result=lambda job, state: (state["sum"], jnp.ones(2), jnp.zeros((0, 3))))
+    job = jobs(3)
+
+    @jax.jit
+    def one(steps, add):
+        return run(loop, {"steps": steps, "add": add})
+
+    def derivative(function, add, change):
+        return jax.jvp(function, (add,), (change,))
+
+    add, change = job["add"], jnp.array([0.5, 1.0, 2.0])
+    found = derivative(lambda add: jax.vmap(one)(job["steps"], add), add, change)
+    expected = jax.vmap(lambda steps, *x: derivative(lambda add: one(steps, add), *x))(job["steps"], add, change)
+    assert [x.shape for x in found[0]] == [(3,), (3, 2), (3, 0, 3)]
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(x, y)
