@@ -92,16 +92,15 @@ def test_reverse_mode_against_forward_mode(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("argument", range(3))
-def test_gradient_with_respect_to_one_argument(argument):
+def test_gradient_with_respect_to_one_argument():
     model = MODELS["screws"]()
     *state, f_ext = drawn_states(model)
 
     def loss(*state):
         return jnp.sum(jdyn.forward_dynamics(model, *state, f_ext=f_ext))
 
-    together = jax.grad(loss, (0, 1, 2))(*state)
-    np.testing.assert_allclose(jax.grad(loss, argument)(*state), together[argument], rtol=1e-12, atol=1e-12)
+    for argument, expected in enumerate(jax.grad(loss, (0, 1, 2))(*state)):
+        np.testing.assert_allclose(jax.grad(loss, argument)(*state), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -228,9 +228,11 @@ def test_gradients_through_a_simulation():
         return jnp.sum(jnp.sin(motion.q[-1]))
 
     x, h = jnp.array([1.5, 2.0]), 1e-4
-    value, gradient = jax.jit(end), jax.jit(jax.grad(end))(x)
+    # One program for both.
+    value_and_gradient = jax.jit(jax.value_and_grad(end))
+    gradient = value_and_gradient(x)[1]
     for i, step in enumerate(h * jnp.eye(2)):
-        values = [float(value(x + many * step)) for many in (-2, -1, 1, 2)]
+        values = [float(value_and_gradient(x + many * step)[0]) for many in (-2, -1, 1, 2)]
         expected = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * h)
         np.testing.assert_allclose(gradient[i], expected, rtol=1e-6, atol=1e-6)
 

@@ -20,6 +20,9 @@ pytestmark = pytest.mark.fast_compile
 
 STEPS = diffrax.PIDController(rtol=1e-6, atol=1e-8)
 
+# Its programs are shorter than the default solver's.
+SMALL = diffrax.Tsit5()
+
 # As XLA compiles unless it is told otherwise. In the other way that it has, two programs of the same steps round apart.
 DEFAULT = {"xla_cpu_use_fusion_emitters": True} if jaxlib.version.__version__.startswith("0.10.") else {}
 filter_jit = functools.partial(eqx.filter_jit, compiler_options=DEFAULT)
@@ -54,7 +57,7 @@ def loss(rows):
     return jnp.sum(jnp.concatenate([rows.q, rows.v], axis=1) @ WEIGHTS * (1 + jnp.arange(len(rows.q), dtype=float)))
 
 
-def by_replay(p, saveat, **options):
+def by_replay(p, saveat, solver=SMALL, **options):
     trajectory = jdyn.simulate(
         p["model"],
         Q0,
@@ -63,6 +66,7 @@ def by_replay(p, saveat, **options):
         controller=p["controller"],
         stepsize_controller=STEPS,
         saveat=saveat,
+        solver=solver,
         **options,
     )
     return loss(trajectory), trajectory
@@ -71,7 +75,7 @@ def by_replay(p, saveat, **options):
 def by_diffrax(p, saveat):
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(VectorField(p["model"], with_memory(p["controller"]), None)),
-        OnManifold(diffrax.Tsit5(), p["model"]),
+        OnManifold(SMALL, p["model"]),
         jnp.zeros(()), p["t1"], jnp.array(0.01), State(p["model"].normalize(Q0), p["v0"]),
         saveat=saveat, stepsize_controller=STEPS, max_steps=400,
         adjoint=diffrax.RecursiveCheckpointAdjoint(checkpoints=400),
@@ -79,12 +83,20 @@ def by_diffrax(p, saveat):
     return loss(solution.ys), solution
 
 
+ROWS = diffrax.SaveAt(t0=True, ts=jnp.array([0.2, 0.21, 0.8]), t1=True)
+
+
+@pytest.fixture(scope="module")
+def replayed():
+    """The loss and its motion, and the gradient by everything; other programs' gradients are compared with it."""
+    value_and_gradient = filter_jit(eqx.filter_value_and_grad(by_replay, has_aux=True))
+    return value_and_gradient(parameters(), ROWS, max_steps=400)
+
+
 @pytest.mark.slow
-def test_equals_checkpointing_through_diffrax():
-    p, saveat = parameters(), diffrax.SaveAt(t0=True, ts=jnp.array([0.2, 0.21, 0.8]), t1=True)
-    ours_and_gradient = filter_jit(eqx.filter_value_and_grad(by_replay, has_aux=True))
-    (ours, trajectory), found = ours_and_gradient(p, saveat, max_steps=400, solver=diffrax.Tsit5())
-    (theirs, solution), expected = filter_jit(eqx.filter_value_and_grad(by_diffrax, has_aux=True))(p, saveat)
+def test_equals_checkpointing_through_diffrax(replayed):
+    (ours, trajectory), found = replayed
+    (theirs, solution), expected = filter_jit(eqx.filter_value_and_grad(by_diffrax, has_aux=True))(parameters(), ROWS)
     assert trajectory.stats["accepted_steps"] == solution.stats["num_accepted_steps"] > 30
     np.testing.assert_allclose(ours, theirs, rtol=1e-13)
     # With fewer checkpoints than steps diffrax is off by 1e-10: the steps that it recomputes are rounded otherwise.
@@ -94,36 +106,31 @@ def test_equals_checkpointing_through_diffrax():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("max_steps", [64, pytest.param(100, marks=pytest.mark.exhaustive)])
-def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, monkeypatch):
-    p, end = parameters(), diffrax.SaveAt(t1=True)
-
-    def gradient(max_steps):
-        return filter_jit(eqx.filter_grad(lambda p: by_replay(p, end, max_steps=max_steps)[0]))(p)
-
-    expected = gradient(400)
+def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, replayed, monkeypatch):
     monkeypatch.setattr(replay, "FIRST", 7)
-    for x, y in zip(jax.tree.leaves(gradient(max_steps)), jax.tree.leaves(expected), strict=True):
+    found = filter_jit(eqx.filter_grad(lambda p: by_replay(p, ROWS, max_steps=max_steps)[0]))(parameters())
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(replayed[1]), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.slow
-def test_forward_mode_agrees():
-    def gain(g, **options):
-        p = parameters() | {"controller": Wobble(g)}
-        return by_replay(p, jnp.array([0.4, 1.1]), **options)[0]
+def test_forward_mode_agrees(replayed):
+    def by_gain(gain):
+        p = parameters() | {"controller": Wobble(gain)}
+        return by_replay(p, ROWS, adjoint=diffrax.ForwardMode(), max_steps=400)[0]
 
-    forwards = jax.jit(jax.jacfwd(lambda g: gain(g, adjoint=diffrax.ForwardMode())))(jnp.array(0.3))
-    np.testing.assert_allclose(forwards, jax.jit(jax.grad(gain))(jnp.array(0.3)), rtol=1e-12)
+    forwards = filter_jit(jax.jacfwd(by_gain))(parameters()["controller"].gain)
+    np.testing.assert_allclose(forwards, replayed[1]["controller"].gain, rtol=1e-12)
 
 
 @pytest.mark.slow
-def test_a_gradient_costs_what_it_is_by():
+def test_a_gradient_costs_what_it_is_by(replayed):
     """By some of all that there is: the same numbers, by a smaller program, without cotangents of the model."""
     p = parameters()
     gains, starts = {"controller": p["controller"]}, {"v0": p["v0"], "t1": p["t1"]}
 
     def size(some):
-        return by_replay(p | some, diffrax.SaveAt(t1=True), max_steps=64)[0]
+        return by_replay(p | some, ROWS, max_steps=64)[0]
 
     def lowered(some):
         return jax.jit(lambda some: eqx.filter_grad(size)(some)).lower(some)
@@ -132,7 +139,7 @@ def test_a_gradient_costs_what_it_is_by():
     operations = [program.as_text().count("stablehlo.") for program in (whole, *parts)]
     # All of them compute beforehand what recursions need of the model.
     assert max(operations[1:]) < 0.91 * operations[0]
-    expected = whole.compile(DEFAULT)(p)
+    expected = replayed[1]
     for some, part in zip((gains, starts), parts, strict=True):
         found = jax.tree.leaves(part.compile(DEFAULT)(some))
         for x, y in zip(found, jax.tree.leaves({name: expected[name] for name in some}), strict=True):
@@ -147,7 +154,7 @@ def test_gradients_within_other_transformations():
 
     def size(q, mass):
         heavier = model.with_body(model.body_names[-1], mass=mass)
-        return jnp.sum(jdyn.simulate(heavier, q, jnp.zeros(2), 0.3, throw=False).q[-1] ** 2)
+        return jnp.sum(jdyn.simulate(heavier, q, jnp.zeros(2), 0.3, solver=SMALL, throw=False).q[-1] ** 2)
 
     expected = jax.jit(jax.grad(size, (0, 1)))(q, mass)
     assert all(np.all(np.abs(gradient) > 0.1) for gradient in expected)
@@ -171,7 +178,7 @@ def test_gradients_of_a_batch_are_those_of_its_lanes():
 
     def lane(v0, gain, t1):
         p = parameters() | {"v0": v0, "controller": Wobble(gain), "t1": t1}
-        return by_replay(p, jnp.array([0.1, 0.2]), max_steps=400)[0]
+        return by_replay(p, jnp.array([0.1, 0.2]), solver=jdyn.Automatic(), max_steps=400)[0]
 
     ends = jnp.linspace(0.2, 1.0, 70)
     own, shared = jax.jit(jax.grad(lambda v, g: jnp.sum(jax.vmap(lane, (0, None, 0))(v, g, ends)), (0, 1)))(
@@ -208,7 +215,8 @@ def test_a_tracking_panda_against_finite_differences():
     wanted = jax.vmap(reference)(jnp.linspace(0, 2, 11))[0]
 
     @jax.jit
-    def error(p):
+    @jax.value_and_grad
+    def error_and_gradient(p):
         robot = eqx.tree_at(lambda m: m.inertias, model, p["inertias"])
         motion = jdyn.simulate(
             robot, q0, jnp.zeros(model.nv), 2.0, controller=jdyn.Tracking(model, reference, kp=p["kp"], kd=p["kd"]),
@@ -220,7 +228,7 @@ def test_a_tracking_panda_against_finite_differences():
         "kp": jnp.full(model.nv, 100.0), "kd": jnp.full(model.nv, 20.0),
         "inertias": jax.tree.map(lambda x: 1.1 * x, model.inertias),
     }  # fmt: skip
-    gradient = jax.jit(jax.grad(error))(p)
+    _, gradient = error_and_gradient(p)
     scale = jnp.sqrt(sum(jnp.sum((x * dx) ** 2) for x, dx in zip(*map(jax.tree.leaves, (p, gradient)), strict=True)))
     for seed in range(3):
         keys = jax.random.split(jax.random.key(seed), len(jax.tree.leaves(p)))
@@ -228,7 +236,8 @@ def test_a_tracking_panda_against_finite_differences():
         change = [x * jax.random.normal(key, x.shape) for x, key in zip(leaves, keys, strict=True)]
 
         def moved(h, leaves=leaves, change=change, structure=structure):
-            return error(jax.tree.unflatten(structure, [x + h * dx for x, dx in zip(leaves, change, strict=True)]))
+            there = [x + h * dx for x, dx in zip(leaves, change, strict=True)]
+            return error_and_gradient(jax.tree.unflatten(structure, there))[0]
 
         # Rounding and the tolerances leave 1e-10 of the error over h, the fourth order term h⁴.
         h = 3e-3
