@@ -33,7 +33,7 @@ METHODS = [
     *(jdyn.BlockElimination(order) for order in ("aba", "crba")),
     jdyn.LeastConstraint(),
 ]
-# One of each: options are tested on the trees of every kind.
+# One of each: options are tested in `test_massless.py`, and on the trees of every kind where all is tried.
 KINDS = list({type(method): method for method in reversed(METHODS)}.values())
 # The derivative's rule is one for all; these factor in ways that have little in common.
 DIFFERENT = jdyn.ArrayABA, jdyn.CRBA, jdyn.ParallelABA, jdyn.LeastConstraint
@@ -110,18 +110,29 @@ def assert_agreement(methods, models, states, model_axis=0):
         assert relative_error(accelerations(method, models, states, model_axis), exact) < 1e-9, method
 
 
+def trees(name):
+    """Ten trees of a structure, and a state of each."""
+    rng = np.random.default_rng(0)
+    model = jdyn.random_tree(**TREES[name])
+    models = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(varied(model, rng) for _ in range(LEAVES)))
+    return models, jax.vmap(lambda key: state(model, key))(jax.random.split(jax.random.key(0), LEAVES))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[pytest.mark.exhaustive] * (name != "every kind")) for name in TREES],
 )
 def test_all_methods_agree_on_trees(name):
-    """Ten trees of each structure."""
-    rng = np.random.default_rng(0)
-    model = jdyn.random_tree(**TREES[name])
-    models = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(varied(model, rng) for _ in range(LEAVES)))
-    states = jax.vmap(lambda key: state(model, key))(jax.random.split(jax.random.key(0), LEAVES))
-    assert_agreement(METHODS if name == "every kind" else KINDS, models, states)
+    models, states = trees(name)
+    assert_agreement(KINDS, models, states)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_all_options_agree_on_trees():
+    models, states = trees("every kind")
+    assert_agreement([method for method in METHODS if method not in KINDS], models, states)
 
 
 @pytest.mark.slow

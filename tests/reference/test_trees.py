@@ -28,11 +28,20 @@ STRUCTURES = {
     "every kind twice": (Free, Planar, Ball, Universal, Helical, Prismatic, Continuous, Revolute) * 2,
 }
 IN_MUJOCO = ("walkers", "revolute")
+# A larger one of the same kinds as another.
+LARGER = ("every kind twice",)
 SEEDS = range(9)
 
 
 def trees(*structures):
-    return pytest.mark.parametrize("structure, seed", [(name, seed) for name in structures for seed in SEEDS])
+    return pytest.mark.parametrize(
+        "structure, seed",
+        [
+            pytest.param(name, seed, marks=[pytest.mark.exhaustive] * (name in LARGER))
+            for name in structures
+            for seed in SEEDS
+        ],
+    )
 
 
 def tree(kinds, parents, seed):
