@@ -37,6 +37,8 @@ METHODS = [
     *(jdyn.BlockElimination(order) for order in ("aba", "crba")),
     jdyn.LeastConstraint(),
 ]
+# One of each.
+KINDS = list({type(method): method for method in reversed(METHODS)}.values())
 # Schedules pad a level of each with an inner body, and each has paths of several bodies.
 STRUCTURES = {
     "joints of every width": dict(
@@ -44,6 +46,7 @@ STRUCTURES = {
     ),
     "fingers": dict(seed=12, nb=9, kinds=(jdyn.Revolute, jdyn.Revolute, jdyn.Prismatic), reach=4),
 }
+WIDER = "joints of every width"
 TREES = 25
 LARGEST_CONDITION = 1e4
 FOLDER = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"
@@ -108,9 +111,9 @@ def found(method, model, state, directions, weights):
     def accelerations(q, v, tau):
         return jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext, method=method)
 
-    a, change = jax.jvp(accelerations, (q, v, tau), directions)
-    gradient = jax.vjp(accelerations, q, v, tau)[1](weights)
-    return a, change, sum(jnp.vdot(x, dx) for x, dx in zip(gradient, directions, strict=True))
+    a, along = jax.linearize(accelerations, q, v, tau)
+    gradient = jax.linear_transpose(along, q, v, tau)(weights)
+    return a, along(*directions), sum(jnp.vdot(x, dx) for x, dx in zip(gradient, directions, strict=True))
 
 
 def assert_right(method, trees, a, change, slope):
@@ -129,7 +132,8 @@ def assert_right(method, trees, a, change, slope):
     np.testing.assert_array_less(np.abs(slope - exact), slack * size * length(weights))
 
 
-EXECUTORS = [(jdyn.ABA(), executor) for executor in ("levels", "lanes", "kernel")]
+# `auto` takes lanes for batches, and levels for one configuration: these would compute the same again.
+BATCHED, ALONE = ([(jdyn.ABA(), executor) for executor in (other, "kernel")] for other in ("levels", "lanes"))
 
 
 def given_to(executor, trees):
@@ -137,9 +141,19 @@ def given_to(executor, trees):
     return dataclasses.replace(model, executor=executor), *rest
 
 
+def by_structure(method, executor, name):
+    """Options of a method on the wider of the two structures alone, unless all is tried."""
+    option = name != WIDER and executor == "auto" and method not in KINDS
+    return pytest.param(
+        method, executor, name, marks=[pytest.mark.exhaustive] * option, id=f"{method}-{executor}-{name}"
+    )
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STRUCTURES)
-@pytest.mark.parametrize(("method", "executor"), [*((method, "auto") for method in METHODS), *EXECUTORS], ids=str)
+@pytest.mark.parametrize(
+    ("method", "executor", "name"),
+    [by_structure(*case, name) for case in [*((m, "auto") for m in METHODS), *BATCHED] for name in STRUCTURES],
+)
 def test_every_method_and_derivative(method, executor, name):
     """Fifty trees, in batches."""
     trees = light_trees(name)
@@ -151,7 +165,7 @@ def test_every_method_and_derivative(method, executor, name):
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize(
     ("method", "executor"),
-    [*((method, "auto") for method in (jdyn.ABA(), jdyn.CRBA(), jdyn.LeastConstraint())), *EXECUTORS],
+    [*((method, "auto") for method in (jdyn.ABA(), jdyn.CRBA(), jdyn.LeastConstraint())), *ALONE],
     ids=str,
 )
 def test_one_tree_at_a_time(method, executor, name):
@@ -166,9 +180,8 @@ def test_one_tree_at_a_time(method, executor, name):
 def test_every_kind_of_method():
     """Single configurations of one structure: levels are padded there, and not in batches."""
     trees = light_trees("fingers")
-    kinds = {type(method): method for method in reversed(METHODS)}.values()
     model, (q, v, tau, f_ext) = jax.tree.map(lambda x: x[0], trees["given"][:2])
-    for method in kinds:
+    for method in KINDS:
         a = jdyn.forward_dynamics(model, q, v, tau, f_ext=f_ext, method=method)
         error = np.linalg.norm(a - trees["a"][0]) / np.linalg.norm(trees["a"][0])
         assert error < 1e-12 * trees["condition"][0], method
