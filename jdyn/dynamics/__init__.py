@@ -9,6 +9,7 @@ from jdyn.dynamics.closed_loops import constrained_accelerations as constrained_
 from jdyn.dynamics.constraints import Assembled as Assembled
 from jdyn.dynamics.constraints import Assembly as Assembly
 from jdyn.dynamics.constraints import AssemblyError as AssemblyError
+from jdyn.dynamics.constraints import Change as Change
 from jdyn.dynamics.constraints import ConstrainedMotion as ConstrainedMotion
 from jdyn.dynamics.constraints import Projected as Projected
 from jdyn.dynamics.constraints import Rows as Rows

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
@@ -11,6 +12,7 @@ from jdyn.control.controller import differentiated_jacobians, differentiated_slo
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import (
     ABA,
+    Change,
     Method,
     Projected,
     WarmStart,
@@ -88,12 +90,20 @@ class VectorField(eqx.Module):
         """The change of velocity by an impulse on the coordinates, which constraints follow."""
         return impulse_response(self._method, self.model, self.constraints, t, y.q, y.v, impulse)
 
-    def met(self, t: Scalar, y: State) -> tuple[State, Projected | None]:
-        """A state that meets the constraints, next to one that nearly does; None where there are none."""
+    def met(self, t: Scalar, y: State, error: State | None = None) -> tuple[State, Projected | None, State | None]:
+        """A state that meets the constraints, next to one that nearly does, and what they leave of an error of it; None
+        where there are no constraints."""
         if not self.constraints:
-            return y, None
-        near = projected(self._method, self.model, self.constraints, t, y.q, y.v, self.warm_start)
-        return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near
+            return y, None, error
+        change = None
+        if error is not None:
+            way = jax.jvp(lambda near: self.model.difference(y.q, near), (y.q,), (error.q,))[1]
+            change = Change(way, error.v)
+        near = projected(self._method, self.model, self.constraints, t, y.q, y.v, change, self.warm_start)
+        if error is not None and near.change is not None:
+            left = self.model.rate(near.q, near.change.q), near.change.v
+            error = eqx.tree_at(lambda error: (error.q, error.v), error, left)
+        return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near, error
 
     @property
     def _method(self) -> Method:

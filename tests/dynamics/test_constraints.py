@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics import constraint_rows, distance, projected
+from jdyn.dynamics import Change, constraint_rows, distance, projected
 from jdyn.dynamics.constraints.rows import residuals
 from jdyn.spatial import Transform
 from jdyn.spatial.rotation import quaternion_exp, quaternion_to_matrix
@@ -245,6 +245,24 @@ def test_nearest_states():
 
 
 # Assembly.
+
+
+def test_what_constraints_leave_of_small_changes():
+    """Those that they allow remain, and what goes is orthogonal to these in kinetic energy."""
+    model, loop = four_bar()
+    start = jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]), jnp.array([1.0, 0.0, 0.0]))
+    J = rows_of(model, loop, 0.0, start.q, start.v).J
+    allowed = np.linalg.svd(J)[2][-1]
+    changes = jnp.array([0.3, -0.7, 0.2]), jnp.array([1.0, 2.0, -0.5])
+
+    @jax.jit
+    def left(*change):
+        return projected(jdyn.ABA(), model, loop, jnp.zeros(()), start.q, start.v, Change(*change)).change
+
+    M = np.asarray(jdyn.mass_matrix(model, start.q))
+    for change, kept in zip(changes, left(*changes), strict=True):
+        expected = allowed * (allowed @ M @ change) / (allowed @ M @ allowed)
+        np.testing.assert_allclose(kept, expected, atol=1e-13)
 
 
 def four_bar(crank=1.0, coupler=2.0, rocker=1.5, ground=2.0, lower=-np.inf):

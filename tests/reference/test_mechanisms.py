@@ -67,20 +67,24 @@ def simulated_four_bars(count, times, rtol):
 
 
 @pytest.mark.slow
-def test_two_four_bars_pass_singular_configurations():
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10, 1e-11])
+def test_two_four_bars_pass_singular_configurations(rtol):
     """Ten seconds. Wherever the uprights lie flat, the bars could leave their parallel motion.
 
-    A step that ends within about 1e-6 rad of there magnifies rounding, which tighter tolerances meet more often.
+    At an angle δ to there, rounding of the rows makes an error of eps/δ² in the velocity that leaves it, which the
+    tighter tolerances forbid within a hundredth of a radian. The end of a step is free of it.
     """
     times = np.arange(0, 10.01, 0.5)
-    model, loops, signs, motion = simulated_four_bars(2, times, 1e-8)
+    model, loops, signs, motion = simulated_four_bars(2, times, rtol)
+    assert 2 * motion.stats["rejected_steps"] < motion.stats["accepted_steps"]
     angle, rate = swing(2, times)
     dense_times = np.linspace(0, 10, 2001)
     assert np.sum(np.diff(np.sign(np.sin(swing(2, dense_times)[0]))) != 0) == 10
-    np.testing.assert_allclose(motion.q, np.outer(angle, signs), atol=2e-6)
-    np.testing.assert_allclose(motion.v, np.outer(rate, signs), atol=2e-5)
-    # None leaves the parallel motion.
-    np.testing.assert_allclose(motion.q, np.outer(motion.q[:, 0], signs), atol=1e-10)
+    # Errors grow with time, those of the phase with a hundred steps' errors of the speed.
+    np.testing.assert_allclose(motion.q, np.outer(angle, signs), rtol=0, atol=1e3 * rtol)
+    np.testing.assert_allclose(motion.v, np.outer(rate, signs), rtol=0, atol=1e4 * rtol)
+    # None leaves the parallel motion; rows between steps are those of dense output.
+    np.testing.assert_allclose(motion.q, np.outer(motion.q[:, 0], signs), atol=10 * rtol)
     assert misses(model, loops, motion)[0] < 1e-13
 
 

@@ -10,6 +10,7 @@ from jdyn.dynamics.constraints.assembly import Assembly as Assembly
 from jdyn.dynamics.constraints.assembly import AssemblyError as AssemblyError
 from jdyn.dynamics.constraints.assembly import assemble as assemble
 from jdyn.dynamics.constraints.conjugate_gradients import WarmStart as WarmStart
+from jdyn.dynamics.constraints.projection import Change as Change
 from jdyn.dynamics.constraints.projection import Projected as Projected
 from jdyn.dynamics.constraints.projection import impulse_response as impulse_response
 from jdyn.dynamics.constraints.projection import projected as projected

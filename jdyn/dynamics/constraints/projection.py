@@ -16,6 +16,18 @@ from jdyn.model import Model
 from jdyn.model.constraints import Constraint
 
 
+class Change(NamedTuple):
+    """A small change of a state.
+
+    Attributes:
+        q: Of the configuration, in its tangent space.
+        v: Of the velocity.
+    """
+
+    q: Float[Array, " nv"]
+    v: Float[Array, " nv"]
+
+
 class Projected(NamedTuple):
     """A state on the manifold of constraints.
 
@@ -24,12 +36,14 @@ class Projected(NamedTuple):
         v: Velocity.
         distance: The largest entry of the residual, and of J v − b, before [m or rad, and per second].
         met: Whether corrections became small.
+        change: What constraints leave of a change that was given: its part along the motions that they allow.
     """
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
     distance: Scalar
     met: Bool[Array, ""]
+    change: Change | None
 
 
 def projected(
@@ -39,27 +53,36 @@ def projected(
     t: Scalar,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
+    change: Change | None = None,
     warm_start: WarmStart | None = None,
 ) -> Projected:
     """The nearest state that meets the constraints, by the kinetic energy of the way there, to fourth order in the
-    distance: two Newton steps for the configuration, each with one for the velocity.
+    distance: two Newton steps for the configuration, each with one for the velocity; and what that makes of a small
+    change of the state, without derivatives.
 
     Source: Hairer, Lubich, Wanner 2006, section IV.4; Hairer, Wanner 1996, section VII.2.
     """
+    changes = [] if change is None else [jax.lax.stop_gradient(change)]
 
     def nearer(state, _):
         q, v = state
         rows = constraint_rows(model, constraints, t, q, v)
-        step, change = _corrections(method, model, q, v, rows, warm_start)
-        missed = largest(rows.residual), largest(rows.J @ v - rows.b)
-        left = largest(rows.J @ (v + change) - rows.b) / (1 + largest(v) * largest(rows.J))
-        return (model.integrate(q, step), v + change), (*missed, left)
+        J, g = jax.lax.stop_gradient(rows.J), rows.b - rows.J @ v
+        residuals = jnp.stack([-rows.residual, *(-J[rows.holonomic] @ c.q for c in changes)])
+        rates = jnp.stack([g, *(-J @ c.v for c in changes)])
+        steps, speeds = _least(method, model, q, v, rows, residuals, rates, warm_start)
+        kept = [Change(c.q + steps[1], c.v + speeds[1]) for c in changes]
+        missed = largest(rows.residual), largest(g)
+        left = largest(rows.J @ (v + speeds[0]) - rows.b) / (1 + largest(v) * largest(rows.J))
+        return (model.integrate(q, steps[0]), v + speeds[0]), (*missed, left, kept)
 
     # A loop, so that both steps are compiled once.
-    (q, v), (missed, drift, left) = jax.lax.scan(nearer, (q, v), None, length=2)
+    (q, v), (missed, drift, left, kept) = jax.lax.scan(nearer, (q, v), None, length=2)
     small = jnp.finfo(v.dtype).eps ** 0.5
-    met = (missed[1] <= jnp.maximum(missed[0] / 2, small)) & (left[1] <= small)
-    return Projected(q, v, jnp.maximum(missed[0], drift[0]), met)
+    # Where there is no such state, Newton steps leave a quarter or more; elsewhere its square is next.
+    met = (missed[1] <= jnp.maximum(missed[0] / 8, small)) & (left[1] <= small)
+    last = jax.lax.stop_gradient(jax.tree.map(lambda x: x[1], kept))
+    return Projected(q, v, jnp.maximum(missed[0], drift[0]), met, last[0] if last else None)
 
 
 def impulse_response(
@@ -79,17 +102,15 @@ def impulse_response(
     return saddle_point(method, model, q, rows.J, impulse[None], jnp.zeros_like(rows.b)[None]).x[0]
 
 
-def _corrections(
-    method: Method, model: Model, q: Array, v: Array, rows: Rows, start: WarmStart | None
+def _least(
+    method: Method, model: Model, q: Array, v: Array, rows: Rows, residuals: Array, g: Array, start: WarmStart | None
 ) -> tuple[Array, Array]:
-    """The shortest step to φ = 0, and the least change of velocity to J v = b."""
-    g = rows.b - rows.J @ v
-    # Of coordinates and their rates.
-    reach, speed = jnp.full_like(v, 1 + largest(q)), jnp.abs(v)
+    """The shortest steps that change φ by `residuals`, and the least changes of velocity that change J v by `g`."""
+    # Of what they are added to.
+    reach, speed = (jnp.broadcast_to(size, (len(g), len(v))) for size in (1 + largest(q), jnp.abs(v)))
     if len(rows.holonomic) == len(rows.J):
-        sides, sizes = jnp.stack([-rows.residual, g]), jnp.stack([reach, speed])
-        step, change = saddle_point(method, model, q, rows.J, None, sides, start, sizes).x
-        return step, change
-    (step,) = saddle_point(method, model, q, rows.J[rows.holonomic], None, -rows.residual[None]).x
-    (change,) = saddle_point(method, model, q, rows.J, None, g[None], start, speed[None]).x
-    return step, change
+        sides, sizes = jnp.concatenate([residuals, g]), jnp.concatenate([reach, speed])
+        x = saddle_point(method, model, q, rows.J, None, sides, start, sizes).x
+        return x[: len(g)], x[len(g) :]
+    steps = saddle_point(method, model, q, rows.J[rows.holonomic], None, residuals).x
+    return steps, saddle_point(method, model, q, rows.J, None, g, start, speed).x
