@@ -152,6 +152,7 @@ class Run(eqx.Module):
         running: Whether there is something left to do.
         result: `Result` so far.
         accepted, rejected: Steps.
+        unmet: Whether constraints were not met by a step that was tried since the last accepted one.
         work: Of all steps that were tried, and of events; None for solvers that do not say.
     """
 
@@ -168,6 +169,7 @@ class Run(eqx.Module):
     result: Int[Array, ""]
     accepted: Int[Array, ""]
     rejected: Int[Array, ""]
+    unmet: Bool[Array, ""]
     work: Work | None
 
 
@@ -201,6 +203,7 @@ def begin(problem: Problem) -> Run:
         result=result.astype(jnp.int32),
         accepted=counts,
         rejected=counts,
+        unmet=jnp.array(False),
         work=work,
     )
 
@@ -225,7 +228,8 @@ def attempt(problem: Problem, run: Run) -> Run:
     arrived = eqx.tree_at(lambda motion: motion.jumped, arrived, arrived.jumped | (keep & verdict.jumped))
     target = _target(problem, run, crossing, keep, end, arrived.t, verdict.target)
     held = landing | found | hidden | (_held(problem) & keep & (end < run.target))
-    result = _judged(problem, run, keep, landing | found | hidden, motion, target, solver_result, verdict.result)
+    unmet = run.unmet if motion.met is None else run.unmet | ~motion.met
+    result = _judged(problem, run, keep, landing | found | hidden, motion, unmet, target, solver_result, verdict.result)
     # As many events as there is room for, or closer to each other than times can tell.
     accumulating = found & (run.log.count >= problem.max_events) | hidden & (target - run.motion.t < _smallest(problem))
     result = jnp.where(accumulating, Result.max_events, result)
@@ -250,6 +254,7 @@ def attempt(problem: Problem, run: Run) -> Run:
         result=_where(run.running, result, run.result).astype(jnp.int32),
         accepted=accepted,
         rejected=rejected,
+        unmet=_where(run.running, ~keep & unmet, run.unmet),
         work=work,
     )
 
@@ -423,7 +428,7 @@ def _smallest(problem):
     return SMALLEST_STEP * jnp.finfo(t1.dtype).eps * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
 
 
-def _judged(problem, run, keep, excused, motion, target, solver_result, controller_result):
+def _judged(problem, run, keep, excused, motion, unmet, target, solver_result, controller_result):
     """Why a simulation cannot go on, or success. A step that was rejected because of an event is excused."""
     # NaN counts as too small.
     stuck = ~keep & ~excused & ~(target - run.motion.t > _smallest(problem))
@@ -434,8 +439,8 @@ def _judged(problem, run, keep, excused, motion, target, solver_result, controll
     result = jnp.where(~_finite(motion.y) & (keep | stuck | excused), Result.nonfinite, result)
     if motion.met is None:
         return result
-    # Constant steps are not repeated.
-    return jnp.where(~motion.met & (stuck | _held(problem)), Result.constraints, result)
+    # Where a motion's reach ends, the last steps are too short to leave it. Constant steps are not repeated.
+    return jnp.where(unmet & stuck | ~motion.met & _held(problem), Result.constraints, result)
 
 
 def _finite(y):
