@@ -39,6 +39,7 @@ def compare(motion, times):
     np.testing.assert_allclose(motion.q[:, 3], motion.q[:, 2], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_flyball_governor():
     """Ten seconds by `Rodas5P`, which knows how the springs couple joints and tries 750 steps."""
     times = np.linspace(0, 10, 101)
