@@ -126,7 +126,10 @@ from jdyn.studies.formulations import ModifiedABA as ModifiedABA
 from jdyn.studies.formulations import OrthogonalComplement as OrthogonalComplement
 from jdyn.studies.formulations import WalkerOrin as WalkerOrin
 from jdyn.sweep import Grid as Grid
+from jdyn.sweep import LatinHypercube as LatinHypercube
+from jdyn.sweep import Log as Log
 from jdyn.sweep import Samples as Samples
+from jdyn.sweep import Sobol as Sobol
 from jdyn.sweep import sweep as sweep
 from jdyn.tuning import GradientHealth as GradientHealth
 from jdyn.tuning import TuneResult as TuneResult

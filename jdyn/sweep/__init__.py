@@ -3,4 +3,7 @@
 from jdyn.sweep.design import Design as Design
 from jdyn.sweep.design import Grid as Grid
 from jdyn.sweep.design import Samples as Samples
+from jdyn.sweep.drawn import LatinHypercube as LatinHypercube
+from jdyn.sweep.drawn import Log as Log
+from jdyn.sweep.drawn import Sobol as Sobol
 from jdyn.sweep.sweep import sweep as sweep

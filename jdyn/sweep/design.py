@@ -1,5 +1,7 @@
 """Designs of experiments: the parameters of every lane of a sweep."""
 
+from __future__ import annotations
+
 import abc
 import math
 
@@ -32,6 +34,10 @@ class Design(abc.ABC):
     def size(self) -> int:
         """Number of lanes."""
         return math.prod(self.dims.values())
+
+    def __mul__(self, other: Design) -> Product:
+        """Every lane of this design with every lane of another one."""
+        return Product(self, other)
 
 
 class Grid(Design):
@@ -95,6 +101,36 @@ class Samples(Design):
 
     def coordinates(self):
         return {name: (("sample", *extra_dims(name, values.shape[1:])), values) for name, values in self.values.items()}
+
+
+class Product(Design):
+    """Every lane of one design with every lane of another one, the latter's fastest: `jdyn.Grid(kp=[10.0, 100.0]) *
+    jdyn.Samples(mass=masses, q0=configurations)`, along the axes of both.
+
+    Args:
+        slow, fast: The designs.
+
+    Raises:
+        ValueError: if both have a parameter or an axis of the same name.
+    """
+
+    def __init__(self, slow: Design, fast: Design):
+        for what, names in {"parameters": (slow.values, fast.values), "axes": (slow.dims, fast.dims)}.items():
+            if shared := sorted(set(names[0]) & set(names[1])):
+                raise ValueError(f"Product: both designs have {what} called {', '.join(map(repr, shared))}")
+        self.slow, self.fast = slow, fast
+        self.values = slow.values | fast.values
+
+    @property
+    def dims(self):
+        return self.slow.dims | self.fast.dims
+
+    def lanes(self, numbers):
+        slow, fast = np.divmod(numbers, self.fast.size)
+        return self.slow.lanes(slow) | self.fast.lanes(fast)
+
+    def coordinates(self):
+        return self.slow.coordinates() | self.fast.coordinates()
 
 
 def extra_dims(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:

@@ -1,0 +1,82 @@
+"""Designs of experiments: which lanes they have."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+
+INTERVALS = {"mass": (0.5, 2.0), "kp": jdyn.Log(10.0, 1000.0), "angle": (-1.0, 1.0)}
+
+
+def places(design):
+    """Where the lanes are between the ends of each interval."""
+    lanes = design.lanes(np.arange(design.size))
+    return {
+        "mass": (lanes["mass"] - 0.5) / 1.5, "kp": np.log10(lanes["kp"] / 10) / 2, "angle": (lanes["angle"] + 1) / 2
+    }  # fmt: skip
+
+
+def test_a_latin_hypercube_has_one_lane_in_each_stratum():
+    design = jdyn.LatinHypercube(50, **INTERVALS)
+    assert design.dims == {"sample": 50}
+    for place in places(design).values():
+        np.testing.assert_array_equal(np.sort(np.floor(place * 50)), np.arange(50))
+
+
+def test_a_sobol_sequence_is_balanced_in_every_pair():
+    """Every cell of a net of 64 lanes has one; scrambled Sobol points have nets of quality 0 in the first pair, and at
+    most 1 in these dimensions, where cells of twice the size have two."""
+    points = places(jdyn.Sobol(64, **INTERVALS))
+    for place in points.values():
+        np.testing.assert_array_equal(np.sort(np.floor(place * 64)), np.arange(64))
+    for wide in range(6):
+        shape = 2**wide, 2 ** (5 - wide)
+        cells = np.floor(points["mass"] * shape[0]) * shape[1] + np.floor(points["kp"] * shape[1])
+        np.testing.assert_array_equal(np.bincount(cells.astype(int)), np.full(32, 2))
+
+
+@pytest.mark.parametrize("kind", [jdyn.LatinHypercube, jdyn.Sobol])
+def test_lanes_can_be_had_again(kind):
+    first, again, other = (kind(32, seed=seed, **INTERVALS) for seed in (3, 3, 4))
+    some = np.array([5, 31])
+    for name in INTERVALS:
+        np.testing.assert_array_equal(again.lanes(some)[name], first.lanes(np.arange(32))[name][some])
+        assert np.all(other.lanes(some)[name] != first.lanes(some)[name])
+
+
+def test_a_larger_sobol_design_begins_with_the_smaller_one():
+    small, large = (jdyn.Sobol(n, **INTERVALS) for n in (16, 64))
+    np.testing.assert_array_equal(large.values["kp"][:16], small.values["kp"])
+
+
+def test_products_have_every_lane_of_one_with_every_lane_of_the_other():
+    product = jdyn.Grid(kp=[10.0, 100.0], kd=[1.0, 2.0, 3.0]) * jdyn.Samples(
+        mass=[0.1, 0.2], q0=[[0.0, 1.0], [2.0, 3.0]]
+    )
+    assert product.dims == {"kp": 2, "kd": 3, "sample": 2} and product.size == 12
+    assert {name: x.tolist() for name, x in product.lanes(np.array([7])).items()} == {
+        "kp": [100.0], "kd": [1.0], "mass": [0.2], "q0": [[2.0, 3.0]],
+    }  # fmt: skip
+    dataset = jdyn.sweep(lambda p: {"sum": p["kp"] + p["kd"] + p["mass"] + jnp.sum(p["q0"])}, product, progress=False)
+    assert dataset["sum"].dims == ("kp", "kd", "sample")
+    np.testing.assert_allclose(dataset["sum"].sel(kp=100.0, kd=3.0).values, [104.1, 108.2])
+    np.testing.assert_array_equal(dataset["mass"], [0.1, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: jdyn.LatinHypercube(0, mass=(0, 1)), "expected a positive number of lanes, got 0"),
+        (lambda: jdyn.LatinHypercube(4), "no parameter is given"),
+        (lambda: jdyn.Sobol(100, mass=(0, 1)), "expected a power of 2 lanes, got 100; take 64 or 128"),
+        (lambda: jdyn.Sobol(4, mass=(1, 1)), r"'mass': expected \(low, high\) or jdyn.Log"),
+        (lambda: jdyn.Sobol(4, mass=[1, 2, 3]), r"low < high, got \[1, 2, 3\]"),
+        (lambda: jdyn.Sobol(4, mass=jdyn.Log(0, 1)), r"needs low > 0, got Log\(low=0, high=1\)"),
+        (lambda: jdyn.Grid(kp=[1.0]) * jdyn.Samples(kp=[1.0]), "both designs have parameters called 'kp'"),
+        (lambda: jdyn.Samples(m=[1.0]) * jdyn.Samples(n=[1.0]), "both designs have axes called 'sample'"),
+    ],
+)
+def test_bad_designs_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
