@@ -39,7 +39,8 @@ def run(options) -> int:
     """Run the command that the words ask for.
 
     Returns:
-        The exit status: 0, or 1 after an error that was explained on standard error.
+        The exit status: 0; 1 after an error that was explained on standard error, or if no lane of a sweep succeeds;
+        130 after Ctrl-C.
     """
     commands = {
         "info": info, "simulate": simulate, "sweep": sweep, "tune": tune, "stiffness": stiffness, "prrr": prrr,
@@ -49,14 +50,13 @@ def run(options) -> int:
     try:
         with warnings.catch_warnings(), jax.enable_x64(options.dtype == "float64"), programs:
             warnings.showwarning = _show_warning
-            commands[options.command](options)
+            return commands[options.command](options) or 0
     except (ValueError, OSError, ImportError, SimulationError) as error:
         print(f"jdyn: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("jdyn: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        print(f"jdyn: {str(interruption) or 'interrupted'}", file=sys.stderr)
         return 130
-    return 0
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):
@@ -231,6 +231,7 @@ def sweep(options):
     dataset.to_netcdf(path, engine="scipy")
     print(f"dataset:  {path}")
     _write_picture(plot_heat_map(dataset, "residual"), output.with_name(f"{output.name}.png"))
+    return 0 if (dataset["result"] == Result.success).any() else 1
 
 
 def _deepest(model) -> str:
@@ -266,8 +267,11 @@ def _print_throughput(dataset, t1):
         f"{lanes / seconds:.0f} lanes/s, {lanes * t1 / seconds:.0f} s of motion a second, "
         f"{calls / seconds:.3g} evaluations of forward dynamics a second"
     )
-    failed = int((dataset["result"] != Result.success).sum())
-    print(f"{lanes - failed} lanes succeeded, {failed} failed\n")
+    codes, counts = np.unique(dataset["result"], return_counts=True)
+    failed = [(Result(code).name, count) for code, count in zip(codes, counts, strict=True) if code != Result.success]
+    named = ", ".join(f"{count} {name}" for name, count in failed)
+    many = sum(count for _, count in failed)
+    print(f"{lanes - many} lanes succeeded, {many} failed{f' ({named})' if named else ''}\n")
 
 
 def _print_extremes(dataset, count=5):

@@ -6,4 +6,5 @@ from jdyn.sweep.design import Samples as Samples
 from jdyn.sweep.drawn import LatinHypercube as LatinHypercube
 from jdyn.sweep.drawn import Log as Log
 from jdyn.sweep.drawn import Sobol as Sobol
+from jdyn.sweep.sweep import SweepInterrupted as SweepInterrupted
 from jdyn.sweep.sweep import sweep as sweep

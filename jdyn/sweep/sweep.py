@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import itertools
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 import jax
@@ -16,6 +21,7 @@ from tqdm import tqdm
 
 from jdyn.simulation import Result, result_meanings, succeeded
 from jdyn.sweep.design import Design, extra_dims
+from jdyn.sweep.store import Output, Store
 
 if TYPE_CHECKING:
     import xarray
@@ -31,7 +37,8 @@ def sweep(
     over: Design,
     *,
     chunk: int | None = None,
-    progress: bool = True,
+    progress: bool | None = None,
+    store: str | os.PathLike | None = None,
 ) -> xarray.Dataset:
     """Run `fn` for every lane of a design, in batches, and label the results.
 
@@ -45,6 +52,13 @@ def sweep(
     dataset = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0], kp=[10.0, 100.0]))
     ```
 
+    With a `store`, results are kept as they come. After a crash, a full disk or Ctrl-C the same call goes on, and
+    computes only chunks that are missing or damaged:
+
+    ```
+    dataset = jdyn.sweep(lane, design, store="payloads.zarr")
+    ```
+
     `fn` is compiled once for all chunks; on a CPU, as many chunks run at a time as there are processors. With
     `throw=False` in `simulate`, a lane that fails does not affect others.
 
@@ -54,33 +68,39 @@ def sweep(
         over: `jdyn.Grid(...)` or `jdyn.Samples(...)`.
         chunk: Most lanes in a batch; if left out 1024 on a CPU, fewer where that keeps processors busy, and 65536 on
             an accelerator. The results of a batch must fit the memory.
-        progress: Whether to show a progress bar on standard error.
+        progress: Whether to show a progress bar on standard error; if left out, where that is a terminal.
+        store: Folder for the results, a Zarr group, which `xarray.open_zarr` opens too. The dataset is then read from
+            there as it is needed: memory holds the chunks that run, whatever the size of the design.
 
     Returns:
-        A dataset with one variable for each entry, along the axes of the design and then along `<entry>_0`,
-        `<entry>_1`, ... Floating-point entries of failed lanes are NaN; if `fn` returns no `result`, lanes with a
-        non-finite entry get the code `nonfinite`. Attributes are `compile_seconds`, `run_seconds`, `lanes_per_second`,
-        `chunk` and `device`.
+        A dataset with one variable for each entry, along the axes of the design, or along `lane` if it is in a store,
+        which has the design's parameters as coordinates; and then along `<entry>_0`, `<entry>_1`, ... Floating-point
+        entries of failed lanes are NaN; if `fn` returns no `result`, lanes with a non-finite entry get the code
+        `nonfinite`. Attributes are `compile_seconds`, `run_seconds`, `lanes_per_second`, `chunk` and `device`.
 
     Raises:
-        ValueError: if `fn` does not return a dict of arrays, or names clash.
+        ValueError: if `fn` does not return a dict of arrays, names clash, or the store is that of another sweep.
+        OSError: if results cannot be written.
+        SweepInterrupted: on Ctrl-C, once the chunks that run are finished.
     """
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk: expected a positive number of lanes, got {chunk}")
-    chunk = _usual_chunk(over.size) if chunk is None else min(chunk, over.size)
+    size = min(_usual_chunk(over.size) if chunk is None else chunk, over.size)
     started = time.perf_counter()
-    run = _compiled(fn, over, chunk)
+    lowered = _lowered(fn, over, size)
+    kept = _Memory(over, size) if store is None else Store.at(store, over, _outputs(lowered), size, _digest(lowered))
+    run = lowered.compile()
     compiled = time.perf_counter()
-    outputs = _run_chunks(run, over, chunk, progress)
+    lanes = _run_chunks(run, over, size, kept, progress)
     seconds = time.perf_counter() - compiled
     attributes = {
         "compile_seconds": compiled - started,
         "run_seconds": seconds,
-        "lanes_per_second": over.size / seconds,
-        "chunk": chunk,
+        "lanes_per_second": lanes / seconds,
+        "chunk": size,
         "device": str(jax.devices()[0].device_kind),
     }
-    return _dataset(over, _with_result(outputs), attributes)
+    return kept.dataset().assign_attrs(attributes)
 
 
 def _usual_chunk(size):
@@ -90,8 +110,8 @@ def _usual_chunk(size):
     return -(-size // (rounds * _processors()))
 
 
-def _compiled(fn, over, chunk):
-    """The batch of lanes as a compiled program, so that compiling and running are timed apart."""
+def _lowered(fn, over, chunk):
+    """The batch of lanes as a program to compile, so that compiling and running are timed apart."""
 
     def lane(parameters):
         outputs = fn(parameters)
@@ -101,7 +121,19 @@ def _compiled(fn, over, chunk):
 
     lowered = jax.jit(jax.vmap(lane)).lower(_parameters(over, np.zeros(chunk, int)))
     _check_names(over, lowered.out_info)
-    return lowered.compile()
+    return lowered
+
+
+def _outputs(lowered):
+    """What the store has of each lane."""
+    outputs = {name: Output(info.shape[1:], str(info.dtype)) for name, info in lowered.out_info.items()}
+    return outputs if "result" in outputs else outputs | {"result": Output((), "int32")}
+
+
+def _digest(lowered):
+    """Of the program, with the numbers that the function closes over, and of what compiles it."""
+    where = f"{jax.__version__} {jax.devices()[0].device_kind}"
+    return hashlib.sha256(f"{where}\n{lowered.as_text()}".encode()).hexdigest()
 
 
 def _array(name, value):
@@ -132,34 +164,104 @@ def _check_names(over, outputs):
             taken.add(used)
 
 
-def _run_chunks(run, over, chunk, progress):
-    """Outputs of every lane. A CPU runs one chunk on one processor, so several at a time fill it."""
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a sweep; says what is kept."""
 
-    def lanes(parameters):
-        return {name: np.asarray(output) for name, output in run(parameters).items()}
 
-    # Neighbours in a design take about as long as each other. They go to different chunks, so that all take as long.
-    chunks = -(-over.size // chunk)
-    numbers = [np.arange(first, over.size, chunks) for first in range(chunks)]
-    outputs = {}
+def _run_chunks(run, over, chunk, kept, progress):
+    """Run the chunks that are missing, several at a time, since a CPU runs one on one processor. Return their lanes."""
+    pieces = {piece: kept.lanes(piece) for piece in kept.missing()}
+
+    def finish(piece, parameters):
+        outputs = {name: np.asarray(output)[: len(pieces[piece])] for name, output in run(parameters).items()}
+        kept.write(piece, _with_result(outputs))
+        return len(pieces[piece])
+
+    total = sum(map(len, pieces.values()))
+    disable = None if progress is None else not progress
     with (
-        tqdm(total=over.size, unit="lane", desc="sweep", disable=not progress) as bar,
+        _interruptions() as interrupted,
+        tqdm(total=total, unit="lane", desc="sweep", disable=disable) as bar,
         ThreadPoolExecutor(_processors()) as pool,
     ):
-        # Make parameters here: contexts such as `jax.enable_x64` do not reach other threads.
-        filled = [np.pad(those, (0, chunk - len(those)), mode="edge") for those in numbers]
-        parts = pool.map(lanes, [_parameters(over, those) for those in filled])
-        for those, part in zip(numbers, parts, strict=True):
-            for name, output in part.items():
-                all = outputs.setdefault(name, np.empty((over.size, *output.shape[1:]), output.dtype))
-                all[those] = output[: len(those)]
-            bar.update(len(those))
-    return outputs
+        done, waiting, left = 0, set(), iter(pieces)
+        while done < total and (waiting or not interrupted):
+            for piece in itertools.islice(left, 0 if interrupted else 2 * _processors() - len(waiting)):
+                # Make parameters here: contexts such as `jax.enable_x64` do not reach other threads.
+                filled = np.pad(pieces[piece], (0, chunk - len(pieces[piece])), mode="edge")
+                waiting.add(pool.submit(finish, piece, _parameters(over, filled)))
+            ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            if interrupted:
+                waiting = {future for future in waiting if not future.cancel()}
+            lanes = sum(future.result() for future in ended)
+            done += lanes
+            bar.update(lanes)
+    if interrupted:
+        raise SweepInterrupted(f"sweep: interrupted after {done} of {total} lanes, {kept.after_interruption}")
+    return total
 
 
 def _processors():
     """Number of chunks that run at a time: XLA uses one processor of a CPU for a chunk, and the whole of a GPU."""
     return (getattr(os, "process_cpu_count", os.cpu_count)() or 1) if jax.default_backend() == "cpu" else 1
+
+
+@contextlib.contextmanager
+def _interruptions():
+    """A list that the first Ctrl-C is put on; a second one raises as ever. Other threads than the main one get none."""
+    came, before = [], signal.getsignal(signal.SIGINT)
+
+    def note(number, _):
+        came.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    heard = threading.current_thread() is threading.main_thread() and callable(before)
+    if heard:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield came
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, before)
+
+
+class _Memory:
+    """Results in memory, in the interface of `Store`.
+
+    Attributes:
+        over: The design.
+        chunk: Lanes of a chunk.
+    """
+
+    after_interruption = "which are lost; sweep(..., store=path) keeps them"
+
+    def __init__(self, over: Design, chunk: int):
+        self.over, self.chunk, self._outputs = over, chunk, {}
+
+    def missing(self):
+        return range(-(-self.over.size // self.chunk))
+
+    def lanes(self, piece):
+        """Neighbours in a design take about as long as each other: they go to different chunks, which then all take as
+        long."""
+        return np.arange(piece, self.over.size, len(self.missing()))
+
+    def write(self, piece, outputs):
+        for name, output in outputs.items():
+            all = self._outputs.setdefault(name, np.empty((self.over.size, *output.shape[1:]), output.dtype))
+            all[self.lanes(piece)] = output
+
+    def dataset(self):
+        import xarray  # it takes as long to import as JAX, and nothing else needs it
+
+        over, dims, shape = self.over, tuple(self.over.dims), tuple(self.over.dims.values())
+        variables = {
+            name: ((*dims, *extra_dims(name, output.shape[1:])), output.reshape(shape + output.shape[1:]))
+            for name, output in self._outputs.items()
+        }
+        dataset = xarray.Dataset(variables, over.coordinates())
+        dataset["result"].attrs.update(result_meanings())
+        return dataset
 
 
 def _with_result(outputs):
@@ -175,16 +277,3 @@ def _with_result(outputs):
     for output in blanked.values():
         output[failed] = np.nan
     return outputs | blanked
-
-
-def _dataset(over, outputs, attributes):
-    import xarray  # it takes as long to import as JAX, and nothing else needs it
-
-    dims, shape = tuple(over.dims), tuple(over.dims.values())
-    variables = {
-        name: ((*dims, *extra_dims(name, output.shape[1:])), output.reshape(shape + output.shape[1:]))
-        for name, output in outputs.items()
-    }
-    dataset = xarray.Dataset(variables, over.coordinates(), attributes)
-    dataset["result"].attrs.update(result_meanings())
-    return dataset

@@ -95,9 +95,11 @@ def test_a_dataset_survives_the_disk(grid, tmp_path):
 
 
 def test_progress_is_shown_on_standard_error(capsys):
-    jdyn.sweep(lambda p: {"y": p["x"]}, jdyn.Grid(x=[1.0, 2.0]))
-    captured = capsys.readouterr()
-    assert "2/2" in captured.err and captured.out == ""
+    """If asked for, or where it is a terminal."""
+    for progress, shown in ((True, True), (None, False)):
+        jdyn.sweep(lambda p: {"y": p["x"]}, jdyn.Grid(x=[1.0, 2.0]), progress=progress)
+        captured = capsys.readouterr()
+        assert ("2/2" in captured.err) == shown and captured.out == ""
 
 
 @pytest.mark.parametrize(

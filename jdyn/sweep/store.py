@@ -1,0 +1,236 @@
+"""Sweeps on disk: a Zarr group that grows chunk by chunk, and loses none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import warnings
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jdyn.simulation import result_meanings
+from jdyn.sweep.design import Design, extra_dims
+
+if TYPE_CHECKING:
+    import xarray
+
+VERSION = 1
+# Attribute of the group, and folder in it with one small file for each chunk that is whole.
+KEY, LEDGER = "jdyn_sweep", "finished"
+
+
+class Output(NamedTuple):
+    """A variable of each lane.
+
+    Attributes:
+        shape: Of one lane's.
+        dtype: By name.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Store:
+    """Results of a sweep in a folder, lanes along one axis in the order of their numbers.
+
+    A chunk of lanes is one file of each variable. Once all are written, a file in `finished` says so, with their
+    checksums; it appears whole or not at all. Whatever happens before that, the chunk counts as missing.
+
+    Attributes:
+        path: The folder.
+        size: Number of lanes.
+        chunk: Lanes of a chunk; the last may have fewer.
+        outputs: What each lane has, by name.
+    """
+
+    def __init__(self, path: pathlib.Path, size: int, chunk: int, outputs: Mapping[str, Output]):
+        self.path, self.size, self.chunk, self.outputs = path, size, chunk, outputs
+
+    @classmethod
+    def at(
+        cls, path: str | os.PathLike, over: Design, outputs: Mapping[str, Output], chunk: int, program: str
+    ) -> Store:
+        """The store at a path, which is made if there is none.
+
+        Args:
+            path: Of the folder.
+            over: The design.
+            outputs: What each lane has.
+            chunk: Lanes of a chunk.
+            program: Digest of what computes them.
+
+        Raises:
+            ValueError: if something else is there, or a store of another sweep.
+            OSError: if it cannot be read or made.
+        """
+        path = pathlib.Path(path)
+        identity = {
+            "version": VERSION,
+            "design": digest(over),
+            "outputs": {name: [list(output.shape), output.dtype] for name, output in outputs.items()},
+            "chunk": chunk,
+            "program": program,
+        }
+        if path.exists():
+            _check_same(path, identity)
+        else:
+            _make(path, over, outputs, chunk, identity)
+        return cls(path, over.size, chunk, outputs)
+
+    @property
+    def after_interruption(self) -> str:
+        return f"which {self.path} keeps; the same call goes on from there"
+
+    def lanes(self, chunk: int) -> np.ndarray:
+        """Numbers of the lanes of a chunk."""
+        return np.arange(chunk * self.chunk, min((chunk + 1) * self.chunk, self.size))
+
+    def missing(self) -> list[int]:
+        """Chunks that are not finished, or whose files are not as they were written."""
+        return [chunk for chunk in range(-(-self.size // self.chunk)) if not self._is_whole(chunk)]
+
+    def write(self, chunk: int, outputs: Mapping[str, np.ndarray]) -> None:
+        """Write a chunk, and then that it is finished.
+
+        Raises:
+            OSError: if it cannot be written, as on a full disk. The store stays as it was.
+        """
+        import zarr  # it takes a while to import
+
+        try:
+            group, lanes = zarr.open_group(self.path, mode="r+"), self.lanes(chunk)
+            for name, output in outputs.items():
+                array: Any = group[name]
+                # A chunk without a file is one that is missing.
+                array.with_config({"write_empty_chunks": True})[lanes[0] : lanes[-1] + 1] = output[: len(lanes)]
+            _write(self._entry(chunk), json.dumps(self._digests(chunk)))
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{self.path}: lanes {self.lanes(chunk)[0]} to {self.lanes(chunk)[-1]} cannot be written "
+                f"({error.strerror}); finished ones are kept, and the same call goes on from there",
+            ) from error
+
+    def dataset(self) -> xarray.Dataset:
+        """What is there, read as it is needed. Lanes that are not finished are NaN, or 0 where that is no number."""
+        import xarray
+
+        return xarray.open_zarr(self.path, chunks=None)
+
+    def _entry(self, chunk):
+        return self.path / LEDGER / f"{chunk}.json"
+
+    def _is_whole(self, chunk):
+        try:
+            return json.loads(self._entry(chunk).read_text()) == self._digests(chunk)
+        except (OSError, ValueError):
+            return False
+
+    def _digests(self, chunk):
+        """Of the one file of each variable: axes besides that of the lanes are not cut."""
+        return {
+            name: _digest(self.path.joinpath(name, "c", str(chunk), *["0"] * len(output.shape)).read_bytes())
+            for name, output in self.outputs.items()
+        }
+
+
+def digest(over: Design) -> str:
+    """Of all lanes of a design: the same for designs with the same axes and values."""
+    found = hashlib.sha256(repr(sorted(over.dims.items())).encode())
+    for name, (dims, values) in sorted(over.coordinates().items()):
+        found.update(repr((name, dims, values.shape, values.dtype.str)).encode())
+        found.update(np.ascontiguousarray(values).tobytes())
+    return found.hexdigest()
+
+
+def _check_same(path, identity):
+    import zarr
+
+    try:
+        found: Any = zarr.open_group(path, mode="r").attrs.get(KEY)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: expected the store of a sweep, found something else ({error})") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: expected the store of a sweep, found something else; choose another path")
+    meanings = {
+        "version": "is of another version of the format",
+        "design": "holds a sweep over another design",
+        "outputs": "holds other variables",
+        "chunk": f"has chunks of {found.get('chunk')} lanes, not {identity['chunk']}",
+        "program": "was computed by another function, model, device or version",
+    }
+    for key, meaning in meanings.items():
+        if found.get(key) != identity[key]:
+            raise ValueError(
+                f"{path}: it {meaning}; its lanes and new ones would not be of one sweep. Choose another path, or "
+                "delete it"
+            )
+
+
+def _make(path, over, outputs, chunk, identity):
+    """Make an empty store, whole or not at all."""
+    import xarray
+    import zarr
+    from zarr.errors import ZarrUserWarning
+
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        parameters = over.lanes(np.arange(over.size))
+        coordinates = {
+            name: (("lane", *extra_dims(name, values.shape[1:])), values) for name, values in parameters.items()
+        }
+        attributes: dict[str, Any] = {KEY: identity, "source": f"jdyn {version('jdyn')}"}
+        xarray.Dataset(coords=coordinates, attrs=attributes).to_zarr(unfinished, zarr_format=3, consolidated=False)
+        group = zarr.open_group(unfinished, mode="r+")
+        for name, (shape, dtype) in outputs.items():
+            meanings: Any = result_meanings() if name == "result" else {}
+            meanings = {
+                key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in meanings.items()
+            }
+            group.create_array(
+                name,
+                shape=(over.size, *shape),
+                chunks=(chunk, *(max(length, 1) for length in shape)),
+                dtype=dtype,
+                fill_value=np.nan if np.issubdtype(dtype, np.floating) else 0,
+                dimension_names=("lane", *extra_dims(name, shape)),
+                attributes=_meanings() if name == "result" else {},
+            )
+        with warnings.catch_warnings():
+            # Zarr says that other programs may not know consolidated metadata; they read the rest.
+            warnings.simplefilter("ignore", ZarrUserWarning)
+            zarr.consolidate_metadata(unfinished)
+        (unfinished / LEDGER).mkdir()
+        unfinished.rename(path)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _meanings() -> Any:
+    """Of result codes, as JSON can say them."""
+    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in result_meanings().items()}
+
+
+def _write(path, text):
+    """A small file, whole or not at all, also after a crash of the machine."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(unfinished, "x") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _digest(content):
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,230 @@
+"""Sweeps that are kept: what a crash costs, and what is refused."""
+
+import errno
+import itertools
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+import jdyn
+from jdyn.sweep import store as stores
+
+pytestmark = pytest.mark.fast_compile
+
+DESIGN = jdyn.Grid(a=np.linspace(0, 1, 5), b=[1.0, 2.0, 3.0, np.nan])
+
+
+def lane(p):
+    return {"x": p["a"] * jnp.arange(3.0) + p["b"], "n": jnp.int32(7)}
+
+
+def run(path, fn=lane, over=DESIGN, chunk=6):
+    return jdyn.sweep(fn, over, chunk=chunk, store=path, progress=False)
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """Chunks that are written, in the order of being so."""
+    chunks, write = [], stores.Store.write
+
+    def noted(self, chunk, outputs):
+        write(self, chunk, outputs)
+        chunks.append(chunk)
+
+    monkeypatch.setattr(stores.Store, "write", noted)
+    return chunks
+
+
+def test_holds_what_a_sweep_in_memory_has(tmp_path):
+    dataset = run(tmp_path / "s")
+    expected = jdyn.sweep(lane, DESIGN, progress=False).stack(lane=("a", "b"))
+    with xarray.open_zarr(tmp_path / "s", chunks=None) as found:
+        for some in (dataset, found):
+            assert some["x"].dims == ("lane", "x_0") and some.sizes["lane"] == 20
+            for name in ("x", "n", "result"):
+                np.testing.assert_array_equal(some[name], expected[name].transpose("lane", ...))
+            for name in ("a", "b"):
+                np.testing.assert_array_equal(some.coords[name], expected[name])
+        for name, meaning in expected["result"].attrs.items():
+            np.testing.assert_array_equal(found["result"].attrs[name], meaning)
+        assert found.attrs["source"] == f"jdyn {jdyn.__version__}"
+    assert dataset["n"].dtype == np.int32 and dataset.attrs["chunk"] == 6
+
+
+def test_nothing_finished_is_computed_again(tmp_path, written):
+    path = tmp_path / "s"
+    first = run(path).load()
+    assert sorted(written) == [0, 1, 2, 3]
+    written.clear()
+    xarray.testing.assert_identical(run(path).load().drop_attrs(), first.drop_attrs())
+    assert written == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: (path / "finished" / "2.json").unlink(),
+        lambda path: (path / "finished" / "2.json").write_text("{"),
+        lambda path: (path / "x" / "c" / "2" / "0").unlink(),
+        lambda path: _flip(path / "x" / "c" / "2" / "0"),
+        lambda path: _flip(path / "result" / "c" / "2"),
+    ],
+    ids=["no entry", "half an entry", "no file", "a byte of a number", "a byte of a result"],
+)
+def test_what_is_missing_or_damaged_is_computed_again(tmp_path, written, damage):
+    path = tmp_path / "s"
+    whole = run(path).load()
+    written.clear()
+    damage(path)
+    again = run(path)
+    assert written == [2]
+    xarray.testing.assert_identical(again.load().drop_attrs(), whole.drop_attrs())
+
+
+def _flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_full_disk_is_said_and_costs_only_what_was_not_written(tmp_path, written, monkeypatch):
+    path, write = tmp_path / "s", stores._write
+    count = itertools.count()
+
+    def full(*arguments):
+        if next(count) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(*arguments)
+
+    monkeypatch.setattr(stores, "_write", full)
+    with pytest.raises(OSError, match=r"cannot be written \(No space left on device\); finished ones are kept"):
+        run(path)
+    xarray.open_zarr(path, chunks=None).load()
+    kept = set(written)
+    assert len(kept) >= 2
+    written.clear()
+    whole = run(path)
+    assert set(written) == {0, 1, 2, 3} - kept
+    xarray.testing.assert_identical(whole.load().drop_attrs(), run(tmp_path / "other").load().drop_attrs())
+
+
+def test_ctrl_c_finishes_what_runs_and_says_how_to_go_on(tmp_path, written, monkeypatch):
+    write = stores.Store.write
+
+    def interrupted(self, chunk, outputs):
+        if chunk == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            # Until the interruption has come, and no other begins.
+            time.sleep(0.5)
+        write(self, chunk, outputs)
+
+    monkeypatch.setattr(stores.Store, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=r"of 20 lanes, which .*s keeps; the same call goes on from there"):
+        run(tmp_path / "s", chunk=1)
+    done = set(written)
+    assert 1 in done and len(done) <= 6
+    monkeypatch.setattr(stores.Store, "write", write)
+    written.clear()
+    run(tmp_path / "s", chunk=1)
+    assert set(written) == set(range(20)) - done
+
+
+def test_another_sweep_is_refused(tmp_path):
+    path, factor = tmp_path / "s", 2.0
+    run(path)
+    others = {
+        "over another design": {"over": jdyn.Grid(a=[1.0, 2.0], b=[1.0])},
+        "other variables": {"fn": lambda p: {"y": p["a"]}},
+        "chunks of 6 lanes, not 5": {"chunk": 5},
+        "computed by another function": {"fn": lambda p: lane(p) | {"x": factor * lane(p)["x"]}},
+    }
+    for message, changed in others.items():
+        with pytest.raises(ValueError, match=message):
+            run(path, **changed)
+    (tmp_path / "text").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    for name in ("text", "folder"):
+        with pytest.raises(ValueError, match="expected the store of a sweep, found something else"):
+            run(tmp_path / name)
+    assert (tmp_path / "text").read_text() == "mine" and not list((tmp_path / "folder").iterdir())
+
+
+# In processes of their own.
+
+SLOW = """
+import sys
+import jax, jax.numpy as jnp, numpy as np, jdyn
+jax.config.update("jax_enable_x64", True)
+
+def lane(p):
+    # Some milliseconds.
+    return {"x": jax.lax.fori_loop(0, 100_000, lambda i, x: jnp.sin(x + p["a"]), p["a"])}
+
+jdyn.sweep(lane, jdyn.Sobol(256, a=(0.0, 1.0)), chunk=8, store=sys.argv[1], progress=False)
+"""
+
+
+def started(path, code=SLOW):
+    return subprocess.Popen([sys.executable, "-c", code, str(path)])
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_to_the_same_result(tmp_path):
+    """Killed at random moments: one bit for bit as if nothing had happened."""
+    path, rng, kills = tmp_path / "killed", np.random.default_rng(0), 0
+    for _ in range(3):
+        sweep = started(path)
+        done = _finished(path)
+        while _finished(path) <= done and sweep.poll() is None:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.2))
+        sweep.kill()
+        kills += sweep.wait() == -signal.SIGKILL
+    assert kills >= 2
+    assert _finished(path) < 32, "all kills came late"
+    assert started(path).wait() == 0
+    assert started(tmp_path / "undisturbed").wait() == 0
+    files = [_content(tmp_path / name) for name in ("killed", "undisturbed")]
+    assert files[0] == files[1]
+
+
+def _finished(path):
+    return len(list((path / "finished").glob("[0-9]*.json"))) if path.exists() else 0
+
+
+def _content(path: pathlib.Path):
+    """All files, but those that a kill left unfinished."""
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and not file.name.startswith(".")
+    }
+
+
+MEMORY = """
+import resource, sys
+import jax.numpy as jnp, numpy as np, jdyn
+n = int(sys.argv[2])
+jdyn.sweep(lambda p: {"x": p["a"] * jnp.arange(200.0)}, jdyn.Samples(a=np.linspace(0, 1, n, dtype=np.float32)),
+           chunk=1024, store=sys.argv[1], progress=False)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_design(tmp_path):
+    def peak(n):
+        words = [sys.executable, "-c", MEMORY, str(tmp_path / str(n)), str(n)]
+        return int(subprocess.run(words, check=True, capture_output=True, text=True).stdout) / 1024
+
+    few, many = peak(10_000), peak(200_000)
+    # All results would be 150 MiB; the parameter is 2 MiB, and what else depends on lanes as much.
+    assert many - few < 50
