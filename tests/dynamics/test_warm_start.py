@@ -38,6 +38,7 @@ def relative_error(found, expected):
     return float(jnp.max(jnp.abs(found - expected)) / jnp.max(jnp.abs(expected)))
 
 
+@pytest.mark.slow
 def test_equals_elimination():
     q, near, v, tau = states(TREE)
     expected = jdyn.constrained_dynamics(TREE, TIES, near, v, tau)
