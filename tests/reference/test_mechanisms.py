@@ -98,14 +98,17 @@ PRINTED = np.array([
 
 @pytest.mark.slow
 def test_forty_four_bars_as_printed():
-    """81 bodies and 120 rows, against the library's solution with six digits, which the closed form agrees with."""
-    times, place = PRINTED[:, 0], PRINTED[:, 1:]
+    """81 bodies and 120 rows, against the library's solution with six digits, which the closed form agrees with, and
+    with that until the end of the library's twenty seconds."""
+    times, place = np.append(PRINTED[:, 0], 20), PRINTED[:, 1:]
     angle, _ = swing(40, times)
-    np.testing.assert_allclose(np.stack([np.cos(angle), np.sin(angle)], 1), place, atol=1.5e-6)
-    model, loops, signs, motion = simulated_four_bars(40, times, 1e-7)
+    np.testing.assert_allclose(np.stack([np.cos(angle), np.sin(angle)], 1)[:-1], place, atol=1.5e-6)
+    model, loops, signs, motion = simulated_four_bars(40, times, 1e-8)
     first = np.asarray(motion.q[:, 0])
-    np.testing.assert_allclose(np.stack([np.cos(first), np.sin(first)], 1), place, atol=3e-6)
-    np.testing.assert_allclose(motion.q, np.outer(first, signs), atol=1e-8)
+    np.testing.assert_allclose(np.stack([np.cos(first), np.sin(first)], 1)[:-1], place, atol=3e-6)
+    # Twenty seconds, against the closed form: the phase errs by thousands of steps' errors of the speed.
+    np.testing.assert_allclose(motion.q, np.outer(angle, signs), rtol=0, atol=1e4 * 1e-8)
+    np.testing.assert_allclose(motion.q, np.outer(first, signs), atol=1e-7)
     assert misses(model, loops, motion)[0] < 1e-12
 
 
