@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from jdyn.io.whole_file import whole_file
+
 HEADER = "header.json"
 # Exceptions that NumPy and zipfile raise if bytes are missing or changed.
 DAMAGE = (
@@ -35,13 +37,8 @@ def save_archive(
     path = pathlib.Path(path)
     text = json.dumps({"format": f"jdyn {kind}", "version": version, **header}, ensure_ascii=False)
     entries: dict[str, Any] = {HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(unfinished, "xb") as file:
-            np.savez_compressed(file, **entries)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path, "xb") as file:
+        np.savez_compressed(file, **entries)
 
 
 def load_archive(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jdyn.io.whole_file import whole_file
 from jdyn.simulation import result_meanings
 from jdyn.sweep.design import Design, extra_dims
 
@@ -104,18 +105,19 @@ class Store:
         """
         import zarr  # it takes a while to import
 
+        lanes = self.lanes(chunk)
         try:
-            group, lanes = zarr.open_group(self.path, mode="r+"), self.lanes(chunk)
+            group = zarr.open_group(self.path, mode="r+")
             for name, output in outputs.items():
                 array: Any = group[name]
                 # A chunk without a file is one that is missing.
-                array.with_config({"write_empty_chunks": True})[lanes[0] : lanes[-1] + 1] = output[: len(lanes)]
+                array.with_config({"write_empty_chunks": True})[lanes[0] : lanes[-1] + 1] = output
             _write(self._entry(chunk), json.dumps(self._digests(chunk)))
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{self.path}: lanes {self.lanes(chunk)[0]} to {self.lanes(chunk)[-1]} cannot be written "
-                f"({error.strerror}); finished ones are kept, and the same call goes on from there",
+                f"{self.path}: lanes {lanes[0]} to {lanes[-1]} cannot be written ({error.strerror}); finished ones are "
+                "kept, and the same call goes on from there",
             ) from error
 
     def dataset(self) -> xarray.Dataset:
@@ -135,10 +137,11 @@ class Store:
 
     def _digests(self, chunk):
         """Of the one file of each variable: axes besides that of the lanes are not cut."""
-        return {
-            name: _digest(self.path.joinpath(name, "c", str(chunk), *["0"] * len(output.shape)).read_bytes())
+        files = {
+            name: self.path.joinpath(name, "c", str(chunk), *["0"] * len(output.shape))
             for name, output in self.outputs.items()
         }
+        return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
 
 
 def digest(over: Design) -> str:
@@ -191,10 +194,6 @@ def _make(path, over, outputs, chunk, identity):
         xarray.Dataset(coords=coordinates, attrs=attributes).to_zarr(unfinished, zarr_format=3, consolidated=False)
         group = zarr.open_group(unfinished, mode="r+")
         for name, (shape, dtype) in outputs.items():
-            meanings: Any = result_meanings() if name == "result" else {}
-            meanings = {
-                key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in meanings.items()
-            }
             group.create_array(
                 name,
                 shape=(over.size, *shape),
@@ -221,16 +220,7 @@ def _meanings() -> Any:
 
 def _write(path, text):
     """A small file, whole or not at all, also after a crash of the machine."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(unfinished, "x") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _digest(content):
-    return hashlib.sha256(content).hexdigest()
+    with whole_file(path, "x") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

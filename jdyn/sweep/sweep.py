@@ -65,7 +65,7 @@ def sweep(
     Args:
         fn: One lane: from a dict of scalars by parameter name to a dict of arrays. The entry `result`, such as
             `Trajectory.result`, says whether the lane succeeded.
-        over: `jdyn.Grid(...)` or `jdyn.Samples(...)`.
+        over: Such as `jdyn.Grid(...)`, `jdyn.Samples(...)`, `jdyn.Sobol(...)`, or a product of them.
         chunk: Most lanes in a batch; if left out 1024 on a CPU, fewer where that keeps processors busy, and 65536 on
             an accelerator. The results of a batch must fit the memory.
         progress: Whether to show a progress bar on standard error; if left out, where that is a terminal.
@@ -170,26 +170,27 @@ class SweepInterrupted(KeyboardInterrupt):
 
 def _run_chunks(run, over, chunk, kept, progress):
     """Run the chunks that are missing, several at a time, since a CPU runs one on one processor. Return their lanes."""
-    pieces = {piece: kept.lanes(piece) for piece in kept.missing()}
+    missing = kept.missing()
 
-    def finish(piece, parameters):
-        outputs = {name: np.asarray(output)[: len(pieces[piece])] for name, output in run(parameters).items()}
+    def finish(piece, lanes, parameters):
+        outputs = {name: np.asarray(output)[:lanes] for name, output in run(parameters).items()}
         kept.write(piece, _with_result(outputs))
-        return len(pieces[piece])
+        return lanes
 
-    total = sum(map(len, pieces.values()))
+    total = sum(len(kept.lanes(piece)) for piece in missing)
     disable = None if progress is None else not progress
     with (
         _interruptions() as interrupted,
         tqdm(total=total, unit="lane", desc="sweep", disable=disable) as bar,
         ThreadPoolExecutor(_processors()) as pool,
     ):
-        done, waiting, left = 0, set(), iter(pieces)
+        done, waiting, left = 0, set(), iter(missing)
         while done < total and (waiting or not interrupted):
             for piece in itertools.islice(left, 0 if interrupted else 2 * _processors() - len(waiting)):
                 # Make parameters here: contexts such as `jax.enable_x64` do not reach other threads.
-                filled = np.pad(pieces[piece], (0, chunk - len(pieces[piece])), mode="edge")
-                waiting.add(pool.submit(finish, piece, _parameters(over, filled)))
+                numbers = kept.lanes(piece)
+                filled = np.pad(numbers, (0, chunk - len(numbers)), mode="edge")
+                waiting.add(pool.submit(finish, piece, len(numbers), _parameters(over, filled)))
             ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             if interrupted:
                 waiting = {future for future in waiting if not future.cancel()}

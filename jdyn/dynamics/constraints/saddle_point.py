@@ -53,11 +53,9 @@ def saddle_point(
     return SaddlePoint(x, multipliers, iterations)
 
 
-def delassus_matrix(
-    method: Method, model: Model, q: Float[Array, " nq"], J: Float[Array, "rows nv"]
-) -> Float[Array, "rows rows"]:
-    """J M⁻¹ Jᵀ, without derivatives."""
-    return J @ _free(method, model, method.factor(model, q), J).T
+def delassus(method: Method, model: Model, q: Float[Array, " nq"], J: Float[Array, "rows nv"]) -> LeastNorm:
+    """The factors of J M⁻¹ Jᵀ, without derivatives."""
+    return _Direct.of(method, model, method.factor(model, q), J, None)[0].delassus
 
 
 # x, λ and the number of iterations.
@@ -80,7 +78,7 @@ class _Direct(eqx.Module):
     @classmethod
     def of(cls, method: Method, model: Model, tree: Any, J: Array, f: Array | None) -> tuple["_Direct", Array | None]:
         """With M⁻¹ f, since one sweep serves rows and right-hand sides."""
-        both = jax.vmap(lambda force: method.solve(model, tree, force))(J if f is None else jnp.concatenate([J, f]))
+        both = _free(method, model, tree, J if f is None else jnp.concatenate([J, f]))
         responses = both[: len(J)]
         return cls(tree, responses, LeastNorm.of(J @ responses.T)), None if f is None else both[len(J) :]
 

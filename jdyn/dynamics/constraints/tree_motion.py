@@ -75,20 +75,19 @@ class TreeMotion(NamedTuple):
 
     def biases(self, alike: Alike) -> Moving:
         """Accelerations of frames and joints where those of all coordinates are zero."""
-        frames = tuple(
-            jnp.asarray(self._table(bodies_before(self.model), names), self.bias.dtype) @ self.bias
-            for names in zip(*alike.frames, strict=True)
-        )
+        before = self._of_frames(alike, bodies_before(self.model))
+        frames = tuple(jnp.asarray(joints, self.bias.dtype) @ self.bias for joints in before)
         none = jnp.zeros(len(alike.frames), self.v.dtype)
         return Moving(frames, tuple(none for _ in alike.first.joints))
 
     def _moved(self, alike: Alike) -> list[np.ndarray]:
         """Which coordinates move each of the frames."""
-        return [self._table(moved_by(self.model), names) for names in zip(*alike.frames, strict=True)]
+        return self._of_frames(alike, moved_by(self.model))
 
-    def _table(self, of_bodies: np.ndarray, names: Sequence[str]) -> np.ndarray:
-        """Rows of frames' bodies. Nothing moves the world."""
-        return np.pad(of_bodies, [(0, 1), (0, 0)])[self._carriers(names)[0]]
+    def _of_frames(self, alike: Alike, of_bodies: np.ndarray) -> list[np.ndarray]:
+        """A table's rows, of the body of each of the frames. Nothing moves the world."""
+        table = np.pad(of_bodies, [(0, 1), (0, 0)])
+        return [table[self._carriers(names)[0]] for names in zip(*alike.frames, strict=True)]
 
     def _places(self, alike: Alike) -> list[np.ndarray]:
         return [self._joints(names, "v") for names in zip(*alike.joints, strict=True)]
