@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jdyn.simulation.solvers.tableau import Tableau, smallest_dense, triangle
+from jdyn.simulation.solvers.tableau import Tableau, triangle
 
 GAMMA = 0.5705232226253449
 # α and γ below the diagonal, row by row from the second.
@@ -20,6 +20,12 @@ _B = [0.6746981260826754, -0.29471816484628216, 0.17626516547464716, 0.443754873
 # The difference to the embedded method is known but for its length: the weights are orthogonal to the conditions of
 # order 2, and to the stiff limit. At this length errors are at most about as large as tolerances ask for.
 _ERROR = [0.0863930116603469, -0.03243553772954642, -0.15688167906327757, 0.10292420513247709]
+# Of the powers of the share of the step: the smallest weights of order 2 for any W at every share, that end with
+# those of the step.
+_DENSE = [
+    [2.33865877180713, -1.3177080191204655, 0.7686260067044318, -0.789576759391098],
+    [-1.6639606457244558, 1.0229898542741833, -0.5923608412297849, 1.2333316326800579],
+]
 
 
 def _tableau() -> Tableau:
@@ -36,16 +42,7 @@ def _tableau() -> Tableau:
     Source: as for `jdyn.ROSJ43`; the weights are ours.
     """
     alpha, below, b = triangle(_ALPHA), triangle(_BELOW), np.array(_B)
-    return Tableau(alpha, below, np.full(len(b), GAMMA), b, np.array(_ERROR), _dense(alpha, below, b))
-
-
-def _dense(alpha: np.ndarray, below: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smallest weights of order 2 for any W at every share of the step, that end with those of the step."""
-    one = np.ones(len(b))
-    conditions = np.array([one, alpha @ one, (below + GAMMA * np.eye(len(b))) @ one])
-    wanted = np.zeros((2, len(conditions)))
-    wanted[0, 0], wanted[1, 1] = 1, 1 / 2
-    return smallest_dense(conditions, wanted, b)
+    return Tableau(alpha, below, np.full(len(b), GAMMA), b, np.array(_ERROR), np.array(_DENSE))
 
 
 TABLEAU = _tableau()

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
-from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, smallest_dense, stages, triangle
+from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages, triangle
 from jdyn.simulation.work import Counted, Work
 
 GAMMA = 0.2
@@ -56,6 +56,50 @@ _BELOW = [
         -0.3026819538045871,
     ],
 ]
+# Of the powers of the share of the step: the smallest weights of order 3 for any W at every share, that end with
+# those of the step.
+_DENSE = [
+    [
+        -0.014908234133745764,
+        0.2969913733068071,
+        0.36984520369043533,
+        0.7373657008268332,
+        0.014045395768553102,
+        -0.7081391387387495,
+        0.11456460541436049,
+        0.19023509386550602,
+    ],
+    [
+        0.005475879529188093,
+        -0.3715759297062377,
+        0.12414283431394578,
+        -1.095676311998325,
+        0.5457232430615426,
+        2.1961146431807874,
+        -0.739937423416027,
+        -0.6642669349648755,
+    ],
+    [
+        0.011456839324825406,
+        0.04362506369891088,
+        -0.08732640291723098,
+        0.49069556556832755,
+        -0.42162315201401596,
+        -1.2232566623453116,
+        0.5553791301166744,
+        0.6310496185678205,
+    ],
+    [
+        0.0056231397652097,
+        -0.058291930659538624,
+        0.06584756220970699,
+        0.003346400103548754,
+        -0.029466729492728418,
+        0.002647601461849898,
+        -0.03268826591959764,
+        0.04298222253155015,
+    ],
+]
 
 
 def _tableau() -> Tableau:
@@ -66,17 +110,7 @@ def _tableau() -> Tableau:
     alpha[-1] = alpha[-2] + implicit[-2]
     # The last stage is at the end of a method of order 3, as the step is one further: of stiff motion, both leave none.
     b, error = alpha[-1] + implicit[-1], ESTIMATE * implicit[-1]
-    return Tableau(alpha, below, np.full(len(b), GAMMA), b, error, _dense(alpha, implicit, b))
-
-
-def _dense(alpha: np.ndarray, gamma: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smallest weights of order 3 for any W at every share of the step, that end with those of the step."""
-    one = np.ones(len(b))
-    c, g = alpha @ one, gamma @ one
-    conditions = np.array([one, c, g, c**2, c * g, alpha @ c, alpha @ g, gamma @ c, gamma @ g])
-    wanted = np.zeros((4, len(conditions)))
-    wanted[0, 0], wanted[1, 1], wanted[2, 3], wanted[2, 5] = 1, 1 / 2, 1 / 3, 1 / 6
-    return smallest_dense(conditions, wanted, b)
+    return Tableau(alpha, below, np.full(len(b), GAMMA), b, error, np.array(_DENSE))
 
 
 TABLEAU = _tableau()

@@ -21,14 +21,6 @@ def triangle(rows: Sequence[Sequence[float] | np.ndarray]) -> np.ndarray:
     return np.array([np.pad(row, (0, len(rows) + 1 - len(row))) for row in ([], *rows)])
 
 
-def smallest_dense(conditions: np.ndarray, wanted: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smallest weights of dense output, a row a power of the share of the step, that have these sums over the
-    stages by `conditions`, a row a condition, and end with those of the step."""
-    powers, stages = len(wanted), len(b)
-    equations = np.vstack([np.kron(np.eye(powers), conditions), np.kron(np.ones((1, powers)), np.eye(stages))])
-    return np.linalg.lstsq(equations, np.append(wanted, b), rcond=1e-12)[0].reshape(powers, -1)
-
-
 class Tableau(NamedTuple):
     """A method of s stages k_i = f(u_i) + h W(u_i) Σ_j≤i γ_ij k_j at u_i = u₀ + h Σ_j<i α_ij k_j.
 

@@ -61,47 +61,73 @@ _APART = [
     1,
 ]
 _SHARE = 1 / 40
-_DEGREE = 6
+# Of the powers of the share of the step: weights of order 4 at every share, with the smallest errors of order 5 and 6
+# along the step, that leave and reach its ends at their rates; from rational arithmetic.
+_DENSE = [
+    [1, 0, 0, 0, 0, 0, 0, 0, 0],
+    [
+        -3.8853623438103644,
+        0,
+        0,
+        5.453432564431769,
+        -1.0995590060788036,
+        -1.536556416391268,
+        13.739376942250814,
+        -10.985539565763343,
+        -1.6857921746388052,
+    ],
+    [
+        5.97315879444051,
+        0,
+        0,
+        -12.012073039522654,
+        4.424150614235706,
+        6.231023181314293,
+        -60.486354338176106,
+        48.338486822593445,
+        7.5316079651148105,
+    ],
+    [
+        -3.5558548513213806,
+        0,
+        0,
+        8.315158342767837,
+        -3.98578306671338,
+        -5.786570359751755,
+        68.78379333930926,
+        -54.912630343991985,
+        -8.858113060298587,
+    ],
+    [
+        0.13248631829624025,
+        0,
+        0,
+        -0.3266804236108471,
+        -0.2693528879854815,
+        0.9000793805691577,
+        -6.748975416484405,
+        5.447872105407373,
+        0.8645709238079622,
+    ],
+    [
+        0.40203935301725363,
+        0,
+        0,
+        -1.0829795438854486,
+        1.0360938127052362,
+        0.5043213041668149,
+        -14.568331190798048,
+        11.561129918779573,
+        2.147726346014619,
+    ],
+]
 
 
 def _tableau() -> Tableau:
     count = len(_APART)
     alpha = triangle(_ALPHA)
     b = alpha[-1]
-    return Tableau(alpha, np.zeros((count, count)), np.zeros(count), b, _SHARE * np.array(_APART), _dense(alpha, b))
-
-
-def _dense(alpha: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Weights of order 4 at every share of the step, with the smallest errors of order 5 and 6 along it, that leave and
-    reach the ends of the step at their rates."""
-    one = np.ones(len(b))
-    c = alpha @ one
-    # Stages but the second and third have α c = c² / 2 and α c² = c³ / 3, and order 4 leaves those two no weight. So
-    # these stand for all conditions of order 5 and 6.
-    third, squares, cubes = alpha @ c**2, alpha @ (alpha @ c**2), alpha @ c**3
-    wanted = [(one, 1, 1), (c, 2, 2), (c**2, 3, 3), (alpha @ c, 3, 6)]
-    wanted += [(c**3, 4, 4), (c * (alpha @ c), 4, 8), (third, 4, 12), (alpha @ (alpha @ c), 4, 24)]
-    close = [(c**4, 5, 5), (cubes, 5, 20), (squares, 5, 60), (c**5, 6, 6), (c * cubes, 6, 24), (c * squares, 6, 72)]
-    close += [(alpha @ c**4, 6, 30), (alpha @ cubes, 6, 120), (alpha @ squares, 6, 360)]
-
-    def conditions(which: list, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Σ_i b_i(θ) φ_i = θ^order / density, for the coefficients of the powers, or for sums of them."""
-        values = [rows[:, order - 1] / density for _, order, density in which]
-        return np.kron(rows, [phi for phi, _, _ in which]), np.stack(values, 1).ravel()
-
-    powers, stage = np.arange(1, _DEGREE + 1), np.eye(len(b))
-    ends = np.array([np.ones(_DEGREE), powers == 1, powers])
-    exact, values = conditions(wanted, np.eye(_DEGREE))
-    exact = np.vstack([exact, np.kron(ends, stage)])
-    values = np.concatenate([values, b, stage[0], stage[-1]])
-    # Sums whose squares add up to the mean of a polynomial's square along the step.
-    along = np.linalg.cholesky(1 / (np.add.outer(powers, powers) + 1)).T
-    left, right = conditions(close, along)
-    some = np.linalg.lstsq(exact, values, rcond=1e-10)[0]
-    _, sizes, directions = np.linalg.svd(exact)
-    free = directions[np.count_nonzero(sizes > 1e-10 * sizes[0]) :].T
-    found = some + free @ np.linalg.lstsq(left @ free, right - left @ some, rcond=1e-10)[0]
-    return found.reshape(_DEGREE, -1)
+    return Tableau(alpha, np.zeros((count, count)), np.zeros(count), b, _SHARE * np.array(_APART), np.array(_DENSE))
 
 
 TABLEAU = _tableau()
