@@ -45,6 +45,10 @@ class _Package(types.ModuleType):
         if not (name == "sweep" and isinstance(value, types.ModuleType)):
             super().__setattr__(name, value)
 
+    def __reduce__(self):
+        # Functions that use `jdyn` are sent to other processes, which import it.
+        return importlib.import_module, (self.__name__,)
+
     def __dir__(self):
         _show_face(self)
         return sorted(self.__dict__)

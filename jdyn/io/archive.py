@@ -37,7 +37,7 @@ def save_archive(
     path = pathlib.Path(path)
     text = json.dumps({"format": f"jdyn {kind}", "version": version, **header}, ensure_ascii=False)
     entries: dict[str, Any] = {HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
-    with whole_file(path, "xb") as file:
+    with whole_file(path, "wb") as file:
         np.savez_compressed(file, **entries)
 
 

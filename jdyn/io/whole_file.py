@@ -13,7 +13,7 @@ def whole_file(path: pathlib.Path, mode: str) -> Iterator[Any]:
 
     Args:
         path: Of the file.
-        mode: `"x"` for text, `"xb"` for bytes.
+        mode: `"w"` for text, `"wb"` for bytes. What a process that was killed has left is overwritten.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:

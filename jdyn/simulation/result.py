@@ -26,6 +26,8 @@ class Result(enum.IntEnum):
     event = 5
     max_events = 6
     constraints = 7
+    # Of lanes that a sweep has not come to yet.
+    not_run = -1
 
 
 MESSAGES = {
@@ -73,6 +75,7 @@ def _compiled_messages():
         f"simulate stopped after {percent} % of the time: {MESSAGES.get(Result(result), '')}. "
         "With throw=False a failed simulation returns NaN and its result code instead of raising."
         for result in Result
+        if result != Result.not_run
         for percent in range(101)
     ]
 

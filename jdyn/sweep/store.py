@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jdyn.io.whole_file import whole_file
-from jdyn.simulation import result_meanings
+from jdyn.simulation import Result, result_meanings
 from jdyn.sweep.design import Design, extra_dims
 
 if TYPE_CHECKING:
     import xarray
 
-VERSION = 1
+VERSION = 2
 # Attribute of the group, and folder in it with one small file for each chunk that is whole.
 KEY, LEDGER = "jdyn_sweep", "finished"
+# Lanes whose parameters are in one file.
+PARAMETERS_CHUNK = 65536
 
 
 class Output(NamedTuple):
@@ -56,7 +58,13 @@ class Store:
 
     @classmethod
     def at(
-        cls, path: str | os.PathLike, over: Design, outputs: Mapping[str, Output], chunk: int, program: str
+        cls,
+        path: str | os.PathLike,
+        over: Design,
+        outputs: Mapping[str, Output],
+        chunk: int,
+        program: str,
+        attrs: Mapping[str, Mapping[str, str]],
     ) -> Store:
         """The store at a path, which is made if there is none.
 
@@ -66,6 +74,7 @@ class Store:
             outputs: What each lane has.
             chunk: Lanes of a chunk.
             program: Digest of what computes them.
+            attrs: Attributes of parameters and outputs, by name; those of a store that is there stay.
 
         Raises:
             ValueError: if something else is there, or a store of another sweep.
@@ -79,10 +88,9 @@ class Store:
             "chunk": chunk,
             "program": program,
         }
-        if path.exists():
-            _check_same(path, identity)
-        else:
-            _make(path, over, outputs, chunk, identity)
+        if not path.exists():
+            _make(path, over, outputs, identity, attrs)
+        _check_same(path, identity)
         return cls(path, over.size, chunk, outputs)
 
     @property
@@ -121,7 +129,8 @@ class Store:
             ) from error
 
     def dataset(self) -> xarray.Dataset:
-        """What is there, read as it is needed. Lanes that are not finished are NaN, or 0 where that is no number."""
+        """What is there, read as it is needed. Lanes that are not finished have the result `not_run`, and are NaN, or 0
+        where that is no number."""
         import xarray
 
         return xarray.open_zarr(self.path, chunks=None)
@@ -153,7 +162,12 @@ def digest(over: Design) -> str:
     return found.hexdigest()
 
 
-def _check_same(path, identity):
+def chunk_of(path: str | os.PathLike) -> int | None:
+    """Lanes of a chunk of the store at a path; None if there is none."""
+    return _identity(pathlib.Path(path)).get("chunk") if os.path.exists(path) else None
+
+
+def _identity(path) -> dict[str, Any]:
     import zarr
 
     try:
@@ -162,6 +176,11 @@ def _check_same(path, identity):
         raise ValueError(f"{path}: expected the store of a sweep, found something else ({error})") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected the store of a sweep, found something else; choose another path")
+    return found
+
+
+def _check_same(path, identity):
+    found = _identity(path)
     meanings = {
         "version": "is of another version of the format",
         "design": "holds a sweep over another design",
@@ -177,50 +196,73 @@ def _check_same(path, identity):
             )
 
 
-def _make(path, over, outputs, chunk, identity):
-    """Make an empty store, whole or not at all."""
-    import xarray
+def _make(path, over, outputs, identity, attrs):
+    """Make a store without lanes, whole or not at all."""
+    import jax
     import zarr
     from zarr.errors import ZarrUserWarning
 
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        parameters = over.lanes(np.arange(over.size))
-        coordinates = {
-            name: (("lane", *extra_dims(name, values.shape[1:])), values) for name, values in parameters.items()
-        }
-        attributes: dict[str, Any] = {KEY: identity, "source": f"jdyn {version('jdyn')}"}
-        xarray.Dataset(coords=coordinates, attrs=attributes).to_zarr(unfinished, zarr_format=3, consolidated=False)
-        group = zarr.open_group(unfinished, mode="r+")
-        for name, (shape, dtype) in outputs.items():
-            group.create_array(
-                name,
-                shape=(over.size, *shape),
-                chunks=(chunk, *(max(length, 1) for length in shape)),
-                dtype=dtype,
-                fill_value=np.nan if np.issubdtype(dtype, np.floating) else 0,
-                dimension_names=("lane", *extra_dims(name, shape)),
-                attributes=_meanings() if name == "result" else {},
-            )
+        group = zarr.open_group(unfinished, mode="w", zarr_format=3)
+        group.attrs.update({
+            KEY: identity,
+            "source": f"jdyn {version('jdyn')}",
+            "device": str(jax.devices()[0].device_kind),
+            "axes": [list(axis) for axis in over.dims.items()],
+            "coordinates": " ".join(over.values),
+        })  # fmt: skip
+        for name, values in over.lanes(np.zeros(1, int)).items():
+            output = Output(values.shape[1:], values.dtype.str)
+            _make_array(group, name, output, over.size, PARAMETERS_CHUNK, None, attrs.get(name, {}))
+        for lanes in np.split(np.arange(over.size), range(PARAMETERS_CHUNK, over.size, PARAMETERS_CHUNK)):
+            for name, values in over.lanes(lanes).items():
+                array: Any = group[name]
+                array[lanes[0] : lanes[-1] + 1] = values
+        for name, output in outputs.items():
+            own = {**(result_meanings() if name == "result" else {}), **attrs.get(name, {})}
+            _make_array(group, name, output, over.size, identity["chunk"], _nothing(name, output.dtype), own)
         with warnings.catch_warnings():
             # Zarr says that other programs may not know consolidated metadata; they read the rest.
             warnings.simplefilter("ignore", ZarrUserWarning)
             zarr.consolidate_metadata(unfinished)
         (unfinished / LEDGER).mkdir()
         unfinished.rename(path)
+    except OSError:
+        # Another process may have made it meanwhile.
+        if not path.exists():
+            raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _meanings() -> Any:
-    """Of result codes, as JSON can say them."""
-    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in result_meanings().items()}
+def _nothing(name, dtype):
+    """What stands for a lane that has not run."""
+    if name == "result":
+        return Result.not_run.value
+    return np.nan if np.issubdtype(dtype, np.floating) else np.zeros((), dtype).item()
+
+
+def _make_array(group, name, output, lanes, chunk, fill, attributes):
+    from zarr.codecs import Crc32cCodec, ZstdCodec
+
+    group.create_array(
+        name,
+        shape=(lanes, *output.shape),
+        chunks=(min(chunk, lanes), *(max(length, 1) for length in output.shape)),
+        dtype=output.dtype,
+        fill_value=fill,
+        # With a checksum, so that whoever reads a damaged file is told.
+        compressors=[ZstdCodec(), Crc32cCodec()],
+        dimension_names=("lane", *extra_dims(name, output.shape)),
+        attributes={name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in attributes.items()},
+    )
 
 
 def _write(path, text):
     """A small file, whole or not at all, also after a crash of the machine."""
-    with whole_file(path, "x") as file:
+    with whole_file(path, "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

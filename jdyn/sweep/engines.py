@@ -1,0 +1,98 @@
+"""Where the chunks of a sweep run: on this machine's devices, or on workers of a cluster."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.sweep.program import Program
+
+
+class Local:
+    """Threads of this process, each of which has a chunk run.
+
+    Attributes:
+        program: What computes a chunk, compiled.
+        pool: The threads.
+    """
+
+    def __init__(self, program: Program):
+        self.program, self.pool = program, ThreadPoolExecutor(self.at_once)
+
+    @property
+    def at_once(self) -> int:
+        """Chunks that run at a time."""
+        return at_once_here()
+
+    def submit(self, parameters: Mapping[str, np.ndarray]) -> Future[dict[str, np.ndarray]]:
+        """Have lanes computed."""
+        return self.pool.submit(self.program, parameters)
+
+
+def at_once_here() -> int:
+    """Chunks that run at a time on this machine: XLA runs one on one processor, or on all accelerators."""
+    processors = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    return max(processors // jax.local_device_count(), 1) if jax.default_backend() == "cpu" else 1
+
+
+class Dask:
+    """Workers of a Dask cluster. The scheduler gives the chunks of a worker that dies to others.
+
+    Attributes:
+        client: `distributed.Client`.
+        pool: The workers.
+    """
+
+    def __init__(self, client: Any, fn: Callable, lane: Mapping[str, np.ndarray], chunk: int, digest: str):
+        """Args:
+        client: `distributed.Client`.
+        fn, lane, chunk: As `Program` takes them.
+        digest: Of the program that workers have to come to.
+        """
+        import cloudpickle  # Dask needs it, too
+
+        double = jnp.zeros(()).dtype == np.float64
+        self.client, self.pool = client, client.get_executor(pure=False)
+        self._recipe = cloudpickle.dumps((fn, lane, chunk, double, digest))
+
+    @property
+    def at_once(self) -> int:
+        """Chunks that run at a time: workers come and go."""
+        return max(sum(self.client.nthreads().values()), 1)
+
+    def submit(self, parameters: Mapping[str, np.ndarray]) -> Future[dict[str, np.ndarray]]:
+        """Have lanes computed."""
+        return self.pool.submit(_on_worker, self._recipe, parameters)
+
+
+_compiling = threading.Lock()
+
+
+def _on_worker(recipe: bytes, parameters: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    with _compiling:
+        program = _program(recipe)
+    return program(parameters)
+
+
+@functools.lru_cache(maxsize=4)
+def _program(recipe: bytes) -> Program:
+    """Compiled once in each process."""
+    fn, lane, chunk, double, digest = pickle.loads(recipe)
+    with jax.enable_x64(double):
+        program = Program(fn, lane, chunk)
+    if program.digest != digest:
+        raise ValueError(
+            "sweep: a worker came to another program than this process, so that lanes would not be of one sweep; both "
+            "need the same devices and the same versions of jdyn and JAX"
+        )
+    program.compile()
+    return program

@@ -1,0 +1,87 @@
+"""Sweeps on several devices and on a cluster, in processes of their own."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray
+
+pytestmark = pytest.mark.slow
+
+# Lanes of unequal lengths, and one that fails.
+LANE = """
+import os, sys, threading, time
+import jax, jax.numpy as jnp, numpy as np, jdyn
+jax.config.update("jax_enable_x64", True)
+model = jdyn.load("pendulum")
+
+def lane(p):
+    heavy = model.with_body(model.body_names[0], mass=p["mass"])
+    motion = jdyn.simulate(heavy, p["q0"][None], jnp.zeros(1), p["t1"], saveat=[0.0, p["t1"]], throw=False)
+    return {"q": motion.q[-1, 0], "steps": motion.stats["accepted_steps"], "result": motion.result}
+
+starts = np.linspace(0, 3, 3000)
+starts[1234] = np.nan
+design = jdyn.Samples(mass=np.linspace(1, 2, 3000), q0=starts, t1=np.geomspace(0.1, 10, 3000))
+"""
+
+LOCAL = f"{LANE}\njdyn.sweep(lane, design, chunk=101, store=sys.argv[1])\n"
+
+DEVICES = f"""
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+{LANE}
+assert jax.local_device_count() == 2
+jdyn.sweep(lane, design, chunk=101, store=sys.argv[1])
+"""
+
+CLUSTER = f"""
+{LANE}
+def main():
+    import distributed
+    from jdyn.sweep.store import Store
+
+    def killing(self, chunk, outputs):
+        write(self, chunk, outputs)
+        written.append(chunk)
+        if len(written) in (3, 9):
+            # One of two workers; its nanny starts another one.
+            victim = client.run(os.getpid).popitem()
+            os.kill(victim[1], 9)
+
+    written, write = [], Store.write
+    Store.write = killing
+    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        jdyn.sweep(lane, design, chunk=101, store=sys.argv[1], engine=client)
+    assert sorted(written) == list(range(30)), written
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def swept(path, code):
+    program = path.with_suffix(".py")
+    program.write_text(code)
+    subprocess.run([sys.executable, program, path], check=True)
+    return xarray.open_zarr(path, chunks=None).load()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    return swept(tmp_path_factory.mktemp("local") / "store", LOCAL)
+
+
+def test_two_devices_share_the_lanes_of_a_chunk(tmp_path, local):
+    """Their loops may round another way than one of all lanes."""
+    dataset = swept(tmp_path / "store", DEVICES)
+    np.testing.assert_array_equal(dataset["result"], local["result"])
+    np.testing.assert_array_equal(np.flatnonzero(local["result"]), [1234])
+    np.testing.assert_allclose(dataset["q"], local["q"], atol=1e-9)
+
+
+def test_a_cluster_whose_workers_are_killed_comes_to_the_same_result(tmp_path, local):
+    """Bit for bit, and computes no chunk twice that is written."""
+    xarray.testing.assert_identical(swept(tmp_path / "store", CLUSTER), local)
