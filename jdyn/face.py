@@ -85,8 +85,10 @@ from jdyn.model import RollingSphere as RollingSphere
 from jdyn.model import Universal as Universal
 from jdyn.model import VelocityCoupling as VelocityCoupling
 from jdyn.model import Weld as Weld
+from jdyn.model import parameters as parameters
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
+from jdyn.model import vary as vary
 from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
 from jdyn.robots import load_constraints as load_constraints

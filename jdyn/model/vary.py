@@ -1,0 +1,126 @@
+"""The numbers of a model by name."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike
+
+from jdyn.array import shaped
+from jdyn.model.messages import known
+from jdyn.model.model import Model
+from jdyn.spatial import skew, symmetric
+
+OF_BODY = ("mass", "com", "inertia")
+OF_JOINT = ("damping", "friction", "friction_speed", "stiffness", "armature")
+OF_LIMITS = ("velocity", "effort")
+FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping' or 'frame:NAME.translation'"
+
+
+def parameters(model: Model) -> dict[str, Array]:
+    """The numbers of a model, by the names that `vary` takes.
+
+    ```
+    jdyn.parameters(jdyn.load("panda"))["body:link1.mass"]
+    ```
+
+    Args:
+        model: The mechanism.
+
+    Returns:
+        `gravity` [m/s²], and of each
+
+        - body: `body:NAME.mass` [kg], `com` in the body's frame [m], `inertia` about the centre of mass, in body
+          axes [kg m²], shape (3, 3);
+        - joint: `joint:NAME.damping`, `friction`, `friction_speed`, `stiffness`, `armature`, the limits `velocity` and
+          `effort`, shape (nv of the joint,); `rest` and the limits `lower` and `upper`, shape (nq of the joint,);
+          `translation` of its frame in its parent [m]; its own geometry, such as `axis`;
+        - frame: `frame:NAME.translation` in its body [m].
+    """
+    topology, found = model.topology, {"gravity": model.gravity}
+    for body, name in enumerate(topology.body_names):
+        mass, first = model.inertias.mass[body], model.inertias.first_moment[body]
+        c = skew(com := first / jnp.where(mass == 0, 1, mass))
+        values = mass, com, symmetric(model.inertias.rotational[body]) - mass * (c @ c.T)
+        found |= {f"body:{name}.{what}": value for what, value in zip(OF_BODY, values, strict=True)}
+    for body, name in enumerate(topology.joint_names):
+        q, v = topology.q_slice(body), topology.v_slice(body)
+        values = {what: getattr(model, what)[v] for what in OF_JOINT}
+        values |= {what: getattr(model.limits, what)[v] for what in OF_LIMITS}
+        values |= {"rest": model.rest[q], "lower": model.limits.lower[q], "upper": model.limits.upper[q]}
+        values |= {"translation": model.placements.translation[body], **_geometry(model, body)}
+        found |= {f"joint:{name}.{what}": value for what, value in values.items()}
+    for frame, name in enumerate(topology.frame_names):
+        found[f"frame:{name}.translation"] = model.frames.translation[frame]
+    return found
+
+
+def _geometry(model, body):
+    """Of the joint itself."""
+    for group, joints in zip(model.topology.groups, model.joints, strict=True):
+        if body in group.bodies:
+            row = group.bodies.index(body)
+            return {field.name: getattr(joints, field.name)[row] for field in dataclasses.fields(joints)}
+    return {}
+
+
+def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
+    """A copy of a model with other numbers, by name: for sweeps, gradients and files.
+
+    ```
+    heavy = jdyn.vary(model, {"body:hand.mass": 2.0, "joint:j3.damping": p["damping"], "gravity": [0.0, 0.0, -1.62]})
+    ```
+
+    Args:
+        model: The mechanism.
+        changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint;
+            axes are scaled to unit length; a body that gets another mass or centre of mass keeps its inertia about that
+            centre.
+
+    Raises:
+        ValueError: if there is no such name, with similar ones, or a shape is wrong. Values are not checked: they may
+            be traced.
+    """
+    for name, value in changes.items():
+        model = _changed(model, name, value)
+    return model
+
+
+def _changed(model: Model, name: str, value: ArrayLike) -> Model:
+    if name == "gravity":
+        return model.with_gravity(value)
+    kind, _, rest = name.partition(":")
+    of, _, what = rest.rpartition(".")
+    if kind not in ("body", "joint", "frame") or not of:
+        raise ValueError(f"vary: expected a name such as {FORMS}, got {name!r}")
+    allowed = _allowed(model, kind, of)
+    if what not in allowed:
+        raise ValueError(f"vary: {kind} {of!r} has no {what!r}; {known(what, allowed)}")
+    if kind == "body":
+        return model.with_body(of, **{what: value})
+    if what == "translation":
+        return _moved(model, kind, of, shaped(name, value, model.dtype, (3,)))
+    return model.with_joint(of, **{what: value})
+
+
+def _allowed(model, kind, of):
+    """Names of the numbers of a body, joint or frame, which there has to be."""
+    if kind == "body":
+        model.topology.body(of)
+        return OF_BODY
+    if kind == "frame":
+        if of not in model.frame_names:
+            raise ValueError(f"no frame is called {of!r}; {known(of, model.frame_names)}")
+        return ("translation",)
+    body = model.topology.joint(of)
+    return (*OF_JOINT, *OF_LIMITS, "rest", "lower", "upper", "translation", *_geometry(model, body))
+
+
+def _moved(model, kind, of, translation):
+    """With another place of a joint's or a frame's origin."""
+    field, row = (
+        ("placements", model.topology.joint(of)) if kind == "joint" else ("frames", model.frame_names.index(of))
+    )
+    poses = getattr(model, field)
+    poses = dataclasses.replace(poses, translation=poses.translation.at[row].set(translation))
+    return dataclasses.replace(model, **{field: poses}, links=None)
