@@ -127,6 +127,7 @@ from jdyn.studies.formulations import MatrixABA as MatrixABA
 from jdyn.studies.formulations import ModifiedABA as ModifiedABA
 from jdyn.studies.formulations import OrthogonalComplement as OrthogonalComplement
 from jdyn.studies.formulations import WalkerOrin as WalkerOrin
+from jdyn.sweep import Design as Design
 from jdyn.sweep import Grid as Grid
 from jdyn.sweep import LatinHypercube as LatinHypercube
 from jdyn.sweep import Log as Log

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import abc
+import functools
+import hashlib
+import json
 import math
+from typing import Any, ClassVar
 
 import numpy as np
 
 
 class Design(abc.ABC):
-    """Values of named parameters for every lane.
+    """Values of named parameters for every lane. Designs with the same lanes along the same axes are equal.
 
     Attributes:
         values: Values of each parameter, as given.
     """
 
     values: dict[str, np.ndarray]
+    _kinds: ClassVar[dict[str, type[Design]]] = {}
+
+    def __init_subclass__(cls):
+        Design._kinds[cls.__name__] = cls
 
     @property
     @abc.abstractmethod
@@ -39,8 +47,72 @@ class Design(abc.ABC):
         """Every lane of this design with every lane of another one."""
         return Product(self, other)
 
+    def zip(self, other: Design) -> Zip:
+        """Each lane of this design with the same lane of another one."""
+        return Zip(self, other)
 
-class Grid(Design):
+    @functools.cached_property
+    def digest(self) -> str:
+        """Of all lanes and their axes."""
+        found = hashlib.sha256(repr(list(self.dims.items())).encode())
+        for name, (dims, values) in sorted(self.coordinates().items()):
+            found.update(repr((name, dims, values.shape, values.dtype.str)).encode())
+            found.update(np.ascontiguousarray(values).tobytes())
+        return found.hexdigest()
+
+    def __eq__(self, other):
+        return isinstance(other, Design) and self.digest == other.digest
+
+    def __hash__(self):
+        return hash(self.digest)
+
+    def to_json(self) -> str:
+        """As text, from which `jdyn.Design.from_json` makes an equal design."""
+        return json.dumps(self._recipe(), ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str) -> Design:
+        """The design that `to_json` wrote.
+
+        Raises:
+            ValueError: if it is another text.
+        """
+        try:
+            return Design._of(json.loads(text))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"expected the text of a design, as Design.to_json writes it: {error}") from error
+
+    @abc.abstractmethod
+    def _recipe(self) -> dict[str, Any]:
+        """What the design is made of, as JSON can say it."""
+
+    @classmethod
+    @abc.abstractmethod
+    def _made(cls, recipe: dict[str, Any]) -> Design:
+        """The design of a recipe."""
+
+    @staticmethod
+    def _of(recipe):
+        return Design._kinds[recipe["kind"]]._made(recipe)
+
+
+class _Listed(Design):
+    """Designs whose parameters are listed one by one."""
+
+    def _recipe(self):
+        listed = {name: [values.tolist(), values.dtype.name] for name, values in self.values.items()}
+        return {"kind": type(self).__name__, "values": listed}
+
+    @classmethod
+    def _made(cls, recipe):
+        return cls(**{name: np.array(*listed) for name, listed in recipe["values"].items()})
+
+    def __repr__(self):
+        listed = ", ".join(f"{name}={np.array2string(x, threshold=8)}" for name, x in self.values.items())
+        return f"{type(self).__name__}({listed})"
+
+
+class Grid(_Listed):
     """Every combination of the given values: `jdyn.Grid(mass=[1.0, 2.0], kp=np.geomspace(10, 1000, 32))`.
 
     Args:
@@ -72,7 +144,7 @@ class Grid(Design):
         return {name: ((name,), values) for name, values in self.values.items()}
 
 
-class Samples(Design):
+class Samples(_Listed):
     """Lanes given one by one: `jdyn.Samples(mass=masses, q0=configurations)` along the axis `sample`.
 
     Args:
@@ -103,34 +175,84 @@ class Samples(Design):
         return {name: (("sample", *extra_dims(name, values.shape[1:])), values) for name, values in self.values.items()}
 
 
-class Product(Design):
+class _Pair(Design):
+    """Lanes that have the parameters of two designs."""
+
+    def __init__(self, first: Design, second: Design):
+        if shared := sorted(set(first.values) & set(second.values)):
+            raise ValueError(f"{self._name}: both designs have parameters called {', '.join(map(repr, shared))}")
+        self.first, self.second = first, second
+        self.values = first.values | second.values
+
+    @property
+    def _name(self):
+        return type(self).__name__
+
+    def _recipe(self):
+        return {"kind": self._name, "first": self.first._recipe(), "second": self.second._recipe()}
+
+    @classmethod
+    def _made(cls, recipe):
+        return cls(Design._of(recipe["first"]), Design._of(recipe["second"]))
+
+    def __repr__(self):
+        return f"{self._name}({self.first!r}, {self.second!r})"
+
+
+class Product(_Pair):
     """Every lane of one design with every lane of another one, the latter's fastest: `jdyn.Grid(kp=[10.0, 100.0]) *
     jdyn.Samples(mass=masses, q0=configurations)`, along the axes of both.
 
     Args:
-        slow, fast: The designs.
+        first, second: The designs.
 
     Raises:
         ValueError: if both have a parameter or an axis of the same name.
     """
 
-    def __init__(self, slow: Design, fast: Design):
-        for what, names in {"parameters": (slow.values, fast.values), "axes": (slow.dims, fast.dims)}.items():
-            if shared := sorted(set(names[0]) & set(names[1])):
-                raise ValueError(f"Product: both designs have {what} called {', '.join(map(repr, shared))}")
-        self.slow, self.fast = slow, fast
-        self.values = slow.values | fast.values
+    def __init__(self, first: Design, second: Design):
+        super().__init__(first, second)
+        if shared := sorted(set(first.dims) & set(second.dims)):
+            raise ValueError(f"Product: both designs have axes called {', '.join(map(repr, shared))}")
 
     @property
     def dims(self):
-        return self.slow.dims | self.fast.dims
+        return self.first.dims | self.second.dims
 
     def lanes(self, numbers):
-        slow, fast = np.divmod(numbers, self.fast.size)
-        return self.slow.lanes(slow) | self.fast.lanes(fast)
+        first, second = np.divmod(numbers, self.second.size)
+        return self.first.lanes(first) | self.second.lanes(second)
 
     def coordinates(self):
-        return self.slow.coordinates() | self.fast.coordinates()
+        return self.first.coordinates() | self.second.coordinates()
+
+
+class Zip(_Pair):
+    """Each lane of one design with the same lane of another one: `jdyn.Sobol(128, mass=(0.5, 2.0)).zip(
+    jdyn.Samples(q0=configurations))`, along the axis `sample`.
+
+    Args:
+        first, second: The designs.
+
+    Raises:
+        ValueError: if both have a parameter of the same name, or they have not as many lanes.
+    """
+
+    def __init__(self, first: Design, second: Design):
+        super().__init__(first, second)
+        if first.size != second.size:
+            raise ValueError(f"Zip: expected as many lanes in both designs, got {first.size} and {second.size}")
+
+    @property
+    def dims(self):
+        return {"sample": self.first.size}
+
+    def lanes(self, numbers):
+        return self.first.lanes(numbers) | self.second.lanes(numbers)
+
+    def coordinates(self):
+        lanes = self.lanes(np.arange(self.size))
+        return {name: (("sample", *extra_dims(name, values.shape[1:])), values) for name, values in lanes.items()}
 
 
 def extra_dims(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:

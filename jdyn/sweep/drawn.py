@@ -26,6 +26,7 @@ class _Drawn(Samples):
 
     Attributes:
         seed: Of the draw.
+        intervals: Of the parameters, by name.
     """
 
     def __init__(self, n: int, *, seed: int = 0, **intervals: tuple[float, float] | Log):
@@ -34,11 +35,26 @@ class _Drawn(Samples):
             raise ValueError(f"{name}: no parameter is given, as in {name}({n}, mass=(0.5, 2.0))")
         for parameter, interval in intervals.items():
             _check_interval(f"{name} parameter {parameter!r}", interval)
-        self.seed = seed
+        self.seed, self.intervals = seed, intervals
         points = self._points(n, len(intervals), seed)
         super().__init__(**{
             parameter: _at(points[:, i], interval) for i, (parameter, interval) in enumerate(intervals.items())
         })  # fmt: skip
+
+    def _recipe(self):
+        ends = {
+            name: {"log": list(ends)} if isinstance(ends, Log) else list(ends) for name, ends in self.intervals.items()
+        }
+        return {"kind": type(self).__name__, "n": self.size, "seed": self.seed, "intervals": ends}
+
+    @classmethod
+    def _made(cls, recipe):
+        ends = {name: Log(*x["log"]) if isinstance(x, dict) else tuple(x) for name, x in recipe["intervals"].items()}
+        return cls(recipe["n"], seed=recipe["seed"], **ends)
+
+    def __repr__(self):
+        listed = "".join(f", {name}={interval}" for name, interval in self.intervals.items())
+        return f"{type(self).__name__}({self.size}, seed={self.seed}{listed})"
 
     @abc.abstractmethod
     def _points(self, n: int, dimensions: int, seed: int) -> np.ndarray:

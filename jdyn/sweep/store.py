@@ -83,7 +83,7 @@ class Store:
         path = pathlib.Path(path)
         identity = {
             "version": VERSION,
-            "design": digest(over),
+            "design": over.digest,
             "outputs": {name: [list(output.shape), output.dtype] for name, output in outputs.items()},
             "chunk": chunk,
             "program": program,
@@ -151,15 +151,6 @@ class Store:
             for name, output in self.outputs.items()
         }
         return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
-
-
-def digest(over: Design) -> str:
-    """Of all lanes of a design: the same for designs with the same axes and values."""
-    found = hashlib.sha256(repr(sorted(over.dims.items())).encode())
-    for name, (dims, values) in sorted(over.coordinates().items()):
-        found.update(repr((name, dims, values.shape, values.dtype.str)).encode())
-        found.update(np.ascontiguousarray(values).tobytes())
-    return found.hexdigest()
 
 
 def chunk_of(path: str | os.PathLike) -> int | None:

@@ -1,5 +1,7 @@
 """Designs of experiments: which lanes they have."""
 
+import pickle
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -64,6 +66,42 @@ def test_products_have_every_lane_of_one_with_every_lane_of_the_other():
     np.testing.assert_array_equal(dataset["mass"], [0.1, 0.2])
 
 
+def test_zips_have_each_lane_of_one_with_the_same_of_the_other():
+    zipped = jdyn.LatinHypercube(6, mass=(0.5, 2.0)).zip(jdyn.Grid(kp=[1.0, 2.0], kd=[1.0, 2.0, 3.0]))
+    assert zipped.dims == {"sample": 6}
+    np.testing.assert_array_equal(zipped.lanes(np.arange(6))["kd"], [1, 2, 3, 1, 2, 3])
+    dataset = jdyn.sweep(lambda p: {"sum": p["mass"] + p["kp"]}, zipped, progress=False)
+    np.testing.assert_array_equal(dataset["sum"], dataset["mass"] + dataset["kp"])
+
+
+DESIGNS = [
+    jdyn.Grid(kp=[10.0, 100.0], on=[True, False], n=[1, 2, 3]),
+    jdyn.Samples(q0=np.arange(6, dtype=np.float32).reshape(3, 2), bad=[0.1, np.nan, np.inf]),
+    jdyn.Sobol(8, seed=2, **INTERVALS),
+    jdyn.LatinHypercube(5, **INTERVALS) * jdyn.Grid(kd=[1.0, 2.0]),
+    jdyn.Sobol(2, mass=(0.5, 2.0)).zip(jdyn.Grid(kp=[1.0, 2.0])),
+]
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: type(design).__name__)
+def test_designs_are_values_that_can_be_written_down(design):
+    for again in (jdyn.Design.from_json(design.to_json()), pickle.loads(pickle.dumps(design))):
+        assert again == design and hash(again) == hash(design) and again is not design
+        assert type(again) is type(design) and repr(again) == repr(design)
+        for name, values in again.values.items():
+            np.testing.assert_array_equal(values, design.values[name])
+            assert values.dtype == design.values[name].dtype
+
+
+def test_designs_with_other_lanes_are_not_equal():
+    others = [*DESIGNS, jdyn.Grid(kp=[10.0, 100.0]), jdyn.Samples(kp=[10.0, 100.0]), jdyn.Sobol(8, seed=3, **INTERVALS)]
+    assert len(set(others)) == len(others) and DESIGNS[0] != "text"
+    assert jdyn.Grid(a=[1.0], b=[2.0, 3.0]) != jdyn.Grid(b=[2.0, 3.0], a=[1.0])
+    for text in ("", "{}", '{"kind": "Lattice"}', '{"kind": "Grid", "values": {"a": 1}}', "[]"):
+        with pytest.raises(ValueError, match="expected the text of a design"):
+            jdyn.Design.from_json(text)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -74,6 +112,7 @@ def test_products_have_every_lane_of_one_with_every_lane_of_the_other():
         (lambda: jdyn.Sobol(4, mass=[1, 2, 3]), r"low < high, got \[1, 2, 3\]"),
         (lambda: jdyn.Sobol(4, mass=jdyn.Log(0, 1)), r"needs low > 0, got Log\(low=0, high=1\)"),
         (lambda: jdyn.Grid(kp=[1.0]) * jdyn.Samples(kp=[1.0]), "both designs have parameters called 'kp'"),
+        (lambda: jdyn.Grid(kp=[1.0]).zip(jdyn.Grid(kd=[1.0, 2.0])), "as many lanes in both designs, got 1 and 2"),
         (lambda: jdyn.Samples(m=[1.0]) * jdyn.Samples(n=[1.0]), "both designs have axes called 'sample'"),
     ],
 )
