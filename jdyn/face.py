@@ -133,7 +133,10 @@ from jdyn.sweep import LatinHypercube as LatinHypercube
 from jdyn.sweep import Log as Log
 from jdyn.sweep import Samples as Samples
 from jdyn.sweep import Sobol as Sobol
+from jdyn.sweep import Spec as Spec
 from jdyn.sweep import SweepInterrupted as SweepInterrupted
+from jdyn.sweep import open_sweep as open_sweep
+from jdyn.sweep import replay as replay
 from jdyn.sweep import sweep as sweep
 from jdyn.tuning import GradientHealth as GradientHealth
 from jdyn.tuning import TuneResult as TuneResult

@@ -4,7 +4,7 @@ import argparse
 
 from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
-from jdyn.terminal.argument_types import count, new_file, picture, positive, seed
+from jdyn.terminal.argument_types import count, natural, new_file, part, picture, positive, seed
 
 # The names in `jdyn.ROBOTS`.
 ROBOTS = (
@@ -30,6 +30,8 @@ EXAMPLES = """examples:
   jdyn simulate double_pendulum --plot motion.png
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
+  jdyn sweep notebooks/sweep.toml --store sweep.zarr
+  jdyn replay sweep.zarr --lane 17 --plot motion.png
   jdyn tune panda                            gains by gradient through the simulation
   jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
   jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
@@ -46,7 +48,12 @@ matrix.""",
 proportional gain. The controller does not know the payload. Writes a labelled dataset (NetCDF, for xarray) and a
 heat map.
 
-Without arguments: the PUMA 560, 1024 lanes, 2 s each.""",
+Without arguments: the PUMA 560, 1024 lanes, 2 s each. In place of a ROBOT, such as panda, a file that ends with .toml
+says what to sweep: any numbers of the robot, the controller and the start.
+
+With --store results are kept as they come, in a folder for xarray.open_zarr. After a crash or Ctrl-C the same command
+goes on. The exit status is 1 if no lane succeeds.""",
+    "replay": """Simulate one lane of a store again, and print what is stored of it beside what comes out.""",
     "tune": """Tune the PD gains of every joint by gradient through the simulation, from poor ones, and draw before and
 after.
 
@@ -117,29 +124,14 @@ def parser() -> argparse.ArgumentParser:
         "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
     )
 
-    words = command("sweep", "many simulations in batches: payload against gain", "puma560")
-    words.add_argument("--lanes", type=count, default=1024, help="simulations, rounded to a square (default: 1024)")
-    words.add_argument(
-        "--payload", type=float, nargs=2, default=(0.0, 5.0), metavar=("LOW", "HIGH"),
-        help="mass added at the centre of mass of a body [kg] (default: 0 5)",
-    )  # fmt: skip
-    words.add_argument(
-        "--kp", type=positive, nargs=2, default=(5.0, 500.0), metavar=("LOW", "HIGH"),
-        help="proportional gain per unit of joint inertia [1/s²], logarithmic (default: 5 500)",
-    )  # fmt: skip
-    words.add_argument(
-        "--kd", type=positive, default=4.0, help="derivative gain per unit of inertia [1/s] (default: 4)"
-    )
-    words.add_argument("--t1", type=positive, default=2.0, metavar="S", help="length of the motion [s] (default: 2)")
-    words.add_argument("--chunk", type=count, help="lanes in a batch (default: as fits the device)")
-    words.add_argument("--seed", type=seed, default=0, help="which target is drawn (default: 0)")
-    words.add_argument("--body", metavar="NAME", help="which body carries the payload (default: the last of the arm)")
-    words.add_argument(
-        "--output",
-        type=new_file,
-        metavar="NAME",
-        help="name of the files, without .nc and .png (default: sweep-ROBOT)",
-    )
+    words = command("sweep", "many simulations in batches: payload against gain, or what a spec says", "puma560")
+    _add_sweep(words)
+
+    words = plain_command("replay", "one lane of a sweep's store again")
+    words.add_argument("store", metavar="STORE", help="folder that jdyn sweep --store has filled")
+    words.add_argument("--lane", type=natural, required=True, metavar="N", help="number of the lane, from 0")
+    words.add_argument("--plot", type=picture, metavar="FILE", help="write energies and coordinates to this picture")
+    words.set_defaults(dtype="float64")
 
     words = command("tune", "gains by gradient through the simulation", "puma560")
     words.add_argument("--steps", type=count, default=30, help="steps of the optimizer (default: 30)")
@@ -159,6 +151,42 @@ def parser() -> argparse.ArgumentParser:
     add_words(plain_command("prrr", "the simulator of Cloutier's thesis: planar robots and their statistics"))
     add_sweep_words(plain_command("prrrfdt", "the thesis' test of forward dynamics while one input varies"))
     return whole
+
+
+# What words of `jdyn sweep` are if they are left out; a spec says the same.
+SWEEP_WORDS = {
+    "lanes": 1024, "payload": (0.0, 5.0), "kp": (5.0, 500.0), "kd": 4.0, "t1": 2.0, "seed": 0, "body": None,
+    "floating_base": None, "package_dir": [], "dtype": "float64",
+}  # fmt: skip
+
+
+def _add_sweep(words):
+    words.add_argument("--lanes", type=count, help="simulations, rounded to a square (default: 1024)")
+    words.add_argument(
+        "--payload", type=float, nargs=2, metavar=("LOW", "HIGH"),
+        help="mass added at the centre of mass of a body [kg] (default: 0 5)",
+    )  # fmt: skip
+    words.add_argument(
+        "--kp", type=positive, nargs=2, metavar=("LOW", "HIGH"),
+        help="proportional gain per unit of joint inertia [1/s²], logarithmic (default: 5 500)",
+    )  # fmt: skip
+    words.add_argument("--kd", type=positive, help="derivative gain per unit of inertia [1/s] (default: 4)")
+    words.add_argument("--t1", type=positive, metavar="S", help="length of the motion [s] (default: 2)")
+    words.add_argument("--seed", type=seed, help="which target is drawn (default: 0)")
+    words.add_argument("--body", metavar="NAME", help="which body carries the payload (default: the last of the arm)")
+    words.set_defaults(**SWEEP_WORDS)
+    words.add_argument("--chunk", type=count, help="lanes in a batch (default: as fits the device)")
+    words.add_argument(
+        "--output", type=new_file, metavar="NAME", help="name of the files, without .nc and .png (default: sweep-ROBOT)"
+    )
+    words.add_argument(
+        "--store",
+        type=new_file,
+        metavar="FOLDER",
+        help="keep results as they come; the same command goes on from there",
+    )
+    words.add_argument("--shard", type=part, metavar="I/N", help="compute the I-th of N parts, with the same --store")
+    words.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers compute the lanes")
 
 
 def _add_robot(words, default):

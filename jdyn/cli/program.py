@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import re
 import sys
 import time
 import warnings
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
 import jdyn
+from jdyn.cli.parser import SWEEP_WORDS
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
-from jdyn.model import Free, Model, ModelWarning
-from jdyn.simulation import Result, SimulationError, Trajectory
+from jdyn.model import Model, ModelWarning
+from jdyn.simulation import Result, SimulationError
 from jdyn.studies.cloutier1995 import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
 from jdyn.studies.cloutier1995.plots import plot_evaluations
 from jdyn.studies.prrr.prrr import prrr
 from jdyn.studies.prrr.prrrfdt import prrrfdt
+from jdyn.sweep import Reach, Spec, drawn
+from jdyn.sweep.replay import replayed
+from jdyn.sweep.store import lane_of
 from jdyn.terminal.tables import print_table
 from jdyn.view import plot_heat_map, plot_motion, plot_tuning
 
-# Largest move of a joint: large for an arm, but not so large that it turns around itself [rad or m].
-LARGEST_MOVE = 0.8
 # Gains before tuning: stiff and hardly damped, so that everything swings [1/s², 1/s].
 POOR_GAINS = {"kp": 100.0, "kd": 0.5}
 # Cost of an effort at the limit, relative to an error of 1 rad.
@@ -43,8 +45,8 @@ def run(options) -> int:
         130 after Ctrl-C.
     """
     commands = {
-        "info": info, "simulate": simulate, "sweep": sweep, "tune": tune, "stiffness": stiffness, "prrr": prrr,
-        "prrrfdt": prrrfdt,
+        "info": info, "simulate": simulate, "sweep": sweep, "replay": replay, "tune": tune, "stiffness": stiffness,
+        "prrr": prrr, "prrrfdt": prrrfdt,
     }  # fmt: skip
     programs = kept_programs() if options.cache else programs_made_anew()
     try:
@@ -118,7 +120,7 @@ def _conditions(model, samples=64):
 def simulate(options):
     """Let a robot move from a start without motors."""
     model = _load(options)
-    q0 = _drawn(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
+    q0 = drawn(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
     started = time.perf_counter()
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
@@ -137,101 +139,106 @@ def simulate(options):
         _write_picture(plot_motion(model, trajectory), options.plot)
 
 
-def _drawn(model, seed):
-    """A configuration within the limits, the same in both precisions."""
-    return model.astype(jnp.float32).random(jax.random.key(seed)).astype(model.dtype)
-
-
-class Reach(eqx.Module):
-    """A move from rest near q = 0 to a target within the limits, under PD control with gravity compensated.
-
-    Gains are per unit of joint inertia, so that one number suits every joint of any robot.
-
-    Attributes:
-        model: The mechanism as the controller knows it.
-        q0, target: Start and end.
-        inertia: Diagonal of the mass matrix at the start [kg m² or kg].
-        effort: Largest generalized force of each motor [N m or N]; infinite where the file gives none or zero.
-    """
-
-    model: Model
-    q0: jax.Array
-    target: jax.Array
-    inertia: jax.Array
-    effort: jax.Array
-
-    def __init__(self, model: Model, seed: int):
-        if Free in model.topology.kinds:
-            raise ValueError(
-                f"{model.name!r} has a free base, which no motor moves to a target; "
-                "--fixed-base bolts it down if the file allows it"
-            )
-        limits, independent_q = model.limits, np.array(model.topology.independent_q)
-        self.model = model
-        self.q0 = jnp.clip(model.neutral(), limits.lower[independent_q], limits.upper[independent_q])
-        move = model.difference(self.q0, _drawn(model, seed))
-        self.target = model.integrate(self.q0, jnp.clip(move, -LARGEST_MOVE, LARGEST_MOVE))
-        self.inertia = jnp.diag(jdyn.mass_matrix(model, self.q0))
-        effort = limits.effort[np.array(model.topology.independent_v)]
-        self.effort = jnp.where(effort > 0, effort, jnp.inf)
-
-    def controller(self, kp, kd):
-        gains = {"kp": kp * self.inertia, "kd": kd * self.inertia}
-        return jdyn.PD(self.model, self.target, **gains) + jdyn.GravityCompensation(self.model)
-
-    def run(self, model: Model, kp, kd, t1: float) -> Trajectory:
-        v0 = jnp.zeros(model.nv, model.dtype)
-        return jdyn.simulate(model, self.q0, v0, t1, controller=self.controller(kp, kd), throw=False)
-
-    def distances(self, trajectory: Trajectory):
-        """Distance to the target over time [rad or m]."""
-        errors = jax.vmap(self.model.difference, (0, None))(trajectory.q, self.target)
-        return jnp.linalg.norm(errors, axis=1)
-
-    def efforts(self, trajectory: Trajectory, kp, kd):
-        """Generalized forces of the motors over time, as fractions of the limit."""
-        tau = jax.vmap(self.controller(kp, kd))(trajectory.ts, trajectory.q, trajectory.v)
-        return tau / self.effort[None]
-
-
 def sweep(options):
-    """Many simulations of one motion under PD control, into a labelled dataset and a heat map."""
-    model = _load(options)
-    reach, side = Reach(model, options.seed), round(options.lanes**0.5)
-    last = options.body or _deepest(model)
-    body = model.topology.body(last)
+    """Many simulations of one motion under control, into a labelled dataset and a heat map."""
+    if str(options.robot).endswith(".toml"):
+        _refuse_words_beside_a_spec(options)
+        spec = Spec.read(options.robot)
+    else:
+        spec = Spec.of(_payload_against_gain(options), "jdyn sweep")
+    ranges = ", ".join(f"{name} {x.min():g} to {x.max():g}" for name, x in spec.design.values.items())
+    device = jax.default_backend()
+    print(f"{spec.name}: {spec.design.size} lanes, {ranges}, {spec.horizon:g} s each, {device}, {spec.dtype}")
+    own = {"chunk": options.chunk, "store": options.store, "shard": options.shard}
+    with _cluster(options.scheduler or spec.scheduler) as client:
+        dataset = spec.sweep(**{name: value for name, value in own.items() if value is not None}, engine=client)
+    store = options.store or spec.store
+    _print_throughput(dataset, spec.horizon)
+    attributes = dataset.attrs
+    dataset = (dataset if store is None else jdyn.open_sweep(store)).assign_attrs(title=spec.title)
+    good = _print_results(dataset)
+    _print_extremes(dataset, spec)
+    output = options.output or _named("sweep", spec.name)
+    if store is None:
+        path = output.with_name(f"{output.name}.nc")
+        dataset.assign_attrs(attributes).to_netcdf(path, engine="scipy")
+        print(f"dataset:  {path}")
+    else:
+        print(f"dataset:  {pathlib.Path(store).resolve()}, a lane again: jdyn replay {store} --lane 0")
+    if dataset["result"].ndim == 2 and dataset[spec.outputs[0]].ndim == 2:
+        _write_picture(plot_heat_map(dataset, spec.outputs[0]), output.with_name(f"{output.name}.png"))
+    return 0 if good else 1
+
+
+def _refuse_words_beside_a_spec(options):
+    """A spec says all that these words could."""
+    given = [name for name, usual in SWEEP_WORDS.items() if getattr(options, name) != usual]
+    if given:
+        words = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ValueError(f"{options.robot}: a spec says what to sweep; write there what {words} should say")
+
+
+def _payload_against_gain(options) -> dict:
+    """The entries of the spec that words ask for."""
+    model, side = _load(options), round(options.lanes**0.5)
+    body = options.body or _deepest(model)
+    model.topology.body(body)
     (low, high), (soft, stiff) = sorted(options.payload), sorted(options.kp)
     if low < 0:
         raise ValueError(f"--payload: expected masses of at least 0 kg, got {low:g}")
-    over = jdyn.Grid(kp=np.geomspace(soft, stiff, side), payload=np.linspace(low, high, side))
+    varied = {
+        "kp": {
+            "of": "controller.kp", "low": soft, "high": stiff, "count": side, "scale": "log",
+            "long_name": "proportional gain per unit of inertia",
+        },
+        "payload": {
+            "of": f"body:{body}.mass", "by": "plus", "low": low, "high": high, "count": side,
+            "long_name": f"payload on {body}",
+        },
+    }  # fmt: skip
+    entries = {
+        "title": f"{model.name}, what is left after {options.t1:g} s under PD control",
+        "robot": options.robot, "dtype": options.dtype, "horizon": options.t1, "motion": {"seed": options.seed},
+        "controller": {"kd": options.kd}, "design": {"parameters": varied},
+    }  # fmt: skip
+    if options.floating_base is not None:
+        entries["floating_base"] = options.floating_base
+    if options.package_dir:
+        entries["package_dirs"] = options.package_dir
+    return entries
 
-    def lane(p):
-        loaded = model.with_body(last, mass=model.inertias.mass[body] + p["payload"])
-        trajectory = reach.run(loaded, p["kp"], options.kd, options.t1)
-        distance = reach.distances(trajectory)
-        return {
-            "residual": jnp.max(distance[3 * distance.size // 4 :]),
-            "final_error": distance[-1],
-            "peak_effort": jnp.max(jnp.abs(reach.efforts(trajectory, p["kp"], options.kd))),
-            "steps": trajectory.stats["accepted_steps"],
-            "dynamics_calls": trajectory.stats["dynamics_calls"],
-            "result": trajectory.result,
-        }
 
-    print(
-        f"{model.name}: {over.size} lanes, payload {low:g} to {high:g} kg on {last!r} x kp {soft:g} to "
-        f"{stiff:g} 1/s², {options.t1:g} s each, {jax.default_backend()}, {options.dtype}"
+@contextlib.contextmanager
+def _cluster(scheduler):
+    """The workers that are asked for, or None."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError(
+            'the scheduler is one of Dask, which is not installed; pip install "jdyn[cluster]"'
+        ) from error
+    with distributed.Client(scheduler) as client:
+        yield client
+
+
+def replay(options):
+    """One lane of a store again, beside what is stored."""
+    parameters, stored, function = lane_of(options.store, options.lane)
+    lane = replayed(parameters, function, options.store)
+    spec = Spec.from_json(function, options.store)
+    with spec.precision():
+        again = spec.kept(lane)
+    print(f"{spec.title}: lane {options.lane}")
+    print_table(
+        ("", "stored", "again"),
+        [(name, _listed(value), "") for name, value in parameters.items()]
+        + [(name, _listed(stored[name]), _listed(again[name])) for name in stored if stored[name].ndim < 2],
     )
-    dataset = jdyn.sweep(lane, over, chunk=options.chunk)
-    _describe(dataset, options)
-    _print_throughput(dataset, options.t1)
-    _print_extremes(dataset)
-    output = options.output or _named("sweep", model.name)
-    path = output.with_name(f"{output.name}.nc")
-    dataset.to_netcdf(path, engine="scipy")
-    print(f"dataset:  {path}")
-    _write_picture(plot_heat_map(dataset, "residual"), output.with_name(f"{output.name}.png"))
-    return 0 if (dataset["result"] == Result.success).any() else 1
+    if options.plot:
+        _write_picture(plot_motion(lane.model, lane.motion), options.plot)
 
 
 def _deepest(model) -> str:
@@ -246,38 +253,34 @@ def _named(command, robot) -> pathlib.Path:
     return pathlib.Path(f"{command}-{name}").resolve()
 
 
-def _describe(dataset, options):
-    """Units and meanings of a sweep's variables, by the CF conventions."""
-    for name, long_name, units in (
-        ("payload", "payload", "kg"),
-        ("kp", "proportional gain per unit of inertia", "1/s²"),
-        ("residual", "distance to the target, largest in the last quarter", "rad or m"),
-        ("final_error", "distance to the target at the end", "rad or m"),
-        ("peak_effort", "largest effort over its limit", "1"),
-    ):
-        dataset[name].attrs.update(long_name=long_name, units=units)
-    dataset.attrs["title"] = f"{options.robot}: what is left after {options.t1:g} s under PD control"
-
-
 def _print_throughput(dataset, t1):
-    seconds, lanes = dataset.attrs["run_seconds"], dataset["result"].size
-    calls = float(dataset["dynamics_calls"].sum())
+    seconds, rate = dataset.attrs["run_seconds"], dataset.attrs["lanes_per_second"]
     print(
         f"compiled in {dataset.attrs['compile_seconds']:.1f} s, ran in {seconds:.1f} s on {dataset.attrs['device']}: "
-        f"{lanes / seconds:.0f} lanes/s, {lanes * t1 / seconds:.0f} s of motion a second, "
-        f"{calls / seconds:.3g} evaluations of forward dynamics a second"
+        f"{rate:.0f} lanes/s, {rate * t1:.0f} s of motion a second"
     )
+
+
+def _print_results(dataset) -> int:
+    """Lanes by their results; the number of those that succeeded."""
     codes, counts = np.unique(dataset["result"], return_counts=True)
-    failed = [(Result(code).name, count) for code, count in zip(codes, counts, strict=True) if code != Result.success]
-    named = ", ".join(f"{count} {name}" for name, count in failed)
-    many = sum(count for _, count in failed)
-    print(f"{lanes - many} lanes succeeded, {many} failed{f' ({named})' if named else ''}\n")
+    by_name = {Result(code).name: count for code, count in zip(codes, counts, strict=True)}
+    good = by_name.pop("success", 0) + by_name.pop("event", 0)
+    waiting = by_name.pop("not_run", 0)
+    named = ", ".join(f"{count} {name}" for name, count in by_name.items())
+    still = f", {waiting} have not run" if waiting else ""
+    print(f"{good} lanes succeeded, {sum(by_name.values())} failed{f' ({named})' if named else ''}{still}\n")
+    return good
 
 
-def _print_extremes(dataset, count=5):
-    """The lanes with the smallest and the largest residual, failed ones last."""
-    columns = ("payload", "kp", "residual", "final_error", "peak_effort", "steps", "result")
-    table = dataset[list(columns[2:])].to_dataframe().reset_index().sort_values("residual", na_position="last")
+def _print_extremes(dataset, spec, count=5):
+    """The lanes with the smallest and the largest first output, failed ones last."""
+    scalars = [name for name in spec.outputs if dataset[name].ndim == dataset["result"].ndim]
+    if not scalars:
+        return
+    columns = (*spec.design.values, *scalars, "result")
+    table = dataset[[*scalars, "result"]].to_dataframe().reset_index().sort_values(scalars[0], na_position="last")
+    table = table[table["result"] != Result.not_run]
     for title, rows in (("best lanes", table.head(count)), ("worst lanes", table.tail(count))):
         print(f"{title}:")
         print_table(
@@ -362,7 +365,7 @@ def _family(options):
     if not options.robot:
         return thesis_family(), None
     model = _load(options).astype(jnp.float64)
-    return heavier_tips(model, _deepest(model)), _drawn(model, options.seed)
+    return heavier_tips(model, _deepest(model)), drawn(model, options.seed)
 
 
 def _evaluations(one: Fall) -> int | None:
@@ -371,7 +374,7 @@ def _evaluations(one: Fall) -> int | None:
 
 def _listed(numbers) -> str:
     numbers = np.asarray(numbers)
-    return "-" if np.all(np.isinf(numbers)) else " ".join(f"{number:.4g}" for number in numbers)
+    return "-" if np.all(np.isinf(numbers)) else " ".join(f"{number:.4g}" for number in np.ravel(numbers))
 
 
 def _write_picture(figure, path: pathlib.Path):

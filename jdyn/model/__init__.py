@@ -41,4 +41,5 @@ from jdyn.model.topology import Geometry as Geometry
 from jdyn.model.topology import Topology as Topology
 from jdyn.model.topology import Tree as Tree
 from jdyn.model.vary import parameters as parameters
+from jdyn.model.vary import units_of as units_of
 from jdyn.model.vary import vary as vary

@@ -14,6 +14,12 @@ from jdyn.spatial import skew, symmetric
 OF_BODY = ("mass", "com", "inertia")
 OF_JOINT = ("damping", "friction", "friction_speed", "stiffness", "armature")
 OF_LIMITS = ("velocity", "effort")
+UNITS = {
+    "gravity": "m/s²", "mass": "kg", "com": "m", "inertia": "kg m²", "damping": "N m s/rad or N s/m",
+    "friction": "N m or N", "friction_speed": "rad/s or m/s", "stiffness": "N m/rad or N/m",
+    "armature": "kg m² or kg", "velocity": "rad/s or m/s", "effort": "N m or N", "rest": "rad or m",
+    "lower": "rad or m", "upper": "rad or m", "translation": "m", "pitch": "m/rad",
+}  # fmt: skip
 FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping' or 'frame:NAME.translation'"
 
 
@@ -53,6 +59,11 @@ def parameters(model: Model) -> dict[str, Array]:
     for frame, name in enumerate(topology.frame_names):
         found[f"frame:{name}.translation"] = model.frames.translation[frame]
     return found
+
+
+def units_of(name: str) -> str:
+    """Of a number by its name; empty for directions."""
+    return UNITS.get(name.rpartition(".")[2], "")
 
 
 def _geometry(model, body):

@@ -8,5 +8,11 @@ from jdyn.sweep.design import Zip as Zip
 from jdyn.sweep.drawn import LatinHypercube as LatinHypercube
 from jdyn.sweep.drawn import Log as Log
 from jdyn.sweep.drawn import Sobol as Sobol
+from jdyn.sweep.outputs import Lane as Lane
+from jdyn.sweep.reach import Reach as Reach
+from jdyn.sweep.reach import drawn as drawn
+from jdyn.sweep.replay import replay as replay
+from jdyn.sweep.spec import Spec as Spec
+from jdyn.sweep.store import open_sweep as open_sweep
 from jdyn.sweep.sweep import SweepInterrupted as SweepInterrupted
 from jdyn.sweep.sweep import sweep as sweep

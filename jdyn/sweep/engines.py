@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jdyn.sweep.program import Program
@@ -52,17 +51,16 @@ class Dask:
         pool: The workers.
     """
 
-    def __init__(self, client: Any, fn: Callable, lane: Mapping[str, np.ndarray], chunk: int, digest: str):
+    def __init__(self, client: Any, fn: Callable, lane: Mapping[str, np.ndarray], chunk: int, program: Program):
         """Args:
         client: `distributed.Client`.
         fn, lane, chunk: As `Program` takes them.
-        digest: Of the program that workers have to come to.
+        program: That workers have to come to.
         """
         import cloudpickle  # Dask needs it, too
 
-        double = jnp.zeros(()).dtype == np.float64
         self.client, self.pool = client, client.get_executor(pure=False)
-        self._recipe = cloudpickle.dumps((fn, lane, chunk, double, digest))
+        self._recipe = cloudpickle.dumps((fn, lane, chunk, program.double, program.digest))
 
     @property
     def at_once(self) -> int:

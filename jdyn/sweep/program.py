@@ -24,6 +24,7 @@ class Program:
     Attributes:
         outputs: What each lane has, by name, `result` included.
         digest: Of the program, with the numbers that the function closes over, and of what compiles it.
+        double: Whether it computes in double precision.
     """
 
     def __init__(self, fn: Callable[[dict[str, Array]], dict[str, Array]], lane: Mapping[str, np.ndarray], chunk: int):
@@ -33,6 +34,8 @@ class Program:
         chunk: Most lanes at a time.
         """
         devices = jax.local_devices()
+        # Of this thread: contexts such as `jax.enable_x64` do not reach others.
+        self.double = jnp.zeros(()).dtype == np.float64
         self._batch = -(-chunk // len(devices)) * len(devices)
         self._lowered = jax.jit(_on_all(devices, jax.vmap(_checked(fn)))).lower(self._filled(lane))
         self._compiled: Any = None
@@ -47,7 +50,8 @@ class Program:
     def __call__(self, parameters: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Outputs of lanes by their parameters."""
         lanes = _lanes(parameters)
-        outputs = self._compiled(self._filled(parameters))
+        with jax.enable_x64(self.double):
+            outputs = self._compiled(self._filled(parameters))
         return _with_result({name: np.asarray(output)[:lanes] for name, output in outputs.items()})
 
     def _filled(self, parameters):

@@ -65,6 +65,7 @@ class Store:
         chunk: int,
         program: str,
         attrs: Mapping[str, Mapping[str, str]],
+        function: str,
     ) -> Store:
         """The store at a path, which is made if there is none.
 
@@ -75,6 +76,7 @@ class Store:
             chunk: Lanes of a chunk.
             program: Digest of what computes them.
             attrs: Attributes of parameters and outputs, by name; those of a store that is there stay.
+            function: What is computed, in its own words.
 
         Raises:
             ValueError: if something else is there, or a store of another sweep.
@@ -89,7 +91,7 @@ class Store:
             "program": program,
         }
         if not path.exists():
-            _make(path, over, outputs, identity, attrs)
+            _make(path, over, outputs, identity, attrs, function)
         _check_same(path, identity)
         return cls(path, over.size, chunk, outputs)
 
@@ -153,6 +155,52 @@ class Store:
         return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
 
 
+def open_sweep(path: str | os.PathLike) -> xarray.Dataset:
+    """The dataset of a store along the axes of its design, as a sweep in memory has it, whether it is finished or not.
+
+    Args:
+        path: Of the store.
+
+    Raises:
+        ValueError: if something else is there.
+        OSError: if it cannot be read.
+    """
+    import xarray
+
+    _identity(pathlib.Path(path))
+    with xarray.open_zarr(path, chunks=None) as lanes:
+        axes, parameters = dict(lanes.attrs["axes"]), lanes.attrs["parameter_axes"]
+        shape = tuple(axes.values())
+
+        def spread(variable, along=tuple(axes)):
+            values = variable.values.reshape(shape + variable.shape[1:])
+            values = values[tuple(slice(None) if axis in along else 0 for axis in axes)]
+            return (*along, *variable.dims[1:]), values, variable.attrs
+
+        variables = {name: spread(variable) for name, variable in lanes.data_vars.items()}
+        coordinates = {name: spread(lanes[name], along) for name, along in parameters.items()}
+        return xarray.Dataset(variables, coordinates, lanes.attrs)
+
+
+def lane_of(path: str | os.PathLike, number: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], str]:
+    """Parameters and outputs of one lane of a store, and what computed it, in its own words.
+
+    Raises:
+        ValueError: if something else is there, or no such lane.
+        OSError: if it cannot be read.
+    """
+    import xarray
+
+    _identity(pathlib.Path(path))
+    with xarray.open_zarr(path, chunks=None) as lanes:
+        size = lanes.sizes["lane"]
+        if not 0 <= number < size:
+            raise ValueError(f"{path}: expected a lane from 0 to {size - 1}, got {number}")
+        lane = lanes.isel(lane=number).load()
+    parameters = {name: lane[name].values for name in lanes.attrs["parameter_axes"]}
+    return parameters, {str(name): lane[name].values for name in lane.data_vars}, lanes.attrs["function"]
+
+
 def chunk_of(path: str | os.PathLike) -> int | None:
     """Lanes of a chunk of the store at a path; None if there is none."""
     return _identity(pathlib.Path(path)).get("chunk") if os.path.exists(path) else None
@@ -187,7 +235,7 @@ def _check_same(path, identity):
             )
 
 
-def _make(path, over, outputs, identity, attrs):
+def _make(path, over, outputs, identity, attrs, function):
     """Make a store without lanes, whole or not at all."""
     import jax
     import zarr
@@ -197,11 +245,15 @@ def _make(path, over, outputs, identity, attrs):
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         group = zarr.open_group(unfinished, mode="w", zarr_format=3)
+        dims = {name: dims for name, (dims, _) in over.coordinates().items()}
+        parameter_axes = {name: [axis for axis in dims[name] if axis in over.dims] for name in over.values}
         group.attrs.update({
             KEY: identity,
             "source": f"jdyn {version('jdyn')}",
             "device": str(jax.devices()[0].device_kind),
+            "function": function,
             "axes": [list(axis) for axis in over.dims.items()],
+            "parameter_axes": parameter_axes,
             "coordinates": " ".join(over.values),
         })  # fmt: skip
         for name, values in over.lanes(np.zeros(1, int)).items():

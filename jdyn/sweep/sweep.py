@@ -107,12 +107,13 @@ def sweep(
     if store is None:
         kept = Memory(over, size, attrs or {})
     else:
-        kept = Store.at(store, over, program.outputs, size, program.digest, attrs or {})
+        words = fn.to_json() if hasattr(fn, "to_json") else getattr(fn, "__qualname__", repr(fn))
+        kept = Store.at(store, over, program.outputs, size, program.digest, attrs or {}, words)
     missing = [chunk for chunk in kept.missing() if chunk % shard[1] == shard[0] - 1]
     if missing and engine is None:
         program.compile()
     compiled = time.perf_counter()
-    chunks = Local(program) if engine is None else Dask(engine, fn, lane, size, program.digest)
+    chunks = Local(program) if engine is None else Dask(engine, fn, lane, size, program)
     lanes = _run_chunks(chunks, over, kept, missing, progress)
     seconds = time.perf_counter() - compiled
     attributes = {

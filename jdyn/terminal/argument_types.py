@@ -32,6 +32,24 @@ def positive(word: str) -> float:
     return value
 
 
+def natural(word: str) -> int:
+    value = _whole(word)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {word}")
+    return value
+
+
+def part(word: str) -> tuple[int, int]:
+    """One of several parts, as in 2/8."""
+    first, slash, last = word.partition("/")
+    if not slash:
+        raise argparse.ArgumentTypeError(f"expected I/N, such as 2/8, got {word!r}")
+    i, n = _whole(first), _whole(last)
+    if not 1 <= i <= n:
+        raise argparse.ArgumentTypeError(f"expected I/N with I from 1 to N, got {word}")
+    return i, n
+
+
 def count(word: str) -> int:
     value = _whole(word)
     if value < 1:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
@@ -75,12 +74,45 @@ def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
 
 
 def test_a_sweep_without_a_lane_that_succeeds_says_so(monkeypatch, capsys):
-    def one_step(self, model, kp, kd, t1):
-        return jdyn.simulate(model, self.q0, jnp.zeros(model.nv), t1, max_steps=1, throw=False)
+    def one_step(self, model, kp, kd, t1, **options):
+        return jdyn.simulate(model, self.q0, self.v0, t1, max_steps=1, throw=False)
 
     monkeypatch.setattr(program.Reach, "run", one_step)
     assert main(["sweep", "double_pendulum", "--lanes", "4"]) == 1
     assert "0 lanes succeeded, 4 failed (4 max_steps)" in capsys.readouterr().out
+
+
+SPEC = """
+robot = "two.urdf"
+horizon = 0.1
+outputs = ["final_error", "q"]
+rows = 3
+
+[design.parameters]
+"q0:hinge" = { values = [0.0, 0.5, 1.0] }
+damping = { of = "joint:hinge.damping", low = 1.0, high = 100.0, count = 2, scale = "log" }
+"""
+
+
+@pytest.mark.slow
+def test_a_spec_is_swept_in_parts_and_its_lanes_come_again(tmp_path, capsys):
+    (tmp_path / "robots").mkdir()
+    (tmp_path / "robots" / "two.urdf").write_text(SIMPLE)
+    (tmp_path / "robots" / "spec.toml").write_text(SPEC)
+    words = ["sweep", "robots/spec.toml", "--store", "kept", "--chunk", "2"]
+    assert main([*words, "--shard", "2/2"]) == 0
+    assert "2 lanes succeeded, 0 failed, 4 have not run" in capsys.readouterr().out
+    assert main([*words, "--shard", "1/2"]) == 0
+    assert "6 lanes succeeded, 0 failed\n" in capsys.readouterr().out
+    dataset = jdyn.open_sweep("kept")
+    assert dict(dataset.sizes) == {"q0:hinge": 3, "damping": 2, "q_0": 3, "q_1": 1}
+    np.testing.assert_allclose(dataset["damping"], [1, 100])
+    assert dataset["damping"].attrs == {"units": "N m s/rad or N s/m", "long_name": "joint:hinge.damping"}
+    np.testing.assert_allclose(dataset["q"][:, :, 0, 0], [[0.0] * 2, [0.5] * 2, [1.0] * 2], atol=1e-12)
+    assert main(["replay", "kept", "--lane", "3", "--plot", "lane.png"]) == 0
+    stored, again = re.search(r"^final_error +(\S+) +(\S+)$", capsys.readouterr().out, re.MULTILINE).groups()
+    assert stored == again == f"{float(dataset['final_error'][1, 1]):.4g}"
+    assert (tmp_path / "lane.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
@@ -118,10 +150,14 @@ def test_stiffness_counts_what_rounding_costs(tmp_path, capsys):
         (["sweep", "quadruped"], "--fixed-base"),
         (["sweep", "pendulum", "--payload", "-1", "1"], "at least 0 kg"),
         (["sweep", "panda", "--body", "link9"], "no body is called 'link9'"),
+        (["sweep", "spec.toml", "--lanes", "9"], "write there what --lanes should say"),
+        (["sweep", "nowhere.toml"], "nowhere.toml"),
+        (["replay", "nowhere", "--lane", "0"], "nowhere"),
     ],
 )
 def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, capsys):
     (tmp_path / "broken.urdf").write_text(BROKEN)
+    (tmp_path / "spec.toml").write_text(SPEC)
     assert main(words) == 1
     captured = capsys.readouterr()
     assert captured.err.splitlines()[-1].startswith("jdyn: ") or "broken.urdf" in captured.err
@@ -139,6 +175,9 @@ def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, cap
         ["tune", "--plot", "picture"],
         ["sweep", "--output", "no/such/name"],
         ["sweep", "--seed", "99999999999"],
+        ["sweep", "--shard", "3/2"],
+        ["sweep", "--shard", "2"],
+        ["replay", "kept", "--lane", "-1"],
     ],
 )
 def test_wrong_words_get_the_usage(words, capsys):

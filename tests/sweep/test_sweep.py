@@ -79,9 +79,10 @@ def test_without_a_result_lanes_that_are_not_finite_are_marked():
 
 
 def test_precision_chosen_by_a_context_reaches_every_chunk():
-    with jax.enable_x64(False):
-        dataset = jdyn.sweep(lambda p: {"y": p["x"] + 1}, jdyn.Grid(x=[1.0, 2.0, 3.0]), chunk=1, progress=False)
-    assert dataset["y"].dtype == np.float32
+    for double in (False, True):
+        with jax.enable_x64(not double), jax.enable_x64(double):
+            dataset = jdyn.sweep(lambda p: {"y": p["x"] + 1}, jdyn.Grid(x=[1.0, 2.0, 3.0]), chunk=1, progress=False)
+        assert dataset["y"].dtype == (np.float64 if double else np.float32)
 
 
 def test_a_dataset_survives_the_disk(grid, tmp_path):

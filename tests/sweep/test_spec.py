@@ -1,0 +1,153 @@
+"""Sweeps that are written down: what they mean, and how their problems are named."""
+
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.io.toml import Table
+
+pytestmark = pytest.mark.fast_compile
+
+TEXT = """
+robot = "double_pendulum"
+horizon = 0.2  # [s]
+outputs = ["residual", "final_error", "peak_effort", "peak_torque", "peak_speed", "q", "v", "steps"]
+
+[motion]
+q0 = [0.1, 0.2]
+v0 = [0.5, 0.0]
+target = [0.3, -0.1]
+
+[controller]
+kd = 10.0
+
+[design]
+kind = "sobol"
+lanes = 2
+seed = 3
+
+[design.parameters]
+"controller.kp" = { low = 50.0, high = 200.0, scale = "log" }
+payload = { of = "body:lower.mass", by = "plus", low = 0.0, high = 2.0 }
+gravity = { by = "times", low = 0.1, high = 1.0 }
+"joint:elbow.damping" = { low = 0.0, high = 1.0 }
+"v0:elbow" = { low = -1.0, high = 1.0 }
+rtol = { low = 1e-9, high = 1e-8 }
+"""
+
+
+def names(text):
+    """With the names that the robot has."""
+    model = jdyn.load("double_pendulum")
+    return text.replace("lower", model.body_names[1]).replace("elbow", model.joint_names[1])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    path = tmp_path_factory.mktemp("spec") / "spec.toml"
+    path.write_text(names(TEXT))
+    return path
+
+
+def test_a_lane_is_the_simulation_that_the_spec_describes(written, tmp_path):
+    spec = jdyn.Spec.read(written)
+    assert spec.design == jdyn.Sobol(2, seed=3, **spec.design.intervals)
+    dataset = spec.sweep(store=tmp_path / "s", progress=False).isel(lane=1).load()
+    p = {name: float(dataset[name]) for name in spec.design.values}
+    plain = jdyn.load("double_pendulum")
+    body, joint = plain.body_names[1], plain.joint_names[1]
+    model = plain.with_body(body, mass=plain.inertias.mass[1] + p["payload"]).with_gravity(plain.gravity * p["gravity"])
+    model = model.with_joint(joint, damping=p[f"joint:{joint}.damping"])
+    q0, v0, target = np.array([0.1, 0.2]), np.array([0.5, p[f"v0:{joint}"]]), np.array([0.3, -0.1])
+    inertia = np.diag(jdyn.mass_matrix(plain, q0))
+    gains = {"kp": p["controller.kp"] * inertia, "kd": 10 * inertia}
+    controller = jdyn.PD(plain, target, **gains) + jdyn.GravityCompensation(plain)
+    motion = jdyn.simulate(model, q0, v0, 0.2, controller=controller)
+    motion_q, motion_v = np.asarray(motion.q), np.asarray(motion.v)
+    # Both to their tolerances, 1e-6 and less.
+    np.testing.assert_allclose(dataset["q"], motion_q, atol=1e-5)
+    np.testing.assert_allclose(dataset["v"], motion_v, atol=1e-4)
+    distance = np.linalg.norm(motion_q - target, axis=1)
+    np.testing.assert_allclose(dataset["final_error"], distance[-1], rtol=1e-4)
+    np.testing.assert_allclose(dataset["residual"], distance[75:].max(), rtol=1e-4)
+    torques = np.stack([controller(t, q, v) for t, q, v in zip(motion.ts, motion.q, motion.v, strict=True)])
+    np.testing.assert_allclose(dataset["peak_torque"], np.abs(torques).max(0), rtol=1e-3)
+    np.testing.assert_allclose(dataset["peak_speed"], np.abs(motion_v).max(0), rtol=1e-3)
+    assert dataset["payload"].attrs == {"units": "kg", "long_name": f"body:{body}.mass"}
+    again = jdyn.replay(tmp_path / "s", 1)
+    # A lane alone rounds another way, and may take other steps.
+    np.testing.assert_allclose(again.motion.q, dataset["q"], atol=1e-6)
+    assert jdyn.replay(tmp_path / "s", 1, lambda p: float(p["payload"])) == p["payload"]
+
+
+def test_a_sweep_of_a_function_is_replayed_by_it(tmp_path):
+    design = jdyn.Samples(x=[[1.0, 2.0], [3.0, 4.0]]) * jdyn.Grid(y=[10.0, 20.0])
+    jdyn.sweep(lambda p: {"z": p["x"] * p["y"]}, design, store=tmp_path / "s", progress=False)
+    np.testing.assert_array_equal(jdyn.replay(tmp_path / "s", 3, lambda p: p["x"] * p["y"]), [60, 80])
+    with pytest.raises(ValueError, match=r"sweep of the function .*lambda.* give the function as fn"):
+        jdyn.replay(tmp_path / "s", 3)
+    with pytest.raises(ValueError, match="expected a lane from 0 to 3, got 4"):
+        jdyn.replay(tmp_path / "s", 4, lambda p: p)
+    dataset = jdyn.open_sweep(tmp_path / "s")
+    assert dataset["z"].dims == ("sample", "y", "z_0")
+    np.testing.assert_array_equal(dataset["z"].sel(y=20.0), [[20, 40], [60, 80]])
+    np.testing.assert_array_equal(dataset["x"], [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(dataset["y"], [10, 20])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("horizon = 0.2", "horizon = 0", r"spec.toml:3: horizon: expected a positive number, got 0"),
+        ("horizon = 0.2", "horizon", r"spec.toml: not a TOML file: .* line 3"),
+        ("horizon = 0.2", "horizn = 0.2", r"spec.toml:1: horizon: expected an entry, there is none"),
+        (
+            '"residual", ',
+            '"residul", ',
+            r"spec.toml:4: outputs: there is no output 'residul'; there are residual, final",
+        ),
+        (
+            "kd = 10.0",
+            "kdd = 10.0",
+            r"spec.toml:12: controller.kdd: there is no such entry here; there are kind, kp, kd",
+        ),
+        ("q0 = [0.1, 0.2]", "q0 = [0.1]", r"spec.toml:6: motion: q0: expected 2 numbers for 'double_pendulum', got 1"),
+        (
+            '"sobol"',
+            '"sobo"',
+            r"spec.toml:15: design.kind: expected 'grid' or 'latin_hypercube' or 'sobol', got 'sobo'",
+        ),
+        ("lanes = 2", "lanes = 3", r"spec.toml:19: design.parameters: Sobol: expected a power of 2 lanes, got 3"),
+        ("lanes = 2", "", r"spec.toml:14: design.lanes: expected an entry"),
+        ("elbow.damping", "elbow.dampin", r"spec.toml:23: .*there is no number called .*; is it 'joint:.*damping'"),
+        ('by = "plus"', 'by = "adding"', r"spec.toml:21: design.parameters.payload.by: expected 'is' or 'plus'"),
+        ("low = -1.0, high", "low = 2.0, high", r"design.parameters: Sobol parameter 'v0:.*low < high"),
+        ('"double_pendulum"', "7", r"spec.toml:2: robot: expected text, got 7"),
+        ("{ low = 1e-9, high = 1e-8 }", "1e-8", r"spec.toml:25: design.parameters.rtol: expected a table, got 1e-08"),
+    ],
+)
+def test_problems_are_named_by_line_and_reason(tmp_path, old, new, message):
+    assert old in TEXT
+    (tmp_path / "spec.toml").write_text(names(TEXT.replace(old, new)))
+    with pytest.raises(ValueError, match=message):
+        jdyn.Spec.read(tmp_path / "spec.toml")
+
+
+def test_lines_are_found_in_tables_of_every_form(tmp_path):
+    (tmp_path / "a.toml").write_text('x = 1\n# x = 2\n[a.b]\nc = 1\n\n[a."d.e"] # [f]\n"g h".i = 2\nj = { k = 3 }\n')
+    table = Table.read(tmp_path / "a.toml")
+    for keys, line in (
+        (("x",), 1), (("a", "b"), 3), (("a", "b", "c"), 4), (("a", "d.e", "g h", "i"), 7), (("a", "d.e", "j", "k"), 8),
+        (("a", "d.e", "z"), 6), (("z",), 1),
+    ):  # fmt: skip
+        assert table.where(keys).endswith(f"a.toml:{line}"), keys
+
+
+@pytest.mark.slow
+def test_the_example_that_ships_runs():
+    """As `jdyn sweep notebooks/sweep.toml` does."""
+    import pathlib
+
+    spec = jdyn.Spec.read(pathlib.Path(__file__).parents[2] / "notebooks" / "sweep.toml")
+    dataset = spec.sweep(progress=False)
+    assert np.all(dataset["result"] == jdyn.Result.success)
