@@ -131,6 +131,8 @@ from jdyn.sweep import Design as Design
 from jdyn.sweep import Grid as Grid
 from jdyn.sweep import LatinHypercube as LatinHypercube
 from jdyn.sweep import Log as Log
+from jdyn.sweep import Morris as Morris
+from jdyn.sweep import Saltelli as Saltelli
 from jdyn.sweep import Samples as Samples
 from jdyn.sweep import Sobol as Sobol
 from jdyn.sweep import Spec as Spec

@@ -12,6 +12,8 @@ from jdyn.sweep.outputs import Lane as Lane
 from jdyn.sweep.reach import Reach as Reach
 from jdyn.sweep.reach import drawn as drawn
 from jdyn.sweep.replay import replay as replay
+from jdyn.sweep.sensitivity import Morris as Morris
+from jdyn.sweep.sensitivity import Saltelli as Saltelli
 from jdyn.sweep.spec import Spec as Spec
 from jdyn.sweep.store import open_sweep as open_sweep
 from jdyn.sweep.sweep import SweepInterrupted as SweepInterrupted

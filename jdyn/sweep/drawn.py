@@ -21,10 +21,11 @@ class Log(NamedTuple):
     high: float
 
 
-class _Drawn(Samples):
+class Drawn(Samples):
     """Lanes that fill intervals, one for each parameter.
 
     Attributes:
+        n: How many.
         seed: Of the draw.
         intervals: Of the parameters, by name.
     """
@@ -35,7 +36,7 @@ class _Drawn(Samples):
             raise ValueError(f"{name}: no parameter is given, as in {name}({n}, mass=(0.5, 2.0))")
         for parameter, interval in intervals.items():
             _check_interval(f"{name} parameter {parameter!r}", interval)
-        self.seed, self.intervals = seed, intervals
+        self.n, self.seed, self.intervals = n, seed, intervals
         points = self._points(n, len(intervals), seed)
         super().__init__(**{
             parameter: _at(points[:, i], interval) for i, (parameter, interval) in enumerate(intervals.items())
@@ -45,7 +46,7 @@ class _Drawn(Samples):
         ends = {
             name: {"log": list(ends)} if isinstance(ends, Log) else list(ends) for name, ends in self.intervals.items()
         }
-        return {"kind": type(self).__name__, "n": self.size, "seed": self.seed, "intervals": ends}
+        return {"kind": type(self).__name__, "n": self.n, "seed": self.seed, "intervals": ends}
 
     @classmethod
     def _made(cls, recipe):
@@ -54,11 +55,11 @@ class _Drawn(Samples):
 
     def __repr__(self):
         listed = "".join(f", {name}={interval}" for name, interval in self.intervals.items())
-        return f"{type(self).__name__}({self.size}, seed={self.seed}{listed})"
+        return f"{type(self).__name__}({self.n}, seed={self.seed}{listed})"
 
     @abc.abstractmethod
     def _points(self, n: int, dimensions: int, seed: int) -> np.ndarray:
-        """In the unit cube, shape (n, dimensions)."""
+        """In the unit cube, shape (lanes, dimensions)."""
 
 
 def _check_interval(what, interval):
@@ -74,7 +75,7 @@ def _at(points, interval):
     return low * (high / low) ** points if isinstance(interval, Log) else low + (high - low) * points
 
 
-class LatinHypercube(_Drawn):
+class LatinHypercube(Drawn):
     """n lanes, of which each n-th of every parameter's interval has one: `jdyn.LatinHypercube(100, mass=(0.5, 2.0),
     kp=jdyn.Log(10.0, 1000.0))`, along the axis `sample`.
 
@@ -97,7 +98,7 @@ class LatinHypercube(_Drawn):
         return qmc.LatinHypercube(dimensions, rng=np.random.default_rng(seed)).random(n)
 
 
-class Sobol(_Drawn):
+class Sobol(Drawn):
     """n lanes of a scrambled Sobol sequence: `jdyn.Sobol(128, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))`, along the
     axis `sample`. The first lanes of a larger design with the same seed are those of a smaller one.
 

@@ -1,0 +1,26 @@
+"""Labels and scales of axes."""
+
+import numpy as np
+
+# Ratio of largest to smallest value from which a logarithmic scale is easier to read.
+DECADES = 10.0
+
+
+def spans_decades(values) -> bool:
+    """Whether a logarithmic scale is easier to read: values spread over it, and not only down to a few small ones."""
+    values = np.asarray(values, float)[np.isfinite(values)]
+    if not values.size or values.min() <= 0 or values.max() <= DECADES * values.min():
+        return False
+    low, middle, high = np.quantile(values, [0, 0.5, 1])
+    return bool(middle / np.sqrt(low * high) < (low + high) / 2 / middle)
+
+
+def label(array) -> str:
+    """Name and unit of a dataset's variable."""
+    name = array.attrs.get("long_name", array.name)
+    return f"{name} [{array.attrs['units']}]" if "units" in array.attrs else str(name)
+
+
+def short_label(array) -> str:
+    """Name and unit of a dataset's variable, without more words."""
+    return f"{array.name} [{array.attrs['units']}]" if "units" in array.attrs else str(array.name)
