@@ -145,7 +145,7 @@ def sweep(options):
         _refuse_words_beside_a_spec(options)
         spec = Spec.read(options.robot)
     else:
-        spec = Spec.of(_payload_against_gain(options), "jdyn sweep")
+        spec = Spec.of(payload_against_gain(options), "jdyn sweep")
     ranges = ", ".join(f"{name} {x.min():g} to {x.max():g}" for name, x in spec.design.values.items())
     device = jax.default_backend()
     print(f"{spec.name}: {spec.design.size} lanes, {ranges}, {spec.horizon:g} s each, {device}, {spec.dtype}")
@@ -178,7 +178,7 @@ def _refuse_words_beside_a_spec(options):
         raise ValueError(f"{options.robot}: a spec says what to sweep; write there what {words} should say")
 
 
-def _payload_against_gain(options) -> dict:
+def payload_against_gain(options) -> dict:
     """The entries of the spec that words ask for."""
     model, side = _load(options), round(options.lanes**0.5)
     body = options.body or _deepest(model)

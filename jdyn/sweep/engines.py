@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import pickle
 import threading
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jdyn.sweep.program import Program
+from jdyn.sweep.program import Program, at_once_here
 
 
 class Local:
@@ -37,12 +36,6 @@ class Local:
         return self.pool.submit(self.program, parameters)
 
 
-def at_once_here() -> int:
-    """Chunks that run at a time on this machine: XLA runs one on one processor, or on all accelerators."""
-    processors = getattr(os, "process_cpu_count", os.cpu_count)() or 1
-    return max(processors // jax.local_device_count(), 1) if jax.default_backend() == "cpu" else 1
-
-
 class Dask:
     """Workers of a Dask cluster. The scheduler gives the chunks of a worker that dies to others.
 
@@ -60,7 +53,7 @@ class Dask:
         import cloudpickle  # Dask needs it, too
 
         self.client, self.pool = client, client.get_executor(pure=False)
-        self._recipe = cloudpickle.dumps((fn, lane, chunk, program.double, program.digest))
+        self._recipe = cloudpickle.dumps((fn, lane, chunk)), program.double, program.digest
 
     @property
     def at_once(self) -> int:
@@ -69,24 +62,24 @@ class Dask:
 
     def submit(self, parameters: Mapping[str, np.ndarray]) -> Future[dict[str, np.ndarray]]:
         """Have lanes computed."""
-        return self.pool.submit(_on_worker, self._recipe, parameters)
+        return self.pool.submit(_on_worker, *self._recipe, parameters)
 
 
 _compiling = threading.Lock()
 
 
-def _on_worker(recipe: bytes, parameters: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _on_worker(recipe: bytes, double: bool, digest: str, parameters: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     with _compiling:
-        program = _program(recipe)
+        program = _program(recipe, double, digest)
     return program(parameters)
 
 
 @functools.lru_cache(maxsize=4)
-def _program(recipe: bytes) -> Program:
+def _program(recipe: bytes, double: bool, digest: str) -> Program:
     """Compiled once in each process."""
-    fn, lane, chunk, double, digest = pickle.loads(recipe)
+    # Numbers of the function are rounded where they are unpickled in single precision.
     with jax.enable_x64(double):
-        program = Program(fn, lane, chunk)
+        program = Program(*pickle.loads(recipe))
     if program.digest != digest:
         raise ValueError(
             "sweep: a worker came to another program than this process, so that lanes would not be of one sweep; both "

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import queue
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array
 
 from jdyn.simulation import Result, succeeded
 from jdyn.sweep.store import Output
 
-LANES = "lanes"
-
 
 class Program:
-    """What computes a chunk of lanes, with a loop on each device that waits for no other.
+    """What computes a chunk of lanes, on any of this machine's devices.
+
+    Devices do not share a chunk: none waits for another one's lanes, and each takes the next chunk when it has time.
 
     Attributes:
         outputs: What each lane has, by name, `result` included.
@@ -33,43 +35,57 @@ class Program:
         lane: Parameters of one lane, shape (1, ...).
         chunk: Most lanes at a time.
         """
-        devices = jax.local_devices()
         # Of this thread: contexts such as `jax.enable_x64` do not reach others.
         self.double = jnp.zeros(()).dtype == np.float64
-        self._batch = -(-chunk // len(devices)) * len(devices)
-        self._lowered = jax.jit(_on_all(devices, jax.vmap(_checked(fn)))).lower(self._filled(lane))
-        self._compiled: Any = None
+        self._chunk, self._batch = chunk, jax.jit(jax.vmap(_checked(fn)))
+        self._shapes = {name: ((chunk, *values.shape[1:]), values.dtype) for name, values in lane.items()}
+        self._lowered = self._lowered_for(jax.local_devices()[0])
         outputs = {name: Output(info.shape[1:], str(info.dtype)) for name, info in self._lowered.out_info.items()}
         self.outputs = outputs | ({} if "result" in outputs else {"result": Output((), "int32")})
-        where = f"{jax.__version__} {devices[0].device_kind}"
+        where = f"{jax.__version__} {jax.local_devices()[0].device_kind}"
         self.digest = hashlib.sha256(f"{where}\n{self._lowered.as_text()}".encode()).hexdigest()
+        self._free: queue.Queue[Any] = queue.Queue()
 
     def compile(self) -> None:
-        self._compiled = self._lowered.compile()
+        _, *others = jax.local_devices()
+        programs = [self._lowered.compile(), *(self._lowered_for(device).compile() for device in others)]
+        for i in range(at_once_here()):
+            self._free.put(programs[i % len(programs)])
 
     def __call__(self, parameters: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Outputs of lanes by their parameters."""
+        """Outputs of lanes by their parameters, on the next device that is free."""
         lanes = _lanes(parameters)
-        with jax.enable_x64(self.double):
-            outputs = self._compiled(self._filled(parameters))
-        return _with_result({name: np.asarray(output)[:lanes] for name, output in outputs.items()})
+        # The last lane fills up the chunk.
+        numbers = np.minimum(np.arange(self._chunk), lanes - 1)
+        compiled = self._free.get()
+        try:
+            with jax.enable_x64(self.double):
+                outputs = compiled({name: values[numbers] for name, values in parameters.items()})
+            return _with_result({name: np.asarray(output)[:lanes] for name, output in outputs.items()})
+        finally:
+            self._free.put(compiled)
 
-    def _filled(self, parameters):
-        """A whole batch, whose last lane is there several times."""
-        numbers = np.minimum(np.arange(self._batch), _lanes(parameters) - 1)
-        return {name: values[numbers] for name, values in parameters.items()}
+    def _lowered_for(self, device):
+        there = SingleDeviceSharding(device)
+        return self._batch.lower({
+            name: jax.ShapeDtypeStruct(shape, dtype, sharding=there) for name, (shape, dtype) in self._shapes.items()
+        })  # fmt: skip
+
+
+def at_once_here() -> int:
+    """Chunks that run at a time on this machine: XLA runs one on one processor, or on a whole accelerator."""
+    devices = jax.local_device_count()
+    return max(_processors(), devices) if jax.default_backend() == "cpu" else devices
+
+
+def _processors():
+    """Those that this process may use, as far as Python can tell."""
+    found = getattr(os, "process_cpu_count", None) or (lambda: len(os.sched_getaffinity(0)))
+    return found() if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _lanes(arrays):
     return len(next(iter(arrays.values())))
-
-
-def _on_all(devices, batch):
-    if len(devices) == 1:
-        return batch
-    lanes = PartitionSpec(LANES)
-    # Loops of simulations end by their own devices' lanes, which the check of varying values does not follow.
-    return jax.shard_map(batch, mesh=Mesh(devices, (LANES,)), in_specs=lanes, out_specs=lanes, check_vma=False)
 
 
 def _checked(fn):

@@ -22,9 +22,9 @@ from tqdm.auto import tqdm
 from jdyn.model.messages import known
 from jdyn.simulation import Result, succeeded
 from jdyn.sweep.design import Design, extra_dims
-from jdyn.sweep.engines import Dask, Local, at_once_here
+from jdyn.sweep.engines import Dask, Local
 from jdyn.sweep.memory import Memory
-from jdyn.sweep.program import Program
+from jdyn.sweep.program import Program, at_once_here
 from jdyn.sweep.store import Store, chunk_of
 
 if TYPE_CHECKING:
@@ -67,15 +67,15 @@ def sweep(
     dataset = jdyn.sweep(lane, design, store="payloads.zarr")
     ```
 
-    `fn` is compiled once for all chunks. Chunks run on every processor of a CPU, or are divided among all accelerators
-    of this machine. With `throw=False` in `simulate`, a lane that fails does not affect others.
+    `fn` is compiled once for all chunks. Chunks run on every processor of a CPU, or on all accelerators of this
+    machine. With `throw=False` in `simulate`, a lane that fails does not affect others.
 
     Args:
         fn: One lane: from a dict of scalars by parameter name to a dict of arrays. The entry `result`, such as
             `Trajectory.result`, says whether the lane succeeded.
         over: Such as `jdyn.Grid(...)`, `jdyn.Samples(...)`, `jdyn.Sobol(...)`, or a product of them.
         chunk: Most lanes in a batch; if left out, that of the store, or 1024 on a CPU, fewer where that keeps
-            processors busy, and 65536 for each accelerator. The results of a batch must fit the memory.
+            processors busy, and 65536 on an accelerator. The results of a batch must fit the memory.
         progress: Whether to show a progress bar, with failures by their codes; if left out, on a terminal and in a
             notebook.
         store: Folder for the results, a Zarr group, which `xarray.open_zarr` opens too. The dataset is then read from
@@ -137,7 +137,7 @@ def _check(chunk, shard, store):
 
 def _usual_chunk(size):
     """Chunks of one size, as many as run at a time or a multiple of that."""
-    largest = CPU_CHUNK if jax.default_backend() == "cpu" else ACCELERATOR_CHUNK * jax.local_device_count()
+    largest = CPU_CHUNK if jax.default_backend() == "cpu" else ACCELERATOR_CHUNK
     rounds = -(-size // (largest * at_once_here()))
     return -(-size // (rounds * at_once_here()))
 
