@@ -133,6 +133,10 @@ from jdyn.sweep import Sobol as Sobol
 from jdyn.sweep import SweepInterrupted as SweepInterrupted
 from jdyn.sweep import sweep as sweep
 from jdyn.tuning import GradientHealth as GradientHealth
+from jdyn.tuning import Interval as Interval
+from jdyn.tuning import PhysicalInertia as PhysicalInertia
+from jdyn.tuning import Positive as Positive
+from jdyn.tuning import Simplex as Simplex
 from jdyn.tuning import TuneResult as TuneResult
 from jdyn.tuning import TuneWarning as TuneWarning
 from jdyn.tuning import gradient_health as gradient_health

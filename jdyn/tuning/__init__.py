@@ -1,5 +1,10 @@
 """Tuning of parameters by gradient."""
 
+from jdyn.tuning.bijections import Bijection as Bijection
+from jdyn.tuning.bijections import Interval as Interval
+from jdyn.tuning.bijections import PhysicalInertia as PhysicalInertia
+from jdyn.tuning.bijections import Positive as Positive
+from jdyn.tuning.bijections import Simplex as Simplex
 from jdyn.tuning.comparison import Derivative as Derivative
 from jdyn.tuning.first_nan import FirstNaN as FirstNaN
 from jdyn.tuning.gradient_health import GradientHealth as GradientHealth
