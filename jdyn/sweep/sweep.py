@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -22,6 +19,7 @@ from tqdm import tqdm
 from jdyn.simulation import Result, result_meanings, succeeded
 from jdyn.sweep.design import Design, extra_dims
 from jdyn.sweep.store import Output, Store
+from jdyn.terminal.interruption import interruptions
 
 if TYPE_CHECKING:
     import xarray
@@ -180,7 +178,7 @@ def _run_chunks(run, over, chunk, kept, progress):
     total = sum(len(kept.lanes(piece)) for piece in missing)
     disable = None if progress is None else not progress
     with (
-        _interruptions() as interrupted,
+        interruptions() as interrupted,
         tqdm(total=total, unit="lane", desc="sweep", disable=disable) as bar,
         ThreadPoolExecutor(_processors()) as pool,
     ):
@@ -205,25 +203,6 @@ def _run_chunks(run, over, chunk, kept, progress):
 def _processors():
     """Number of chunks that run at a time: XLA uses one processor of a CPU for a chunk, and the whole of a GPU."""
     return (getattr(os, "process_cpu_count", os.cpu_count)() or 1) if jax.default_backend() == "cpu" else 1
-
-
-@contextlib.contextmanager
-def _interruptions():
-    """A list that the first Ctrl-C is put on; a second one raises as ever. Other threads than the main one get none."""
-    came, before = [], signal.getsignal(signal.SIGINT)
-
-    def note(number, _):
-        came.append(number)
-        signal.signal(signal.SIGINT, before)
-
-    heard = threading.current_thread() is threading.main_thread() and callable(before)
-    if heard:
-        signal.signal(signal.SIGINT, note)
-    try:
-        yield came
-    finally:
-        if heard:
-            signal.signal(signal.SIGINT, before)
 
 
 class _Memory:
