@@ -137,7 +137,9 @@ from jdyn.tuning import Interval as Interval
 from jdyn.tuning import PhysicalInertia as PhysicalInertia
 from jdyn.tuning import Positive as Positive
 from jdyn.tuning import Simplex as Simplex
+from jdyn.tuning import StartsResult as StartsResult
 from jdyn.tuning import TuneResult as TuneResult
 from jdyn.tuning import TuneWarning as TuneWarning
 from jdyn.tuning import gradient_health as gradient_health
 from jdyn.tuning import tune as tune
+from jdyn.tuning import tune_starts as tune_starts

@@ -10,6 +10,8 @@ from jdyn.tuning.first_nan import FirstNaN as FirstNaN
 from jdyn.tuning.gradient_health import GradientHealth as GradientHealth
 from jdyn.tuning.gradient_health import gradient_health as gradient_health
 from jdyn.tuning.growth import Growth as Growth
+from jdyn.tuning.result import StartsResult as StartsResult
 from jdyn.tuning.result import TuneResult as TuneResult
 from jdyn.tuning.result import TuneWarning as TuneWarning
+from jdyn.tuning.starts import tune_starts as tune_starts
 from jdyn.tuning.tune import tune as tune

@@ -18,7 +18,7 @@ from jdyn.tuning.gradient_check import disagreement
 from jdyn.tuning.history import History
 from jdyn.tuning.minibatches import Minibatches
 from jdyn.tuning.problem import Problem
-from jdyn.tuning.result import TuneWarning
+from jdyn.tuning.result import TuneResult, TuneWarning
 from jdyn.tuning.steps import Programs, Seen, Walk, compiled, first_walk
 
 
@@ -89,7 +89,7 @@ def descend(
                 kept.save(walk, records)
             if len(records) > 1:
                 bar.update()
-            bar.set_postfix(loss=f"{np.min(seen.loss):.4g}")
+            bar.set_postfix(loss=f"{np.fmin.reduce(np.ravel(seen.loss)):.4g}")
             if interrupted:
                 break
     if kept is not None:
@@ -101,6 +101,28 @@ def descend(
     }
     stacked = jax.tree.map(lambda *steps: np.stack(steps), *records)
     return Descent(walk.best, histories, stacked, bool(interrupted), info)
+
+
+def outcome(problem: Problem, found: Descent, start: int | None) -> TuneResult:
+    """The result of one start; of the only one, which has no axis, if it is None."""
+    history = found.histories[start or 0]
+    best, seen = found.best, found.seen
+    if start is not None:
+        best, seen = (jax.tree.map(lambda x: x[start], best), jax.tree.map(lambda x: x[:, start], seen))
+    steps = len(history.losses)
+    path = jax.tree.structure(problem.tuned(best)).unflatten(x[:steps] for x in seen.path) if seen.path else None
+    interrupted = f"interrupted after {steps - 1} steps" if found.interrupted else ""
+    return TuneResult(
+        params=problem.params(best),
+        losses=np.array(history.losses),
+        gradient_norms=np.array(history.gradient_norms),
+        best_step=history.best_step,
+        message=history.message or interrupted,
+        judged=np.array(history.judged),
+        learning_rates=seen.learning_rate[:steps],
+        path=path,
+        info=found.info,
+    )
 
 
 def _bar(steps, done, progress):

@@ -69,3 +69,40 @@ class TuneResult:
         }
         attributes = {"best_step": self.best_step, "message": self.message, **self.info}
         return xarray.Dataset(variables, {"step": np.arange(len(self.losses))}, attributes)
+
+
+@dataclasses.dataclass(frozen=True)
+class StartsResult:
+    """The result of `tune_starts`.
+
+    Attributes:
+        results: Of each start.
+        best_start: Number of the start with the smallest loss; its result is `best`.
+    """
+
+    results: tuple[TuneResult, ...]
+    best_start: int
+
+    @property
+    def best(self) -> TuneResult:
+        return self.results[self.best_start]
+
+    @property
+    def params(self) -> PyTree:
+        """The best parameters of the best start."""
+        return self.best.params
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The histories along `start` and `step`, as of `TuneResult`, with NaN after a start's last step; `best_step`
+        and `message` of each start, and the attribute `best_start`."""
+        import xarray
+
+        each = [result.to_xarray() for result in self.results]
+        dataset = xarray.concat(
+            [dataset.drop_attrs() for dataset in each], "start", join="outer", data_vars="all", coords="minimal"
+        )
+        for name in ("best_step", "message"):
+            dataset[name] = "start", [attributes.attrs[name] for attributes in each]
+        return dataset.assign_coords(start=np.arange(len(each))).assign_attrs(
+            best_start=self.best_start, **self.best.info
+        )

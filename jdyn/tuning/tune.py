@@ -4,14 +4,12 @@ import os
 import warnings
 from collections.abc import Callable
 
-import jax
-import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
 from jdyn.tuning.bijections import Bijection
 from jdyn.tuning.bounds import to_free
-from jdyn.tuning.descent import descend
+from jdyn.tuning.descent import descend, outcome
 from jdyn.tuning.minibatches import Minibatches
 from jdyn.tuning.parameters import tunable
 from jdyn.tuning.problem import Problem
@@ -96,27 +94,13 @@ def tune(
         batches=None if data is None else Minibatches(data, batch, seed), patience=patience, tolerance=tolerance,
         check=check, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
-    (history,) = found.histories
-    message = history.message
+    (history,), result = found.histories, outcome(problem, found, None)
     if history.failed and len(history.losses) == 1:
-        raise ValueError(CANNOT_START.format("tune cannot start", message))
-    if found.interrupted and not message:
-        message = f"interrupted after {len(history.losses) - 1} steps"
+        raise ValueError(CANNOT_START.format("tune cannot start", result.message))
     if history.failed or found.interrupted:
-        kept = f"the result holds the best parameters met, those after {history.best_step} steps"
-        warnings.warn(f"tune stopped early: {message}; {kept}", TuneWarning, stacklevel=2)
-    path = jax.tree.structure(tuned).unflatten(found.seen.path) if found.seen.path else None
-    return TuneResult(
-        params=problem.params(found.best),
-        losses=np.array(history.losses),
-        gradient_norms=np.array(history.gradient_norms),
-        best_step=history.best_step,
-        message=message,
-        judged=np.array(history.judged),
-        learning_rates=found.seen.learning_rate,
-        path=path,
-        info=found.info,
-    )
+        kept = f"the result holds the best parameters met, those after {result.best_step} steps"
+        warnings.warn(f"tune stopped early: {result.message}; {kept}", TuneWarning, stacklevel=2)
+    return result
 
 
 CANNOT_START = (
