@@ -132,6 +132,7 @@ from jdyn.sweep import Samples as Samples
 from jdyn.sweep import Sobol as Sobol
 from jdyn.sweep import SweepInterrupted as SweepInterrupted
 from jdyn.sweep import sweep as sweep
+from jdyn.tuning import CVaR as CVaR
 from jdyn.tuning import GradientHealth as GradientHealth
 from jdyn.tuning import Interval as Interval
 from jdyn.tuning import PhysicalInertia as PhysicalInertia
@@ -140,6 +141,8 @@ from jdyn.tuning import Simplex as Simplex
 from jdyn.tuning import StartsResult as StartsResult
 from jdyn.tuning import TuneResult as TuneResult
 from jdyn.tuning import TuneWarning as TuneWarning
+from jdyn.tuning import Worst as Worst
 from jdyn.tuning import gradient_health as gradient_health
+from jdyn.tuning import robust as robust
 from jdyn.tuning import tune as tune
 from jdyn.tuning import tune_starts as tune_starts

@@ -13,5 +13,8 @@ from jdyn.tuning.growth import Growth as Growth
 from jdyn.tuning.result import StartsResult as StartsResult
 from jdyn.tuning.result import TuneResult as TuneResult
 from jdyn.tuning.result import TuneWarning as TuneWarning
+from jdyn.tuning.risk import CVaR as CVaR
+from jdyn.tuning.risk import Worst as Worst
+from jdyn.tuning.risk import robust as robust
 from jdyn.tuning.starts import tune_starts as tune_starts
 from jdyn.tuning.tune import tune as tune
