@@ -145,4 +145,5 @@ from jdyn.tuning import Worst as Worst
 from jdyn.tuning import gradient_health as gradient_health
 from jdyn.tuning import robust as robust
 from jdyn.tuning import tune as tune
+from jdyn.tuning import tune_least_squares as tune_least_squares
 from jdyn.tuning import tune_starts as tune_starts

@@ -76,7 +76,7 @@ def descend(
     histories = [History(patience, tolerance) for _ in range(starts or 1)]
     for seen in records:
         _add(histories, seen)
-    began, bar = time.perf_counter(), _bar(steps, len(records), progress)
+    began, bar = time.perf_counter(), progress_bar(steps, len(records), progress)
     with interruptions() as interrupted, bar:
         while len(records) <= steps and not all(history.message for history in histories):
             before, stalled = walk, [history.stalled for history in histories]
@@ -125,7 +125,8 @@ def outcome(problem: Problem, found: Descent, start: int | None) -> TuneResult:
     )
 
 
-def _bar(steps, done, progress):
+def progress_bar(steps: int, done: int, progress: bool | None) -> tqdm:
+    """Of steps, of which some are done already."""
     disable = None if progress is None else not progress
     return tqdm(total=steps, initial=max(done - 1, 0), unit="step", desc="tune", disable=disable)
 

@@ -1,7 +1,5 @@
 """Bounded parameters: bijections against closed forms and SciPy, and tuning that stays within bounds."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,27 +116,6 @@ def test_one_bijection_holds_for_all_below_it():
     np.testing.assert_allclose(result.params["a"], np.exp(-0.2))
     np.testing.assert_allclose(result.params["b"], np.exp(-0.4))
     assert result.gradient_norms[0] == pytest.approx(np.sqrt(4 + 4 + 16))
-
-
-def test_an_inertia_is_identified_from_forces():
-    """Of a free body, from forces in random motions, starting from half the mass, elsewhere."""
-    builder = jdyn.Builder("body")
-    builder.add_link("body", jdyn.Free(), mass=1.5, com=(0.1, -0.2, 0.05), inertia=(0.02, 0.03, 0.04))
-    model, rng = builder.build(), np.random.default_rng(3)
-    q = jax.vmap(model.random)(jax.random.split(jax.random.key(0), 10))
-    v, a = jnp.asarray(rng.normal(size=(2, 10, 6), scale=5.0))
-
-    def forces(inertias):
-        changed = dataclasses.replace(model, inertias=inertias)
-        return jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(changed, q, v, a))(q, v, a)
-
-    measured = forces(model.inertias)
-    start = jdyn.SpatialInertia(jnp.array([0.7]), jnp.zeros((1, 3)), jnp.array([[0.01, 0, 0.01, 0, 0, 0.01]]))
-    result = jdyn.tune(
-        lambda inertias: jnp.mean((forces(inertias) - measured) ** 2), start,
-        optimizer=optax.lbfgs(), steps=150, bounds=jdyn.PhysicalInertia(),
-    )  # fmt: skip
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-3), result.params, model.inertias)
 
 
 def test_starts_outside_are_refused_by_name():
