@@ -143,6 +143,7 @@ from jdyn.tuning import TuneResult as TuneResult
 from jdyn.tuning import TuneWarning as TuneWarning
 from jdyn.tuning import Worst as Worst
 from jdyn.tuning import gradient_health as gradient_health
+from jdyn.tuning import losses as losses
 from jdyn.tuning import robust as robust
 from jdyn.tuning import tune as tune
 from jdyn.tuning import tune_least_squares as tune_least_squares

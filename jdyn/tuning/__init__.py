@@ -1,5 +1,6 @@
 """Tuning of parameters by gradient."""
 
+from jdyn.tuning import losses as losses
 from jdyn.tuning.bijections import Bijection as Bijection
 from jdyn.tuning.bijections import Interval as Interval
 from jdyn.tuning.bijections import PhysicalInertia as PhysicalInertia

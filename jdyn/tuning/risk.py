@@ -27,8 +27,8 @@ def robust(
 
     Args:
         loss: Of the parameters and one sample, a scalar.
-        risk: Of the losses of all samples: `jnp.mean`; `jdyn.CVaR(share)`, the mean of the worst; `jdyn.Worst(width)`,
-            nearly the maximum but smooth; or any function, such as `jnp.max`. With `jdyn.tune(..., batch=...)` it is
+        risk: Of the losses of all samples: `jnp.mean`; `jdyn.CVaR(share)`, the mean of the worst, or the maximum;
+            `jdyn.Worst(width)`, nearly the maximum but smooth; or any function. With `jdyn.tune(..., batch=...)` it is
             that of a batch, which says little about the worst of all samples if a batch is small.
 
     Returns:
@@ -72,7 +72,9 @@ class Worst(eqx.Module):
     """Nearly the largest loss, but smooth: w ln(mean(exp(loss / w))), the entropic risk.
 
     It is below the maximum by w ln(samples) at most, and never below the mean. Losses that are within w of the largest
-    one count in its gradient. `jnp.max` is exact; an optimizer then goes to and fro where the worst sample changes.
+    one count in its gradient. `jdyn.CVaR` with a small share is the maximum itself; an optimizer then goes to and fro
+    where the worst sample changes. (`jnp.max` is not safe: its derivative looks for the losses that equal it, and finds
+    none where XLA computes them a second time and rounds differently.)
 
     Attributes:
         width: w, in units of the loss.
