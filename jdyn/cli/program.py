@@ -298,16 +298,17 @@ def tune(options):
     model = _load(options)
     reach = Reach(model, options.seed)
 
-    def loss(logarithms):
-        gains = jax.tree.map(jnp.exp, logarithms)
+    def loss(gains):
         trajectory = reach.run(model, **gains, t1=options.t1)
         effort = jnp.sum(reach.efforts(trajectory, **gains) ** 2, axis=1)
         weight = 2 * trajectory.ts / options.t1
         return jnp.mean(weight * reach.distances(trajectory) ** 2) + EFFORT_WEIGHT * jnp.mean(effort)
 
-    poor = {name: jnp.full(model.nv, np.log(gain), model.dtype) for name, gain in POOR_GAINS.items()}
-    result = jdyn.tune(loss, poor, optimizer=optax.adam(options.rate), steps=options.steps)
-    before, after = (jax.tree.map(jnp.exp, logarithms) for logarithms in (poor, result.params))
+    before = {name: jnp.full(model.nv, gain, model.dtype) for name, gain in POOR_GAINS.items()}
+    result = jdyn.tune(
+        loss, before, optimizer=optax.adam(options.rate), steps=options.steps, bounds=jdyn.Positive(), progress=True
+    )
+    after = result.params
     print(f"{model.name}: loss {result.losses[0]:.4g} before, {result.losses[result.best_step]:.4g} after")
     print_table(
         ("joint", "kp before", "kp after", "kd before", "kd after"),

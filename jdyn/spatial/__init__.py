@@ -3,6 +3,9 @@
 from jdyn.spatial.inertia import SpatialInertia as SpatialInertia
 from jdyn.spatial.inertia import symmetric as symmetric
 from jdyn.spatial.inertia import unique as unique
+from jdyn.spatial.log_cholesky import from_log_cholesky as from_log_cholesky
+from jdyn.spatial.log_cholesky import log_cholesky as log_cholesky
+from jdyn.spatial.log_cholesky import pseudo_inertia as pseudo_inertia
 from jdyn.spatial.rotation import left_jacobian as left_jacobian
 from jdyn.spatial.rotation import left_jacobian_inverse as left_jacobian_inverse
 from jdyn.spatial.rotation import matrix_to_quaternion as matrix_to_quaternion

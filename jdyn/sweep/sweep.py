@@ -6,9 +6,7 @@ import collections
 import contextlib
 import itertools
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
@@ -26,6 +24,7 @@ from jdyn.sweep.engines import Dask, Local
 from jdyn.sweep.memory import Memory
 from jdyn.sweep.program import Program, at_once_here
 from jdyn.sweep.store import Store, chunk_of
+from jdyn.terminal.interruption import interruptions
 
 if TYPE_CHECKING:
     import distributed
@@ -177,7 +176,7 @@ def _run_chunks(engine, over, kept, missing, progress):
     chunks, waiting = iter(missing), {}
     hidden = not (_is_watched() if progress is None else progress)
     with (
-        _interruptions() as interrupted,
+        interruptions() as interrupted,
         tqdm(total=total, unit="lane", desc="sweep", disable=hidden) as bar,
         engine.pool,
         contextlib.ExitStack() as on_error,
@@ -203,22 +202,3 @@ def _run_chunks(engine, over, kept, missing, progress):
 def _is_watched():
     """Whether somebody sees the progress: at a terminal or in a notebook."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
-
-
-@contextlib.contextmanager
-def _interruptions():
-    """A list that the first Ctrl-C is put on; a second one raises as ever. Other threads than the main one get none."""
-    came, before = [], signal.getsignal(signal.SIGINT)
-
-    def note(number, _):
-        came.append(number)
-        signal.signal(signal.SIGINT, before)
-
-    heard = threading.current_thread() is threading.main_thread() and callable(before)
-    if heard:
-        signal.signal(signal.SIGINT, note)
-    try:
-        yield came
-    finally:
-        if heard:
-            signal.signal(signal.SIGINT, before)

@@ -71,7 +71,7 @@ def directions_in(tuned: PyTree[Array], count: int, seed: int) -> Iterator[Direc
     """Along every coordinate of leaves with at most `count` numbers, else `count` random ones that move all numbers."""
     random = np.random.default_rng(seed)
     for leaf, (name, numbers) in enumerate(named_leaves(tuned)):
-        scale = _scale(np.asarray(numbers, float))
+        scale = sizes(np.asarray(numbers, float))
         coordinates = [tuple(index) for index in np.argwhere(scale)]
         if len(coordinates) <= count:
             for index in coordinates:
@@ -88,7 +88,7 @@ def _only(scale, index):
     return move
 
 
-def _scale(numbers):
+def sizes(numbers: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     """The size of each number, rounded to a power of two. Numbers that are tiny beside the others get their size;
     infinite ones, such as limits, are not moved."""
     finite = np.isfinite(numbers)
@@ -119,18 +119,40 @@ def compared(
     steps = step_lengths(leaves[direction.leaf].dtype)
     both_ways = jnp.asarray(np.concatenate([[0.0], steps, -steps]))
     values = values_along(jax.tree.unflatten(structure, moves), both_ways)
+    slopes = np.asarray(jax.tree.leaves(gradient)[direction.leaf], float)
+    rtol = AGREEMENT.get(values.dtype.name, COARSE) if rtol is None else rtol
+    derivative = confirmed(steps, np.asarray(values, float), values.dtype, slopes, direction.move, rtol)
+    return dataclasses.replace(derivative, leaf=direction.name, direction=direction.label)
+
+
+def confirmed(
+    steps: Float[np.ndarray, " rungs"],
+    values: Float[np.ndarray, " evaluations"],
+    dtype,
+    slopes: Float[np.ndarray, "..."],
+    move: Float[np.ndarray, "..."],
+    rtol: float,
+) -> Derivative:
+    """The derivative by autodiff along a move, and what values of the loss say of it; without names.
+
+    Args:
+        steps: Lengths of steps in a constant ratio, longest first.
+        values: Of the loss: here, ahead by `steps * move`, behind.
+        dtype: In which they were computed.
+        slopes: Gradient by autodiff.
+        move: The change of the parameters for a step of 1, in the same shape.
+        rtol: Relative difference that counts as agreement.
+    """
     here, ahead, behind = np.split(np.asarray(values, float), [1, 1 + len(steps)])
-    epsilon = float(jnp.finfo(values.dtype).eps)
+    epsilon = float(jnp.finfo(dtype).eps)
     found = central_difference(steps, float(here[0]), ahead, behind, epsilon)
     # An infinite derivative with respect to a number that does not move does not count along this direction.
-    moving, length = direction.move != 0, float(np.linalg.norm(direction.move))
-    slopes = np.asarray(jax.tree.leaves(gradient)[direction.leaf], float)
-    autodiff = float(np.sum(slopes[moving] * direction.move[moving]))
-    rtol = AGREEMENT.get(values.dtype.name, COARSE) if rtol is None else rtol
+    moving, length = move != 0, float(np.linalg.norm(move))
+    autodiff = float(np.sum(slopes[moving] * move[moving]))
     verdict, note = _verdict(autodiff, found, rtol, epsilon, length)
     return Derivative(
-        leaf=direction.name,
-        direction=direction.label,
+        leaf="",
+        direction="",
         autodiff=autodiff / length,
         differences=found.derivative / length,
         error=found.error / length,

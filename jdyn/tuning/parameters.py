@@ -21,7 +21,12 @@ def tunable(params: PyTree) -> tuple[PyTree[Array], PyTree]:
 
 def named_leaves(tree: PyTree[Array]) -> list[tuple[str, Array]]:
     """Leaves with their paths."""
-    return [(jax.tree_util.keystr(path) or "params", leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+    return [(path_name(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+
+
+def path_name(path: tuple) -> str:
+    """Name of the leaf, or the part, at a path within the parameters."""
+    return jax.tree_util.keystr(path) or "params"
 
 
 def strong(tree: PyTree) -> PyTree:

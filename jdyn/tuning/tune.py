@@ -1,50 +1,36 @@
 """Minimising a loss by gradient."""
 
-import dataclasses
+import os
 import warnings
 from collections.abc import Callable
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
-from tqdm import tqdm
 
-from jdyn.tuning.parameters import scalar, strong, tunable
-
-
-@dataclasses.dataclass(frozen=True)
-class TuneResult:
-    """The result of `tune`.
-
-    Attributes:
-        params: Parameters with the smallest loss met.
-        losses: Loss of the initial parameters and after each step, shape (steps + 1,) unless it ended early.
-        gradient_norms: Euclidean norm of the gradient at the same parameters.
-        best_step: Index into `losses` of `params`.
-        message: Why it ended before the last step; empty if it did not.
-    """
-
-    params: PyTree
-    losses: Float[np.ndarray, " evaluations"]
-    gradient_norms: Float[np.ndarray, " evaluations"]
-    best_step: int
-    message: str
-
-
-class TuneWarning(UserWarning):
-    """Tuning ended before its last step."""
+from jdyn.tuning.bijections import Bijection
+from jdyn.tuning.bounds import to_free
+from jdyn.tuning.descent import descend, outcome
+from jdyn.tuning.minibatches import Minibatches
+from jdyn.tuning.parameters import tunable
+from jdyn.tuning.problem import Problem
+from jdyn.tuning.result import TuneResult, TuneWarning
 
 
 def tune(
-    loss: Callable[[PyTree], Float[Array, ""]],
+    loss: Callable[..., Float[Array, ""]],
     params: PyTree,
     *,
     optimizer: optax.GradientTransformation,
     steps: int,
-    progress: bool = True,
+    bounds: PyTree[Bijection | None] = None,
+    data: PyTree[Array] = None,
+    batch: int | None = None,
+    seed: int = 0,
+    patience: int | None = None,
+    tolerance: float = 0.0,
+    check: bool = True,
+    checkpoint: str | os.PathLike | None = None,
+    progress: bool | None = None,
 ) -> TuneResult:
     """Minimise `loss(params)` by gradient descent with an optax optimizer.
 
@@ -52,79 +38,84 @@ def tune(
     result = jdyn.tune(loss, {"kp": 10.0, "kd": 1.0}, optimizer=optax.adam(0.1), steps=100)
     ```
 
+    With `bounds`, the optimizer walks in free coordinates, and cannot leave them; a step of 0.1 in the logarithm of a
+    gain is 10 % of it. With `data`, each step sees a batch of its rows:
+
+    ```
+    bounds = {"kp": jdyn.Positive(), "kd": jdyn.Interval(0.1, 50.0)}
+    result = jdyn.tune(loss, gains, optimizer=optax.adam(0.1), steps=500, bounds=bounds,
+                       data=initial_states, batch=16)  # loss(gains, rows)
+    ```
+
+    With a `checkpoint`, the same call goes on from where it was interrupted, and finds the same to the last bit. So
+    does one with more `steps`. Ctrl-C ends the tuning after the step that runs, and keeps what was found.
+
     `loss` is compiled once. Where it simulates, give `simulate` the option `throw=False`: a failed simulation then
     makes the loss NaN, which ends the tuning and keeps what was found.
 
     Args:
-        loss: Scalar function of the parameters.
+        loss: Scalar function of the parameters, or of the parameters and rows of data.
         params: Any PyTree; its floating-point leaves are tuned, everything else stays. A controller or a model as a
             whole includes every mass and length: pass only the numbers that should change.
-        optimizer: Any optax optimizer, those that use the value of the loss (`optax.lbfgs()`) included.
+        optimizer: Any optax optimizer, those that use the value of the loss (`optax.lbfgs()`) included. Chains have
+            schedules, clipping and so on: `optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))`.
         steps: Number of updates.
-        progress: Whether to show a progress bar on standard error.
+        bounds: A PyTree prefix of `params`, with `jdyn.Positive`, `jdyn.Interval`, `jdyn.Simplex` or
+            `jdyn.PhysicalInertia` for each part that has bounds, and None for others.
+        data: A PyTree of arrays with one leading axis, of rows; None for a loss of the parameters alone.
+        batch: Rows that a step sees, a fresh order in every epoch; all of them if left out. The best parameters are
+            then those with the smallest loss of all rows, which is computed at the start of each epoch and in the end.
+        seed: Of the orders.
+        patience: Steps after which it ends if the loss has not fallen meanwhile; None for any number.
+        tolerance: Fraction of the loss by which it must fall to count as fallen.
+        check: Whether to compare the gradient with differences of the loss along a random direction, at the first step
+            and where the loss stalls. It takes as long as eight steps, and compiles nothing.
+        checkpoint: File to keep the state in, and to go on from if it exists. It is replaced as a whole, as often as
+            takes a twentieth of the time, and in the end.
+        progress: Whether to show a progress bar on standard error; if left out, where that is a terminal.
 
     Returns:
         The best parameters met, and the history.
 
     Raises:
-        ValueError: if nothing can be tuned, `loss` is not a scalar, or is not finite for the initial parameters.
+        ValueError: if nothing can be tuned, `loss` is not a scalar, or is not finite for the initial parameters, if
+            these are not within their bounds, or the checkpoint is that of another tuning.
+        OSError: if the checkpoint cannot be read or written.
 
     Warns:
-        TuneWarning: if the loss or its gradient stops being finite, naming the step.
+        TuneWarning: if the loss or its gradient stops being finite, naming the step; on Ctrl-C; and if the gradient
+            disagrees with differences.
     """
+    check_options(steps, patience, tolerance, data, batch)
+    tuned, fixed = tunable(params)
+    problem = Problem(loss, fixed, bounds)
+    found = descend(
+        problem, optimizer, to_free(bounds, tuned), starts=None, steps=steps,
+        batches=None if data is None else Minibatches(data, batch, seed), patience=patience, tolerance=tolerance,
+        check=check, checkpoint=checkpoint, progress=progress,
+    )  # fmt: skip
+    (history,), result = found.histories, outcome(problem, found, None)
+    if history.failed and len(history.losses) == 1:
+        raise ValueError(CANNOT_START.format("tune cannot start", result.message))
+    if history.failed or found.interrupted:
+        kept = f"the result holds the best parameters met, those after {result.best_step} steps"
+        warnings.warn(f"tune stopped early: {result.message}; {kept}", TuneWarning, stacklevel=2)
+    return result
+
+
+CANNOT_START = (
+    "{}: {}; start where the loss and its gradient are finite. jdyn.gradient_health says where they stop being so; a "
+    "shorter horizon or float64 (jax_enable_x64) often helps"
+)
+
+
+def check_options(steps, patience, tolerance, data, batch) -> None:
+    """Raise a ValueError that names an option that cannot be."""
     if steps < 0:
         raise ValueError(f"steps: expected a number that is not negative, got {steps}")
-    tuned, fixed = tunable(params)
-    evaluate = _evaluation(loss, fixed, optax.with_extra_args_support(optimizer))
-    state, best, best_step, message = strong(optimizer.init(tuned)), tuned, 0, ""
-    losses, norms = [], []
-    with tqdm(total=steps, unit="step", desc="tune", disable=not progress) as bar:
-        for step in range(steps + 1):
-            value, norm, following, state = evaluate(tuned, state)
-            losses.append(float(value))
-            norms.append(float(norm))
-            if not np.isfinite(losses[-1]):
-                message = f"the loss is {losses[-1]} after {step} steps"
-                break
-            if losses[-1] <= losses[best_step]:
-                best, best_step = tuned, step
-            if not np.isfinite(norms[-1]):
-                message = f"the gradient is not finite after {step} steps, where the loss is {losses[-1]:.6g}"
-                break
-            if step < steps:
-                tuned = following
-                bar.update()
-                bar.set_postfix(loss=f"{losses[-1]:.4g}")
-    if message:
-        _report(message, len(losses), best_step)
-    return TuneResult(eqx.combine(best, fixed), np.array(losses), np.array(norms), best_step, message)
-
-
-def _evaluation(loss, fixed, optimizer):
-    def scalar_loss(tuned):
-        return scalar(loss(eqx.combine(tuned, fixed)))
-
-    @eqx.filter_jit
-    def evaluate(tuned, state):
-        """Loss and gradient norm at `tuned`, and the next step of the optimizer."""
-        value, gradient = eqx.filter_value_and_grad(scalar_loss)(tuned)
-        updates, state = optimizer.update(
-            gradient, state, tuned, value=value, grad=gradient, value_fn=scalar_loss
-        )  # fmt: skip
-        return value, _norm(gradient), *strong((optax.apply_updates(tuned, updates), state))
-
-    return evaluate
-
-
-def _norm(tree):
-    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)))
-
-
-def _report(message, evaluations, best_step):
-    if evaluations == 1:
-        raise ValueError(
-            f"tune cannot start: {message}; start where the loss and its gradient are finite. jdyn.gradient_health "
-            "says where they stop being so; a shorter horizon or float64 (jax_enable_x64) often helps"
-        )
-    text = f"tune stopped early: {message}; the result holds the best parameters met, those after {best_step} steps"
-    warnings.warn(text, TuneWarning, stacklevel=3)
+    if patience is not None and patience < 1:
+        raise ValueError(f"patience: expected a positive number of steps, or None, got {patience}")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance: expected a fraction of the loss, from 0 up to 1, got {tolerance}")
+    if data is None and batch is not None:
+        raise ValueError(f"batch: expected none without data, got {batch}; data= has the rows that a step sees some of")

@@ -106,3 +106,96 @@ def test_a_gradient_that_overflows_names_remedies():
 
     with pytest.raises(ValueError, match=r"gradient is not finite.*jdyn\.gradient_health.*shorter horizon.*float64"):
         jdyn.tune(loss, jnp.zeros(2), optimizer=optax.adam(0.1), steps=3, progress=False)
+
+
+def test_schedules_and_clipping_come_with_optax():
+    """Against the closed form of gradient descent, x ← x (1 - rate), and of a gradient scaled to length 1."""
+    schedule = optax.piecewise_constant_schedule(0.5, {2: 0.5})
+    result = jdyn.tune(lambda x: 0.5 * x**2, 8.0, optimizer=optax.sgd(schedule), steps=4)
+    np.testing.assert_allclose(result.path, [8, 4, 2, 1.5, 1.125])
+    clipped = optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.5))
+    result = jdyn.tune(lambda x: 0.5 * jnp.sum(x**2), jnp.array([3.0, 4.0]), optimizer=clipped, steps=2)
+    np.testing.assert_allclose(result.path, [[3, 4], [2.7, 3.6], [2.4, 3.2]])
+    hyper = optax.inject_hyperparams(optax.sgd)(learning_rate=schedule)
+    result = jdyn.tune(lambda x: 0.5 * x**2, 8.0, optimizer=hyper, steps=3)
+    np.testing.assert_allclose(result.learning_rates, [0.5, 0.5, 0.25, 0.25], rtol=1e-6)
+
+
+def test_it_ends_where_the_loss_stalls():
+    """1 + x² with x halved by each step falls by 37, 15, 4.4, 1.2, 0.29, ... per cent."""
+    options = dict(optimizer=optax.sgd(0.25), steps=50)
+    result = jdyn.tune(lambda x: 1 + x**2, 1.0, patience=3, tolerance=0.01, **options)
+    np.testing.assert_allclose(result.losses, 1 + 0.25 ** np.arange(8))
+    assert result.best_step == 7 and result.message == "the loss has fallen no further than to 1.00391 in 3 steps"
+    assert len(jdyn.tune(lambda x: 1 + x**2, 1.0, patience=3, **options).losses) > 20
+
+
+def test_options_that_cannot_be_are_refused():
+    def refused(match, **options):
+        with pytest.raises(ValueError, match=match):
+            jdyn.tune(lambda x, *rows: x**2, 1.0, **(dict(optimizer=optax.sgd(0.1), steps=2) | options))
+
+    refused("steps: expected a number that is not negative, got -1", steps=-1)
+    refused("patience: expected a positive number of steps, or None, got 0", patience=0)
+    refused("tolerance: expected a fraction of the loss", tolerance=1.0)
+    refused("batch: expected none without data, got 4", batch=4)
+    refused("batch: expected 1 to 3 rows, as many as there are in data, got 4", batch=4, data=jnp.ones(3))
+    refused(r"data\['a'\] has 3, data\['b'\] has 2", data={"a": jnp.ones(3), "b": jnp.ones(2)})
+
+
+def test_history_as_a_dataset():
+    result = jdyn.tune(
+        lambda p: p["kp"] ** 2 + jnp.sum(p["kd"] ** 2),
+        {"kp": 2.0, "kd": jnp.ones(2)},
+        optimizer=optax.sgd(0.25),
+        steps=3,
+    )
+    dataset = result.to_xarray()
+    np.testing.assert_allclose(dataset["['kp']"], 2 * 0.5 ** np.arange(4))
+    assert dataset["['kd']"].dims == ("step", "['kd']_0") and dataset["['kd']"].shape == (4, 2)
+    np.testing.assert_allclose(dataset.loss, 6 * 0.25 ** np.arange(4))
+    np.testing.assert_allclose(dataset.gradient_norm, 2 * np.sqrt(dataset.loss))
+    assert dataset.attrs["best_step"] == 3 and dataset.attrs["compile_seconds"] > 0 and "learning_rate" not in dataset
+    many = jdyn.tune(lambda x: jnp.sum(x**2), jnp.ones(65), optimizer=optax.sgd(0.1), steps=1)
+    assert many.path is None and set(many.to_xarray().data_vars) == {"loss", "gradient_norm", "judged_loss"}
+
+
+@jax.custom_jvp
+def reversed_slope(x):
+    return jnp.sin(x)
+
+
+reversed_slope.defjvp(lambda x, dx: (reversed_slope(*x), -jnp.cos(*x) * dx[0]))
+
+
+def test_a_wrong_gradient_is_named_at_the_first_step():
+    options = dict(optimizer=optax.adam(0.01), steps=2)
+    with pytest.warns(jdyn.TuneWarning, match="after 0 steps: the gradient disagrees with differences"):
+        jdyn.tune(lambda x: jnp.sum(reversed_slope(x)), jnp.array([0.3, 0.4]), **options)
+    jdyn.tune(lambda x: jnp.sum(reversed_slope(x)), jnp.array([0.3, 0.4]), check=False, **options)
+
+
+def test_a_wrong_gradient_that_stalls_is_named_there():
+    """The loss is |x|, and autodiff does not see it below 0.55."""
+
+    def loss(x):
+        return jnp.where(x > 0.55, x, jax.lax.stop_gradient(jnp.abs(x)))
+
+    with pytest.warns(jdyn.TuneWarning, match="after 7 steps: the gradient disagrees with differences"):
+        result = jdyn.tune(loss, 1.0, optimizer=optax.sgd(0.1), steps=50, patience=2)
+    assert len(result.losses) == 8
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_right_gradient_of_an_uneven_loss_is_not_doubted(dtype):
+    """Parameters of sizes from 1e-4 to 1e4, kinks and a flat place; a warning is an error here."""
+    params = {
+        "small": jnp.asarray(3e-4, dtype),
+        "large": jnp.asarray([2e4, -7e3], dtype),
+        "flat": jnp.asarray(0.0, dtype),
+    }
+
+    def loss(p):
+        return jnp.sum(jnp.exp(1e3 * p["small"]) + p["flat"] ** 4) + jnp.sum(jnp.abs(p["large"] - 1e3)) / 1e4
+
+    jdyn.tune(loss, params, optimizer=optax.sgd(0.0), steps=3, patience=1)

@@ -1,0 +1,64 @@
+"""What the steps of one start have found, and whether there should be more of them."""
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass
+class History:
+    """Losses along the way from one start, and when it ends.
+
+    Attributes:
+        patience: Steps without improvement after which it ends; None for any number.
+        tolerance: Fraction of the loss by which it must fall, to count as improved.
+        losses, gradient_norms: By step.
+        judged: Losses by which the best step is chosen: those of all rows, where there are rows, else `losses`. NaN
+            where there is none.
+        best_step: Step with the smallest of them.
+        message: Why there should be no more steps; empty while there should.
+        stalled: Whether the reason is patience.
+    """
+
+    patience: int | None
+    tolerance: float
+    losses: list[float] = dataclasses.field(default_factory=list)
+    gradient_norms: list[float] = dataclasses.field(default_factory=list)
+    judged: list[float] = dataclasses.field(default_factory=list)
+    best_step: int = 0
+    message: str = ""
+    stalled: bool = False
+    _best: float = np.inf
+    _before: float = np.inf
+    _fell_at: int = 0
+
+    def add(self, loss: float, gradient_norm: float, judged: float) -> None:
+        """Add a step, unless it has ended."""
+        if self.message:
+            return
+        step = len(self.losses)
+        self.losses.append(loss)
+        self.gradient_norms.append(gradient_norm)
+        self.judged.append(judged)
+        if not np.isfinite(loss):
+            self.message = f"the loss is {loss} after {step} steps"
+            return
+        if np.isfinite(judged):
+            self._judge(step, judged)
+        if not np.isfinite(gradient_norm):
+            self.message = f"the gradient is not finite after {step} steps, where the loss is {loss:.6g}"
+
+    def _judge(self, step, judged):
+        if judged <= self._best:
+            self._best, self.best_step = judged, step
+        fell = self._before - judged
+        if np.isinf(self._before) or fell > self.tolerance * abs(self._before):
+            self._before, self._fell_at = judged, step
+        elif self.patience is not None and step - self._fell_at >= self.patience:
+            self.stalled = True
+            self.message = f"the loss has fallen no further than to {self._before:.6g} in {step - self._fell_at} steps"
+
+    @property
+    def failed(self) -> bool:
+        """Whether something stopped being finite."""
+        return not (np.isfinite(self.losses[-1]) and np.isfinite(self.gradient_norms[-1]))

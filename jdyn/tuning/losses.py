@@ -1,0 +1,175 @@
+"""What a motion costs: numbers to minimise, of one trajectory; `jax.vmap` takes many.
+
+Each is an integral or a maximum over the saved rows, so that rows must be dense enough to show it:
+`simulate(..., saveat=jnp.linspace(0.0, t1, 201))`. Rows that a simulation has not reached make it NaN.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from jdyn.array import shaped
+from jdyn.model import Model, checked
+from jdyn.simulation import Trajectory
+
+# Errors below this share of the band are as good as none.
+NEGLIGIBLE = 1e-6
+
+
+def tracking_error(
+    model: Model, trajectory: Trajectory, target: ArrayLike, *, weights: ArrayLike = 1.0
+) -> Float[Array, ""]:
+    """The mean over time of Σ w e², where the tangent vector e leads from the configuration to the target.
+
+    Args:
+        model: The mechanism.
+        trajectory: Its motion.
+        target: Configuration to reach [rad or m], shape (nq,), or those to follow, a row for each of the trajectory's,
+            shape (times, nq).
+        weights: w, a scalar or shape (nv,); where it is 1 / (tolerated error)² [1/rad² or 1/m²], a sum of 1 is good.
+
+    Returns:
+        Units of w times rad² or m².
+
+    Raises:
+        ValueError: if a shape is wrong.
+    """
+    errors = _errors(model, trajectory, target)
+    return _mean(trajectory, jnp.sum(_for_each("weights", weights, errors) * errors**2, axis=1))
+
+
+def settling_time(
+    model: Model, trajectory: Trajectory, target: ArrayLike, *, band: ArrayLike, softness: float = 0.1
+) -> Float[Array, ""]:
+    """The time after which every coordinate stays within a band around its target [s], made smooth.
+
+    It is the integral over time of a number that goes from 1 to 0 where the largest error that is still to come enters
+    the band, while it falls by a factor of e^(4 softness) or so. For an error that falls exponentially it is the time
+    itself, but for rows. A motion that does not settle has its whole duration, and a gradient that still shows the way.
+
+    Args:
+        model: The mechanism.
+        trajectory: Its motion.
+        target: Configuration to reach [rad or m], shape (nq,), or those to follow, shape (times, nq).
+        band: Largest error that counts as settled [rad or m], a scalar or shape (nv,).
+        softness: In terms of the logarithm of the error; a smaller one is nearer to the time and rougher.
+
+    Raises:
+        ValueError: if a shape is wrong, or the softness is not positive.
+    """
+    if not softness > 0:
+        raise ValueError(f"softness: expected a positive number, got {softness}")
+    errors = _errors(model, trajectory, target)
+    to_come = _largest_to_come(jax.vmap(_largest)((errors / _for_each("band", band, errors)) ** 2))
+    logarithm = 0.5 * jnp.log(jnp.where(to_come < NEGLIGIBLE**2, NEGLIGIBLE**2, to_come))
+    return _integral(trajectory, jax.nn.sigmoid(logarithm / softness))
+
+
+def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[Array, ""]:
+    """How far the worst coordinate goes beyond its target, as a share of its distance at the start.
+
+    Coordinates that start at their target have none. Without any overshoot it is 0, and so is its gradient.
+
+    Args:
+        model: The mechanism.
+        trajectory: Its motion.
+        target: Configuration to reach [rad or m], shape (nq,).
+
+    Raises:
+        ValueError: if a shape is wrong.
+    """
+    checked(model)
+    errors = _errors(model, trajectory, shaped("target", target, trajectory.q.dtype, (model.nq,), owner=model.name))
+    start = jnp.broadcast_to(errors[0], errors.shape)
+    moving = start != 0
+    beyond = jnp.where(moving, -errors / jnp.where(moving, start, 1), 0)
+    return jax.nn.relu(_largest(beyond))
+
+
+def effort(trajectory: Trajectory, controller: Any, *, weights: ArrayLike = 1.0) -> Float[Array, ""]:
+    """The mean over time of Σ w τ².
+
+    Args:
+        trajectory: A motion.
+        controller: The one that was simulated.
+        weights: w, a scalar or shape (nv,); where it is 1 / (rated torque or force)², a sum of 1 is what motors stand.
+
+    Returns:
+        Units of w times (N m)² or N².
+
+    Raises:
+        ValueError: if a shape is wrong, or the controller has another memory than the simulated one.
+    """
+    tau = trajectory.tau(controller)
+    return _mean(trajectory, jnp.sum(_for_each("weights", weights, tau) * tau**2, axis=1))
+
+
+def energy(trajectory: Trajectory, controller: Any) -> Float[Array, ""]:
+    """Mechanical energy that motors deliver, ∫ Σ max(τ v, 0) dt [J]: what the mechanism returns is lost in them.
+
+    Args:
+        trajectory: A motion.
+        controller: The one that was simulated.
+
+    Raises:
+        ValueError: if the controller has another memory than the simulated one.
+    """
+    return _integral(trajectory, jnp.sum(jax.nn.relu(trajectory.tau(controller) * trajectory.v), axis=1))
+
+
+def peak_torque(trajectory: Trajectory, controller: Any, *, rated: ArrayLike = 1.0) -> Float[Array, ""]:
+    """The largest |τ| / rated of any coordinate at any time. Its gradient is that of the row where it is largest.
+
+    Args:
+        trajectory: A motion.
+        controller: The one that was simulated.
+        rated: What each motor stands [N m or N], a scalar or shape (nv,).
+
+    Raises:
+        ValueError: if a shape is wrong, or the controller has another memory than the simulated one.
+    """
+    tau = trajectory.tau(controller)
+    return _largest(jnp.abs(tau) / _for_each("rated", rated, tau))
+
+
+def _errors(model, trajectory, target):
+    """Tangent vectors from each row's configuration to its target, shape (times, nv)."""
+    checked(model)
+    q = trajectory.q
+    target = shaped("target", target, q.dtype, (model.nq,), q.shape, owner=model.name)
+    return jax.vmap(model.difference)(q, jnp.broadcast_to(target, q.shape))
+
+
+def _for_each(name, value, like):
+    """A number, or one for each coordinate, in every row of an array, shape (times, nv)."""
+    return jnp.broadcast_to(shaped(name, value, like.dtype, (), like.shape[1:]), like.shape)
+
+
+# Maxima by index: the derivative of `jnp.max` looks for the entries that equal it, and finds none, and 0/0, where XLA
+# computes them a second time and rounds differently.
+
+
+def _largest(x):
+    return x.ravel()[jnp.argmax(x)]
+
+
+@jax.jit
+def _largest_to_come(x):
+    """For each entry the largest of itself and those after it."""
+
+    def larger(later, earlier):
+        keep = earlier[0] > later[0]
+        return tuple(jnp.where(keep, a, b) for a, b in zip(earlier, later, strict=True))
+
+    _, places = jax.lax.associative_scan(larger, (jax.lax.stop_gradient(x), jnp.arange(len(x))), reverse=True)
+    return x[places]
+
+
+def _integral(trajectory, values):
+    return jax.scipy.integrate.trapezoid(values, trajectory.ts)
+
+
+def _mean(trajectory, values):
+    return _integral(trajectory, values) / (trajectory.ts[-1] - trajectory.ts[0])

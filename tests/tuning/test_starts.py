@@ -1,0 +1,103 @@
+"""Tuning from many starts at once: as each alone, and none spoils another."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from scipy.optimize import brute
+
+import jdyn
+
+pytestmark = pytest.mark.fast_compile
+
+
+@pytest.fixture(autouse=True)
+def ordinary_promotion():
+    """Optax mixes types and ranks."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+# Himmelblau's function with a slope: four minima of which one is lowest.
+def slanted(p):
+    x, y = p["x"], p["y"]
+    return (x**2 + y - 11) ** 2 + (x + y**2 - 7) ** 2 + 0.5 * x + 0.3 * y
+
+
+STARTS = {"x": jnp.array([3.0, 3.0, -3.0, -3.0]), "y": jnp.array([3.0, -3.0, -3.0, 3.0]), "n": 1}
+
+
+def test_the_best_of_many_starts_is_the_global_minimum():
+    result = jdyn.tune_starts(slanted, STARTS, optimizer=optax.lbfgs(), steps=25)
+    expected = brute(lambda p: slanted({"x": p[0], "y": p[1]}), ((-5, 5), (-5, 5)), Ns=60)
+    np.testing.assert_allclose([result.params["x"], result.params["y"]], expected, atol=1e-4)
+    least = [one.losses[one.best_step] for one in result.results]
+    # All four minima are found, and differ.
+    assert result.best_start == 2 and np.min(np.diff(np.sort(least))) > 0.1
+    assert result.params["n"] == 1
+
+
+def test_each_start_goes_its_own_way():
+    """With momentum, bounds and rows: the same as alone, but for rounding."""
+    options = dict(
+        optimizer=optax.adam(0.1), steps=7, bounds={"kp": jdyn.Positive(), "x": None},
+        data=np.random.default_rng(0).normal(size=(6, 2)), batch=2, check=False,
+    )  # fmt: skip
+    starts = {"kp": jnp.array([0.1, 1.0, 10.0]), "x": jnp.asarray(np.random.default_rng(1).normal(size=(3, 2)))}
+
+    def loss(p, rows):
+        return jnp.mean((p["kp"] * jnp.sin(p["x"]) - rows) ** 2)
+
+    together = jdyn.tune_starts(loss, starts, **options)
+    for start, one in enumerate(together.results):
+        alone = jdyn.tune(loss, jax.tree.map(lambda x, start=start: x[start], starts), **options)
+        np.testing.assert_allclose(one.losses, alone.losses, rtol=1e-10)
+        np.testing.assert_allclose(one.judged, alone.judged, rtol=1e-10)
+        assert one.best_step == alone.best_step
+        for found, expected in ((one.params, alone.params), (one.path, alone.path)):
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10), found, expected)
+
+
+def test_a_start_that_fails_spoils_no_other_and_is_named():
+    def loss(x):
+        return jnp.where(x > 3, jnp.sqrt(2.5 - x), (x - 1) ** 2)
+
+    starts = jnp.array([0.0, 4.0, 2.0])
+    with pytest.warns(jdyn.TuneWarning, match=r"1 of 3 starts failed: start 1, the loss is nan after 0 steps"):
+        result = jdyn.tune_starts(loss, starts, optimizer=optax.sgd(0.3), steps=5)
+    np.testing.assert_allclose(result.results[0].losses, 0.16 ** np.arange(6))
+    np.testing.assert_allclose(result.results[2].losses, 0.16 ** np.arange(6))
+    assert len(result.results[1].losses) == 1 and result.best_start in (0, 2)
+    dataset = result.to_xarray()
+    assert dataset.loss.dims == ("start", "step") and dataset.loss.shape == (3, 6)
+    assert np.all(np.isnan(dataset.loss[1, 1:])) and np.all(np.isfinite(dataset.loss[0]))
+    np.testing.assert_allclose(dataset.params[2], 1 + 0.4 ** np.arange(6))
+    assert dataset.message.values[1] == "the loss is nan after 0 steps" and dataset.attrs["best_start"] in (0, 2)
+
+
+def test_starts_without_any_hope_are_refused():
+    with pytest.raises(ValueError, match="tune_starts can start nowhere: at start 0, the loss is nan"):
+        jdyn.tune_starts(jnp.sqrt, -jnp.ones(2), optimizer=optax.sgd(0.1), steps=1)
+    with pytest.raises(ValueError, match=r"starts: expected one leading axis.*\['a'\] has 2, \['b'\] has none"):
+        jdyn.tune_starts(lambda p: p["a"], {"a": jnp.ones(2), "b": 1.0}, optimizer=optax.sgd(0.1), steps=1)
+    with pytest.raises(ValueError, match=r"start 1: params: outside of their bounds.*positive numbers, got -2"):
+        jdyn.tune_starts(lambda x: x, jnp.array([1.0, -2.0]), optimizer=optax.sgd(0.1), steps=1, bounds=jdyn.Positive())
+
+
+def test_starts_go_on_from_a_checkpoint(tmp_path):
+    options = dict(optimizer=optax.adam(0.1), check=False)
+    whole = jdyn.tune_starts(slanted, STARTS, steps=6, **options)
+    jdyn.tune_starts(slanted, STARTS, steps=3, checkpoint=tmp_path / "c", **options)
+    resumed = jdyn.tune_starts(slanted, STARTS, steps=6, checkpoint=tmp_path / "c", **options)
+    for a, b in zip(resumed.results, whole.results, strict=True):
+        np.testing.assert_array_equal(a.losses, b.losses)
+        jax.tree.map(np.testing.assert_array_equal, a.params, b.params)
+
+
+def test_it_goes_on_while_a_start_has_not_stalled():
+    def loss(x):
+        return jnp.where(x < 0, 2.0, 1 + x)  # flat below 0
+
+    result = jdyn.tune_starts(loss, jnp.array([-1.0, 1.0]), optimizer=optax.sgd(0.1), steps=8, patience=3)
+    assert [len(one.losses) for one in result.results] == [4, 9] and "no further than" in result.results[0].message
