@@ -4,6 +4,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import shaped
 from jdyn.model import Model
+from jdyn.spatial import Transform
 
 
 def configuration(model: Model, name: str, value: ArrayLike) -> Float[Array, " nq"]:
@@ -14,3 +15,13 @@ def configuration(model: Model, name: str, value: ArrayLike) -> Float[Array, " n
 def scalar_or(model: Model, size: int, name: str, value: ArrayLike) -> Float[Array, "*size"]:
     """A number, or one for each coordinate."""
     return shaped(name, value, model.dtype, (), (size,), owner=model.name)
+
+
+def place(model: Model, target: ArrayLike | Transform) -> Float[Array, "3"] | Transform:
+    """A position in the world, or a pose."""
+    if isinstance(target, Transform):
+        return Transform(
+            shaped("target.rotation", target.rotation, model.dtype, (3, 3)),
+            shaped("target.translation", target.translation, model.dtype, (3,)),
+        )
+    return shaped("target", target, model.dtype, (3,))
