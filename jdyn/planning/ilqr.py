@@ -19,7 +19,8 @@ from jdyn.planning.backward_pass import Policy, Stage, backward_pass
 from jdyn.planning.costs import AnyCost, Cost
 from jdyn.planning.time_step import TimeStep
 
-# Shares of the policy's change that are tried at once; the best one is taken.
+# Shares of the policy's change that are tried at once. The largest one whose cost falls enough is taken: the one of
+# least cost leads to shorter steps from then on, and takes a third more of them.
 SHARES = 2.0 ** -np.arange(10)
 # Of the fall that the quadratic model predicts, this much must come.
 ENOUGH = 1e-4
@@ -104,8 +105,8 @@ def ilqr(
     Differential dynamic programming with the first derivatives of the dynamics, in closed form, and second derivatives
     of the cost, on the tangent space of the configurations: free and ball joints need no care. Each step solves the
     linear-quadratic problem about the motion with the box as a constraint, tries ten shares of the change at once, and
-    takes the best; where none helps, changes of the forces are made dearer. The whole is one loop; under `vmap` each
-    lane has its own `result`, and spoils no other.
+    takes the largest that helps; where none does, changes of the forces are made dearer. The whole is one loop; under
+    `vmap` each lane has its own `result`, and spoils no other.
 
     Costs may close over arrays, batched ones too. Where a cost is a sum of squares, `jdyn.SquaredResiduals` is faster.
 
@@ -154,7 +155,7 @@ def ilqr(
 
 
 class _Motion(NamedTuple):
-    """A motion and its cost."""
+    """A motion and its cost: of states there is one more than of forces."""
 
     q: Array
     v: Array
@@ -187,7 +188,14 @@ class _Search(NamedTuple):
 
 
 class _Problem(eqx.Module):
-    """What is optimized."""
+    """What is optimized.
+
+    Attributes:
+        step: The dynamics.
+        cost, final_cost: What is to be least.
+        lower, upper: Bounds of the forces.
+        tolerance: Share of the cost.
+    """
 
     step: TimeStep
     cost: Cost
@@ -253,7 +261,7 @@ class _Problem(eqx.Module):
         converged = (promised <= self.tolerance * scale) & (now.mu <= SMALL)
         over = converged | (now.steps + 1 >= len(now.costs))
 
-        there, falls = self._best_share(now.motion, policy)
+        there, falls = self._share(now.motion, policy)
         falls = falls & ~over
         motion = jax.tree.map(lambda new, old: jnp.where(falls, new, old), there, now.motion)
         factor = jnp.where(falls, jnp.minimum(now.factor, 1) / FACTOR, jnp.maximum(now.factor, 1) * FACTOR)
@@ -267,14 +275,16 @@ class _Problem(eqx.Module):
         policy = jax.tree.map(lambda new, old: jnp.where(jnp.isfinite(promised), new, old), policy, now.policy)
         return _Search(motion, policy, mu, factor, steps, costs, result.astype(jnp.int32), ~(over | stuck))
 
-    def _best_share(self, motion: _Motion, policy: Policy) -> tuple[_Motion, Array]:
-        """The best motion under shares of the policy's change, and whether its cost falls enough."""
+    def _share(self, motion: _Motion, policy: Policy) -> tuple[_Motion, Array]:
+        """The motion under the largest share of the policy's change with which the cost falls enough, and whether there
+        is one."""
         shares = jnp.asarray(SHARES, motion.u.dtype)
         tried = jax.vmap(self.followed, (None, None, 0))(motion, policy, shares)
-        costs = jnp.where(jnp.isfinite(tried.cost), tried.cost, jnp.inf)
-        best = jnp.argmin(costs)
-        wanted = -ENOUGH * shares[best] * (policy.slope + shares[best] * policy.curvature)
-        return jax.tree.map(lambda x: x[best], tried), motion.cost - costs[best] > wanted
+        wanted = -ENOUGH * shares * (policy.slope + shares * policy.curvature)
+        # Comparisons with NaN fail.
+        falls = motion.cost - tried.cost > wanted
+        first = jnp.argmax(falls)
+        return jax.tree.map(lambda x: x[first], tried), falls[first]
 
 
 @compiled
