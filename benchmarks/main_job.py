@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.cli.program import Reach
+from jdyn.cli.program import ControlledMove
 
 KD = 4.0
 # Of what the device did, the most expensive are printed.
@@ -100,7 +100,7 @@ def main():
     words.add_argument("--json", type=pathlib.Path, help="file for the results")
     options = words.parse_args()
     jax.config.update("jax_enable_x64", options.dtype == "float64")
-    reach = Reach(jdyn.load("puma560"), 0)
+    reach = ControlledMove(jdyn.load("puma560"), 0)
 
     def lane(p):
         return motion(options.seconds, reach, p)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.cli.program import Reach
+from jdyn.cli.program import ControlledMove
 
 SEED = 7
 
@@ -172,7 +172,7 @@ def panda_friction(lanes):
 
 
 def _puma(name, about, lanes, model):
-    rng, reach = np.random.default_rng(SEED), Reach(model, 0)
+    rng, reach = np.random.default_rng(SEED), ControlledMove(model, 0)
     # In any order, so that the first lanes are like all.
     gains, payload = rng.permutation(np.geomspace(5, 500, lanes)), rng.permutation(np.linspace(0, 5, lanes))
     kp = gains[:, None] * np.asarray(reach.inertia)

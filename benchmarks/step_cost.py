@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 import jdyn
-from jdyn.cli.program import Reach
+from jdyn.cli.program import ControlledMove
 
 LANES, ALONE, STEPS = 256, 1024, 100
 # Solvers, and steps short enough for them [s].
@@ -36,7 +36,7 @@ def panda():
 
 def puma():
     model = jdyn.load("puma560")
-    reach, last = Reach(model, 0), model.body_names[-1]
+    reach, last = ControlledMove(model, 0), model.body_names[-1]
     mass = model.inertias.mass[model.topology.body(last)]
     return lambda lane: (model.with_body(last, mass=mass + lane), reach.q0, reach.controller(50.0, 4.0))
 

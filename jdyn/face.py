@@ -89,6 +89,16 @@ from jdyn.model import parameters as parameters
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.model import vary as vary
+from jdyn.planning import Cost as Cost
+from jdyn.planning import FrameTarget as FrameTarget
+from jdyn.planning import Optimized as Optimized
+from jdyn.planning import Plan as Plan
+from jdyn.planning import PlanFeedback as PlanFeedback
+from jdyn.planning import Reach as Reach
+from jdyn.planning import SquaredResiduals as SquaredResiduals
+from jdyn.planning import best_inverse_kinematics as best_inverse_kinematics
+from jdyn.planning import ilqr as ilqr
+from jdyn.planning import inverse_kinematics as inverse_kinematics
 from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
 from jdyn.robots import load_constraints as load_constraints

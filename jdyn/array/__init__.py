@@ -9,6 +9,7 @@ from jdyn.array.shapes import shaped as shaped
 from jdyn.array.small_matrices import definite_inverse as definite_inverse
 from jdyn.array.small_matrices import semidefinite_cholesky as semidefinite_cholesky
 from jdyn.array.small_matrices import solution as solution
+from jdyn.array.small_matrices import swept_inverse as swept_inverse
 from jdyn.array.small_matrices import triangle as triangle
 from jdyn.array.small_matrices import triangular_inverse as triangular_inverse
 from jdyn.array.structure import Structure as Structure

@@ -55,7 +55,7 @@ def solution(A: Float[Array, "n n"], B: Float[Array, "n m"]) -> Float[Array, "n 
 
 def swept_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """A⁻¹ of a symmetric positive definite matrix, in its own place, with the largest pivot first: half the operations
-    of `solution`.
+    of `solution`. NaN if the matrix is not positive definite.
 
     Source: Goodnight 1979, A Tutorial on the SWEEP Operator.
     """
@@ -66,6 +66,7 @@ def swept_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
         pivot = jnp.argmax(jnp.where(left, jnp.diagonal(A), -jnp.inf))
         here = jnp.arange(n) == pivot
         column, size = A[:, pivot], A[pivot, pivot]
+        size = jnp.where(size > 0, size, jnp.nan)
         scaled = jnp.where(here, -1, column) / size
         rest = A - column[:, None] * scaled[None]
         return jnp.where(here[:, None], scaled[None], jnp.where(here[None], scaled[:, None], rest)), left & ~here

@@ -23,7 +23,7 @@ from jdyn.studies.cloutier1995 import EVALUATIONS, Fall, condition_numbers, fall
 from jdyn.studies.cloutier1995.plots import plot_evaluations
 from jdyn.studies.prrr.prrr import prrr
 from jdyn.studies.prrr.prrrfdt import prrrfdt
-from jdyn.sweep import Reach, Spec, drawn
+from jdyn.sweep import ControlledMove, Spec, drawn
 from jdyn.sweep.replay import replayed
 from jdyn.sweep.store import lane_of
 from jdyn.terminal.tables import print_table
@@ -296,7 +296,7 @@ def _print_extremes(dataset, spec, count=5):
 def tune(options):
     """Tune PD gains by gradient, and draw before and after."""
     model = _load(options)
-    reach = Reach(model, options.seed)
+    reach = ControlledMove(model, options.seed)
 
     def loss(gains):
         trajectory = reach.run(model, **gains, t1=options.t1)

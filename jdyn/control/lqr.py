@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import shaped
-from jdyn.control.arguments import configuration
+from jdyn.control.arguments import configuration, inputs
 from jdyn.control.controller import Controller
 from jdyn.control.riccati import riccati
 from jdyn.dynamics import inverse_dynamics, linearize
@@ -69,7 +69,7 @@ class LQR(Controller):
         checked(model)
         self.model = model
         self.target = model.normalize(configuration(model, "target", target))
-        self.inputs = _inputs(model, actuated)
+        self.inputs = inputs(model, actuated)
         costs = _cost(model, "Q", Q, 2 * model.nv), _cost(model, "R", R, self.inputs.shape[1])
         traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((model, self.target, self.inputs, costs)))
         if not traced:
@@ -106,24 +106,6 @@ def _dynamics(model, target, inputs):
 def _optimal(A, B, Q, R):
     S = riccati(A, B, Q, R)
     return S, jnp.linalg.solve(R, B.T @ S)
-
-
-def _inputs(model, actuated):
-    eye = jnp.eye(model.nv, dtype=model.dtype)
-    if actuated is None:
-        return eye
-    given = actuated if isinstance(actuated, Tracer) else np.asarray(actuated)
-    if given.ndim == 2 and len(given) == model.nv and jnp.issubdtype(given.dtype, jnp.floating):
-        return jnp.asarray(given, model.dtype)
-    if given.dtype == bool and given.shape == (model.nv,):
-        return eye[:, np.flatnonzero(given)]
-    if given.ndim == 1 and jnp.issubdtype(given.dtype, jnp.integer):
-        if len(set(given)) == len(given) and np.all((0 <= given) & (given < model.nv)):
-            return eye[:, given]
-    raise ValueError(
-        f"actuated: expected different indices from 0 to {model.nv - 1}, a mask of shape {(model.nv,)}, or a matrix of "
-        f"floating-point numbers of shape ({model.nv}, inputs) for {model.name!r}, got {actuated!r}"
-    )
 
 
 def _cost(model, name, value, size):

@@ -5,8 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from jdyn.array import shaped
-from jdyn.control.arguments import configuration, scalar_or
+from jdyn.control.arguments import configuration, place, scalar_or
 from jdyn.control.controller import ModelBased
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
 from jdyn.dynamics.kinematics import carrier
@@ -85,7 +84,7 @@ class OperationalSpace(ModelBased):
         if carrier(model, body_or_frame)[0] == WORLD:
             raise ValueError(f"{body_or_frame!r} is fixed to the world: no joint of {model.name!r} moves it")
         self.model, self.body_or_frame = model, body_or_frame
-        self.target = _target(model, target)
+        self.target = place(model, target)
         size = 6 if isinstance(target, Transform) else 3
         self.kp, self.kd = scalar_or(model, size, "kp", kp), scalar_or(model, size, "kd", kd)
         self.target_velocity = scalar_or(model, size, "target_velocity", target_velocity)
@@ -132,12 +131,3 @@ def _damped_solve(S, damping, b):
     shift = damping * jnp.eye(len(S), dtype=S.dtype)
     augmented = jnp.block([[S, shift], [-shift, S]])
     return scale * jnp.linalg.solve(augmented, jnp.concatenate([scale * b, jnp.zeros_like(b)]))[: len(S)]
-
-
-def _target(model, target):
-    if isinstance(target, Transform):
-        return Transform(
-            shaped("target.rotation", target.rotation, model.dtype, (3, 3)),
-            shaped("target.translation", target.translation, model.dtype, (3,)),
-        )
-    return shaped("target", target, model.dtype, (3,))

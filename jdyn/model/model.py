@@ -184,6 +184,22 @@ class Model(Structure):
         q, v = self._expand_difference(q), self.expand_velocity(v)
         return self._per_joint(lambda joint, q, v: joint.rate(q, v), "q", self.by_group("q", q), self.by_group("v", v))
 
+    def room(self, q: Float[Array, " nq"]) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        """Least and largest change of each coordinate that keep every joint within its limits, also those that follow.
+
+        Infinite where nothing ends; a joint beyond its limit has a room without zero.
+        """
+        (q,) = checked(self, q=q)
+        in_q, in_v = self.topology.ranged
+        ratio = self.expand_velocity(jnp.ones(self.nv, q.dtype))[in_v]
+        moved = ratio != 0
+        here, unit = self.expand(q)[in_q], jnp.where(moved, ratio, 1)
+        ends = jnp.stack([(end[in_q] - here) / unit for end in (self.limits.lower, self.limits.upper)])
+        leaders = self._sources(self.topology.v_offsets, self.topology.independent_v)[in_v]
+        none = jnp.full(self.nv, jnp.inf, q.dtype)
+        lower = (-none).at[leaders].max(jnp.where(moved, jnp.min(ends, axis=0), -jnp.inf))
+        return lower, none.at[leaders].min(jnp.where(moved, jnp.max(ends, axis=0), jnp.inf))
+
     # Charts: local coordinates u of shape (nv,), which an integrator can add.
 
     def to_chart(self, q: Float[Array, " nq"]) -> Float[Array, " nv"]:

@@ -1,5 +1,7 @@
 """Sweeps over thousands of simulations."""
 
+from jdyn.sweep.controlled_move import ControlledMove as ControlledMove
+from jdyn.sweep.controlled_move import drawn as drawn
 from jdyn.sweep.design import Design as Design
 from jdyn.sweep.design import Grid as Grid
 from jdyn.sweep.design import Product as Product
@@ -9,8 +11,6 @@ from jdyn.sweep.drawn import LatinHypercube as LatinHypercube
 from jdyn.sweep.drawn import Log as Log
 from jdyn.sweep.drawn import Sobol as Sobol
 from jdyn.sweep.outputs import Lane as Lane
-from jdyn.sweep.reach import Reach as Reach
-from jdyn.sweep.reach import drawn as drawn
 from jdyn.sweep.replay import replay as replay
 from jdyn.sweep.sensitivity import Morris as Morris
 from jdyn.sweep.sensitivity import Saltelli as Saltelli

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from jdyn.model import Model
 from jdyn.simulation import Trajectory
-from jdyn.sweep.reach import Reach
+from jdyn.sweep.controlled_move import ControlledMove
 
 
 class Lane(NamedTuple):
@@ -19,19 +19,19 @@ class Lane(NamedTuple):
     Attributes:
         parameters: What varies, by the names of the sweep.
         model: The mechanism with its own numbers.
-        reach: Start, target and controller.
+        move: Start, target and controller.
         gains: kp and kd of the controller.
         motion: The trajectory.
     """
 
     parameters: dict[str, Any]
     model: Model
-    reach: Reach
+    move: ControlledMove
     gains: dict[str, Any]
     motion: Trajectory
 
     def torques(self) -> Array:
-        return self.reach.torques(self.motion, **self.gains)
+        return self.move.torques(self.motion, **self.gains)
 
 
 class Output(NamedTuple):
@@ -48,17 +48,17 @@ class Output(NamedTuple):
 
 
 def _last_quarter(lane):
-    distance = lane.reach.distances(lane.motion)
+    distance = lane.move.distances(lane.motion)
     return jnp.max(distance[3 * distance.size // 4 :])
 
 
 OUTPUTS = {
     "residual": Output(_last_quarter, "distance to the target, largest in the last quarter", "rad or m"),
     "final_error": Output(
-        lambda lane: lane.reach.distances(lane.motion)[-1], "distance to the target at the end", "rad or m"
+        lambda lane: lane.move.distances(lane.motion)[-1], "distance to the target at the end", "rad or m"
     ),
     "peak_effort": Output(
-        lambda lane: jnp.max(jnp.abs(lane.torques() / lane.reach.effort[None])), "largest effort over its limit", "1"
+        lambda lane: jnp.max(jnp.abs(lane.torques() / lane.move.effort[None])), "largest effort over its limit", "1"
     ),
     "peak_torque": Output(
         lambda lane: jnp.max(jnp.abs(lane.torques()), axis=0), "largest force of each motor", "N m or N"

@@ -19,10 +19,10 @@ from jdyn.io.toml import Table
 from jdyn.model import parameters, units_of, vary
 from jdyn.model.messages import known
 from jdyn.robots import ROBOTS, load
+from jdyn.sweep.controlled_move import CONTROLLERS, ControlledMove
 from jdyn.sweep.design import Design, Grid
 from jdyn.sweep.drawn import LatinHypercube, Log, Sobol
 from jdyn.sweep.outputs import OUTPUTS, USUAL, Lane, Output
-from jdyn.sweep.reach import CONTROLLERS, Reach
 from jdyn.sweep.sweep import sweep
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Spec:
     Attributes:
         entries: The whole of it, as JSON can say it; the path of the robot is absolute.
         model: The robot.
-        reach: The motion.
+        move: The motion.
         design: What varies.
         horizon: Length of the motion [s].
         store: Folder for the results, or None.
@@ -87,9 +87,9 @@ class Spec:
         controller = table.table("controller")
         with self.precision():
             self.model = self._load(table, folder)
-            self.reach = self._reach(table.table("motion"), controller)
+            self.move = self._move(table.table("motion"), controller)
             self._nominal = {
-                **parameters(self.model), **_starts(self.reach),
+                **parameters(self.model), **_starts(self.move),
                 "rtol": table.take("rtol", toml.positive, RTOL[self.dtype]),
                 **{f"controller.{gain}": controller.take(gain, toml.positive, x) for gain, x in USUAL_GAINS.items()},
             }  # fmt: skip
@@ -138,15 +138,15 @@ class Spec:
         for name, varied in self._varied.items():
             nominal, value = self._nominal[varied.of], values[name]
             chosen[varied.of] = {"is": value, "plus": nominal + value, "times": nominal * value}[varied.by]
-        reach = self.reach.moved({name: chosen.pop(name) for name in _starts(self.reach) if name in chosen})
+        move = self.move.moved({name: chosen.pop(name) for name in _starts(self.move) if name in chosen})
         gains = {gain: chosen.pop(f"controller.{gain}", self._nominal[f"controller.{gain}"]) for gain in USUAL_GAINS}
         rtol = chosen.pop("rtol", self._nominal["rtol"])
         model = vary(self.model, chosen)
-        motion = reach.run(
+        motion = move.run(
             model, **gains, t1=self.horizon, saveat=jnp.linspace(0, self.horizon, self.rows, dtype=model.dtype),
             stepsize_controller=diffrax.PIDController(rtol=rtol, atol=ABSOLUTE[self.dtype] * rtol),
         )  # fmt: skip
-        return Lane(dict(values), model, reach, gains, motion)
+        return Lane(dict(values), model, move, gains, motion)
 
     def __call__(self, values: Mapping[str, Any]) -> dict[str, Array]:
         return self.kept(self.lane(values))
@@ -171,13 +171,13 @@ class Spec:
             self.entries["package_dirs"] = packages
         return load(robot, floating_base=table.take("floating_base", toml.flag, None), package_dirs=packages)
 
-    def _reach(self, motion, controller):
+    def _move(self, motion, controller):
         options = {name: motion.take(name, toml.numbers, None) for name in ("q0", "v0", "target")}
         seed = motion.take("seed", toml.whole, 0)
         kind = controller.take("kind", toml.choice(CONTROLLERS), CONTROLLERS[0])
         motion.close()
         try:
-            return Reach(self.model, seed, **options, kind=kind)
+            return ControlledMove(self.model, seed, **options, kind=kind)
         except ValueError as error:
             raise ValueError(f"{motion.where(motion.path)}: motion: {error}") from error
 
@@ -205,10 +205,10 @@ class Spec:
         return Varied(of, by, entry.take("units", toml.text, units), entry.take("long_name", toml.text, of))
 
 
-def _starts(reach: Reach) -> dict[str, Array]:
+def _starts(move: ControlledMove) -> dict[str, Array]:
     """Coordinates of start and target of joints that have one, by name."""
-    names = reach.coordinates
-    return {f"{what}:{name}": getattr(reach, what)[i] for what in ("q0", "v0", "target") for name, i in names.items()}
+    names = move.coordinates
+    return {f"{what}:{name}": getattr(move, what)[i] for what in ("q0", "v0", "target") for name, i in names.items()}
 
 
 def _outputs(value):

@@ -77,7 +77,7 @@ def test_a_sweep_without_a_lane_that_succeeds_says_so(monkeypatch, capsys):
     def one_step(self, model, kp, kd, t1, **options):
         return jdyn.simulate(model, self.q0, self.v0, t1, max_steps=1, throw=False)
 
-    monkeypatch.setattr(program.Reach, "run", one_step)
+    monkeypatch.setattr(program.ControlledMove, "run", one_step)
     assert main(["sweep", "double_pendulum", "--lanes", "4"]) == 1
     assert "0 lanes succeeded, 4 failed (4 max_steps)" in capsys.readouterr().out
 

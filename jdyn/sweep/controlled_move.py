@@ -21,7 +21,7 @@ LARGEST_MOVE = 0.8
 CONTROLLERS = ("pd", "computed_torque")
 
 
-class Reach(eqx.Module):
+class ControlledMove(eqx.Module):
     """A move from a start to a target, under PD control with gravity compensated or under computed torque.
 
     Gains are per unit of joint inertia, so that one number suits every joint of any robot.
@@ -79,7 +79,7 @@ class Reach(eqx.Module):
         independent = [names[k] for k in topology.independent_q]
         return {name: i for i, name in enumerate(independent) if self.model.flat and independent.count(name) == 1}
 
-    def moved(self, changes: Mapping[str, ArrayLike]) -> Reach:
+    def moved(self, changes: Mapping[str, ArrayLike]) -> ControlledMove:
         """With other coordinates, by names such as `q0:elbow`, `v0:elbow` and `target:elbow`."""
         reach, places = self, self.coordinates
         for name, value in changes.items():

@@ -1,0 +1,45 @@
+"""Feedback along a plan."""
+
+import jax.numpy as jnp
+
+from jdyn.control.controller import Controller
+from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
+from jdyn.planning.ilqr import Plan
+
+
+class PlanFeedback(Controller):
+    """The forces of a plan plus its gains times the deviation from its motion, within its bounds.
+
+    Between the plan's times, its forces are constant and its velocities change linearly; its configurations move as its
+    steps do. After its end the last gains hold the last state. In `jdyn.ZeroOrderHold` with the plan's `dt` it is the
+    digital controller that the plan was made for.
+
+    Args:
+        model: The mechanism as the plan knows it.
+        plan: What `jdyn.ilqr` found.
+    """
+
+    model: Model
+    plan: Plan
+
+    def __init__(self, model: Model, plan: Plan):
+        checked(model)
+        self.model, self.plan = model, plan
+
+    def __call__(self, t, q, v):
+        return _forces(self, jnp.asarray(t, self.model.dtype), q, v)
+
+
+@compiled
+def _forces(controller, t, q, v):
+    model, plan = controller.model, controller.plan
+    steps, h = len(plan.u), plan.t[1] - plan.t[0]
+    # A time that is one of the plan's up to rounding starts its step.
+    now = t / h * (1 + 8 * jnp.finfo(t.dtype).eps)
+    k = jnp.clip(jnp.floor(now).astype(jnp.int32), 0, steps - 1)
+    since = jnp.clip(t - plan.t[k], 0, h)
+    q_plan = model.integrate(plan.q[k], since * plan.v[k + 1])
+    v_plan = plan.v[k] + since / h * (plan.v[k + 1] - plan.v[k])
+    deviation = jnp.concatenate([model.difference(q_plan, q), v - v_plan])
+    return plan.inputs @ jnp.clip(plan.u[k] + plan.gains[k] @ deviation, plan.lower, plan.upper)
