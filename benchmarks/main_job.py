@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.cli.program import ControlledMove
+from jdyn.sweep import ControlledMove
 
 KD = 4.0
 # Of what the device did, the most expensive are printed.

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.cli.program import ControlledMove
+from jdyn.sweep import ControlledMove
 
 SEED = 7
 

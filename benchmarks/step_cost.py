@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 import jdyn
-from jdyn.cli.program import ControlledMove
+from jdyn.sweep import ControlledMove
 
 LANES, ALONE, STEPS = 256, 1024, 100
 # Solvers, and steps short enough for them [s].

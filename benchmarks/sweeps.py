@@ -29,7 +29,7 @@ RATE = """
 import sys, tempfile
 import jdyn
 from jdyn.cli.parser import parser
-from jdyn.cli.program import payload_against_gain
+from jdyn.cli.sweeps import payload_against_gain
 
 options = parser().parse_args(["sweep", "--lanes", sys.argv[2]])
 spec = jdyn.Spec.of(payload_against_gain(options), "jdyn sweep")

@@ -32,6 +32,7 @@ EXAMPLES = """examples:
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
   jdyn sweep notebooks/sweep.toml --store sweep.zarr
   jdyn replay sweep.zarr --lane 17 --plot motion.png
+  jdyn tune notebooks/tune.toml              gains that are good for all of eight payloads
   jdyn tune panda                            gains by gradient through the simulation
   jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
   jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
@@ -57,8 +58,9 @@ goes on. The exit status is 1 if no lane succeeds.""",
     "tune": """Tune the PD gains of every joint by gradient through the simulation, from poor ones, and draw before and
 after.
 
-The loss is the mean over the motion of the squared distance to the target, weighted by time since late errors should
-cost more than early ones, plus a small share of the squared effort.""",
+The loss is the mean over the motion of the squared distance to the target, plus a small share of the squared effort. In
+place of a ROBOT, such as panda, a file that ends with .toml says more: start and target, what the loss is made of, and
+scenarios, such as payloads, of which the mean, the worst share or the worst is to be good.""",
     "stiffness": """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes rounding
 for motion: the number of evaluations of a fall under gravity, by method and floating type, as the mechanism becomes
 ill-conditioned. A dash means that the simulation failed.
@@ -134,12 +136,16 @@ def parser() -> argparse.ArgumentParser:
     words.set_defaults(dtype="float64")
 
     words = command("tune", "gains by gradient through the simulation", "puma560")
-    words.add_argument("--steps", type=count, default=30, help="steps of the optimizer (default: 30)")
-    words.add_argument("--rate", type=positive, default=0.3, help="learning rate of Adam (default: 0.3)")
-    words.add_argument("--t1", type=positive, default=1.5, metavar="S", help="length of the motion [s] (default: 1.5)")
-    words.add_argument("--seed", type=seed, default=0, help="which target is drawn (default: 0)")
+    words.add_argument("--steps", type=count, help="steps of the optimizer (default: 30)")
+    words.add_argument("--rate", type=positive, help="learning rate of Adam (default: 0.3)")
+    words.add_argument("--t1", type=positive, metavar="S", help="length of the motion [s] (default: 1.5)")
+    words.add_argument("--seed", type=seed, help="which target is drawn (default: 0)")
+    words.set_defaults(**TUNE_WORDS)
     words.add_argument(
         "--plot", type=picture, metavar="FILE", help="picture of before and after (default: tune-ROBOT.png)"
+    )
+    words.add_argument(
+        "--checkpoint", type=new_file, metavar="FILE", help="keep the state; the same command goes on from there"
     )
 
     words = command("stiffness", "what the rounding of forward dynamics costs an integrator", "")
@@ -153,11 +159,12 @@ def parser() -> argparse.ArgumentParser:
     return whole
 
 
-# What words of `jdyn sweep` are if they are left out; a spec says the same.
-SWEEP_WORDS = {
-    "lanes": 1024, "payload": (0.0, 5.0), "kp": (5.0, 500.0), "kd": 4.0, "t1": 2.0, "seed": 0, "body": None,
-    "floating_base": None, "package_dir": [], "dtype": "float64",
+# What words are if they are left out; a spec says the same.
+ROBOT_WORDS = {"floating_base": None, "package_dir": [], "dtype": "float64"}
+SWEEP_WORDS = ROBOT_WORDS | {
+    "lanes": 1024, "payload": (0.0, 5.0), "kp": (5.0, 500.0), "kd": 4.0, "t1": 2.0, "seed": 0, "body": None
 }  # fmt: skip
+TUNE_WORDS = ROBOT_WORDS | {"steps": 30, "rate": 0.3, "t1": 1.5, "seed": 0}
 
 
 def _add_sweep(words):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from jdyn.control import PD, ComputedTorque, GravityCompensation
+from jdyn.control import PD, ComputedTorque, Controller, GravityCompensation
 from jdyn.dynamics import mass_matrix
 from jdyn.model import Free, Model
 from jdyn.simulation import Trajectory, simulate
@@ -88,7 +88,7 @@ class ControlledMove(eqx.Module):
             reach = eqx.tree_at(lambda reach, what=what: getattr(reach, what), reach, moved)
         return reach
 
-    def controller(self, kp, kd):
+    def controller(self, kp, kd) -> Controller:
         if self.kind == "computed_torque":
             return ComputedTorque(self.model, self.target, kp=kp, kd=kd)
         gains = {"kp": kp * self.inertia, "kd": kd * self.inertia}
@@ -102,14 +102,6 @@ class ControlledMove(eqx.Module):
         """Distance to the target over time [rad or m]."""
         errors = jax.vmap(self.model.difference, (0, None))(trajectory.q, self.target)
         return jnp.linalg.norm(errors, axis=1)
-
-    def torques(self, trajectory: Trajectory, kp, kd):
-        """Generalized forces of the motors over time [N m or N]."""
-        return jax.vmap(self.controller(kp, kd))(trajectory.ts, trajectory.q, trajectory.v)
-
-    def efforts(self, trajectory: Trajectory, kp, kd):
-        """Generalized forces of the motors over time, as fractions of the limit."""
-        return self.torques(trajectory, kp, kd) / self.effort[None]
 
 
 def drawn(model: Model, seed: int) -> Array:

@@ -59,11 +59,12 @@ class Spec:
         entries: The whole of it, as JSON can say it; the path of the robot is absolute.
         model: The robot.
         move: The motion.
-        design: What varies.
+        design: What varies; None if nothing does.
         horizon: Length of the motion [s].
         store: Folder for the results, or None.
         chunk: Lanes of a chunk, or None.
         title: Of the dataset.
+        tune: Table of which `jdyn tune` makes something.
     """
 
     def __init__(self, table: Table, folder: pathlib.Path):
@@ -94,6 +95,7 @@ class Spec:
                 **{f"controller.{gain}": controller.take(gain, toml.positive, x) for gain, x in USUAL_GAINS.items()},
             }  # fmt: skip
         self.title = table.take("title", toml.text, self.name)
+        self.tune = table.table("tune")
         self._varied: dict[str, Varied] = {}
         self.design = self._design(table.table("design"))
         for read in (controller, table):
@@ -108,8 +110,26 @@ class Spec:
         """A context in which JAX computes as the spec says."""
         return jax.enable_x64(self.dtype == "float64")
 
+    @property
+    def gains(self) -> dict[str, float]:
+        """Those of the controller, kp and kd, where they do not vary."""
+        return {gain: self._nominal[f"controller.{gain}"] for gain in USUAL_GAINS}
+
+    @property
+    def varied_gains(self) -> list[str]:
+        """Parameters that change a gain."""
+        return [name for name, varied in self._varied.items() if varied.of in GAINS]
+
+    def scenarios(self) -> dict[str, Array]:
+        """The parameters of all lanes, by name; none if nothing varies."""
+        if self.design is None:
+            return {}
+        return {name: jnp.asarray(x) for name, x in self.design.lanes(np.arange(self.design.size)).items()}
+
     def sweep(self, **options: Any) -> xarray.Dataset:
         """Run it, with the options of `jdyn.sweep`."""
+        if self.design is None:
+            raise ValueError(f"{self.title}: nothing varies; a sweep needs [design.parameters]")
         with self.precision():
             own = {"chunk": self.chunk, "store": self.store, "attrs": self.attrs}
             return sweep(self, self.design, **{**own, **options}).assign_attrs(title=self.title)
@@ -132,14 +152,15 @@ class Spec:
     def to_json(self) -> str:
         return json.dumps(self.entries, ensure_ascii=False)
 
-    def lane(self, values: Mapping[str, Any]) -> Lane:
-        """The motion of one lane."""
+    def lane(self, values: Mapping[str, Any], gains: Mapping[str, Any] | None = None) -> Lane:
+        """The motion of one lane, with other gains if they are given."""
         chosen = {}
         for name, varied in self._varied.items():
             nominal, value = self._nominal[varied.of], values[name]
             chosen[varied.of] = {"is": value, "plus": nominal + value, "times": nominal * value}[varied.by]
         move = self.move.moved({name: chosen.pop(name) for name in _starts(self.move) if name in chosen})
-        gains = {gain: chosen.pop(f"controller.{gain}", self._nominal[f"controller.{gain}"]) for gain in USUAL_GAINS}
+        own = {gain: chosen.pop(f"controller.{gain}", usual) for gain, usual in self.gains.items()}
+        gains = own if gains is None else dict(gains)
         rtol = chosen.pop("rtol", self._nominal["rtol"])
         model = vary(self.model, chosen)
         motion = move.run(
@@ -181,7 +202,9 @@ class Spec:
         except ValueError as error:
             raise ValueError(f"{motion.where(motion.path)}: motion: {error}") from error
 
-    def _design(self, table: Table) -> Design:
+    def _design(self, table: Table) -> Design | None:
+        if not table.entries:
+            return None
         kind = table.take("kind", toml.choice(("grid", *DRAWN)), "grid")
         drawn = kind in DRAWN
         options = {"n": table.take("lanes", toml.count), "seed": table.take("seed", toml.whole, 0)} if drawn else {}

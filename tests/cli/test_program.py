@@ -5,12 +5,14 @@ import subprocess
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
 
 import jdyn
-from jdyn.cli import main, program
+from jdyn.cli import main
+from jdyn.sweep import ControlledMove
 
 pytestmark = pytest.mark.fast_compile
 
@@ -77,7 +79,7 @@ def test_a_sweep_without_a_lane_that_succeeds_says_so(monkeypatch, capsys):
     def one_step(self, model, kp, kd, t1, **options):
         return jdyn.simulate(model, self.q0, self.v0, t1, max_steps=1, throw=False)
 
-    monkeypatch.setattr(program.ControlledMove, "run", one_step)
+    monkeypatch.setattr(ControlledMove, "run", one_step)
     assert main(["sweep", "double_pendulum", "--lanes", "4"]) == 1
     assert "0 lanes succeeded, 4 failed (4 max_steps)" in capsys.readouterr().out
 
@@ -150,7 +152,7 @@ def test_stiffness_counts_what_rounding_costs(tmp_path, capsys):
         (["sweep", "quadruped"], "--fixed-base"),
         (["sweep", "pendulum", "--payload", "-1", "1"], "at least 0 kg"),
         (["sweep", "panda", "--body", "link9"], "no body is called 'link9'"),
-        (["sweep", "spec.toml", "--lanes", "9"], "write there what --lanes should say"),
+        (["sweep", "spec.toml", "--lanes", "9"], "a spec says what --lanes would; write it there"),
         (["sweep", "nowhere.toml"], "nowhere.toml"),
         (["replay", "nowhere", "--lane", "0"], "nowhere"),
     ],
@@ -197,3 +199,69 @@ def test_help_teaches(command, capsys):
 def test_the_module_is_the_program():
     run = subprocess.run([sys.executable, "-m", "jdyn", "--version"], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == f"jdyn {jdyn.__version__}"
+
+
+TUNE = """
+robot = "pendulum"
+horizon = 0.5
+rows = 21
+
+[motion]
+target = [0.5]
+
+[controller]
+kp = 30.0
+kd = 0.5
+
+[tune]
+steps = 6
+risk = 0.5
+[tune.loss]
+tracking_error = 1.0
+peak_torque = 1e-3
+
+[design.parameters]
+gravity = { by = "times", values = [0.5, 1.0] }
+"""
+
+
+@pytest.mark.slow
+def test_a_spec_is_tuned_over_its_scenarios(tmp_path, capsys):
+    (tmp_path / "tune.toml").write_text(TUNE)
+    assert main(["tune", "tune.toml", "--checkpoint", "state"]) == 0
+    out = capsys.readouterr().out
+    before, after = map(float, re.search(r"loss (\S+) before, (\S+) after", out).groups())
+    # The mean of the worst half of two is the worst, which is that with less gravity.
+    spec = jdyn.Spec.read("tune.toml")
+    with spec.precision():
+        lanes = [spec.lane({"gravity": g}, {"kp": jnp.array([30.0]), "kd": jnp.array([0.5])}) for g in (0.5, 1.0)]
+    errors = [jdyn.losses.tracking_error(lane.model, lane.motion, [0.5]) for lane in lanes]
+    assert before == pytest.approx(float(max(errors)), rel=1e-3) and after < 0.9 * before
+    assert (tmp_path / "tune-pendulum.png").exists()
+    # The same command goes on from there, which is the end.
+    assert main(["tune", "tune.toml", "--checkpoint", "state"]) == 0
+    assert f"{after:.4g} after" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "risk = 0.5",
+            'risk = "best"',
+            "tune.toml:15: tune.risk: expected 'mean', 'worst' or a share of the scenarios",
+        ),
+        ("risk = 0.5", "risk = 2.0", "tune.toml:15: tune.risk: CVaR: expected a share"),
+        ("peak_torque", "peak_torqe", "tune.toml:18: tune.loss.peak_torqe: there is no such entry here"),
+        (
+            "gravity = ",
+            'more = { of = "controller.kp", values = [1.0] }\ngravity = ',
+            "more: a gain that is tuned cannot",
+        ),
+    ],
+)
+def test_problems_of_a_tuning_are_named(old, new, message, tmp_path, capsys):
+    assert old in TUNE
+    (tmp_path / "tune.toml").write_text(TUNE.replace(old, new))
+    assert main(["tune", "tune.toml"]) == 1
+    assert message in capsys.readouterr().err

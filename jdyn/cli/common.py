@@ -1,0 +1,58 @@
+"""What several commands do: load the robot that the words name, list numbers, write pictures."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import jdyn
+from jdyn.model import Model
+from jdyn.sweep import Spec
+
+
+def load_robot(options) -> Model:
+    return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir)
+
+
+def read_spec(options, usual: Mapping[str, Any], entries_of: Callable[[Any], dict]) -> Spec:
+    """The spec in the file that stands in a robot's place, or the one that words ask for.
+
+    Args:
+        options: The words.
+        usual: What those are that a spec has, too, if they are left out.
+        entries_of: From words to the entries of a spec.
+    """
+    if not str(options.robot).endswith(".toml"):
+        robot = {"floating_base": options.floating_base, "package_dirs": options.package_dir or None}
+        given = {name: value for name, value in robot.items() if value is not None}
+        return Spec.of(entries_of(options) | given, f"jdyn {options.command}")
+    if given := [name for name, value in usual.items() if getattr(options, name) != value]:
+        words = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ValueError(f"{options.robot}: a spec says what {words} would; write it there")
+    return Spec.read(options.robot)
+
+
+def deepest(model) -> str:
+    """The first of the bodies with the most joints between them and the world."""
+    depths = [len(path) for path in model.topology.supports]
+    return model.body_names[depths.index(max(depths))]
+
+
+def default_path(command, robot) -> pathlib.Path:
+    """The default path of a command's output, in the current folder."""
+    name = re.sub(r"[^\w-]+", "_", robot)
+    return pathlib.Path(f"{command}-{name}").resolve()
+
+
+def listed(numbers) -> str:
+    numbers = np.asarray(numbers)
+    return "-" if np.all(np.isinf(numbers)) else " ".join(f"{number:.4g}" for number in np.ravel(numbers))
+
+
+def write_picture(figure, path: pathlib.Path):
+    figure.savefig(path, dpi=150)
+    print(f"picture:  {path}")

@@ -1,0 +1,133 @@
+"""`jdyn tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import jdyn
+from jdyn.cli.common import default_path, read_spec, write_picture
+from jdyn.cli.parser import TUNE_WORDS
+from jdyn.io import toml
+from jdyn.io.toml import Table
+from jdyn.sweep import Lane, Spec
+from jdyn.terminal.tables import print_table
+from jdyn.tuning import CVaR, losses
+from jdyn.view import plot_tuning
+
+# What a motion costs, by the names in a spec; efforts are relative to the limits of motors.
+TERMS: dict[str, Callable[..., Any]] = {
+    "tracking_error": lambda lane, band: losses.tracking_error(lane.model, lane.motion, lane.move.target),
+    "settling_time": lambda lane, band: losses.settling_time(lane.model, lane.motion, lane.move.target, band=band),
+    "overshoot": lambda lane, band: losses.overshoot(lane.model, lane.motion, lane.move.target),
+    "effort": lambda lane, band: losses.effort(lane.motion, lane.controller, weights=1 / lane.move.effort**2),
+    "energy": lambda lane, band: losses.energy(lane.motion, lane.controller),
+    "peak_torque": lambda lane, band: losses.peak_torque(lane.motion, lane.controller, rated=lane.move.effort),
+}
+# Late errors of 1 rad, and a small share for an effort at the limits.
+USUAL = {"tracking_error": 1.0, "effort": 0.01}
+
+
+class Tuning(NamedTuple):
+    """The table `tune` of a spec.
+
+    Attributes:
+        steps: Of the optimizer.
+        rate: Of Adam, in the logarithms of the gains.
+        risk: Of the losses of all scenarios.
+        band: Error that counts as settled [rad or m].
+        weights: Of the terms of the loss, by name.
+    """
+
+    steps: int
+    rate: float
+    risk: Callable[[jax.Array], jax.Array]
+    band: float
+    weights: dict[str, float]
+
+    @classmethod
+    def read(cls, table: Table) -> Tuning:
+        """Raises a ValueError that names line, entry and reason of the first problem."""
+        steps, rate = table.take("steps", toml.count, 30), table.take("rate", toml.positive, 0.3)
+        risk, band = table.take("risk", _risk, jnp.mean), table.take("band", toml.positive, 0.02)
+        loss = table.table("loss")
+        usual = {} if loss.entries else USUAL
+        weights = {name: loss.take(name, toml.number, usual.get(name, 0.0)) for name in TERMS}
+        for read in (loss, table):
+            read.close()
+        return cls(steps, rate, risk, band, {name: weight for name, weight in weights.items() if weight})
+
+    def cost(self, lane: Lane) -> jax.Array:
+        """Of one motion."""
+        terms = [weight * TERMS[name](lane, self.band) for name, weight in self.weights.items()]
+        return jnp.sum(jnp.stack(terms))
+
+
+def _risk(value):
+    if value in ("mean", "worst"):
+        # Of a share that is less than one scenario, the conditional value is the largest loss.
+        return jnp.mean if value == "mean" else CVaR(np.finfo(float).tiny)
+    if isinstance(value, str):
+        raise ValueError(f"expected 'mean', 'worst' or a share of the scenarios, got {value!r}")
+    return CVaR(toml.number(value))
+
+
+def tune(options):
+    """Tune PD gains by gradient, and draw before and after."""
+    spec = read_spec(options, TUNE_WORDS, _from_poor_gains)
+    tuning = Tuning.read(spec.tune)
+    if fixed := [name for name in spec.varied_gains]:
+        raise ValueError(
+            f"{options.robot}: {', '.join(fixed)}: a gain that is tuned cannot be one of the scenarios' numbers"
+        )
+    with spec.precision():
+        _tune(spec, tuning, options)
+
+
+def _from_poor_gains(options) -> dict:
+    """The entries of the spec that words ask for: from stiff and hardly damped, so that everything swings."""
+    return {
+        "robot": options.robot, "dtype": options.dtype, "horizon": options.t1, "motion": {"seed": options.seed},
+        "controller": {"kp": 100.0, "kd": 0.5}, "tune": {"steps": options.steps, "rate": options.rate},
+    }  # fmt: skip
+
+
+def _tune(spec: Spec, tuning: Tuning, options):
+    model = spec.model
+    scenarios = spec.scenarios()
+    before = {name: jnp.full(model.nv, gain, model.dtype) for name, gain in spec.gains.items()}
+
+    def loss(gains, scenario: Mapping[str, jax.Array]):
+        return tuning.cost(spec.lane(scenario, gains))
+
+    one = not scenarios
+    result = jdyn.tune(
+        (lambda gains: loss(gains, {})) if one else jdyn.robust(loss, tuning.risk), before,
+        data=None if one else scenarios, optimizer=optax.adam(tuning.rate), steps=tuning.steps, bounds=jdyn.Positive(),
+        checkpoint=options.checkpoint,
+    )  # fmt: skip
+    after = result.params
+    print(f"{model.name}: loss {result.losses[0]:.4g} before, {result.losses[result.best_step]:.4g} after")
+    print_table(
+        ("joint", "kp before", "kp after", "kd before", "kd after"),
+        [
+            [name, *(f"{float(gains[k][i]):.4g}" for k in ("kp", "kd") for gains in (before, after))]
+            for i, name in enumerate(_motors(model))
+        ],
+    )
+    first = {name: values[0] for name, values in scenarios.items()}
+    motions = {name: spec.lane(first, gains).motion for name, gains in (("before", before), ("after", after))}
+    plot = options.plot or default_path("tune", spec.name).with_suffix(".png")
+    write_picture(plot_tuning(model, result.losses, motions, spec.move.target), plot)
+
+
+def _motors(model) -> list[str]:
+    """The joint of each velocity coordinate."""
+    topology = model.topology
+    names = [joint for joint, kind in zip(topology.joint_names, topology.kinds, strict=True) for _ in range(kind.nv)]
+    return [names[i] for i in topology.independent_v]
