@@ -100,6 +100,19 @@ def test_the_checkpoint_of_another_tuning_is_refused(tmp_path):
             run(tmp_path / "c", steps=1, **other)
 
 
+def test_numbers_that_the_loss_closes_over_tell_tunings_apart(tmp_path):
+    def descend(centre):
+        jdyn.tune(
+            lambda x: jnp.sum((x - centre) ** 2), jnp.zeros(2), optimizer=optax.sgd(0.1), steps=1,
+            checkpoint=tmp_path / "c", check=False,
+        )  # fmt: skip
+
+    descend(jnp.array([1.0, 2.0]))
+    descend(np.array([1.0, 2.0]))
+    with pytest.raises(ValueError, match="it holds another tuning"):
+        descend(jnp.array([1.0, 2.0000001]))
+
+
 def test_damage_is_refused_in_words(tmp_path):
     run(tmp_path / "c", steps=1)
     whole = (tmp_path / "c").read_bytes()
