@@ -83,7 +83,8 @@ def descend(
             walk, seen, gradient = _take(programs, walk, batches, len(records), len(records) == steps)
             records.append(seen)
             _add(histories, seen)
-            if check and (len(records) == 1 or stalled != [history.stalled for history in histories]):
+            stalls = any(history.stalled > was for history, was in zip(histories, stalled, strict=True))
+            if check and (len(records) == 1 or stalls):
                 _check(programs, before, batches, len(records) - 1, seen.loss, gradient, starts)
             if kept is not None and kept.is_due():
                 kept.save(walk, records)

@@ -17,7 +17,7 @@ class History:
             where there is none.
         best_step: Step with the smallest of them.
         message: Why there should be no more steps; empty while there should.
-        stalled: Whether the reason is patience.
+        stalled: Whether the reason is patience. Where other starts go on, so does this one, and may fall again.
     """
 
     patience: int | None
@@ -33,27 +33,30 @@ class History:
     _fell_at: int = 0
 
     def add(self, loss: float, gradient_norm: float, judged: float) -> None:
-        """Add a step, unless it has ended."""
-        if self.message:
+        """Add a step, unless one has failed."""
+        if self.failed:
             return
         step = len(self.losses)
         self.losses.append(loss)
         self.gradient_norms.append(gradient_norm)
         self.judged.append(judged)
         if not np.isfinite(loss):
-            self.message = f"the loss is {loss} after {step} steps"
+            self._fail(f"the loss is {loss} after {step} steps")
             return
         if np.isfinite(judged):
             self._judge(step, judged)
         if not np.isfinite(gradient_norm):
-            self.message = f"the gradient is not finite after {step} steps, where the loss is {loss:.6g}"
+            self._fail(f"the gradient is not finite after {step} steps, where the loss is {loss:.6g}")
+
+    def _fail(self, message):
+        self.message, self.stalled = message, False
 
     def _judge(self, step, judged):
         if judged <= self._best:
             self._best, self.best_step = judged, step
         fell = self._before - judged
         if np.isinf(self._before) or fell > self.tolerance * abs(self._before):
-            self._before, self._fell_at = judged, step
+            self._before, self._fell_at, self.stalled, self.message = judged, step, False, ""
         elif self.patience is not None and step - self._fell_at >= self.patience:
             self.stalled = True
             self.message = f"the loss has fallen no further than to {self._before:.6g} in {step - self._fell_at} steps"
@@ -61,4 +64,4 @@ class History:
     @property
     def failed(self) -> bool:
         """Whether something stopped being finite."""
-        return not (np.isfinite(self.losses[-1]) and np.isfinite(self.gradient_norms[-1]))
+        return bool(self.message) and not self.stalled

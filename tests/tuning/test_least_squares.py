@@ -54,14 +54,16 @@ def test_a_fit_is_that_of_scipy(solver, jacobian):
 def test_history_holds_the_loss_and_its_gradient_at_each_point():
     result = jdyn.tune_least_squares(decay, START, steps=4, bounds=BOUNDS)
 
-    def loss(free):
+    @jax.jit
+    @jax.value_and_grad
+    def of(free):
         p = START | {"a": free[0], "rate": jnp.exp(free[1]), "c": free[2]}
         return 0.5 * jnp.sum(_misfit(p) ** 2)
 
     for step in range(5):
         p = {name: result.path[name][step] for name in ("a", "rate", "c")}
         free = jnp.array([p["a"], np.log(p["rate"]), p["c"]])
-        value, gradient = jax.value_and_grad(loss)(free)
+        value, gradient = of(free)
         assert result.losses[step] == pytest.approx(float(value), rel=1e-12)
         assert result.gradient_norms[step] == pytest.approx(float(jnp.linalg.norm(gradient)), rel=1e-9)
     assert not result.message
@@ -82,14 +84,16 @@ def test_a_step_to_where_nothing_is_finite_is_taken_back():
     assert np.all(np.isfinite(result.losses))
 
 
+@pytest.mark.slow
 def test_an_inertia_is_identified_from_forces():
     """Of a free body, from forces in random motions, starting from half the mass, elsewhere."""
     builder = jdyn.Builder("body")
     builder.add_link("body", jdyn.Free(), mass=1.5, com=(0.1, -0.2, 0.05), inertia=(0.02, 0.03, 0.04))
     model, rng = builder.build(), np.random.default_rng(3)
-    q = jax.vmap(model.random)(jax.random.split(jax.random.key(0), 10))
+    q = jax.jit(jax.vmap(model.random))(jax.random.split(jax.random.key(0), 10))
     v, a = jnp.asarray(rng.normal(size=(2, 10, 6)))
 
+    @jax.jit
     def forces(inertias):
         changed = dataclasses.replace(model, inertias=inertias)
         return jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(changed, q, v, a))(q, v, a)

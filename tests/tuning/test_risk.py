@@ -36,7 +36,7 @@ def test_cvar_is_the_least_of_its_definition(share):
     # Of the worst losses, each counts as a part of the share.
     weights = jax.grad(risk)(jnp.asarray(LOSSES))
     assert np.sum(weights) == pytest.approx(1) and np.max(weights) == pytest.approx(min(0.1 / share, 1))
-    check_grads(risk, (jnp.asarray(LOSSES),), order=1, modes=["fwd", "rev"])
+    check_grads(jax.jit(risk), (jnp.asarray(LOSSES),), order=1, modes=["fwd", "rev"])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -45,7 +45,7 @@ def test_the_smooth_worst_is_near_the_maximum_and_never_overflows(dtype):
     expected = 0.5 * (logsumexp(1e3 * LOSSES / 0.5) - np.log(10))
     assert float(risk(losses)) == pytest.approx(expected, rel=4 * float(jnp.finfo(dtype).eps))
     assert losses.max() - 0.5 * np.log(10) <= risk(losses) <= losses.max()
-    check_grads(jdyn.Worst(0.5), (jnp.asarray(LOSSES),), order=2, modes=["fwd", "rev"])
+    check_grads(jax.jit(jdyn.Worst(0.5)), (jnp.asarray(LOSSES),), order=2, modes=["fwd", "rev"])
 
 
 def test_each_risk_leads_to_its_own_minimum():

@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import brute
 
 import jdyn
+from jdyn.tuning.history import History
 
 pytestmark = pytest.mark.fast_compile
 
@@ -100,4 +101,20 @@ def test_it_goes_on_while_a_start_has_not_stalled():
         return jnp.where(x < 0, 2.0, 1 + x)  # flat below 0
 
     result = jdyn.tune_starts(loss, jnp.array([-1.0, 1.0]), optimizer=optax.sgd(0.1), steps=8, patience=3)
-    assert [len(one.losses) for one in result.results] == [4, 9] and "no further than" in result.results[0].message
+    assert len(result.to_xarray().step) == 9
+    assert "no further than to 2 in 8 steps" in result.results[0].message and not result.results[1].message
+    both = jdyn.tune_starts(loss, jnp.array([-1.0, -2.0]), optimizer=optax.sgd(0.1), steps=8, patience=3)
+    assert len(both.to_xarray().step) == 4
+
+
+def test_a_start_that_stalls_may_fall_again_or_fail_later():
+    history = History(patience=2, tolerance=0.0)
+    for loss in (2.0, 1.0, 1.0, 1.0):
+        history.add(loss, 1.0, loss)
+    assert history.stalled and not history.failed and history.best_step == 3
+    history.add(0.5, 1.0, 0.5)
+    assert not history.message and history.best_step == 4
+    for loss in (0.5, 0.5, np.nan, 0.1):
+        history.add(loss, 1.0, loss)
+    assert history.failed and history.message == "the loss is nan after 7 steps"
+    assert len(history.losses) == 8 and history.best_step == 6
