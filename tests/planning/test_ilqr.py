@@ -261,10 +261,10 @@ def test_cart_poles_swing_up_from_many_guesses_and_stay_up():
     def swing(u):
         return ilqr(model, cost, end, hanging, still, u, h, bounds=(-most, most), actuated=[0], max_steps=300)
 
-    guesses = 3 * jax.random.normal(jax.random.key(0), (16, steps, 1))
+    guesses = 3 * jax.random.normal(jax.random.key(0), (8, steps, 1))
     plans = jax.jit(jax.vmap(swing))(guesses)
     up = (np.cos(plans.q[:, -1, 1]) > np.cos(0.05)) & (np.max(np.abs(plans.v[:, -1]), axis=1) < 0.1)
-    assert np.mean(up) >= 0.9
+    assert np.all(up)
     assert np.max(np.abs(plans.u)) <= most
     # The planned motion is that of the solver that steps as the plan does.
     plan = jax.tree.map(lambda x: x[np.nanargmin(plans.cost)], plans)
