@@ -11,7 +11,7 @@ from jdyn.array import swept_inverse
 
 # Shares of a Newton step that are tried at once; the best one is taken.
 SHARES = 2.0 ** -np.arange(8)
-# Each step settles which coordinates rest on the box, or halves at least the distance; a handful is usual.
+# A handful is usual: each finds coordinates that rest on the box, or the minimum of the others.
 MOST_STEPS = 30
 
 
@@ -28,6 +28,15 @@ class Minimum(NamedTuple):
 
 
 class _Search(NamedTuple):
+    """A search under way.
+
+    Attributes:
+        x: The lowest point so far.
+        free: Which coordinates the gradient there does not press against the box.
+        steps: So far.
+        running: Whether to go on.
+    """
+
     x: Array
     free: Array
     steps: Array

@@ -122,7 +122,7 @@ def ilqr(
         actuated: The actuators, as for `jdyn.LQR`: indices or a mask of velocity coordinates, or a matrix of shape
             (nv, nu); every coordinate if left out.
         tolerance: It has converged where the predicted fall is less than this share of the cost; 1e-8 if left out, or
-            hundred times rounding where that is more, 1e-5 in float32.
+            a hundred times rounding where that is more, 1e-5 in float32.
         max_steps: Most steps.
 
     Raises:

@@ -75,7 +75,7 @@ def inverse_kinematics(
     First derivatives, in both modes, with respect to targets and every leaf of the model, by the implicit function
     theorem: those of the solution nearest to the one found, with joints that are at their limits staying there. They
     are right where the solution is regular: the rank of the targets' Jacobian does not change, and no joint just
-    touches its limit. With respect to the guess they are zero, and NaN where the search did not end at a solution.
+    touches its limit. They are NaN where the search did not end at a solution. With respect to the guess they are zero.
 
     Args:
         model: The mechanism.
@@ -118,7 +118,7 @@ def best_inverse_kinematics(
         targets: What to meet, for one or several bodies and frames.
         starts: Guesses [rad or m].
         tolerance: As in `inverse_kinematics`.
-        max_steps: Most steps of each search.
+        max_steps: Most steps, with those of searches that begin anew.
 
     Returns:
         The first that meets the targets, or the best place that any search came by.
@@ -293,7 +293,9 @@ def _best_jvp(primals, tangents):
     H = jax.jacfwd(lambda e: problem.gradient(model.integrate(q, e)))(still)
     (lower, upper), (dlower, dupper) = eqx.filter_jvp(lambda x: x.model.room(q), (problem,), (dproblem,))
     _, turned = eqx.filter_jvp(lambda x: x.gradient(q), (problem,), (dproblem,))
-    at_lower, at_upper = lower >= 0, upper <= 0
+    # A step to a limit may end beside it by rounding.
+    rounding = 10 * jnp.finfo(q.dtype).eps
+    at_lower, at_upper = lower >= -rounding, upper <= rounding
     free = ~(at_lower | at_upper)
     # What joints at their limits do changes the gradient of the others.
     carried = jnp.where(at_lower, dlower, jnp.where(at_upper, dupper, 0))

@@ -46,7 +46,8 @@ def test_what_is_not_definite_on_free_coordinates_is_nan_there():
     H, g, side = jnp.diag(jnp.array([1.0, -1.0, 2.0])), jnp.array([1.0, -2.0, -1.0]), jnp.full(3, 10.0)
     assert np.all(np.isnan(free_inverse(H, jnp.array([True, True, False]))[:2, :2]))
     np.testing.assert_array_equal(free_inverse(H, jnp.array([True, False, True])), np.diag([1, 0, 0.5]))
-    assert np.any(np.isnan(box_qp(H, g, -side, side, jnp.zeros(3)).x))
-    # The second coordinate rests on its side.
-    found = box_qp(H, g, -side, side, 10 * jnp.eye(3)[1])
-    np.testing.assert_allclose(found.x, [-1, 10, 0.5], rtol=1e-14)
+    # From zero it stands on a ridge; from its side the second coordinate rests there.
+    starts = jnp.stack([jnp.zeros(3), jnp.array([0.0, 10.0, 0.0])])
+    found = jax.jit(jax.vmap(box_qp, (None, None, None, None, 0)))(H, g, -side, side, starts).x
+    assert np.any(np.isnan(found[0]))
+    np.testing.assert_allclose(found[1], [-1, 10, 0.5], rtol=1e-14)

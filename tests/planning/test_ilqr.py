@@ -172,6 +172,36 @@ def test_float32():
     np.testing.assert_allclose(plan.gains, -_riccati()[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
+def test_costs_may_close_over_batches_and_steps_may_run_out():
+    """The sum of squares alone, as a function and as squares, for targets of each lane; one step is enough."""
+    targets = jnp.array([0.5, -1.0])
+
+    def lane(target):
+        def squares(q, v):
+            return jnp.concatenate([q - target, v])
+
+        def cost(t, q, v, u):
+            return 0.5 * jnp.sum((u - target) ** 2)
+
+        def end(q, v):
+            return 0.5 * jnp.sum(squares(q, v) ** 2)
+
+        state, guess = jnp.zeros(1), jnp.zeros((STEPS, 1))
+        return [
+            ilqr(SLIDER, cost, x, state, state, guess, H, max_steps=1) for x in (end, jdyn.SquaredResiduals(squares))
+        ]
+
+    plain, squared = jax.jit(jax.vmap(lane))(targets)
+    np.testing.assert_array_equal(plain.steps, 1)
+    # It is at the minimum, and says so, though there is no step left.
+    np.testing.assert_array_equal(plain.result, jdyn.Optimized.converged)
+    np.testing.assert_allclose(plain.u, squared.u, atol=1e-12)
+    # Everything is linear in the target.
+    np.testing.assert_allclose(plain.u[1], -2 * plain.u[0], atol=1e-12)
+    assert np.all(plain.cost < plain.costs[:, 0])
+
+
 def _tree():
     """A floating base with a ball joint and a hinge."""
     builder = jdyn.Builder("tree")
@@ -261,10 +291,10 @@ def test_cart_poles_swing_up_from_many_guesses_and_stay_up():
     def swing(u):
         return ilqr(model, cost, end, hanging, still, u, h, bounds=(-most, most), actuated=[0], max_steps=300)
 
-    guesses = 3 * jax.random.normal(jax.random.key(0), (16, steps, 1))
+    guesses = 3 * jax.random.normal(jax.random.key(0), (8, steps, 1))
     plans = jax.jit(jax.vmap(swing))(guesses)
     up = (np.cos(plans.q[:, -1, 1]) > np.cos(0.05)) & (np.max(np.abs(plans.v[:, -1]), axis=1) < 0.1)
-    assert np.mean(up) >= 0.9
+    assert np.all(up)
     assert np.max(np.abs(plans.u)) <= most
     # The planned motion is that of the solver that steps as the plan does.
     plan = jax.tree.map(lambda x: x[np.nanargmin(plans.cost)], plans)

@@ -76,6 +76,7 @@ def test_the_nearest_within_limits_is_that_of_scipy():
     np.testing.assert_allclose(found.missed, np.max(np.abs(expected.fun)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_float32():
     found = _reach(ARM.astype(jnp.float32), *jnp.asarray(TARGETS[0], jnp.float32))
     assert found.q.dtype == found.missed.dtype == jnp.float32
