@@ -1,7 +1,7 @@
 """Base parameters: the combinations of standard parameters that forces tell."""
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -132,14 +132,15 @@ def basis(Y: Float[np.ndarray, "... parameters"], names: tuple[str, ...]) -> Bas
     lengths = np.linalg.norm(Y, axis=0)
     # Units differ from column to column, so each is scaled, but for those that are rounding alone.
     scales = np.where(lengths > relative * lengths.max(initial=0), lengths, np.inf)
-    _, R, order = scipy.linalg.qr(Y / scales, mode="economic", pivoting=True)
+    factors: Any = scipy.linalg.qr(Y / scales, mode="economic", pivoting=True)
+    _, R, order = factors
     diagonal = np.abs(np.diag(R))
     rank = int(np.count_nonzero(diagonal > relative * diagonal.max(initial=0)))
     combinations = np.zeros((rank, len(names)))
     combinations[:, order[:rank]] = np.eye(rank)
     combinations[:, order[rank:]] = _shares(R[:rank], relative, scales[order])
     in_order = np.argsort(order[:rank])
-    return BaseParameters(names, order[:rank][in_order], combinations[in_order], scipy.linalg.svdvals(R))
+    return BaseParameters(names, order[:rank][in_order], combinations[in_order], np.linalg.svd(R, compute_uv=False))
 
 
 def _shares(R, relative, scales):

@@ -15,27 +15,14 @@ from jdyn.identification import standard_names, standard_regressor, standard_val
 from jdyn.identification.base import stacked_regressor
 from jdyn.identification.weighted import weighted_least_squares
 from tests.drawn import drawn_states, with_joint_elements
+from tests.identification.arms import planar_arm
 
 pytestmark = pytest.mark.fast_compile
 
 # As many as there are standard parameters, so that `base_parameters` runs the same program.
 SAMPLES = 26
 
-
-def _arm():
-    """Two links that swing in a vertical plane, the second one at the end of the first."""
-    builder = jdyn.Builder("arm")
-    rest = {"damping": 0.3, "friction": 0.2, "friction_speed": 0.1, "armature": 0.05, "effort": 20.0}
-    upper = {"mass": 2.0, "com": (0.2, 0.1, 0), "inertia": (0.03, 0.04, 0.05)}
-    fore = {"mass": 1.0, "com": (0.2, 0, 0.05), "inertia": (0.01, 0.02, 0.02)}
-    builder.add_link("upper", jdyn.Revolute((0, 1, 0)), joint_name="shoulder", **upper, **rest)
-    builder.add_link(
-        "fore", jdyn.Revolute((0, 1, 0)), parent="upper", placement=(0.5, 0, 0), joint_name="elbow", **fore, **rest
-    )
-    return builder.build()
-
-
-ARM = _arm()
+ARM = planar_arm()
 
 
 @pytest.fixture(scope="module")
