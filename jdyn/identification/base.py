@@ -1,6 +1,7 @@
 """Base parameters: the combinations of standard parameters that forces tell."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float, Int
 
-from jdyn.identification.standard import standard_names, standard_regressor
+from jdyn.identification.standard import PARTS, Part, indices_of, standard_names, standard_regressor
 from jdyn.model import Model, checked
 
 Identifiable = Literal["alone", "combined", "no"]
@@ -73,6 +74,8 @@ def base_parameters(
     q: Float[Array, "states nq"] | None = None,
     v: Float[Array, "states nv"] | None = None,
     a: Float[Array, "states nv"] | None = None,
+    *,
+    parts: Sequence[Part] = PARTS,
 ) -> BaseParameters:
     """Which of a model's standard parameters forces tell, alone or in combination.
 
@@ -84,6 +87,7 @@ def base_parameters(
         model: The mechanism; the values of its masses and coefficients of its joints do not matter.
         q, v, a: States of a motion [rad or m, and per s, s²]: the combinations that forces of this motion tell. If left
             out, those that any motion tells: of random states.
+        parts: What is unknown; the rest counts as not identifiable.
 
     Returns:
         The base parameters of `jdyn.identification.standard_names(model)`.
@@ -98,7 +102,7 @@ def base_parameters(
         raise ValueError("q, v, a: expected all of them, or none for random states")
     if q is None:
         q, v, a = _random_states(model)
-    return basis(stacked_regressor(model, q, v, a), standard_names(model))
+    return basis(model, stacked_regressor(model, q, v, a), parts)
 
 
 def stacked_regressor(model, q, v, a) -> Float[np.ndarray, "states nv parameters"]:
@@ -120,13 +124,17 @@ def _random_states(model):
     return q, v, a
 
 
-def basis(Y: Float[np.ndarray, "... parameters"], names: tuple[str, ...]) -> BaseParameters:
-    """Base parameters by a QR factorization with pivoting.
+def basis(model: Model, Y: Float[np.ndarray, "... parameters"], parts: Sequence[Part]) -> BaseParameters:
+    """Base parameters of some parts of a model, by its regressor, all of whose axes but the last one are rows."""
+    names, columns = standard_names(model), indices_of(model, parts)
+    first, shares, singular_values = _factored(Y[..., columns])
+    combinations = np.zeros((len(first), len(names)))
+    combinations[:, columns] = shares
+    return BaseParameters(names, columns[first], combinations, singular_values)
 
-    Args:
-        Y: The regressor; all axes but the last one are rows.
-        names: Of the columns.
-    """
+
+def _factored(Y):
+    """Columns that no others make up, what all columns have of them, and singular values, by QR with pivoting."""
     relative = ROUNDINGS * float(jnp.finfo(Y.dtype).eps)
     Y = np.asarray(Y, float).reshape(-1, Y.shape[-1])
     lengths = np.linalg.norm(Y, axis=0)
@@ -136,11 +144,11 @@ def basis(Y: Float[np.ndarray, "... parameters"], names: tuple[str, ...]) -> Bas
     _, R, order = factors
     diagonal = np.abs(np.diag(R))
     rank = int(np.count_nonzero(diagonal > relative * diagonal.max(initial=0)))
-    combinations = np.zeros((rank, len(names)))
+    combinations = np.zeros((rank, len(order)))
     combinations[:, order[:rank]] = np.eye(rank)
     combinations[:, order[rank:]] = _shares(R[:rank], relative, scales[order])
     in_order = np.argsort(order[:rank])
-    return BaseParameters(names, order[:rank][in_order], combinations[in_order], np.linalg.svd(R, compute_uv=False))
+    return order[:rank][in_order], combinations[in_order], np.linalg.svd(R, compute_uv=False)
 
 
 def _shares(R, relative, scales):

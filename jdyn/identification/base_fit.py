@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +12,9 @@ from jaxtyping import ArrayLike, Float
 from jdyn.array import shaped
 from jdyn.dynamics import inverse_dynamics
 from jdyn.identification.base import ROUNDINGS, BaseParameters, basis, stacked_regressor
-from jdyn.identification.standard import PARTS, part_of_each, standard_names, standard_values
+from jdyn.identification.standard import PARTS, Part, standard_values
 from jdyn.identification.weighted import weighted_least_squares
 from jdyn.model import Model, checked
-
-Part = Literal["inertias", "damping", "friction", "armature"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,14 +82,13 @@ def fit_base_parameters(
     """
     checked(model)
     q, v, a, tau = measured(model, q, v, a, tau)
-    columns = np.flatnonzero(np.isin(part_of_each(model), chosen_parts(parts)))
-    Y = stacked_regressor(model, q, v, a)[..., columns]
-    base = _widened(basis(Y, tuple(standard_names(model)[i] for i in columns)), columns, standard_names(model))
+    Y = stacked_regressor(model, q, v, a)
+    base = basis(model, Y, parts)
     if not base.rank:
         raise ValueError(f"q, v: forces of this motion depend on no parameter of {', '.join(parts)}; move more joints")
     missing = np.asarray(tau - _expected(model, q, v, a), float)
     least = ROUNDINGS * float(jnp.finfo(Y.dtype).eps) * float(np.max(np.abs(tau)))
-    fit = weighted_least_squares(np.asarray(Y, float)[..., np.searchsorted(columns, base.columns)], missing, least)
+    fit = weighted_least_squares(np.asarray(Y, float)[..., base.columns], missing, least)
     nominal = base.combinations @ np.asarray(standard_values(model), float)
     return BaseFit(base, nominal, nominal + fit.values, fit.covariance, fit.noise, fit.freedom, fit.root)
 
@@ -115,24 +111,6 @@ def measured(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
     return arrays
 
 
-def chosen_parts(parts: Sequence[str]) -> list[int]:
-    """Numbers of the parts.
-
-    Raises:
-        ValueError: if there is no such part, or none is given.
-    """
-    if isinstance(parts, str) or not parts or not set(parts) <= set(PARTS):
-        raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {parts!r}")
-    return [PARTS.index(part) for part in parts]
-
-
 @jax.jit
 def _expected(model, q, v, a):
     return jax.vmap(inverse_dynamics, (None, 0, 0, 0))(model, q, v, a)
-
-
-def _widened(base, columns, names):
-    """Base parameters of some standard parameters as those of all, of which the others count as known."""
-    combinations = np.zeros((base.rank, len(names)))
-    combinations[:, columns] = base.combinations
-    return dataclasses.replace(base, standard=names, columns=columns[base.columns], combinations=combinations)

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from jdyn.identification.base_fit import BaseFit, Part, fit_base_parameters
+from jdyn.identification.base_fit import BaseFit, fit_base_parameters
 from jdyn.identification.entropic import inertia_residuals, positive_residuals
 from jdyn.identification.not_negative import NotNegative
-from jdyn.identification.standard import OF_JOINT, PARTS, standard_names, standard_values
+from jdyn.identification.standard import OF_JOINT, PARTS, Part, standard_names, standard_values
 from jdyn.model import Model, checked
 from jdyn.terminal.tables import print_table
 from jdyn.tuning import PhysicalInertia, tune_least_squares

@@ -1,6 +1,8 @@
 """The standard parameters: every number of a model in which inverse dynamics is linear, by name."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,8 @@ OF_BODY = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 OF_JOINT = ("damping", "friction", "armature")
 
 # Parts of a model, in the order of the standard parameters.
-PARTS = ("inertias", *OF_JOINT)
+Part = Literal["inertias", "damping", "friction", "armature"]
+PARTS: tuple[Part, ...] = get_args(Part)
 
 
 def standard_names(model: Model) -> tuple[str, ...]:
@@ -47,9 +50,16 @@ def standard_values(model: Model) -> Float[Array, " parameters"]:
     return jnp.concatenate([bodies, *(getattr(model, what) for what in OF_JOINT)])
 
 
-def part_of_each(model: Model) -> np.ndarray:
-    """Which of `PARTS` each standard parameter belongs to, as numbers."""
-    return np.repeat(np.arange(len(PARTS)), [10 * model.nb, *[len(model.damping)] * len(OF_JOINT)])
+def indices_of(model: Model, parts: Sequence[Part]) -> np.ndarray:
+    """Which standard parameters belong to some parts of a model.
+
+    Raises:
+        ValueError: if there is no such part, or none is given.
+    """
+    if isinstance(parts, str) or not parts or not set(parts) <= set(PARTS):
+        raise ValueError(f"parts: expected some of {', '.join(PARTS)}, got {parts!r}")
+    part_of_each = np.repeat(PARTS, [10 * model.nb, *[len(model.damping)] * len(OF_JOINT)])
+    return np.flatnonzero(np.isin(part_of_each, list(parts)))
 
 
 @compiled
