@@ -15,6 +15,7 @@ import numpy as np
 import optax
 
 import jdyn
+from jdyn.cli.identify import identify
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import Free, Model, ModelWarning
 from jdyn.simulation import Result, SimulationError, Trajectory
@@ -44,7 +45,7 @@ def run(options) -> int:
     """
     commands = {
         "info": info, "simulate": simulate, "sweep": sweep, "tune": tune, "stiffness": stiffness, "prrr": prrr,
-        "prrrfdt": prrrfdt,
+        "prrrfdt": prrrfdt, "identify": identify,
     }  # fmt: skip
     programs = kept_programs() if options.cache else programs_made_anew()
     try:

@@ -9,6 +9,9 @@ from jdyn.identification.excitation import exciting_motion as exciting_motion
 from jdyn.identification.fourier import FourierSeries as FourierSeries
 from jdyn.identification.identify import Identification as Identification
 from jdyn.identification.identify import identify as identify
+from jdyn.identification.measurement import Measurement as Measurement
+from jdyn.identification.measurement import accelerations as accelerations
+from jdyn.identification.measurement import measurement as measurement
 from jdyn.identification.standard import standard_names as standard_names
 from jdyn.identification.standard import standard_regressor as standard_regressor
 from jdyn.identification.standard import standard_values as standard_values

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from jdyn.identification.standard import PARTS, Part, indices_of, standard_names, standard_regressor
@@ -106,8 +107,18 @@ def base_parameters(
 
 
 def stacked_regressor(model, q, v, a) -> Float[np.ndarray, "states nv parameters"]:
-    """The regressors of many states, on the host."""
-    return np.asarray(_stacked(model, q, v, a))
+    """The regressors of many states, on the host.
+
+    Raises:
+        ValueError: within a transformation of JAX, as ranks and names follow from numbers.
+    """
+    Y = _stacked(model, q, v, a)
+    if isinstance(Y, Tracer):
+        raise ValueError(
+            "model, q, v, a: expected numbers, got traced ones; which parameters forces tell depends on numbers: call "
+            "identification outside of jax.jit, jax.vmap and jax.grad"
+        )
+    return np.asarray(Y)
 
 
 @jax.jit

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
+from jax.core import Tracer
 from jaxtyping import ArrayLike, Float
 
 from jdyn.array import shaped
@@ -104,7 +105,8 @@ def measured(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
     for name, x in given.items():
         size = model.nq if name == "q" else model.nv
         array = shaped(name, x, model.dtype, (samples, size), owner=model.name)
-        bad = np.flatnonzero(~np.all(np.isfinite(array), axis=1))
+        # Traced numbers are refused where ranks are needed.
+        bad = [] if isinstance(array, Tracer) else np.flatnonzero(~np.all(np.isfinite(array), axis=1))
         if len(bad):
             raise ValueError(f"{name}: expected finite numbers, got {np.asarray(array[bad[0]])} at sample {bad[0]}")
         arrays.append(array)

@@ -170,6 +170,8 @@ def test_what_cannot_be_is_refused(motion):
         jdyn.fit_base_parameters(ARM, q, v, a, tau, parts="friction")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="forces of this motion depend on no parameter of damping"):
         jdyn.fit_base_parameters(ARM, q, 0 * v, a, tau, parts=["damping"])
+    with pytest.raises(ValueError, match="expected numbers, got traced ones; which parameters forces tell depends on"):
+        jax.jit(lambda q: jdyn.fit_base_parameters(ARM, q, v, a, tau).values)(q)
     with pytest.raises(ValueError, match="q, v, a: expected all of them, or none"):
         jdyn.base_parameters(ARM, q)
     with pytest.raises(ValueError, match="level: expected a probability between 0 and 1, got 95"):
