@@ -100,7 +100,7 @@ def measured(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
     Raises:
         ValueError: if a shape is wrong or a number is not finite.
     """
-    samples = len(np.atleast_1d(q))
+    samples = jnp.shape(q)[0] if jnp.ndim(q) else 1
     given, arrays = {"q": q, "v": v, "a": a, "tau": tau}, []
     for name, x in given.items():
         size = model.nq if name == "q" else model.nv

@@ -42,6 +42,9 @@ class Identification:
     values: Float[np.ndarray, " parameters"]
     message: str
 
+    def __post_init__(self):
+        checked(self.model)
+
     def __str__(self):
         base, intervals, out = self.fit.base, self.fit.intervals(), io.StringIO()
         lone = {c: i for i, c in enumerate(base.columns) if base.identifiable[c] == "alone"}
@@ -123,12 +126,14 @@ def identify(
     Source: Lee, Wensing, Park, Geometric robot dynamic identification: a convex programming approach, T-RO 2020;
     Rucker, Wensing, Smooth parameterization of rigid-body inertia, RA-L 2022.
     """
-    fit = fit_base_parameters(model, q, v, a, tau, parts=parts)
+    checked(model)
     if not spread > 0:
         raise ValueError(f"spread: expected a positive number, got {spread}")
-    start, bounds = {}, {}
     if "inertias" in parts:
         _check_bodies(model)
+    fit = fit_base_parameters(model, q, v, a, tau, parts=parts)
+    start, bounds = {}, {}
+    if "inertias" in parts:
         start["inertias"], bounds["inertias"] = model.inertias, PhysicalInertia()
     free, joints = _joint_parameters(model, fit, parts)
     if len(free):
@@ -199,7 +204,6 @@ def _with_parameters(model, free, params) -> Model:
 
 
 def _check_bodies(model):
-    checked(model)
     free = np.asarray(PhysicalInertia().to_free(model.inertias))
     bad = [name for name, row in zip(model.body_names, free, strict=True) if not np.all(np.isfinite(row))]
     if bad:

@@ -32,6 +32,7 @@ def motion():
     return q, v, a, np.asarray(jax.vmap(lambda *x: jdyn.inverse_dynamics(ARM, *x))(q, v, a))
 
 
+@pytest.mark.slow
 def test_forces_are_linear_in_the_standard_parameters():
     """Of joints of one and of several coordinates, and of one that follows another."""
     builder = jdyn.Builder("tree")

@@ -22,7 +22,7 @@ FINE = jnp.linspace(0, PERIOD, 4001)
 def drawn():
     keys = jax.random.split(jax.random.key(3), 2)
     coefficients = dict(zip(("sines", "cosines"), (jax.random.normal(key, (2, 5)) for key in keys), strict=True))
-    return _within_limits(ARM, PERIOD, coefficients)
+    return jax.jit(lambda x: _within_limits(ARM, PERIOD, x))(coefficients)
 
 
 def test_a_series_has_the_velocity_and_acceleration_of_its_motion(drawn):
