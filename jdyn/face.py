@@ -57,6 +57,15 @@ from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
 from jdyn.dynamics import warm_start as warm_start
+from jdyn.identification import BaseFit as BaseFit
+from jdyn.identification import BaseParameters as BaseParameters
+from jdyn.identification import Excitation as Excitation
+from jdyn.identification import FourierSeries as FourierSeries
+from jdyn.identification import Identification as Identification
+from jdyn.identification import base_parameters as base_parameters
+from jdyn.identification import exciting_motion as exciting_motion
+from jdyn.identification import fit_base_parameters as fit_base_parameters
+from jdyn.identification import identify as identify
 from jdyn.interop import verify as verify
 from jdyn.io import save_urdf as save_urdf
 from jdyn.model import Ball as Ball

@@ -1,6 +1,7 @@
 """The words of the command line. They load neither JAX nor the library, so that help and errors come at once."""
 
 import argparse
+import pathlib
 
 from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
@@ -21,6 +22,9 @@ ROBOTS = (
     "crane",
 )
 
+# Those of `jdyn.identification`.
+PARTS = ("inertias", "damping", "friction", "armature")
+
 DESCRIPTION = """Simulate, sweep and tune robots, and look at what rounding does to them.
 
 A ROBOT is the name of a bundled one, or the path of a URDF or a MuJoCo file."""
@@ -33,6 +37,7 @@ EXAMPLES = """examples:
   jdyn sweep notebooks/sweep.toml --store sweep.zarr
   jdyn replay sweep.zarr --lane 17 --plot motion.png
   jdyn tune notebooks/tune.toml              gains that are good for all of eight payloads
+  jdyn identify data.nc my_arm.urdf          masses, inertias and friction from measured forces
   jdyn tune panda                            gains by gradient through the simulation
   jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
   jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
@@ -61,6 +66,12 @@ after.
 The loss is the mean over the motion of the squared distance to the target, plus a small share of the squared effort. In
 place of a ROBOT, such as panda, a file that ends with .toml says more: start and target, what the loss is made of, and
 scenarios, such as payloads, of which the mean, the worst share or the worst is to be good.""",
+    "identify": """Estimate masses, inertias, dampers, friction and rotors from the measured forces of a motion, and
+write the robot with these as a URDF file. Prints which of them forces tell, alone or combined with others, with 95 %
+intervals, and how noisy the forces are. All bodies can exist, and are as near to those of the robot as forces let them.
+
+DATA is a NetCDF file for xarray: time [s], q (time, q_coordinate), v and tau (time, v_coordinate), and a if
+accelerations are known. If it is left out, they are the slopes of a smoothing spline through v.""",
     "stiffness": """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes rounding
 for motion: the number of evaluations of a fall under gravity, by method and floating type, as the mechanism becomes
 ill-conditioned. A dash means that the simulation failed.
@@ -147,6 +158,16 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument(
         "--checkpoint", type=new_file, metavar="FILE", help="keep the state; the same command goes on from there"
     )
+
+    words = plain_command("identify", "masses, inertias and friction from measured forces")
+    words.add_argument("data", type=pathlib.Path, metavar="DATA", help="NetCDF file with time, q, v, tau, and maybe a")
+    _add_robot(words, None)
+    words.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS, help="what is unknown (default: all)")
+    words.add_argument(
+        "--spread", type=positive, default=1.0, metavar="S",
+        help="how far parameters may be from those of the robot, relative to these (default: 1)",
+    )  # fmt: skip
+    words.add_argument("--output", type=new_file, metavar="FILE", help="URDF file (default: identified-ROBOT.urdf)")
 
     words = command("stiffness", "what the rounding of forward dynamics costs an integrator", "")
     words.add_argument("--t1", type=positive, default=10.0, metavar="S", help="length of the motions [s] (default: 10)")

@@ -12,6 +12,7 @@ import numpy as np
 
 import jdyn
 from jdyn.cli.common import deepest, default_path, listed, load_robot, write_picture
+from jdyn.cli.identify import identify
 from jdyn.cli.sweeps import replay, sweep
 from jdyn.cli.tuning import tune
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
@@ -38,7 +39,7 @@ def run(options) -> int:
     """
     commands = {
         "info": info, "simulate": simulate, "sweep": sweep, "replay": replay, "tune": tune, "stiffness": stiffness,
-        "prrr": prrr, "prrrfdt": prrrfdt,
+        "prrr": prrr, "prrrfdt": prrrfdt, "identify": identify,
     }  # fmt: skip
     programs = kept_programs() if options.cache else programs_made_anew()
     try:

@@ -10,7 +10,8 @@ import time
 import pytest
 
 import jdyn
-from jdyn.cli.parser import ROBOTS, parser
+from jdyn.cli.parser import PARTS, ROBOTS, parser
+from jdyn.identification.standard import PARTS as PARTS_OF_MODELS
 from jdyn.studies.cloutier1995 import INTEGRATIONS, Session
 from jdyn.studies.prrr.files import QUANTITIES
 from jdyn.studies.prrr.options import session_of
@@ -32,7 +33,8 @@ print("jax" in sys.modules, status)
     ("words", "status"),
     [
         (["--help"], 0), (["--version"], 0), (["sweep", "--help"], 0), (["prrr", "--help"], 0),
-        (["prrrfdt", "--help"], 0), ([], 2), (["nonsense"], 2), (["sweep", "--kp", "x", "y"], 2),
+        (["identify", "--help"], 0), (["prrrfdt", "--help"], 0),
+        ([], 2), (["nonsense"], 2), (["sweep", "--kp", "x", "y"], 2),
         (["simulate", "panda", "--plot", "nowhere/motion.png"], 2), (["prrr", "--integration", "euler"], 2),
     ],
 )  # fmt: skip
@@ -57,6 +59,10 @@ def test_defaults_are_those_of_a_session():
 
 def test_help_names_every_robot():
     assert ROBOTS == tuple(jdyn.ROBOTS)
+
+
+def test_parts_are_those_that_can_be_identified():
+    assert PARTS == PARTS_OF_MODELS
 
 
 def test_the_package_shows_its_names():

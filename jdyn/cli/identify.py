@@ -1,0 +1,21 @@
+"""The command `jdyn identify`."""
+
+from __future__ import annotations
+
+import xarray
+
+import jdyn
+from jdyn.cli.common import load_robot
+from jdyn.identification import measurement
+
+
+def identify(options):
+    """Estimate a robot's parameters from a measured motion, and write it as a URDF file."""
+    model = load_robot(options)
+    motion = measurement(model, xarray.load_dataset(options.data))
+    result = jdyn.identify(model, *motion, parts=options.parts, spread=options.spread)
+    print(f"{model.name}: {len(motion.q)} samples, {result.message}\n")
+    print(result)
+    output = options.output or options.data.with_name(f"identified-{model.name}.urdf")
+    jdyn.save_urdf(result.model, output)
+    print(f"\nmodel:  {output}")

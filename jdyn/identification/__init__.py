@@ -1,0 +1,17 @@
+"""Identification of inertial and joint parameters from measured motions."""
+
+from jdyn.identification.base import BaseParameters as BaseParameters
+from jdyn.identification.base import base_parameters as base_parameters
+from jdyn.identification.base_fit import BaseFit as BaseFit
+from jdyn.identification.base_fit import fit_base_parameters as fit_base_parameters
+from jdyn.identification.excitation import Excitation as Excitation
+from jdyn.identification.excitation import exciting_motion as exciting_motion
+from jdyn.identification.fourier import FourierSeries as FourierSeries
+from jdyn.identification.identify import Identification as Identification
+from jdyn.identification.identify import identify as identify
+from jdyn.identification.measurement import Measurement as Measurement
+from jdyn.identification.measurement import accelerations as accelerations
+from jdyn.identification.measurement import measurement as measurement
+from jdyn.identification.standard import standard_names as standard_names
+from jdyn.identification.standard import standard_regressor as standard_regressor
+from jdyn.identification.standard import standard_values as standard_values
