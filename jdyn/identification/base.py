@@ -54,7 +54,7 @@ class BaseParameters:
     @property
     def identifiable(self) -> tuple[Identifiable, ...]:
         """Whether forces tell each standard parameter: alone, only combined with others, or not at all."""
-        # Alone is what no motion within the null space of the regressor changes.
+        # A basis has no other choice for these: no combination that moves no force contains them.
         lone = self.columns[np.count_nonzero(self.combinations, axis=1) == 1]
         found: list[Identifiable] = ["combined" if any_of else "no" for any_of in np.any(self.combinations, axis=0)]
         for column in lone:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import warnings
 from collections.abc import Sequence
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from jdyn.identification.not_negative import NotNegative
 from jdyn.identification.standard import OF_JOINT, PARTS, Part, standard_names, standard_values
 from jdyn.model import Model, checked
 from jdyn.terminal.tables import print_table
-from jdyn.tuning import PhysicalInertia, tune_least_squares
+from jdyn.tuning import PhysicalInertia, TuneWarning, tune_least_squares
 
 # Levenberg-Marquardt takes some twenty; nearly impossible bodies, more.
 STEPS = 500
@@ -121,7 +122,7 @@ def identify(
             impossible.
 
     Warns:
-        jdyn.TuneWarning: if the minimisation fails.
+        jdyn.TuneWarning: if the minimisation fails, or does not end.
 
     Source: Lee, Wensing, Park, Geometric robot dynamic identification: a convex programming approach, T-RO 2020;
     Rucker, Wensing, Smooth parameterization of rigid-body inertia, RA-L 2022.
@@ -143,6 +144,8 @@ def identify(
     better = _with_parameters(model, free, found.params)
     nominal, values = (np.asarray(standard_values(m), float) for m in (model, better))
     message = found.message or f"not converged after {STEPS} steps"
+    if not found.message:
+        warnings.warn(f"identify: {message}; the model is the best one met", TuneWarning, stacklevel=2)
     return Identification(better, fit, standard_names(model), nominal, values, message)
 
 
