@@ -47,33 +47,32 @@ class Identification:
         checked(self.model)
 
     def __str__(self):
-        base, intervals, out = self.fit.base, self.fit.intervals(), io.StringIO()
-        lone = {c: i for i, c in enumerate(base.columns) if base.identifiable[c] == "alone"}
+        out = io.StringIO()
         print_table(
-            ("parameter", "nominal", "estimate", "95 % interval", "identifiable"),
-            [
-                (name, f"{before:.4g}", f"{after:.4g}", _interval(intervals[lone[c]]) if c in lone else "", kind)
-                for c, (name, before, after, kind) in enumerate(
-                    zip(self.names, self.nominal, self.values, base.identifiable, strict=True)
-                )
-            ],
-            out,
+            ("parameter", "nominal", "estimate", "95 % interval", "identifiable"), list(self._parameters()), out
         )
         print("\ncombinations, as forces alone tell them:", file=out)
-        print_table(
-            ("nominal", "estimate", "95 % interval", "combination"),
-            [
-                (f"{before:.4g}", f"{after:.4g}", _interval(interval), name)
-                for c, before, after, interval, name in zip(
-                    base.columns, self.fit.nominal, self.fit.values, intervals, base.names, strict=True
-                )
-                if c not in lone
-            ],
-            out,
-        )
+        print_table(("nominal", "estimate", "95 % interval", "combination"), list(self._combinations()), out)
         noise = zip(self.model.topology.v_names, self.fit.noise, strict=True)
         print("\nnoise of forces:", ", ".join(f"{name} {size:.3g}" for name, size in noise), file=out)
         return out.getvalue().rstrip("\n")
+
+    def _parameters(self):
+        """Rows of all standard parameters, with intervals of those that forces tell alone."""
+        kinds, intervals = (
+            self.fit.base.identifiable,
+            dict(zip(self.fit.base.columns, self.fit.intervals(), strict=True)),
+        )
+        for i, (name, before, after, kind) in enumerate(zip(self.names, self.nominal, self.values, kinds, strict=True)):
+            yield name, f"{before:.4g}", f"{after:.4g}", _interval(intervals[i]) if kind == "alone" else "", kind
+
+    def _combinations(self):
+        """Rows of the base parameters that are sums."""
+        fit, kinds = self.fit, self.fit.base.identifiable
+        columns = fit.base.columns, fit.nominal, fit.values, fit.intervals(), fit.base.names
+        for first, before, after, interval, name in zip(*columns, strict=True):
+            if kinds[first] != "alone":
+                yield f"{before:.4g}", f"{after:.4g}", _interval(interval), name
 
 
 def _interval(ends):
