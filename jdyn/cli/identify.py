@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import xarray
 
 import jdyn
@@ -16,6 +18,6 @@ def identify(options):
     result = jdyn.identify(model, *motion, parts=options.parts, spread=options.spread)
     print(f"{model.name}: {len(motion.q)} samples, {result.message}\n")
     print(result)
-    output = options.output or options.data.with_name(f"identified-{model.name}.urdf")
+    output = options.output or pathlib.Path(f"identified-{model.name}.urdf").resolve()
     jdyn.save_urdf(result.model, output)
     print(f"\nmodel:  {output}")

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from jdyn.identification.standard import PARTS, Part, indices_of, standard_names, standard_regressor
 from jdyn.model import Model, checked
 
-Identifiable = Literal["alone", "combined", "no"]
+Identifiable = Literal["alone", "combined", "no", "known"]
 
 # A direction that moves forces by less than this many roundings of the largest may be none: a regressor's entries carry
 # some ten roundings for each body on the way to the world.
@@ -29,6 +29,7 @@ class BaseParameters:
 
     Attributes:
         standard: Names of the standard parameters.
+        unknown: Indices of those that count as unknown; the rest is taken from the model.
         columns: Index of the one that each base parameter starts with, shape (rank,).
         combinations: B, shape (rank, parameters); its columns `columns` are the identity.
         singular_values: Of the regressor whose columns are scaled to length one, largest first. Those beyond the rank
@@ -36,6 +37,7 @@ class BaseParameters:
     """
 
     standard: tuple[str, ...]
+    unknown: Int[np.ndarray, " unknown"]
     columns: Int[np.ndarray, " rank"]
     combinations: Float[np.ndarray, "rank parameters"]
     singular_values: Float[np.ndarray, " values"]
@@ -53,19 +55,21 @@ class BaseParameters:
 
     @property
     def identifiable(self) -> tuple[Identifiable, ...]:
-        """Whether forces tell each standard parameter: alone, only combined with others, or not at all."""
-        # Alone is what no motion within the null space of the regressor changes.
+        """Whether forces tell each standard parameter: alone, only combined with others, or not; or it is known."""
+        # A basis has no other choice for these: no combination that moves no force contains them.
         lone = self.columns[np.count_nonzero(self.combinations, axis=1) == 1]
-        found: list[Identifiable] = ["combined" if any_of else "no" for any_of in np.any(self.combinations, axis=0)]
+        found: list[Identifiable] = ["known"] * len(self.standard)
+        for column in self.unknown:
+            found[column] = "combined" if np.any(self.combinations[:, column]) else "no"
         for column in lone:
             found[column] = "alone"
         return tuple(found)
 
     def __str__(self):
-        by_kind = {kind: [] for kind in ("alone", "combined", "no")}
+        by_kind = {kind: [] for kind in get_args(Identifiable)}
         for name, kind in zip(self.standard, self.identifiable, strict=True):
             by_kind[kind].append(name)
-        counts = ", ".join(f"{len(names)} {kind}" for kind, names in by_kind.items())
+        counts = ", ".join(f"{len(names)} {kind}" for kind, names in by_kind.items() if names)
         head = f"{self.rank} base parameters of {len(self.standard)} standard ones, which are identifiable: {counts}"
         return "\n".join([head, *self.names])
 
@@ -88,7 +92,7 @@ def base_parameters(
         model: The mechanism; the values of its masses and coefficients of its joints do not matter.
         q, v, a: States of a motion [rad or m, and per s, s²]: the combinations that forces of this motion tell. If left
             out, those that any motion tells: of random states.
-        parts: What is unknown; the rest counts as not identifiable.
+        parts: What is unknown; the rest is taken from the model.
 
     Returns:
         The base parameters of `jdyn.identification.standard_names(model)`.
@@ -141,7 +145,7 @@ def basis(model: Model, Y: Float[np.ndarray, "... parameters"], parts: Sequence[
     first, shares, singular_values = _factored(Y[..., columns])
     combinations = np.zeros((len(first), len(names)))
     combinations[:, columns] = shares
-    return BaseParameters(names, columns[first], combinations, singular_values)
+    return BaseParameters(names, columns, columns[first], combinations, singular_values)
 
 
 def _factored(Y):

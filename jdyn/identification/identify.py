@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import warnings
 from collections.abc import Sequence
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from jdyn.identification.not_negative import NotNegative
 from jdyn.identification.standard import OF_JOINT, PARTS, Part, standard_names, standard_values
 from jdyn.model import Model, checked
 from jdyn.terminal.tables import print_table
-from jdyn.tuning import PhysicalInertia, tune_least_squares
+from jdyn.tuning import PhysicalInertia, TuneWarning, tune_least_squares
 
 # Levenberg-Marquardt takes some twenty; nearly impossible bodies, more.
 STEPS = 500
@@ -46,33 +47,32 @@ class Identification:
         checked(self.model)
 
     def __str__(self):
-        base, intervals, out = self.fit.base, self.fit.intervals(), io.StringIO()
-        lone = {c: i for i, c in enumerate(base.columns) if base.identifiable[c] == "alone"}
+        out = io.StringIO()
         print_table(
-            ("parameter", "nominal", "estimate", "95 % interval", "identifiable"),
-            [
-                (name, f"{before:.4g}", f"{after:.4g}", _interval(intervals[lone[c]]) if c in lone else "", kind)
-                for c, (name, before, after, kind) in enumerate(
-                    zip(self.names, self.nominal, self.values, base.identifiable, strict=True)
-                )
-            ],
-            out,
+            ("parameter", "nominal", "estimate", "95 % interval", "identifiable"), list(self._parameters()), out
         )
         print("\ncombinations, as forces alone tell them:", file=out)
-        print_table(
-            ("nominal", "estimate", "95 % interval", "combination"),
-            [
-                (f"{before:.4g}", f"{after:.4g}", _interval(interval), name)
-                for c, before, after, interval, name in zip(
-                    base.columns, self.fit.nominal, self.fit.values, intervals, base.names, strict=True
-                )
-                if c not in lone
-            ],
-            out,
-        )
+        print_table(("nominal", "estimate", "95 % interval", "combination"), list(self._combinations()), out)
         noise = zip(self.model.topology.v_names, self.fit.noise, strict=True)
         print("\nnoise of forces:", ", ".join(f"{name} {size:.3g}" for name, size in noise), file=out)
         return out.getvalue().rstrip("\n")
+
+    def _parameters(self):
+        """Rows of all standard parameters, with intervals of those that forces tell alone."""
+        kinds, intervals = (
+            self.fit.base.identifiable,
+            dict(zip(self.fit.base.columns, self.fit.intervals(), strict=True)),
+        )
+        for i, (name, before, after, kind) in enumerate(zip(self.names, self.nominal, self.values, kinds, strict=True)):
+            yield name, f"{before:.4g}", f"{after:.4g}", _interval(intervals[i]) if kind == "alone" else "", kind
+
+    def _combinations(self):
+        """Rows of the base parameters that are sums."""
+        fit, kinds = self.fit, self.fit.base.identifiable
+        columns = fit.base.columns, fit.nominal, fit.values, fit.intervals(), fit.base.names
+        for first, before, after, interval, name in zip(*columns, strict=True):
+            if kinds[first] != "alone":
+                yield f"{before:.4g}", f"{after:.4g}", _interval(interval), name
 
 
 def _interval(ends):
@@ -121,7 +121,7 @@ def identify(
             impossible.
 
     Warns:
-        jdyn.TuneWarning: if the minimisation fails.
+        jdyn.TuneWarning: if the minimisation fails, or does not end.
 
     Source: Lee, Wensing, Park, Geometric robot dynamic identification: a convex programming approach, T-RO 2020;
     Rucker, Wensing, Smooth parameterization of rigid-body inertia, RA-L 2022.
@@ -143,6 +143,8 @@ def identify(
     better = _with_parameters(model, free, found.params)
     nominal, values = (np.asarray(standard_values(m), float) for m in (model, better))
     message = found.message or f"not converged after {STEPS} steps"
+    if not found.message:
+        warnings.warn(f"identify: {message}; the model is the best one met", TuneWarning, stacklevel=2)
     return Identification(better, fit, standard_names(model), nominal, values, message)
 
 

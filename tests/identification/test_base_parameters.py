@@ -137,6 +137,8 @@ def test_what_is_known_is_taken_from_the_model(motion):
     assert_allclose(fit.values, fit.nominal, rtol=1e-9, atol=1e-12)
     assert not np.any(fit.base.combinations[:, [i for i, n in enumerate(fit.base.standard) if "damping" in n]])
     assert fit.base.rank == 7
+    known = {name for name, kind in zip(fit.base.standard, fit.base.identifiable, strict=True) if kind == "known"}
+    assert known == {name for name in fit.base.standard if "damping" in name or "friction" in name}
 
 
 def test_intervals_contain_the_truth_as_often_as_they_say():
@@ -147,7 +149,7 @@ def test_intervals_contain_the_truth_as_often_as_they_say():
     inside, variances = [], []
     for _ in range(300):
         fit = weighted_least_squares(Y, Y @ x + noise * rng.normal(size=(30, 2)), 0.0)
-        base = jdyn.BaseParameters(names, np.arange(5), np.eye(5), np.ones(5))
+        base = jdyn.BaseParameters(names, np.arange(5), np.arange(5), np.eye(5), np.ones(5))
         found = jdyn.BaseFit(base, x, fit.values, fit.covariance, fit.noise, fit.freedom, fit.root)
         low, high = found.intervals(0.9).T
         inside.append((low < x) & (x < high))
