@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 import jax
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import jdyn
+from jdyn.cli import main
 
 FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -38,6 +40,19 @@ def test_notebooks_run(path):
         # From letting go to holding: most of the first loss is the fall.
         assert names["history"][-1] < 1e-2 * names["history"][0]
         assert np.max(np.abs(names["final"] - np.pi)) < 0.05
+
+
+@pytest.mark.slow
+def test_a_measured_motion_tells_what_the_model_does_not_know(tmp_path, monkeypatch, capsys):
+    """As the program says: 0.2 kg of 1.2 kg, half a metre away from the joint."""
+    monkeypatch.chdir(tmp_path)
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        exec(compile((FOLDER / "measured_motion.py").read_text(), "measured_motion.py", "exec"), {})
+        assert main(["identify", "measured.nc", "double_pendulum"]) == 0
+    out = capsys.readouterr().out
+    estimate, low, high = map(float, re.search(r"link2.mz +-0.5 +(\S+) +(\S+) to (\S+) +alone", out).groups())
+    assert low <= -0.6 <= high and abs(estimate + 0.6) < 1e-3
+    assert (tmp_path / "identified-double_pendulum.urdf").exists()
 
 
 def test_there_are_notebooks():
