@@ -1,5 +1,6 @@
 """Runge-Kutta methods that may be implicit in the forces of joints, as tables of weights."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,6 @@ from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit
-from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
 
 
@@ -52,20 +52,17 @@ class Tableau(NamedTuple):
 class Either(NamedTuple):
     """One of two tables of the same shape; each lane of a batch chooses for itself.
 
-    Sums are found by both tables, and then chosen: with weights of its own for each lane they would be many small
-    products, which take a fifth of a step of a double pendulum.
-
     Attributes:
         condition: Whether it is the first.
-        tables: The two.
+        tables: The two; weights may be traced.
     """
 
     condition: Bool[Array, ""]
-    tables: tuple[Tableau, Tableau]
+    tables: tuple[Any, Any]
 
-    def chosen(self, both: PyTree) -> PyTree:
-        """One half of leaves that have an axis for the two tables in front."""
-        return jax.tree.map(lambda x: jnp.where(self.condition, *x), both)
+    def chosen(self, both: Array) -> Array:
+        """One half of an array that has an axis for the two tables in front."""
+        return jnp.where(self.condition, *both)
 
 
 def stages(
@@ -96,8 +93,7 @@ def stages(
         after, diagonal = chosen(numbers)
 
         def own():
-            # One product for both sums.
-            moved, s = _apart(chosen(weighted(weights, k)))
+            moved, s = _apart(_sums(chosen(weights), k))
             return rate_at(t0 + after * (t1 - t0), jax.tree.map(jnp.add, u0, moved), s, diagonal * control)
 
         rate = jax.lax.cond(i >= first, own, lambda: last)
@@ -116,16 +112,28 @@ def ended(tableau: Tableau | Either, u0: State, k: State) -> tuple[State, State,
     """The end of the step with these h k_i, its estimated error, and the data of dense output."""
     tables, chosen = _tables_of(tableau)
     weights = jnp.stack([jnp.concatenate([jnp.stack([x.b, x.error]), jnp.asarray(x.dense)]) for x in tables])
-    change, error, *_ = _apart(sums := chosen(weighted(weights, k)))
+    change, error, *_ = _apart(sums := _sums(chosen(weights), k))
     bends = jax.tree.map(lambda x: x[2:], sums)
     return jax.tree.map(jnp.add, u0, change), error, {"y0": u0, "bends": bends}
 
 
-def _tables_of(tableau: Tableau | Either) -> tuple[tuple[Tableau, ...], Callable[[PyTree], PyTree]]:
-    """The tables, and what chooses among leaves that have an axis for them in front."""
+def _tables_of(tableau: Tableau | Either) -> tuple[tuple[Any, ...], Callable[[Array], Array]]:
+    """The tables, and what chooses in an array that has an axis for them in front."""
     if isinstance(tableau, Either):
         return tableau.tables, tableau.chosen
-    return (tableau,), lambda alone: jax.tree.map(lambda x: x[0], alone)
+    return (tableau,), lambda alone: alone[0]
+
+
+def _sums(weights: Array, k: State) -> State:
+    """Σ_i weights_i k_i, a sum for each row of the weights. Summed up term by term, since XLA merges that with what
+    comes before and after: on a CPU, products of matrices this small take longer, above all if each lane of a batch has
+    its own."""
+
+    def of(k: Array) -> Array:
+        scaled = jnp.asarray(weights, k.dtype).reshape(*weights.shape, *[1] * (k.ndim - 1))
+        return functools.reduce(jnp.add, [scaled[:, i] * k[i : i + 1] for i in range(len(k))])
+
+    return jax.tree.map(of, k)
 
 
 def _apart(sums: State) -> list[State]:
