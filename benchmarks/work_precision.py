@@ -29,6 +29,7 @@ from benchmarks import clock, frax_rollouts, rollouts
 from benchmarks.frax_rollouts import FRAX
 from benchmarks.scenes import SCENES, Scene
 from benchmarks.verdict import LEVELS, Point, table, verdict
+from jdyn.simulation.solvers.automatic import FINE, LOOSE
 
 DEFAULT = "default"
 ADAPTIVE: dict[str, diffrax.AbstractSolver] = {
@@ -80,7 +81,7 @@ class Bench:
 
     def __init__(self, scene: Scene, repeats: int, seconds: float, peer_python: str | None = None):
         self.scene, self.repeats, self.seconds, self.peer_python = scene, repeats, seconds, peer_python
-        self.programs: dict[str, Any] = {}
+        self.programs: dict[tuple, Any] = {}
         self.points: list[Point] = []
         self._mujoco: rollouts.Mujoco | None = None
         self._frax: frax_rollouts.Frax | None = None
@@ -89,7 +90,7 @@ class Bench:
     def reference(self) -> float:
         """Finds the reference, and returns by how much the other one differs on its lanes."""
         started = time.process_time()
-        found = self._program("Dopri8")(jnp.asarray(REFERENCE))
+        found = self._program("Dopri8", REFERENCE)(jnp.asarray(REFERENCE))
         self.exact = np.asarray(found["q"])
         if not np.isfinite(self.exact).all():
             raise FloatingPointError(f"{self.scene.name}: the reference does not reach the end")
@@ -146,7 +147,7 @@ class Bench:
 
     def _run(self, name, setting) -> Run:
         if name in OWN:
-            program, argument = self._program(name), jnp.asarray(setting)
+            program, argument = self._program(name, setting), jnp.asarray(setting)
             found, times = _measured(lambda: jax.block_until_ready(program(argument)), self.repeats, self.seconds)
             found = {key: np.asarray(x) for key, x in found.items()}
             counts: dict[str, float | None] = {
@@ -192,10 +193,12 @@ class Bench:
         a = [self._pinocchio.acceleration(*state) for state in zip(lanes, q, v, strict=True)]
         return q, v, np.stack(a), lanes
 
-    def _program(self, name):
-        """Of a tolerance or a step, compiled once."""
-        if name in self.programs:
-            return self.programs[name]
+    def _program(self, name, setting):
+        """Of a tolerance or a step, compiled once; of the default one for each range of tolerances that it has methods
+        for, as in scripts, where tolerances are known when programs are compiled."""
+        known = (setting <= FINE, setting >= LOOSE) if name == DEFAULT else ()
+        if (name, known) in self.programs:
+            return self.programs[name, known]
 
         def reduce(trajectory):
             stats, reached = trajectory.stats, trajectory.result == jdyn.Result.success
@@ -207,18 +210,19 @@ class Bench:
                 "steps": stats["accepted_steps"] + stats["rejected_steps"],
             }
 
-        def end(setting):
+        def end(size):
             if name in FIXED:
-                steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": setting, "solver": FIXED[name]}
+                steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": size, "solver": FIXED[name]}
             else:
-                control = diffrax.PIDController(rtol=setting, atol=setting * ABSOLUTE)
-                steps = {"stepsize_controller": control, "solver": ADAPTIVE[name]}
+                control = diffrax.PIDController(rtol=size, atol=size * ABSOLUTE)
+                solver = jdyn.Automatic(rtol=setting) if name == DEFAULT else ADAPTIVE[name]
+                steps = {"stepsize_controller": control, "solver": solver}
             return self.scene.simulate(reduce, saveat=diffrax.SaveAt(t1=True), max_steps=10**7, **steps)
 
         started = time.perf_counter()
-        self.programs[name] = jax.jit(end).lower(jnp.zeros(())).compile()
+        program = self.programs[name, known] = jax.jit(end).lower(jnp.zeros(())).compile()
         print(f"  {name}: compiled in {time.perf_counter() - started:.1f} s")
-        return self.programs[name]
+        return program
 
 
 def _measured(call: Callable, repeats, seconds):

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Int, Real, Scalar
 
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
-from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages
+from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
@@ -63,8 +63,13 @@ def _alike(*kinds: _Kind) -> list[_Kind]:
     return [kind._replace(tableau=padded(kind.tableau)) for kind in kinds]
 
 
-def _chosen(condition: Any, one: _Kind, other: _Kind) -> Any:
+def _chosen(condition: Any, one: Any, other: Any) -> Any:
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), one, other)
+
+
+def _of_type(kind: Any, dtype: Any) -> Any:
+    """A method with weights of that type."""
+    return kind._replace(tableau=jax.tree.map(lambda x: jnp.asarray(x, dtype), kind.tableau))
 
 
 class Memory(eqx.Module):
@@ -138,22 +143,22 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         implicit = memory.implicit
         known = jnp.where(implicit, memory.speed > 0, memory.known & ~made_jump)
         here = terms.from_chart(y0)
-        kind = _chosen(implicit, *reversed(self._methods))
-        kind = kind._replace(tableau=jax.tree.map(lambda x: x.astype(h.dtype), kind.tableau))
-        tableau = kind.tableau
-        system = JointImplicit.of(terms.term, t0, here, tableau.diagonal[-1] * h)
+        explicit, stiff = (_of_type(kind, h.dtype) for kind in self._kinds)
+        evaluations, order = _chosen(implicit, stiff[1:], explicit[1:])
+        system = JointImplicit.of(terms.term, t0, here, jnp.where(implicit, stiff.tableau.diagonal[-1] * h, 0))
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
-        evaluations = kind.evaluations - jnp.where(known, 1, 0)
-        first = len(tableau.b) - unvmap_max(evaluations)
+        evaluations = evaluations - jnp.where(known, 1, 0)
+        tableau = Either(implicit, (stiff.tableau, explicit.tableau))
+        first = len(stiff.tableau.b) - unvmap_max(evaluations)
         k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
         y1, error, dense = ended(tableau, y0, k)
-        after = _after(memory, system, h, kind, k, last)
-        counted = Counted(after, Work.of(evaluations, implicit=implicit), kind.order)
+        after = _after(memory, system, h, explicit, stiff, k, last)
+        counted = Counted(after, Work.of(evaluations, implicit=implicit), order)
         return y1, error, dense, counted, diffrax.RESULTS.successful
 
     @property
-    def _methods(self) -> list[Any]:
+    def _kinds(self) -> list[Any]:
         """The explicit and the implicit method."""
         rtol = np.sqrt(FINE * LOOSE) if self.rtol is None else self.rtol
         fine, loose = rtol <= FINE, rtol >= LOOSE
@@ -179,17 +184,19 @@ def _for_step(memory: Memory, h: Scalar) -> Memory:
     )
 
 
-def _after(memory: Memory, system: JointImplicit, h: Scalar, kind: Any, k: State, last: State) -> Memory:
+def _after(
+    memory: Memory, system: JointImplicit, h: Scalar, explicit: Any, implicit: Any, k: State, last: State
+) -> Memory:
     """The memory after a step, if it is accepted."""
     k, K, D, h = jax.lax.stop_gradient((k, system.K, system.D, jnp.abs(h)))
     slope = jnp.max(D + h * K, initial=0)
-    first = jnp.where(memory.speed > 0, memory.speed, _first_speed(kind, k.v) / h)
+    first = jnp.where(memory.speed > 0, memory.speed, _first_speed(implicit, k.v) / h)
     inertia = jnp.where(memory.implicit & (memory.inertia == 0), slope / first, memory.inertia)
     by_slope = slope / jnp.where(inertia > 0, inertia, 1)
     return Memory(
         implicit=memory.implicit,
         doubts=memory.doubts,
-        speed=jnp.where(memory.implicit, jnp.maximum(by_slope, jnp.finfo(h.dtype).tiny), _speed(kind, k.v) / h),
+        speed=jnp.where(memory.implicit, jnp.maximum(by_slope, jnp.finfo(h.dtype).tiny), _speed(explicit, k.v) / h),
         inertia=inertia,
         known=~memory.implicit,
         rate=last,

@@ -1,18 +1,18 @@
 """Runge-Kutta methods that may be implicit in the forces of joints, as tables of weights."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree, Scalar
+from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
 from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit
-from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
 
 
@@ -41,12 +41,36 @@ class Tableau(NamedTuple):
     dense: Float[np.ndarray, "n s"]
 
 
+class Either(NamedTuple):
+    """One of two tables of the same shape; each lane of a batch chooses for itself.
+
+    Attributes:
+        condition: Whether it is the first.
+        tables: The two; weights may be traced.
+    """
+
+    condition: Bool[Array, ""]
+    tables: tuple[Any, Any]
+
+    def chosen(self, both: Array) -> Array:
+        """One half of an array that has an axis for the two tables in front."""
+        return jnp.where(self.condition, *both)
+
+
 def stages(
-    tableau: Any, terms: LocalTerm, system: JointImplicit, t0: Any, t1: Any, u0: State, known: State, first: Any
+    tableau: Tableau | Either,
+    terms: LocalTerm,
+    system: JointImplicit,
+    t0: Any,
+    t1: Any,
+    u0: State,
+    known: State,
+    first: Any,
 ) -> tuple[State, State]:
     """h k_i of all stages, and the last k_i. Before stage `first` the rate is the one that is `known`. Weights may be
     traced."""
     control = terms.contr(t0, t1)
+    tables, chosen = _tables_of(tableau)
 
     def rate_at(t, u, s, c):
         y = terms.from_chart(u)
@@ -57,30 +81,51 @@ def stages(
 
     def stage(carry, row):
         k, last = carry
-        i, after, weights, diagonal = row
+        i, weights, numbers = row
+        after, diagonal = chosen(numbers)
 
         def own():
-            # One product for both sums.
-            moved, s = _apart(weighted(weights, k))
+            moved, s = _apart(_sums(chosen(weights), k))
             return rate_at(t0 + after * (t1 - t0), jax.tree.map(jnp.add, u0, moved), s, diagonal * control)
 
         rate = jax.lax.cond(i >= first, own, lambda: last)
         k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
         return (k, rate), None
 
-    count = len(tableau.b)
+    count = len(tables[0].b)
     none = jax.tree.map(lambda u: jnp.zeros((count, *u.shape), u.dtype), u0)
-    rows = tableau.alpha.sum(1), jnp.stack([tableau.alpha, tableau.below], 1), tableau.diagonal
-    rows = jnp.arange(count), *(jnp.asarray(x, u0.v.dtype) for x in rows)
+    weights = jnp.stack([jnp.stack([table.alpha, table.below], 1) for table in tables], 1)
+    numbers = jnp.stack([jnp.stack([table.alpha.sum(1), table.diagonal], 1) for table in tables], 1)
+    rows = jnp.arange(count), *(jnp.asarray(x, u0.v.dtype) for x in (weights, numbers))
     return jax.lax.scan(stage, (none, known), rows)[0]
 
 
-def ended(tableau: Any, u0: State, k: State) -> tuple[State, State, dict[str, State]]:
+def ended(tableau: Tableau | Either, u0: State, k: State) -> tuple[State, State, dict[str, State]]:
     """The end of the step with these h k_i, its estimated error, and the data of dense output."""
-    weights = jnp.concatenate([jnp.stack([tableau.b, tableau.error]), jnp.asarray(tableau.dense)])
-    change, error, *_ = _apart(sums := weighted(weights, k))
+    tables, chosen = _tables_of(tableau)
+    weights = jnp.stack([jnp.concatenate([jnp.stack([x.b, x.error]), jnp.asarray(x.dense)]) for x in tables])
+    change, error, *_ = _apart(sums := _sums(chosen(weights), k))
     bends = jax.tree.map(lambda x: x[2:], sums)
     return jax.tree.map(jnp.add, u0, change), error, {"y0": u0, "bends": bends}
+
+
+def _tables_of(tableau: Tableau | Either) -> tuple[tuple[Any, ...], Callable[[Array], Array]]:
+    """The tables, and what chooses in an array that has an axis for them in front."""
+    if isinstance(tableau, Either):
+        return tableau.tables, tableau.chosen
+    return (tableau,), lambda alone: alone[0]
+
+
+def _sums(weights: Array, k: State) -> State:
+    """Σ_i weights_i k_i, a sum for each row of the weights. Summed up term by term, since XLA merges that with what
+    comes before and after: on a CPU, products of matrices this small take longer, above all if each lane of a batch has
+    its own."""
+
+    def of(k: Array) -> Array:
+        scaled = jnp.asarray(weights, k.dtype).reshape(*weights.shape, *[1] * (k.ndim - 1))
+        return functools.reduce(jnp.add, [scaled[:, i] * k[i : i + 1] for i in range(len(k))])
+
+    return jax.tree.map(of, k)
 
 
 def _apart(sums: State) -> list[State]:
