@@ -43,6 +43,7 @@ def test_notebooks_run(path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*URDF cannot represent armature")
 def test_a_measured_motion_tells_what_the_model_does_not_know(tmp_path, monkeypatch, capsys):
     """As the program says: 0.2 kg of 1.2 kg, half a metre away from the joint."""
     monkeypatch.chdir(tmp_path)
