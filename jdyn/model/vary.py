@@ -8,7 +8,7 @@ from jaxtyping import Array, ArrayLike
 
 from jdyn.array import shaped
 from jdyn.model.messages import known
-from jdyn.model.model import Model
+from jdyn.model.model import Model, checked
 from jdyn.spatial import skew, symmetric
 
 OF_BODY = ("mass", "com", "inertia")
@@ -43,6 +43,7 @@ def parameters(model: Model) -> dict[str, Array]:
           `translation` of its frame in its parent [m]; its own geometry, such as `axis`;
         - frame: `frame:NAME.translation` in its body [m].
     """
+    checked(model)
     topology, found = model.topology, {"gravity": model.gravity}
     for body, name in enumerate(topology.body_names):
         mass, first = model.inertias.mass[body], model.inertias.first_moment[body]
@@ -89,9 +90,10 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
             centre.
 
     Raises:
-        ValueError: if there is no such name, with similar ones, or a shape is wrong. Values are not checked: they may
+        ValueError: if `model` is none, there is no such name, with similar ones, or a shape is wrong. Values are not checked: they may
             be traced.
     """
+    checked(model)
     for name, value in changes.items():
         model = _changed(model, name, value)
     return model
