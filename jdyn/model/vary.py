@@ -90,8 +90,8 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
             centre.
 
     Raises:
-        ValueError: if `model` is none, there is no such name, with similar ones, or a shape is wrong. Values are not checked: they may
-            be traced.
+        ValueError: if `model` is none, there is no such name, with similar ones, or a shape is wrong. Values are not
+            checked: they may be traced.
     """
     checked(model)
     for name, value in changes.items():
