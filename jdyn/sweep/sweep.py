@@ -82,6 +82,8 @@ def sweep(
         attrs: Attributes of parameters and entries, by name, such as `{"kp": {"units": "1/s²", "long_name": "gain"}}`.
         shard: (i, n) computes the i-th of n parts, each n-th chunk, for n processes with the same `store`, such as a
             scheduler's array of jobs, i from 1 to n. Lanes of parts that are not done have the result -1, `not_run`.
+            Each process takes the devices of its own machine, under `jax.distributed` as well, where
+            `(jax.process_index() + 1, jax.process_count())` is the part of each.
         engine: A `distributed.Client`, whose workers then compute the chunks; this process writes them. Workers may die
             and come back.
 
