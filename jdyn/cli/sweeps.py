@@ -12,8 +12,7 @@ import jdyn
 from jdyn.cli.common import deepest, default_path, listed, load_robot, read_spec, write_picture
 from jdyn.cli.parser import SWEEP_WORDS
 from jdyn.simulation import Result
-from jdyn.sweep import Spec
-from jdyn.sweep.replay import replayed
+from jdyn.sweep.replay import spec_of
 from jdyn.sweep.store import lane_of
 from jdyn.terminal.tables import print_table
 from jdyn.view import plot_heat_map, plot_motion
@@ -92,9 +91,9 @@ def _cluster(scheduler):
 def replay(options):
     """One lane of a store again, beside what is stored."""
     parameters, stored, function = lane_of(options.store, options.lane)
-    lane = replayed(parameters, function, options.store)
-    spec = Spec.from_json(function, options.store)
+    spec = spec_of(function, options.store)
     with spec.precision():
+        lane = spec.lane(parameters)
         again = spec.kept(lane)
     print(f"{spec.title}: lane {options.lane}")
     print_table(

@@ -70,7 +70,7 @@ class Tuning(NamedTuple):
 
 def _risk(value):
     if value in ("mean", "worst"):
-        # Of a share that is less than one scenario, the conditional value is the largest loss.
+        # Of a share that is less than one scenario, it is the largest loss.
         return jnp.mean if value == "mean" else CVaR(np.finfo(float).tiny)
     if isinstance(value, str):
         raise ValueError(f"expected 'mean', 'worst' or a share of the scenarios, got {value!r}")
@@ -81,10 +81,8 @@ def tune(options):
     """Tune PD gains by gradient, and draw before and after."""
     spec = read_spec(options, TUNE_WORDS, _from_poor_gains)
     tuning = Tuning.read(spec.tune)
-    if fixed := [name for name in spec.varied_gains]:
-        raise ValueError(
-            f"{options.robot}: {', '.join(fixed)}: a gain that is tuned cannot be one of the scenarios' numbers"
-        )
+    if varied := ", ".join(spec.varied_gains):
+        raise ValueError(f"{options.robot}: {varied}: a gain that is tuned cannot be one of the scenarios' numbers")
     with spec.precision():
         _tune(spec, tuning, options)
 

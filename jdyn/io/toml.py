@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 import re
 import tomllib
@@ -81,7 +82,7 @@ def _line(text: str, keys: tuple[str, ...]) -> int:
         if header := re.match(r"\s*\[([^\[\]]+)\]\s*(#.*)?$", line):
             table = _names(header[1])
             here = table
-        elif entry := re.match(r"\s*((?:[\w-]+|\"[^\"]*\"|'[^']*'|\s*\.\s*)+?)\s*=", line):
+        elif entry := re.match(r"\s*((?:[\w-]|\"[^\"]*\"|'[^']*'|\s*\.\s*)+?)\s*=", line):
             here = (*table, *_names(entry[1]))
         else:
             continue
@@ -119,6 +120,8 @@ def flag(value: Any) -> bool:
 def number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"expected a number, got {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {value!r}")
     return float(value)
 
 

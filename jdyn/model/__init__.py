@@ -40,6 +40,7 @@ from jdyn.model.topology import WORLD as WORLD
 from jdyn.model.topology import Geometry as Geometry
 from jdyn.model.topology import Topology as Topology
 from jdyn.model.topology import Tree as Tree
+from jdyn.model.vary import BY_COORDINATE as BY_COORDINATE
 from jdyn.model.vary import parameters as parameters
 from jdyn.model.vary import units_of as units_of
 from jdyn.model.vary import vary as vary

@@ -14,6 +14,8 @@ from jdyn.spatial import skew, symmetric
 OF_BODY = ("mass", "com", "inertia")
 OF_JOINT = ("damping", "friction", "friction_speed", "stiffness", "armature")
 OF_LIMITS = ("velocity", "effort")
+# Of a joint, with a number for each coordinate, for all of which a scalar counts.
+BY_COORDINATE = (*OF_JOINT, *OF_LIMITS, "rest", "lower", "upper")
 UNITS = {
     "gravity": "m/s²", "mass": "kg", "com": "m", "inertia": "kg m²", "damping": "N m s/rad or N s/m",
     "friction": "N m or N", "friction_speed": "rad/s or m/s", "stiffness": "N m/rad or N/m",
@@ -126,7 +128,7 @@ def _allowed(model, kind, of):
             raise ValueError(f"no frame is called {of!r}; {known(of, model.frame_names)}")
         return ("translation",)
     body = model.topology.joint(of)
-    return (*OF_JOINT, *OF_LIMITS, "rest", "lower", "upper", "translation", *_geometry(model, body))
+    return (*BY_COORDINATE, "translation", *_geometry(model, body))
 
 
 def _moved(model, kind, of, translation):

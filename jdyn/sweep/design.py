@@ -122,7 +122,7 @@ class Grid(_Listed):
         ValueError: if there is no axis, or one is empty, not one-dimensional, or not made of numbers.
     """
 
-    def __init__(self, **axes):
+    def __init__(self, /, **axes):
         self.values = {name: _numeric("Grid", name, values) for name, values in axes.items()}
         _check_not_empty("Grid", self.values)
         for name, values in self.values.items():
@@ -154,7 +154,7 @@ class Samples(_Listed):
         ValueError: if there is no parameter or no sample, if the lengths differ, or if some are not numbers.
     """
 
-    def __init__(self, **parameters):
+    def __init__(self, /, **parameters):
         if "sample" in parameters:
             raise ValueError("Samples: 'sample' is the name of the axis, call the parameter something else")
         self.values = {name: _numeric("Samples", name, values) for name, values in parameters.items()}
@@ -212,7 +212,7 @@ class Product(_Pair):
 
     def __init__(self, first: Design, second: Design):
         super().__init__(first, second)
-        if shared := sorted(set(first.dims) & set(second.dims)):
+        if shared := sorted(_all_dims(first) & _all_dims(second)):
             raise ValueError(f"Product: both designs have axes called {', '.join(map(repr, shared))}")
 
     @property
@@ -255,6 +255,11 @@ class Zip(_Pair):
         return {name: (("sample", *extra_dims(name, values.shape[1:])), values) for name, values in lanes.items()}
 
 
+def _all_dims(design):
+    """Of lanes and of parameters that are arrays."""
+    return {dim for dims, _ in design.coordinates().values() for dim in dims}
+
+
 def extra_dims(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
     """Names of the dimensions of a variable besides those of the lanes."""
     return tuple(f"{name}_{i}" for i in range(len(shape)))
@@ -262,9 +267,9 @@ def extra_dims(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
 
 def _numeric(design, name, values):
     values = np.asarray(values)
-    if not (np.issubdtype(values.dtype, np.number) or values.dtype == bool) or np.iscomplexobj(values):
+    if values.dtype.kind not in "biuf":
         raise ValueError(f"{design} parameter {name!r}: expected real numbers, got {values.dtype}")
-    return values
+    return values.astype(values.dtype.newbyteorder("="))
 
 
 def _check_not_empty(design, values):

@@ -30,7 +30,7 @@ class Drawn(Samples):
         intervals: Of the parameters, by name.
     """
 
-    def __init__(self, n: int, *, seed: int = 0, **intervals: tuple[float, float] | Log):
+    def __init__(self, n: int, /, *, seed: int = 0, **intervals: tuple[float, float] | Log):
         name = type(self).__name__
         if not intervals:
             raise ValueError(f"{name}: no parameter is given, as in {name}({n}, mass=(0.5, 2.0))")
@@ -44,9 +44,10 @@ class Drawn(Samples):
 
     def _recipe(self):
         ends = {
-            name: {"log": list(ends)} if isinstance(ends, Log) else list(ends) for name, ends in self.intervals.items()
+            name: {"log": list(map(float, ends))} if isinstance(ends, Log) else list(map(float, ends))
+            for name, ends in self.intervals.items()
         }
-        return {"kind": type(self).__name__, "n": self.n, "seed": self.seed, "intervals": ends}
+        return {"kind": type(self).__name__, "n": int(self.n), "seed": int(self.seed), "intervals": ends}
 
     @classmethod
     def _made(cls, recipe):

@@ -58,11 +58,16 @@ class Dask:
     @property
     def at_once(self) -> int:
         """Chunks that run at a time: workers come and go."""
-        return max(sum(self.client.nthreads().values()), 1)
+        return threads_of(self.client)
 
     def submit(self, parameters: Mapping[str, np.ndarray]) -> Future[dict[str, np.ndarray]]:
         """Have lanes computed."""
         return self.pool.submit(_on_worker, *self._recipe, parameters)
+
+
+def threads_of(client: Any) -> int:
+    """Of all workers that are there."""
+    return max(sum(client.nthreads().values()), 1)
 
 
 _compiling = threading.Lock()

@@ -111,7 +111,7 @@ def _array(name, value):
 
 def _with_result(outputs):
     """Outputs with a `result`, and with NaN where the given one says that a lane failed."""
-    floats = [name for name, output in outputs.items() if np.issubdtype(output.dtype, np.inexact)]
+    floats = [name for name, output in outputs.items() if jnp.issubdtype(output.dtype, jnp.inexact)]
     if "result" not in outputs:
         lanes = _lanes(outputs)
         finite = [np.isfinite(outputs[name]).reshape(lanes, -1).all(axis=1) for name in floats]

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
-from jdyn.sweep.outputs import Lane
 from jdyn.sweep.spec import Spec
 from jdyn.sweep.store import lane_of
 
@@ -28,7 +26,8 @@ def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], A
         fn: From the lane's parameters to anything. It may be left out for a sweep from a spec.
 
     Returns:
-        What `fn` returns, or a `jdyn.sweep.Lane`.
+        What `fn` returns, or a `jdyn.sweep.Lane`, in the spec's precision: that of a sweep in float64 is for
+        `with jax.enable_x64(True)`.
 
     Raises:
         ValueError: if there is no such lane, or what the store says of its function is no spec.
@@ -37,15 +36,15 @@ def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], A
     parameters, _, function = lane_of(store, lane)
     if fn is not None:
         return fn({name: jnp.asarray(value) for name, value in parameters.items()})
-    return replayed(parameters, function, store)
+    spec = spec_of(function, store)
+    with spec.precision():
+        return spec.lane(parameters)
 
 
-def replayed(parameters: dict[str, np.ndarray], function: str, store: str | os.PathLike) -> Lane:
-    """The lane of these parameters by a spec."""
+def spec_of(function: str, store: str | os.PathLike) -> Spec:
+    """The spec of a store, by what this says of its function."""
     if not function.startswith("{"):
         raise ValueError(
             f"{store}: it is a sweep of the function {function!r}, and of no spec; give the function as fn"
         )
-    spec = Spec.from_json(function, str(store))
-    with spec.precision():
-        return spec.lane({name: jnp.asarray(value) for name, value in parameters.items()})
+    return Spec.from_json(function, str(store))

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from jdyn.io import toml
 from jdyn.io.toml import Table
-from jdyn.model import parameters, units_of, vary
+from jdyn.model import BY_COORDINATE, parameters, units_of, vary
 from jdyn.model.messages import known
 from jdyn.robots import ROBOTS, load
 from jdyn.sweep.controlled_move import CONTROLLERS, ControlledMove
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 DRAWN = {"latin_hypercube": LatinHypercube, "sobol": Sobol}
 # Numbers that are none of the model's, and their units.
 GAINS = {"controller.kp": "1/s²", "controller.kd": "1/s"}
+STARTS = {"q0": "rad or m", "v0": "rad/s or m/s", "target": "rad or m"}
 USUAL_GAINS = {"kp": 100.0, "kd": 20.0}
 # The tolerance of `simulate`; the absolute one is this share of it.
 RTOL, ABSOLUTE = {"float64": 1e-6, "float32": 1e-5}, {"float64": 1e-2, "float32": 1e-1}
@@ -79,10 +80,10 @@ class Spec:
         """
         self.entries = dict(table.entries)
         self.horizon = table.take("horizon", toml.positive)
-        self.rows = table.take("rows", toml.count, 101)
+        self.rows = table.take("rows", _rows, 101)
         self.dtype = table.take("dtype", toml.choice(tuple(RTOL)), "float64")
         self.outputs = table.take("outputs", _outputs, USUAL)
-        self.store = table.take("store", toml.text, None)
+        self.store = table.take("store", lambda path: str(folder.joinpath(toml.text(path))), None)
         self.chunk = table.take("chunk", toml.count, None)
         self.scheduler = table.take("scheduler", toml.text, None)
         controller = table.table("controller")
@@ -207,15 +208,19 @@ class Spec:
             return None
         kind = table.take("kind", toml.choice(("grid", *DRAWN)), "grid")
         drawn = kind in DRAWN
-        options = {"n": table.take("lanes", toml.count), "seed": table.take("seed", toml.whole, 0)} if drawn else {}
+        n, seed = (table.take("lanes", toml.count), table.take("seed", toml.whole, 0)) if drawn else (0, 0)
         values = {}
         for name, entry in table.table("parameters").tables().items():
-            self._varied[name] = self._varied_by(name, entry)
+            self._varied[name] = varied = self._varied_by(name, entry)
             values[name] = _interval(entry) if drawn else _axis(entry)
+            if varied.of in (*GAINS, "rtol") and varied.by != "plus" and np.min(values[name]) <= 0:
+                raise table.error("parameters", f"{name}: expected positive numbers, got {np.min(values[name]):g}")
             entry.close()
         table.close()
+        if wrong := sorted({"n", "seed", "self"} & set(values) if drawn else ()):
+            raise table.error("parameters", f"{wrong[0]!r} says something of the design, call the parameter otherwise")
         try:
-            return DRAWN[kind](**options, **values) if drawn else Grid(**values)
+            return DRAWN[kind](n, seed=seed, **values) if drawn else Grid(**values)
         except ValueError as error:
             raise table.error("parameters", str(error)) from error
 
@@ -223,15 +228,27 @@ class Spec:
         of = entry.take("of", toml.text, name)
         if of not in self._nominal:
             raise entry.error("of", f"there is no number called {of!r}; {known(of, list(self._nominal))}")
+        for other, varied in self._varied.items():
+            if varied.of == of:
+                raise entry.error("of", f"{other!r} changes {of!r} already")
         by = entry.take("by", toml.choice(("is", "plus", "times")), "is")
-        units = "1" if by == "times" else GAINS.get(of) or units_of(of)
+        if by != "times" and np.ndim(self._nominal[of]) and of.rpartition(".")[2] not in BY_COORDINATE:
+            shape = np.shape(self._nominal[of])
+            raise entry.error("by", f"{of!r} has shape {shape}, which a number can only change by 'times'")
+        units = "1" if by == "times" else GAINS.get(of) or STARTS.get(of.partition(":")[0]) or units_of(of)
         return Varied(of, by, entry.take("units", toml.text, units), entry.take("long_name", toml.text, of))
 
 
 def _starts(move: ControlledMove) -> dict[str, Array]:
     """Coordinates of start and target of joints that have one, by name."""
     names = move.coordinates
-    return {f"{what}:{name}": getattr(move, what)[i] for what in ("q0", "v0", "target") for name, i in names.items()}
+    return {f"{what}:{name}": getattr(move, what)[i] for what in STARTS for name, i in names.items()}
+
+
+def _rows(value):
+    if toml.count(value) < 2:
+        raise ValueError(f"expected at least 2, the start and the end, got {value}")
+    return value
 
 
 def _outputs(value):
@@ -253,6 +270,6 @@ def _axis(entry: Table) -> Any:
     interval, many = _interval(entry), entry.take("count", toml.count)
     if not isinstance(interval, Log):
         return np.linspace(*interval, many)
-    if interval.low <= 0:
-        raise entry.error("low", f"the logarithm needs a positive number, got {interval.low:g}")
+    if min(interval) <= 0:
+        raise entry.error("low", f"the logarithm needs positive numbers, got {interval.low:g} and {interval.high:g}")
     return np.geomspace(*interval, many)

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import uuid
 import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -133,9 +134,7 @@ class Store:
     def dataset(self) -> xarray.Dataset:
         """What is there, read as it is needed. Lanes that are not finished have the result `not_run`, and are NaN, or 0
         where that is no number."""
-        import xarray
-
-        return xarray.open_zarr(self.path, chunks=None)
+        return _opened(self.path)
 
     def _entry(self, chunk):
         return self.path / LEDGER / f"{chunk}.json"
@@ -151,6 +150,7 @@ class Store:
         files = {
             name: self.path.joinpath(name, "c", str(chunk), *["0"] * len(output.shape))
             for name, output in self.outputs.items()
+            if 0 not in output.shape
         }
         return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
 
@@ -168,7 +168,7 @@ def open_sweep(path: str | os.PathLike) -> xarray.Dataset:
     import xarray
 
     _identity(pathlib.Path(path))
-    with xarray.open_zarr(path, chunks=None) as lanes:
+    with _opened(path) as lanes:
         axes, parameters = dict(lanes.attrs["axes"]), lanes.attrs["parameter_axes"]
         shape = tuple(axes.values())
 
@@ -189,16 +189,21 @@ def lane_of(path: str | os.PathLike, number: int) -> tuple[dict[str, np.ndarray]
         ValueError: if something else is there, or no such lane.
         OSError: if it cannot be read.
     """
-    import xarray
-
     _identity(pathlib.Path(path))
-    with xarray.open_zarr(path, chunks=None) as lanes:
+    with _opened(path) as lanes:
         size = lanes.sizes["lane"]
         if not 0 <= number < size:
             raise ValueError(f"{path}: expected a lane from 0 to {size - 1}, got {number}")
         lane = lanes.isel(lane=number).load()
     parameters = {name: lane[name].values for name in lanes.attrs["parameter_axes"]}
     return parameters, {str(name): lane[name].values for name in lane.data_vars}, lanes.attrs["function"]
+
+
+def _opened(path) -> xarray.Dataset:
+    """As the numbers are: attributes such as `scale_factor` are no one's business here."""
+    import xarray
+
+    return xarray.open_zarr(path, chunks=None, mask_and_scale=False, decode_times=False)
 
 
 def chunk_of(path: str | os.PathLike) -> int | None:
@@ -209,8 +214,12 @@ def chunk_of(path: str | os.PathLike) -> int | None:
 def _identity(path) -> dict[str, Any]:
     import zarr
 
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: expected the store of a sweep, there is nothing")
     try:
         found: Any = zarr.open_group(path, mode="r").attrs.get(KEY)
+    except PermissionError:
+        raise
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: expected the store of a sweep, found something else ({error})") from error
     if not isinstance(found, dict):
@@ -241,8 +250,8 @@ def _make(path, over, outputs, identity, attrs, function):
     import zarr
     from zarr.errors import ZarrUserWarning
 
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    shutil.rmtree(unfinished, ignore_errors=True)
+    # Processes of several machines may have the same number.
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         group = zarr.open_group(unfinished, mode="w", zarr_format=3)
         dims = {name: dims for name, (dims, _) in over.coordinates().items()}
@@ -284,7 +293,7 @@ def _nothing(name, dtype):
     """What stands for a lane that has not run."""
     if name == "result":
         return Result.not_run.value
-    return np.nan if np.issubdtype(dtype, np.floating) else np.zeros((), dtype).item()
+    return np.full((), np.nan, dtype).item() if np.issubdtype(dtype, np.inexact) else np.zeros((), dtype).item()
 
 
 def _make_array(group, name, output, lanes, chunk, fill, attributes):

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import itertools
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from tqdm.auto import tqdm
 from jdyn.model.messages import known
 from jdyn.simulation import Result, succeeded
 from jdyn.sweep.design import Design, extra_dims
-from jdyn.sweep.engines import Dask, Local
+from jdyn.sweep.engines import Dask, Local, threads_of
 from jdyn.sweep.memory import Memory
 from jdyn.sweep.program import Program, at_once_here
 from jdyn.sweep.store import Store, chunk_of
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 # should be many times larger than the number of lanes at a time, 96 on a CPU and thousands on an accelerator.
 CPU_CHUNK = 1024
 ACCELERATOR_CHUNK = 65536
+NAMES = {int(result): result.name for result in Result}
+# Of a store's folder and axis.
+RESERVED = ("finished", "lane")
 
 
 def sweep(
@@ -100,14 +104,16 @@ def sweep(
     """
     _check(chunk, shard, store)
     stored = None if store is None else chunk_of(store)
-    size = min(chunk or stored or _usual_chunk(over.size), over.size)
+    at_once = at_once_here() if engine is None else threads_of(engine)
+    size = min(chunk or stored or _usual_chunk(over.size, at_once * shard[1]), over.size)
     started = time.perf_counter()
     lane = _parameters(over, np.zeros(1, int))
     program = Program(fn, lane, size)
-    _check_names(over, {name: output.shape for name, output in program.outputs.items()}, attrs or {})
+    _check_names(over, program.outputs, attrs or {})
     if store is None:
         kept = Memory(over, size, attrs or {})
     else:
+        _check_names_of_files([*over.values, *program.outputs])
         words = fn.to_json() if hasattr(fn, "to_json") else getattr(fn, "__qualname__", repr(fn))
         kept = Store.at(store, over, program.outputs, size, program.digest, attrs or {}, words)
     missing = [chunk for chunk in kept.missing() if chunk % shard[1] == shard[0] - 1]
@@ -136,36 +142,51 @@ def _check(chunk, shard, store):
         raise ValueError("shard: parts of a sweep come together in a store; give each process the same store=path")
 
 
-def _usual_chunk(size):
+def _usual_chunk(size, at_once):
     """Chunks of one size, as many as run at a time or a multiple of that."""
     largest = CPU_CHUNK if jax.default_backend() == "cpu" else ACCELERATOR_CHUNK
-    rounds = -(-size // (largest * at_once_here()))
-    return -(-size // (rounds * at_once_here()))
+    rounds = -(-size // (largest * at_once))
+    return -(-size // (rounds * at_once))
 
 
 def _parameters(over, numbers):
     """Of lanes, in the precision that JAX has in this thread: contexts such as `jax.enable_x64` do not reach others."""
-    return {
-        name: values.astype(jax.dtypes.canonicalize_dtype(values.dtype)) for name, values in over.lanes(numbers).items()
-    }
+    return {name: _in_precision(name, values) for name, values in over.lanes(numbers).items()}
 
 
-def _check_names(over, shapes, attrs):
+def _in_precision(name, values):
+    narrow = values.astype(jax.dtypes.canonicalize_dtype(values.dtype))
+    if values.dtype.kind in "iu" and np.any(narrow != values):
+        raise ValueError(f"{name!r}: whole numbers beyond {narrow.dtype} need jax_enable_x64")
+    return narrow
+
+
+def _check_names(over, outputs, attrs):
     """Of what a lane has, beside those of the design."""
-    if shapes["result"]:
-        raise ValueError(f"sweep: expected a scalar 'result', got shape {shapes['result']}")
-    taken = {*over.dims, *over.coordinates()}
+    if outputs["result"].shape:
+        raise ValueError(f"sweep: expected a scalar 'result', got shape {outputs['result'].shape}")
+    if not np.issubdtype(outputs["result"].dtype, np.signedinteger):
+        raise ValueError(f"sweep: expected codes of jdyn.Result as 'result', got {outputs['result'].dtype}")
+    taken = {*over.dims, *over.coordinates(), *(dim for dims, _ in over.coordinates().values() for dim in dims)}
     if "result" in taken:
         raise ValueError("sweep: 'result' says how a lane ended, call the parameter something else")
-    for name, shape in shapes.items():
-        for used in (name, *extra_dims(name, shape)):
+    for name, output in outputs.items():
+        for used in (name, *extra_dims(name, output.shape)):
             if used in taken:
                 raise ValueError(f"sweep: {used!r} of what fn returns is already the name of something else")
             taken.add(used)
-    names = [*over.values, *shapes]
+    names = [*over.values, *outputs]
     for name in attrs:
         if name not in names:
             raise ValueError(f"attrs: there is no parameter and no entry {name!r}; {known(name, names)}")
+
+
+def _check_names_of_files(names):
+    for name in names:
+        if not name or re.search(r"[/\s]", name) or name in RESERVED:
+            raise ValueError(
+                f"store: {name!r} cannot be the name of a file in it, call the parameter or entry otherwise"
+            )
 
 
 class SweepInterrupted(KeyboardInterrupt):
@@ -192,10 +213,12 @@ def _run_chunks(engine, over, kept, missing, progress):
                 kept.write(chunk, outputs)
                 done += len(kept.lanes(chunk))
                 failures.update(outputs["result"][~succeeded(outputs["result"])].tolist())
-                bar.set_postfix({Result(code).name: count for code, count in failures.items()}, refresh=False)
+                bar.set_postfix({NAMES.get(code, str(code)): many for code, many in failures.items()}, refresh=False)
                 bar.update(len(kept.lanes(chunk)))
             if interrupted:
-                waiting = {future: chunk for future, chunk in waiting.items() if not future.cancel()}
+                # The first ones may run.
+                running = dict(itertools.islice(waiting.items(), engine.at_once))
+                waiting = {f: chunk for f, chunk in waiting.items() if f in running or not f.cancel()}
     if interrupted and done < total:
         raise SweepInterrupted(f"sweep: interrupted after {done} of {total} lanes, {kept.after_interruption}")
     return total

@@ -63,7 +63,7 @@ class CVaR(eqx.Module):
             raise ValueError(f"CVaR: expected a share of the samples, above 0 and at most 1, got {self.share}")
 
     def __call__(self, losses: Float[Array, " samples"]) -> Float[Array, ""]:
-        number = self.share * len(losses)
+        number = max(self.share * len(losses), 1)
         weights = jnp.clip(number - jnp.arange(len(losses), dtype=losses.dtype), 0, 1) / number
         return jnp.sum(weights * jnp.sort(losses, descending=True))
 

@@ -78,6 +78,7 @@ def test_a_lane_is_the_simulation_that_the_spec_describes(written, tmp_path):
     # A lane alone rounds another way, and may take other steps.
     np.testing.assert_allclose(again.motion.q, dataset["q"], atol=1e-6)
     assert jdyn.replay(tmp_path / "s", 1, lambda p: float(p["payload"])) == p["payload"]
+    assert dataset[f"v0:{joint}"].attrs["units"] == "rad/s or m/s"
 
 
 def test_a_sweep_of_a_function_is_replayed_by_it(tmp_path):
@@ -123,6 +124,21 @@ def test_a_sweep_of_a_function_is_replayed_by_it(tmp_path):
         ('by = "plus"', 'by = "adding"', r"spec.toml:21: design.parameters.payload.by: expected 'is' or 'plus'"),
         ("low = -1.0, high", "low = 2.0, high", r"design.parameters: Sobol parameter 'v0:.*low < high"),
         ('"double_pendulum"', "7", r"spec.toml:2: robot: expected text, got 7"),
+        ("{ low = 1e-9, high = 1e-8 }", "{ low = -1.0, high = 1.0 }", r"parameters: rtol: expected positive numbers"),
+        ("rtol = {", 'mass = { of = "body:lower.mass", low = 1.0, high = 2.0 }\nrtol = {', r"'payload' changes 'body"),
+        ("rtol = {", "n = {", r"spec.toml:25: design.parameters.n.of: there is no number called 'n'"),
+        ("rtol = {", 'seed = { of = "rtol",', r"'seed' says something of the design, call the parameter otherwise"),
+        (
+            'by = "times", low',
+            "low",
+            r"spec.toml:22: design.parameters.gravity.by: .* has shape \(3,\), which a number can",
+        ),
+        (
+            "horizon = 0.2",
+            "rows = 1\nhorizon = 0.2",
+            r"spec.toml:3: rows: expected at least 2, the start and the end, got 1",
+        ),
+        ("horizon = 0.2", "horizon = inf", r"spec.toml:3: horizon: expected a finite number, got inf"),
         ("{ low = 1e-9, high = 1e-8 }", "1e-8", r"spec.toml:25: design.parameters.rtol: expected a table, got 1e-08"),
     ],
 )
@@ -141,6 +157,11 @@ def test_lines_are_found_in_tables_of_every_form(tmp_path):
         (("a", "d.e", "z"), 6), (("z",), 1),
     ):  # fmt: skip
         assert table.where(keys).endswith(f"a.toml:{line}"), keys
+
+
+def test_a_long_line_takes_no_longer(tmp_path):
+    (tmp_path / "a.toml").write_text(f"x = [\n  {'1' * 60}\n]\n")
+    assert Table.read(tmp_path / "a.toml").where(("x",)).endswith("a.toml:1")
 
 
 @pytest.mark.slow

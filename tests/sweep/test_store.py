@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -150,6 +151,31 @@ def test_units_and_labels_are_kept(tmp_path):
         assert dataset["a"].attrs == attrs["a"] and dataset["x"].attrs == attrs["x"]
     with pytest.raises(ValueError, match="attrs: there is no parameter and no entry 'y'; there are a, b, n, x, result"):
         jdyn.sweep(lane, DESIGN, attrs={"y": {}})
+
+
+@pytest.mark.parametrize("name", ["left/waist", "my link", "", "finished", "lane"])
+def test_names_that_no_file_can_have_are_refused(tmp_path, name):
+    for fn, over in ((lambda p: {name: p["a"]}, DESIGN), (lambda p: {"x": p[name]}, jdyn.Grid(**{name: [1.0]}))):
+        with pytest.raises(ValueError, match=f"store: {name!r} cannot be the name of a file in it"):
+            run(tmp_path / "s", fn, over)
+    assert not list(tmp_path.iterdir())
+
+
+def test_variables_without_elements_and_of_every_type_are_kept(tmp_path):
+    def fn(p):
+        return {"none": jnp.zeros(0), "on": p["a"] > 0.5, "z": jax.lax.complex(p["a"], p["b"]), "n": jnp.uint8(3)}
+
+    found, expected = run(tmp_path / "s", fn).load(), jdyn.sweep(fn, DESIGN, progress=False)
+    assert found["none"].shape == (20, 0)
+    for name in ("on", "z", "n"):
+        np.testing.assert_array_equal(found[name], np.ravel(expected[name]))
+
+
+def test_attributes_change_no_numbers(tmp_path):
+    attrs = {"x": {"scale_factor": 2.0}, "n": {"units": "days since 2000-01-01"}}
+    dataset = run(tmp_path / "s", attrs=attrs)
+    np.testing.assert_array_equal(dataset["x"], jdyn.sweep(lane, DESIGN, progress=False)["x"].values.reshape(20, 3))
+    assert jdyn.open_sweep(tmp_path / "s")["n"].dtype == np.int32
 
 
 def test_whoever_reads_a_damaged_file_is_told(tmp_path):

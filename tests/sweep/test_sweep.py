@@ -1,5 +1,7 @@
 """Sweeps: labels, chunks, failures, and what they cost."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,6 +87,21 @@ def test_precision_chosen_by_a_context_reaches_every_chunk():
         assert dataset["y"].dtype == (np.float64 if double else np.float32)
 
 
+def test_whole_numbers_that_single_precision_has_not_are_refused():
+    with jax.enable_x64(False), pytest.raises(ValueError, match="'s': whole numbers beyond int32 need jax_enable_x64"):
+        jdyn.sweep(lambda p: {"y": p["s"]}, jdyn.Samples(s=np.array([2**40 + 5, 3])), progress=False)
+
+
+def test_codes_of_one_s_own_are_kept():
+    dataset = jdyn.sweep(lambda p: {"result": jnp.int32(99), "y": p["x"]}, jdyn.Grid(x=[1.0]), progress=True)
+    assert dataset["result"] == 99 and np.isnan(dataset["y"])
+
+
+def test_parts_and_workers_have_chunks_each():
+    usual = sys.modules["jdyn.sweep.sweep"]._usual_chunk
+    assert usual(1000, 8) == 125 and usual(10**6, 8) <= 1024 and usual(3, 8) == 1
+
+
 def test_a_dataset_survives_the_disk(grid, tmp_path):
     import xarray
 
@@ -123,6 +140,10 @@ def test_progress_is_shown_on_standard_error(capsys):
         (lambda: jdyn.sweep(lambda p: {"result": jnp.zeros(2)}, jdyn.Grid(x=[1.0])), "expected a scalar 'result'"),
         (lambda: jdyn.sweep(lambda p: {"a": jnp.zeros(2), "a_0": p["x"]}, jdyn.Grid(x=[1.0])), "'a_0' of what fn"),
         (lambda: jdyn.sweep(lambda p: {"y": p["x"]}, jdyn.Grid(x=[1.0]), chunk=0), "chunk: expected a positive"),
+        (lambda: jdyn.sweep(lambda p: {"result": p["x"] > 0}, jdyn.Grid(x=[1.0])), "codes of jdyn.Result as 'result'"),
+        (lambda: jdyn.sweep(lambda p: {"x_0": p["x"][0]}, jdyn.Samples(x=np.ones((3, 2)))), "'x_0' of what fn"),
+        (lambda: jdyn.Samples(x=np.ones((3, 2))) * jdyn.Grid(x_0=[1.0]), "both designs have axes called 'x_0'"),
+        (lambda: jdyn.Grid(x=np.array([1], "m8[s]")), "'x': expected real numbers"),
     ],
 )
 def test_wrong_arguments_are_named(call, message):
