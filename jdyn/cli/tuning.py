@@ -58,6 +58,8 @@ class Tuning(NamedTuple):
         loss = table.table("loss")
         usual = {} if loss.entries else USUAL
         weights = {name: loss.take(name, toml.number, usual.get(name, 0.0)) for name in TERMS}
+        if not any(weights.values()):
+            raise table.error("loss", "expected a weight that is not zero")
         for read in (loss, table):
             read.close()
         return cls(steps, rate, risk, band, {name: weight for name, weight in weights.items() if weight})
@@ -115,17 +117,10 @@ def _tune(spec: Spec, tuning: Tuning, options):
         ("joint", "kp before", "kp after", "kd before", "kd after"),
         [
             [name, *(f"{float(gains[k][i]):.4g}" for k in ("kp", "kd") for gains in (before, after))]
-            for i, name in enumerate(_motors(model))
+            for i, name in enumerate(model.topology.v_names)
         ],
     )
     first = {name: values[0] for name, values in scenarios.items()}
     motions = {name: spec.lane(first, gains).motion for name, gains in (("before", before), ("after", after))}
     plot = options.plot or default_path("tune", spec.name).with_suffix(".png")
     write_picture(plot_tuning(model, result.losses, motions, spec.move.target), plot)
-
-
-def _motors(model) -> list[str]:
-    """The joint of each velocity coordinate."""
-    topology = model.topology
-    names = [joint for joint, kind in zip(topology.joint_names, topology.kinds, strict=True) for _ in range(kind.nv)]
-    return [names[i] for i in topology.independent_v]

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
+from jdyn.array import shaped
 from jdyn.identification.standard import PARTS, Part, indices_of, standard_names, standard_regressor
 from jdyn.model import Model, checked
 
@@ -105,9 +106,29 @@ def base_parameters(
     checked(model)
     if (q is None) != (v is None) or (q is None) != (a is None):
         raise ValueError("q, v, a: expected all of them, or none for random states")
-    if q is None:
-        q, v, a = _random_states(model)
+    q, v, a = _random_states(model) if q is None else measured(model, q, v=v, a=a)  # type: ignore[arg-type]
     return basis(model, stacked_regressor(model, q, v, a), parts)
+
+
+def measured(model: Model, q: ArrayLike, **more: ArrayLike) -> list[Array]:
+    """The rows of a motion, of q and of velocities, accelerations or forces, as arrays of the model's type.
+
+    Raises:
+        ValueError: if a shape is wrong or a number is not finite.
+    """
+    samples = jnp.shape(q)[0] if jnp.ndim(q) else 1
+    if not samples:
+        raise ValueError("q: expected one or more samples, got none")
+    arrays = []
+    for name, x in {"q": q, **more}.items():
+        size = model.nq if name == "q" else model.nv
+        array = shaped(name, x, model.dtype, (samples, size), owner=model.name)
+        # Traced numbers are refused where ranks are needed.
+        bad = [] if isinstance(array, Tracer) else np.flatnonzero(~np.all(np.isfinite(array), axis=1))
+        if len(bad):
+            raise ValueError(f"{name}: expected finite numbers, got {np.asarray(array[bad[0]])} at sample {bad[0]}")
+        arrays.append(array)
+    return arrays
 
 
 def stacked_regressor(model, q, v, a) -> Float[np.ndarray, "states nv parameters"]:

@@ -7,12 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
-from jax.core import Tracer
 from jaxtyping import ArrayLike, Float
 
-from jdyn.array import shaped
 from jdyn.dynamics import inverse_dynamics
-from jdyn.identification.base import ROUNDINGS, BaseParameters, basis, stacked_regressor
+from jdyn.identification.base import ROUNDINGS, BaseParameters, basis, measured, stacked_regressor
 from jdyn.identification.standard import PARTS, Part, standard_values
 from jdyn.identification.weighted import weighted_least_squares
 from jdyn.model import Model, checked
@@ -78,11 +76,14 @@ def fit_base_parameters(
         ValueError: if a shape is wrong, a number is not finite, there is no such part, or there are no more measured
             forces than base parameters.
 
+    Warns:
+        jdyn.TuneWarning: if there are too few samples to know the noise, or it does not settle.
+
     Source: Gautier, Poignet, Extended Kalman filtering and weighted least squares dynamic identification of robot,
     Control Engineering Practice 2001.
     """
     checked(model)
-    q, v, a, tau = measured(model, q, v, a, tau)
+    q, v, a, tau = measured(model, q=q, v=v, a=a, tau=tau)
     Y = stacked_regressor(model, q, v, a)
     base = basis(model, Y, parts)
     if not base.rank:
@@ -92,25 +93,6 @@ def fit_base_parameters(
     fit = weighted_least_squares(np.asarray(Y, float)[..., base.columns], missing, least)
     nominal = base.combinations @ np.asarray(standard_values(model), float)
     return BaseFit(base, nominal, nominal + fit.values, fit.covariance, fit.noise, fit.freedom, fit.root)
-
-
-def measured(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike):
-    """The rows of a motion as arrays of the model's type.
-
-    Raises:
-        ValueError: if a shape is wrong or a number is not finite.
-    """
-    samples = jnp.shape(q)[0] if jnp.ndim(q) else 1
-    given, arrays = {"q": q, "v": v, "a": a, "tau": tau}, []
-    for name, x in given.items():
-        size = model.nq if name == "q" else model.nv
-        array = shaped(name, x, model.dtype, (samples, size), owner=model.name)
-        # Traced numbers are refused where ranks are needed.
-        bad = [] if isinstance(array, Tracer) else np.flatnonzero(~np.all(np.isfinite(array), axis=1))
-        if len(bad):
-            raise ValueError(f"{name}: expected finite numbers, got {np.asarray(array[bad[0]])} at sample {bad[0]}")
-        arrays.append(array)
-    return arrays
 
 
 @jax.jit

@@ -130,7 +130,7 @@ def _without(direction, rows):
 def _weighted(model, columns, reference, times) -> Float[Array, "rows columns"]:
     """The regressor along a motion, of forces relative to their limits, over the square root of the instants."""
     _, _, _, effort = _limits(model)
-    noise = jnp.where(jnp.isfinite(effort), effort, 1)
+    noise = jnp.where(jnp.isfinite(effort) & (effort > 0), effort, 1)
     Y = jax.vmap(lambda t: standard_regressor(model, *reference(t)))(times)[..., columns]
     return (Y / noise[None, :, None]).reshape(-1, len(columns)) / len(times) ** 0.5
 
@@ -142,7 +142,7 @@ def _limits(model):
 
 
 def _check(model, period, harmonics, starts):
-    if not period > 0:
+    if not 0 < period < np.inf:
         raise ValueError(f"period: expected a positive number of seconds, got {period}")
     if harmonics < 2:
         raise ValueError(f"harmonics: expected at least 2, as a start at rest takes one, got {harmonics}")
@@ -152,7 +152,19 @@ def _check(model, period, harmonics, starts):
         raise ValueError(
             f"model: expected joints whose coordinates are single numbers, got rotations in {model.name!r}"
         )
+    limits, topology = model.limits, model.topology
+    followers = [body for body, _ in topology.mimics]
+    ends = (
+        (limits.velocity[topology.v_slice(body)] for body in followers),
+        (limits.upper[topology.q_slice(body)] for body in followers),
+    )
+    if any(np.any(np.isfinite(x)) for each in ends for x in each):
+        named = ", ".join(topology.joint_names[body] for body in followers)
+        raise ValueError(f"model: limits of joints that follow others are not kept, expected none of {named}")
     lower, upper, velocity, _ = map(np.asarray, _limits(model))
+    stuck = [name for name, no in zip(topology.v_names, (upper <= lower) | (velocity <= 0), strict=True) if no]
+    if stuck:
+        raise ValueError(f"model: expected a range and a velocity above zero of every joint, not of {', '.join(stuck)}")
     both, none = np.isfinite(lower) & np.isfinite(upper), np.isinf(lower) & np.isinf(upper)
     fine = both | (none & np.isfinite(velocity))
     bad = [name for name, good in zip(model.topology.v_names, fine, strict=True) if not good]

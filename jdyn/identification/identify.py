@@ -138,14 +138,17 @@ def identify(
     free, joints = _joint_parameters(model, fit, parts)
     if len(free):
         start["joints"], bounds["joints"] = jnp.asarray(joints, model.dtype), NotNegative()
+    names, nominal = standard_names(model), np.asarray(standard_values(model), float)
+    if not start:
+        return Identification(model, fit, names, nominal, nominal, "forces ask for none of these parameters")
     residuals = _residuals(model, fit, free, spread)
     found = tune_least_squares(residuals, start, bounds=bounds, steps=STEPS, progress=False)
     better = _with_parameters(model, free, found.params)
-    nominal, values = (np.asarray(standard_values(m), float) for m in (model, better))
+    values = np.asarray(standard_values(better), float)
     message = found.message or f"not converged after {STEPS} steps"
     if not found.message:
         warnings.warn(f"identify: {message}; the model is the best one met", TuneWarning, stacklevel=2)
-    return Identification(better, fit, standard_names(model), nominal, values, message)
+    return Identification(better, fit, names, nominal, values, message)
 
 
 def _residuals(model, fit, free, spread):

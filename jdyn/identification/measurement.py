@@ -61,7 +61,7 @@ def _column(model, dataset, name, coordinate, expected):
         raise ValueError(f"dataset: expected {name} along time and {coordinate}, got {', '.join(array.dims)}")
     named = coordinate in dataset.coords and dataset[coordinate].dtype.kind in "UOST"
     found = [str(x) for x in dataset[coordinate].values] if named else list(expected)[: array.sizes[coordinate]]
-    if sorted(found) != sorted(expected):
+    if array.sizes[coordinate] != len(expected) or sorted(found) != sorted(expected):
         raise ValueError(
             f"dataset: expected the coordinates {', '.join(expected)} of {model.name!r} along {coordinate}, "
             f"got {array.sizes[coordinate]}: {', '.join(found)}"

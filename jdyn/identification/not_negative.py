@@ -13,7 +13,7 @@ class NotNegative(Bijection):
 
     @property
     def expected(self):
-        return "positive numbers"
+        return "numbers that are not negative"
 
     def to_free(self, value):
         return jnp.sqrt(value)

@@ -1,15 +1,21 @@
 """Least squares whose rows are weighted by the noise that each joint turns out to have."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from jdyn.tuning import TuneWarning
+
 # Noise changes by less than this fraction from one iteration to the next in the end; it is itself known to about one
 # over the square root of twice the number of samples.
 NOISE_TOLERANCE = 1e-6
 ITERATIONS = 100
+# With fewer rows of a joint than this beyond the parameters that these tell, 95 % intervals held nine of ten true
+# values or less, in trials.
+FEW = 15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +70,13 @@ def weighted_least_squares(
         noise = np.maximum(noise, least_noise)
         if np.all(np.abs(noise - before) <= NOISE_TOLERANCE * noise):
             break
-    root, x, *_ = _solved(blocks, noise)
+    else:
+        warnings.warn("the noise of forces did not settle; measure more samples", TuneWarning, stacklevel=4)
+    root, x, _, shares = _solved(blocks, noise)
+    if np.min(samples - shares) < FEW:
+        few = f"{np.min(samples - shares):.0f} forces of a joint are left over"
+        text = f"{few}, which say little of its noise: intervals are too narrow; measure more samples"
+        warnings.warn(text, TuneWarning, stacklevel=4)
     inverse = scipy.linalg.solve_triangular(root, np.eye(unknowns))
     return WeightedFit(x, inverse @ inverse.T, noise, freedom, root)
 

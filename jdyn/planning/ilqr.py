@@ -1,13 +1,14 @@
 """Motions of least cost under limited forces."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Int, Scalar
 
 from jdyn.array import shaped
@@ -140,7 +141,15 @@ def ilqr(
             f"u: expected shape (steps, {B.shape[1]}), one column for each actuator of {model.name!r} and at least one "
             f"row, got {u.shape}"
         )
+    if not (isinstance(bounds, Sequence) and len(bounds) == 2):
+        raise ValueError(f"bounds: expected the least and the largest forces, such as (-10.0, 10.0), got {bounds!r}")
+    if max_steps < 0:
+        raise ValueError(f"max_steps: expected a number that is not negative, got {max_steps}")
     lower, upper = (jnp.broadcast_to(scalar_or(model, B.shape[1], "bounds", side), B.shape[1]) for side in bounds)
+    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer) and jnp.any(lower > upper):
+        raise ValueError(f"bounds: expected the least forces below the largest ones, got {lower} and {upper}")
+    if not isinstance(dt, Tracer) and not np.all(np.asarray(dt) > 0):
+        raise ValueError(f"dt: expected a positive number of seconds, got {dt}")
     tolerance = max(1e-8, 100 * float(jnp.finfo(model.dtype).eps)) if tolerance is None else tolerance
     problem = _Problem(
         TimeStep(model, B, shaped("dt", dt, model.dtype, ())),

@@ -136,9 +136,10 @@ def best_inverse_kinematics(
 
 
 def _reached(model, targets, starts, tolerance, max_steps):
-    if isinstance(targets, FrameTarget) or not len(targets):
+    listed = () if isinstance(targets, FrameTarget) else tuple(targets)
+    if not listed or not all(isinstance(target, FrameTarget) for target in listed):
         raise ValueError(f"targets: expected a list of one or more jdyn.FrameTarget, got {targets!r}")
-    problem = _Problem(model, tuple(target.checked(model) for target in targets))
+    problem = _Problem(model, tuple(target.checked(model) for target in listed))
     tolerance = jnp.finfo(model.dtype).eps ** 0.75 if tolerance is None else tolerance
     return _found(problem, starts, shaped("tolerance", tolerance, model.dtype, ()), max_steps)
 
@@ -287,6 +288,11 @@ def _between(model, starts, tries):
 @precise
 def _best_jvp(primals, tangents):
     (problem, starts, tolerance, max_steps), (dproblem, *_) = primals, tangents
+    # Of what does not move there is no tangent.
+    dproblem = jax.tree.map(
+        lambda x, dx: jnp.zeros_like(x) if dx is None and eqx.is_inexact_array(x) else dx,
+        problem, dproblem, is_leaf=lambda x: x is None,
+    )  # fmt: skip
     found = _best(problem, starts, tolerance, max_steps)
     model, q = problem.model, found.q
     still = jnp.zeros(model.nv, q.dtype)

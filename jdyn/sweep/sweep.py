@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 from jaxtyping import Array
-from tqdm.auto import tqdm
 
 from jdyn.model.messages import known
 from jdyn.simulation import Result, succeeded
@@ -26,6 +24,7 @@ from jdyn.sweep.memory import Memory
 from jdyn.sweep.program import Program, at_once_here
 from jdyn.sweep.store import Store, chunk_of
 from jdyn.terminal.interruption import interruptions
+from jdyn.terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     import distributed
@@ -197,10 +196,9 @@ def _run_chunks(engine, over, kept, missing, progress):
     """Run the chunks that are missing, several at a time. Return their lanes."""
     total, done, failures = sum(len(kept.lanes(chunk)) for chunk in missing), 0, collections.Counter()
     chunks, waiting = iter(missing), {}
-    hidden = not (_is_watched() if progress is None else progress)
     with (
         interruptions() as interrupted,
-        tqdm(total=total, unit="lane", desc="sweep", disable=hidden) as bar,
+        progress_bar("sweep", "lane", total, progress) as bar,
         engine.pool,
         contextlib.ExitStack() as on_error,
     ):
@@ -222,8 +220,3 @@ def _run_chunks(engine, over, kept, missing, progress):
     if interrupted and done < total:
         raise SweepInterrupted(f"sweep: interrupted after {done} of {total} lanes, {kept.after_interruption}")
     return total
-
-
-def _is_watched():
-    """Whether somebody sees the progress: at a terminal or in a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 import optax
 from jaxtyping import Array, PyTree
-from tqdm import tqdm
 
 from jdyn.terminal.interruption import interruptions
+from jdyn.terminal.progress import progress_bar
 from jdyn.tuning.checkpoint import Checkpoint, as_numbers
 from jdyn.tuning.gradient_check import disagreement
 from jdyn.tuning.history import History
@@ -76,7 +76,7 @@ def descend(
     histories = [History(patience, tolerance) for _ in range(starts or 1)]
     for seen in records:
         _add(histories, seen)
-    began, bar = time.perf_counter(), progress_bar(steps, len(records), progress)
+    began, bar = time.perf_counter(), progress_bar("tune", "step", steps, progress, max(len(records) - 1, 0))
     with interruptions() as interrupted, bar:
         while len(records) <= steps and not all(history.message for history in histories):
             before, stalled = walk, [history.stalled for history in histories]
@@ -124,12 +124,6 @@ def outcome(problem: Problem, found: Descent, start: int | None) -> TuneResult:
         path=path,
         info=found.info,
     )
-
-
-def progress_bar(steps: int, done: int, progress: bool | None) -> tqdm:
-    """Of steps, of which some are done already."""
-    disable = None if progress is None else not progress
-    return tqdm(total=steps, initial=max(done - 1, 0), unit="step", desc="tune", disable=disable)
 
 
 def _take(programs: Programs, walk: Walk, batches, step, last) -> tuple[Walk, Seen, PyTree]:

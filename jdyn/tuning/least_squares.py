@@ -14,9 +14,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from jdyn.terminal.interruption import interruptions
+from jdyn.terminal.progress import progress_bar
 from jdyn.tuning.bijections import Bijection
 from jdyn.tuning.bounds import to_free
-from jdyn.tuning.descent import progress_bar
 from jdyn.tuning.history import History
 from jdyn.tuning.parameters import tunable
 from jdyn.tuning.problem import Problem
@@ -206,7 +206,7 @@ def _checked(residuals):
 def _walk(step, here, steps, progress):
     """The history, the best coordinates, parameters by step, and why it ended before the last one."""
     history, best, path, message = History(None, 0.0), here.vector, [], ""
-    with interruptions() as interrupted, progress_bar(steps, 0, progress) as bar:
+    with interruptions() as interrupted, progress_bar("tune", "step", steps, progress) as bar:
         while len(path) <= steps and not message:
             here = step(here.vector, here.state)
             history.add(*map(float, (here.loss, here.gradient_norm, here.loss)))

@@ -70,7 +70,8 @@ def settling_time(
 def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[Array, ""]:
     """How far the worst coordinate goes beyond its target, as a share of its distance at the start.
 
-    Coordinates that start at their target have none. Without any overshoot it is 0, and so is its gradient.
+    Coordinates that start at their target, to the root of rounding, have none. Without any overshoot it is 0, and so is
+    its gradient.
 
     Args:
         model: The mechanism.
@@ -83,7 +84,7 @@ def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[
     checked(model)
     errors = _errors(model, trajectory, shaped("target", target, trajectory.q.dtype, (model.nq,), owner=model.name))
     start = jnp.broadcast_to(errors[0], errors.shape)
-    moving = start != 0
+    moving = jnp.abs(start) > jnp.finfo(start.dtype).eps ** 0.5
     beyond = jnp.where(moving, -errors / jnp.where(moving, start, 1), 0)
     return jax.nn.relu(_largest(beyond))
 

@@ -48,7 +48,8 @@ def tune(
     ```
 
     With a `checkpoint`, the same call goes on from where it was interrupted, and finds the same to the last bit. So
-    does one with more `steps`. Ctrl-C ends the tuning after the step that runs, and keeps what was found.
+    does one with more `steps`; with a `batch`, where those before end an epoch. Ctrl-C ends the tuning after the step
+    that runs, and keeps what was found.
 
     `loss` is compiled once. Where it simulates, give `simulate` the option `throw=False`: a failed simulation then
     makes the loss NaN, which ends the tuning and keeps what was found.

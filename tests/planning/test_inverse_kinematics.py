@@ -231,3 +231,22 @@ def test_a_panda_reaches_what_it_can_reach():
     off = np.max(np.abs(reached.translation - target.translation), axis=1)
     turned = np.max(np.abs(reached.rotation - target.rotation), axis=(1, 2))
     assert np.mean(within & (off < 1e-6) & (turned < 1e-6)) >= 0.999
+
+
+def test_derivatives_by_each_number_alone():
+    """Of what is differentiated by one thing, all others stand still."""
+
+    def reached(x, which):
+        numbers = [x if which == i else NUMBERS[0, i] for i in range(4)]
+        return _moved(jnp.stack([jnp.asarray(number) for number in numbers])).q
+
+    both = _derivatives[jax.jacfwd](NUMBERS)[0][0]
+    for which in (1, 2):
+        alone = jax.jacfwd(lambda x, which=which: reached(x, which))(jnp.asarray(NUMBERS[0, which]))
+        np.testing.assert_allclose(alone, both[:, which], atol=1e-9)
+
+
+def test_entries_that_are_no_targets_are_refused():
+    for targets in ([("hand", jnp.zeros(3))], [], jdyn.FrameTarget(ARM.body_names[1], jnp.zeros(3))):
+        with pytest.raises(ValueError, match=r"targets: expected a list of one or more jdyn\.FrameTarget"):
+            jdyn.inverse_kinematics(ARM, targets, ARM.neutral())

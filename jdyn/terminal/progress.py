@@ -1,0 +1,20 @@
+"""Progress on standard error."""
+
+import sys
+
+from tqdm.auto import tqdm
+
+
+def progress_bar(what: str, unit: str, total: int, progress: bool | None, done: int = 0) -> tqdm:
+    """A bar.
+
+    Args:
+        what: What goes on.
+        unit: Of what is counted.
+        total: How many.
+        progress: Whether to show it; where somebody sees it if None: at a terminal or in a notebook.
+        done: How many were done before.
+    """
+    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    hidden = not (watched if progress is None else progress)
+    return tqdm(total=total, initial=done, unit=unit, desc=what, disable=hidden)
