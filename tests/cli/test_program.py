@@ -252,6 +252,11 @@ def test_a_spec_is_tuned_over_its_scenarios(tmp_path, capsys):
             "tune.toml:15: tune.risk: expected 'mean', 'worst' or a share of the scenarios",
         ),
         ("risk = 0.5", "risk = 2.0", "tune.toml:15: tune.risk: CVaR: expected a share"),
+        (
+            "tracking_error = 1.0\npeak_torque = 1e-3",
+            "effort = 0",
+            "tune.toml:16: tune.loss: expected a weight that is not",
+        ),
         ("peak_torque", "peak_torqe", "tune.toml:18: tune.loss.peak_torqe: there is no such entry here"),
         (
             "gravity = ",

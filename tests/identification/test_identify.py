@@ -131,6 +131,19 @@ def test_friction_that_forces_deny_becomes_zero():
     assert float(result.model.friction[1]) == 0 and float(result.model.damping[1]) < 0.3
 
 
+def test_what_forces_deny_altogether_stays_as_it_is():
+    still = ARM.with_joint("shoulder", damping=0.0).with_joint("elbow", damping=0.0)
+    q, v, a, _ = drawn_states(still, SAMPLES)
+    tau = jax.vmap(lambda *x: jdyn.inverse_dynamics(still, *x))(q, v, a)
+    result = jdyn.identify(still, q, v, a, tau - 0.3 * v, parts=["damping"])
+    assert result.message == "forces ask for none of these parameters" and not np.any(result.model.damping)
+
+
+def test_few_samples_are_said_to_be_few():
+    with pytest.warns(jdyn.TuneWarning, match="forces of a joint are left over, which say little of its noise"):
+        jdyn.fit_base_parameters(NOMINAL, *(x[:9] for x in _motion(0.1)))
+
+
 def test_dampers_alone_are_identified_with_bodies_that_are_points():
     point = ARM.with_body("fore", inertia=np.zeros((3, 3)))
     q, v, a, _ = drawn_states(point, SAMPLES)

@@ -79,6 +79,9 @@ def test_what_is_wrong_with_a_dataset_is_said(dataset):
         measurement(ARM, dataset.assign_coords(v_coordinate=["a", "b"]))
     with pytest.raises(ValueError, match="coordinates shoulder, elbow of 'arm' along q_coordinate, got 1: shoulder"):
         measurement(ARM, dataset.isel(q_coordinate=[0]).drop_vars("q_coordinate"))
+    more = dataset.drop_vars(["q_coordinate", "v_coordinate"]).pad(v_coordinate=(0, 1))
+    with pytest.raises(ValueError, match="coordinates shoulder, elbow of 'arm' along v_coordinate, got 3"):
+        measurement(ARM, more)
     with pytest.raises(ValueError, match="times: expected increasing numbers"):
         accelerations(TIMES[::-1], np.zeros((301, 2)))
     with pytest.raises(ValueError, match="v: expected finite numbers, got others at sample 7"):

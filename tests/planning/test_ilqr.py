@@ -146,6 +146,10 @@ def test_feedback_along_a_plan():
         ({"u": jnp.zeros((5, 2))}, r"u: expected shape \(steps, 1\), .* got \(5, 2\)"),
         ({"q0": jnp.zeros(2)}, r"q0: expected shape \(1,\) for 'slider', got \(2,\)"),
         ({"v0": jnp.zeros(2)}, r"v0: expected shape \(1,\) for 'slider', got \(2,\)"),
+        ({"bounds": 3.0}, "bounds: expected the least and the largest forces, such as"),
+        ({"bounds": (2.0, -2.0)}, "bounds: expected the least forces below the largest ones"),
+        ({"dt": -0.1}, "dt: expected a positive number of seconds, got -0.1"),
+        ({"max_steps": -1}, "max_steps: expected a number that is not negative, got -1"),
         ({"bounds": (jnp.zeros(2), 1.0)}, r"bounds: expected a scalar or shape \(1,\) for 'slider', got \(2,\)"),
     ],
 )

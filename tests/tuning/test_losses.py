@@ -59,6 +59,12 @@ def test_without_overshoot_or_distance_there_is_none(model):
     assert losses.overshoot(model, still, target) == 0 and jax.grad(loss)(1.0) == 0
 
 
+def test_a_start_at_the_target_up_to_rounding_is_no_distance_to_go_beyond(model):
+    """0.1 + 0.2 is 5.6e-17 more than 0.3: a motion of 0.03 from there is not 5e14 distances long."""
+    swing = motion(lambda t: 0.3 - (0.1 + 0.2) + 0.03 * np.sin(t), lambda t: 0.03 * np.cos(t))
+    assert losses.overshoot(model, swing, jnp.ones(1)) == 0
+
+
 def _rest(trajectory):
     return trajectory.v, None, None, None, 0, {}
 
