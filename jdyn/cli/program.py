@@ -22,7 +22,7 @@ from jdyn.studies.cloutier1995 import EVALUATIONS, Fall, condition_numbers, fall
 from jdyn.studies.cloutier1995.plots import plot_evaluations
 from jdyn.studies.prrr.prrr import prrr
 from jdyn.studies.prrr.prrrfdt import prrrfdt
-from jdyn.sweep import drawn
+from jdyn.sweep import random_start
 from jdyn.terminal.tables import print_table
 from jdyn.view import plot_motion
 
@@ -109,7 +109,7 @@ def _conditions(model, samples=64):
 def simulate(options):
     """Let a robot move from a start without motors."""
     model = load_robot(options)
-    q0 = drawn(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
+    q0 = random_start(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
     started = time.perf_counter()
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
@@ -167,7 +167,7 @@ def _family(options):
     if not options.robot:
         return thesis_family(), None
     model = load_robot(options).astype(jnp.float64)
-    return heavier_tips(model, deepest(model)), drawn(model, options.seed)
+    return heavier_tips(model, deepest(model)), random_start(model, options.seed)
 
 
 def _evaluations(one: Fall) -> int | None:

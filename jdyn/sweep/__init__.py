@@ -1,7 +1,7 @@
 """Sweeps over thousands of simulations."""
 
 from jdyn.sweep.controlled_move import ControlledMove as ControlledMove
-from jdyn.sweep.controlled_move import drawn as drawn
+from jdyn.sweep.controlled_move import random_start as random_start
 from jdyn.sweep.design import Design as Design
 from jdyn.sweep.design import Grid as Grid
 from jdyn.sweep.design import Product as Product

@@ -64,7 +64,7 @@ class ControlledMove(eqx.Module):
         near = jnp.clip(model.neutral(), limits.lower[independent_q], limits.upper[independent_q])
         self.q0 = near if q0 is None else _sized("q0", q0, model.nq, model)
         self.v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else _sized("v0", v0, model.nv, model)
-        move = model.difference(self.q0, drawn(model, seed))
+        move = model.difference(self.q0, random_start(model, seed))
         near = model.integrate(self.q0, jnp.clip(move, -LARGEST_MOVE, LARGEST_MOVE))
         self.target = near if target is None else _sized("target", target, model.nq, model)
         self.inertia = jnp.diag(mass_matrix(model, self.q0))
@@ -104,7 +104,7 @@ class ControlledMove(eqx.Module):
         return jnp.linalg.norm(errors, axis=1)
 
 
-def drawn(model: Model, seed: int) -> Array:
+def random_start(model: Model, seed: int) -> Array:
     """A configuration within the limits, the same in both precisions."""
     return model.astype(jnp.float32).random(jax.random.key(seed)).astype(model.dtype)
 
