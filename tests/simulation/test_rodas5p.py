@@ -55,10 +55,10 @@ def controllers(model):
     yield jdyn.PID(model, home, kp=50.0, ki=40.0, kd=5.0) + feedback
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "model", [FLAT, pytest.param(BALL, marks=pytest.mark.slow), pytest.param(FREE, marks=pytest.mark.slow)],
-    ids=["flat", "ball", "free"],
-)  # fmt: skip
+    "model", [FLAT, BALL, pytest.param(FREE, marks=pytest.mark.exhaustive)], ids=["flat", "ball", "free"]
+)
 def test_elimination_solves_the_dense_system(model):
     """(1 − share ∂f/∂x) k = s + share ∂f/∂θ after, with the derivatives of the rate over a step as JAX finds them."""
     q, v = model.random(jax.random.key(1)), jax.random.normal(jax.random.key(2), (model.nv,))
