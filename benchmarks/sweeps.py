@@ -35,11 +35,11 @@ options = parser().parse_args(["sweep", "--lanes", sys.argv[2]])
 spec = jdyn.Spec.of(payload_against_gain(options), "jdyn sweep")
 
 def main():
-    chunk = max(spec.design.size // 16, 1)
-    # The first one compiles.
-    for _ in range(2):
+    chunk = max(spec.design.size // 64, 1)
+    # The first part has some chunks for each worker, which then compile.
+    for part in ((1, 16), (1, 1)):
         with tempfile.TemporaryDirectory() as folder:
-            dataset = spec.sweep(store=f"{folder}/store", chunk=chunk, progress=False, engine=client)
+            dataset = spec.sweep(store=f"{folder}/store", chunk=chunk, shard=part, progress=False, engine=client)
             rate = dataset.attrs["lanes_per_second"]
     print(rate)
 
@@ -79,7 +79,7 @@ def main():
     for lanes in (1000, 4000) if quick else (10_000, 100_000, 1_000_000):
         mebibytes = printed(MEMORY, "FOLDER/store", lanes, processors=set(cores))
         print(f"  {lanes:9} lanes {mebibytes:7.0f} MiB", flush=True)
-    lanes = 64 if quick else 4096
+    lanes = 64 if quick else 9216
     for what in ("devices", "workers"):
         rates = []
         for count in (1, 2):
