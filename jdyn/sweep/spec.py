@@ -159,7 +159,8 @@ class Spec:
         for name, varied in self._varied.items():
             nominal, value = self._nominal[varied.of], values[name]
             chosen[varied.of] = {"is": value, "plus": nominal + value, "times": nominal * value}[varied.by]
-        move = self.move.moved({name: chosen.pop(name) for name in _starts(self.move) if name in chosen})
+        moved = [name for name in chosen if name.partition(":")[0] in STARTS]
+        move = self.move.moved({name: chosen.pop(name) for name in moved})
         own = {gain: chosen.pop(f"controller.{gain}", usual) for gain, usual in self.gains.items()}
         gains = own if gains is None else dict(gains)
         rtol = chosen.pop("rtol", self._nominal["rtol"])

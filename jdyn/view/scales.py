@@ -17,10 +17,13 @@ def spans_decades(values) -> bool:
 
 def label(array) -> str:
     """Name and unit of a dataset's variable."""
-    name = array.attrs.get("long_name", array.name)
-    return f"{name} [{array.attrs['units']}]" if "units" in array.attrs else str(name)
+    return _with_unit(array.attrs.get("long_name", array.name), array)
 
 
 def short_label(array) -> str:
     """Name and unit of a dataset's variable, without more words."""
-    return f"{array.name} [{array.attrs['units']}]" if "units" in array.attrs else str(array.name)
+    return _with_unit(array.name, array)
+
+
+def _with_unit(name, array):
+    return f"{name} [{array.attrs['units']}]" if "units" in array.attrs else str(name)
