@@ -93,8 +93,17 @@ def ffmpeg() -> str | None:
 
 
 def _palette(movie) -> Image.Image:
+    """A picture whose palette has the colors of the whole movie.
+
+    Pillow looks colors up by the six upper bits of each channel. White stays white where nothing is nearer to its lower
+    bound, 252.
+    """
     together = np.concatenate([movie.frame(number) for number in _spread(movie, _SAMPLED)])
-    return Image.fromarray(together).quantize(256, method=Image.Quantize.MEDIANCUT)
+    palette = Image.fromarray(together).quantize(256, method=Image.Quantize.MEDIANCUT)
+    colors = np.reshape(palette.getpalette() or [], (-1, 3))
+    colors[np.min(colors, axis=1) > 248] = 255
+    palette.putpalette(colors.ravel().tolist())
+    return palette
 
 
 def _spread(movie, count) -> list[int]:

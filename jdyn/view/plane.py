@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from jdyn.dynamics.kinematics import forward_kinematics, joint_kinematics
-from jdyn.model import Model
+from jdyn.model import WORLD, Continuous, Model, Planar, Prismatic, Revolute
 
 
 def plane_of_motion(model: Model) -> Float[np.ndarray, "2 3"] | None:
@@ -19,9 +18,10 @@ def plane_of_motion(model: Model) -> Float[np.ndarray, "2 3"] | None:
     Args:
         model: The mechanism.
     """
-    turns, slides = _axes(model)
-    if not len(turns):
+    axes = _axes(model)
+    if axes is None or not len(axes[0]):
         return None
+    turns, slides = axes
     normal = turns[0] / np.linalg.norm(turns[0])
     if np.any(np.abs(np.cross(turns, normal)) > 1e-6) or np.any(np.abs(slides @ normal) > 1e-6):
         return None
@@ -31,16 +31,30 @@ def plane_of_motion(model: Model) -> Float[np.ndarray, "2 3"] | None:
 
 
 def _axes(model):
-    """Rotation axes and sliding directions of all joints in the neutral configuration, in the world."""
-    q = model.neutral()
-    rotations = np.asarray(forward_kinematics(model, q).rotation, float)
+    """Directions in the world about which joints turn, and along which they slide, where all coordinates are zero; None
+    if a joint does anything else."""
     turns, slides = [], []
-    for group, subspaces in zip(model.topology.groups, joint_kinematics(model, model.expand(q)).S, strict=True):
-        for body, subspace in zip(group.bodies, np.asarray(subspaces, float), strict=True):
-            turns.extend((rotations[body] @ subspace[:3]).T)
-            slides.extend((rotations[body] @ subspace[3:]).T)
-    turns = np.reshape(turns, (-1, 3))
-    return turns[np.any(turns != 0, axis=1)], np.reshape(slides, (-1, 3))
+    rotations = _rotations(model)
+    for group, joints in zip(model.topology.groups, model.joints, strict=True):
+        if isinstance(joints, Revolute | Continuous):
+            directions, found = joints.axis, turns
+        elif isinstance(joints, Planar):
+            directions, found = joints.normal, turns
+        elif isinstance(joints, Prismatic):
+            directions, found = joints.axis, slides
+        else:
+            return None
+        bodies = zip(group.bodies, np.asarray(directions, float), strict=True)
+        found.extend(rotations[body] @ direction for body, direction in bodies)
+    return np.reshape(turns, (-1, 3)), np.reshape(slides, (-1, 3))
+
+
+def _rotations(model):
+    """Of the bodies in the world, where all coordinates are zero."""
+    rotations = []
+    for parent, placement in zip(model.topology.parents, np.asarray(model.placements.rotation, float), strict=True):
+        rotations.append(placement if parent == WORLD else rotations[parent] @ placement)
+    return rotations
 
 
 def _up(gravity, normal):
