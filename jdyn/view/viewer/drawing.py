@@ -68,7 +68,7 @@ class Drawing:
         axis, sign = up_axis(self._model)
         offset = np.roll(np.array(CAMERA), axis - 2)
         offset[axis] *= sign
-        return self.center + self.size * offset
+        return self.center + 1.2 * self.size * offset
 
     @property
     def up(self) -> np.ndarray:

@@ -26,11 +26,11 @@ class DragPanel(Panel):
         self._aim = gui.add_dropdown("to its", (POSITION, POSE), initial_value=POSITION)
         self._says = gui.add_markdown("")
         self._gizmo = scene.add_transform_controls(
-            "/gizmo", 0.25 * size, depth_test=False, visible=False, disable_rotations=True
+            "/gizmo", 0.12 * size, depth_test=False, visible=False, disable_rotations=True
         )
         self.on_change(self._on, self._switch)
-        self.on_change(self._name, lambda _: self._follow())
-        self.on_change(self._aim, self._aim_at)
+        self.on_change(self._name, lambda _: self._prepare())
+        self.on_change(self._aim, lambda _: self._prepare())
         self._gizmo.on_update(self._moved)
 
     def refresh(self):
@@ -40,16 +40,22 @@ class DragPanel(Panel):
 
     def _switch(self, on):
         self._gizmo.visible = on
-        if on:
-            self._follow()
+        self._says.content = ""
+        self._prepare()
 
-    def _aim_at(self, aim):
-        self._gizmo.disable_rotations = aim == POSITION
-        self._follow()
+    def _prepare(self):
+        """Compile before a hand moves: to where it is anyhow."""
+        self._gizmo.disable_rotations = self._aim.value == POSITION
+        if self._on.value:
+            self._follow()
+            self._says.content = "compiling ..."
+            self._says.content = self._reach()[1]
 
     def _follow(self):
-        place = self._drag.place(self._session.model, self._session.q, self._name.value)
-        self._gizmo.position, self._gizmo.wxyz = place
+        position, rotation = self._drag.place(self._session.model, self._session.q, self._name.value)
+        # A position is dragged along the axes of the world.
+        self._gizmo.position = position
+        self._gizmo.wxyz = rotation if self._aim.value == POSE else (1.0, 0.0, 0.0, 0.0)
 
     async def _moved(self, event):
         # Called in the order of events, since it awaits nothing. The newest place is the one that counts.
@@ -60,11 +66,13 @@ class DragPanel(Panel):
             self._held = True
 
     def _pull(self):
-        rotation = self._gizmo.wxyz if self._aim.value == POSE else None
-        session = self._session
-        q, said = self._drag.to(session.model, session.q, self._name.value, self._gizmo.position, rotation)
-        session.take(q)
-        self._says.content = said
+        q, self._says.content = self._reach()
+        self._session.take(q)
+
+    def _reach(self):
+        session, gizmo = self._session, self._gizmo
+        rotation = gizmo.wxyz if self._aim.value == POSE else None
+        return self._drag.to(session.model, session.q, self._name.value, gizmo.position, rotation)
 
     def _let_go(self):
         self._held = False

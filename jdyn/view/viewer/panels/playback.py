@@ -22,7 +22,7 @@ class PlaybackPanel(Panel):
         self._play = gui.add_button("Play")
         self._time = gui.add_slider("time [s]", 0.0, 1.0, 0.001, 0.0)
         self._speed = gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1")
-        self._loop = gui.add_checkbox("again and again", session.player.looping)
+        self._loop = gui.add_checkbox("loop", session.player.looping)
         self._lane = gui.add_slider("lane", 0, 1, 1, 0, visible=False)
         self._ghosts = gui.add_slider(
             "other lanes", 0, MOST_GHOSTS, 1, 0, visible=False, hint="how many are shown besides, in pale blue"
@@ -46,6 +46,7 @@ class PlaybackPanel(Panel):
             several = session.lanes > 1
             self._lane.max, self._lane.visible, self._ghosts.visible = max(session.lanes - 1, 1), several, several
             self._lane.value = session.lane
+            self._ghosts.max = max(min(session.lanes - 1, MOST_GHOSTS), 1)
             outcome = session.motion.outcome(session.lane)
             name = f"lane {session.lane} of {session.lanes}: " if several else ""
             self._says.content = f"{name}{player.start:.4g} s to {player.end:.4g} s, {outcome}"

@@ -66,18 +66,19 @@ class PlotPanel(Panel):
 
 
 def with_cursor(t: np.ndarray, curves: list[np.ndarray], now: float) -> tuple[np.ndarray, ...]:
-    """Columns of a plot: time, the curves, and a vertical line at the present time from the least to the largest value.
+    """Columns of a plot: time, the curves, and a line that stands up at the present time.
 
-    The line is two more rows at that time, in which the curves have their values; in the other rows it is NaN.
+    The line has the least value but for that time, at which it goes up to the largest value and back: uPlot does not
+    draw what is NaN somewhere. That takes three more rows, in which the curves have their values.
 
     Args:
         t: Times [s], rising.
         curves: Values at these times.
         now: Present time [s].
     """
-    place = int(np.searchsorted(t, now))
+    places = [int(np.searchsorted(t, now))] * 3
     finite = np.concatenate([curve[np.isfinite(curve)] for curve in curves])
-    ends = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
-    line = np.insert(np.full(len(t), np.nan), [place, place], ends)
-    columns = [np.insert(curve, [place, place], np.interp(now, t, curve)) for curve in curves]
-    return tuple(np.asarray(x, float) for x in (np.insert(t, [place, place], now), *columns, line))
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+    line = np.insert(np.full(len(t), low), places, [low, high, low])
+    columns = [np.insert(curve, places, np.interp(now, t, curve)) for curve in curves]
+    return tuple(np.asarray(x, float) for x in (np.insert(t, places, now), *columns, line))
