@@ -179,3 +179,4 @@ from jdyn.view import Camera as Camera
 from jdyn.view import Movie as Movie
 from jdyn.view import animate as animate
 from jdyn.view import snapshot as snapshot
+from jdyn.view import view as view

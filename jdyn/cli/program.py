@@ -15,6 +15,7 @@ from jdyn.cli.common import deepest, default_path, listed, load_robot, write_mov
 from jdyn.cli.identify import identify
 from jdyn.cli.sweeps import replay, sweep
 from jdyn.cli.tuning import tune
+from jdyn.cli.view import view
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import ModelWarning
 from jdyn.simulation import Result, SimulationError
@@ -39,7 +40,7 @@ def run(options) -> int:
     """
     commands = {
         "info": info, "simulate": simulate, "sweep": sweep, "replay": replay, "tune": tune, "stiffness": stiffness,
-        "prrr": prrr, "prrrfdt": prrrfdt, "identify": identify,
+        "prrr": prrr, "prrrfdt": prrrfdt, "identify": identify, "view": view,
     }  # fmt: skip
     programs = kept_programs() if options.cache else programs_made_anew()
     try:
