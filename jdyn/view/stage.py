@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from jdyn.model import Model
+from jdyn.model.shapes import ShapeRole
 from jdyn.view.camera import Camera, View, facing, perspective
 from jdyn.view.floor import Floor, round_length
 from jdyn.view.plane import plane_of_motion
 from jdyn.view.playback import Poses
 from jdyn.view.renderer import Lane, Renderer, Trail
-from jdyn.view.scene import Part, Role, parts
+from jdyn.view.scene import Part, parts
 from jdyn.view.surface import surfaces
 
 # Instants a frame for trails, which are smoother than a movie.
@@ -65,7 +66,7 @@ class Stage:
 
 
 def staged(
-    model: Model, fine: Poses, camera: Camera | None, size: tuple[int, int], role: Role, trails: Sequence[str]
+    model: Model, fine: Poses, camera: Camera | None, size: tuple[int, int], role: ShapeRole, trails: Sequence[str]
 ) -> Stage:
     """The stage of a motion, which fits all of it.
 
