@@ -8,6 +8,8 @@ import numpy as np
 
 # Share of the picture that stays free on each side where a view is fitted.
 _MARGIN = 0.06
+# Corrections of the target, each of which leaves a small share of its error.
+_ROUNDS = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,10 +73,9 @@ class View:
     depth: float
     parallel: bool = False
 
-    @property
-    def pixel(self) -> float:
-        """Length of a pixel where the camera looks [m]."""
-        return (1 if self.parallel else self.depth) / self.scale
+    def pixel(self, depth: float) -> float:
+        """Length of a pixel at a distance from the camera [m]."""
+        return (1 if self.parallel else depth) / self.scale
 
     @property
     def nearest(self) -> float:
@@ -127,11 +128,12 @@ def perspective(camera: Camera, up: np.ndarray, points: np.ndarray, size: tuple[
     axes = np.stack([level, np.cross(level, backward), -backward])
     slope = np.tan(camera.field_of_view / 2)
     slopes = slope * np.array([size[0] / size[1], 1.0])
-    seen = points @ axes.T
-    target = (seen.min(axis=0) + seen.max(axis=0)) / 2 if camera.target is None else axes @ np.asarray(camera.target)
-    distance = camera.distance or _fitting(seen - target, slopes * (1 - 2 * _MARGIN))
-    position = axes.T @ (target - [0, 0, distance])
-    return View(axes, position, size[1] / 2 / slope, size, distance)
+    target, distance = _fitting(points @ axes.T, slopes * (1 - 2 * _MARGIN))
+    if camera.target is not None:
+        target = axes @ np.asarray(camera.target, float)
+        distance = _distance(points @ axes.T - target, slopes * (1 - 2 * _MARGIN))
+    distance = camera.distance or distance
+    return View(axes, axes.T @ (target - [0, 0, distance]), size[1] / 2 / slope, size, distance)
 
 
 def facing(normal: np.ndarray, up: np.ndarray, points: np.ndarray, size: tuple[int, int]) -> View:
@@ -159,7 +161,17 @@ def _horizontal(up) -> np.ndarray:
     return level / np.linalg.norm(level)
 
 
-def _fitting(offsets, slopes) -> float:
+def _fitting(points, slopes):
+    """The target and the distance from which all points are within slopes, and touch opposite ones."""
+    target = (points.min(axis=0) + points.max(axis=0)) / 2
+    for _ in range(_ROUNDS):
+        distance = _distance(points - target, slopes)
+        seen = (points - target)[:, :2] / (points[:, 2:] - target[2] + distance)
+        target = target + np.append(seen.min(axis=0) + seen.max(axis=0), 0) / 2 * distance
+    return target, _distance(points - target, slopes)
+
+
+def _distance(offsets, slopes) -> float:
     """The distance from which all offsets from the target are within slopes to both sides."""
     needed = np.max(np.abs(offsets[:, :2]) / slopes, axis=1) - offsets[:, 2]
     return float(max(np.max(needed), 1e-3))

@@ -53,14 +53,18 @@ class Floor:
         """
         width, height = view.size
         normal = self.axes[2]
-        dark = np.zeros((height, width), np.float32)
-        if view.position @ normal > self.height:
-            above = np.maximum(np.tensordot(normal, corners, 1) - self.height, 0) / (light @ normal)
-            fallen = view.from_world(corners - light[:, None, None] * above).astype(np.float32)
-            fallen = fallen[:, :, view.ahead(fallen)]
-            seen = nearest(view.project(fallen), np.zeros(fallen.shape[1:], np.float32), view.size)
-            dark.ravel()[seen.pixels] = _SHADOW
-        return 1 - uniform_filter(uniform_filter(dark, _SOFTNESS), _SOFTNESS)
+        factor = np.ones((height, width), np.float32)
+        if view.position @ normal <= self.height:
+            return factor
+        above = np.maximum(np.tensordot(normal, corners, 1) - self.height, 0) / (light @ normal)
+        fallen = view.from_world(corners - light[:, None, None] * above).astype(np.float32)
+        fallen = fallen[:, :, view.ahead(fallen)]
+        seen = nearest(view.project(fallen), np.zeros(fallen.shape[1:], np.float32), view.size)
+        if len(seen.pixels):
+            factor.ravel()[seen.pixels] = 1 - _SHADOW
+            part = factor[_around(seen.pixels, width)]
+            part[:] = uniform_filter(uniform_filter(part, _SOFTNESS), _SOFTNESS)
+        return factor
 
     def _points(self, view):
         """Where the ray of each pixel meets the plane, along its two directions, and whether that is ahead."""
@@ -77,6 +81,12 @@ class Floor:
         steep = np.where(np.abs(direction[..., 2]) < 1e-9, 1e-9, direction[..., 2])
         reach = (self.height - start[..., 2]) / steep
         return start[..., :2] + reach[..., None] * direction[..., :2], reach > 0
+
+
+def _around(pixels, width):
+    """The window of the picture that has some pixels and their soft edges."""
+    ends = ((np.min(x), np.max(x) + 1) for x in np.divmod(pixels, width))
+    return tuple(slice(max(low - 2 * _SOFTNESS, 0), high + 2 * _SOFTNESS) for low, high in ends)
 
 
 def _lines(along, spacing, ground, line, axis):
