@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import trimesh
@@ -11,11 +11,9 @@ from jaxtyping import Array
 from jdyn.model import WORLD, Model
 from jdyn.view.scene import Part, parts
 from jdyn.view.skeleton import skeleton
+from jdyn.view.viewer.look import Look
 from jdyn.view.viewer.marks import Mark, add_marks, up_axis
 from jdyn.view.viewer.posed import Posed, posed
-
-Look = Literal["visual", "collision", "skeleton"]
-LOOKS: tuple[Look, ...] = get_args(Look)
 
 BONE, GHOST = np.array([0.25, 0.25, 0.3], np.float32), (120, 150, 190)
 # Edges that are sharper look like edges.

@@ -9,14 +9,16 @@ import traceback
 from typing import NamedTuple
 
 import imageio.v3 as iio
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
-from jdyn.view.viewer.drawing import Drawing, Look
+from jdyn.view.viewer.drawing import Drawing
 from jdyn.view.viewer.experiment import Experiment
+from jdyn.view.viewer.look import Look
 from jdyn.view.viewer.page import write_page
 from jdyn.view.viewer.panels.display import DisplayPanel
 from jdyn.view.viewer.panels.drag import DragPanel
@@ -58,19 +60,23 @@ class Viewer:
     """
 
     def __init__(
-        self, session: Session, experiment: Experiment, stored: StoredLanes | None, look: Look, seconds: float,
-        host: str, port: int,
+        self, model: Model, trajectory: Trajectory | None, lane: int, experiment: Experiment,
+        stored: StoredLanes | None, look: Look, seconds: float, host: str, port: int,
     ):  # fmt: skip
-        self._session = session
+        # Threads begin in the precision that JAX is set to, which may not be the model's.
+        self._x64 = model.dtype == jnp.float64
+        with jax.enable_x64(self._x64):
+            self._session = Session(model, trajectory, lane)
         self._server = start_server(host, port)
         # Whether there is something new for the panels, and when they were refreshed last.
         self._stale, self._ticks = False, 0
         self._drawn: _Shown | None = None
         # Where the body was that cameras follow.
         self._followed: np.ndarray | None = None
-        self._worker = Worker(self._tick, self._tell_error, session.model.dtype == jnp.float64)
+        self._worker = Worker(self._tick, self._tell_error, self._x64)
         try:
-            self._add(experiment, stored, look, seconds)
+            with jax.enable_x64(self._x64):
+                self._add(experiment, stored, look, seconds)
         except BaseException:
             stop_server(self._server)
             raise
@@ -123,7 +129,9 @@ class Viewer:
 
     def show(self, q: ArrayLike) -> None:
         """Show a configuration, of shape (nq,) [rad or m]."""
-        (configuration,) = checked(self._session.model, q=q)
+        with jax.enable_x64(self._x64):
+            (q,) = checked(self._session.model, q=q)
+            configuration = jnp.asarray(q, self._session.model.dtype)
         self.ask("show", lambda: self._session.take(configuration))
 
     def play(self, trajectory: Trajectory | None = None) -> None:
@@ -186,10 +194,11 @@ class Viewer:
             The path.
         """
         session = self._session
-        return write_page(
-            path, session.model, session.q, session.motion, lane=session.lane, look=self._drawing.look,
-            frames_per_second=frames_per_second,
-        )  # fmt: skip
+        with jax.enable_x64(self._x64):
+            return write_page(
+                path, session.model, session.q, session.motion, lane=session.lane, look=self._drawing.look,
+                frames_per_second=frames_per_second,
+            )  # fmt: skip
 
     def close(self) -> None:
         """End the page and everything behind it."""
