@@ -5,7 +5,7 @@ import pathlib
 
 from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
-from jdyn.terminal.argument_types import count, natural, new_file, part, picture, port, positive, seed
+from jdyn.terminal.argument_types import count, movie, natural, new_file, part, picture, port, positive, seed
 
 # The names in `jdyn.ROBOTS`.
 ROBOTS = (
@@ -36,6 +36,7 @@ EXAMPLES = """examples:
   jdyn info panda                            what a robot is made of
   jdyn view panda                            look at it in a browser, with sliders of its joints
   jdyn simulate double_pendulum --plot motion.png
+  jdyn simulate quadruped --t1 1 --movie fall.gif
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
   jdyn sweep notebooks/sweep.toml --store sweep.zarr
@@ -147,6 +148,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument(
         "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
     )
+    _add_movie(words)
 
     words = command("sweep", "many simulations in batches: payload against gain, or what a spec says", "puma560")
     _add_sweep(words)
@@ -155,6 +157,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("store", metavar="STORE", help="folder that jdyn sweep --store has filled")
     words.add_argument("--lane", type=natural, required=True, metavar="N", help="number of the lane, from 0")
     words.add_argument("--plot", type=picture, metavar="FILE", help="write energies and coordinates to this picture")
+    _add_movie(words)
     words.set_defaults(dtype="float64")
 
     words = command("tune", "gains by gradient through the simulation", "puma560")
@@ -239,6 +242,15 @@ def _add_view(words):
     words.add_argument("--export", type=new_file, metavar="FILE", help="write a page, such as motion.html, and end")
     words.add_argument("--port", type=port, default=8080, help="of the page, or the next free one (default: 8080)")
     words.add_argument("--no-browser", action="store_false", dest="browser", help="print the address, open nothing")
+
+
+def _add_movie(words):
+    words.add_argument(
+        "--movie",
+        type=movie,
+        metavar="FILE",
+        help="write a movie to this .gif or .mp4, or five pictures of it to a .png",
+    )
 
 
 def _add_robot(words, default):

@@ -18,7 +18,6 @@ def view(options):
         if options.export:
             print(f"page:  {viewer.export(options.export)}")
             return
-        print(f"{viewer.url} shows {options.robot}; Ctrl-C ends it")
         if options.browser:
             webbrowser.open(viewer.url)
         viewer.wait_for_interrupt()

@@ -1,5 +1,9 @@
-"""Plots of motions, sweeps and tuned controllers."""
+"""Movies and pictures of mechanisms; plots of motions, sweeps and tuned controllers."""
 
+from jdyn.view.animate import animate as animate
+from jdyn.view.animate import snapshot as snapshot
+from jdyn.view.camera import Camera as Camera
+from jdyn.view.movie import Movie as Movie
 from jdyn.view.plots import plot_motion as plot_motion
 from jdyn.view.plots import plot_tuning as plot_tuning
 from jdyn.view.sweep_plots import plot_fan as plot_fan

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from jdyn.model import WORLD, Free, Model
+from jdyn.model import WORLD, Free, Model, Prismatic
 from jdyn.spatial import symmetric
 from jdyn.view.solids import Triangles, box, rod, sphere
 
-# Radius of a rod: a share of the usual link, but slender beside the whole mechanism.
-_OF_LINK, _OF_WHOLE = 0.12, 1 / 30
+# Radius of a rod: a share of the usual link, but slender beside the whole mechanism. Every other one is thinner: two
+# surfaces in one place would be drawn as a mixture.
+_OF_LINK, _OF_WHOLE, _THINNER = 0.12, 1 / 30, 0.93
+# Longest side of a box within a mechanism, as a share of this.
+_LUMP = 0.35
+# Radius of a ball for a mechanism without any size [m].
+_POINT = 0.05
 
 
 def skeleton(model: Model) -> dict[int, list[Triangles]]:
@@ -17,7 +22,8 @@ def skeleton(model: Model) -> dict[int, list[Triangles]]:
 
     A rod leads from the origin of a body to every joint that it carries, and from the last body of a branch to its
     frames, or to its centre of mass where it has none. A body without any such length is a box with its inertia, as of
-    one density, or a ball. A joint's place on the world has a rod as well, unless the joint is free.
+    one density, or a ball where that would be larger than what is around. A joint's place on the world has a rod as
+    well, unless the joint is free, and a joint that slides between two ends has a thin rod from one to the other.
 
     Args:
         model: The mechanism.
@@ -26,16 +32,36 @@ def skeleton(model: Model) -> dict[int, list[Triangles]]:
         The solids of each body that has some; -1 is the world.
     """
     ends = {body: _ends(model, body) for body in range(WORLD, model.nb)}
-    lengths = [np.linalg.norm(end) for of_body in ends.values() for end in of_body]
-    radius = _radius(model, ends, [length for length in lengths if length > 0])
+    lengths = [length for points in ends.values() if (length := _longest(points)) > 0]
+    whole = max(sum(_longest(ends[body]) for body in path) for path in model.topology.supports)
+    whole = max([whole, *lengths])
+    radius = min(_OF_LINK * np.median(lengths), _OF_WHOLE * whole) if lengths else 0.0
     solids = {}
     for body, points in ends.items():
+        depth = 0 if body == WORLD else len(model.topology.supports[body])
+        thickness = radius * (_THINNER if depth % 2 else 1)
         far = [point for point in points if np.linalg.norm(point) > radius]
         if far:
-            solids[body] = [rod(np.zeros(3), point, radius) for point in far]
+            solids[body] = [rod(np.zeros(3), point, thickness) for point in far]
         elif body != WORLD:
-            solids[body] = [_lump(model, body, radius)]
+            solids[body] = [_lump(model, body, thickness, _LUMP * whole if lengths else np.inf)]
+    for body, start, end in _rails(model):
+        solids.setdefault(body, []).append(rod(start, end, radius / 2 or _POINT / 4))
     return solids
+
+
+def _rails(model):
+    """Where joints slide that have ends: the body that carries the rail, and its ends [m]."""
+    topology, lower, upper = model.topology, np.asarray(model.limits.lower), np.asarray(model.limits.upper)
+    for group, joints in zip(topology.groups, model.joints, strict=True):
+        if not isinstance(joints, Prismatic):
+            continue
+        for body, axis in zip(group.bodies, np.asarray(joints.axis, float), strict=True):
+            (low,), (high,) = lower[topology.q_slice(body)], upper[topology.q_slice(body)]
+            origin = np.asarray(model.placements.translation[body], float)
+            along = np.asarray(model.placements.rotation[body], float) @ axis
+            if np.isfinite(high - low):
+                yield topology.parents[body], origin + low * along, origin + high * along
 
 
 def _ends(model, body) -> list[np.ndarray]:
@@ -51,19 +77,14 @@ def _ends(model, body) -> list[np.ndarray]:
     return [frame for frame in frames if np.any(frame)] or [_center(model, body)]
 
 
-def _radius(model, ends, lengths) -> float:
-    if not lengths:
-        boxes = [_sides(model, body) for body in range(model.nb)]
-        return float(max([np.min(sides) for sides in boxes if np.all(sides > 0)], default=0.1)) / 2
-    longest = [max((np.linalg.norm(end) for end in ends[body]), default=0.0) for body in range(WORLD, model.nb)]
-    whole = max(sum(longest[body - WORLD] for body in path) for path in model.topology.supports)
-    return float(min(_OF_LINK * np.median(lengths), _OF_WHOLE * max(whole, max(lengths))))
+def _longest(points) -> float:
+    return max((float(np.linalg.norm(point)) for point in points), default=0.0)
 
 
-def _lump(model, body, radius) -> Triangles:
+def _lump(model, body, radius, largest) -> Triangles:
     sides = _sides(model, body)
-    if np.min(sides) <= radius:
-        return sphere(1.5 * radius)
+    if np.min(sides) <= radius or np.max(sides) > largest:
+        return sphere(1.5 * radius or _POINT)
     vertices, faces = box(sides)
     return vertices @ _axes(model, body)[1].T.astype(np.float32) + _center(model, body).astype(np.float32), faces
 

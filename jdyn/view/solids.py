@@ -69,7 +69,7 @@ def rod(start, end, radius: float) -> Triangles:
         radius: Of the capsule [m].
     """
     start, end = np.asarray(start, float), np.asarray(end, float)
-    length = np.linalg.norm(end - start)
+    length = float(np.linalg.norm(end - start))
     vertices, faces = capsule(radius, length)
     if length > 0:
         vertices = vertices @ _onto((end - start) / length).T

@@ -82,7 +82,6 @@ def view(
         model, trajectory, lane, experiment.Experiment(gains, controller), stored, look, seconds, host, port
     )
     if block:
-        print(f"{page.url} shows {model.name}; Ctrl-C ends it")
         page.wait_for_interrupt()
     return page
 

@@ -212,8 +212,9 @@ class Viewer:
         self.close()
 
     def wait_for_interrupt(self) -> None:
-        """Wait until Ctrl-C, and close."""
+        """Print the address, wait until Ctrl-C, and close."""
         try:
+            print(f"{self.url} shows {self._session.model.name}; Ctrl-C ends it", flush=True)
             threading.Event().wait()
         except KeyboardInterrupt:
             pass
