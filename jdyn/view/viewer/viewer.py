@@ -205,6 +205,10 @@ class Viewer:
         self._worker.stop()
         stop_server(self._server)
 
+    def _repr_html_(self) -> str:
+        """The page within a notebook that runs on the same machine."""
+        return f'<iframe src="{self.url}" width="100%" height="600"></iframe>'
+
     def __enter__(self) -> Viewer:
         return self
 
