@@ -231,6 +231,15 @@ def _add_sweep(words):
     words.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers compute the lanes")
 
 
+def _add_movie(words):
+    words.add_argument(
+        "--movie",
+        type=movie,
+        metavar="FILE",
+        help="write a movie to this .gif or .mp4, or five pictures of it to a .png",
+    )
+
+
 def _add_view(words):
     words.add_argument("--lane", type=natural, metavar="N", help="number of the store's lane (default: 0)")
     words.add_argument(
@@ -242,15 +251,6 @@ def _add_view(words):
     words.add_argument("--export", type=new_file, metavar="FILE", help="write a page, such as motion.html, and end")
     words.add_argument("--port", type=port, default=8080, help="of the page, or the next free one (default: 8080)")
     words.add_argument("--no-browser", action="store_false", dest="browser", help="print the address, open nothing")
-
-
-def _add_movie(words):
-    words.add_argument(
-        "--movie",
-        type=movie,
-        metavar="FILE",
-        help="write a movie to this .gif or .mp4, or five pictures of it to a .png",
-    )
 
 
 def _add_robot(words, default):

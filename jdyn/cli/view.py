@@ -36,4 +36,4 @@ def _viewer(options):
         return jdyn.view(model, **shown)
     start = random_start(model, options.seed)
     trajectory = jdyn.simulate(model, start, jnp.zeros(model.nv, model.dtype), options.t1, throw=False)
-    return jdyn.view(model, trajectory, seconds=options.t1, **shown)
+    return jdyn.view(model, trajectory, **shown)

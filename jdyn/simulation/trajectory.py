@@ -53,6 +53,12 @@ class Trajectory(eqx.Module):
     Rows that were not reached are NaN in `q` and `v`. Forces, accelerations, poses and energies are computed on demand,
     for all lanes, from the model and the controller that were simulated; for a batch of models, under `jax.vmap`.
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> q, v = motion.interpolate(model, 0.505)
+    >>> print(q.round(3), jnp.ptp(motion.energy(model)) < 1e-3)
+    [-0.249] True
+
     Attributes:
         ts: Times [s].
         q: Configurations [rad or m], quaternions of unit length.

@@ -23,7 +23,7 @@ def view(
     gains: Mapping[str, tuple[float, float]] | None = None,
     store: str | os.PathLike | None = None,
     lane: int = 0,
-    seconds: float = 5.0,
+    seconds: float | None = None,
     look: Look = "visual",
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -42,6 +42,12 @@ def view(
     joint axes to switch on. Gains are sliders that simulate again, from the start of the trajectory, in one compiled
     program.
 
+    >>> with jdyn.view(jdyn.load("double_pendulum"), port=0) as viewer:
+    ...     viewer.show([0.5, -0.5])
+    ...     page = viewer.export("robot.html")
+    >>> page.name
+    'robot.html'
+
     Args:
         model: The mechanism; the one of the lane, if a store is given.
         trajectory: A motion of it, or a batch of motions.
@@ -50,7 +56,7 @@ def view(
         gains: Least and largest value of each gain.
         store: Folder of a sweep of a spec, whose lanes are simulated again.
         lane: Which lane is shown first, of a batch or a store.
-        seconds: Length of simulations [s].
+        seconds: Length of simulations [s]: that of the motion if left out, or 5 s without one.
         look: How links look: with visual shapes, collision shapes, or as rods from joint to joint.
         host: Address to listen at; the usual one is reached from this machine alone. Whoever reaches the page can move
             the robot and start simulations.

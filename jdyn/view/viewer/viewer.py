@@ -61,7 +61,7 @@ class Viewer:
 
     def __init__(
         self, model: Model, trajectory: Trajectory | None, lane: int, experiment: Experiment,
-        stored: StoredLanes | None, look: Look, seconds: float, host: str, port: int,
+        stored: StoredLanes | None, look: Look, seconds: float | None, host: str, port: int,
     ):  # fmt: skip
         # Threads begin in the precision that JAX is set to, which may not be the model's.
         self._x64 = model.dtype == jnp.float64
@@ -289,8 +289,11 @@ class Viewer:
         camera.position, camera.look_at = drawing.camera, drawing.center
 
     def _tell_error(self, error):
+        says = f"**{type(error).__name__}** {error}"
+        # One that comes again with every tick is told once.
+        if says == self._errors.content:
+            return
         traceback.print_exception(error)
-        self._errors.content = f"**{type(error).__name__}** {error}"
-        self._errors.visible = True
+        self._errors.content, self._errors.visible = says, True
         for client in self._server.get_clients().values():
             client.add_notification(type(error).__name__, str(error), color="red")
