@@ -18,7 +18,6 @@ def view(options):
         if options.export:
             print(f"page:  {viewer.export(options.export)}")
             return
-        print(f"{viewer.url} shows {options.robot}; Ctrl-C ends it")
         if options.browser:
             webbrowser.open(viewer.url)
         viewer.wait_for_interrupt()
@@ -37,4 +36,4 @@ def _viewer(options):
         return jdyn.view(model, **shown)
     start = random_start(model, options.seed)
     trajectory = jdyn.simulate(model, start, jnp.zeros(model.nv, model.dtype), options.t1, throw=False)
-    return jdyn.view(model, trajectory, seconds=options.t1, **shown)
+    return jdyn.view(model, trajectory, **shown)

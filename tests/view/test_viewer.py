@@ -30,6 +30,7 @@ pytestmark = pytest.mark.fast_compile
 
 TREE = jdyn.random_tree(3, 5, kinds=(Ball, Free, jdyn.Universal, jdyn.Prismatic, jdyn.Helical))
 PENDULUM = jdyn.load("double_pendulum")
+TARGET = jnp.array([0.5, -0.3])
 
 
 def _link(mass, com, inertia):
@@ -242,6 +243,46 @@ def test_of_each_kind_only_the_newest_wish_is_done_and_errors_end_nothing():
 # Pages that no one visits.
 
 
+@pytest.mark.slow
+def test_gains_are_sliders_that_simulate_again_in_one_program():
+    traced = []
+
+    def controller(gains):
+        traced.append(gains)
+        return jdyn.PD(PENDULUM, TARGET, kp=gains["kp"], kd=gains["kd"])
+
+    gains = {"kp": (10, 200), "kd": (1, 9)}
+    with jdyn.view(PENDULUM, _swing(), controller=controller, gains=gains, seconds=1.0, port=0) as viewer:
+        for kp in (50.0, 100.0):
+            viewer._simulation._gains["kp"].value = kp
+            viewer.simulate()
+            assert viewer.wait()
+            alone = jdyn.simulate(
+                PENDULUM, _swing().q[0], _swing().v[0], 1.0, controller=jdyn.PD(PENDULUM, TARGET, kp=kp, kd=5.0)
+            )
+            np.testing.assert_allclose(viewer.trajectory.q[-1], alone.q[-1], atol=1e-5)
+            assert viewer._simulation._says.content.startswith("success, 1 s of motion in ")
+    assert len(traced) == 1
+
+
+@pytest.mark.slow
+def test_lanes_of_a_store_are_shown_with_their_own_model(tmp_path):
+    varied = {"payload": {"of": f"body:{PENDULUM.body_names[1]}.mass", "by": "plus", "low": 0.0, "high": 2.0}}
+    entries = {
+        "robot": "double_pendulum", "horizon": 0.3, "controller": {"kp": 30.0, "kd": 10.0},
+        "design": {"kind": "sobol", "lanes": 4, "parameters": varied},
+    }  # fmt: skip
+    jdyn.Spec.of(entries, "a test").sweep(store=tmp_path / "store", progress=False)
+    with jdyn.view(store=tmp_path / "store", lane=1, port=0) as viewer:
+        lanes = {lane: jdyn.replay(tmp_path / "store", lane) for lane in (1, 2)}
+        for lane, expected in lanes.items():
+            viewer.ask("lane", lambda lane=lane: viewer._panels[0]._take(lane))
+            assert viewer.wait()
+            np.testing.assert_array_equal(viewer.trajectory.q, expected.motion.q)
+            np.testing.assert_array_equal(viewer._session.model.inertias.mass, expected.model.inertias.mass)
+        assert "lane 2" in viewer._panels[0]._says.content and not viewer._errors.visible
+
+
 @pytest.fixture(scope="module")
 def viewer():
     batch = jax.tree.map(lambda *x: jnp.stack(x), _swing(1.0), _swing(1.5))
@@ -295,6 +336,12 @@ def test_errors_are_shown_on_the_page(viewer, capsys):
     assert viewer.wait()
     assert viewer._errors.visible and "the spring is broken" in viewer._errors.content
     assert "the spring is broken" in capsys.readouterr().err
+
+
+def test_the_page_computes_in_the_precision_of_its_model():
+    with jax.enable_x64(False), jdyn.view(PENDULUM, port=0) as viewer:
+        viewer.show(jnp.array([0.1, 0.2]))
+        assert viewer.wait() and viewer.q.dtype == np.float64
 
 
 def test_a_picture_needs_a_browser(viewer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import trimesh
@@ -11,17 +11,15 @@ from jaxtyping import Array
 from jdyn.model import WORLD, Model
 from jdyn.view.scene import Part, parts
 from jdyn.view.skeleton import skeleton
+from jdyn.view.viewer.look import Look
 from jdyn.view.viewer.marks import Mark, add_marks, up_axis
 from jdyn.view.viewer.posed import Posed, posed
-
-Look = Literal["visual", "collision", "skeleton"]
-LOOKS: tuple[Look, ...] = get_args(Look)
 
 BONE, GHOST = np.array([0.25, 0.25, 0.3], np.float32), (120, 150, 190)
 # Edges that are sharper look like edges.
 SHARP = np.radians(35)
 # Where the camera stands, seen from the middle of the robot, in sizes of it; the last one is up.
-CAMERA = 0.8, 0.5, 0.35
+CAMERA = 0.85, 0.55, 0.35
 ROOT = "/robot"
 
 
@@ -68,7 +66,7 @@ class Drawing:
         axis, sign = up_axis(self._model)
         offset = np.roll(np.array(CAMERA), axis - 2)
         offset[axis] *= sign
-        return self.center + 1.2 * self.size * offset
+        return self.center + self.size * offset
 
     @property
     def up(self) -> np.ndarray:
@@ -155,9 +153,9 @@ def _bones(model: Model) -> list[Part]:
 
 
 def _box(drawn: list[Part], now: Posed) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper corner of the box around all parts, origins of bodies, and the world's [m]."""
+    """Lower and upper corner of the box around all parts and origins of bodies [m]."""
     positions, rotations = np.asarray(now.positions), np.asarray(now.rotations)
-    points = [np.zeros((1, 3)), positions]
+    points = [positions]
     for part in drawn:
         if part.body == WORLD:
             points.append(part.vertices)

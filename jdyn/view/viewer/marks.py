@@ -10,6 +10,7 @@ import trimesh
 
 from jdyn.model import WORLD, Model
 from jdyn.spatial import matrix_to_quaternion
+from jdyn.view.floor import round_length
 from jdyn.view.viewer.inertia_ellipsoids import inertia_ellipsoids
 from jdyn.view.viewer.posed import Posed
 
@@ -140,7 +141,7 @@ def _frames(scene, root, bodies, model, size):
         axes(f"{carrier}/fixed{number}", 0.6, position=position, wxyz=np.asarray(matrix_to_quaternion(rotation)))
         for number, (carrier, (position, rotation)) in enumerate(zip(carriers, poses, strict=True))
     ]
-    return [axes(root, 1.5), *(axes(path, 1.0) for path in bodies), *fixed]
+    return [axes(root, 1.2), *(axes(path, 1.0) for path in bodies), *fixed]
 
 
 def _names(scene, bodies, model):
@@ -178,8 +179,8 @@ def _ellipsoids(scene, bodies, model):
 
 
 def _ground(scene, root, model, size, height):
-    """A grid with cells of a tenth, one or ten metres, as suits the robot."""
-    cell = 10.0 ** np.round(np.log10(size) - 1)
+    """A grid with cells of a round length."""
+    cell = round_length(0.12 * size)
     up, _ = up_axis(model)
     plane = {0: "yz", 1: "xz", 2: "xy"}[up]
     position = np.zeros(3)

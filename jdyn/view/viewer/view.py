@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jdyn.model import Model, checked
+from jdyn.model.messages import one_of
 from jdyn.simulation import Trajectory
+from jdyn.view.viewer.look import LOOKS, Look
 
 if TYPE_CHECKING:
     from jdyn.view.viewer.viewer import Viewer
@@ -21,8 +23,8 @@ def view(
     gains: Mapping[str, tuple[float, float]] | None = None,
     store: str | os.PathLike | None = None,
     lane: int = 0,
-    seconds: float = 5.0,
-    look: Literal["visual", "collision", "skeleton"] = "visual",
+    seconds: float | None = None,
+    look: Look = "visual",
     host: str = "127.0.0.1",
     port: int = 8080,
     block: bool = False,
@@ -40,6 +42,12 @@ def view(
     joint axes to switch on. Gains are sliders that simulate again, from the start of the trajectory, in one compiled
     program.
 
+    >>> with jdyn.view(jdyn.load("double_pendulum"), port=0) as viewer:
+    ...     viewer.show([0.5, -0.5])
+    ...     page = viewer.export("robot.html")
+    >>> page.name
+    'robot.html'
+
     Args:
         model: The mechanism; the one of the lane, if a store is given.
         trajectory: A motion of it, or a batch of motions.
@@ -48,8 +56,8 @@ def view(
         gains: Least and largest value of each gain.
         store: Folder of a sweep of a spec, whose lanes are simulated again.
         lane: Which lane is shown first, of a batch or a store.
-        seconds: Length of simulations [s].
-        look: How links look.
+        seconds: Length of simulations [s]: that of the motion if left out, or 5 s without one.
+        look: How links look: with visual shapes, collision shapes, or as rods from joint to joint.
         host: Address to listen at; the usual one is reached from this machine alone. Whoever reaches the page can move
             the robot and start simulations.
         port: Port to listen at, or the next one that is free; 0 for any.
@@ -61,24 +69,25 @@ def view(
     Raises:
         ImportError: if viser is not installed.
         ValueError: if there is neither a model nor a store, or both; the trajectory is not one of the model; there is
-            no such lane; or a range of gains is empty.
+            no such lane or look; or a range of gains is empty.
         OSError: if the store cannot be read.
     """
-    viewer, session, experiment, stored_lanes = _modules()
-    if store is None:
-        if model is None:
-            raise ValueError("model: expected a jdyn.Model (see jdyn.load), or store=..., got neither")
-        checked(model)
-        shown, stored = session.Session(model, trajectory, lane), None
-    else:
+    viewer, experiment, stored_lanes = _modules()
+    stored = None
+    if store is not None:
         if model is not None or trajectory is not None:
             raise ValueError("store: its lanes have models and motions of their own; leave out model and trajectory")
         stored = stored_lanes.StoredLanes(store)
         one = stored.take(lane)
-        shown = session.Session(one.model, one.motion)
-    page = viewer.Viewer(shown, experiment.Experiment(gains, controller), stored, look, seconds, host, port)
+        model, trajectory, lane = one.model, one.motion, 0
+    if model is None:
+        raise ValueError("model: expected a jdyn.Model (see jdyn.load), or store=..., got neither")
+    checked(model)
+    one_of("look", look, LOOKS)
+    page = viewer.Viewer(
+        model, trajectory, lane, experiment.Experiment(gains, controller), stored, look, seconds, host, port
+    )
     if block:
-        print(f"{page.url} shows {shown.model.name}; Ctrl-C ends it")
         page.wait_for_interrupt()
     return page
 
@@ -86,9 +95,9 @@ def view(
 def _modules():
     """They import what takes long, and viser."""
     try:
-        from jdyn.view.viewer import experiment, session, stored_lanes, viewer
+        from jdyn.view.viewer import experiment, stored_lanes, viewer
     except ImportError as error:
         if error.name is None or error.name.split(".")[0] == "jdyn":
             raise
         raise ImportError(f'the viewer needs {error.name}, which is not installed; pip install "jdyn[view]"') from error
-    return viewer, session, experiment, stored_lanes
+    return viewer, experiment, stored_lanes

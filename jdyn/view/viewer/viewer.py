@@ -9,14 +9,16 @@ import traceback
 from typing import NamedTuple
 
 import imageio.v3 as iio
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
-from jdyn.view.viewer.drawing import Drawing, Look
+from jdyn.view.viewer.drawing import Drawing
 from jdyn.view.viewer.experiment import Experiment
+from jdyn.view.viewer.look import Look
 from jdyn.view.viewer.page import write_page
 from jdyn.view.viewer.panels.display import DisplayPanel
 from jdyn.view.viewer.panels.drag import DragPanel
@@ -58,19 +60,23 @@ class Viewer:
     """
 
     def __init__(
-        self, session: Session, experiment: Experiment, stored: StoredLanes | None, look: Look, seconds: float,
-        host: str, port: int,
+        self, model: Model, trajectory: Trajectory | None, lane: int, experiment: Experiment,
+        stored: StoredLanes | None, look: Look, seconds: float | None, host: str, port: int,
     ):  # fmt: skip
-        self._session = session
+        # Threads begin in the precision that JAX is set to, which may not be the model's.
+        self._x64 = model.dtype == jnp.float64
+        with jax.enable_x64(self._x64):
+            self._session = Session(model, trajectory, lane)
         self._server = start_server(host, port)
         # Whether there is something new for the panels, and when they were refreshed last.
         self._stale, self._ticks = False, 0
         self._drawn: _Shown | None = None
         # Where the body was that cameras follow.
         self._followed: np.ndarray | None = None
-        self._worker = Worker(self._tick, self._tell_error, session.model.dtype == jnp.float64)
+        self._worker = Worker(self._tick, self._tell_error, self._x64)
         try:
-            self._add(experiment, stored, look, seconds)
+            with jax.enable_x64(self._x64):
+                self._add(experiment, stored, look, seconds)
         except BaseException:
             stop_server(self._server)
             raise
@@ -123,7 +129,9 @@ class Viewer:
 
     def show(self, q: ArrayLike) -> None:
         """Show a configuration, of shape (nq,) [rad or m]."""
-        (configuration,) = checked(self._session.model, q=q)
+        with jax.enable_x64(self._x64):
+            (q,) = checked(self._session.model, q=q)
+            configuration = jnp.asarray(q, self._session.model.dtype)
         self.ask("show", lambda: self._session.take(configuration))
 
     def play(self, trajectory: Trajectory | None = None) -> None:
@@ -186,15 +194,20 @@ class Viewer:
             The path.
         """
         session = self._session
-        return write_page(
-            path, session.model, session.q, session.motion, lane=session.lane, look=self._drawing.look,
-            frames_per_second=frames_per_second,
-        )  # fmt: skip
+        with jax.enable_x64(self._x64):
+            return write_page(
+                path, session.model, session.q, session.motion, lane=session.lane, look=self._drawing.look,
+                frames_per_second=frames_per_second,
+            )  # fmt: skip
 
     def close(self) -> None:
         """End the page and everything behind it."""
         self._worker.stop()
         stop_server(self._server)
+
+    def _repr_html_(self) -> str:
+        """The page within a notebook that runs on the same machine."""
+        return f'<iframe src="{self.url}" width="100%" height="600"></iframe>'
 
     def __enter__(self) -> Viewer:
         return self
@@ -203,8 +216,9 @@ class Viewer:
         self.close()
 
     def wait_for_interrupt(self) -> None:
-        """Wait until Ctrl-C, and close."""
+        """Print the address, wait until Ctrl-C, and close."""
         try:
+            print(f"{self.url} shows {self._session.model.name}; Ctrl-C ends it", flush=True)
             threading.Event().wait()
         except KeyboardInterrupt:
             pass
@@ -275,8 +289,11 @@ class Viewer:
         camera.position, camera.look_at = drawing.camera, drawing.center
 
     def _tell_error(self, error):
+        says = f"**{type(error).__name__}** {error}"
+        # One that comes again with every tick is told once.
+        if says == self._errors.content:
+            return
         traceback.print_exception(error)
-        self._errors.content = f"**{type(error).__name__}** {error}"
-        self._errors.visible = True
+        self._errors.content, self._errors.visible = says, True
         for client in self._server.get_clients().values():
             client.add_notification(type(error).__name__, str(error), color="red")

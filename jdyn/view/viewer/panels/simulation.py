@@ -10,18 +10,22 @@ from jdyn.view.viewer.experiment import Experiment
 from jdyn.view.viewer.panels.panel import Ask, Panel
 from jdyn.view.viewer.session import Session
 
+# Length of a simulation where nothing says it [s].
+USUAL = 5.0
+
 
 class SimulationPanel(Panel):
     """A simulation from the start of the motion, or from where the robot is at rest; gains simulate again at once."""
 
-    def __init__(self, gui: Any, session: Session, experiment: Experiment, seconds: float, ask: Ask):
+    def __init__(self, gui: Any, session: Session, experiment: Experiment, seconds: float | None, ask: Ask):
         super().__init__(ask)
         self._session, self._experiment = session, experiment
         self._start = session.q, jnp.zeros(session.model.nv, session.model.dtype)
         if session.motion is not None:
             motion, lane = session.motion, session.lane
             self._start = jnp.asarray(motion.q[lane, 0]), jnp.asarray(motion.v[lane, 0])
-        self._length = gui.add_number("for [s]", float(seconds), min=0.01, max=1000.0, step=0.01)
+            seconds = seconds or motion.end(lane) - motion.start(lane)
+        self._length = gui.add_number("for [s]", float(seconds or USUAL), min=0.01, max=1e6, step=0.01)
         self._gains = {
             name: gui.add_slider(name, low, high, (high - low) / 500, (low + high) / 2)
             for name, (low, high) in experiment.gains.items()
