@@ -175,3 +175,4 @@ from jdyn.tuning import robust as robust
 from jdyn.tuning import tune as tune
 from jdyn.tuning import tune_least_squares as tune_least_squares
 from jdyn.tuning import tune_starts as tune_starts
+from jdyn.view import plots as plots
