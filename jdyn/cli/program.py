@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.cli.common import deepest, default_path, listed, load_robot, picture_of_motion, write_picture
+from jdyn.cli.common import deepest, default_path, listed, load_robot, picture_of_motion, write_movie, write_picture
 from jdyn.cli.identify import identify
 from jdyn.cli.sweeps import replay, sweep
 from jdyn.cli.tuning import tune
@@ -125,6 +125,8 @@ def simulate(options):
     print(f"q(t1) = {listed(trajectory.q[-1])}")
     if options.plot:
         write_picture(picture_of_motion(model, trajectory), options.plot)
+    if options.movie:
+        write_movie(model, trajectory, options.movie)
 
 
 def stiffness(options):

@@ -1,3 +1,7 @@
-"""Pictures: plots of motions, sweeps and tuned controllers."""
+"""Movies and pictures of mechanisms; plots of motions, sweeps and tuned controllers."""
 
 from jdyn.view import plots as plots
+from jdyn.view.animate import animate as animate
+from jdyn.view.animate import snapshot as snapshot
+from jdyn.view.camera import Camera as Camera
+from jdyn.view.movie import Movie as Movie
