@@ -91,6 +91,8 @@ from jdyn.model import Prismatic as Prismatic
 from jdyn.model import Revolute as Revolute
 from jdyn.model import RollingDisk as RollingDisk
 from jdyn.model import RollingSphere as RollingSphere
+from jdyn.model import Shape as Shape
+from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
 from jdyn.model import VelocityCoupling as VelocityCoupling
 from jdyn.model import Weld as Weld

@@ -11,11 +11,11 @@ from jaxtyping import ArrayLike, UInt8
 
 from jdyn.dynamics import forward_kinematics
 from jdyn.model import Model, checked
+from jdyn.model.shapes import ShapeRole
 from jdyn.simulation import Trajectory
 from jdyn.view.camera import Camera
 from jdyn.view.movie import Movie
 from jdyn.view.playback import Poses, played
-from jdyn.view.scene import Role
 from jdyn.view.stage import STEPS, staged
 
 
@@ -29,7 +29,7 @@ def animate(
     fps: float = 30,
     size: tuple[int, int] = (640, 480),
     speed: float = 1.0,
-    role: Role = "visual",
+    role: ShapeRole = "visual",
     trails: Sequence[str] = (),
 ) -> Movie:
     """A movie of a motion.
@@ -83,7 +83,7 @@ def snapshot(
     *,
     camera: Camera | None = None,
     size: tuple[int, int] = (640, 480),
-    role: Role = "visual",
+    role: ShapeRole = "visual",
 ) -> UInt8[np.ndarray, "h w 3"]:
     """A picture of a mechanism at rest.
 
@@ -112,7 +112,7 @@ def snapshot(
         raise ValueError(f"q: expected shape ({model.nq},) or (k, {model.nq}) for {model.name!r}, got {q.shape}")
     if not np.all(np.isfinite(q)):
         raise ValueError(f"q: expected finite numbers, got {q}")
-    X = _posed(model, q.reshape(-1, model.nq))
+    X = _posed(model.without_shapes(), q.reshape(-1, model.nq))
     poses = Poses(*(np.asarray(x, float)[:, None] for x in (X.rotation, X.translation)))
     stage = staged(model, poses, camera, size, role, ())
     return stage.picture(0, stage.backgrounds()(0))

@@ -73,10 +73,9 @@ class View:
     depth: float
     parallel: bool = False
 
-    @property
-    def pixel(self) -> float:
-        """Length of a pixel where the camera looks [m]."""
-        return (1 if self.parallel else self.depth) / self.scale
+    def pixel(self, depth: float) -> float:
+        """Length of a pixel at a distance from the camera [m]."""
+        return (1 if self.parallel else depth) / self.scale
 
     @property
     def nearest(self) -> float:

@@ -90,7 +90,9 @@ def played(model: Model, trajectory: Trajectory, lanes: Sequence[int] | None, fp
     frames = max(int((ends.max() - start) * fps / speed * (1 + 1e-9)) + 1, 1)
     instants = start + np.arange(frames) * speed / fps
     times = np.stack([np.clip(instants, ts[lane, 0], end) for (lane, _), end in zip(kept, ends, strict=True)])
-    poses = _interpolated(model, *(np.stack(x) for x in zip(*rows, strict=True)), times.astype(ts.dtype))
+    poses = _interpolated(
+        model.without_shapes(), *(np.stack(x) for x in zip(*rows, strict=True)), times.astype(ts.dtype)
+    )
     return Poses(*(np.asarray(x, float) for x in (poses.rotation, poses.translation)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -113,19 +114,22 @@ class Renderer:
         fine = view.resized((SAMPLES * width, SAMPLES * height))
         ghosts = [self._triangles(fine, lane) for lane in lanes[1:]]
         solid = _joined([self._triangles(fine, lanes[0]), *(_ribbon(fine, trail) for trail in trails)])
-        image = np.repeat(background[..., None], 3, axis=2)
+        image = np.repeat(_bytes(background)[..., None], 3, axis=2)
         window = _window([one.screen for one in (solid, *ghosts)], fine.size)
         if window is not None:
             left, top, right, bottom = (end // SAMPLES for end in window)
             color = _layers(solid, ghosts, window)
-            part = image[top:bottom, left:right]
-            part *= 1 - color[..., 3:]
-            part += color[..., :3]
-        return (np.clip(image, 0, 1) * 255 + 0.5).astype(np.uint8)
+            behind = background[top:bottom, left:right, None] * (1 - color[..., 3:])
+            image[top:bottom, left:right] = _bytes(behind + color[..., :3])
+        return image
 
     def _triangles(self, view, lane) -> _Triangles:
         light = _HEADLIGHT if self.light is None else view.axes @ self.light
         return _joined([_lit(surface, lane, view, light, view.axes @ self.up) for surface in self.surfaces])
+
+
+def _bytes(brightness) -> np.ndarray:
+    return (np.clip(brightness, 0, 1) * np.float32(255) + np.float32(0.5)).astype(np.uint8)
 
 
 def _lit(surface, lane, view, light, up) -> _Triangles:
@@ -200,5 +204,5 @@ def _layers(solid, ghosts, window) -> np.ndarray:
             pixels = seen.pixels[before]
             layer[pixels] += opacity * (color[before] - layer[pixels])
     layer = layer.reshape(height, width, 4)
-    samples = [layer[i::SAMPLES, j::SAMPLES] for i in range(SAMPLES) for j in range(SAMPLES)]
-    return np.sum(samples, axis=0) / np.float32(SAMPLES**2)
+    rows = functools.reduce(np.add, [layer[i::SAMPLES] for i in range(SAMPLES)])
+    return functools.reduce(np.add, [rows[:, i::SAMPLES] for i in range(SAMPLES)]) / np.float32(SAMPLES**2)

@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from jdyn.model import Model
+from jdyn.model.shapes import ShapeRole
 from jdyn.view.camera import Camera, View, facing, perspective
 from jdyn.view.floor import Floor, round_length
 from jdyn.view.plane import plane_of_motion
 from jdyn.view.playback import Poses
 from jdyn.view.renderer import Lane, Renderer, Trail
-from jdyn.view.scene import Part, Role, parts
+from jdyn.view.scene import Part, parts
 from jdyn.view.surface import surfaces
 
 # Instants a frame for trails, which are smoother than a movie.
@@ -22,7 +23,7 @@ STEPS = 4
 # Frames from which a view is fitted.
 _FITTED = 30
 # Smallest lengths that are drawn, and that cast a shadow [pixels].
-_DETAIL, _SHADOW_DETAIL = 1.7, 6.0
+_DETAIL, _SHADOW_DETAIL = 1.3, 6.0
 # Colors of trails that differ in print without colors, too.
 _TRAILS = ((0.80, 0.15, 0.12), (0.10, 0.35, 0.75), (0.95, 0.60, 0.05), (0.15, 0.55, 0.30), (0.50, 0.25, 0.60))
 
@@ -65,7 +66,7 @@ class Stage:
 
 
 def staged(
-    model: Model, fine: Poses, camera: Camera | None, size: tuple[int, int], role: Role, trails: Sequence[str]
+    model: Model, fine: Poses, camera: Camera | None, size: tuple[int, int], role: ShapeRole, trails: Sequence[str]
 ) -> Stage:
     """The stage of a motion, which fits all of it.
 
@@ -94,8 +95,9 @@ def staged(
         view = perspective(camera or Camera(), up, seen, size)
         floor = _ground(up, points.reshape(-1, 3) @ up, view)
         light = _light(view, up)
-    seen, casting = (surfaces(drawn, pixels * view.pixel) for pixels in (_DETAIL, _SHADOW_DETAIL))
-    return Stage(Renderer(seen, casting, floor, up, light), view, poses, shift, lines)
+    nearest = max(float(np.min(view.from_world(seen.T)[2])), view.nearest)
+    visible, casting = (surfaces(drawn, pixels * view.pixel(nearest)) for pixels in (_DETAIL, _SHADOW_DETAIL))
+    return Stage(Renderer(visible, casting, floor, up, light), view, poses, shift, lines)
 
 
 def _vertical(model) -> np.ndarray:
@@ -129,13 +131,13 @@ def _ground(up, heights, view) -> Floor:
     """The ground at zero; below what is lower, such as a pendulum that hangs from there."""
     x = np.cross(np.eye(3)[1 if abs(up[1]) < 0.9 else 2], up)
     x /= np.linalg.norm(x)
-    lowest, extent = heights.min(), view.size[1] * view.pixel
+    lowest, extent = heights.min(), view.size[1] * view.pixel(view.depth)
     height = lowest if lowest < -0.02 * extent else 0.0
     return Floor(np.stack([x, np.cross(up, x), up]), float(height), 2.2 * extent, _spacing(view))
 
 
 def _spacing(view) -> float:
-    return round_length(view.size[1] * view.pixel / 5)
+    return round_length(view.size[1] * view.pixel(view.depth) / 5)
 
 
 def _light(view, up) -> np.ndarray:

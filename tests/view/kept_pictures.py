@@ -44,7 +44,24 @@ def pendulum_after_a_swing():
     return movie.frame(movie.frames - 1)
 
 
-PICTURES = {draw.__name__: draw for draw in (double_pendulum, quadruped, pendulum_after_a_swing)}
+def shapes():
+    """Every kind of solid, in a row: box, ball, ellipsoid, cylinder, capsule."""
+    builder = jdyn.Builder("shapes")
+    builder.add_link("base", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
+    solids = {
+        "box": ((0.5, 0.5, 0.8), (0.8, 0.3, 0.2)),
+        "sphere": (0.35, (0.2, 0.5, 0.8)),
+        "ellipsoid": ((0.3, 0.2, 0.45), (0.9, 0.7, 0.2)),
+        "cylinder": ((0.25, 0.9), (0.3, 0.6, 0.3)),
+        "capsule": ((0.2, 0.6), (0.6, 0.6, 0.6)),
+    }
+    for number, (kind, (size, color)) in enumerate(solids.items()):
+        builder.add_shape("base", kind, size, placement=(0, 0.8 * number, 0.5), role="visual", color=color)
+    camera = jdyn.Camera(azimuth=0.3, elevation=0.3)
+    return jdyn.snapshot(builder.build(), [0.0], size=SIZE, camera=camera)
+
+
+PICTURES = {draw.__name__: draw for draw in (double_pendulum, quadruped, pendulum_after_a_swing, shapes)}
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)

@@ -77,7 +77,7 @@ def test_what_has_no_area_covers_nothing():
 
 def picture(parts, view):
     floor = Floor(np.eye(3), -100.0, 1.0, 1.0)
-    drawn = surfaces(parts, view.pixel / 4)
+    drawn = surfaces(parts, view.pixel(view.depth) / 4)
     renderer = Renderer(drawn, drawn, floor, UP, None)
     return renderer.picture(view, np.ones(view.size[::-1], np.float32), [AT_REST])
 

@@ -92,3 +92,46 @@ def test_a_batch_of_models_is_refused():
 def test_an_unknown_role_is_refused():
     with pytest.raises(ValueError, match="role: expected"):
         parts(jdyn.load("pendulum"), "audible")  # type: ignore[arg-type]
+
+
+def shaped():
+    """One shape of each kind, all turned by 90° about x and moved, on a body."""
+    builder = jdyn.Builder("shapes")
+    builder.add_link("base", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
+    placement = jdyn.pose((1, 2, 3), (np.pi / 2, 0, 0))
+    for kind, size in SIZES.items():
+        builder.add_shape("base", kind, size, placement=placement, role="visual", color=(0.1, 0.2, 0.3))
+    builder.add_shape("base", "sphere", 0.3, role="visual", name="unseen", color=(0, 0, 0, 0))
+    builder.add_shape("base", "plane", (0, 0), role="visual")
+    builder.add_shape("world", "sphere", 0.7, role="collision", name="ball")
+    return builder.build()
+
+
+SIZES = {
+    "box": (0.2, 0.4, 0.6), "sphere": (0.5,), "ellipsoid": (0.1, 0.2, 0.3), "cylinder": (0.1, 0.8),
+    "capsule": (0.1, 0.8),
+}  # fmt: skip
+# Extents along x, y and z; a turn about x by 90° exchanges y and z.
+EXTENTS = {
+    "box": (0.2, 0.6, 0.4), "sphere": (1, 1, 1), "ellipsoid": (0.2, 0.6, 0.4), "cylinder": (0.2, 0.8, 0.2),
+    "capsule": (0.2, 1.0, 0.2),
+}  # fmt: skip
+
+
+def test_shapes_have_their_sizes_and_places():
+    placed = parts(shaped())
+    assert [part.body for part in placed] == [0] * len(SIZES)
+    for part, extent in zip(placed, EXTENTS.values(), strict=True):
+        np.testing.assert_allclose((part.vertices.max(0) + part.vertices.min(0)) / 2, [1, 2, 3], atol=1e-6)
+        np.testing.assert_allclose(np.ptp(part.vertices, axis=0), extent, rtol=1e-5)
+        np.testing.assert_allclose(part.color, [0.1, 0.2, 0.3], rtol=1e-6)
+
+
+def test_collision_shapes_are_drawn_when_asked_for_or_where_there_are_no_others():
+    model = shaped()
+    (ball,) = parts(model, "collision")
+    assert (ball.body, ball.name) == (-1, "ball") and np.ptp(ball.vertices[:, 2]) == pytest.approx(1.4, rel=1e-6)
+    builder = jdyn.Builder("bare")
+    builder.add_link("base", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
+    builder.add_shape("base", "sphere", 0.3, role="collision")
+    assert [part.name for part in parts(builder.build())] == ["base"]
