@@ -32,7 +32,7 @@ class Drag:
 
     def place(self, model: Model, q: Float[Array, " nq"], name: str) -> tuple[np.ndarray, np.ndarray]:
         """Position [m] and orientation (quaternion wxyz) of a body or frame."""
-        position, rotation = self._program(_place, name)(model, q)
+        position, rotation = self._program(_place, name)(model.without_shapes(), q)
         return np.asarray(position), np.asarray(rotation)
 
     def to(
@@ -51,7 +51,7 @@ class Drag:
             The configuration, and what to say about it.
         """
         where = (position,) if rotation is None else (position, rotation)
-        reached = self._program(_to, name)(model, q, tuple(jnp.asarray(x, model.dtype) for x in where))
+        reached = self._program(_to, name)(model.without_shapes(), q, tuple(jnp.asarray(x, model.dtype) for x in where))
         missed, result = float(reached.missed), int(reached.result)
         if result == Reach.nonfinite or not np.isfinite(missed):
             return q, f"{name}: the search failed, {Reach(result).name}"

@@ -64,7 +64,7 @@ class Experiment:
         started = time.perf_counter()
         numbers = {name: jnp.asarray(gains[name], model.dtype) for name in self.gains}
         start = (jnp.asarray(x, model.dtype) for x in (q0, v0, t1))
-        trajectory = jax.block_until_ready(self._program(model, *start, numbers))
+        trajectory = jax.block_until_ready(self._program(model.without_shapes(), *start, numbers))
         return trajectory, time.perf_counter() - started
 
 

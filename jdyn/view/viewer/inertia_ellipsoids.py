@@ -28,7 +28,6 @@ class Ellipsoids(NamedTuple):
     radii: Float[Array, "nb 3"]
 
 
-@compiled_once
 def inertia_ellipsoids(model: Model) -> Ellipsoids:
     """The solid ellipsoid of uniform density with the mass, centre of mass and inertia of each body.
 
@@ -38,7 +37,11 @@ def inertia_ellipsoids(model: Model) -> Ellipsoids:
     Args:
         model: The mechanism.
     """
+    return _ellipsoids(model.inertias)
 
+
+@compiled_once
+def _ellipsoids(inertias):
     def ellipsoid(inertia):
         mass = jnp.where(inertia.mass > 0, inertia.mass, 1)
         center = inertia.first_moment / mass
@@ -51,4 +54,4 @@ def inertia_ellipsoids(model: Model) -> Ellipsoids:
         radii = jnp.where(inertia.mass > 0, jnp.sqrt(5 * jnp.maximum(squares, 0) / mass), 0)
         return Ellipsoids(center, matrix_to_quaternion(axes), radii)
 
-    return jax.vmap(ellipsoid)(model.inertias)
+    return jax.vmap(ellipsoid)(inertias)
