@@ -177,3 +177,8 @@ from jdyn.tuning import robust as robust
 from jdyn.tuning import tune as tune
 from jdyn.tuning import tune_least_squares as tune_least_squares
 from jdyn.tuning import tune_starts as tune_starts
+from jdyn.view import Camera as Camera
+from jdyn.view import Movie as Movie
+from jdyn.view import animate as animate
+from jdyn.view import plots as plots
+from jdyn.view import snapshot as snapshot

@@ -11,7 +11,9 @@ import numpy as np
 
 import jdyn
 from jdyn.model import Model
+from jdyn.simulation import Trajectory
 from jdyn.sweep import Spec
+from jdyn.view import plots
 
 
 def load_robot(options) -> Model:
@@ -53,6 +55,21 @@ def listed(numbers) -> str:
     return "-" if np.all(np.isinf(numbers)) else " ".join(f"{number:.4g}" for number in np.ravel(numbers))
 
 
+def picture_of_motion(model, motion):
+    """Energies above coordinates."""
+    figure = plots.Picture(figsize=(8, 6), layout="constrained")
+    energies, coordinates = figure.subplots(2, sharex=True)
+    plots.energy(model, motion, axes=energies)
+    plots.trajectory(model, motion, axes=coordinates)
+    energies.set(title=model.name, xlabel="")
+    return figure
+
+
 def write_picture(figure, path: pathlib.Path):
     figure.savefig(path, dpi=150)
     print(f"picture:  {path}")
+
+
+def write_movie(model: Model, motion: Trajectory, path: pathlib.Path):
+    movie = jdyn.animate(model, motion, path)
+    print(f"movie:    {path}, {movie.duration:.3g} s")

@@ -5,7 +5,7 @@ import pathlib
 
 from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
-from jdyn.terminal.argument_types import count, natural, new_file, part, picture, positive, seed
+from jdyn.terminal.argument_types import count, movie, natural, new_file, part, picture, positive, seed
 
 # The names in `jdyn.ROBOTS`.
 ROBOTS = (
@@ -32,6 +32,7 @@ A ROBOT is the name of a bundled one, or the path of a URDF or a MuJoCo file."""
 EXAMPLES = """examples:
   jdyn info panda                            what a robot is made of
   jdyn simulate double_pendulum --plot motion.png
+  jdyn simulate quadruped --t1 1 --movie fall.gif
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
   jdyn sweep notebooks/sweep.toml --store sweep.zarr
@@ -136,6 +137,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument(
         "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
     )
+    _add_movie(words)
 
     words = command("sweep", "many simulations in batches: payload against gain, or what a spec says", "puma560")
     _add_sweep(words)
@@ -144,6 +146,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("store", metavar="STORE", help="folder that jdyn sweep --store has filled")
     words.add_argument("--lane", type=natural, required=True, metavar="N", help="number of the lane, from 0")
     words.add_argument("--plot", type=picture, metavar="FILE", help="write energies and coordinates to this picture")
+    _add_movie(words)
     words.set_defaults(dtype="float64")
 
     words = command("tune", "gains by gradient through the simulation", "puma560")
@@ -215,6 +218,15 @@ def _add_sweep(words):
     )
     words.add_argument("--shard", type=part, metavar="I/N", help="compute the I-th of N parts, with the same --store")
     words.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers compute the lanes")
+
+
+def _add_movie(words):
+    words.add_argument(
+        "--movie",
+        type=movie,
+        metavar="FILE",
+        help="write a movie to this .gif or .mp4, or five pictures of it to a .png",
+    )
 
 
 def _add_robot(words, default):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
+from PIL import Image
 
 import jdyn
 from jdyn.cli import main
@@ -55,11 +56,14 @@ def test_info_lists_warnings_and_limits_of_a_file(tmp_path, capsys):
 
 
 def test_simulate_keeps_energy_and_draws(tmp_path, capsys):
-    assert main(["simulate", "pendulum", "--t1", "1", "--q0", "1.5", "--plot", "motion.png"]) == 0
+    words = ["simulate", "pendulum", "--t1", "1", "--q0", "1.5", "--plot", "motion.png", "--movie", "motion.gif"]
+    assert main(words) == 0
     out = capsys.readouterr().out
     start, end = map(float, re.search(r"energy: (\S+) J at the start, (\S+) J at the end", out).groups())
     assert start == pytest.approx(end, abs=1e-4)
     assert (tmp_path / "motion.png").read_bytes().startswith(b"\x89PNG")
+    with Image.open(tmp_path / "motion.gif") as movie:
+        assert movie.n_frames == 31 and "motion.gif, 1.03 s" in out
 
 
 def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
@@ -111,10 +115,10 @@ def test_a_spec_is_swept_in_parts_and_its_lanes_come_again(tmp_path, capsys):
     np.testing.assert_allclose(dataset["damping"], [1, 100])
     assert dataset["damping"].attrs == {"units": "N m s/rad or N s/m", "long_name": "joint:hinge.damping"}
     np.testing.assert_allclose(dataset["q"][:, :, 0, 0], [[0.0] * 2, [0.5] * 2, [1.0] * 2], atol=1e-12)
-    assert main(["replay", "kept", "--lane", "3", "--plot", "lane.png"]) == 0
+    assert main(["replay", "kept", "--lane", "3", "--plot", "lane.png", "--movie", "strip.png"]) == 0
     stored, again = re.search(r"^final_error +(\S+) +(\S+)$", capsys.readouterr().out, re.MULTILINE).groups()
     assert stored == again == f"{float(dataset['final_error'][1, 1]):.4g}"
-    assert (tmp_path / "lane.png").read_bytes().startswith(b"\x89PNG")
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in ("lane.png", "strip.png"))
 
 
 @pytest.mark.slow
@@ -175,6 +179,7 @@ def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, cap
         ["simulate", "pendulum", "--t1", "-1"],
         ["tune", "--plot", "no/such/folder.png"],
         ["tune", "--plot", "picture"],
+        ["simulate", "panda", "--movie", "movie.avi"],
         ["sweep", "--output", "no/such/name"],
         ["sweep", "--seed", "99999999999"],
         ["sweep", "--shard", "3/2"],
