@@ -49,6 +49,11 @@ class Program:
     Arguments must have the shapes, types and topology that it was compiled for. They must lie on its device or on no
     particular one, like NumPy arrays and uncommitted JAX arrays. Their values are free, and so are the model's.
 
+    >>> model = jdyn.load("pendulum")
+    >>> program = jdyn.warm_up(model)
+    >>> print(program(model, jnp.zeros(1), jnp.zeros(1), jnp.ones(1)).round(3))
+    [3.]
+
     Attributes:
         compile_seconds: Time to trace and compile, or to load from JAX's compilation cache [s].
         memory: Memory that it needs; None where XLA does not report it.
@@ -107,6 +112,11 @@ def warm_up(
     ```
 
     The program is for the device that the model was put on, or else for JAX's default device.
+
+    >>> model = jdyn.load("pendulum")
+    >>> energy = jdyn.warm_up(model, 3, jdyn.kinetic_energy)
+    >>> print(energy(model, jnp.zeros((3, 1)), jnp.array([[1.0], [2.0], [3.0]])).round(3))
+    [0.167 0.667 1.5  ]
 
     Args:
         model: The mechanism of one lane. Its topology and type are part of the program, its numbers are not.

@@ -29,6 +29,12 @@ class _Actuator(DynamicController):
 class Saturated(_Actuator):
     """The command, limited to the effort of the joints' actuators.
 
+    >>> model = jdyn.load("cartpole")
+    >>> limited = jdyn.Saturated(jdyn.Constant(jnp.array([25.0, 0.0])), model)
+    >>> q, v = jnp.zeros(2), jnp.zeros(2)
+    >>> print(limited.force(0.0, q, v, limited.start(0.0, q, v)))
+    [10.  0.]
+
     Args:
         controller: Any controller.
         model: The mechanism.
@@ -65,6 +71,12 @@ class ZeroOrderHold(DynamicController):
 
     The inner controller is called at the ticks only, with the state at that time. If its memory has a rate, that is
     integrated between ticks.
+
+    >>> model = jdyn.load("pendulum")
+    >>> digital = jdyn.ZeroOrderHold(jdyn.PD(model, jnp.ones(1), kp=5.0, kd=1.0), period=0.01, delay=1)
+    >>> motion = jdyn.simulate(model, jnp.zeros(1), jnp.zeros(1), 1.0, controller=digital)
+    >>> motion.tau(digital).shape
+    (101, 1)
 
     Args:
         controller: Any controller without ticks.
@@ -128,6 +140,11 @@ class _Held(eqx.Module):
 
 class FirstOrderLag(_Actuator):
     """A motor that follows its command with a time constant: T dτ/dt + τ = command.
+
+    >>> motor = jdyn.FirstOrderLag(jdyn.Constant(jnp.array([2.0])), time_constant=0.1)
+    >>> q, v = jnp.zeros(1), jnp.zeros(1)
+    >>> print(motor.force(0.0, q, v, motor.start(0.0, q, v)))
+    [2.]
 
     Args:
         controller: Any controller.

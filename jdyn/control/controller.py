@@ -19,6 +19,14 @@ class Controller(eqx.Module):
 
     `simulate` takes any callable of this signature. A controller that needs the mechanism has it as a field, and it may
     differ from the simulated one. Gains and targets are leaves, so that they can be swept and differentiated.
+
+    >>> class Spring(jdyn.Controller):
+    ...     stiffness: float
+    ...
+    ...     def __call__(self, t, q, v):
+    ...         return -self.stiffness * q
+    >>> print((Spring(2.0) + jdyn.Constant(jnp.ones(1)))(0.0, jnp.ones(1), jnp.zeros(1)))
+    [-1.]
     """
 
     @abc.abstractmethod

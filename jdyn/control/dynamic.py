@@ -17,6 +17,19 @@ class DynamicController(Controller):
     The memory is a PyTree of floating-point arrays. Between ticks it obeys a differential equation, integrated together
     with the mechanism's; at a tick it jumps, and the integrator stops there, so that no step contains a jump.
     Subclasses define either or both. `simulate` calls these methods.
+
+    >>> class Oscillator(jdyn.DynamicController):
+    ...     def start(self, t, q, v):
+    ...         return jnp.array([1.0, 0.0])
+    ...
+    ...     def rate(self, t, q, v, memory):
+    ...         return jnp.array([memory[1], -memory[0]])
+    ...
+    ...     def force(self, t, q, v, memory):
+    ...         return memory[:1]
+    >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1), 1.0, controller=Oscillator())
+    >>> print(motion.memory[-1].round(3))
+    [ 0.54  -0.841]
     """
 
     @abc.abstractmethod

@@ -21,6 +21,11 @@ class PD(Controller):
 
     On joints with quaternions the error turns the short way round.
 
+    >>> model = jdyn.load("double_pendulum")
+    >>> controller = jdyn.PD(model, jnp.array([1.0, 0.0]), kp=100.0, kd=20.0)
+    >>> print(controller(0.0, jnp.array([0.5, 0.0]), jnp.array([0.0, 0.1])))
+    [50. -2.]
+
     Args:
         model: The mechanism as the controller knows it.
         target: Configuration to reach [rad or m], shape (nq,).
@@ -66,6 +71,12 @@ class PID(DynamicController):
     The integral's own torque never grows beyond a limit, so that a saturated motor does not wind it up. On ball and
     free joints the integral adds up tangent vectors of different configurations, as is usual; near the target these
     are the same.
+
+    >>> model = jdyn.load("pendulum")
+    >>> controller = jdyn.PID(model, jnp.array([0.5]), kp=20.0, ki=20.0, kd=5.0, limit=10.0)
+    >>> motion = jdyn.simulate(model, jnp.zeros(1), jnp.zeros(1), 10.0, controller=controller)
+    >>> print(motion.q[-1].round(2))
+    [0.5]
 
     Args:
         model: The mechanism as the controller knows it.
@@ -125,6 +136,12 @@ class ComputedTorque(ModelBased):
     With an exact model every velocity coordinate moves like an oscillator of natural frequency √kp and damping
     ratio kd / (2 √kp), independently of the others; ball and free joints at least while they turn about one axis.
     `Tracking` does so from any error, along a reference.
+
+    >>> model = jdyn.load("double_pendulum")
+    >>> controller = jdyn.ComputedTorque(model, jnp.ones(2), kp=100.0, kd=20.0)
+    >>> q, v = jnp.zeros(2), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, v, controller(0.0, q, v)).round(3))
+    [100. 100.]
 
     Args:
         model: The mechanism as the controller knows it.

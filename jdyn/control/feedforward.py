@@ -12,6 +12,9 @@ from jdyn.model import Model, checked, dynamics_only
 class Constant(Controller):
     """The same generalized forces at all times.
 
+    >>> print(jdyn.Constant(jnp.array([0.0, 2.5]))(0.0, jnp.zeros(2), jnp.zeros(2)))
+    [0.  2.5]
+
     Args:
         tau: Generalized forces [N m or N].
     """
@@ -34,6 +37,10 @@ class Constant(Controller):
 
 class GravityCompensation(ModelBased):
     """The forces that hold the mechanism against gravity; added to a `PD` they remove its static error.
+
+    >>> model = jdyn.load("pendulum")
+    >>> print(jdyn.GravityCompensation(model)(0.0, jnp.array([jnp.pi / 2]), jnp.zeros(1)).round(3))
+    [4.905]
 
     Args:
         model: The mechanism as the controller knows it.

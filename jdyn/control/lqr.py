@@ -35,6 +35,11 @@ class LQR(Controller):
     values cannot be checked: the gain is NaN where there is none. Use float64: in float32 the gain of the example keeps
     two digits.
 
+    >>> model = jdyn.load("cartpole")
+    >>> controller = jdyn.LQR(model, jnp.zeros(2), Q=1.0, R=0.1, actuated=[0])
+    >>> print(controller.gain.round(1))
+    [[ -3.2 -47.8  -5.8 -12.7]]
+
     Args:
         model: The mechanism as the controller knows it.
         target: Equilibrium to hold [rad or m], shape (nq,).

@@ -32,6 +32,11 @@ class OperationalSpace(ModelBased):
     elsewhere accelerations miss their demand by (μ/s)². Without damping Λ is exact, and not finite where it does not
     exist: at singularities, and on planar mechanisms for tasks in space.
 
+    >>> model = jdyn.load("double_pendulum")
+    >>> controller = jdyn.OperationalSpace(model, "tip", [1.0, 0.0, -1.5], kp=100.0, kd=20.0)
+    >>> controller(0.0, jnp.array([0.3, 0.3]), jnp.zeros(2)).shape
+    (2,)
+
     Args:
         model: The mechanism as the controller knows it.
         body_or_frame: Body index, body name or frame name.

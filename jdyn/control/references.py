@@ -17,7 +17,14 @@ from jdyn.model.motion import motion_along
 
 
 class Reference(eqx.Module):
-    """A motion as a function of time."""
+    """A motion as a function of time.
+
+    >>> class Swing(jdyn.Reference):
+    ...     def __call__(self, t):
+    ...         return jnp.sin(t)[None], jnp.cos(t)[None], -jnp.sin(t)[None]
+    >>> model = jdyn.load("pendulum")
+    >>> controller = jdyn.Tracking(model, Swing(), kp=100.0, kd=20.0)
+    """
 
     @abc.abstractmethod
     def __call__(self, t: Scalar) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]:
@@ -31,6 +38,11 @@ class Quintic(Reference):
     joints turn the short way round, and free joints move along a screw, if they start and end at rest. Velocities and
     accelerations, given or returned, are those of the mechanism, v and dv/dt, not the polynomial's derivatives. Before
     `t0` and after `t1` the motion rests at its ends.
+
+    >>> reference = jdyn.Quintic(jdyn.load("pendulum"), [0.0], [1.0], 0.0, 2.0)
+    >>> q, v, a = reference(1.0)
+    >>> print(q.round(3), v.round(4))
+    [0.5] [0.9375]
 
     Args:
         model: The mechanism.
@@ -84,6 +96,11 @@ class Spline(Reference):
 
     Velocities and accelerations are those of the mechanism, v and dv/dt. Before the first and after the last waypoint
     the motion rests there.
+
+    >>> reference = jdyn.Spline(jdyn.load("pendulum"), [0.0, 1.0, 2.0], [[0.0], [1.0], [0.0]])
+    >>> q, v, a = reference(1.0)
+    >>> print(q.round(3), a.round(3))
+    [1.] [-6.]
 
     Args:
         model: The mechanism.

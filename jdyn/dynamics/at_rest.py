@@ -46,6 +46,9 @@ def mass_product(model: Model, q: Float[Array, " nq"], a: Float[Array, " nv"]) -
 def gravity_forces(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
     """Generalized forces that hold the mechanism against gravity alone [N m or N]: the gradient of its potential.
 
+    >>> print(jdyn.gravity_forces(jdyn.load("pendulum"), jnp.array([jnp.pi / 2])).round(3))
+    [4.905]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m].

@@ -26,6 +26,11 @@ from jdyn.model.compiled import compiled
 class Couplings(eqx.Module):
     """Couplings A ẍ + B q̈ = D of accelerations, besides those that joints impose.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> couplings = jdyn.Couplings(None, jnp.array([[1.0, 1.0]]), jnp.zeros(1))  # accelerations that add up to zero
+    >>> print(jdyn.constrained_accelerations(model, q, zero, zero, couplings=couplings).a.round(3))
+    [-5.291  5.291]
+
     Attributes:
         A: Of the bodies' true spatial accelerations ẍ [rad/s², m/s²], each in the body's frame at its origin: the
             rates of what `body_velocities` returns. None if bodies have no part in it.
@@ -44,6 +49,11 @@ class Motor(eqx.Module):
     The body's own inertia includes the rotor as if it were locked; the rotor is symmetric about its axis. Like
     `armature` of the size ratio² × inertia it adds to what the joint has to move; unlike armature, it also reacts on
     the body that carries it, when its speed changes and, as a gyroscope, when the body turns across the axis.
+
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> motor = jdyn.Motor("link1", "joint2", jnp.array([0.0, 1.0, 0.0]), jnp.array(1e-4), jnp.array(100.0))
+    >>> print(jdyn.constrained_accelerations(model, q, zero, jnp.array([0.0, 1.0]), motors=[motor]).a.round(3))
+    [-3.972  1.439]
 
     Attributes:
         body: Name or index of the body that carries it.
@@ -85,6 +95,13 @@ def acceleration_couplings(
 ) -> Couplings:
     """The rate of couplings of velocities A ẋ + B v = C: the same A and B, and D = Ċ − Ȧ ẋ − Ḃ v.
 
+    >>> def together(t, q):  # the second link keeps its direction: the rates of both angles add up to zero
+    ...     return jnp.zeros((1, 2, 6)), jnp.array([[1.0, 1.0]]), jnp.zeros(1)
+    >>> model = jdyn.load("double_pendulum")
+    >>> couplings = jdyn.acceleration_couplings(model, jnp.zeros(2), jnp.array([1.0, -1.0]), together)
+    >>> print(couplings.B, couplings.D)
+    [[1. 1.]] [0.]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m].
@@ -118,6 +135,12 @@ def constrained_accelerations(
 
     Couplings hold for the accelerations alone: start an integration from a state that satisfies them, and expect drift
     by its errors. Derivatives of any order come from the equations of the minimum.
+
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> couplings = jdyn.Couplings(None, jnp.array([[1.0, 1.0]]), jnp.zeros(1))
+    >>> found = jdyn.constrained_accelerations(model, q, zero, zero, couplings=couplings)
+    >>> print(jnp.abs(found.a.sum()) < 1e-5)
+    True
 
     Args:
         model: The mechanism.

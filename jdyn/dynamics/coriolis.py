@@ -17,6 +17,11 @@ from jdyn.spatial import SpatialInertia, Transform, cross_force, cross_motion
 def coriolis_matrix(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "nv nv"]:
     """C with C v = Coriolis and centrifugal forces, and dM/dt − 2 C antisymmetric.
 
+    >>> model, q, v = jdyn.load("double_pendulum"), jnp.array([0.0, jnp.pi / 2]), jnp.array([1.0, 2.0])
+    >>> print(jdyn.coriolis_matrix(model, q, v).round(3) + 0.0)
+    [[-1.  -1.5]
+     [ 0.5  0. ]]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m].

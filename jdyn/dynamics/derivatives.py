@@ -92,6 +92,11 @@ def forward_dynamics_derivatives(
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """∂a/∂q, ∂a/∂v and ∂a/∂τ of forward dynamics.
 
+    >>> model, q, v = jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1)
+    >>> by_q, by_v, by_tau = jdyn.forward_dynamics_derivatives(model, q, v, jnp.zeros(1))
+    >>> print(by_q.round(3), by_tau.round(3))
+    [[-14.715]] [[3.]]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m]; quaternions wxyz.
@@ -144,6 +149,11 @@ def inverse_dynamics_derivatives(
 
     In closed form where joints have one degree of freedom each, but for a free base; by forward differentiation
     otherwise.
+
+    >>> model, q, v = jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1)
+    >>> by_q, by_v, by_a = jdyn.inverse_dynamics_derivatives(model, q, v, jnp.zeros(1))
+    >>> print(by_q.round(3), by_a.round(3))
+    [[4.905]] [[0.333]]
 
     Returns:
         The derivatives; those with respect to q along the tangent space, as `model.integrate` walks it.

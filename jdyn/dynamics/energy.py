@@ -14,6 +14,9 @@ from jdyn.spatial import SpatialInertia, Transform
 def kinetic_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
     """Kinetic energy ½ vᵀ M v, that of the rotors included [J].
 
+    >>> print(jdyn.kinetic_energy(jdyn.load("pendulum"), jnp.zeros(1), jnp.array([3.0])).round(3))
+    1.5
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m].
@@ -32,6 +35,9 @@ def kinetic_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"])
 @compiled
 def potential_energy(model: Model, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """Potential energy of gravity, zero at the world's origin, and of the joint springs, zero at rest [J].
+
+    >>> print(jdyn.potential_energy(jdyn.load("pendulum"), jnp.zeros(1)).round(3))
+    -4.905
 
     Args:
         model: The mechanism.
@@ -58,6 +64,9 @@ def _first_moment(model: Model, X: Transform) -> Float[Array, "3"]:
 def center_of_mass(model: Model, q: Float[Array, " nq"]) -> Float[Array, "3"]:
     """Centre of mass of all bodies in the world frame [m].
 
+    >>> print(jdyn.center_of_mass(jdyn.load("pendulum"), jnp.array([jnp.pi / 2])).round(3) + 0.0)
+    [0.5 0.  0. ]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m].
@@ -73,6 +82,9 @@ def center_of_mass(model: Model, q: Float[Array, " nq"]) -> Float[Array, "3"]:
 @compiled
 def momentum(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "6"]:
     """Spatial momentum [angular; linear] of all bodies about their centre of mass, in world axes [N m s, N s].
+
+    >>> print(jdyn.momentum(jdyn.load("pendulum"), jnp.zeros(1), jnp.array([2.0])).round(3) + 0.0)
+    [ 0.    -0.167  0.     1.     0.     0.   ]
 
     Args:
         model: The mechanism.

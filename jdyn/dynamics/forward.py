@@ -25,6 +25,10 @@ def forward_dynamics(
     from the equation itself, M da = dτ − d(inverse dynamics) at constant a, with the factors of M reused; the
     recursions of the method are never differentiated.
 
+    >>> model = jdyn.load("pendulum")
+    >>> print(jdyn.forward_dynamics(model, jnp.array([jnp.pi / 2]), jnp.zeros(1), jnp.zeros(1)).round(3))
+    [-14.715]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m]; quaternions wxyz.

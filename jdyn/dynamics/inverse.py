@@ -77,6 +77,10 @@ def inverse_dynamics(
     Gravity, rotor inertia, joint damping, friction and springs are all accounted for: the result is what the
     actuators must supply.
 
+    >>> model = jdyn.load("pendulum")
+    >>> print(jdyn.inverse_dynamics(model, jnp.array([jnp.pi / 2]), jnp.zeros(1), jnp.ones(1)).round(3))
+    [5.238]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m]; quaternions wxyz.
@@ -130,6 +134,10 @@ def joint_forces(
     It contains driving and constraint forces, as a sensor in the joint would measure them, but not the inertia of
     rotors. With `a` from forward dynamics, Sᵀ f is the generalized force on the joint less R a, where passive forces
     and couplings of following joints are included.
+
+    >>> model, q, zero = jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1)
+    >>> print(jdyn.joint_forces(model, q, zero, zero)[0].round(2) + 0.0)  # the pivot carries 1 kg
+    [0.   0.   0.   0.   0.   9.81]
 
     Args:
         model: The mechanism.
@@ -192,5 +200,8 @@ def bias_forces(
     """h in M a + h = τ: Coriolis, centrifugal and gravity forces less passive joint forces and `f_ext`.
 
     Arguments, units and errors are those of `inverse_dynamics` with `a = 0`.
+
+    >>> print(jdyn.bias_forces(jdyn.load("double_pendulum"), jnp.zeros(2), jnp.array([1.0, 0.0])).round(3) + 0.0)
+    [0. 0.]
     """
     return inverse_dynamics(model, q, v, jnp.zeros_like(checked(model, v=v)[0]), f_ext=f_ext)

@@ -149,6 +149,11 @@ def poses_by_leaps(model: Model, X: Transform) -> Transform:
 def forward_kinematics(model: Model, q: Float[Array, " nq"]) -> Transform:
     """World pose of every body.
 
+    >>> poses = jdyn.forward_kinematics(jdyn.load("double_pendulum"), jnp.array([jnp.pi / 2, 0.0]))
+    >>> print(poses.translation.round(3) + 0.0)
+    [[0. 0. 0.]
+     [1. 0. 0.]]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m]; quaternions wxyz.
@@ -168,6 +173,9 @@ def forward_kinematics(model: Model, q: Float[Array, " nq"]) -> Transform:
 @compiled
 def body_velocities(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "nb 6"]:
     """Spatial velocity [ω; v] of every body, in the body's own frame and at its origin.
+
+    >>> print(jdyn.body_velocities(jdyn.load("pendulum"), jnp.zeros(1), jnp.array([2.0]))[0] + 0.0)
+    [ 0. -2.  0.  0.  0.  0.]
 
     Args:
         model: The mechanism.
@@ -211,6 +219,10 @@ def carrier(model: Model, body_or_frame: str | int | Integer[Array, ""]) -> tupl
 
 def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int | Integer[Array, ""]) -> Transform:
     """World pose of one body or named frame.
+
+    >>> tip = jdyn.frame_pose(jdyn.load("double_pendulum"), jnp.array([jnp.pi / 2, 0.0]), "tip")
+    >>> print(tip.translation.round(3) + 0.0)
+    [2. 0. 0.]
 
     Args:
         model: The mechanism.
@@ -257,6 +269,12 @@ def jacobian(
     frame: Literal["body", "world", "aligned"] = "body",
 ) -> Float[Array, "6 nv"]:
     """Jacobian J of a body or a named frame: its spatial velocity [ω; v] is J v.
+
+    >>> J = jdyn.jacobian(jdyn.load("double_pendulum"), jnp.zeros(2), "tip", frame="aligned")
+    >>> print(J[3:].round(3) + 0.0)  # of the tip's linear velocity
+    [[2. 1.]
+     [0. 0.]
+     [0. 0.]]
 
     Args:
         model: The mechanism.

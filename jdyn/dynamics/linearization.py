@@ -26,6 +26,12 @@ def linearize(
     `model.difference`, and the deviation w of the velocity; u is that of the generalized forces. de/dt is w, and on
     ball and free joints that move w less the Lie bracket of v and e, since the frames of the two motions turn apart.
 
+    >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> A, B = jdyn.linearize(model, rest, rest, rest)
+    >>> print(A.round(3) + 0.0)
+    [[  0.      1.   ]
+     [-14.715   0.   ]]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m]; quaternions wxyz, unit.

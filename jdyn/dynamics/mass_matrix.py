@@ -34,6 +34,10 @@ def reduced(model: Model, full: Float[Array, "nv_full nv_full"]) -> Float[Array,
 def mass_matrix(model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """Joint-space inertia matrix M, rotor inertia included: symmetric, and positive definite for physical models.
 
+    >>> print(jdyn.mass_matrix(jdyn.load("double_pendulum"), jnp.zeros(2)).round(3))
+    [[2.667 0.833]
+     [0.833 0.333]]
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m].

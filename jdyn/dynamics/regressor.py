@@ -23,6 +23,12 @@ def regressor(
     fields of `model.inertias` in order. Rotor inertia and passive joint forces are not among them: τ is the part
     of `inverse_dynamics` that bodies and gravity account for.
 
+    >>> model, q, v, a = jdyn.load("pendulum"), jnp.ones(1), jnp.ones(1), jnp.ones(1)
+    >>> I = model.inertias
+    >>> pi = jnp.concatenate([I.mass[:, None], I.first_moment, I.rotational], axis=1).ravel()
+    >>> print(jnp.allclose(jdyn.regressor(model, q, v, a) @ pi, jdyn.inverse_dynamics(model, q, v, a)))
+    True
+
     Args:
         model: The mechanism.
         q: Configuration [rad or m].

@@ -28,6 +28,10 @@ class BaseParameters:
 
     Each is one standard parameter plus multiples of some that have no combination of their own. `print` shows them.
 
+    >>> base = jdyn.base_parameters(jdyn.load("pendulum"), parts=["inertias"])
+    >>> base.rank, base.names
+    (3, ('body:link1.mx', 'body:link1.mz', 'body:link1.Iyy'))
+
     Attributes:
         standard: Names of the standard parameters.
         unknown: Indices of those that count as unknown; the rest is taken from the model.
@@ -88,6 +92,10 @@ def base_parameters(
     ```
     print(jdyn.base_parameters(jdyn.load("panda")))
     ```
+
+    >>> base = jdyn.base_parameters(jdyn.load("double_pendulum"), parts=["inertias"])
+    >>> len(base.standard), base.rank
+    (26, 6)
 
     Args:
         model: The mechanism; the values of its masses and coefficients of its joints do not matter.

@@ -20,6 +20,14 @@ from jdyn.model import Model, checked
 class BaseFit:
     """What forces of a motion tell of a model: its base parameters, and how well.
 
+    >>> model, t = jdyn.load("pendulum"), jnp.linspace(0.0, 3.0, 40)[:, None]
+    >>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)
+    >>> tau = jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(model, q, v, a))(q, v, a)
+    >>> noisy = tau + 0.01 * jax.random.normal(jax.random.key(0), tau.shape)
+    >>> fit = jdyn.fit_base_parameters(model, q, v, a, noisy, parts=["inertias"])
+    >>> bool(0.005 < fit.noise[0] < 0.02)
+    True
+
     Attributes:
         base: Which combinations of standard parameters they are.
         nominal: Their values by the model that was given, shape (rank,).
@@ -60,6 +68,16 @@ def fit_base_parameters(
 
     Forces of each coordinate are weighted by their noise, which the residuals show. Nothing keeps masses positive:
     `jdyn.identify` finds a model that can exist.
+
+    >>> model, t = jdyn.load("pendulum"), jnp.linspace(0.0, 3.0, 40)[:, None]
+    >>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)
+    >>> tau = jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(model, q, v, a))(q, v, a)
+    >>> noisy = tau + 0.01 * jax.random.normal(jax.random.key(0), tau.shape)
+    >>> fit = jdyn.fit_base_parameters(model, q, v, a, noisy, parts=["inertias"])
+    >>> for name, value in zip(fit.base.names, fit.values): print(name, value.round(1))
+    body:link1.mx -0.0
+    body:link1.mz -0.5
+    body:link1.Iyy 0.3
 
     Args:
         model: The mechanism, with nominal values. Springs and what `parts` leaves out are taken from it.

@@ -25,6 +25,12 @@ UNSEEN = float(np.cos(np.pi / INSTANTS))
 class Excitation:
     """A motion for identification.
 
+    >>> model = jdyn.load("pendulum").with_joint("joint1", lower=-1.0, upper=1.0, velocity=2.0)
+    >>> options = {"harmonics": 3, "starts": 2, "steps": 20, "progress": False}
+    >>> found = jdyn.exciting_motion(model, 5.0, parts=["inertias"], **options)
+    >>> bool(found.condition >= 1)
+    True
+
     Attributes:
         reference: The motion. At t = 0 it is at rest, and does not accelerate.
         base: The parameters that it is for.
@@ -61,6 +67,13 @@ def exciting_motion(
     parameters, with noise of each force in proportion to its limit of effort, or the same on all where there is none.
     Each coordinate moves as far as its limits of position and velocity let it, and never beyond. Nothing keeps forces
     within limits of effort.
+
+    >>> model = jdyn.load("pendulum").with_joint("joint1", lower=-1.0, upper=1.0, velocity=2.0)
+    >>> options = {"harmonics": 3, "starts": 2, "steps": 20, "progress": False}
+    >>> found = jdyn.exciting_motion(model, 5.0, parts=["inertias"], **options)
+    >>> q, v, a = jax.vmap(found.reference)(jnp.linspace(0.0, 5.0, 101))
+    >>> bool(jnp.max(jnp.abs(q)) <= 1.0) and bool(jnp.max(jnp.abs(v)) <= 2.0)
+    True
 
     Args:
         model: The mechanism, of joints whose coordinates are single numbers, each with both ends of its range, or a

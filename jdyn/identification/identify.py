@@ -28,6 +28,16 @@ OWN_SHARE = 1e-9
 class Identification:
     """An identified model, and what is known about its parameters. `print` shows it as tables.
 
+    >>> model, t = jdyn.load("pendulum"), jnp.linspace(0.0, 3.0, 40)[:, None]
+    >>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)
+    >>> longer = jdyn.vary(model, {"body:link1.com": [0.0, 0.0, -0.6]})
+    >>> tau = jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(longer, q, v, a))(q, v, a)
+    >>> noisy = tau + 0.01 * jax.random.normal(jax.random.key(0), tau.shape)
+    >>> found = jdyn.identify(model, q, v, a, noisy, parts=["inertias"])
+    >>> moment = found.model.inertias.first_moment[0]
+    >>> print(moment.round(2) + 0.0)
+    [ 0.   0.  -0.6]
+
     Attributes:
         model: All of its bodies can exist; dampers, friction and rotors are not negative.
         fit: What forces alone tell: base parameters with intervals, and noise.
@@ -102,6 +112,16 @@ def identify(
     distances of its bodies from nominal ones, 2 / spread² times the relative entropy of their distributions of mass. So
     what forces do not tell stays as near to the nominal model as it can. Dampers, friction and rotors that are not zero
     nominally have the same distance; others follow forces alone, and stay zero where these do not tell them apart.
+
+    >>> model, t = jdyn.load("pendulum"), jnp.linspace(0.0, 3.0, 40)[:, None]
+    >>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)
+    >>> true = jdyn.vary(model, {"body:link1.com": [0.0, 0.0, -0.6]})
+    >>> tau = jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(true, q, v, a))(q, v, a)
+    >>> noisy = tau + 0.01 * jax.random.normal(jax.random.key(0), tau.shape)
+    >>> found = jdyn.identify(model, q, v, a, noisy, parts=["inertias"])
+    >>> level = jnp.array([jnp.pi / 2])
+    >>> print(jdyn.gravity_forces(found.model, level).round(1), jdyn.gravity_forces(true, level).round(1))
+    [5.9] [5.9]
 
     Args:
         model: The mechanism, with nominal values. Springs and what `parts` leaves out are taken from it.

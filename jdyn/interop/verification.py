@@ -106,6 +106,10 @@ def verify(
     - In MuJoCo, friction is a constraint; it is switched off in both programs, as are MuJoCo's contacts, limits,
       actuators and fluid. MuJoCo still simulates other features that `jdyn.load` warns it ignores: expect differences.
 
+    >>> found = jdyn.verify("double_pendulum", against="pinocchio", samples=2, show=False)
+    >>> found.passed
+    True
+
     Args:
         source: As for `jdyn.load`, or a model; the peer gets bundled robots and models as URDF text.
         against: The peer to compare with.

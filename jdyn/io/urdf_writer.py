@@ -37,6 +37,10 @@ def save_urdf(model: Model, path: str | os.PathLike) -> None:
     bodies, and infinite limits are written as the largest double. Shapes keep their links, names and colours; the paths
     of mesh files below the URDF file's folder are relative to it.
 
+    >>> jdyn.save_urdf(jdyn.load("double_pendulum"), "arm.urdf")
+    >>> jdyn.load("arm.urdf").body_names
+    ('link1', 'link2')
+
     Args:
         model: A model with concrete (not traced) leaves.
         path: File to write; an existing one is replaced.

@@ -35,21 +35,60 @@ FRICTION_SPEED = 0.01
 
 
 class ModelError(ValueError):
-    """The robot description is not a valid mechanism; the message lists the first ten problems."""
+    """The robot description is not a valid mechanism; the message lists the first ten problems.
+
+    >>> builder = jdyn.Builder("broken")
+    >>> builder.add_link("rod", jdyn.Revolute((0, 0, 0)), mass=-1.0)
+    >>> try:
+    ...     builder.build()
+    ... except jdyn.ModelError as error:
+    ...     print(error)
+    broken: 2 problems
+      - link 'rod': mass is -1, expected a number that is not negative
+      - joint 'rod': axis is zero, expected a direction
+    """
 
 
 class ModelWarning(UserWarning):
-    """Part of a robot description is ignored, or is legal but suspicious."""
+    """Part of a robot description is ignored, or is legal but suspicious.
+
+    >>> import warnings
+    >>> builder = jdyn.Builder("cloud")
+    >>> builder.warning("the colour of 'rod' is ignored")
+    >>> builder.add_link("rod", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=np.eye(3))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = builder.build()
+    >>> caught[0].category.__name__
+    'ModelWarning'
+    """
 
 
 @dataclasses.dataclass(frozen=True)
 class Fixed:
-    """Fixes a link to its parent: its inertia is lumped into the parent's, and the link becomes a frame."""
+    """Fixes a link to its parent: its inertia is lumped into the parent's, and the link becomes a frame.
+
+    >>> builder = jdyn.Builder("arm")
+    >>> builder.add_link("rod", jdyn.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=np.eye(3) / 12)
+    >>> builder.add_link("tool", jdyn.Fixed(), parent="rod", placement=(0, 0, -1), mass=0.2, inertia=1e-3)
+    >>> model = builder.build()
+    >>> model.body_names, model.frame_names
+    (('rod',), ('tool',))
+    """
 
 
 @dataclasses.dataclass(frozen=True)
 class Mimic:
-    """The joint's coordinate is `ratio` times that of joint `leader`, plus `offset`."""
+    """The joint's coordinate is `ratio` times that of joint `leader`, plus `offset`.
+
+    >>> builder = jdyn.Builder("gripper")
+    >>> finger = {"mass": 0.1, "inertia": np.eye(3) / 1000}
+    >>> builder.add_link("left", jdyn.Prismatic((0, 1, 0)), **finger)
+    >>> builder.add_link("right", jdyn.Prismatic((0, 1, 0)), mimic=jdyn.Mimic("left", ratio=-1.0), **finger)
+    >>> model = builder.build()
+    >>> print(model.nv, model.expand(jnp.array([0.02])))
+    1 [ 0.02 -0.02]
+    """
 
     leader: str
     ratio: float = 1.0
@@ -103,6 +142,11 @@ def pose(xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)) -> Transform:
     """A pose from a translation [m] and fixed-axis roll, pitch, yaw [rad], as URDF writes them.
 
     The arrays are NumPy arrays in float64, for use with `Builder`.
+
+    >>> print(jdyn.pose(xyz=(0.1, 0.0, 0.3), rpy=(0, 0, np.pi / 2)).rotation.round(3) + 0.0)
+    [[ 0. -1.  0.]
+     [ 1.  0.  0.]
+     [ 0.  0.  1.]]
     """
     roll, pitch, yaw = np.asarray(rpy, dtype=float)
     cx, sx, cy, sy, cz, sz = (f(a) for a in (roll, pitch, yaw) for f in (np.cos, np.sin))
@@ -120,6 +164,11 @@ class Builder:
     builder.add_link("rod", jdyn.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=np.eye(3) / 12)
     model = builder.build()
     ```
+
+    >>> builder = jdyn.Builder("pendulum")
+    >>> builder.add_link("rod", jdyn.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=np.eye(3) / 12)
+    >>> builder.build().nv
+    1
 
     Args:
         name: Name of the robot.

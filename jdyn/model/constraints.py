@@ -47,6 +47,15 @@ class Moving(eqx.Module):
 class Constraint(eqx.Module):
     """Equations that hold for the poses of some frames and the coordinates of some joints, and for their rates.
 
+    >>> class Level(jdyn.Constraint):  # two joints whose angles add up to zero
+    ...     frames, joints = (), ("joint1", "joint2")
+    ...
+    ...     def residual(self, placed):
+    ...         return (placed.joints[0] + placed.joints[1])[None]
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, -0.5]), jnp.zeros(2)
+    >>> print(jdyn.constrained_dynamics(model, [Level()], q, zero, zero).a.round(3))
+    [-5.291  5.291]
+
     Attributes:
         frames: Names of bodies and frames, and `"world"`.
         joints: Names of joints with one coordinate.
@@ -102,6 +111,11 @@ class Connect(_OfFrames):
 
     In a planar mechanism one of them follows from the joints, which does no harm.
 
+    >>> model, hung = jdyn.load("double_pendulum"), [jdyn.Connect("tip", "world", point_b=(1.0, 0.0, 0.0))]
+    >>> start = jdyn.assemble(model, hung, jnp.array([0.5, 1.0]))
+    >>> print(jdyn.frame_pose(model, start.q, "tip").translation.round(3) + 0.0)
+    [1. 0. 0.]
+
     Attributes:
         frame_a, frame_b: Names of bodies or frames, or `"world"`.
         point_a, point_b: The point, in the coordinates of either frame [m].
@@ -117,6 +131,12 @@ class Connect(_OfFrames):
 class Hinge(_OfFrames):
     """A revolute joint that closes a loop: a point and an axis of one frame are those of another one. Five rows: the
     point, in the axes of the first frame [m], and the sines of two angles between the axes.
+
+    >>> closed = [jdyn.Hinge("tip", "world", axis_a=(0, 1, 0), axis_b=(0, 1, 0), point_b=(1.0, 0.0, -1.0))]
+    >>> q, zero = jnp.array([0.0, jnp.pi / 2]), jnp.zeros(2)
+    >>> found = jdyn.constrained_dynamics(jdyn.load("double_pendulum"), closed, q, zero, zero)
+    >>> print(found.multipliers.shape, jnp.max(jnp.abs(found.a)) < 1e-3)  # five rows; nothing moves
+    (5,) True
 
     Attributes:
         frame_a, frame_b: Names of bodies or frames, or `"world"`.
@@ -139,6 +159,11 @@ class Weld(_OfFrames):
     """One frame keeps its pose in another one. Six rows: the rotation vector of the deviation [rad] and its
     translation [m].
 
+    >>> model, zero = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> found = jdyn.constrained_dynamics(model, [jdyn.Weld("world", "link1")], zero, zero, jnp.array([5.0]))
+    >>> print(found.forces.round(3))  # all of the motor's 5 N m
+    [-5.]
+
     Attributes:
         frame_a, frame_b: Names of bodies or frames, or `"world"`.
         pose: Of the second frame in the first.
@@ -153,6 +178,11 @@ class Weld(_OfFrames):
 class Distance(_OfFrames):
     """Two points keep their distance, as by a rod without mass: half of (d² − l²) / l, which is d − l to first order
     [m].
+
+    >>> model, rod = jdyn.load("double_pendulum"), [jdyn.Distance("tip", "world", length=2.0)]
+    >>> found = jdyn.constrained_dynamics(model, rod, jnp.zeros(2), jnp.array([1.0, 0.0]), jnp.zeros(2))
+    >>> print(found.multipliers.shape)
+    (1,)
 
     Attributes:
         frame_a, frame_b: Names of bodies or frames, or `"world"`.
@@ -174,6 +204,12 @@ class Gear(Constraint):
 
     A polynomial of degree one between two joints is cheaper as a `jdyn.Mimic` of the builder, which eliminates the
     coordinate.
+
+    >>> geared = [jdyn.Gear("joint2", "joint1", (0.0, -2.0))]
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, -1.0]), jnp.zeros(2)
+    >>> a = jdyn.constrained_dynamics(model, geared, q, zero, zero).a
+    >>> print((a[1] / a[0]).round(3))
+    -2.0
 
     Attributes:
         follower, leader: Names of joints with one coordinate.
@@ -198,6 +234,11 @@ class Gear(Constraint):
 
 class PrescribedJoint(Constraint):
     """A joint moves as told. Its row's force is what the joint's drive adds to other forces [N m or N].
+
+    >>> driven = [jdyn.PrescribedJoint("joint1", lambda t: 1.5 * t**2)]
+    >>> found = jdyn.constrained_dynamics(jdyn.load("pendulum"), driven, jnp.zeros(1), jnp.zeros(1), jnp.zeros(1))
+    >>> print(found.a.round(3), found.multipliers.round(3))
+    [3.] [1.]
 
     Attributes:
         joint: Name of a joint with one coordinate.
@@ -224,6 +265,14 @@ class PrescribedFrame(Constraint):
     """A frame moves as told. Its rows' forces are a torque and a force at the frame's origin, in the axes of the pose
     that it is told [N m, N].
 
+    >>> def rising(t):
+    ...     return jdyn.Transform(jnp.eye(3), jnp.stack([0 * t, 0 * t, 0.5 * t**2]))
+    >>> model = jdyn.ROBOTS["chain"](1, floating_base=True)  # one body that is free to move
+    >>> q, v, tau = model.neutral(), jnp.zeros(6), jnp.zeros(6)
+    >>> found = jdyn.constrained_dynamics(model, [jdyn.PrescribedFrame("link1", rising)], q, v, tau)
+    >>> print(found.multipliers.round(2) + 0.0)  # 1 kg that accelerates by 1 m/s² against gravity
+    [ 0.    0.    0.    0.    0.   10.81]
+
     Attributes:
         frame: Name of a body or frame.
         pose: `t -> Transform`, its pose in the world, twice differentiable.
@@ -248,6 +297,13 @@ class PrescribedFrame(Constraint):
 class VelocityCoupling(Constraint):
     """A ẋ + B q̇ = C for the velocities of frames and joints, with A, B, C functions of the configuration and time; ẋ
     are `Moving.frames`.
+
+    >>> def opposite(placed):  # the rates of two joints add up to zero
+    ...     return jnp.zeros((1, 0, 6)), jnp.array([[1.0, 1.0]]), jnp.zeros(1)
+    >>> coupled = [jdyn.VelocityCoupling((), ("joint1", "joint2"), opposite)]
+    >>> start = jdyn.assemble(jdyn.load("double_pendulum"), coupled, jnp.zeros(2), jnp.array([1.0, 0.0]))
+    >>> print((start.v[0] + start.v[1]).round(3) + 0.0)
+    0.0
 
     Attributes:
         frames: Names of bodies and frames.
@@ -298,6 +354,12 @@ class RollingDisk(_Rolling):
     """A thin disk that rolls on a plane without slipping. One row for its lowest point, which is on the plane [m], and
     two for that point's velocity along the plane [m/s].
 
+    >>> disk = jdyn.RollingDisk("link1", 0.3, axis=(0, 1, 0))
+    >>> model = jdyn.ROBOTS["chain"](1, floating_base=True)  # one body that is free to move
+    >>> q, v, tau = model.neutral().at[2].set(0.3), jnp.zeros(6), jnp.zeros(6)
+    >>> print(jdyn.constrained_dynamics(model, [disk], q, v, tau).multipliers.shape)
+    (3,)
+
     Attributes:
         disk: Name of the body or frame whose origin is the disk's centre.
         radius: Of the disk [m].
@@ -322,6 +384,12 @@ class RollingDisk(_Rolling):
 
 class RollingSphere(_Rolling):
     """A sphere that rolls on a plane without slipping. Rows as of `RollingDisk`; it may spin about the plane's normal.
+
+    >>> ball = jdyn.RollingSphere("link1", 0.3)
+    >>> model = jdyn.ROBOTS["chain"](1, floating_base=True)  # one body that is free to move
+    >>> q, v, tau = model.neutral().at[2].set(0.3), jnp.zeros(6), jnp.zeros(6)
+    >>> print(jdyn.constrained_dynamics(model, [ball], q, v, tau).multipliers.shape)
+    (3,)
 
     Attributes:
         sphere: Name of the body or frame whose origin is the sphere's centre.

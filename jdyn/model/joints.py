@@ -43,6 +43,11 @@ class Joint(Structure):
     """One joint between a parent and a child body.
 
     `v` is the joint's velocity, `dv` a tangent vector (a velocity times a time), both of size `nv`.
+
+    >>> [kind.__name__ for kind in jdyn.load("cartpole").topology.kinds]
+    ['Prismatic', 'Continuous']
+    >>> issubclass(jdyn.Prismatic, jdyn.Joint)
+    True
     """
 
     nq: ClassVar[int]
@@ -175,15 +180,32 @@ class _TurningJoint(_ScrewJoint):
 
 
 class Revolute(_TurningJoint):
-    """Rotation about `axis` (unit, in the joint frame). q: angle [rad]."""
+    """Rotation about `axis` (unit, in the joint frame). q: angle [rad].
+
+    >>> builder = jdyn.Builder("wheel")
+    >>> builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), inertia=np.diag([0.1, 0.1, 0.2]), mass=1.0)
+    >>> print(jdyn.mass_matrix(builder.build(), jnp.zeros(1)).round(3))
+    [[0.2]]
+    """
 
 
 class Continuous(_TurningJoint):
-    """A revolute joint that turns without limit. q: one angle [rad], not wrapped."""
+    """A revolute joint that turns without limit. q: one angle [rad], not wrapped.
+
+    >>> model = jdyn.random_tree(0, 1, kinds=(jdyn.Continuous,))
+    >>> print(model.integrate(jnp.array([3.0]), jnp.array([1.0])))
+    [4.]
+    """
 
 
 class Prismatic(_ScrewJoint):
-    """Translation along `axis` (unit, in the joint frame). q: displacement [m]."""
+    """Translation along `axis` (unit, in the joint frame). q: displacement [m].
+
+    >>> builder = jdyn.Builder("slide")
+    >>> builder.add_link("cart", jdyn.Prismatic((1, 0, 0)), mass=2.0)
+    >>> print(jdyn.mass_matrix(builder.build(), jnp.zeros(1)))
+    [[2.]]
+    """
 
     motions: ClassVar[tuple[str, ...]] = ("slide",)
     axis: Float[Array, "*batch 3"]
@@ -196,7 +218,14 @@ class Prismatic(_ScrewJoint):
 
 
 class Helical(_ScrewJoint):
-    """Rotation about `axis` with `pitch` [m/rad] of translation along it. q: angle [rad]."""
+    """Rotation about `axis` with `pitch` [m/rad] of translation along it. q: angle [rad].
+
+    >>> screw = jdyn.Helical((0, 0, 1), 0.01)  # 1 cm per radian
+    >>> builder = jdyn.Builder("nut")
+    >>> builder.add_link("nut", screw, mass=0.1, inertia=np.eye(3) / 1000)
+    >>> print(jdyn.forward_kinematics(builder.build(), jnp.array([2.0])).translation)
+    [[0.   0.   0.02]]
+    """
 
     motions: ClassVar[tuple[str, ...]] = ("screw",)
     axis: Float[Array, "*batch 3"]
@@ -210,7 +239,12 @@ class Helical(_ScrewJoint):
 
 
 class Universal(_VectorJoint):
-    """Rotation about `axis`, fixed in the joint frame, then about `axis2`, fixed in the child. q: angles [rad]."""
+    """Rotation about `axis`, fixed in the joint frame, then about `axis2`, fixed in the child. q: angles [rad].
+
+    >>> model = jdyn.random_tree(0, 1, kinds=(jdyn.Universal,))
+    >>> model.nq, model.nv
+    (2, 2)
+    """
 
     nq: ClassVar[int] = 2
     nv: ClassVar[int] = 2
@@ -238,6 +272,11 @@ class Planar(_VectorJoint):
     """Translation along `x` and y = `normal` × x, then rotation about `normal` (orthonormal, in the joint frame).
 
     q: [x, y, θ] [m, m, rad], v = dq/dt.
+
+    >>> builder = jdyn.Builder("puck")
+    >>> builder.add_link("puck", jdyn.Planar((0, 0, 1), (1, 0, 0)), mass=0.1, inertia=np.eye(3) / 1000)
+    >>> print(jdyn.forward_kinematics(builder.build(), jnp.array([1.0, 2.0, 0.0])).translation)
+    [[1. 2. 0.]]
     """
 
     nq: ClassVar[int] = 3
@@ -263,7 +302,12 @@ class Planar(_VectorJoint):
 
 
 class Ball(Joint):
-    """Free rotation. q: unit quaternion wxyz; v: angular velocity in the child frame [rad/s]."""
+    """Free rotation. q: unit quaternion wxyz; v: angular velocity in the child frame [rad/s].
+
+    >>> model = jdyn.random_tree(0, 1, kinds=(jdyn.Ball,))
+    >>> print(model.nq, model.nv, model.neutral())
+    4 3 [1. 0. 0. 0.]
+    """
 
     nq: ClassVar[int] = 4
     nv: ClassVar[int] = 3
@@ -311,7 +355,12 @@ class Ball(Joint):
 
 
 class Free(Joint):
-    """Six degrees of freedom. q: [x y z, w x y z]; v: the child's spatial velocity [ω; v] in its own frame."""
+    """Six degrees of freedom. q: [x y z, w x y z]; v: the child's spatial velocity [ω; v] in its own frame.
+
+    >>> model = jdyn.random_tree(0, 1, kinds=(jdyn.Free,))
+    >>> print(model.neutral(), model.nv)
+    [0. 0. 0. 1. 0. 0. 0.] 6
+    """
 
     nq: ClassVar[int] = 7
     nv: ClassVar[int] = 6

@@ -44,6 +44,13 @@ class Model(Structure):
     joints follow others (`topology.mimics`), the model's own `q` and `v` leave the followers out:
     `q_full = G q + g0`, `v_full = G v`.
 
+    >>> model = jdyn.load("double_pendulum")
+    >>> print(model.nb, model.nq, model.nv, model.joint_names, model.gravity)
+    2 2 2 ('joint1', 'joint2') [ 0.    0.   -9.81]
+    >>> heavier = model.with_body("link2", mass=3.0)
+    >>> print(heavier.inertias.mass)
+    [1. 3.]
+
     Attributes:
         topology: Names and connections.
         placements: Pose of each joint frame in the parent body's frame.

@@ -17,6 +17,10 @@ def random_tree(
 ) -> Model:
     """A random tree of `nb` bodies with random axes, placements and inertias.
 
+    >>> model = jdyn.random_tree(0, 5, kinds=(jdyn.Revolute, jdyn.Ball))
+    >>> model.nb, {kind.__name__ for kind in model.topology.kinds} <= {"Ball", "Revolute"}
+    (5, True)
+
     Args:
         seed: Equal seeds give equal models.
         nb: Number of bodies.

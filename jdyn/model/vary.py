@@ -32,6 +32,10 @@ def parameters(model: Model) -> dict[str, Array]:
     jdyn.parameters(jdyn.load("panda"))["body:link1.mass"]
     ```
 
+    >>> numbers = jdyn.parameters(jdyn.load("pendulum"))
+    >>> print(numbers["gravity"], numbers["body:link1.mass"])
+    [ 0.    0.   -9.81] 1.0
+
     Args:
         model: The mechanism.
 
@@ -84,6 +88,10 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
     ```
     heavy = jdyn.vary(model, {"body:hand.mass": 2.0, "joint:j3.damping": p["damping"], "gravity": [0.0, 0.0, -1.62]})
     ```
+
+    >>> model = jdyn.vary(jdyn.load("pendulum"), {"body:link1.mass": 2.0, "gravity": [0.0, 0.0, -1.62]})
+    >>> print(jdyn.gravity_forces(model, jnp.array([jnp.pi / 2])).round(3))
+    [1.62]
 
     Args:
         model: The mechanism.

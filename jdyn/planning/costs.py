@@ -14,6 +14,12 @@ class Cost(eqx.Module):
 
     `ilqr` takes any function; one that is a `Cost` may give its expansion in closed form, or another one than the
     second derivatives, by overriding `expansion`.
+
+    >>> class Torque(jdyn.Cost):
+    ...     def __call__(self, t, q, v, u):
+    ...         return 0.5 * jnp.sum(u**2)
+    >>> print(Torque()(0.0, jnp.zeros(1), jnp.zeros(1), jnp.array([3.0])))
+    4.5
     """
 
     @abc.abstractmethod
@@ -37,6 +43,10 @@ class Cost(eqx.Module):
 class SquaredResiduals(Cost):
     """Half the sum of squares of a vector. Its Hessian leaves out how the residual bends: no second derivatives are
     computed, and it is never indefinite.
+
+    >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: jnp.concatenate([q, 0.1 * u]))
+    >>> print(cost(0.0, jnp.array([2.0]), jnp.zeros(1), jnp.array([10.0])))
+    2.5
 
     Attributes:
         residual: Function of `(t, q, v, u)`, or at the end of `(q, v)`.

@@ -33,7 +33,11 @@ SMALL = 1e-3
 
 class Optimized(enum.IntEnum):
     """How an optimization ended: no change promises that the cost falls; none of those tried made it fall; there were
-    too many steps; or the first motion is not finite."""
+    too many steps; or the first motion is not finite.
+
+    >>> [code.name for code in jdyn.Optimized]
+    ['converged', 'stuck', 'max_steps', 'nonfinite']
+    """
 
     converged = 0
     stuck = 1
@@ -43,6 +47,13 @@ class Optimized(enum.IntEnum):
 
 class Plan(NamedTuple):
     """What `ilqr` finds.
+
+    >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
+    >>> final = jdyn.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
+    >>> plan = jdyn.ilqr(model, cost, final, rest, rest, jnp.zeros((50, 1)), 0.02)
+    >>> print(plan.q.shape, plan.u.shape, plan.gains.shape)
+    (51, 1) (50, 1) (50, 1, 2)
 
     Attributes:
         t: Times [s].
@@ -110,6 +121,13 @@ def ilqr(
     `vmap` each lane has its own `result`, and spoils no other.
 
     Costs may close over arrays, batched ones too. Where a cost is a sum of squares, `jdyn.SquaredResiduals` is faster.
+
+    >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
+    >>> final = jdyn.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
+    >>> plan = jdyn.ilqr(model, cost, final, rest, rest, jnp.zeros((50, 1)), 0.02)
+    >>> print(plan.q[-1].round(2))
+    [1.]
 
     Args:
         model: The mechanism.

@@ -28,7 +28,11 @@ ROUNDS = 4
 
 class Reach(enum.IntEnum):
     """How a search ended: the targets are met; no step within the limits brings them nearer; there were too many
-    steps; or errors are not finite."""
+    steps; or errors are not finite.
+
+    >>> [code.name for code in jdyn.Reach]
+    ['met', 'nearest', 'max_steps', 'nonfinite']
+    """
 
     met = 0
     nearest = 1
@@ -77,6 +81,12 @@ def inverse_kinematics(
     are right where the solution is regular: the rank of the targets' Jacobian does not change, and no joint just
     touches its limit. They are NaN where the search did not end at a solution. With respect to the guess they are zero.
 
+    >>> model = jdyn.load("double_pendulum")
+    >>> target = jdyn.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
+    >>> reached = jdyn.inverse_kinematics(model, [target], jnp.array([0.3, 0.3]))
+    >>> print(reached.q.round(3) + 0.0, jdyn.Reach(int(reached.result)).name)
+    [0.    1.571] met
+
     Args:
         model: The mechanism.
         targets: What to meet, for one or several bodies and frames.
@@ -112,6 +122,13 @@ def best_inverse_kinematics(
     starts = jax.vmap(model.random)(jax.random.split(key, 16))
     reached = jdyn.best_inverse_kinematics(model, [jdyn.FrameTarget("flange", pose)], starts)
     ```
+
+    >>> model = jdyn.load("double_pendulum")
+    >>> starts = jax.vmap(model.random)(jax.random.split(jax.random.key(0), 4))
+    >>> target = jdyn.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
+    >>> reached = jdyn.best_inverse_kinematics(model, [target], starts)
+    >>> print(jdyn.frame_pose(model, reached.q, "tip").translation.round(3) + 0.0)
+    [ 1.  0. -1.]
 
     Args:
         model: The mechanism.

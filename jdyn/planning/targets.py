@@ -20,6 +20,12 @@ class FrameTarget(eqx.Module):
     vector that leads from the target to the frame, then the position. So a weight of zero on the third component leaves
     turns about the target's z axis free.
 
+    >>> height = jnp.array([0.0, 0.0, 1.0])  # the weight of the height alone
+    >>> target = jdyn.FrameTarget("tip", jnp.array([0.0, 0.0, -1.5]), weight=height)
+    >>> reached = jdyn.inverse_kinematics(jdyn.load("double_pendulum"), [target], jnp.array([0.3, 0.3]))
+    >>> print(jdyn.frame_pose(jdyn.load("double_pendulum"), reached.q, "tip").translation[2].round(3))
+    -1.5
+
     Attributes:
         body_or_frame: Body index, body name or frame name.
         target: A position [m] of shape (3,), or a pose (`jdyn.Transform`).

@@ -13,7 +13,6 @@ from jdyn.robots.puma560 import puma560
 from jdyn.robots.quadruped import quadruped
 from jdyn.robots.stanford_arm import stanford_arm
 
-# Every function works without arguments and accepts `dtype`.
 ROBOTS: dict[str, Callable[..., Model]] = {
     maker.__name__: maker
     for maker in (
@@ -30,3 +29,11 @@ ROBOTS: dict[str, Callable[..., Model]] = {
         crane,
     )
 }
+"""Functions that make the bundled robots, by name. Each works without arguments, and accepts `dtype`.
+
+>>> sorted(jdyn.ROBOTS)
+['acrobot', 'cartpole', 'chain', 'crane', 'double_pendulum', 'panda', 'pendulum', 'prrr', 'puma560', 'quadruped',
+'stanford_arm']
+>>> jdyn.ROBOTS["pendulum"](length=2.0).name
+'pendulum'
+"""

@@ -32,6 +32,10 @@ def load(
     jdyn.load("<mujoco> ... </mujoco>")
     ```
 
+    >>> model = jdyn.load("cartpole")
+    >>> model.joint_names, model.nv
+    (('rail', 'hinge'), 2)
+
     Args:
         source: A name in `jdyn.ROBOTS`; the path of a URDF file (`<robot>`) or of a MuJoCo file (`<mujoco>`); or the
             text of either. A bundled name takes precedence over a file of the same name; write `./name` for the file.
@@ -63,6 +67,12 @@ def load_constraints(
     A connect becomes a `jdyn.Connect`, a weld a `jdyn.Weld`, a polynomial of a joint's coordinate a `jdyn.Gear`, a
     locked joint a `jdyn.PrescribedJoint`. Those of degree one that `jdyn.load` turns into mimic joints are not among
     them. Constraints are rigid, while MuJoCo's equalities are soft.
+
+    >>> text = '''<mujoco><worldbody>
+    ...   <body name="rod"><joint/><geom type="capsule" size="0.05" fromto="0 0 0 0 0 -1"/></body>
+    ... </worldbody><equality><connect body1="rod" anchor="0 0 -1"/></equality></mujoco>'''
+    >>> [type(constraint).__name__ for constraint in jdyn.load_constraints(text)]
+    ['Connect']
 
     Args:
         source: As for `jdyn.load`. URDF files and bundled robots have no constraints.

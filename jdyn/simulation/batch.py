@@ -37,6 +37,11 @@ def simulate_batch(
     costs the mean number of steps. A lane that fails, by its number of steps, by NaN or by its tolerances, ends with
     its own code in `result` and does not affect the others.
 
+    >>> model, starts = jdyn.load("pendulum"), jnp.array([[0.5], [1.0], [1.5]])
+    >>> trajectories = jdyn.simulate_batch(model, starts, jnp.zeros((3, 1)), 1.0)
+    >>> print(trajectories.q[:, -1, 0].round(3))
+    [-0.403 -0.902 -1.483]
+
     Args:
         model: The mechanism.
         q0: Configurations at the start [rad or m].

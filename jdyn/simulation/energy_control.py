@@ -31,6 +31,12 @@ class EnergyError(Delegating):
     jdyn.simulate(model, q0, v0, 2.0, solver=jdyn.EnergyError(diffrax.Tsit5()))
     ```
 
+    >>> import diffrax
+    >>> solver = jdyn.EnergyError(diffrax.Tsit5())
+    >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.ones(1), jnp.zeros(1), 1.0, solver=solver)
+    >>> print(jnp.ptp(motion.energy(jdyn.load("pendulum"))) < 1e-4)
+    True
+
     Source: Joukhadar, RobotΦ: dynamic modeling system for robotics applications, INRIA RR-2543, 1995, section 4.3.
 
     Attributes:
@@ -63,6 +69,14 @@ class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
 
     Use it with `EnergyError`. The factors down and up differ: otherwise a step that is slightly too long would be tried
     again and again.
+
+    >>> import diffrax
+    >>> rule, solver = jdyn.HalveOrGrow(tolerance=1e-6), jdyn.EnergyError(diffrax.Tsit5())
+    >>> motion = jdyn.simulate(
+    ...     jdyn.load("pendulum"), jnp.ones(1), jnp.zeros(1), 1.0, solver=solver, stepsize_controller=rule
+    ... )
+    >>> bool(motion.success)
+    True
 
     Source: Joukhadar, RobotΦ: dynamic modeling system for robotics applications, INRIA RR-2543, 1995, section 4.3.
 

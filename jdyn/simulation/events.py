@@ -29,6 +29,11 @@ class Event(eqx.Module):
     zero and back in less than an eighth of a step may be missed, and a condition that starts at zero or below has not
     fallen. If several entries or events fall at once, each happens, one after another.
 
+    >>> lowest = jdyn.Event(lambda t, y: y.q[0], terminate=True)
+    >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.array([0.5]), jnp.zeros(1), 5.0, events=[lowest])
+    >>> print(f"{motion.events.ts[0]:.3f}", jdyn.Result(int(motion.result)).name)
+    0.416 event
+
     Attributes:
         condition: `condition(t, y)`, a number, or an array of shape (entries,), each of which may fall through zero;
             `y.q`, `y.v` and `y.memory` are the state.

@@ -62,6 +62,11 @@ class CompliantLimits(eqx.Module):
 
     A joint that arrives with a speed u goes about u / frequency beyond its end. Higher frequencies take smaller steps.
 
+    >>> model = jdyn.load("pendulum").with_joint("joint1", lower=-0.2, upper=3.0)
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 2.0, joint_limits=jdyn.CompliantLimits())
+    >>> print(motion.q.min() > -0.25)
+    True
+
     Attributes:
         frequency: Square root of stiffness over the coordinate's inertia, its entry on the diagonal of the mass matrix
             in the neutral configuration [rad/s].
@@ -103,6 +108,12 @@ class ImpactLimits(eqx.Module):
 
     A joint that starts at its end or beyond does not bounce, but rests on the spring. Constant steps should be shorter
     than 2 / frequency, since a step that crosses an end feels the spring. Time must run forwards.
+
+    >>> model = jdyn.load("pendulum").with_joint("joint1", lower=-0.2, upper=3.0)
+    >>> stops = jdyn.ImpactLimits(restitution=0.8)
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 2.0, joint_limits=stops)
+    >>> print(motion.q.min().round(2))
+    -0.2
 
     Attributes:
         restitution: e, from 0 to 1.

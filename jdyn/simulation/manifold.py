@@ -35,6 +35,12 @@ class OnManifold(Delegating):
     `simulate` wraps its solver. Evaluations of Runge-Kutta methods are counted; other methods of diffrax do not report
     the evaluations of their root finders.
 
+    >>> import diffrax
+    >>> model = jdyn.load("pendulum")
+    >>> solver = jdyn.OnManifold(diffrax.Dopri5(), model)
+    >>> solver.order(diffrax.ODETerm(lambda t, y, args: y))
+    5
+
     Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, Applied Numerical Mathematics 1999; Hairer,
     Lubich, Wanner 2006, section IV.8.
 

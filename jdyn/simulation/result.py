@@ -16,6 +16,10 @@ class Result(enum.IntEnum):
     trajectory.result == jdyn.Result.success
     jdyn.Result(int(trajectory.result)).name
     ```
+
+    >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> jdyn.Result(int(motion.result)).name
+    'success'
     """
 
     success = 0
@@ -41,7 +45,14 @@ MESSAGES = {
 
 
 class SimulationError(RuntimeError):
-    """A simulation with `throw=True` did not reach its end."""
+    """A simulation with `throw=True` did not reach its end.
+
+    >>> try:
+    ...     motion = jdyn.simulate(jdyn.load("pendulum"), jnp.ones(1), jnp.zeros(1), 1.0, max_steps=2)
+    ... except jdyn.SimulationError:
+    ...     print("two steps are too few")
+    two steps are too few
+    """
 
 
 def succeeded(result: Int[Array, "*lanes"]) -> Bool[Array, "*lanes"]:

@@ -65,6 +65,11 @@ def simulate(
     ones. The whole solve runs in the dtype of the model and the state. A controller that is an `equinox.Module` is
     compiled once for each structure, a new lambda every time.
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> print(motion.q.shape, motion.q[-1].round(3))
+    (101, 1) [-0.902]
+
     Args:
         model: The mechanism.
         q0: Configuration at `t0` [rad or m]; quaternions are scaled to unit length.
@@ -225,7 +230,11 @@ def _simulate(
         "implicit_steps": None if run.work is None else run.work.implicit,
     }
     if rows.every:
-        stats |= {"row_tries": run.rows.tries, "row_dynamics_calls": run.rows.evaluations}
+        stats |= {
+            "row_tries": run.rows.tries,
+            "row_dynamics_calls": run.rows.evaluations,
+            "row_implicit_steps": run.rows.implicit,
+        }
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))

@@ -53,6 +53,12 @@ class Trajectory(eqx.Module):
     Rows that were not reached are NaN in `q` and `v`. Forces, accelerations, poses and energies are computed on demand,
     for all lanes, from the model and the controller that were simulated; for a batch of models, under `jax.vmap`.
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> q, v = motion.interpolate(model, 0.505)
+    >>> print(q.round(3), jnp.ptp(motion.energy(model)) < 1e-3)
+    [-0.249] True
+
     Attributes:
         ts: Times [s].
         q: Configurations [rad or m], quaternions of unit length.
@@ -67,8 +73,9 @@ class Trajectory(eqx.Module):
             what moves the end of a step onto constraints;
             `jacobians`, Jacobians of implicit solvers, which are closed-form derivatives and count apart. A lane of a
             batch counts what it would evaluate alone. Both are None for solvers of diffrax that are not Runge-Kutta
-            methods, since these do not report evaluations. Where rows follow steps, `row_tries` and
-            `row_dynamics_calls` count tried steps and evaluations up to each row.
+            methods, since these do not report evaluations. `implicit_steps`, tried steps in which the default solver
+            was implicit. Where rows follow steps, `row_tries`, `row_dynamics_calls` and `row_implicit_steps` count up
+            to each row.
     """
 
     ts: Float[Array, "*lanes times"]

@@ -28,6 +28,11 @@ from jdyn.model import Constraint, Model, checked
 class State(eqx.Module):
     """The state that is integrated.
 
+    >>> state = jdyn.State(jnp.array([0.1]), jnp.array([-2.0]))
+    >>> bounce = jdyn.Event(lambda t, y: y.q[0], reset=lambda t, y: jdyn.State(y.q, -0.8 * y.v, y.memory, y.energy))
+    >>> print(bounce.reset(0.0, state).v)
+    [1.6]
+
     Attributes:
         q: Configuration.
         v: Velocity.

@@ -24,6 +24,10 @@ def unique(S: Float[Array, "3 3"]) -> Float[Array, "6"]:
 class SpatialInertia(Structure):
     """Inertia about the origin of its frame; inertias in the same frame add field by field.
 
+    >>> inertia = jdyn.SpatialInertia.from_com(2.0, jnp.array([0.0, 0.0, 0.5]), 0.1 * jnp.eye(3))
+    >>> print(inertia.first_moment, inertia.rotational.round(3))
+    [0. 0. 1.] [0.6 0.  0.6 0.  0.  0.1]
+
     Attributes:
         mass: m [kg].
         first_moment: h = m c, with c the centre of mass [kg m].

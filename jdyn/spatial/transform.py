@@ -12,6 +12,10 @@ from jdyn.spatial.vector import Force6, Motion6
 class Transform(Structure):
     """The pose `X_pc` of a child frame in a parent frame.
 
+    >>> X = jdyn.Transform(jnp.eye(3), jnp.array([0.0, 0.0, 1.0]))
+    >>> print((X @ X).translation, X.inverse().point_to_parent(jnp.array([0.0, 0.0, 1.0])))
+    [0. 0. 2.] [0. 0. 0.]
+
     Attributes:
         rotation: Columns are the child's axes in the parent's coordinates.
         translation: The child's origin in the parent's coordinates [m].

@@ -15,6 +15,10 @@ import numpy as np
 class Design(abc.ABC):
     """Values of named parameters for every lane. Designs with the same lanes along the same axes are equal.
 
+    >>> design = jdyn.Samples(mass=[1.0, 2.0]) * jdyn.Grid(kp=[10.0, 100.0, 1000.0])
+    >>> isinstance(design, jdyn.Design), design.size, design.dims
+    (True, 6, {'sample': 2, 'kp': 3})
+
     Attributes:
         values: Values of each parameter, as given.
     """
@@ -115,6 +119,10 @@ class _Listed(Design):
 class Grid(_Listed):
     """Every combination of the given values: `jdyn.Grid(mass=[1.0, 2.0], kp=np.geomspace(10, 1000, 32))`.
 
+    >>> design = jdyn.Grid(mass=[1.0, 2.0], kp=[10.0, 100.0, 1000.0])
+    >>> design.size, design.dims
+    (6, {'mass': 2, 'kp': 3})
+
     Args:
         **axes: Values along each axis, by its name, shape (n,), n > 0; they also label it.
 
@@ -146,6 +154,10 @@ class Grid(_Listed):
 
 class Samples(_Listed):
     """Lanes given one by one: `jdyn.Samples(mass=masses, q0=configurations)` along the axis `sample`.
+
+    >>> design = jdyn.Samples(mass=[1.0, 2.0, 3.0], q0=np.zeros((3, 2)))
+    >>> design.size, design.dims
+    (3, {'sample': 3})
 
     Args:
         **parameters: Values of each parameter, shape (samples, ...), with the same number of samples.

@@ -13,6 +13,10 @@ from jdyn.sweep.design import Samples
 class Log(NamedTuple):
     """An interval in which every factor is as likely as any other: `jdyn.Log(1e-3, 10.0)`.
 
+    >>> kp = jdyn.LatinHypercube(2, kp=jdyn.Log(1.0, 100.0)).values["kp"]  # one below 10, one above
+    >>> bool(min(kp) < 10 < max(kp))
+    True
+
     Attributes:
         low, high: Ends, 0 < low < high.
     """
@@ -80,6 +84,10 @@ class LatinHypercube(Drawn):
     """n lanes, of which each n-th of every parameter's interval has one: `jdyn.LatinHypercube(100, mass=(0.5, 2.0),
     kp=jdyn.Log(10.0, 1000.0))`, along the axis `sample`.
 
+    >>> design = jdyn.LatinHypercube(4, mass=(0.0, 4.0))
+    >>> sorted(np.floor(design.values["mass"]).astype(int).tolist())
+    [0, 1, 2, 3]
+
     Args:
         n: Number of lanes.
         seed: Of the draw.
@@ -102,6 +110,10 @@ class LatinHypercube(Drawn):
 class Sobol(Drawn):
     """n lanes of a scrambled Sobol sequence: `jdyn.Sobol(128, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))`, along the
     axis `sample`. The first lanes of a larger design with the same seed are those of a smaller one.
+
+    >>> design = jdyn.Sobol(8, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))
+    >>> design.size, sorted(design.values)
+    (8, ['kp', 'mass'])
 
     Args:
         n: Number of lanes, a power of 2, without which the sequence is not balanced.

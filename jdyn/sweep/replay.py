@@ -20,6 +20,12 @@ def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], A
     motion = jdyn.replay("payloads.zarr", 17, lambda p: simulated(p["mass"], p["kp"]))
     ```
 
+    >>> def lane(p):
+    ...     return {"weight": 9.81 * p["mass"]}
+    >>> dataset = jdyn.sweep(lane, jdyn.Grid(mass=[1.0, 2.0]), store="masses.zarr", progress=False)
+    >>> print(jdyn.replay("masses.zarr", 1, lane)["weight"])
+    19.62
+
     Args:
         store: Folder of the sweep.
         lane: Its number, along the axis `lane`.

@@ -20,6 +20,11 @@ class Saltelli(Drawn):
     """n (d + 2) lanes over d intervals, for variance-based indices: `design = jdyn.Saltelli(256, mass=(0.5, 2.0),
     kp=jdyn.Log(10.0, 1000.0))`, then `design.indices(dataset["error"])`; along the axis `sample`.
 
+    >>> design = jdyn.Saltelli(64, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))
+    >>> dataset = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, design, progress=False)
+    >>> print(design.indices(dataset["weight"])["total"].values.round(1))
+    [1. 0.]
+
     Args:
         n: A power of 2; intervals of the indices shrink with its root.
         seed: Of the draw.
@@ -64,6 +69,11 @@ class Morris(Drawn):
     """n (d + 1) lanes over d intervals, each one step in one parameter from the one before, to screen many parameters:
     `design = jdyn.Morris(20, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))`, then `design.indices(dataset["error"])`;
     along the axis `sample`.
+
+    >>> design = jdyn.Morris(10, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))
+    >>> dataset = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, design, progress=False)
+    >>> print(design.indices(dataset["weight"])["mean_size"].values.round(1))
+    [14.7  0. ]
 
     Args:
         n: Number of walks.

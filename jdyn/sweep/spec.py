@@ -56,6 +56,11 @@ class Varied(NamedTuple):
 class Spec:
     """A sweep as a file says it, `jdyn sweep spec.toml`.
 
+    >>> design = {"parameters": {"body:link1.mass": {"values": [0.5, 1.0]}}}
+    >>> spec = jdyn.Spec.of({"robot": "pendulum", "horizon": 0.5, "design": design}, "example")
+    >>> spec.design.size, spec.horizon
+    (2, 0.5)
+
     Attributes:
         entries: The whole of it, as JSON can say it; the path of the robot is absolute.
         model: The robot.

@@ -158,6 +158,11 @@ class Store:
 def open_sweep(path: str | os.PathLike) -> xarray.Dataset:
     """The dataset of a store along the axes of its design, as a sweep in memory has it, whether it is finished or not.
 
+    >>> design = jdyn.Grid(mass=[1.0, 2.0])
+    >>> kept = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, design, store="masses.zarr", progress=False)
+    >>> print(jdyn.open_sweep("masses.zarr")["weight"].values)
+    [ 9.81 19.62]
+
     Args:
         path: Of the store.
 

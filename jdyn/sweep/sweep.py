@@ -72,6 +72,10 @@ def sweep(
     `fn` is compiled once for all chunks. Chunks run on every processor of a CPU, or on all accelerators of this
     machine. With `throw=False` in `simulate`, a lane that fails does not affect others.
 
+    >>> dataset = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, jdyn.Grid(mass=[1.0, 2.0]), progress=False)
+    >>> print(dataset["weight"].sel(mass=2.0).item())
+    19.62
+
     Args:
         fn: One lane: from a dict of scalars by parameter name to a dict of arrays. The entry `result`, such as
             `Trajectory.result`, says whether the lane succeeded.
@@ -189,7 +193,11 @@ def _check_names_of_files(names):
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a sweep; says what is kept."""
+    """Ctrl-C during a sweep; says what is kept.
+
+    >>> issubclass(jdyn.SweepInterrupted, KeyboardInterrupt)
+    True
+    """
 
 
 def _run_chunks(engine, over, kept, missing, progress):

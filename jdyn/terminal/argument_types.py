@@ -58,6 +58,13 @@ def count(word: str) -> int:
     return value
 
 
+def port(word: str) -> int:
+    value = _whole(word)
+    if not 0 <= value < 2**16:
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, got {word}")
+    return value
+
+
 def seed(word: str) -> int:
     value = _whole(word)
     if not 0 <= value < 2**31:

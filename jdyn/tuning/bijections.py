@@ -41,6 +41,10 @@ class Positive(Bijection):
     A step of an optimizer then changes a parameter by a factor: gains may be wrong by orders of magnitude, and units do
     not matter. (The inverse of softplus, the usual alternative, goes from 1 to 1000 in as many unit steps.)
     Beyond exp(±86) in float32, exp(±701) in float64, values stay where they are, so that none becomes zero or infinite.
+
+    >>> bounds = jdyn.Positive()
+    >>> print(bounds.to_free(jnp.array(1.0)), bounds.from_free(jnp.array(0.0)))
+    0.0 1.0
     """
 
     @property
@@ -59,6 +63,14 @@ class Interval(Bijection):
     """Numbers between two ends, each by itself: low + (high - low) / (1 + exp(-z)).
 
     Rounding may put values onto an end, but not beyond: in float32 where |z| exceeds 17, in float64 37.
+
+    >>> import optax
+    >>> tuned = jdyn.tune(
+    ...     lambda p: (p["kp"] - 7.0) ** 2, {"kp": 1.0}, optimizer=optax.adam(0.2), steps=100,
+    ...     bounds={"kp": jdyn.Interval(0.0, 5.0)}, progress=False,
+    ... )
+    >>> print(jnp.round(tuned.params["kp"], 1))
+    5.0
 
     Attributes:
         low, high: Ends; numbers, or arrays that broadcast to the parameters.
@@ -100,6 +112,10 @@ class Simplex(Bijection):
 
     The coordinates are isometric log-ratios: no number plays a part of its own.
 
+    >>> bounds = jdyn.Simplex()
+    >>> print(bounds.from_free(jnp.zeros(2)).round(3))
+    [0.333 0.333 0.333]
+
     Source: Egozcue, Pawlowsky-Glahn, Mateu-Figueras, Barceló-Vidal 2003, Isometric logratio transformations for
     compositional data analysis, Mathematical Geology.
     """
@@ -122,6 +138,12 @@ class PhysicalInertia(Bijection):
 
     The mass stays positive and the principal moments satisfy the triangle inequality strictly. Bodies without volume,
     point masses and thin rods, are on the bounds.
+
+    >>> inertia = jdyn.SpatialInertia.from_com(2.0, jnp.array([0.0, 0.0, 0.5]), 0.1 * jnp.eye(3))
+    >>> bounds = jdyn.PhysicalInertia()
+    >>> free = bounds.to_free(inertia)  # ten numbers without bounds
+    >>> print(free.shape, bounds.from_free(free).mass.round(3))
+    (10,) 2.0
 
     Source: Rucker and Wensing 2022, Smooth parameterization of rigid-body inertia, RA-L.
     """

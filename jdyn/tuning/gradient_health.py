@@ -27,6 +27,10 @@ HALVINGS = 10
 class GradientHealth:
     """What `gradient_health` found; `print` shows it as a report.
 
+    >>> health = jdyn.gradient_health(lambda p: (p["kp"] - 7.0) ** 2, {"kp": 1.0})
+    >>> health.healthy, health.gradient_norm
+    (True, 12.0)
+
     Attributes:
         value: The loss.
         gradient_norm: Euclidean norm of its gradient.
@@ -111,6 +115,10 @@ def gradient_health(
     chaotic or has a kink, the comparison may be impossible. A loss that simulates with adaptive steps is as noisy as
     its tolerances are loose. Steps suit the motion, not its derivative: if a parameter changes little now but causes
     something abrupt, such as friction that starts from zero, its derivative may be much less exact.
+
+    >>> health = jdyn.gradient_health(lambda p: jnp.sqrt(p["kp"] - 1.0), {"kp": 1.0})
+    >>> health.healthy
+    False
 
     Args:
         loss: Scalar function of the parameters, as for `tune`, or of the parameters and the horizon [s] if `horizons`

@@ -54,6 +54,13 @@ def tune_least_squares(
     changes parameters and residuals by no more than the tolerances of the solver. Ctrl-C ends it after the step that
     runs, and keeps what was found.
 
+    >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> def residuals(p):  # which mass takes 9.81 N m to be held level?
+    ...     heavier = jdyn.vary(model, {"body:link1.mass": p["mass"]})
+    ...     return jdyn.gravity_forces(heavier, jnp.array([jnp.pi / 2])) - 9.81
+    >>> print(jnp.round(jdyn.tune_least_squares(residuals, {"mass": 1.0}, progress=False).params["mass"], 3))
+    2.0
+
     Args:
         residuals: An array, or a PyTree of arrays, of any shapes; divide each by its standard deviation, so that all
             have the same unit.

@@ -2,6 +2,11 @@
 
 Each is an integral or a maximum over the saved rows, so that rows must be dense enough to show it:
 `simulate(..., saveat=jnp.linspace(0.0, t1, 201))`. Rows that a simulation has not reached make it NaN.
+
+>>> model = jdyn.load("pendulum")
+>>> motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 1.0)
+>>> print(jdyn.losses.tracking_error(model, motion, jnp.ones(1)) > 0)
+True
 """
 
 from typing import Any
@@ -22,6 +27,11 @@ def tracking_error(
     model: Model, trajectory: Trajectory, target: ArrayLike, *, weights: ArrayLike = 1.0
 ) -> Float[Array, ""]:
     """The mean over time of Σ w e², where the tangent vector e leads from the configuration to the target.
+
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 1.0)
+    >>> print(jdyn.losses.tracking_error(model, motion, motion.q).round(3))
+    0.0
 
     Args:
         model: The mechanism.
@@ -49,6 +59,12 @@ def settling_time(
     the band, while it falls by a factor of e^(4 softness) or so. For an error that falls exponentially it is the time
     itself, but for rows. A motion that does not settle has its whole duration, and a gradient that still shows the way.
 
+    >>> model = jdyn.load("pendulum")
+    >>> controller = jdyn.PD(model, jnp.zeros(1), kp=30.0, kd=7.0)
+    >>> motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 2.0, controller=controller)
+    >>> print(f"{jdyn.losses.settling_time(model, motion, jnp.zeros(1), band=0.01):.1f}")
+    0.7
+
     Args:
         model: The mechanism.
         trajectory: Its motion.
@@ -73,6 +89,12 @@ def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[
     Coordinates that start at their target, to the root of rounding, have none. Without any overshoot it is 0, and so is
     its gradient.
 
+    >>> model = jdyn.load("pendulum")
+    >>> controller = jdyn.PD(model, jnp.zeros(1), kp=30.0, kd=1.0)
+    >>> motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 2.0, controller=controller)
+    >>> print(f"{jdyn.losses.overshoot(model, motion, jnp.zeros(1)):.1f}")
+    0.6
+
     Args:
         model: The mechanism.
         trajectory: Its motion.
@@ -92,6 +114,12 @@ def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[
 def effort(trajectory: Trajectory, controller: Any, *, weights: ArrayLike = 1.0) -> Float[Array, ""]:
     """The mean over time of Σ w τ².
 
+    >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> controller = jdyn.Constant(jnp.array([2.0]))
+    >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=controller)
+    >>> print(jdyn.losses.effort(motion, controller).round(3))
+    4.0
+
     Args:
         trajectory: A motion.
         controller: The one that was simulated.
@@ -110,6 +138,12 @@ def effort(trajectory: Trajectory, controller: Any, *, weights: ArrayLike = 1.0)
 def energy(trajectory: Trajectory, controller: Any) -> Float[Array, ""]:
     """Mechanical energy that motors deliver, ∫ Σ max(τ v, 0) dt [J]: what the mechanism returns is lost in them.
 
+    >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> controller = jdyn.Constant(jnp.array([2.0]))
+    >>> motion = jdyn.simulate(model, rest, rest, 0.5, controller=controller)
+    >>> print(jdyn.losses.energy(motion, controller).round(2), jnp.ptp(motion.energy(model)).round(2))
+    1.1 1.1
+
     Args:
         trajectory: A motion.
         controller: The one that was simulated.
@@ -122,6 +156,12 @@ def energy(trajectory: Trajectory, controller: Any) -> Float[Array, ""]:
 
 def peak_torque(trajectory: Trajectory, controller: Any, *, rated: ArrayLike = 1.0) -> Float[Array, ""]:
     """The largest |τ| / rated of any coordinate at any time. Its gradient is that of the row where it is largest.
+
+    >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> controller = jdyn.Constant(jnp.array([2.0]))
+    >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=controller)
+    >>> print(jdyn.losses.peak_torque(motion, controller, rated=4.0).round(3))
+    0.5
 
     Args:
         trajectory: A motion.

@@ -16,12 +16,25 @@ if TYPE_CHECKING:
 
 
 class TuneWarning(UserWarning):
-    """Tuning ended before its last step, or on a doubtful gradient."""
+    """Tuning ended before its last step, or on a doubtful gradient.
+
+    >>> import optax, warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     found = jdyn.tune(lambda p: jnp.sqrt(p["x"]), {"x": 1.0}, optimizer=optax.sgd(1.0), steps=50)
+    >>> caught[0].category.__name__
+    'TuneWarning'
+    """
 
 
 @dataclasses.dataclass(frozen=True)
 class TuneResult:
     """The result of `tune`.
+
+    >>> import optax
+    >>> found = jdyn.tune(lambda p: (p["kp"] - 7.0) ** 2, {"kp": 1.0}, optimizer=optax.adam(0.2), steps=50)
+    >>> len(found.losses), bool(found.losses.min() < found.losses[0])
+    (51, True)
 
     Attributes:
         params: Parameters with the smallest loss met; that of all rows, where there are rows.
@@ -74,6 +87,14 @@ class TuneResult:
 @dataclasses.dataclass(frozen=True)
 class StartsResult:
     """The result of `tune_starts`.
+
+    >>> import optax
+    >>> starts = {"x": jnp.array([-2.0, 0.5, 3.0])}
+    >>> def loss(p):
+    ...     return (p["x"] ** 2 - 1) ** 2 + p["x"]
+    >>> found = jdyn.tune_starts(loss, starts, optimizer=optax.adam(0.1), steps=100)
+    >>> found.best_start, len(found.results)
+    (0, 3)
 
     Attributes:
         results: Of each start.

@@ -25,6 +25,10 @@ def robust(
 
     The samples are one batch of `jax.vmap`. If one has no finite loss, the risk is not finite either.
 
+    >>> loss = jdyn.robust(lambda p, target: (p - target) ** 2, jdyn.CVaR(0.5))
+    >>> print(loss(jnp.array(0.0), jnp.array([1.0, 2.0, 3.0, 4.0])))
+    12.5
+
     Args:
         loss: Of the parameters and one sample, a scalar.
         risk: Of the losses of all samples: `jnp.mean`; `jdyn.CVaR(share)`, the mean of the worst, or the maximum;
@@ -45,6 +49,9 @@ class CVaR(eqx.Module):
     """Conditional value at risk: the mean of the worst share of losses; of the loss at the edge, a part counts.
 
     It is continuous, and convex in the losses. Where two losses at the edge change places its gradient jumps.
+
+    >>> print(jdyn.CVaR(0.25)(jnp.array([1.0, 2.0, 3.0, 10.0])))  # the mean of the worst quarter
+    10.0
 
     Attributes:
         share: Above 0, at most 1, which is the mean. Up to 1 / samples it is the maximum.
@@ -75,6 +82,9 @@ class Worst(eqx.Module):
     one count in its gradient. `jdyn.CVaR` with a small share is the maximum itself; an optimizer then goes to and fro
     where the worst sample changes. (`jnp.max` is not safe: its derivative looks for the losses that equal it, and finds
     none where XLA computes them a second time and rounds differently.)
+
+    >>> print(jdyn.Worst(0.1)(jnp.array([1.0, 2.0, 3.0])).round(2))
+    2.89
 
     Attributes:
         width: w, in units of the loss.

@@ -46,6 +46,14 @@ def tune_starts(
     Each start has an optimizer's state and a history of its own. One that fails affects no other. Steps go on until the
     last one, or until every start has failed or stalled.
 
+    >>> import optax
+    >>> starts = {"x": jnp.array([-2.0, 0.5, 3.0])}
+    >>> def loss(p):
+    ...     return (p["x"] ** 2 - 1) ** 2 + p["x"]
+    >>> found = jdyn.tune_starts(loss, starts, optimizer=optax.adam(0.1), steps=100)
+    >>> print(jnp.round(found.params["x"], 1))
+    -1.1
+
     Args:
         loss: Scalar function of the parameters of one start, or of these and rows of data.
         starts: The parameters, with a leading axis of starts in every floating-point leaf, shape (starts, ...); other

@@ -54,6 +54,14 @@ def tune(
     `loss` is compiled once. Where it simulates, give `simulate` the option `throw=False`: a failed simulation then
     makes the loss NaN, which ends the tuning and keeps what was found.
 
+    >>> import optax
+    >>> model = jdyn.load("pendulum")
+    >>> def loss(p):  # the torque that holds the rod level
+    ...     return jnp.sum((jdyn.forward_dynamics(model, jnp.array([jnp.pi / 2]), jnp.zeros(1), p["tau"])) ** 2)
+    >>> found = jdyn.tune(loss, {"tau": jnp.zeros(1)}, optimizer=optax.adam(0.3), steps=100, progress=False)
+    >>> print(found.params["tau"].round(1))
+    [4.9]
+
     Args:
         loss: Scalar function of the parameters, or of the parameters and rows of data.
         params: Any PyTree; its floating-point leaves are tuned, everything else stays. A controller or a model as a

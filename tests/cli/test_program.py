@@ -1,6 +1,7 @@
 """The command line, as a person meets it."""
 
 import re
+import signal
 import subprocess
 import sys
 
@@ -119,6 +120,18 @@ def test_a_spec_is_swept_in_parts_and_its_lanes_come_again(tmp_path, capsys):
     stored, again = re.search(r"^final_error +(\S+) +(\S+)$", capsys.readouterr().out, re.MULTILINE).groups()
     assert stored == again == f"{float(dataset['final_error'][1, 1]):.4g}"
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in ("lane.png", "strip.png"))
+    assert main(["view", "kept", "--lane", "3", "--export", "lane.html"]) == 0
+    assert (tmp_path / "lane.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.slow
+def test_view_ends_at_ctrl_c():
+    words = [sys.executable, "-m", "jdyn", "view", "pendulum", "--port", "0", "--no-browser"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert re.fullmatch(r"http://127.0.0.1:\d+ shows pendulum; Ctrl-C ends it\n", process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
 
 
 @pytest.mark.slow
@@ -159,6 +172,8 @@ def test_stiffness_counts_what_rounding_costs(tmp_path, capsys):
         (["sweep", "spec.toml", "--lanes", "9"], "a spec says what --lanes would; write it there"),
         (["sweep", "nowhere.toml"], "nowhere.toml"),
         (["replay", "nowhere", "--lane", "0"], "nowhere"),
+        (["view", "panda", "--lane", "3"], "--lane: expected the folder of a sweep's store, got 'panda'"),
+        (["view", ".", "--t1", "3"], "--t1: lanes of . are as long as their sweep says"),
     ],
 )
 def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, capsys):
@@ -185,6 +200,8 @@ def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, cap
         ["sweep", "--shard", "3/2"],
         ["sweep", "--shard", "2"],
         ["replay", "kept", "--lane", "-1"],
+        ["view", "panda", "--port", "70000"],
+        ["view", "panda", "--look", "nice"],
     ],
 )
 def test_wrong_words_get_the_usage(words, capsys):

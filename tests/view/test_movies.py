@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import jdyn
+from jdyn.view import movie as movie_module
 from jdyn.view import movie_files
 from jdyn.view.plane import plane_of_motion
 from jdyn.view.playback import played
@@ -151,7 +152,7 @@ def test_a_strip_has_five_frames_side_by_side(tmp_path, motion):
 @pytest.mark.parametrize("kind", ["mp4", "gif"])
 def test_a_notebook_shows_the_movie_itself(monkeypatch, motion, kind):
     if kind == "gif":
-        monkeypatch.setattr("jdyn.view.movie.ffmpeg", lambda: None)
+        monkeypatch.setattr(movie_module, "ffmpeg", lambda: None)
     page = jdyn.animate(MODEL, motion, fps=5, size=SIZE)._repr_html_()
     data = base64.b64decode(re.search(r'base64,([^"]+)"', page).group(1))
     assert data[:6] == b"GIF89a" if kind == "gif" else data[4:8] == b"ftyp"

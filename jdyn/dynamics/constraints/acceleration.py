@@ -24,6 +24,11 @@ MANY = 64
 class ConstrainedMotion(NamedTuple):
     """What `constrained_dynamics` finds.
 
+    >>> model, level = jdyn.load("double_pendulum"), [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
+    >>> found = jdyn.constrained_dynamics(model, level, jnp.array([0.5, -0.5]), jnp.zeros(2), jnp.zeros(2))
+    >>> print(found.multipliers.round(3), found.forces.round(3))
+    [-2.322] [-2.322 -2.322]
+
     Attributes:
         a: Accelerations of the model's coordinates [rad/s² or m/s²].
         multipliers: Forces λ of all rows, in the order of the constraints; Jᵀ λ acts on the coordinates.
@@ -55,6 +60,11 @@ def constrained_dynamics(
     The state has to satisfy the constraints, see `jdyn.assemble`. Redundant constraints have the smallest multipliers,
     and the same accelerations. Linear in the number of bodies for a given number of rows. Derivatives of any order and
     in both modes, by every argument and every leaf of the model and of constraints.
+
+    >>> model, level = jdyn.load("double_pendulum"), [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
+    >>> found = jdyn.constrained_dynamics(model, level, jnp.array([0.5, -0.5]), jnp.zeros(2), jnp.zeros(2))
+    >>> print(found.a.round(3))
+    [-5.291  5.291]
 
     Args:
         model: The mechanism.
@@ -92,6 +102,12 @@ def warm_start(
 
     The forces of the step before save hardly an iteration by themselves; its factors leave seven to nine of 15 to 80,
     in mechanisms of 12 to 120 rows (`python -m benchmarks.constraints`).
+
+    >>> model, level = jdyn.load("double_pendulum"), [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
+    >>> start = jdyn.warm_start(model, level, jnp.array([0.5, -0.5]))
+    >>> q, v, tau = jnp.array([0.51, -0.51]), jnp.zeros(2), jnp.zeros(2)
+    >>> print(jdyn.constrained_dynamics(model, level, q, v, tau, warm_start=start).a.round(3))
+    [-5.388  5.388]
 
     Source: Vereshchagin 1974, end of section 1, for the start from the step before.
     """

@@ -31,7 +31,11 @@ HELPS = 1 - 1e-4
 
 class Assembly(enum.IntEnum):
     """How an assembly ended: the constraints are met; no step brings them nearer; none does within the limits of
-    joints; or there were too many steps."""
+    joints; or there were too many steps.
+
+    >>> [code.name for code in jdyn.Assembly]
+    ['met', 'stuck', 'limited', 'max_steps']
+    """
 
     met = 0
     stuck = 1
@@ -63,7 +67,15 @@ class Assembled(NamedTuple):
 
 
 class AssemblyError(ValueError):
-    """Constraints could not be met."""
+    """Constraints could not be met.
+
+    >>> model, far = jdyn.load("double_pendulum"), [jdyn.Connect("tip", "world", point_b=(3.0, 0.0, 0.0))]
+    >>> try:
+    ...     jdyn.assemble(model, far, jnp.array([0.5, 1.0]))
+    ... except jdyn.AssemblyError:
+    ...     print("out of reach")
+    out of reach
+    """
 
 
 def assemble(
@@ -82,6 +94,11 @@ def assemble(
     Newton steps that are the shortest by the kinetic energy of the way, shortened where they do not help. Derivatives
     by every leaf of the model and of constraints are those of the solution nearest to the one found; under `vmap` each
     lane has its own `result`.
+
+    >>> model, hung = jdyn.load("double_pendulum"), [jdyn.Connect("tip", "world", point_b=(1.0, 0.0, 0.0))]
+    >>> found = jdyn.assemble(model, hung, jnp.array([0.5, 1.0]))
+    >>> print(jdyn.frame_pose(model, found.q, "tip").translation.round(3) + 0.0)
+    [1. 0. 0.]
 
     Args:
         model: The mechanism.
@@ -153,6 +170,8 @@ class _Problem(eqx.Module):
     def newton(self, q: Array, model: Model) -> Array:
         """The step to φ = 0 that is the shortest for the inertia of `model`."""
         rows = constraint_rows(self.model, self.constraints, self.t, q, jnp.zeros(model.nv, q.dtype))
+        if not len(rows.residual):  # Constraints of velocities alone.
+            return jnp.zeros(model.nv, q.dtype)
         return saddle_point(self.method, model, q, rows.J[rows.holonomic], None, -rows.residual[None]).x[0]
 
     def followed(self, q: Array, v: Array) -> Array:

@@ -85,6 +85,10 @@ class ABA(Recursion):
     then costs a CPU a fifth to a tenth of what matrices cost. A single configuration takes matrices. `Model.executor`
     overrides that choice.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.ABA()).round(3))
+    [-6.047  8.063]
+
     Attributes:
         bias: `"within"` or `"separate"`, as in `Recursion`.
 

@@ -48,6 +48,10 @@ class ArrayABA(Method):
     What is left along the joint's axis is set to what it must be, as in `ABA`. Residuals of inverse dynamics refine
     the answer; a step is taken only if it makes the next one smaller.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.ArrayABA()).round(3))
+    [-6.047  8.063]
+
     Attributes:
         refine: Steps of refinement at most; each costs an inverse dynamics and a sweep without new factors.
         bias: `"within"` or `"separate"`, as in `TreeMethod`.

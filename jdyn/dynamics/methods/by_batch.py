@@ -15,6 +15,10 @@ class ByBatch(Method):
     compiles sooner. It then has the digits that `CRBA` keeps; `jdyn.diagnose` tells how many. Derivatives cost as much
     as those of `batch`, and the value in addition.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.ByBatch()).round(3))
+    [-6.047  8.063]
+
     Attributes:
         single: For a single configuration.
         batch: For batches, and for the factors that derivatives take.

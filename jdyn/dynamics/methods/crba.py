@@ -20,6 +20,10 @@ class CRBA(BiasFirst):
     For few degrees of freedom, or as a second opinion. Its error grows with the condition number of the mass
     matrix, whatever the solver, which makes it the wrong choice in float32 for long chains and large mass ratios.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.CRBA("ltl")).round(3))
+    [-6.047  8.063]
+
     Attributes:
         solver: `"cholesky"`; `"lu"` with partial pivoting; `"gauss-jordan"` with full pivoting; `"svd"`, which leaves
             out what rounding has made singular; `"ltl"`, which does not touch the zeros that branches cause.

@@ -69,6 +69,10 @@ class LeastConstraint(Method):
     For small mechanisms, and as a second opinion that does not use the tree. `constrained_accelerations` solves the
     same problem with other couplings, such as closed loops, and with motors whose shafts turn.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.LeastConstraint()).round(3))
+    [-6.047  8.063]
+
     Source: Vereshchagin 1974, section 1, equations (1.1) to (1.3).
     """
 

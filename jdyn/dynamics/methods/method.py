@@ -26,6 +26,10 @@ class Method(eqx.Module):
 
     A method separates what depends on the configuration alone (`factor`) from what is done for each right-hand
     side, so that derivatives of forward dynamics reuse the factors of the value.
+
+    >>> method, model, q = jdyn.CRBA(), jdyn.load("pendulum"), jnp.zeros(1)
+    >>> print(method.solve(model, method.factor(model, q), jnp.ones(1)).round(3))
+    [3.]
     """
 
     @abc.abstractmethod

@@ -83,6 +83,10 @@ class ParallelABA(TreeMethod):
     Combining segments cancels digits: in float32, on chains of 300 links, errors are up to 2e-5 where masses spread
     over two decades, and 7e-4 where they spread over six (`ABA`: 1e-5 and 2e-4), but 5e-2 and 7e-4 with chunks of 2.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.ParallelABA()).round(3))
+    [-6.047  8.063]
+
     Attributes:
         chunk: Most bodies that are visited one after another. With chunks of fewer than six bodies, accelerations may
             be NaN where so many massless bodies follow one another.

@@ -51,6 +51,11 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     The error is Milne's estimate from predictor and corrector, of order 5 within a step. Dense output is the
     polynomial that the corrector integrates. Past rotations are expressed in the chart about the state at the start.
 
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.AdamsBashforthMoulton())
+    >>> print(motion.q[-1].round(3))
+    [-0.902]
+
     Source: Hairer, Nørsett, Wanner 1993, sections III.1 and III.5; Faltinsen, Marthinsen, Munthe-Kaas, Multistep
     methods integrating ordinary differential equations on manifolds, Applied Numerical Mathematics 39, 2001.
 

@@ -105,6 +105,12 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     are so short, or forces so soft, that they need not be implicit. `ROSJ43` takes no stiffness away that couples
     joints, as that of an LQR does; `jdyn.Rodas5P` takes that away, too.
 
+    >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
+    >>> stiff = jdyn.PD(model, jnp.ones(1), kp=1e4, kd=1e4)
+    >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=stiff, solver=jdyn.Automatic())
+    >>> print(motion.stats["implicit_steps"] > 0)
+    True
+
     Source: Petzold, Automatic selection of methods for solving stiff and nonstiff systems of ordinary differential
     equations, SIAM Journal on Scientific and Statistical Computing 4, 1983; for the rate, Hairer, Wanner 1996, section
     IV.2; for the explicit methods, Verner, Strategies for deriving new explicit Runge-Kutta pairs, Annals of Numerical

@@ -25,6 +25,11 @@ class BaderDeuflhard(AsksForJacobians, Extrapolation):
     substep one evaluation and one linear system; rows have 2, 6, 10, 14, 22, 34, 50, 70 substeps and one matrix each.
     Column k has order 2k − 1, since the first substep leaves an error from the start; see `Extrapolation`.
 
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.BaderDeuflhard())
+    >>> print(motion.q[-1].round(3))
+    [-0.902]
+
     Source: Bader, Deuflhard, A semi-implicit mid-point rule for stiff systems of ordinary differential equations,
     Numerische Mathematik 41, 1983; Press, Teukolsky, Vetterling, Flannery, Numerical Recipes in C, 2nd edition,
     section 16.6.

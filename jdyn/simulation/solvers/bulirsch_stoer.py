@@ -17,6 +17,11 @@ class BulirschStoer(Extrapolation):
     Rows have 2, 6, 10, ... 26 substeps, whose common midpoint serves dense output. A step takes one evaluation at its
     start and one for each substep. Orders are 4 to 14, for steps that end in columns 2 to 7. See `Extrapolation`.
 
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.BulirschStoer())
+    >>> print(motion.q[-1].round(3))
+    [-0.902]
+
     Source: Hairer, Nørsett, Wanner 1993, section II.9, the program ODEX; Deuflhard, Order and stepsize control in
     extrapolation methods, Numerische Mathematik 41, 1983; Hairer, Ostermann, Dense output for extrapolation methods,
     Numerische Mathematik 58, 1990.

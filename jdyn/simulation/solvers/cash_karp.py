@@ -42,6 +42,11 @@ class CashKarp(diffrax.AbstractERK):
 
     Dense output is of order 4, the quartic through the state half-way and both ends with their slopes.
 
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.CashKarp())
+    >>> print(motion.q[-1].round(3))
+    [-0.902]
+
     Source: Cash and Karp, A variable order Runge-Kutta method for initial value problems with rapidly varying
     right-hand sides, ACM Transactions on Mathematical Software 16, 1990. Dense output follows from the conditions of
     order 4.

@@ -17,6 +17,13 @@ class ImplicitMidpoint(GeodesicSolver):
     The first line is solved to within rounding. With constant steps, the energy of conservative mechanisms does not
     drift in regular motion; in chaotic motion it wanders, since the rule is symplectic in momenta, not in velocities.
 
+    >>> import diffrax
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.01}
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.ImplicitMidpoint(), **options)
+    >>> print(motion.q[-1].round(2))
+    [-0.9]
+
     Source: Hairer, Lubich, Wanner 2006, section I.1 and chapter XI, moved to a manifold.
 
     Attributes:

@@ -21,6 +21,13 @@ class LinearlyImplicitEuler(GeodesicSolver):
 
     For `jdyn.simulate`.
 
+    >>> import diffrax
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.001}
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.LinearlyImplicitEuler(), **options)
+    >>> print(motion.q[-1].round(1))
+    [-0.9]
+
     Source: Hairer, Wanner 1996, section IV.9, equation (9.25), with another matrix than the Jacobian.
 
     Attributes:

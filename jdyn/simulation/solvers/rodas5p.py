@@ -90,6 +90,11 @@ class Rodas5P(AsksForJacobians, diffrax.AbstractAdaptiveSolver):
     and needs no iteration. The Jacobian is that of everything, in closed form; the systems have the size of the
     velocity and what the controller remembers. Dense output is of order 4.
 
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.Rodas5P())
+    >>> print(motion.q[-1].round(3))
+    [-0.902]
+
     Source: Steinebach, Construction of Rosenbrock-Wanner method Rodas5P and numerical benchmarks within the Julia
     Differential Equations package, BIT Numerical Mathematics 63, 2023.
     """

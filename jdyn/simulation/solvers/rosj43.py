@@ -127,6 +127,11 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
 
     `jdyn.simulate` takes it by itself where it helps, see `jdyn.Automatic`.
 
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.ROSJ43())
+    >>> print(motion.q[-1].round(3))
+    [-0.902]
+
     Source: Rosenbrock-W methods (Hairer, Wanner 1996, section IV.7), but with the matrix W of each stage, not of the
     step: so a stage is forward dynamics alone. That takes more conditions of order, one for every tree whose nodes have
     any number of children by α and at most one by γ. The weights are ours. They solve these conditions, with small

@@ -13,6 +13,13 @@ class SemiImplicitEuler(GeodesicSolver):
 
     It evaluates velocity-dependent forces at the start, so that bodies that spin fast need short steps.
 
+    >>> import diffrax
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.001}
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.SemiImplicitEuler(), **options)
+    >>> print(motion.q[-1].round(1))
+    [-0.9]
+
     Source: Hairer, Lubich, Wanner 2006, section I.1, the symplectic Euler method.
 
     Attributes:

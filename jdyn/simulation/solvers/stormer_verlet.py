@@ -16,6 +16,13 @@ class StormerVerlet(GeodesicSolver):
     The first line is solved for v½ to within rounding. So the method remains symmetric if forces depend on the
     velocity, and damping is stable, however stiff it is.
 
+    >>> import diffrax
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.01}
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.StormerVerlet(), **options)
+    >>> print(motion.q[-1].round(2))
+    [-0.9]
+
     Source: Hairer, Lubich, Wanner 2006, section VI.3, moved to a manifold.
 
     Attributes:

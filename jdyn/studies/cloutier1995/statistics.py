@@ -22,6 +22,12 @@ from jdyn.studies.cloutier1995.steps import Steps
 class Statistics:
     """A motion and its statistics, one row for each time; NaN for times that the motion did not reach.
 
+    >>> model = jdyn.load("double_pendulum")
+    >>> motion = jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0)
+    >>> found = jdyn.statistics(model, motion)
+    >>> bool(np.max(np.abs(found.difference)) < 1e-3)
+    True
+
     Attributes:
         ts: Times [s], shape (rows,).
         q: Configurations [rad or m], shape (rows, nq).
@@ -62,6 +68,11 @@ def statistics(
     steps = jdyn.studies.cloutier1995.take_steps(model, q0, v0, 10.0, method=jdyn.CRBA())
     found = jdyn.statistics(model, steps.thinned(0.01, 1000), method=jdyn.CRBA())
     ```
+
+    >>> model = jdyn.load("double_pendulum")
+    >>> found = jdyn.statistics(model, jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0))
+    >>> found.condition.shape, bool(np.ptp(found.energy) < 1e-3)
+    ((101,), True)
 
     Args:
         model: The mechanism.

@@ -85,6 +85,10 @@ class BlockElimination(TreeMethod):
     The program grows with the number of block operations (`block_operations`): for study, and for small mechanisms.
     Rounding grows as in `MatrixABA(form="textbook")` or `CRBA`.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.BlockElimination("crba")).round(3))
+    [-6.047  8.063]
+
     Attributes:
         order: `"aba"`; `"crba"`; or a permutation of `range(3 * nb)`, in which 3i is f_i, 3i + 1 is −φ̇_i and 3i + 2
             is q̈_i, with q̈_i after f_i and φ̇_i. If every body has mass, all such orders have regular pivots; a

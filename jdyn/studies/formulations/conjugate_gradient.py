@@ -16,6 +16,10 @@ class ConjugateGradient(Method):
     Rounding makes ill-conditioned mechanisms need more than n products. Use it with a good guess, such as the
     accelerations of the step before, or as a check that shares nothing with factorisations.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.ConjugateGradient(tol=1e-6)).round(3))
+    [-6.047  8.063]
+
     Attributes:
         tol: Iteration stops at this norm of the residual, relative to that of the forces.
         max_steps: Products at most, 10 nv if left out. Without convergence by then, all accelerations are NaN.

@@ -39,6 +39,10 @@ class GaussDP(TreeMethod):
     is square, and the joint's equation becomes ẍ₀ = −P₀⁻¹ R₀. A base with a prescribed motion needs no equation at
     all: `on_moving_base`.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.GaussDP()).round(3))
+    [-6.047  8.063]
+
     Source: Vereshchagin 1974, section 3, equations (3.1) to (3.5b).
     """
 

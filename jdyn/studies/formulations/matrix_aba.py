@@ -16,6 +16,10 @@ class MatrixABA(ArticulatedRecursion):
     ε |I^A|. The textbook form carries these errors to the root, and they grow by orders of magnitude over a hundred
     joints; the projected form restores both properties at each joint.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.MatrixABA("textbook")).round(3))
+    [-6.047  8.063]
+
     Attributes:
         form: `"projected"`, the default: as above, and as in `ABA`; `"textbook"`: without corrections;
             `"cancelling"`: the joint's part is subtracted only after all inertias are added. This form is as sensitive

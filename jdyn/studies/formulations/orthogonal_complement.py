@@ -18,6 +18,10 @@ class OrthogonalComplement(BiasFirst):
     """The mass matrix as PᵀP, where P = B T: T holds the twists of all bodies per unit joint velocity, B the square
     roots of their inertias. O(n³), on a matrix six times as high as it is wide.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.OrthogonalComplement("factored")).round(3))
+    [-6.047  8.063]
+
     Attributes:
         form: `"normal"`: PᵀP is formed and factored, Angeles and Ma's first method. `"factored"`: Pᵀ y = τ − h for
             the smallest y, then P a = y by least squares, both by reflections of P, their second method: errors grow

@@ -27,6 +27,10 @@ class WalkerOrin(BiasFirst):
 
     Of historical interest: `CRBA` is their third method, `ConjugateGradient` the fourth, and both are faster.
 
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.WalkerOrin(2)).round(3))
+    [-6.047  8.063]
+
     Attributes:
         number: 1: every column from an inverse dynamics of the whole mechanism at rest without gravity.
             2: each column from only the bodies that its joint moves; the other half of the matrix by symmetry.

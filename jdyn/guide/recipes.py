@@ -1,0 +1,245 @@
+"""# Recipes
+
+Short answers to what people ask for. They share these names:
+
+>>> import dataclasses, diffrax, optax
+>>> import equinox as eqx
+>>> arm, rod = jdyn.load("double_pendulum"), jdyn.load("pendulum")
+>>> zero = jnp.zeros(2)
+
+## Change a number of a model
+
+By name; models are immutable, so this is a copy. `jdyn.parameters(model)` lists the names.
+
+>>> heavier = jdyn.vary(arm, {"body:link2.mass": 2.0, "joint:joint1.damping": 0.3})
+>>> print(heavier.inertias.mass, heavier.damping)
+[1. 2.] [0.3 0. ]
+
+## Hold a robot still
+
+>>> q = jnp.array([0.5, 1.0])
+>>> hold = jdyn.gravity_forces(arm, q)
+>>> print(jdyn.forward_dynamics(arm, q, zero, hold).round(6) + 0.0)
+[0. 0.]
+
+## Sweep over a payload
+
+>>> def lane(p):
+...     loaded = rod.with_body("link1", mass=p["mass"])
+...     controller = jdyn.PD(rod, jnp.ones(1), kp=50.0, kd=10.0)
+...     motion = jdyn.simulate(loaded, jnp.zeros(1), jnp.zeros(1), 2.0, controller=controller, throw=False)
+...     return {"angle": motion.q[-1, 0], "result": motion.result}
+>>> dataset = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0]), progress=False)
+>>> print(dataset["angle"].values.round(2))
+[0.96 0.92 0.85]
+
+## Resume a sweep
+
+With a store the same call goes on after a crash, and computes nothing twice. Here it has nothing left to do.
+
+>>> first = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0]), store="masses.zarr", progress=False)
+>>> again = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0]), store="masses.zarr", progress=False)
+>>> print(again["angle"].values.round(2))
+[0.96 0.92 0.85]
+
+## Run a sweep on a cluster
+
+As an array of jobs, each with its part of the same store; `(i, n)` is what the scheduler says:
+
+>>> for i in (1, 2):  # two jobs, here one after the other
+...     part = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0]), store="parts.zarr", chunk=1, shard=(i, 2), progress=False)
+>>> print(jdyn.open_sweep("parts.zarr")["angle"].values.round(2))
+[0.96 0.92]
+
+Or on a Dask cluster, `engine=distributed.Client(address)`. For sweeps that a file describes, `jdyn sweep sweep.toml
+--store FOLDER --shard I/N` does the same.
+
+## Look at one lane again
+
+>>> print(jdyn.replay("masses.zarr", 2, lane)["angle"].round(2))
+0.85
+
+## Tune gains by gradient
+
+>>> def loss(gains):
+...     controller = jdyn.PD(rod, jnp.ones(1), **gains) + jdyn.GravityCompensation(rod)
+...     motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 1.0, controller=controller, throw=False)
+...     return jdyn.losses.tracking_error(rod, motion, jnp.ones(1)) + 1e-4 * jdyn.losses.effort(motion, controller)
+>>> gains = {"kp": 10.0, "kd": 3.0}
+>>> found = jdyn.tune(
+...     loss, gains, optimizer=optax.adam(0.1), steps=20, bounds=jdyn.Positive(), progress=False
+... )
+>>> print(found.losses[-1] < 0.8 * found.losses[0])
+True
+
+## Write a loss of your own
+
+Any scalar function of a motion that JAX can differentiate. Integrals over time go by the rows, `motion.ts`:
+
+>>> def roughness(motion, controller):
+...     tau = motion.tau(controller)
+...     return jnp.trapezoid(jnp.sum(jnp.gradient(tau, axis=0) ** 2, axis=1), motion.ts)
+>>> controller = jdyn.PD(rod, jnp.ones(1), kp=50.0, kd=10.0)
+>>> motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 2.0, controller=controller)
+>>> print(roughness(motion, controller) > 0)
+True
+
+## Write a controller of your own
+
+A function of time, configuration and velocity is one. As a `jdyn.Controller` its fields are gains to sweep and
+differentiate, it adds to others, and it is compiled once. One with a memory is a `jdyn.DynamicController`.
+
+>>> class Swing(jdyn.Controller):
+...     gain: float
+...
+...     def __call__(self, t, q, v):
+...         return self.gain * jnp.tanh(v)
+>>> motion = jdyn.simulate(rod, jnp.array([0.1]), jnp.zeros(1), 2.0, controller=Swing(1.0))
+>>> print(jnp.max(jnp.abs(motion.q)) > 0.3)
+True
+
+## Follow a path
+
+>>> path = jdyn.Spline(arm, [0.0, 1.0, 2.0], [[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]])
+>>> motion = jdyn.simulate(arm, zero, zero, 2.0, controller=jdyn.Tracking(arm, path, kp=100.0, kd=20.0))
+>>> print(motion.q[-1].round(3) + 0.0)
+[0. 1.]
+
+## Sampling, delay, and limits of motors
+
+Controllers wrap one another: a digital one at 100 Hz whose commands act a period late, with limited torque.
+
+>>> inner = jdyn.PD(rod, jnp.ones(1), kp=50.0, kd=10.0)
+>>> digital = jdyn.Saturated(jdyn.ZeroOrderHold(inner, period=0.01, delay=1), rod, effort=8.0)
+>>> motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 2.0, controller=digital)
+>>> print(jnp.max(jnp.abs(motion.tau(digital))) <= 8.0)
+True
+
+`jdyn.FirstOrderLag` is a motor that follows its command with a time constant.
+
+## A floating base
+
+A file or a bundled robot floats with `floating_base=True`. Its `q` begins with position and quaternion, its `v` with
+[ω; v] in the base's own frame, and its first six generalized forces are those on the base.
+
+>>> body = jdyn.load("quadruped", floating_base=True)
+>>> print(body.nq, body.nv, body.neutral()[:7])
+19 18 [0. 0. 0. 1. 0. 0. 0.]
+
+## Friction and damping in joints
+
+Both are numbers of the model. Coulomb friction is smoothed, `friction * tanh(v / friction_speed)`.
+
+>>> rough = rod.with_joint("joint1", damping=0.5, friction=0.2)
+>>> motion = jdyn.simulate(rough, jnp.array([1.0]), jnp.zeros(1), 10.0)
+>>> print(jnp.max(jnp.abs(motion.v[-1])) < 0.1)
+True
+
+## Keep joints within their limits
+
+Files have limits; a simulation takes note of them where it is told how: by springs or by impacts.
+
+>>> limited = rod.with_joint("joint1", lower=-0.5, upper=2.0)
+>>> motion = jdyn.simulate(
+...     limited, jnp.array([1.5]), jnp.zeros(1), 3.0, joint_limits=jdyn.ImpactLimits(restitution=0.5)
+... )
+>>> print(motion.q.min() > -0.51)
+True
+
+## Close a loop
+
+Here the tip of a double pendulum hangs on a hook. `jdyn.assemble` finds a start; `jdyn.load_constraints` reads those of
+a MuJoCo file.
+
+>>> hook = [jdyn.Connect("tip", "world", point_b=(1.2, 0.0, 0.0))]
+>>> start = jdyn.assemble(arm, hook, jnp.array([0.5, 1.0]))
+>>> print(jdyn.frame_pose(arm, start.q, "tip").translation.round(3) + 0.0)
+[1.2 0.  0. ]
+
+## Write a constraint of your own
+
+Equations of the poses of frames and of the coordinates of joints, that are zero where they are met:
+
+>>> class SameHeight(jdyn.Constraint):
+...     frames, joints = ("link2", "tip"), ()
+...
+...     def residual(self, placed):
+...         return (placed.frames[0].translation[2] - placed.frames[1].translation[2])[None]
+>>> start = jdyn.assemble(arm, [SameHeight()], jnp.array([0.5, 0.5]))
+>>> print(jnp.cos(start.q.sum()).round(6) + 0.0)  # the second link lies level
+0.0
+
+## Stop, or jump, when something happens
+
+>>> lowest = jdyn.Event(lambda t, y: y.q[0], reset=lambda t, y: dataclasses.replace(y, v=0.5 * y.v))
+>>> motion = jdyn.simulate(rod, jnp.array([1.0]), jnp.zeros(1), 3.0, events=[lowest])
+>>> print((motion.events.which >= 0).sum() > 0, motion.q[-1, 0] < 0.6)
+True True
+
+## Inverse kinematics
+
+>>> target = jdyn.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
+>>> reached = jdyn.inverse_kinematics(arm, [target], jnp.array([0.2, 0.5]))
+>>> print(jdyn.Reach(int(reached.result)).name, jdyn.frame_pose(arm, reached.q, "tip").translation.round(3) + 0.0)
+met [ 1.  0. -1.]
+
+## Linearize, and hold an unstable equilibrium
+
+>>> cart = jdyn.load("cartpole")  # upright at q = 0
+>>> hold = jdyn.LQR(cart, zero, Q=1.0, R=0.1, actuated=[0])
+>>> motion = jdyn.simulate(cart, jnp.array([0.0, 0.2]), zero, 5.0, controller=hold)
+>>> print(jnp.max(jnp.abs(motion.q[-1])) < 0.1)
+True
+
+## Check the energy
+
+What motors, dampers and friction do not give or take stays in the mechanism.
+
+>>> energy = jdyn.simulate(arm, jnp.array([1.0, 0.5]), zero, 2.0).energy(arm)
+>>> print(jnp.ptp(energy) < 1e-3)
+True
+
+## Find which parameter matters
+
+>>> design = jdyn.Morris(5, mass=(0.5, 2.0), length=(0.5, 2.0))
+>>> torque = jdyn.sweep(lambda p: {"torque": 9.81 * p["mass"] * p["length"] / 2}, design, progress=False)["torque"]
+>>> print(design.indices(torque)["mean_size"].values.round() > 0)
+[ True  True]
+
+## Identify a robot from measured forces
+
+>>> t = jnp.linspace(0.0, 3.0, 40)[:, None]
+>>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)
+>>> real = rod.with_body("link1", mass=1.3)
+>>> tau = jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(real, q, v, a))(q, v, a)
+>>> noise = 0.01 * jax.random.normal(jax.random.key(0), tau.shape)
+>>> found = jdyn.identify(rod, q, v, a, tau + noise, parts=["inertias"])
+>>> print(jdyn.gravity_forces(real, jnp.ones(1)).round(1), jdyn.gravity_forces(found.model, jnp.ones(1)).round(1))
+[5.4] [5.4]
+
+`jdyn.exciting_motion` designs a motion that tells more, and `jdyn identify data.nc arm.urdf` does it all from a file.
+
+## Save and load a motion, and export it
+
+>>> motion = jdyn.simulate(rod, jnp.array([1.0]), jnp.zeros(1), 1.0)
+>>> motion.save("motion.npz")
+>>> print(jnp.array_equal(jdyn.Trajectory.load("motion.npz").q, motion.q))
+True
+>>> print(sorted(motion.to_xarray(rod).dims))
+['event', 'q_coordinate', 'time', 'v_coordinate']
+
+## Save a model
+
+>>> jdyn.save_urdf(heavier, "heavier.urdf")
+>>> print(jdyn.load("heavier.urdf").inertias.mass)
+[1. 2.]
+
+## Look up where the time goes
+
+Compiling takes seconds, running takes milliseconds. `jdyn.warm_up` compiles before the first call, and says how long it
+took; `jax.jit` around what you call often, with models and gains as arguments, keeps programs few.
+
+>>> program = jdyn.warm_up(rod, 64)
+>>> print(program.compile_seconds < 60, program(rod, jnp.zeros((64, 1)), jnp.zeros((64, 1)), jnp.ones((64, 1))).shape)
+True (64, 1)
+"""

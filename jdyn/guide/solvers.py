@@ -1,0 +1,93 @@
+"""# Choosing a solver
+
+`jdyn.simulate` without options takes `jdyn.Automatic` with `rtol=1e-6, atol=1e-8` (in float32 `1e-5, 1e-6`). On the
+nine motions of `python -m benchmarks.work_precision`, no integrator of MuJoCo or SciPy is faster for the same error. So
+begin with
+
+>>> model, q0, v0 = jdyn.load("double_pendulum"), jnp.array([1.0, 0.5]), jnp.zeros(2)
+>>> motion = jdyn.simulate(model, q0, v0, 2.0)
+>>> print(jdyn.Result(int(motion.result)).name, motion.stats["accepted_steps"] < 100)
+success True
+
+and change something only for a reason.
+
+## Tolerances
+
+A step controller of diffrax has them. Energy is a cheap check: without a controller and without damping, it should not
+change by more than the tolerances explain.
+
+>>> import diffrax
+>>> def drift(rtol):
+...     steps = diffrax.PIDController(rtol=rtol, atol=1e-2 * rtol)
+...     energy = jdyn.simulate(model, q0, v0, 2.0, stepsize_controller=steps).energy(model)
+...     return float(jnp.max(jnp.abs(energy - energy[0])))
+>>> print(drift(1e-4) < 1e-2, drift(1e-8) < 1e-6)
+True True
+
+`jdyn.EnergyError` makes the energy a part of the error that steps are judged by.
+
+## Stiff motions
+
+High gains, dampers and friction on light links hold the steps of an explicit method. `jdyn.Automatic` then turns
+implicit by itself, each lane of a batch as it needs; the statistics say how often.
+
+>>> firm = jdyn.PD(model, jnp.zeros(2), kp=1e5, kd=1e4)
+>>> held = jdyn.simulate(model, q0, v0, 1.0, controller=firm)
+>>> print(held.stats["implicit_steps"] > 0)
+True
+
+It takes stiffness away that each joint has by itself. Where a controller couples joints stiffly, as an LQR does, or a
+memory of its own is fast, take `jdyn.Rodas5P`, which is implicit in all of it, or `jdyn.BaderDeuflhard` for small
+tolerances.
+
+## Which solver when
+
+| you have | take |
+|---|---|
+| no reason to think about it | nothing: `jdyn.Automatic` |
+| stiffness that couples joints | `jdyn.Rodas5P` |
+| small tolerances, smooth motions | `jdyn.BulirschStoer`; stiff ones: `jdyn.BaderDeuflhard` |
+| constant steps, long motions, energy that must not drift | `jdyn.ImplicitMidpoint` or `jdyn.StormerVerlet` |
+| constant steps of low order | `jdyn.SemiImplicitEuler`; with high gains `jdyn.LinearlyImplicitEuler` |
+| a method of diffrax that you trust | that one: `solver=diffrax.Dopri5()` |
+| the wish to repeat an old paper | `jdyn.CashKarp`, `jdyn.AdamsBashforthMoulton` |
+
+Constant steps need their size:
+
+>>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.002}
+>>> motion = jdyn.simulate(model, q0, v0, 2.0, solver=jdyn.SemiImplicitEuler(), **options)
+>>> print(motion.stats["accepted_steps"])
+1000
+
+## Events, limits and constraints
+
+- `events=[jdyn.Event(condition, reset)]`: the state jumps where a condition falls through zero. The instant is found to
+  rounding, and gradients go through it. `jdyn.ImpactLimits` are such events at the ends of joints.
+- `joint_limits=jdyn.CompliantLimits()` are springs at these ends.
+- `constraints=[jdyn.Connect(...)]` close loops. The start has to meet them (`jdyn.assemble` finds one), and every step
+  ends on them.
+
+All of them work with every solver. `jdyn.guide.recipes` has examples.
+
+## Gradients
+
+- `jax.grad` needs nothing: steps are recorded, and replayed backwards. The memory is that of the steps.
+- `jax.jvp` and `jax.jacfwd` need `adjoint=diffrax.ForwardMode()`; for a few parameters they are faster, and
+  `jdyn.tune_least_squares` asks for them.
+- Steps count as constants, so gradients agree with differences up to the tolerances. `jdyn.gradient_health` says how
+  well, where a gradient stops being finite, and whether it grows with the simulated time, as in chaotic motions.
+
+## When it fails
+
+`jdyn.SimulationError` says where and why. With `throw=False` the code is in `result`, and rows that were not
+reached are NaN:
+
+>>> short = jdyn.simulate(model, q0, v0, 2.0, max_steps=5, throw=False)
+>>> print(jdyn.Result(int(short.result)).name, bool(jnp.isnan(short.q[-1]).all()))
+max_steps True
+>>> print(", ".join(code.name for code in jdyn.Result))
+success, max_steps, step_too_small, nonfinite, solver_failed, event, max_events, constraints, not_run
+
+Too many steps are mostly a sign of stiffness that couples joints, of a force that is not smooth, or of tolerances that
+float32 cannot meet.
+"""
