@@ -321,6 +321,11 @@ def test_every_look_and_mark_can_be_switched_on_and_off(viewer):
         drawing.show_links(look)
         shown = {name for name, handles in drawing._links.items() if all(handle.visible for handle in handles)}
         assert shown == {look}
+    drawing.fade(0.5)
+    drawing.show_links("skeleton")
+    assert {handle.opacity for handle in drawing._links["skeleton"]} == {0.5}
+    drawing.fade(1.0)
+    drawing.show_links("visual")
     for mark in drawing.marks.values():
         before = mark.shown
         mark.show(not before)

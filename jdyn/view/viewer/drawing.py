@@ -28,6 +28,7 @@ class Drawing:
 
     Attributes:
         look: How links look.
+        opacity: Of links, from 0 to 1.
         marks: What checkboxes show.
         center: Middle of the robot where it stood at first [m].
         size: Of the robot [m]: the diagonal of the box around it where it stood at first.
@@ -46,6 +47,7 @@ class Drawing:
         self._links: dict[str, list[Any]] = {}
         self._ghosts: list[tuple[int, Any]] = []
         self._ghost_count = 0
+        self.opacity = 1.0
         now = posed(model, q)
         low, high = _box(self._parts_of("visual"), now)
         self.center, self.size = (low + high) / 2, max(float(np.linalg.norm(high - low)), 1e-3)
@@ -82,6 +84,17 @@ class Drawing:
             for handle in handles:
                 handle.visible = name == look
         self.look: Look = look
+        self.fade(self.opacity)
+
+    def fade(self, opacity: float) -> None:
+        """Let what is within links be seen.
+
+        Args:
+            opacity: Of links, from 0 to 1.
+        """
+        self.opacity = opacity
+        for handle in self._links[self.look]:
+            handle.opacity = opacity if opacity < 1 else None
 
     def move(self, now: Posed) -> None:
         """Take everything to where it is in a configuration."""

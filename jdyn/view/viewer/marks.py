@@ -17,7 +17,7 @@ from jdyn.view.viewer.posed import Posed
 # Colours, of different brightness as well.
 TURN, SLIDE, MASS = (230, 120, 0), (0, 90, 190), (190, 20, 20)
 # Sizes, as shares of the robot's.
-LENGTH, THIN, DOT = 0.08, 0.004, 0.012
+LENGTH, THIN, DOT = 0.12, 0.004, 0.012
 # The least semi-axis of an ellipsoid as a share of the largest: flat ones are seen from the side, too.
 FLAT = 0.01
 
@@ -79,7 +79,7 @@ class _Axes(Mark):
         own = [len(kinds[body].motions) == kinds[body].nq for body, _ in turning]
         self._rows = np.flatnonzero(own)
         self._bodies = np.array([turning[row][0] for row in self._rows], int)
-        self._length = 1.5 * LENGTH * size
+        self._length = LENGTH * size
         self._now: Posed | None = None
         colors = np.array([SLIDE if turning[row][1] == "slide" else TURN for row in self._rows])
         self._arrows = None

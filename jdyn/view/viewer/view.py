@@ -40,7 +40,7 @@ def view(
     The page has sliders of joints, a gizmo that drags a body by inverse kinematics, play, pause, speed and recording,
     plots over time, lanes of a batch one by one or several at once, and frames, centres of mass, inertia ellipsoids and
     joint axes to switch on. Gains are sliders that simulate again, from the start of the trajectory, in one compiled
-    program.
+    program; without a trajectory they begin with one from the neutral configuration.
 
     >>> with jdyn.view(jdyn.load("double_pendulum"), port=0) as viewer:
     ...     viewer.show([0.5, -0.5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pathlib
 import threading
@@ -81,6 +82,10 @@ class Viewer:
             stop_server(self._server)
             raise
         self._worker.start()
+        # Threads that compute while Python ends make it crash.
+        atexit.register(self.close)
+        if experiment.gains and trajectory is None:
+            self.simulate()
 
     def _add(self, experiment, stored, look, seconds):
         gui, scene, session = self._server.gui, self._server.scene, self._session
@@ -202,6 +207,7 @@ class Viewer:
 
     def close(self) -> None:
         """End the page and everything behind it."""
+        atexit.unregister(self.close)
         self._worker.stop()
         stop_server(self._server)
 
@@ -267,11 +273,12 @@ class Viewer:
 
     def _draw_anew(self):
         """Of another model: masses, lengths and shapes may differ."""
-        look, shown = self._drawing.look, {name: mark.shown for name, mark in self._drawing.marks.items()}
-        self._drawing.remove()
-        self._drawing = Drawing(self._server.scene, self._session.model, self._session.q, look)
-        for name, visible in shown.items():
-            self._drawing.marks[name].show(visible)
+        before = self._drawing
+        before.remove()
+        self._drawing = Drawing(self._server.scene, self._session.model, self._session.q, before.look)
+        self._drawing.fade(before.opacity)
+        for name, mark in before.marks.items():
+            self._drawing.marks[name].show(mark.shown)
 
     def _follow(self, places):
         """Let cameras go with a body."""

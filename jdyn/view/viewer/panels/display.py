@@ -27,6 +27,8 @@ class DisplayPanel(Panel):
         now = drawing()
         look = gui.add_dropdown("links", LOOKS, initial_value=now.look)
         self.on_change(look, lambda look: drawing().show_links(look))
+        opacity = gui.add_slider("opacity", 0.1, 1.0, 0.05, now.opacity, hint="of links, to see what is within")
+        self.on_change(opacity, lambda opacity: drawing().fade(opacity))
         for name, mark in now.marks.items():
             box = gui.add_checkbox(mark.says, mark.shown)
             self.on_change(box, lambda value, name=name: drawing().marks[name].show(value))
