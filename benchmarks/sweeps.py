@@ -4,8 +4,9 @@
 
 Each figure comes from a process of its own, on processors of its own. Memory is that of a sweep into a store, two
 numbers a lane, up to a million lanes. Rates are those of the sweep of the PUMA 560 that `jdyn sweep` runs, whose lanes
-take between 100 and 450 steps: one and two devices, into which the host is divided, and one and two Dask workers, whose
-results are written to a store by the process that asked for them. Compiling is left out.
+take between 100 and 450 steps: one and two devices, into which the host is divided, and one and two Dask workers with
+one thread and one processor each, whose results are written to a store by the process that asked for them. Compiling is
+left out.
 """
 
 import argparse
@@ -26,7 +27,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 RATE = """
-import sys, tempfile
+import os, sys, tempfile
 import jdyn
 from jdyn.cli.parser import parser
 from jdyn.cli.sweeps import payload_against_gain
@@ -43,6 +44,11 @@ def main():
             rate = dataset.attrs["lanes_per_second"]
     print(rate)
 
+def keep_to(processor):
+    # XLA's threads, which are yet to come, inherit it. Without, a worker with one thread computes on 1.4 processors.
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), {processor})
+
 if __name__ == "__main__":
     if sys.argv[1] == "devices":
         client = None
@@ -52,6 +58,8 @@ if __name__ == "__main__":
 
         workers = dict(n_workers=int(sys.argv[3]), threads_per_worker=1, dashboard_address=None)
         with distributed.LocalCluster(**workers) as cluster, distributed.Client(cluster) as client:
+            for worker, processor in zip(client.scheduler_info()["workers"], sorted(os.sched_getaffinity(0))):
+                client.run(keep_to, processor, workers=[worker])
             main()
 """
 

@@ -41,8 +41,8 @@ class _Package(types.ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
 
     def __setattr__(self, name, value):
-        # Importing a folder binds its name here, and `jdyn.sweep` is the function of the folder `sweep`.
-        if not (name == "sweep" and isinstance(value, types.ModuleType)):
+        # Importing a folder binds its name here. `jdyn.sweep` and `jdyn.view` are the functions of these folders.
+        if not (name in ("sweep", "view") and isinstance(value, types.ModuleType)):
             super().__setattr__(name, value)
 
     def __reduce__(self):

@@ -91,6 +91,8 @@ from jdyn.model import Prismatic as Prismatic
 from jdyn.model import Revolute as Revolute
 from jdyn.model import RollingDisk as RollingDisk
 from jdyn.model import RollingSphere as RollingSphere
+from jdyn.model import Shape as Shape
+from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
 from jdyn.model import VelocityCoupling as VelocityCoupling
 from jdyn.model import Weld as Weld
@@ -175,3 +177,8 @@ from jdyn.tuning import robust as robust
 from jdyn.tuning import tune as tune
 from jdyn.tuning import tune_least_squares as tune_least_squares
 from jdyn.tuning import tune_starts as tune_starts
+from jdyn.view import Camera as Camera
+from jdyn.view import Movie as Movie
+from jdyn.view import animate as animate
+from jdyn.view import snapshot as snapshot
+from jdyn.view import view as view

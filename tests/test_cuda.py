@@ -50,8 +50,11 @@ FUNCTIONS = {
 }
 
 
+SLOW = "gradient of a simulation"
+
+
 @pytest.mark.parametrize("lanes", [pytest.param((), marks=pytest.mark.slow), (3,)], ids=["one", "batch"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x == SLOW)) for x in FUNCTIONS])
 def test_lowers(name, lanes):
     function, shapes = FUNCTIONS[name], [(*lanes, size) for size in (MODEL.nq, MODEL.nv, MODEL.nv)]
     states = (jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes)

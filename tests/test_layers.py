@@ -10,8 +10,8 @@ import jdyn
 PACKAGE = pathlib.Path(jdyn.__file__).parent
 FLOORS = {
     "array": 0, "terminal": 0, "spatial": 1, "model": 2, "dynamics": 3, "io": 3, "robots": 4, "control": 4,
-    "interop": 5, "simulation": 5, "compile": 6, "planning": 6, "studies": 6, "sweep": 6, "tuning": 6, "view": 6,
-    "identification": 7, "face": 8, "cli": 8, "guide": 8, "__main__": 9,
+    "interop": 5, "simulation": 5, "compile": 6, "planning": 6, "studies": 6, "sweep": 6, "tuning": 6,
+    "identification": 7, "view": 7, "face": 8, "cli": 8, "guide": 8, "__main__": 9,
 }  # fmt: skip
 
 

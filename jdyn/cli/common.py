@@ -11,6 +11,7 @@ import numpy as np
 
 import jdyn
 from jdyn.model import Model
+from jdyn.simulation import Trajectory
 from jdyn.sweep import Spec
 
 
@@ -56,3 +57,8 @@ def listed(numbers) -> str:
 def write_picture(figure, path: pathlib.Path):
     figure.savefig(path, dpi=150)
     print(f"picture:  {path}")
+
+
+def write_movie(model: Model, motion: Trajectory, path: pathlib.Path):
+    movie = jdyn.animate(model, motion, path)
+    print(f"movie:    {path}, {movie.duration:.3g} s")

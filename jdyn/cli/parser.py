@@ -5,7 +5,7 @@ import pathlib
 
 from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
-from jdyn.terminal.argument_types import count, natural, new_file, part, picture, positive, seed
+from jdyn.terminal.argument_types import count, movie, natural, new_file, part, picture, port, positive, seed
 
 # The names in `jdyn.ROBOTS`.
 ROBOTS = (
@@ -22,6 +22,9 @@ ROBOTS = (
     "crane",
 )
 
+# Those of the viewer.
+LOOKS = ("visual", "collision", "skeleton")
+
 # Those of `jdyn.identification`.
 PARTS = ("inertias", "damping", "friction", "armature")
 
@@ -31,7 +34,9 @@ A ROBOT is the name of a bundled one, or the path of a URDF or a MuJoCo file."""
 
 EXAMPLES = """examples:
   jdyn info panda                            what a robot is made of
+  jdyn view panda                            look at it in a browser, with sliders of its joints
   jdyn simulate double_pendulum --plot motion.png
+  jdyn simulate quadruped --t1 1 --movie fall.gif
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
   jdyn sweep notebooks/sweep.toml --store sweep.zarr
@@ -50,6 +55,11 @@ LESSONS = {
     "info": """What a robot is made of: bodies, joints, masses, limits, doubtful numbers, and the condition of its mass
 matrix.""",
     "simulate": """Let a robot move without motors, and print its energy at the start and at the end.""",
+    "view": """Look at a robot in a browser: sliders of joints, a gizmo that drags a body, playing and recording,
+simulating from any configuration, centres of mass, inertia ellipsoids, joint axes. Ctrl-C ends it.
+
+In place of a ROBOT, the folder of a sweep's store shows a lane of it, simulated again. With --export no page opens, but
+is written, with its motion, to one file that needs no server.""",
     "sweep": """Many simulations of one motion under PD control, in batches: every combination of payload and
 proportional gain. The controller does not know the payload. Writes a labelled dataset (NetCDF, for xarray) and a
 heat map.
@@ -128,6 +138,8 @@ def parser() -> argparse.ArgumentParser:
 
     command("info", "what a robot is made of")
 
+    _add_view(command("view", "look at a robot, or at a lane of a sweep, in a browser"))
+
     words = command("simulate", "let a robot move, without motors")
     words.add_argument("--t1", type=positive, default=5.0, metavar="S", help="end [s] (default: 5)")
     words.add_argument("--q0", type=float, nargs="+", metavar="Q", help="start (default: drawn within the limits)")
@@ -136,6 +148,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument(
         "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
     )
+    _add_movie(words)
 
     words = command("sweep", "many simulations in batches: payload against gain, or what a spec says", "puma560")
     _add_sweep(words)
@@ -144,6 +157,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("store", metavar="STORE", help="folder that jdyn sweep --store has filled")
     words.add_argument("--lane", type=natural, required=True, metavar="N", help="number of the lane, from 0")
     words.add_argument("--plot", type=picture, metavar="FILE", help="write energies and coordinates to this picture")
+    _add_movie(words)
     words.set_defaults(dtype="float64")
 
     words = command("tune", "gains by gradient through the simulation", "puma560")
@@ -215,6 +229,28 @@ def _add_sweep(words):
     )
     words.add_argument("--shard", type=part, metavar="I/N", help="compute the I-th of N parts, with the same --store")
     words.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers compute the lanes")
+
+
+def _add_movie(words):
+    words.add_argument(
+        "--movie",
+        type=movie,
+        metavar="FILE",
+        help="write a movie to this .gif or .mp4, or five pictures of it to a .png",
+    )
+
+
+def _add_view(words):
+    words.add_argument("--lane", type=natural, metavar="N", help="number of the store's lane (default: 0)")
+    words.add_argument(
+        "--t1", type=positive, metavar="S",
+        help="let it move without motors first, so long [s], from a start drawn within the limits (default: it stands)",
+    )  # fmt: skip
+    words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument("--look", choices=LOOKS, default="visual", help="how links look (default: visual)")
+    words.add_argument("--export", type=new_file, metavar="FILE", help="write a page, such as motion.html, and end")
+    words.add_argument("--port", type=port, default=8080, help="of the page, or the next free one (default: 8080)")
+    words.add_argument("--no-browser", action="store_false", dest="browser", help="print the address, open nothing")
 
 
 def _add_robot(words, default):

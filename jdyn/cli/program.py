@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.cli.common import deepest, default_path, listed, load_robot, write_picture
+from jdyn.cli.common import deepest, default_path, listed, load_robot, write_movie, write_picture
 from jdyn.cli.identify import identify
 from jdyn.cli.sweeps import replay, sweep
 from jdyn.cli.tuning import tune
+from jdyn.cli.view import view
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import ModelWarning
 from jdyn.simulation import Result, SimulationError
@@ -39,7 +40,7 @@ def run(options) -> int:
     """
     commands = {
         "info": info, "simulate": simulate, "sweep": sweep, "replay": replay, "tune": tune, "stiffness": stiffness,
-        "prrr": prrr, "prrrfdt": prrrfdt, "identify": identify,
+        "prrr": prrr, "prrrfdt": prrrfdt, "identify": identify, "view": view,
     }  # fmt: skip
     programs = kept_programs() if options.cache else programs_made_anew()
     try:
@@ -126,6 +127,8 @@ def simulate(options):
     print(f"q(t1) = {listed(trajectory.q[-1])}")
     if options.plot:
         write_picture(plot_motion(model, trajectory), options.plot)
+    if options.movie:
+        write_movie(model, trajectory, options.movie)
 
 
 def stiffness(options):

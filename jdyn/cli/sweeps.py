@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 import jdyn
-from jdyn.cli.common import deepest, default_path, listed, load_robot, read_spec, write_picture
+from jdyn.cli.common import deepest, default_path, listed, load_robot, read_spec, write_movie, write_picture
 from jdyn.cli.parser import SWEEP_WORDS
 from jdyn.simulation import Result
 from jdyn.sweep.replay import spec_of
@@ -103,6 +103,8 @@ def replay(options):
     )
     if options.plot:
         write_picture(plot_motion(lane.model, lane.motion), options.plot)
+    if options.movie:
+        write_movie(lane.model, lane.motion, options.movie)
 
 
 def _print_throughput(dataset, t1):

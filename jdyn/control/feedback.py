@@ -1,5 +1,6 @@
 """Controllers that drive a mechanism to a target."""
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
@@ -8,7 +9,7 @@ from jdyn.control.arguments import configuration, scalar_or
 from jdyn.control.controller import Controller, ModelBased
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import inverse_dynamics, inverse_dynamics_derivatives
-from jdyn.model import Model, checked
+from jdyn.model import Model, checked, dynamics_only
 
 
 class PD(Controller):
@@ -36,7 +37,7 @@ class PD(Controller):
         ValueError: if a shape is wrong.
     """
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     target: Float[Array, " nq"]
     kp: Float[Array, "*nv"]
     kd: Float[Array, "*nv"]
@@ -156,7 +157,7 @@ class ComputedTorque(ModelBased):
     Source: Siciliano, Sciavicco, Villani, Oriolo 2009, section 8.5.2.
     """
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     target: Float[Array, " nq"]
     kp: Float[Array, "*nv"]
     kd: Float[Array, "*nv"]

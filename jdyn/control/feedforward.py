@@ -6,7 +6,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control.controller import Controller, ModelBased
 from jdyn.dynamics import gravity_forces, inverse_dynamics_derivatives
-from jdyn.model import Model, checked
+from jdyn.model import Model, checked, dynamics_only
 
 
 class Constant(Controller):
@@ -46,7 +46,7 @@ class GravityCompensation(ModelBased):
         model: The mechanism as the controller knows it.
     """
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
 
     def __check_init__(self):
         checked(self.model)

@@ -9,7 +9,7 @@ from jdyn.control.arguments import configuration, place, scalar_or
 from jdyn.control.controller import ModelBased
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
 from jdyn.dynamics.kinematics import carrier
-from jdyn.model import WORLD, Model, checked
+from jdyn.model import WORLD, Model, checked, dynamics_only
 from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 
@@ -58,7 +58,7 @@ class OperationalSpace(ModelBased):
     Automation 1987.
     """
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     body_or_frame: str | int = eqx.field(static=True)
     target: Float[Array, "3"] | Transform
     kp: Float[Array, "*task"]

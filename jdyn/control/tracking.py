@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import scalar_or
 from jdyn.control.controller import ModelBased
 from jdyn.dynamics import inverse_dynamics
-from jdyn.model import Model, checked
+from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.compiled import compiled
 from jdyn.model.motion import motion_along
 
@@ -18,7 +19,7 @@ Motion = Callable[[Scalar], tuple[Float[Array, " nq"], Float[Array, " nv"], Floa
 class _Follower(ModelBased):
     """A controller with a reference and two gains."""
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     reference: Motion
     kp: Float[Array, "*nv"]
     kd: Float[Array, "*nv"]

@@ -100,8 +100,9 @@ def diagnose(
         raise ValueError(f"samples: expected at least 1, got {samples}")
     more = [method] if isinstance(method, Method) else list(method)
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-        states = _states(model, q, samples, seed)
-        return _diagnosis(model, states, list(dict.fromkeys([ABA(), ArrayABA(), CRBA(), *more])))
+        bare = model.without_shapes()
+        states = _states(bare, q, samples, seed)
+        return _diagnosis(bare, states, list(dict.fromkeys([ABA(), ArrayABA(), CRBA(), *more])))
 
 
 def chosen_method(model: Model) -> Method:
@@ -112,7 +113,7 @@ def chosen_method(model: Model) -> Method:
             f"method='auto' looks at numbers, and {model.name!r} is traced here (jit, vmap or grad): outside, choose "
             "with jdyn.diagnose(model).method and pass that"
         )
-    leaves, structure = jax.tree.flatten(model)
+    leaves, structure = jax.tree.flatten(model.without_shapes())
     return _chosen(structure, tuple((leaf.tobytes(), leaf.dtype.name, leaf.shape) for leaf in map(np.asarray, leaves)))
 
 

@@ -141,7 +141,7 @@ def stacked_regressor(model, q, v, a) -> Float[np.ndarray, "states nv parameters
     Raises:
         ValueError: within a transformation of JAX, as ranks and names follow from numbers.
     """
-    Y = _stacked(model, q, v, a)
+    Y = _stacked(model.without_shapes(), q, v, a)
     if isinstance(Y, Tracer):
         raise ValueError(
             "model, q, v, a: expected numbers, got traced ones; which parameters forces tell depends on numbers: call "

@@ -106,7 +106,7 @@ def fit_base_parameters(
     base = basis(model, Y, parts)
     if not base.rank:
         raise ValueError(f"q, v: forces of this motion depend on no parameter of {', '.join(parts)}; move more joints")
-    missing = np.asarray(tau - _expected(model, q, v, a), float)
+    missing = np.asarray(tau - _expected(model.without_shapes(), q, v, a), float)
     least = ROUNDINGS * float(jnp.finfo(Y.dtype).eps) * float(np.max(np.abs(tau)))
     fit = weighted_least_squares(np.asarray(Y, float)[..., base.columns], missing, least)
     nominal = base.combinations @ np.asarray(standard_values(model), float)

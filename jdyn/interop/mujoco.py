@@ -94,7 +94,8 @@ class MujocoMap(PeerMap):
         """World rotations of jdyn's bodies, by jdyn's own kinematics."""
         q = np.asarray(q, float)
         flat = jnp.asarray(q.reshape(-1, q.shape[-1]), self.model.dtype)
-        return np.asarray(_body_rotations(self.model, flat), float).reshape(*q.shape[:-1], self.model.nb, 3, 3)
+        rotations = _body_rotations(self.model.without_shapes(), flat)
+        return np.asarray(rotations, float).reshape(*q.shape[:-1], self.model.nb, 3, 3)
 
 
 @eqx.filter_jit

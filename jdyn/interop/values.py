@@ -94,10 +94,10 @@ def nameless(model: Model) -> Model:
     """The model without names and shapes, so that robots of the same structure share one compiled program."""
     names = tuple(map(str, range(model.nb)))
     topology = dataclasses.replace(
-        model.topology, name="", body_names=names, joint_names=names, frame_names=(), frame_bodies=(), geometries=()
+        model.topology, name="", body_names=names, joint_names=names, frame_names=(), frame_bodies=()
     )
     frames = jax.tree.map(lambda x: x[:0], model.frames)
-    return dataclasses.replace(model, topology=topology, frames=frames)
+    return dataclasses.replace(model, topology=topology, frames=frames, shapes=None)
 
 
 def deepest_body(model: Model) -> int:

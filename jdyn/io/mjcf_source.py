@@ -46,6 +46,7 @@ class Document:
         text: The XML text; the only files it names are keys of `assets`.
         assets: Contents of the files.
         paths: Name of each file of `assets` in the source.
+        files: Where each file of `assets` is.
         lines: Origin of each line of `text`, for messages.
     """
 
@@ -54,6 +55,7 @@ class Document:
     text: str
     assets: dict[str, bytes]
     paths: dict[str, str]
+    files: dict[str, str]
     lines: list[str]
 
 
@@ -77,7 +79,7 @@ def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = 
     if reader.problems:
         raise ModelError(listed(label, "problem", reader.problems))
     name = root.attributes.get("model") or ("mjcf" if folder is None else _stem(label))
-    return Document(name, label, flat, reader.assets, reader.paths, reader.lines)
+    return Document(name, label, flat, reader.assets, reader.paths, reader.files, reader.lines)
 
 
 class _Reader:
@@ -90,6 +92,7 @@ class _Reader:
     def __init__(self, label: str, roots: list[pathlib.Path]):
         self.assets: dict[str, bytes] = {}
         self.paths: dict[str, str] = {}
+        self.files: dict[str, str] = {}
         self.lines: list[str] = []
         self.problems: list[str] = []
         self._label = label
@@ -161,13 +164,15 @@ class _Reader:
             return self._problem(element, f"file {name!r} cannot be read ({error.strerror})")
         if len(data) > MAX_ASSET_BYTES:
             return self._problem(element, f"file {name!r} is larger than {MAX_ASSET_BYTES // 2**20} MB")
-        self._keep(element, data, path.suffix.lower(), name)
+        self.files[self._keep(element, data, path.suffix.lower(), name)] = str(path)
 
-    def _keep(self, element: Element, data: bytes, suffix: str, name: str):
+    def _keep(self, element: Element, data: bytes, suffix: str, name: str) -> str:
+        """Keep the contents of a file, and refer to it by its key, which is returned."""
         # Keys depend on the contents, so that no cache can confuse two files of the same name.
         key = hashlib.sha256(data).hexdigest()[:32] + suffix
         self.assets[key], self.paths[key] = data, name
         element.attributes["file"] = key
+        return key
 
     # Documents inside documents.
 

@@ -4,9 +4,11 @@ import numpy as np
 
 from jdyn.io.mjcf_names import Names, body_names, joint_names
 from jdyn.io.mjcf_source import Document
-from jdyn.model import Ball, Builder, Fixed, Free, Geometry, Joint, Mimic, Prismatic, Revolute
+from jdyn.model import Ball, Builder, Fixed, Free, Joint, Mimic, Prismatic, Revolute, ShapeRole
 from jdyn.model.messages import enumerated
 from jdyn.spatial import Transform
+
+_NO_COLOR = (0.5, 0.5, 0.5, 1.0)
 
 
 class Translation:
@@ -27,13 +29,14 @@ class Translation:
         sites: Name of the frame that represents each site.
         plain_motors: Actuators that apply their control as torque on a hinge or force on a slide.
         couplings: Equalities that became mimic joints.
+        shapeless: Geoms that have no shape here: height fields, signed distance fields and meshes without a file.
     """
 
     def __init__(self, mujoco, compiled, document: Document, floating_base: bool | None):
         self.mujoco, self.m = mujoco, compiled
         gravity = (0.0, 0.0, 0.0) if self.disabled("GRAVITY") else _floats(self.m.opt.gravity)
         self.builder = Builder(document.name, gravity=gravity, source=document.label)
-        self._paths = document.paths
+        self._files = document.files
         self._link_names, self._joint_names = Names("world"), Names()
         self.bodies = body_names(self._link_names, [self._given("body", body) for body in range(self.m.nbody)])
         given = [self._given("joint", joint) for joint in range(self.m.njnt)]
@@ -45,8 +48,7 @@ class Translation:
         for body in range(1, self.m.nbody):
             self._add_body(body)
         self.sites = [self._add_site(site) for site in range(self.m.nsite)]
-        for geom in range(self.m.ngeom):
-            self._add_geom(geom)
+        self.shapeless = [geom for geom in range(self.m.ngeom) if not self._add_geom(geom)]
 
     # Contents of the file.
 
@@ -269,34 +271,57 @@ class Translation:
         self.builder.add_frame(name, body, self.pose(m.site_pos[site], m.site_quat[site]))
         return name
 
-    def _add_geom(self, geom: int):
-        """Add a shape; planes, ellipsoids, height fields and meshes without a file are left out."""
+    def _add_geom(self, geom: int) -> bool:
+        """Add the shape of a geom, once to draw it and once to let it touch; whether there is one."""
         m, kinds = self.m, self.mujoco.mjtGeom
         size, where, path = m.geom_size[geom], self.pose(m.geom_pos[geom], m.geom_quat[geom]), None
         match int(m.geom_type[geom]):
             case kinds.mjGEOM_SPHERE:
-                shape, size = "sphere", size[:1]
+                kind, size = "sphere", size[:1]
             case kinds.mjGEOM_BOX:
-                shape, size = "box", 2 * size
+                kind, size = "box", 2 * size
+            case kinds.mjGEOM_ELLIPSOID:
+                kind = "ellipsoid"
+            case kinds.mjGEOM_PLANE:
+                kind, size = "plane", 2 * size[:2]
             case kinds.mjGEOM_CYLINDER:
-                shape, size = "cylinder", size[:2] * (1, 2)
+                kind, size = "cylinder", size[:2] * (1, 2)
             case kinds.mjGEOM_CAPSULE:
-                shape, size = "capsule", size[:2] * (1, 2)
+                kind, size = "capsule", size[:2] * (1, 2)
             case kinds.mjGEOM_MESH if (path := self._mesh_path(mesh := m.geom_dataid[geom])) is not None:
-                shape, size = "mesh", m.mesh_scale[mesh]
+                kind, size = "mesh", m.mesh_scale[mesh]
                 # MuJoCo moves the vertices to the mesh's centre and principal axes.
                 where = where @ self.pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
             case _:
-                return
-        role = "collision" if m.geom_contype[geom] or m.geom_conaffinity[geom] else "visual"
-        link, rotation, translation = self.bodies[m.geom_bodyid[geom]], where.rotation, where.translation
-        self.builder.add_geometry(
-            Geometry(link, role, shape, _floats(size), path, _floats(rotation), _floats(translation))
-        )
+                return False
+        link, name, color = self.bodies[m.geom_bodyid[geom]], self._given("geom", geom), self._color(geom)
+        for role in self._roles(geom):
+            self.builder.add_shape(link, kind, size, placement=where, role=role, path=path, name=name, color=color)
+        return True
+
+    def _roles(self, geom: int) -> list[ShapeRole]:
+        """What a geom is for. MuJoCo's viewers draw groups 0 to 2, unless one asks for more; robots keep what touches,
+        and is not to be seen, in group 3."""
+        m = self.m
+        touches = m.geom_contype[geom] or m.geom_conaffinity[geom] or geom in (*m.pair_geom1, *m.pair_geom2)
+        roles: list[ShapeRole] = []
+        if m.geom_group[geom] <= 2:
+            roles.append("visual")
+        if touches:
+            roles.append("collision")
+        return roles
+
+    def _color(self, geom: int) -> tuple[float, ...] | None:
+        """The geom's own colour, else its material's; grey is what MuJoCo gives to geoms without one."""
+        m, material = self.m, self.m.geom_matid[geom]
+        own = m.geom_rgba[geom]
+        if np.array_equal(own, _NO_COLOR) and material < 0:
+            return None
+        return _floats(np.clip(m.mat_rgba[material] if np.array_equal(own, _NO_COLOR) else own, 0, 1))
 
     def _mesh_path(self, mesh: int) -> str | None:
         start = self.m.mesh_pathadr[mesh]
-        return self._paths.get(self.m.paths[start:].split(b"\0")[0].decode()) if start >= 0 else None
+        return self._files.get(self.m.paths[start:].split(b"\0")[0].decode()) if start >= 0 else None
 
     # Poses.
 

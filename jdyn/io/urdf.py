@@ -18,7 +18,6 @@ from jdyn.model import (
     Continuous,
     Fixed,
     Free,
-    Geometry,
     Joint,
     Mimic,
     Model,
@@ -178,6 +177,7 @@ class _Reader:
         self.builder = builder
         self.meshes = meshes
         self.notes: dict[str, dict[str, None]] = {}
+        self.materials = self._materials()
 
     def read(self, floating_base: bool | None):
         self._examine(self.root, _where(self.root))
@@ -190,7 +190,7 @@ class _Reader:
             if joint.child != "world":
                 self._add(joint, links[joint.child])
         for link in links.values():
-            self._add_geometries(link)
+            self._add_shapes(link)
         for what, names in self.notes.items():
             self.builder.warning(f"{what}: {enumerated(sorted(names))}")
 
@@ -386,12 +386,12 @@ class _Reader:
 
     # Shapes.
 
-    def _add_geometries(self, link: Element):
+    def _add_shapes(self, link: Element):
         for element in link.children:
             if element.tag in ("visual", "collision") and element.namespace == link.namespace:
-                self._add_geometry(_where(link), link.attributes["name"], element)
+                self._add_shape(_where(link), link.attributes["name"], element)
 
-    def _add_geometry(self, where: str, name: str, element: Element):
+    def _add_shape(self, where: str, name: str, element: Element):
         geometry = element.first("geometry")
         shapes = [] if geometry is None else [shape for tag in SIZES for shape in geometry.all(tag)]
         if len(shapes) > 1:
@@ -405,10 +405,38 @@ class _Reader:
             path = self._mesh(where, shape)
         elif np.any(size < 0):
             self.builder.problem(f"{where}: a <{shape.tag}> has a negative size")
-        rotation, translation = (tuple(np.ravel(x).tolist()) for x in (X.rotation, X.translation))
-        self.builder.add_geometry(
-            Geometry(name, element.tag, shape.tag, tuple(size.tolist()), path, rotation, translation)
-        )
+            return
+        self.builder.add_shape(
+            name, shape.tag, size, placement=X, role=element.tag, path=path,  # type: ignore[arg-type]
+            name=element.attributes.get("name") or None, color=self._color(name, element),
+        )  # fmt: skip
+
+    def _materials(self) -> dict[str, Element]:
+        """Materials with a colour by their names: those of the robot, then those that shapes define. The first one of a
+        name counts for all, as in urdfdom, which RViz reads with."""
+        visuals = (visual for link in self.root.all("link") for visual in link.all("visual"))
+        found: dict[str, Element] = {}
+        for owner in (self.root, *visuals):
+            for material in owner.all("material"):
+                if material.first("color") is not None:
+                    found.setdefault(material.attributes.get("name", ""), material)
+        found.pop("", None)
+        return found
+
+    def _color(self, name: str, element: Element) -> tuple[float, ...] | None:
+        """The colour of a shape's material; it does not matter to the mechanism, so that a bad one is only named."""
+        material = element.first("material")
+        if material is not None:
+            material = self.materials.get(material.attributes.get("name", ""), material)
+        color = None if material is None else material.first("color")
+        if color is None:
+            return None
+        words = color.attributes.get("rgba", "").split()
+        values = [float(word) for word in words if _NUMBER.fullmatch(word)]
+        if len(words) == len(values) == 4 and all(0 <= value <= 1 for value in values):
+            return tuple(values)
+        self._note("ignored, colours that are not four numbers from 0 to 1", f"of link {name!r}")
+        return None
 
     def _mesh(self, where: str, mesh: Element) -> str | None:
         name = mesh.attributes.get("filename")

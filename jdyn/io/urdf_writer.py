@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jdyn.io.urdf import SIZES, planar_x, unused
-from jdyn.model import Continuous, Free, Geometry, Joint, Model, ModelWarning, Planar, Prismatic, Revolute, checked
+from jdyn.model import Continuous, Free, Joint, Model, ModelWarning, Planar, Prismatic, Revolute, Shape, checked
 from jdyn.model.build import FRICTION_SPEED
 from jdyn.model.messages import enumerated
 
@@ -34,8 +34,8 @@ def save_urdf(model: Model, path: str | os.PathLike) -> None:
     """Write a model as a URDF file that `load_urdf` reads back to the same model.
 
     Bodies keep their names, frames and order. A link `world` represents the world, frames become links fixed to their
-    bodies, and infinite limits are written as the largest double. The paths of mesh files below the URDF file's
-    folder are relative to it.
+    bodies, and infinite limits are written as the largest double. Shapes keep their links, names and colours; the paths
+    of mesh files below the URDF file's folder are relative to it.
 
     >>> jdyn.save_urdf(jdyn.load("double_pendulum"), "arm.urdf")
     >>> jdyn.load("arm.urdf").body_names
@@ -87,7 +87,8 @@ def _check(model: Model):
         raise ValueError(
             f"URDF has no joint type for {enumerated(unfit)}; replace them by chains of revolute and prismatic joints"
         )
-    names = (model.name, *topology.body_names, *topology.joint_names, *topology.frame_names)
+    of_shapes = [text for entry in _entries(model) for text in (entry.name, entry.path or entry.name)]
+    names = (model.name, *topology.body_names, *topology.joint_names, *topology.frame_names, *of_shapes)
     if bad := [name for name in names if not name.strip() or _NOT_XML.search(name)]:
         raise ValueError(f"URDF cannot represent the names {enumerated([*map(repr, bad)])}; rename them")
     if "world" in (*topology.body_names, *topology.frame_names):
@@ -125,11 +126,21 @@ def _lost(model: Model) -> list[str]:
     for body, name in enumerate(model.joint_names):
         for what in _lost_of_joint(model, body):
             lost.setdefault(what, []).append(repr(name))
-    for geometry in model.topology.geometries:
-        if geometry.shape == "mesh" and geometry.path is None:
-            lost.setdefault("meshes without a file", []).append(repr(geometry.link))
+    for entry in _entries(model):
+        if not _written(entry):
+            what = "meshes without a file" if entry.kind == "mesh" else f"{entry.kind} shapes"
+            lost.setdefault(what, []).append(repr(entry.link))
     gravity = [] if np.allclose(model.gravity, (0, 0, -9.81), atol=1e-6) else [f"gravity {model.gravity.tolist()}"]
-    return gravity + [f"{what} of {enumerated(names)}" for what, names in lost.items()]
+    return gravity + [f"{what} of {enumerated([*dict.fromkeys(names)])}" for what, names in lost.items()]
+
+
+def _entries(model: Model) -> tuple[Shape, ...]:
+    return () if model.shapes is None else model.shapes.entries
+
+
+def _written(entry: Shape) -> bool:
+    """Whether URDF has such a shape."""
+    return entry.path is not None if entry.kind == "mesh" else entry.kind in SIZES
 
 
 def _lost_of_joint(model: Model, body: int) -> Iterator[str]:
@@ -161,18 +172,18 @@ def _lost_of_joint(model: Model, body: int) -> Iterator[str]:
 def _robot(model: Model, folder: pathlib.Path) -> ET.Element:
     topology = model.topology
     robot = ET.Element("robot", name=model.name)
-    if any(geometry.shape == "capsule" for geometry in topology.geometries):
+    if any(entry.kind == "capsule" for entry in _entries(model)):
         robot.set("version", "1.1")
     names = ("world", *topology.body_names)
     everything = (*names, *topology.frame_names)
     # The reader collects shapes link by link, so links with shapes come first, in the order of their shapes.
-    shaped = [geometry.link for geometry in topology.geometries if geometry.link in set(everything)]
+    shaped = [entry.link for entry in _entries(model)]
     links = {name: ET.SubElement(robot, "link", name=name) for name in dict.fromkeys((*shaped, *everything))}
     for body, name in enumerate(topology.body_names):
         _add_inertial(links[name], *(leaf[body] for leaf in jax.tree.leaves(model.inertias)))
-    for geometry in topology.geometries:
-        if geometry.link in links and not (geometry.shape == "mesh" and geometry.path is None):
-            _add_shape(links[geometry.link], geometry, folder)
+    for row, entry in enumerate(_entries(model)):
+        if _written(entry):
+            _add_shape(links[entry.link], model, row, folder)
     for body, name in enumerate(topology.body_names):
         joint = _add_joint(
             robot, topology.joint_names[body], _TYPES[topology.kinds[body]], names[topology.parents[body] + 1], name
@@ -230,17 +241,30 @@ def _add_origin(element: ET.Element, rotation: ArrayLike, translation: ArrayLike
     ET.SubElement(element, "origin", xyz=_text(translation), rpy=_text(roll_pitch_yaw(rotation)))
 
 
-def _add_shape(link: ET.Element, geometry: Geometry, folder: pathlib.Path):
-    element = ET.SubElement(link, geometry.role)
-    _add_origin(element, np.reshape(geometry.rotation, (3, 3)), geometry.translation)
-    shape = ET.SubElement(ET.SubElement(element, "geometry"), geometry.shape)
-    if geometry.path is not None:
-        path = pathlib.Path(geometry.path)
-        shape.set("filename", str(path.relative_to(folder)) if path.is_relative_to(folder) else geometry.path)
+def _add_shape(link: ET.Element, model: Model, row: int, folder: pathlib.Path):
+    shapes: Any = model.shapes
+    entry = shapes.entries[row]
+    element = ET.SubElement(link, entry.role, name=entry.name)
+    rotation, translation = shapes.placements.rotation[row], shapes.placements.translation[row]
+    if entry.link in model.frame_names:
+        # From the body's frame to the link's.
+        frame = model.frame_names.index(entry.link)
+        to_link = model.frames.rotation[frame].T
+        rotation, translation = to_link @ rotation, to_link @ (translation - model.frames.translation[frame])
+    _add_origin(element, rotation, translation)
+    shape = ET.SubElement(ET.SubElement(element, "geometry"), entry.kind)
+    if entry.path is not None:
+        path = pathlib.Path(entry.path)
+        shape.set("filename", str(path.relative_to(folder)) if path.is_relative_to(folder) else entry.path)
     start = 0
-    for key, count, _ in SIZES[geometry.shape]:
-        shape.set(key, _text(geometry.size[start : start + count]))
+    for key, count, _ in SIZES[entry.kind]:
+        shape.set(key, _text(shapes.sizes[row, start : start + count]))
         start += count
+    if entry.color is not None:
+        rgba = _text(entry.color)
+        # Readers look materials up by their names, so that one name has to be one colour.
+        material = ET.SubElement(element, "material", name=f"rgba {rgba}")
+        ET.SubElement(material, "color", rgba=rgba)
 
 
 def _text(numbers: ArrayLike) -> str:

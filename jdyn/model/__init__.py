@@ -34,10 +34,14 @@ from jdyn.model.model import Executor as Executor
 from jdyn.model.model import Limits as Limits
 from jdyn.model.model import Model as Model
 from jdyn.model.model import checked as checked
+from jdyn.model.model import dynamics_only as dynamics_only
 from jdyn.model.model import take_rows as take_rows
 from jdyn.model.random_tree import random_tree as random_tree
+from jdyn.model.shapes import Shape as Shape
+from jdyn.model.shapes import ShapeKind as ShapeKind
+from jdyn.model.shapes import ShapeRole as ShapeRole
+from jdyn.model.shapes import Shapes as Shapes
 from jdyn.model.topology import WORLD as WORLD
-from jdyn.model.topology import Geometry as Geometry
 from jdyn.model.topology import Topology as Topology
 from jdyn.model.topology import Tree as Tree
 from jdyn.model.vary import BY_COORDINATE as BY_COORDINATE

@@ -6,7 +6,9 @@ robot, and one warning reports all warnings.
 
 import collections
 import dataclasses
+import os
 import warnings
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +24,10 @@ from jdyn.model.inertial import (
     triangle_violation,
 )
 from jdyn.model.joints import Joint
-from jdyn.model.messages import enumerated, listed
+from jdyn.model.messages import enumerated, known, listed
 from jdyn.model.model import Limits, Model
-from jdyn.model.topology import WORLD, Geometry, Topology
+from jdyn.model.shapes import ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes
+from jdyn.model.topology import WORLD, Topology
 from jdyn.spatial import SpatialInertia, Transform
 
 # Speed at which smoothed Coulomb friction reaches tanh(1) = 76 % of its value [rad/s or m/s].
@@ -108,6 +111,20 @@ class _Link:
     mimic: Mimic | None
 
 
+@dataclasses.dataclass
+class _Shape:
+    """One declared shape. Arrays are float64 NumPy."""
+
+    link: str
+    kind: ShapeKind
+    size: np.ndarray
+    pose: np.ndarray
+    role: ShapeRole
+    path: str | None
+    name: str | None
+    color: tuple[float, ...] | None
+
+
 _PER_VELOCITY = {
     "damping": 0.0,
     "friction": 0.0,
@@ -159,7 +176,7 @@ class Builder:
         self.gravity = np.array(gravity, dtype=float)
         self._links: list[_Link] = []
         self._frames: list[tuple[str, str, np.ndarray]] = []
-        self._geometries: list[Geometry] = []
+        self._shapes: list[_Shape] = []
         self._problems: list[str] = []
         self._warnings: list[str] = []
 
@@ -213,9 +230,42 @@ class Builder:
         """Declare a frame fixed to a link (or to `"world"`); `placement` is its pose in the link's frame."""
         self._frames.append((name, link, _matrix(placement)))
 
-    def add_geometry(self, geometry: Geometry) -> None:
-        """Add a visual or collision shape to the model."""
-        self._geometries.append(geometry)
+    def add_shape(
+        self,
+        link: str,
+        kind: ShapeKind,
+        size: ArrayLike = (1, 1, 1),
+        *,
+        placement: Transform | ArrayLike = (0, 0, 0),
+        role: ShapeRole | None = None,
+        path: str | os.PathLike | None = None,
+        name: str | None = None,
+        color: Sequence[float] | None = None,
+    ) -> None:
+        """Give a link a shape, to draw it and to let it touch others.
+
+        ```
+        builder.add_shape("rod", "capsule", (0.02, 1.0), placement=(0, 0, -0.5), color=(0.8, 0.3, 0.1))
+        builder.add_shape("hand", "mesh", path="meshes/hand.stl", role="visual")
+        ```
+
+        Args:
+            link: Name of the link, of a frame fixed to one, or `"world"`.
+            kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"` or `"mesh"`.
+            size: The lengths of a box's sides; the radius of a sphere; the radius and the length of a cylinder, or of a
+                capsule without its caps, along z; the radii of an ellipsoid; the lengths of a plane's sides, 0 where it
+                has no end [m]; the scales of a mesh.
+            placement: Pose of its middle in the link's frame, a `Transform` or a translation [m].
+            role: `"visual"` or `"collision"`; both if left out.
+            path: File of a mesh.
+            name: Its name; the link's, with a number if that is taken, if left out.
+            color: Red, green and blue, and opacity if wanted, from 0 to 1.
+        """
+        path = None if path is None else os.fspath(path)
+        color = None if color is None else tuple(map(float, color))
+        sizes = np.atleast_1d(np.asarray(size, float))
+        for each in ROLES if role is None else (role,):
+            self._shapes.append(_Shape(link, kind, sizes, _matrix(placement), each, path, name, color))
 
     def problem(self, message: str) -> None:
         """Record a problem; `build` reports all problems in one error."""
@@ -242,6 +292,8 @@ class Builder:
         for link in self._links:
             self._check_link(link)
         self._check_mimics()
+        for shape in self._shapes:
+            self._check_shape(shape)
         self._raise_problems()
         bodies = self._sorted_bodies()
         model = self._assemble(bodies, dtype)
@@ -307,7 +359,7 @@ class Builder:
         self._check_inertia(link)
         if not np.all(np.isfinite(link.pose)):
             self.problem(f"{where}: placement must be finite numbers")
-        elif np.max(np.abs(link.pose[:3, :3] @ link.pose[:3, :3].T - np.eye(3))) > 1e-6:
+        elif not _is_rotation(link.pose[:3, :3]):
             self.problem(f"{where}: placement is not a rotation and a translation")
         if isinstance(link.joint, Fixed):
             return
@@ -396,6 +448,30 @@ class Builder:
             if name == link.joint_name and seen:
                 self.problem(f"{where}: mimic joints form a cycle: {enumerated([*seen, name], ' -> ')}")
 
+    def _check_shape(self, shape: "_Shape"):
+        named = "" if shape.name is None else f" {shape.name!r}"
+        where = f"link {shape.link!r}: shape{named}"
+        names = [*(link.name for link in self._links), *(name for name, _, _ in self._frames)]
+        if shape.link != "world" and shape.link not in names:
+            self.problem(f"{where}: no link or frame is called {shape.link!r}; {known(shape.link, names)}")
+        if shape.role not in ROLES:
+            self.problem(f"{where}: role is {shape.role!r}, expected {' or '.join(map(repr, ROLES))}")
+        if shape.kind not in SIZES:
+            self.problem(f"{where}: kind is {shape.kind!r}, expected one of {', '.join(SIZES)}")
+            return
+        count, meaning = SIZES[shape.kind]
+        if shape.size.shape != (count,):
+            expected = f"a number, {meaning}" if count == 1 else f"{count} numbers, {meaning}"
+            self.problem(f"{where}: the size of a {shape.kind} has shape {shape.size.shape}, expected {expected}")
+        elif not np.all(np.isfinite(shape.size)) or (shape.kind != "mesh" and np.any(shape.size < 0)):
+            self.problem(f"{where}: the size of a {shape.kind} is {shape.size}, expected finite numbers from 0")
+        if shape.path is not None and shape.kind != "mesh":
+            self.problem(f"{where}: a {shape.kind} has no file, got {shape.path!r}")
+        if not np.all(np.isfinite(shape.pose)) or not _is_rotation(shape.pose[:3, :3]):
+            self.problem(f"{where}: placement is not a rotation and a translation")
+        if shape.color is not None and not (len(shape.color) in (3, 4) and all(0 <= c <= 1 for c in shape.color)):
+            self.problem(f"{where}: color is {shape.color}, expected three or four numbers from 0 to 1")
+
     # Assembly.
 
     def _sorted_bodies(self) -> list[_Link]:
@@ -454,7 +530,6 @@ class Builder:
             frame_names=tuple(name for name, _, _ in frames),
             frame_bodies=tuple(index.get(carrier, WORLD) for _, carrier, _ in frames),
             mimics=tuple((joints[follower], joints[leader]) for follower, leader, _, _ in mimics),
-            geometries=tuple(self._geometries),
         )
 
         # Convert dtypes in NumPy: JAX would compile one program for each shape.
@@ -479,8 +554,22 @@ class Builder:
             mimic_offset=as_jax([offset for _, _, _, offset in mimics]),
             frames=_transforms([T for _, _, T in frames], as_jax),
             gravity=as_jax(self.gravity),
+            shapes=self._placed_shapes(index, placed, as_jax) if self._shapes else None,
             **columns,
         )
+
+    def _placed_shapes(self, index, placed, as_jax) -> Shapes:
+        entries, sizes, poses = [], np.zeros((len(self._shapes), 3)), []
+        frames = {name: (link, T) for name, link, T in self._frames}
+        for row, (shape, name) in enumerate(zip(self._shapes, _unique_names(self._shapes), strict=True)):
+            link, T = frames.get(shape.link, (shape.link, np.eye(4)))
+            carrier, pose = placed(link, T @ shape.pose)
+            color = None if shape.color is None else (*shape.color, 1.0)[:4]
+            body = index.get(carrier, WORLD)
+            entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color))  # type: ignore[arg-type]
+            sizes[row, : len(shape.size)] = shape.size
+            poses.append(pose)
+        return Shapes(tuple(entries), as_jax(sizes), _transforms(poses, as_jax))
 
     def _resolved_mimic(self, link: _Link) -> tuple[str, str, float, float]:
         """(follower, leader, ratio, offset); a chain of mimics is resolved to its first leader."""
@@ -517,6 +606,26 @@ def _matrix(placement) -> np.ndarray:
     if isinstance(placement, Transform):
         return homogeneous(np.asarray(placement.rotation, float), np.asarray(placement.translation, float))
     return homogeneous(np.eye(3), np.asarray(placement, float))
+
+
+def _is_rotation(R: np.ndarray) -> bool:
+    return bool(np.max(np.abs(R @ R.T - np.eye(3))) <= 1e-6)
+
+
+def _unique_names(shapes: list[_Shape]) -> list[str]:
+    """Their names, or their links'; where a shape of the same role has that name already, with a number."""
+    taken: set[tuple[str, str]] = set()
+    counts: dict[tuple[str, str], int] = {}
+    names = []
+    for shape in shapes:
+        wanted = shape.name or shape.link
+        name, key = wanted, (shape.role, wanted)
+        while (shape.role, name) in taken:
+            counts[key] = counts.get(key, 1) + 1
+            name = f"{wanted}_{counts[key]}"
+        taken.add((shape.role, name))
+        names.append(name)
+    return names
 
 
 def _transforms(matrices, as_jax) -> Transform:

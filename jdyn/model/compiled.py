@@ -40,8 +40,8 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
     Called from Python it is compiled once for each structure of its arguments; operation by operation it would be a
     thousand times slower. Arrays, and numbers and lists given as arguments, are traced, all in their widest floating
-    type; what else the arguments hold is part of the program, and must be hashable. Within another program it is a
-    call that XLA merges with its surroundings.
+    type; what else the arguments hold is part of the program, and must be hashable. The shapes of the argument `model`
+    are left out. Within another program it is a call that XLA merges with its surroundings.
     """
     program = _program(precise(function))
     parameters = list(inspect.signature(function).parameters)
@@ -50,8 +50,11 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         if place is not None and (len(args) > place or "model" in kwargs):
+            model = args[place] if len(args) > place else kwargs["model"]
             # Check now: tracing hides the type.
-            checked(args[place] if len(args) > place else kwargs["model"])  # type: ignore[arg-type]
+            checked(model)  # type: ignore[arg-type]
+            if model.shapes is not None:  # type: ignore[union-attr]
+                args, kwargs = _with_model(args, kwargs, place, model.without_shapes())  # type: ignore[union-attr]
         dtype = widest((args, kwargs))
         positional = [_argument(x, dtype) for x in args]
         named = {name: _argument(x, dtype) for name, x in kwargs.items()}
@@ -62,6 +65,12 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         return program(structure, tuple(constants), arrays)
 
     return called
+
+
+def _with_model(args, kwargs, place, model):
+    if len(args) > place:
+        return (*args[:place], model, *args[place + 1 :]), kwargs
+    return args, {**kwargs, "model": model}
 
 
 _ARRAYS = (jax.Array, np.ndarray, np.inexact)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from jdyn.array import Structure, shaped
 from jdyn.model.joints import Joint
 from jdyn.model.messages import one_of
+from jdyn.model.shapes import Shapes
 from jdyn.model.topology import Topology
 from jdyn.spatial import SpatialInertia, Transform, skew, symmetric
 
@@ -71,6 +72,9 @@ class Model(Structure):
             this with one Pallas kernel for each loop over bodies, which is interpreted where there is no CUDA device,
             and has not been measured on one. `"auto"` takes what was fastest on processors: levels for a single
             configuration, lanes for batches. The environment variable `JDYN_EXECUTOR` sets the default of new models.
+        shapes: What it looks like and where it ends, for drawing and collision; None if it has no shapes. jdyn's
+            functions of dynamics leave them out before they compile, so that robots share programs whatever they look
+            like; `without_shapes` does so for your own.
         links: What recursions would compute anew from placements, joints and inertias in every call; None but within
             simulations, whose models do not change.
 
@@ -93,6 +97,7 @@ class Model(Structure):
     mimic_offset: Float[Array, " nm"]
     frames: Transform
     gravity: Float[Array, "3"]
+    shapes: Shapes | None = None
     links: Any = None
     executor: Executor = eqx.field(
         static=True, kw_only=True, default_factory=lambda: os.environ.get("JDYN_EXECUTOR", "auto")
@@ -153,9 +158,12 @@ class Model(Structure):
         """Zero for every joint coordinate, the identity for every quaternion."""
         return self._per_joint(lambda joint: joint.neutral(self.dtype), "q")
 
-    @eqx.filter_jit
     def random(self, key: PRNGKeyArray) -> Float[Array, " nq"]:
         """A configuration drawn uniformly within the limits; without limits, within ±π rad (revolute) or ±1 (other)."""
+        return self.without_shapes()._drawn(key)
+
+    @eqx.filter_jit
+    def _drawn(self, key):
         keys = jax.random.split(key, max(self.nb, 1))
         limits = self.limits
         return self._per_joint(
@@ -314,6 +322,15 @@ class Model(Structure):
 
     # Changed copies.
 
+    def without_shapes(self) -> "Model":
+        """A copy without shapes: functions that are compiled for it serve robots whatever they look like."""
+        if self.shapes is None:
+            return self
+        # Every public function does this; `dataclasses.replace` would take ten times as long.
+        bare = object.__new__(type(self))
+        vars(bare).update(vars(self), shapes=None)
+        return bare
+
     def with_gravity(self, gravity) -> "Model":
         """A copy with another gravity [m/s²]."""
         return dataclasses.replace(self, gravity=shaped("gravity", gravity, self.dtype, (3,)))
@@ -410,6 +427,11 @@ def take_rows(x: Array, index: np.ndarray) -> Array:
     if len(flat) and np.array_equal(flat, np.arange(flat[0], flat[0] + len(flat))):
         return x[flat[0] : flat[0] + len(flat)].reshape(*index.shape, *x.shape[1:])
     return x[index]
+
+
+def dynamics_only(model: Any) -> Any:
+    """A model without shapes, anything else as it is: converts fields of what is compiled, such as controllers."""
+    return model.without_shapes() if isinstance(model, Model) else model
 
 
 def checked(model: Model, **arguments) -> list[Any]:

@@ -14,31 +14,6 @@ WORLD = -1
 
 
 @dataclasses.dataclass(frozen=True)
-class Geometry:
-    """A visual or collision shape of a link, kept for drawing and collision checking; dynamics ignores it.
-
-    Attributes:
-        link: Name of the link.
-        role: `"visual"` or `"collision"`.
-        shape: `"mesh"`, `"box"`, `"cylinder"`, `"sphere"` or `"capsule"`.
-        size: Shape parameters [m]: mesh scale, box sides, (radius, length), or (radius,).
-        path: Mesh file, `None` for other shapes. From URDF: the absolute path, the `package://` name as written if
-            that package was not found, or `None` if the file is outside the named folders. From MJCF: the path as
-            written.
-        rotation: Row-major rotation of the shape in the link frame.
-        translation: Origin of the shape in the link frame [m].
-    """
-
-    link: str
-    role: str
-    shape: str
-    size: tuple[float, ...]
-    path: str | None
-    rotation: tuple[float, ...]
-    translation: tuple[float, ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class JointGroup:
     """All joints of one kind, with their indices in the whole model.
 
@@ -99,7 +74,6 @@ class Topology(Tree):
         frame_names: Frames fixed to bodies, in addition to the body frames.
         frame_bodies: The body that carries each frame.
         mimics: Pairs (follower, leader) of bodies whose joints are coupled; no leader is a follower.
-        geometries: Shapes of all links.
     """
 
     name: str
@@ -110,7 +84,6 @@ class Topology(Tree):
     frame_names: tuple[str, ...] = ()
     frame_bodies: tuple[int, ...] = ()
     mimics: tuple[tuple[int, int], ...] = ()
-    geometries: tuple[Geometry, ...] = ()
 
     @functools.cached_property
     def q_offsets(self) -> tuple[int, ...]:

@@ -1,9 +1,10 @@
 """Feedback along a plan."""
 
+import equinox as eqx
 import jax.numpy as jnp
 
 from jdyn.control.controller import Controller
-from jdyn.model import Model, checked
+from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.compiled import compiled
 from jdyn.planning.ilqr import Plan
 
@@ -28,7 +29,7 @@ class PlanFeedback(Controller):
         plan: What `jdyn.ilqr` found.
     """
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     plan: Plan
 
     def __init__(self, model: Model, plan: Plan):

@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.array import LeastNorm, shaped
 from jdyn.control.arguments import configuration
-from jdyn.model import Model, checked
+from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.compiled import compiled, precise
 from jdyn.planning.box_qp import box_qp
 from jdyn.planning.targets import FrameTarget
@@ -174,7 +174,7 @@ class _Search(NamedTuple):
 class _Problem(eqx.Module):
     """Targets of a mechanism."""
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     targets: tuple[FrameTarget, ...]
 
     def residual(self, q: Array) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics import forward_dynamics, forward_dynamics_derivatives
-from jdyn.model import Model
+from jdyn.model import Model, dynamics_only
 
 
 class TimeStep(eqx.Module):
@@ -19,7 +19,7 @@ class TimeStep(eqx.Module):
         h: Its length [s].
     """
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     inputs: Float[Array, "nv nu"]
     h: Scalar
 

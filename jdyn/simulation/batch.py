@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from jdyn.model import Constraint, Model, checked
+from jdyn.model import Constraint, Model, checked, dynamics_only
 from jdyn.simulation.simulate import simulate
 from jdyn.simulation.trajectory import Trajectory
 
@@ -66,10 +66,10 @@ def simulate_batch(
     known = ("model", "q0", "v0", "t1", "controller", "constraints")
     if unknown := sorted(set(in_axes) - set(known)):
         raise ValueError(f"in_axes: expected names among {', '.join(known)}, got {', '.join(map(repr, unknown))}")
-    axes = tuple(in_axes.get(name) for name in known)
+    axes = tuple(dynamics_only(in_axes.get(name)) for name in known)
 
     def lane(model, q0, v0, t1, controller, constraints):
         arguments = {"controller": controller, "constraints": constraints, "throw": throw, **options}
         return reduce(simulate(model, q0, v0, t1, **arguments))
 
-    return eqx.filter_vmap(lane, in_axes=axes)(model, q0, v0, t1, controller, tuple(constraints))
+    return eqx.filter_vmap(lane, in_axes=axes)(model.without_shapes(), q0, v0, t1, controller, tuple(constraints))

@@ -113,7 +113,7 @@ def simulate(
     """
     q0, v0 = checked(model, q=q0, v=v0)
     dtype = jnp.promote_types(model.dtype, jnp.promote_types(q0.dtype, v0.dtype))
-    model = model.astype(dtype)
+    model = model.without_shapes().astype(dtype)
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
         raise ValueError(

@@ -5,6 +5,7 @@ import math
 import pathlib
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg")
+MOVIES = (".gif", ".mp4", ".png")
 
 
 def number(word: str) -> float:
@@ -57,6 +58,13 @@ def count(word: str) -> int:
     return value
 
 
+def port(word: str) -> int:
+    value = _whole(word)
+    if not 0 <= value < 2**16:
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, got {word}")
+    return value
+
+
 def seed(word: str) -> int:
     value = _whole(word)
     if not 0 <= value < 2**31:
@@ -73,9 +81,18 @@ def _whole(word: str) -> int:
 
 def picture(word: str) -> pathlib.Path:
     """The path of a picture; it is checked before the work begins."""
+    return _file_of_kind(word, "a picture", PICTURES)
+
+
+def movie(word: str) -> pathlib.Path:
+    """The path of a movie, or of a strip of its pictures."""
+    return _file_of_kind(word, "a movie", MOVIES)
+
+
+def _file_of_kind(word, what, endings):
     path = new_file(word)
-    if path.suffix.lower() not in PICTURES:
-        raise argparse.ArgumentTypeError(f"expected the name of a picture ({', '.join(PICTURES)}), got {word}")
+    if path.suffix.lower() not in endings:
+        raise argparse.ArgumentTypeError(f"expected the name of {what} ({', '.join(endings)}), got {word}")
     return path
 
 

@@ -10,13 +10,14 @@ import time
 import pytest
 
 import jdyn
-from jdyn.cli.parser import PARTS, ROBOTS, parser
+from jdyn.cli.parser import LOOKS, PARTS, ROBOTS, parser
 from jdyn.identification.standard import PARTS as PARTS_OF_MODELS
 from jdyn.studies.cloutier1995 import INTEGRATIONS, Session
 from jdyn.studies.prrr.files import QUANTITIES
 from jdyn.studies.prrr.options import session_of
 from jdyn.studies.prrr.words import INTEGRATIONS as WORDS_OF_INTEGRATIONS
 from jdyn.studies.prrr.words import QUANTITIES as WORDS_OF_QUANTITIES
+from jdyn.view.viewer.look import LOOKS as LOOKS_OF_VIEWERS
 
 SCRIPT = """
 import sys
@@ -33,7 +34,7 @@ print("jax" in sys.modules, status)
     ("words", "status"),
     [
         (["--help"], 0), (["--version"], 0), (["sweep", "--help"], 0), (["prrr", "--help"], 0),
-        (["identify", "--help"], 0), (["prrrfdt", "--help"], 0),
+        (["identify", "--help"], 0), (["view", "--help"], 0), (["prrrfdt", "--help"], 0),
         ([], 2), (["nonsense"], 2), (["sweep", "--kp", "x", "y"], 2),
         (["simulate", "panda", "--plot", "nowhere/motion.png"], 2), (["prrr", "--integration", "euler"], 2),
     ],
@@ -65,11 +66,15 @@ def test_parts_are_those_that_can_be_identified():
     assert PARTS == PARTS_OF_MODELS
 
 
+def test_looks_are_those_of_the_viewer():
+    assert LOOKS == LOOKS_OF_VIEWERS
+
+
 def test_the_package_shows_its_names():
-    """Also the function `sweep`, whose folder has its name."""
-    assert {"ABA", "load", "sweep", "studies", "__version__"} <= set(dir(jdyn))
-    assert inspect.isfunction(jdyn.sweep)
-    script = "from jdyn.sweep import Grid; import jdyn; import inspect; assert inspect.isfunction(jdyn.sweep)"
+    """Also the functions `sweep` and `view`, whose folders have their names."""
+    assert {"ABA", "load", "sweep", "view", "studies", "__version__"} <= set(dir(jdyn))
+    assert inspect.isfunction(jdyn.sweep) and inspect.isfunction(jdyn.view)
+    script = "import inspect, jdyn.sweep, jdyn.view; assert all(map(inspect.isfunction, (jdyn.sweep, jdyn.view)))"
     subprocess.run([sys.executable, "-c", script], check=True)
     with pytest.raises(AttributeError, match="module 'jdyn' has no attribute 'nothing'"):
         jdyn.nothing  # noqa: B018

@@ -1,6 +1,7 @@
 """The command line, as a person meets it."""
 
 import re
+import signal
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
+from PIL import Image
 
 import jdyn
 from jdyn.cli import main
@@ -55,11 +57,14 @@ def test_info_lists_warnings_and_limits_of_a_file(tmp_path, capsys):
 
 
 def test_simulate_keeps_energy_and_draws(tmp_path, capsys):
-    assert main(["simulate", "pendulum", "--t1", "1", "--q0", "1.5", "--plot", "motion.png"]) == 0
+    words = ["simulate", "pendulum", "--t1", "1", "--q0", "1.5", "--plot", "motion.png", "--movie", "motion.gif"]
+    assert main(words) == 0
     out = capsys.readouterr().out
     start, end = map(float, re.search(r"energy: (\S+) J at the start, (\S+) J at the end", out).groups())
     assert start == pytest.approx(end, abs=1e-4)
     assert (tmp_path / "motion.png").read_bytes().startswith(b"\x89PNG")
+    with Image.open(tmp_path / "motion.gif") as movie:
+        assert movie.n_frames == 31 and "motion.gif, 1.03 s" in out
 
 
 def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
@@ -111,10 +116,22 @@ def test_a_spec_is_swept_in_parts_and_its_lanes_come_again(tmp_path, capsys):
     np.testing.assert_allclose(dataset["damping"], [1, 100])
     assert dataset["damping"].attrs == {"units": "N m s/rad or N s/m", "long_name": "joint:hinge.damping"}
     np.testing.assert_allclose(dataset["q"][:, :, 0, 0], [[0.0] * 2, [0.5] * 2, [1.0] * 2], atol=1e-12)
-    assert main(["replay", "kept", "--lane", "3", "--plot", "lane.png"]) == 0
+    assert main(["replay", "kept", "--lane", "3", "--plot", "lane.png", "--movie", "strip.png"]) == 0
     stored, again = re.search(r"^final_error +(\S+) +(\S+)$", capsys.readouterr().out, re.MULTILINE).groups()
     assert stored == again == f"{float(dataset['final_error'][1, 1]):.4g}"
-    assert (tmp_path / "lane.png").read_bytes().startswith(b"\x89PNG")
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in ("lane.png", "strip.png"))
+    assert main(["view", "kept", "--lane", "3", "--export", "lane.html"]) == 0
+    assert (tmp_path / "lane.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.slow
+def test_view_ends_at_ctrl_c():
+    words = [sys.executable, "-m", "jdyn", "view", "pendulum", "--port", "0", "--no-browser"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert re.fullmatch(r"http://127.0.0.1:\d+ shows pendulum; Ctrl-C ends it\n", process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
 
 
 @pytest.mark.slow
@@ -155,6 +172,8 @@ def test_stiffness_counts_what_rounding_costs(tmp_path, capsys):
         (["sweep", "spec.toml", "--lanes", "9"], "a spec says what --lanes would; write it there"),
         (["sweep", "nowhere.toml"], "nowhere.toml"),
         (["replay", "nowhere", "--lane", "0"], "nowhere"),
+        (["view", "panda", "--lane", "3"], "--lane: expected the folder of a sweep's store, got 'panda'"),
+        (["view", ".", "--t1", "3"], "--t1: lanes of . are as long as their sweep says"),
     ],
 )
 def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, capsys):
@@ -175,11 +194,14 @@ def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, cap
         ["simulate", "pendulum", "--t1", "-1"],
         ["tune", "--plot", "no/such/folder.png"],
         ["tune", "--plot", "picture"],
+        ["simulate", "panda", "--movie", "movie.avi"],
         ["sweep", "--output", "no/such/name"],
         ["sweep", "--seed", "99999999999"],
         ["sweep", "--shard", "3/2"],
         ["sweep", "--shard", "2"],
         ["replay", "kept", "--lane", "-1"],
+        ["view", "panda", "--port", "70000"],
+        ["view", "panda", "--look", "nice"],
     ],
 )
 def test_wrong_words_get_the_usage(words, capsys):

@@ -123,7 +123,7 @@ PROPORTIONAL = [
 ]
 
 
-@pytest.mark.parametrize("moving", [False, True])
+@pytest.mark.parametrize("moving", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", UNAFFECTED, ids=str)
 def test_mass_ratios_leave_the_robust_methods_unaffected(method, moving):
     assert max(worst_error(method, power, jnp.float64, moving) for power in POWERS) < 1e-13

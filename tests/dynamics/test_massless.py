@@ -142,8 +142,8 @@ def given_to(executor, trees):
 
 
 def by_structure(method, executor, name):
-    """Options of a method on the wider of the two structures alone, unless all is tried."""
-    option = name != WIDER and executor == "auto" and method not in KINDS
+    """On the wider of the two structures alone, but for the default, unless all is tried."""
+    option = name != WIDER and (method, executor) != (jdyn.ABA(), "auto")
     return pytest.param(
         method, executor, name, marks=[pytest.mark.exhaustive] * option, id=f"{method}-{executor}-{name}"
     )
@@ -177,6 +177,7 @@ def test_one_tree_at_a_time(method, executor, name):
     assert_right(method, trees, *map(np.stack, zip(*each, strict=True)))
 
 
+@pytest.mark.slow
 def test_every_kind_of_method():
     """Single configurations of one structure: levels are padded there, and not in batches."""
     trees = light_trees("fingers")

@@ -281,27 +281,17 @@ def test_meshes_are_read_and_keep_their_pose(tmp_path):
     source.write_text(with_mesh("part.stl", 'meshdir="meshes"'))
     assert_same_dynamics(source)
     model, m = load(source), compiled(source)
-    (geometry,) = model.topology.geometries
-    assert (geometry.link, geometry.shape, geometry.path, model.name) == ("a", "mesh", "meshes/part.stl", "robot")
-    vertices = 0.1 * np.array([[0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]]) * geometry.size
-    got = vertices @ np.reshape(geometry.rotation, (3, 3)).T + np.array(geometry.translation)
+    drawn, touching = model.shapes.entries
+    path = str(source.parent / "meshes/part.stl")
+    assert (drawn.link, drawn.kind, drawn.path, touching.path, model.name) == ("a", "mesh", path, path, "robot")
+    vertices = 0.1 * np.array([[0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]]) * np.array(model.shapes.sizes[0])
+    R, p = (np.array(leaf[0]) for leaf in jax.tree.leaves(model.shapes.placements))
+    got = vertices @ R.T + p
     R, expected = np.zeros(9), m.mesh_vert
     mujoco.mju_quat2Mat(R, m.geom_quat[0])
     expected = expected @ R.reshape(3, 3).T + m.geom_pos[0]
     # MuJoCo stores vertices in single precision.
     np.testing.assert_allclose(np.sort(got, axis=0), np.sort(expected, axis=0), rtol=0, atol=1e-6)
-
-
-def test_shapes_are_kept():
-    geoms = (
-        '<geom type="box" size=".1 .2 .3" pos="1 2 3"/><geom type="capsule" size=".1 .2" contype="0" conaffinity="0"/>'
-        '<geom size=".5"/><geom type="cylinder" size=".1 .4"/><geom type="ellipsoid" size=".1 .2 .3"/>'
-    )
-    box, capsule, sphere, cylinder = load(one_body("<joint/>", body=geoms)).topology.geometries
-    assert (box.shape, box.size, box.translation, box.role) == ("box", (0.2, 0.4, 0.6), (1, 2, 3), "collision")
-    assert (capsule.shape, capsule.size, capsule.role) == ("capsule", (0.1, 0.4), "visual")
-    assert (sphere.shape, sphere.size, sphere.link) == ("sphere", (0.5,), "a")
-    assert (cylinder.shape, cylinder.size) == ("cylinder", (0.1, 0.8))
 
 
 def test_dtype():
@@ -446,7 +436,7 @@ def test_includes_meshes_and_attached_models_come_from_the_named_folders(tmp_pat
     model = load(source, package_dirs=[parts])
     assert model.body_names == ("leg", "left_arm")
     np.testing.assert_array_equal(model.gravity, [0, 0, -2])
-    assert model.topology.geometries[-1].path == "part.stl"
+    assert model.shapes.entries[-1].path == str(parts / "part.stl")
     with pytest.raises(ModelError) as error:
         load(source)
     assert "3 problems" in str(error.value)

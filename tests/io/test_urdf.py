@@ -18,7 +18,6 @@ from jdyn.model import (
     Builder,
     Continuous,
     Free,
-    Geometry,
     Helical,
     Mimic,
     Model,
@@ -27,6 +26,7 @@ from jdyn.model import (
     Planar,
     Prismatic,
     Revolute,
+    Shape,
     Universal,
     pose,
     random_tree,
@@ -225,11 +225,12 @@ def shapes(*filenames):
 def test_shapes_are_kept():
     visual = """<visual><origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/><geometry><cylinder radius="1" length="2"/>
     </geometry></visual><collision><geometry><capsule radius="0.5" length="3"/></geometry></collision>"""
-    cylinder, capsule = load_urdf(arm(in_link=INERTIAL + visual)).topology.geometries
-    assert (cylinder.link, cylinder.role, cylinder.shape, cylinder.size) == ("a", "visual", "cylinder", (1, 2))
-    np.testing.assert_allclose(np.reshape(cylinder.rotation, (3, 3)), [[0, -1, 0], [1, 0, 0], [0, 0, 1]], atol=ATOL)
-    assert cylinder.translation == (1, 2, 3)
-    assert capsule == Geometry("a", "collision", "capsule", (0.5, 3), None, tuple(np.eye(3).ravel()), (0, 0, 0))
+    found = load_urdf(arm(in_link=INERTIAL + visual)).shapes
+    assert found.entries == (Shape("cylinder", "visual", 0, "a", "a"), Shape("capsule", "collision", 0, "a", "a"))
+    np.testing.assert_array_equal(found.sizes, [[1, 2, 0], [0.5, 3, 0]])
+    turned = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
+    np.testing.assert_allclose(found.placements.rotation, [turned, np.eye(3)], atol=ATOL)
+    np.testing.assert_array_equal(found.placements.translation, [[1, 2, 3], [0, 0, 0]])
 
 
 def test_mesh_paths(tmp_path):
@@ -251,17 +252,17 @@ def test_mesh_paths(tmp_path):
     file = folder / "arm.urdf"
     file.write_text(shapes(*names))
     model = load_urdf(file, package_dirs=[elsewhere.parent])
-    assert [geometry.path for geometry in model.topology.geometries] == [str(path) for path in names.values()]
+    assert [shape.path for shape in model.shapes.entries] == [str(path) for path in names.values()]
     by_package = load_urdf(file, package_dirs=elsewhere)
-    assert [geometry.path for geometry in by_package.topology.geometries[4:6]] == [str(elsewhere / "there.stl")] * 2
-    unresolved = load_urdf(shapes("package://nowhere/a.stl")).topology.geometries[0]
+    assert [shape.path for shape in by_package.shapes.entries[4:6]] == [str(elsewhere / "there.stl")] * 2
+    unresolved = load_urdf(shapes("package://nowhere/a.stl")).shapes.entries[0]
     assert unresolved.path == "package://nowhere/a.stl"
 
 
 def test_kept_names_of_meshes_are_written_back(tmp_path):
     model = load_urdf(shapes("package://nowhere/a.stl"))
     save_urdf(model, tmp_path / "r.urdf")
-    assert load_urdf(tmp_path / "r.urdf").topology.geometries[0].path == "package://nowhere/a.stl"
+    assert load_urdf(tmp_path / "r.urdf").shapes.entries[0].path == "package://nowhere/a.stl"
 
 
 # Real robots against Pinocchio.
@@ -378,16 +379,10 @@ def test_two_loads_share_one_trace():
 
 
 def assert_same(a: Model, b: Model, atol=1e-12):
-    assert without_shapes(a.topology) == without_shapes(b.topology)
+    assert a.topology == b.topology
+    assert (a.shapes and a.shapes.entries) == (b.shapes and b.shapes.entries)
     for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12, atol=atol)
-    for x, y in zip(a.topology.geometries, b.topology.geometries, strict=True):
-        assert (x.link, x.role, x.shape, x.size, x.path) == (y.link, y.role, y.shape, y.size, y.path)
-        np.testing.assert_allclose((*x.rotation, *x.translation), (*y.rotation, *y.translation), atol=ATOL)
-
-
-def without_shapes(topology):
-    return {key: value for key, value in vars(topology).items() if key != "geometries" and not callable(value)}
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -447,12 +442,9 @@ def full_model(**changes):
     builder.add_link("three", Planar((0, 1, 1), (1, 0, 0)), parent="two", mass=1, inertia=0.1)
     builder.add_frame("tool", "three", pose((0, 0, 1), (3, 2, 1)))
     builder.add_frame("corner", "world", (1, 1, 0))
-    builder.add_geometry(
-        Geometry("tool", "visual", "box", (1.0, 2.0, 3.0), None, tuple(np.eye(3).ravel()), (0.0, 0.0, 0.1))
-    )
-    builder.add_geometry(
-        Geometry("world", "collision", "capsule", (0.1, 0.2), None, tuple(np.eye(3).ravel()), (0.0, 0.0, 0.0))
-    )
+    builder.add_shape("tool", "box", (1, 2, 3), placement=(0, 0, 0.1), role="visual", color=(0.1, 0.2, 0.3))
+    builder.add_shape("tool", "sphere", 0.3, name="tip")
+    builder.add_shape("world", "capsule", (0.1, 0.2), role="collision")
     return builder.build()
 
 

@@ -68,6 +68,7 @@ def test_order_and_step_follow_the_tolerance(solver, reference):
     assert evaluations[2] < 10 ** (6 / 8) * evaluations[0]
 
 
+@pytest.mark.slow
 def test_lanes_have_orders_of_their_own():
     def swing(tolerance):
         control = diffrax.PIDController(rtol=tolerance, atol=tolerance)

@@ -136,7 +136,7 @@ def in_lanes(x):
 @pytest.mark.parametrize(
     ("solver", "order", "dense", "steps"),
     [
-        (CashKarp(), 5, 5, [32, 64, 128]),
+        pytest.param(CashKarp(), 5, 5, [32, 64, 128], marks=pytest.mark.slow),
         pytest.param(AdamsBashforthMoulton(), 4, 4, [128, 256, 512], marks=pytest.mark.slow),
         (SemiImplicitEuler(), 1, 1, [512, 1024, 2048]),
         pytest.param(LinearlyImplicitEuler(), 1, 1, [512, 1024, 2048], marks=pytest.mark.slow),

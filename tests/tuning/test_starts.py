@@ -118,3 +118,44 @@ def test_a_start_that_stalls_may_fall_again_or_fail_later():
         history.add(loss, 1.0, loss)
     assert history.failed and history.message == "the loss is nan after 7 steps"
     assert len(history.losses) == 8 and history.best_step == 6
+
+
+class Push(jdyn.Controller):
+    """A force on the cart that is linear in time from knot to knot; none on the pole."""
+
+    force: jax.Array
+
+    def __call__(self, t, q, v):
+        return jnp.array([jnp.interp(t, jnp.linspace(0.0, 3.0, len(self.force)), self.force), 0.0])
+
+
+@pytest.mark.slow
+def test_a_cart_pole_swings_up_and_is_held_there():
+    """From random pushes, within the rail and the force of its motor: all swing up, the best ends near rest."""
+    model = jdyn.load("cartpole")
+    hanging, still, times = jnp.array([0.0, jnp.pi]), jnp.zeros(2), jnp.linspace(0.0, 3.0, 31)
+
+    def swing(params):
+        controller = Push(params["force"])
+        return jdyn.simulate(model, hanging, still, times[-1], controller=controller, saveat=times, throw=False)
+
+    def loss(params):
+        motion = swing(params)
+        q, v = motion.q[-1], motion.v[-1]
+        beyond = jnp.mean(jax.nn.relu(jnp.abs(motion.q[:, 0]) - 2.0) ** 2)
+        return (1 - jnp.cos(q[1])) + 0.25 * q[0] ** 2 + 0.05 * jnp.sum(v**2) + 10 * beyond
+
+    result = jdyn.tune_starts(
+        loss, {"force": jax.random.uniform(jax.random.key(0), (8, 16), minval=-5.0, maxval=5.0)},
+        optimizer=optax.adam(0.3), steps=250, bounds=jdyn.Interval(-10.0, 10.0),
+    )  # fmt: skip
+    ends = np.array([swing(found.params).q[-1] for found in result.results])
+    assert np.all(np.cos(ends[:, 1]) > np.cos(0.6))
+    best = swing(result.params)
+    assert np.cos(best.q[-1, 1]) > np.cos(0.2)
+    assert np.max(np.abs(best.q[:, 0])) < 2.4
+    turns = 2 * np.pi * np.round(best.q[-1, 1] / (2 * np.pi))
+    upright = jdyn.LQR(model, jnp.array([0.0, turns]), Q=1.0, R=1.0, actuated=[0])
+    after = jdyn.simulate(model, best.q[-1], best.v[-1], 8.0, controller=jdyn.Saturated(upright, model))
+    np.testing.assert_allclose(after.q[-1], upright.target, atol=2e-2)
+    assert np.max(np.abs(after.q[:, 0])) < 2.4

@@ -15,7 +15,7 @@ from jdyn.dynamics.constraints.acceleration import Together
 from jdyn.dynamics.constraints.rows import constraint_rows, largest, residuals
 from jdyn.dynamics.constraints.saddle_point import saddle_point
 from jdyn.dynamics.methods import ABA, Method
-from jdyn.model import Model, checked
+from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.compiled import compiled
 from jdyn.model.constraints import Constraint
 
@@ -160,7 +160,7 @@ class _Problem(eqx.Module):
     """Constraints of a mechanism at one time."""
 
     method: Method
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     constraints: Sequence[Constraint]
     t: Scalar
 

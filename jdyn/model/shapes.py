@@ -1,0 +1,79 @@
+"""The shapes of a mechanism, for drawing and collision; dynamics does not carry them."""
+
+from typing import Literal, NamedTuple, get_args
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from jdyn.array import Structure
+from jdyn.spatial import Transform
+
+ShapeKind = Literal["box", "sphere", "capsule", "cylinder", "ellipsoid", "plane", "mesh"]
+ShapeRole = Literal["visual", "collision"]
+ROLES: tuple[ShapeRole, ...] = get_args(ShapeRole)
+
+# Numbers in the size of each kind, and what they are.
+SIZES: dict[ShapeKind, tuple[int, str]] = {
+    "box": (3, "the lengths of its sides"),
+    "sphere": (1, "its radius"),
+    "capsule": (2, "its radius and its length without caps"),
+    "cylinder": (2, "its radius and its length"),
+    "ellipsoid": (3, "its three radii"),
+    "plane": (2, "the lengths of its sides, 0 where it has no end"),
+    "mesh": (3, "its scales along x, y and z"),
+}
+
+
+# A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.
+class Shape(NamedTuple):
+    """What a shape is, besides its numbers.
+
+    Attributes:
+        kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"` or `"mesh"`.
+        role: `"visual"` or `"collision"`.
+        body: The body that carries it; -1 is the world.
+        link: The link that the description gives it to: a body, a frame fixed to one, or `"world"`.
+        name: Its name, which no other shape of this role has.
+        path: Mesh file, or None. From MJCF: the absolute path. From URDF: the absolute path, the `package://` name as
+            written if that package was not found, or None if the file is outside the named folders.
+        color: Red, green, blue and opacity from 0 to 1, or None if the description states none.
+    """
+
+    kind: ShapeKind
+    role: ShapeRole
+    body: int
+    link: str
+    name: str
+    path: str | None = None
+    color: tuple[float, float, float, float] | None = None
+
+
+class Shapes(Structure):
+    """The shapes of a mechanism: numbers, which can be batched and differentiated, and what they belong to.
+
+    The frame of a shape is in its middle; the axis of a capsule or a cylinder is z. A plane is the surface z = 0 of the
+    half-space z ≤ 0.
+
+    Attributes:
+        entries: What each shape is.
+        sizes: A row a shape [m]. A box: its sides. A sphere: its radius. A capsule or a cylinder: its radius and its
+            length, a capsule's without caps. An ellipsoid: its radii. A plane: its sides, 0 where it has no end. A
+            mesh: its scales [1] of the file's coordinates. Other entries are zero.
+        placements: The pose of each shape in the frame of the body that carries it. A frame of the body that moves
+            leaves it in place.
+    """
+
+    entries: tuple[Shape, ...] = eqx.field(static=True)
+    sizes: Float[Array, "n 3"]
+    placements: Transform
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def rows(self, role: ShapeRole) -> tuple[int, ...]:
+        """Where the shapes of a role are."""
+        return tuple(row for row, entry in enumerate(self.entries) if entry.role == role)
+
+    def size(self, row: int) -> Float[Array, " k"]:
+        """The size of a shape, without the zeros that fill up its row."""
+        return self.sizes[..., row, : SIZES[self.entries[row].kind][0]]

@@ -1,0 +1,128 @@
+"""Movies and pictures of a mechanism, without a GPU and without a window."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jaxtyping import ArrayLike, UInt8
+
+from jdyn.dynamics import forward_kinematics
+from jdyn.model import Model, checked
+from jdyn.model.shapes import ShapeRole
+from jdyn.simulation import Trajectory
+from jdyn.view.camera import Camera
+from jdyn.view.movie import Movie
+from jdyn.view.playback import Poses, played
+from jdyn.view.stage import STEPS, staged
+
+
+def animate(
+    model: Model,
+    trajectory: Trajectory,
+    path: str | os.PathLike | None = None,
+    *,
+    lanes: Sequence[int] | None = None,
+    camera: Camera | None = None,
+    fps: float = 30,
+    size: tuple[int, int] = (640, 480),
+    speed: float = 1.0,
+    role: ShapeRole = "visual",
+    trails: Sequence[str] = (),
+) -> Movie:
+    """A movie of a motion.
+
+    ```
+    jdyn.animate(model, motion, "motion.gif", trails=["hand"])
+    ```
+
+    Of a batch, the first lane is solid, and the others are ghosts; one that failed stays where it failed. Between rows
+    of the trajectory the mechanism moves as `Trajectory.interpolate` says. A mechanism that moves in one plane is seen
+    straight from the front, on squared paper; another one in perspective, on the ground z = 0, or on a lower one, if it
+    reaches below. Robots without shapes are drawn as rods along their links.
+
+    Args:
+        model: The mechanism.
+        trajectory: One motion of it, or a batch.
+        path: Where to write the movie: `*.gif`, `*.mp4`, which needs FFmpeg (`pip install "jdyn[view]"`), or `*.png`
+            for a strip of five pictures. If left out, nothing is written.
+        lanes: Lanes of a batch that are drawn, the solid one first; up to twelve, evenly chosen, if left out.
+        camera: Where the movie is taken from; if left out, from where all of the motion is seen.
+        fps: Frames a second. Of GIF files, viewers show no more than 50.
+        size: Width and height [pixels].
+        speed: Seconds of motion in a second of the movie; below 1 is slow motion.
+        role: Whether `"visual"` or `"collision"` shapes are drawn.
+        trails: Bodies and frames whose origins leave a line.
+
+    Returns:
+        The movie, which shows itself in a notebook, and has `save(path)`. It is drawn each time that it is shown or
+        saved.
+
+    Raises:
+        ValueError: if a name, a lane or a number cannot be, or the solid lane has no finite row.
+        ImportError: if `path` needs FFmpeg, and there is none.
+    """
+    checked(model)
+    for name, value in (("fps", fps), ("speed", speed)):
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name}: expected a positive number, got {value}")
+    _check_size(size)
+    poses = played(model, trajectory, lanes, STEPS * fps, speed)
+    stage = staged(model, poses, camera, size, role, trails)
+    movie = Movie(stage, fps)
+    if path is not None:
+        movie.save(path)
+    return movie
+
+
+def snapshot(
+    model: Model,
+    q: ArrayLike,
+    *,
+    camera: Camera | None = None,
+    size: tuple[int, int] = (640, 480),
+    role: ShapeRole = "visual",
+) -> UInt8[np.ndarray, "h w 3"]:
+    """A picture of a mechanism at rest.
+
+    ```
+    matplotlib.pyplot.imshow(jdyn.snapshot(model, q))
+    ```
+
+    Args:
+        model: The mechanism.
+        q: Configuration [rad or m], shape (nq,); or several, shape (k, nq), of which the first is solid and the others
+            are ghosts.
+        camera: As for `jdyn.animate`.
+        size: Width and height [pixels].
+        role: Whether `"visual"` or `"collision"` shapes are drawn.
+
+    Returns:
+        Red, green and blue from 0 to 255, row by row from the top.
+
+    Raises:
+        ValueError: if a shape or a size is wrong, or q is not finite.
+    """
+    checked(model)
+    _check_size(size)
+    q = np.asarray(q, model.dtype)
+    if q.ndim not in (1, 2) or q.shape[-1] != model.nq or not q.size:
+        raise ValueError(f"q: expected shape ({model.nq},) or (k, {model.nq}) for {model.name!r}, got {q.shape}")
+    if not np.all(np.isfinite(q)):
+        raise ValueError(f"q: expected finite numbers, got {q}")
+    X = _posed(model.without_shapes(), q.reshape(-1, model.nq))
+    poses = Poses(*(np.asarray(x, float)[:, None] for x in (X.rotation, X.translation)))
+    stage = staged(model, poses, camera, size, role, ())
+    return stage.picture(0, stage.backgrounds()(0))
+
+
+@jax.jit
+def _posed(model, q):
+    return jax.vmap(lambda q: forward_kinematics(model, q))(q)
+
+
+def _check_size(size):
+    if len(size) != 2 or not all(isinstance(side, int | np.integer) and 16 <= side <= 8192 for side in size):
+        raise ValueError(f"size: expected width and height, of 16 to 8192 pixels each, got {size}")

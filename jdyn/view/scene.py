@@ -1,0 +1,98 @@
+"""What is drawn of a model: triangles with colours, fixed to its bodies. Movies and the viewer draw the same."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from jdyn.model import WORLD, Model, Shape, checked
+from jdyn.model.messages import one_of
+from jdyn.model.shapes import ROLES, ShapeRole
+from jdyn.view import solids
+from jdyn.view.skeleton import skeleton
+
+_SOLIDS = {
+    "box": solids.box,
+    "sphere": lambda size: solids.sphere(*size),
+    "ellipsoid": solids.ellipsoid,
+    "cylinder": lambda size: solids.cylinder(*size),
+    "capsule": lambda size: solids.capsule(*size),
+}
+# What has no color of its own.
+_PLAIN = (0.82, 0.82, 0.84)
+# Bodies of a skeleton, by turns, and what carries them.
+_LINKS = ((0.26, 0.42, 0.66), (0.90, 0.58, 0.22))
+_WORLD = (0.45, 0.45, 0.48)
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One drawable surface, fixed to a body.
+
+    Attributes:
+        body: The body that carries it; -1 is the world.
+        name: What it is called.
+        vertices: Corners in the body's frame [m].
+        faces: Numbers of the three vertices of each triangle, anticlockwise from outside.
+        color: Red, green and blue from 0 to 1, for the whole or a row a face.
+    """
+
+    body: int
+    name: str
+    vertices: Float32[np.ndarray, "n 3"]
+    faces: Int32[np.ndarray, "m 3"]
+    color: Float32[np.ndarray, "3"] | Float32[np.ndarray, "m 3"]
+
+
+def parts(model: Model, role: ShapeRole = "visual") -> list[Part]:
+    """The surfaces of a model; rods along its links where it has no shapes of this role.
+
+    A model with collision shapes alone shows these. Planes are left out, since pictures have a ground of their own, and
+    so is what is wholly transparent.
+
+    Args:
+        model: The mechanism.
+        role: `"visual"` shapes or `"collision"` shapes.
+
+    Raises:
+        ValueError: if `model` is no model, or a batch of them, or `role` is neither.
+    """
+    checked(model)
+    one_of("role", role, ROLES)
+    if model.gravity.ndim > 1:
+        raise ValueError(
+            f"model: expected one, got a batch of shape {model.gravity.shape[:-1]}; pick one with "
+            "jax.tree.map(lambda leaf: leaf[i], model)"
+        )
+    shapes = model.shapes
+    if shapes is None:
+        return _rods(model)
+    rows = shapes.rows(role) or shapes.rows("collision")
+    drawn = [_part(shapes.entries[row], *_numbers(shapes, row)) for row in rows]
+    return [part for part in drawn if part is not None] or _rods(model)
+
+
+def _numbers(shapes, row):
+    """Size, rotation and translation of a shape."""
+    placement = shapes.placements
+    numbers = shapes.size(row), placement.rotation[row], placement.translation[row]
+    return tuple(np.asarray(x, float) for x in numbers)
+
+
+def _part(shape: Shape, size, rotation, translation) -> Part | None:
+    if shape.kind == "plane" or (shape.color is not None and shape.color[3] == 0):
+        return None
+    vertices, faces = _SOLIDS[shape.kind](size)
+    color = np.asarray(_PLAIN if shape.color is None else shape.color[:3], np.float32)
+    return Part(shape.body, shape.name, (vertices @ rotation.T + translation).astype(np.float32), faces, color)
+
+
+def _rods(model) -> list[Part]:
+    depths = {body: len(path) for body, path in enumerate(model.topology.supports)}
+    names = {WORLD: "world"} | dict(enumerate(model.body_names))
+    colors = {body: _LINKS[depth % len(_LINKS)] for body, depth in depths.items()} | {WORLD: _WORLD}
+    return [
+        Part(body, names[body], vertices, faces, np.asarray(colors[body], np.float32))
+        for body, triangles in skeleton(model).items()
+        for vertices, faces in triangles
+    ]

@@ -1,0 +1,108 @@
+"""Parts as a renderer wants them: no finer than a picture shows, with the normals of smooth surfaces."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Float32
+
+from jdyn.view.scene import Part
+from jdyn.view.winding import turned_outward
+
+# Neighbouring faces that meet at a smaller angle than 40° belong to one smooth surface.
+_CREASE = np.cos(np.radians(40))
+
+
+@dataclasses.dataclass(frozen=True)
+class Surface:
+    """Triangles of one body, in its frame.
+
+    Attributes:
+        body: The body; -1 is the world.
+        closed: Whether only faces that face the camera can be seen.
+        corners: x, y and z [m] of the three corners of each triangle.
+        normals: Unit vectors at the corners.
+        colors: Red, green and blue of each triangle, from 0 to 1.
+    """
+
+    body: int
+    closed: bool
+    corners: Float32[np.ndarray, "3 3 m"]
+    normals: Float32[np.ndarray, "3 3 m"]
+    colors: Float32[np.ndarray, "m 3"]
+
+
+def surfaces(parts: Iterable[Part], detail: float) -> list[Surface]:
+    """The surfaces of the bodies, in at most two pieces each.
+
+    Args:
+        parts: What is drawn.
+        detail: Smallest length that is kept [m]. Vertices in one cube of this size become one.
+    """
+    alike: dict[tuple[int, bool], list] = {}
+    for part in parts:
+        vertices, faces, kept = simplified(part.vertices, part.faces, detail)
+        if len(faces):
+            faces, closed = turned_outward(vertices, faces)
+            colors = np.broadcast_to(part.color, (len(part.faces), 3))[kept]
+            alike.setdefault((part.body, closed), []).append((vertices[faces], corner_normals(vertices, faces), colors))
+    return [_surface(*which, *map(np.concatenate, zip(*arrays, strict=True))) for which, arrays in alike.items()]
+
+
+def _surface(body, closed, corners, normals, colors) -> Surface:
+    corners, normals = (np.ascontiguousarray(x.transpose(2, 1, 0), np.float32) for x in (corners, normals))
+    return Surface(body, closed, corners, normals, colors.astype(np.float32))
+
+
+def simplified(vertices, faces, detail: float):
+    """A coarser mesh: vertices within one cube of a grid become their mean, and faces without an area go.
+
+    Args:
+        vertices: Shape (n, 3) [m].
+        faces: Shape (m, 3).
+        detail: Side of the cubes [m].
+
+    Returns:
+        Vertices, faces, and the number of each face in the finer mesh.
+    """
+    cells = np.floor(np.asarray(vertices, float) / detail).astype(np.int64)
+    _, of, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+    of = of.ravel()
+    means = np.stack([np.bincount(of, x) for x in np.asarray(vertices, float).T], axis=1) / counts[:, None]
+    merged = of[faces]
+    whole = (merged[:, 0] != merged[:, 1]) & (merged[:, 1] != merged[:, 2]) & (merged[:, 2] != merged[:, 0])
+    kept = np.flatnonzero(whole)
+    _, first = np.unique(np.sort(merged[kept], axis=1), axis=0, return_index=True)
+    kept = kept[np.sort(first)]
+    return means.astype(np.float32), merged[kept], kept
+
+
+def corner_normals(vertices, faces) -> Float32[np.ndarray, "m 3 3"]:
+    """Unit normals at the corners of each face: the mean of the faces around it that belong to one smooth surface,
+    weighted by their areas.
+
+    Args:
+        vertices: Shape (n, 3).
+        faces: Shape (m, 3).
+    """
+    a, b, c = vertices[faces].astype(float).transpose(1, 0, 2)
+    areas = np.cross(b - a, c - a)
+    sizes = np.linalg.norm(areas, axis=1)
+    flat = areas / np.where(sizes > 0, sizes, 1)[:, None]
+    mine, theirs = _corners_at_one_vertex(faces)
+    smooth = np.einsum("pi,pi->p", flat[mine // 3], flat[theirs // 3]) >= _CREASE
+    sums = np.stack([np.bincount(mine, area[theirs // 3] * smooth, faces.size) for area in areas.T], axis=1)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    normals = np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1), [0, 0, 1])
+    return normals.reshape(-1, 3, 3).astype(np.float32)
+
+
+def _corners_at_one_vertex(faces):
+    """All pairs of corners, numbered as in `faces.ravel()`, that are at one vertex; each with itself as well."""
+    vertex = faces.ravel()
+    by_vertex, counts = np.argsort(vertex, kind="stable"), np.bincount(vertex)
+    first = np.cumsum(counts) - counts
+    partners = counts[vertex]
+    mine = np.repeat(np.arange(len(vertex)), partners)
+    place = np.arange(len(mine)) - np.repeat(np.cumsum(partners) - partners, partners)
+    return mine, by_vertex[first[vertex[mine]] + place]

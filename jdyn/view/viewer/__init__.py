@@ -1,0 +1,3 @@
+"""The viewer in a browser."""
+
+from jdyn.view.viewer.view import view as view

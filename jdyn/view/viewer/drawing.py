@@ -1,0 +1,182 @@
+"""A robot in a viser scene: its links, and how they move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import trimesh
+from jaxtyping import Array
+
+from jdyn.model import WORLD, Model
+from jdyn.view.scene import Part, parts
+from jdyn.view.skeleton import skeleton
+from jdyn.view.viewer.look import Look
+from jdyn.view.viewer.marks import Mark, add_marks, up_axis
+from jdyn.view.viewer.posed import Posed, posed
+
+BONE, GHOST = np.array([0.25, 0.25, 0.3], np.float32), (120, 150, 190)
+# Edges that are sharper look like edges.
+SHARP = np.radians(35)
+# Where the camera stands, seen from the middle of the robot, in sizes of it; the last one is up.
+CAMERA = 0.85, 0.55, 0.35
+ROOT = "/robot"
+
+
+class Drawing:
+    """A robot in a scene. Take it away with `remove`, and make another one for another model.
+
+    Attributes:
+        look: How links look.
+        marks: What checkboxes show.
+        center: Middle of the robot where it stood at first [m].
+        size: Of the robot [m]: the diagonal of the box around it where it stood at first.
+    """
+
+    def __init__(self, scene: Any, model: Model, q: Array, look: Look = "visual"):
+        """
+        Args:
+            scene: `server.scene` of viser.
+            model: The mechanism.
+            q: Where it stands at first, of shape (nq,).
+            look: How links look.
+        """
+        self._scene, self._model = scene, model
+        self._parts: dict[str, list[Part]] = {}
+        self._links: dict[str, list[Any]] = {}
+        self._ghosts: list[tuple[int, Any]] = []
+        self._ghost_count = 0
+        now = posed(model, q)
+        low, high = _box(self._parts_of("visual"), now)
+        self.center, self.size = (low + high) / 2, max(float(np.linalg.norm(high - low)), 1e-3)
+        self._root = scene.add_frame(ROOT, show_axes=False)
+        self._paths = [f"{ROOT}/bodies/{body}" for body in range(model.nb)]
+        self._bodies = [scene.add_frame(path, show_axes=False) for path in self._paths]
+        axis, sign = up_axis(model)
+        ground = (low if sign > 0 else high)[axis]
+        self.marks: dict[str, Mark] = add_marks(
+            scene, ROOT, self._paths, model, self.size, min(ground * sign, 0) * sign
+        )
+        self.show_links(look)
+        self.move(now)
+
+    @property
+    def camera(self) -> np.ndarray:
+        """Where a camera sees all of the robot [m]."""
+        axis, sign = up_axis(self._model)
+        offset = np.roll(np.array(CAMERA), axis - 2)
+        offset[axis] *= sign
+        return self.center + self.size * offset
+
+    @property
+    def up(self) -> np.ndarray:
+        """Unit vector against gravity, along a coordinate axis."""
+        axis, sign = up_axis(self._model)
+        return sign * np.eye(3)[axis]
+
+    def show_links(self, look: Look) -> None:
+        """Draw links as they look, as what collides, or as lines between joints."""
+        if look not in self._links:
+            self._links[look] = self._add_links(look)
+        for name, handles in self._links.items():
+            for handle in handles:
+                handle.visible = name == look
+        self.look: Look = look
+
+    def move(self, now: Posed) -> None:
+        """Take everything to where it is in a configuration."""
+        self.move_bodies(np.asarray(now.positions), np.asarray(now.rotations))
+        for mark in self.marks.values():
+            mark.move(now)
+
+    def move_bodies(self, positions: np.ndarray, rotations: np.ndarray) -> None:
+        """Take links to where they are; marks that are not fixed to bodies stay.
+
+        Args:
+            positions: Origins [m], shape (nb, 3).
+            rotations: Quaternions wxyz, shape (nb, 4).
+        """
+        for handle, position, rotation in zip(self._bodies, positions, rotations, strict=True):
+            handle.position, handle.wxyz = position, rotation
+
+    def show_ghosts(self, positions: np.ndarray, rotations: np.ndarray) -> None:
+        """Draw more robots, pale ones; none where the arrays are empty.
+
+        Args:
+            positions: Of their bodies [m], shape (ghosts, nb, 3).
+            rotations: Quaternions wxyz, shape (ghosts, nb, 4).
+        """
+        if len(positions) != self._ghost_count:
+            self._add_ghosts(positions, rotations)
+        for body, handle in self._ghosts:
+            handle.batched_positions = positions[:, body].astype(np.float32)
+            handle.batched_wxyzs = rotations[:, body].astype(np.float32)
+
+    def remove(self) -> None:
+        """Take all of it out of the scene."""
+        self._root.remove()
+
+    def _parts_of(self, look):
+        if look not in self._parts:
+            self._parts[look] = _bones(self._model) if look == "skeleton" else parts(self._model, look)
+        return self._parts[look]
+
+    def _add_links(self, look):
+        handles = []
+        for number, part in enumerate(self._parts_of(look)):
+            carrier = ROOT if part.body == WORLD else self._paths[part.body]
+            for color, vertices, faces in _of_one_color(part):
+                path = f"{carrier}/{look}/{number}-{len(handles)}"
+                handles.append(self._scene.add_mesh_simple(path, vertices, faces, color=color, side="double"))
+        return handles
+
+    def _add_ghosts(self, positions, rotations):
+        for _, handle in self._ghosts:
+            handle.remove()
+        self._ghosts, self._ghost_count = [], len(positions)
+        moving = [part for part in self._parts_of("visual") if part.body != WORLD] if len(positions) else []
+        for number, part in enumerate(moving):
+            vertices, faces = _smooth(part.vertices, part.faces)
+            handle = self._scene.add_batched_meshes_simple(
+                f"{ROOT}/ghosts/{number}", vertices, faces, rotations[:, part.body].astype(np.float32),
+                positions[:, part.body].astype(np.float32), batched_colors=GHOST, opacity=0.25, side="double",
+            )  # fmt: skip
+            self._ghosts.append((part.body, handle))
+
+
+def _bones(model: Model) -> list[Part]:
+    return [
+        Part(body, "bone", vertices, faces, BONE)
+        for body, solids in skeleton(model).items()
+        for vertices, faces in solids
+    ]
+
+
+def _box(drawn: list[Part], now: Posed) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper corner of the box around all parts and origins of bodies [m]."""
+    positions, rotations = np.asarray(now.positions), np.asarray(now.rotations)
+    points = [positions]
+    for part in drawn:
+        if part.body == WORLD:
+            points.append(part.vertices)
+        else:
+            turn = trimesh.transformations.quaternion_matrix(rotations[part.body])[:3, :3]
+            points.append(part.vertices @ turn.T + positions[part.body])
+    stacked = np.concatenate(points)
+    return stacked.min(axis=0), stacked.max(axis=0)
+
+
+def _of_one_color(part: Part):
+    """A part's surface colour by colour: the colour in 0 to 255, vertices and faces."""
+    colors = np.round(255 * np.broadcast_to(part.color, (len(part.faces), 3))).astype(int)
+    different, which = np.unique(colors, axis=0, return_inverse=True)
+    for number, color in enumerate(different):
+        vertices, faces = _smooth(part.vertices, part.faces[np.ravel(which) == number])
+        yield tuple(map(int, color)), vertices, faces
+
+
+def _smooth(vertices, faces):
+    """The same surface with vertices of their own for faces on both sides of a sharp edge, which is then seen."""
+    mesh = trimesh.Trimesh(vertices, faces, process=True)
+    smooth = trimesh.graph.smooth_shade(mesh, angle=SHARP, facet_minarea=None)
+    return np.asarray(smooth.vertices, np.float32), np.asarray(smooth.faces, np.uint32)

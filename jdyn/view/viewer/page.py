@@ -1,0 +1,79 @@
+"""A page that needs no server."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.io.whole_file import whole_file
+from jdyn.model import Model
+from jdyn.view.viewer.drawing import Drawing
+from jdyn.view.viewer.look import Look
+from jdyn.view.viewer.motion import Motion
+from jdyn.view.viewer.posed import posed_lanes
+from jdyn.view.viewer.server import start_server, stop_server
+
+
+def write_page(
+    path: str | os.PathLike,
+    model: Model,
+    q: Float[Array, " nq"],
+    motion: Motion | None,
+    *,
+    lane: int = 0,
+    look: Look = "visual",
+    frames_per_second: float = 30.0,
+) -> pathlib.Path:
+    """Write a robot and its motion as one HTML file, with all that it needs in it.
+
+    Args:
+        path: Of the file.
+        model: The mechanism.
+        q: Configuration where there is no motion.
+        motion: What plays; None for a robot that stands.
+        lane: Which lane of it.
+        look: How links look.
+        frames_per_second: Of the motion.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: if `frames_per_second` is not positive.
+        OSError: if the file cannot be written.
+    """
+    if not frames_per_second > 0:
+        raise ValueError(f"frames_per_second: expected a positive number, got {frames_per_second}")
+    # A server that no one visits: its scene is what is written.
+    server = start_server("127.0.0.1", 0)
+    try:
+        times, configurations = _frames(model, q, motion, lane, frames_per_second)
+        drawing = Drawing(server.scene, model, configurations[0], look)
+        server.scene.set_up_direction(drawing.up)
+        server.initial_camera.position, server.initial_camera.look_at = drawing.camera, drawing.center
+        recording = server.get_scene_serializer()
+        positions, rotations = map(np.asarray, posed_lanes(model, configurations))
+        for place, turn in zip(positions[1:], rotations[1:], strict=True):
+            recording.insert_sleep(float(times[1] - times[0]))
+            drawing.move_bodies(place, turn)
+        page = recording.as_html()
+    finally:
+        stop_server(server)
+    path = pathlib.Path(path).absolute()
+    with whole_file(path, "w") as file:
+        file.write(page)
+    return path
+
+
+def _frames(model, q, motion, lane, frames_per_second):
+    """Evenly spaced times [s] and configurations there."""
+    if motion is None:
+        return np.zeros(1), q[None]
+    start, end = motion.start(lane), motion.end(lane)
+    count = max(round((end - start) * frames_per_second), 1) + 1
+    times = np.linspace(start, end, count)
+    return times, jnp.stack([motion.at(model, lane, t) for t in times])

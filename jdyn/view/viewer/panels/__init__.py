@@ -1,0 +1,1 @@
+"""The controls on the viewer's page, one file each concept."""

@@ -1,0 +1,79 @@
+"""A gizmo that drags a body or frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jdyn.view.viewer.drag import Drag
+from jdyn.view.viewer.panels.panel import Ask, Panel
+from jdyn.view.viewer.session import Session
+
+POSITION, POSE = "position", "position and orientation"
+
+
+class DragPanel(Panel):
+    """Which body or frame is dragged, and how far it got."""
+
+    def __init__(self, gui: Any, scene: Any, session: Session, size: float, ask: Ask):
+        super().__init__(ask)
+        self._session, self._drag = session, Drag(session.model)
+        self._held = False
+        if not self._drag.names:
+            return
+        deepest = max(range(session.model.nb), key=lambda body: len(session.model.topology.supports[body]))
+        self._on = gui.add_checkbox("drag with a gizmo", False)
+        self._name = gui.add_dropdown("what", self._drag.names, initial_value=session.model.body_names[deepest])
+        self._aim = gui.add_dropdown("to its", (POSITION, POSE), initial_value=POSITION)
+        self._says = gui.add_markdown("")
+        self._gizmo = scene.add_transform_controls(
+            "/gizmo", 0.12 * size, depth_test=False, visible=False, disable_rotations=True
+        )
+        self.on_change(self._on, self._switch)
+        self.on_change(self._name, lambda _: self._prepare())
+        self.on_change(self._aim, lambda _: self._prepare())
+        self._gizmo.on_update(self._moved)
+
+    def refresh(self):
+        # The gizmo is where the hand is until this lets it go.
+        if self._drag.names and self._on.value and not self._held:
+            self._follow()
+
+    def _switch(self, on):
+        self._gizmo.visible = on
+        self._says.content = ""
+        self._prepare()
+
+    def _prepare(self):
+        """Compile before a hand moves: to where it is anyhow."""
+        self._gizmo.disable_rotations = self._aim.value == POSITION
+        if self._on.value:
+            self._follow()
+            self._says.content = "compiling ..."
+            self._says.content = self._reach()[1]
+
+    def _follow(self):
+        position, rotation = self._drag.place(self._session.model, self._session.q, self._name.value)
+        # A position is dragged along the axes of the world.
+        self._gizmo.position = position
+        self._gizmo.wxyz = rotation if self._aim.value == POSE else (1.0, 0.0, 0.0, 0.0)
+
+    async def _moved(self, event):
+        # Called in the order of events, since it awaits nothing. The newest place is the one that counts.
+        self._ask("drag", self._pull)
+        if event.phase == "end":
+            self._ask("let go", self._let_go)
+        else:
+            self._held = True
+
+    def _pull(self):
+        q, self._says.content = self._reach()
+        self._session.take(q)
+
+    def _reach(self):
+        session, gizmo = self._session, self._gizmo
+        rotation = gizmo.wxyz if self._aim.value == POSE else None
+        return self._drag.to(session.model, session.q, self._name.value, gizmo.position, rotation)
+
+    def _let_go(self):
+        self._held = False
+        self._follow()

@@ -1,0 +1,45 @@
+"""Lanes of a sweep's store, simulated again."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from jdyn.sweep import open_sweep, replay
+from jdyn.sweep.outputs import Lane
+from jdyn.sweep.store import lane_of
+
+
+class StoredLanes:
+    """A store, and one lane of it.
+
+    Attributes:
+        size: Number of lanes.
+        lane: The one that was taken last.
+        words: Its parameters, and what is stored of it, by name.
+    """
+
+    def __init__(self, store: str | os.PathLike):
+        """
+        Raises:
+            ValueError: if it is no store.
+            OSError: if it cannot be read.
+        """
+        self._store = store
+        self.lane = 0
+        self.words: dict[str, Any] = {}
+        with open_sweep(store) as dataset:
+            self.size = int(dataset["result"].size)
+
+    def take(self, number: int) -> Lane:
+        """Simulate a lane again, with its own model.
+
+        Raises:
+            ValueError: if there is no such lane, or the sweep is of no spec.
+            OSError: if it cannot be read.
+        """
+        parameters, stored, _ = lane_of(self._store, number)
+        lane: Lane = replay(self._store, number)
+        self.lane = number
+        self.words = parameters | {name: value for name, value in stored.items() if value.ndim < 2}
+        return lane

@@ -1,0 +1,103 @@
+"""`jdyn.view`: a robot in a browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jdyn.model import Model, checked
+from jdyn.model.messages import one_of
+from jdyn.simulation import Trajectory
+from jdyn.view.viewer.look import LOOKS, Look
+
+if TYPE_CHECKING:
+    from jdyn.view.viewer.viewer import Viewer
+
+
+def view(
+    model: Model | None = None,
+    trajectory: Trajectory | None = None,
+    *,
+    controller: Any = None,
+    gains: Mapping[str, tuple[float, float]] | None = None,
+    store: str | os.PathLike | None = None,
+    lane: int = 0,
+    seconds: float | None = None,
+    look: Look = "visual",
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    block: bool = False,
+) -> Viewer:
+    """Look at a robot, and at a motion of it, in a browser.
+
+    ```
+    viewer = jdyn.view(model, trajectory)  # open viewer.url
+    jdyn.view(model, controller=lambda gains: jdyn.PD(model, target, **gains), gains={"kp": (10, 500), "kd": (1, 50)})
+    jdyn.view(store="payloads.zarr", lane=17)
+    ```
+
+    The page has sliders of joints, a gizmo that drags a body by inverse kinematics, play, pause, speed and recording,
+    plots over time, lanes of a batch one by one or several at once, and frames, centres of mass, inertia ellipsoids and
+    joint axes to switch on. Gains are sliders that simulate again, from the start of the trajectory, in one compiled
+    program.
+
+    >>> with jdyn.view(jdyn.load("double_pendulum"), port=0) as viewer:
+    ...     viewer.show([0.5, -0.5])
+    ...     page = viewer.export("robot.html")
+    >>> page.name
+    'robot.html'
+
+    Args:
+        model: The mechanism; the one of the lane, if a store is given.
+        trajectory: A motion of it, or a batch of motions.
+        controller: What moves it in simulations of the page: a function from gains by name to a controller, where
+            `gains` are given; otherwise a controller, and no torque if left out.
+        gains: Least and largest value of each gain.
+        store: Folder of a sweep of a spec, whose lanes are simulated again.
+        lane: Which lane is shown first, of a batch or a store.
+        seconds: Length of simulations [s]: that of the motion if left out, or 5 s without one.
+        look: How links look: with visual shapes, collision shapes, or as rods from joint to joint.
+        host: Address to listen at; the usual one is reached from this machine alone. Whoever reaches the page can move
+            the robot and start simulations.
+        port: Port to listen at, or the next one that is free; 0 for any.
+        block: Whether to wait until Ctrl-C, as scripts have to; notebooks go on.
+
+    Returns:
+        The viewer, with `url`, `show(q)`, `play(trajectory)`, `screenshot()`, `export(path)` and `close()`.
+
+    Raises:
+        ImportError: if viser is not installed.
+        ValueError: if there is neither a model nor a store, or both; the trajectory is not one of the model; there is
+            no such lane or look; or a range of gains is empty.
+        OSError: if the store cannot be read.
+    """
+    viewer, experiment, stored_lanes = _modules()
+    stored = None
+    if store is not None:
+        if model is not None or trajectory is not None:
+            raise ValueError("store: its lanes have models and motions of their own; leave out model and trajectory")
+        stored = stored_lanes.StoredLanes(store)
+        one = stored.take(lane)
+        model, trajectory, lane = one.model, one.motion, 0
+    if model is None:
+        raise ValueError("model: expected a jdyn.Model (see jdyn.load), or store=..., got neither")
+    checked(model)
+    one_of("look", look, LOOKS)
+    page = viewer.Viewer(
+        model, trajectory, lane, experiment.Experiment(gains, controller), stored, look, seconds, host, port
+    )
+    if block:
+        page.wait_for_interrupt()
+    return page
+
+
+def _modules():
+    """They import what takes long, and viser."""
+    try:
+        from jdyn.view.viewer import experiment, stored_lanes, viewer
+    except ImportError as error:
+        if error.name is None or error.name.split(".")[0] == "jdyn":
+            raise
+        raise ImportError(f'the viewer needs {error.name}, which is not installed; pip install "jdyn[view]"') from error
+    return viewer, experiment, stored_lanes

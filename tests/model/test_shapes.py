@@ -1,0 +1,179 @@
+"""Shapes beside a model: what they are, that dynamics leaves them out, and their derivatives."""
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.model import WORLD, ModelError, Shape, Shapes
+from jdyn.spatial import Transform
+
+pytestmark = pytest.mark.fast_compile
+
+
+def double_pendulum(**of_second):
+    """Two rods, and a tool that is fixed to the second; `of_second` is one more shape of it."""
+    builder = jdyn.Builder("double pendulum")
+    builder.add_link("upper", jdyn.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=0.1)
+    builder.add_link("lower", jdyn.Revolute((0, 1, 0)), parent="upper", placement=(0, 0, -1), mass=1.0, inertia=0.1)
+    builder.add_link("tool", jdyn.Fixed(), parent="lower", placement=jdyn.pose((0, 0, -1), (0, np.pi / 2, 0)))
+    if of_second:
+        builder.add_shape("upper", "capsule", (0.05, 1.0), placement=(0, 0, -0.5))
+        builder.add_shape("tool", placement=(0.2, 0, 0), **of_second)
+        builder.add_shape("world", "plane", (0, 0), role="visual", name="floor")
+    return builder.build()
+
+
+BARE = double_pendulum()
+SHAPED = double_pendulum(kind="sphere", size=0.1, color=(1, 0, 0))
+OTHER = double_pendulum(kind="mesh", path="tool.stl", role="visual")
+Q, V = np.array([0.3, -0.2]), np.array([0.1, 0.4])
+
+
+def test_shapes_belong_to_the_body_that_carries_their_link():
+    assert SHAPED.shapes.entries == (
+        Shape("capsule", "visual", 0, "upper", "upper"),
+        Shape("capsule", "collision", 0, "upper", "upper"),
+        Shape("sphere", "visual", 1, "tool", "tool", None, (1.0, 0.0, 0.0, 1.0)),
+        Shape("sphere", "collision", 1, "tool", "tool", None, (1.0, 0.0, 0.0, 1.0)),
+        Shape("plane", "visual", WORLD, "world", "floor"),
+    )
+    # The tool's x points down.
+    np.testing.assert_allclose(SHAPED.shapes.placements.translation[2], [0, 0, -1.2], atol=1e-15)
+    np.testing.assert_array_equal(SHAPED.shapes.sizes[:4], [[0.05, 1, 0]] * 2 + [[0.1, 0, 0]] * 2)
+    assert BARE.shapes is None
+
+
+def test_the_size_of_a_shape_leaves_out_what_fills_up_its_row():
+    assert [SHAPED.shapes.size(row).shape for row in range(5)] == [(2,), (2,), (1,), (1,), (2,)]
+    assert (len(SHAPED.shapes), SHAPED.shapes.rows("collision")) == (5, (1, 3))
+
+
+def test_a_name_is_used_once_for_each_role():
+    builder = jdyn.Builder("r")
+    builder.add_link("a", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
+    for name in (None, None, "a", "a_2", None):
+        builder.add_shape("a", "sphere", 0.1, name=name, role="visual")
+    builder.add_shape("a", "sphere", 0.1, role="collision")
+    entries = builder.build().shapes.entries
+    assert [entry.name for entry in entries] == ["a", "a_2", "a_3", "a_2_2", "a_4", "a"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "phrases"),
+    [
+        (("arm", "sphere", 0.1), ["no link or frame is called 'arm'", "there are a"]),
+        (("a", "cube", 1), ["kind is 'cube'", "box, sphere, capsule"]),
+        (("a", "box", 0.1), ["box has shape (1,)", "3 numbers, the lengths of its sides"]),
+        (("a", "sphere", (1, 2)), ["sphere has shape (2,)", "a number, its radius"]),
+        (("a", "sphere", -0.1), ["size of a sphere is [-0.1]", "from 0"]),
+        (("a", "capsule", (np.nan, 1)), ["size of a capsule is [nan  1.]", "finite"]),
+        (("a", "sphere", 0.1, {"role": "seen"}), ["role is 'seen'", "'visual' or 'collision'"]),
+        (("a", "sphere", 0.1, {"path": "a.stl"}), ["a sphere has no file", "'a.stl'"]),
+        (("a", "sphere", 0.1, {"color": (0, 0, 300)}), ["color is (0.0, 0.0, 300.0)", "from 0 to 1"]),
+        (("a", "sphere", 0.1, {"placement": Transform(2 * np.eye(3), np.zeros(3))}), ["not a rotation"]),
+        (("a", "sphere", 0.1, {"placement": (0, 0, np.inf), "name": "tip"}), ["shape 'tip'", "not a rotation"]),
+    ],
+)
+def test_what_cannot_be_a_shape_is_refused_by_name(shape, phrases):
+    builder = jdyn.Builder("r")
+    builder.add_link("a", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
+    *shape, options = shape if isinstance(shape[-1], dict) else (*shape, {})
+    builder.add_shape(*shape, **options)
+    with pytest.raises(ModelError) as error:
+        builder.build()
+    assert all(phrase in str(error.value) for phrase in ["r: ", *phrases])
+
+
+# Dynamics leaves them out.
+
+
+def called(model):
+    torques = jdyn.GravityCompensation(model)(0.0, Q, V), jdyn.ComputedTorque(model, Q, kp=10.0, kd=1.0)(0.0, Q, V)
+    return jdyn.mass_matrix(model, Q), jdyn.mass_matrix(model=model, q=Q), model.random(jax.random.key(0)), torques
+
+
+def simulated(model):
+    controller = jdyn.GravityCompensation(model) + jdyn.PD(model, Q, kp=10.0, kd=1.0)
+    return jdyn.simulate(model, Q, V, 0.1, controller=controller).q
+
+
+def reached(model):
+    targets = [jdyn.FrameTarget("tool", (0.5, 0, -1.5))]
+    return jdyn.inverse_kinematics(model, targets, Q).q, [*jdyn.diagnose(model, samples=2).digits.values()]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [called, *(pytest.param(f, marks=pytest.mark.slow) for f in (simulated, reached))],
+    ids=lambda f: f.__name__,
+)
+def test_robots_share_programs_whatever_they_look_like(function):
+    expected = function(BARE)
+    with traced_programs() as names:
+        for model in (SHAPED, OTHER):
+            jax.tree.map(np.testing.assert_array_equal, function(model), expected)
+    assert names == []
+
+
+class traced_programs:
+    """Names of the programs that are traced within."""
+
+    def __enter__(self):
+        self.names = []
+        jax.monitoring.register_event_duration_secs_listener(self._listen)
+        return self.names
+
+    def _listen(self, event, _seconds, **more):
+        if event == "/jax/core/compile/jaxpr_trace_duration":
+            self.names.append(more.get("fun_name", ""))
+
+    def __exit__(self, *_):
+        jax.monitoring.unregister_event_duration_listener(self._listen)
+
+
+@pytest.mark.slow
+def test_lanes_of_models_may_have_shapes():
+    masses = jnp.array([1.0, 2.0])
+    models = jax.vmap(lambda mass: SHAPED.with_body("lower", mass=mass))(masses)
+    axes = jax.tree.map(lambda _: 0, models)
+    for in_axes in (0, axes):
+        ends = jdyn.simulate_batch(
+            models, Q, V, 0.1, in_axes={"model": in_axes}, reduce=lambda trajectory: trajectory.q[-1]
+        )
+        assert ends.shape == (2, 2) and not np.array_equal(ends[0], ends[1])
+
+
+def test_a_model_keeps_its_shapes_through_changes():
+    changed = SHAPED.with_gravity((0, 0, -1)).with_body("upper", mass=2.0).with_joint("upper", damping=1.0)
+    changed = pickle.loads(pickle.dumps(jdyn.vary(changed, {"frame:tool.translation": (0, 0, -2)})))
+    assert changed.shapes.entries == SHAPED.shapes.entries
+    single = changed.astype(jnp.float32).shapes
+    assert single.sizes.dtype == single.placements.rotation.dtype == jnp.float32
+    jax.tree.map(np.testing.assert_array_equal, changed.shapes, SHAPED.shapes)
+    assert changed.without_shapes().shapes is None and changed.without_shapes().without_shapes().shapes is None
+
+
+# Derivatives.
+
+
+def lowest(model, shapes: Shapes):
+    """Height of the lowest point of the tool's sphere [m]."""
+    row = shapes.rows("collision")[-1]
+    pose = jax.tree.map(lambda leaf: leaf[shapes.entries[row].body], jdyn.forward_kinematics(model, Q))
+    return pose.point_to_parent(shapes.placements.translation[row])[2] - shapes.size(row)[0]
+
+
+def test_functions_of_sizes_and_placements_have_derivatives():
+    by_shapes = jax.grad(lowest, argnums=1)(SHAPED, SHAPED.shapes)
+    # The sphere turns with the sum of the angles about y.
+    angle = Q[0] + Q[1]
+    np.testing.assert_allclose(by_shapes.placements.translation[3], [-np.sin(angle), 0, np.cos(angle)], rtol=1e-14)
+    np.testing.assert_array_equal(by_shapes.sizes[3], [-1, 0, 0])
+    assert not np.any(by_shapes.sizes[:3]) and not np.any(by_shapes.placements.rotation)
+    by_model = jax.grad(lambda model: lowest(model, model.shapes) + jdyn.potential_energy(model, Q))(SHAPED)
+    jax.tree.map(np.testing.assert_array_equal, by_model.shapes, by_shapes)
+    assert np.all(np.isfinite(jax.flatten_util.ravel_pytree(by_model)[0]))

@@ -1,0 +1,251 @@
+"""Movies show the motion that they were given, in its time."""
+
+import base64
+import dataclasses
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from PIL import Image
+
+import jdyn
+from jdyn.view import movie as movie_module
+from jdyn.view import movie_files
+from jdyn.view.plane import plane_of_motion
+from jdyn.view.playback import played
+from tests.view.kept_pictures import FOLDER, PICTURES, motion_through
+
+pytestmark = pytest.mark.fast_compile
+
+SIZE = 96, 72
+MODEL = jdyn.load("double_pendulum")
+TIMES = jnp.linspace(0, 1.0, 21)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """Three lanes that swing from different angles; the last one fails after 0.5 s."""
+    phase = 3 * TIMES[None, :, None] + jnp.array([[0.1, 0.7]])[None]
+    width = jnp.array([[1.0, 0.5], [1.5, 0.2], [2.0, 1.0]])[:, None]
+    failed = (jnp.arange(3) == 2)[:, None, None] & (TIMES > 0.5)[None, :, None]
+    q, v = width * jnp.cos(phase), -3 * width * jnp.sin(phase)
+    return motion_through(jnp.tile(TIMES, (3, 1)), jnp.where(failed, jnp.nan, q), v)
+
+
+@pytest.fixture(scope="module")
+def motion(batch):
+    return jax.tree.map(lambda leaf: leaf[0], batch)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_those_that_were_looked_at(name):
+    """Rounding moves edges by a part of a level, and a pixel whose centre is on an edge by one sample of four."""
+    with Image.open(FOLDER / f"{name}.png") as kept:
+        difference = np.abs(np.asarray(kept, int) - PICTURES[name]())
+    assert np.mean(difference) < 0.25 and np.mean(difference > 64) < 0.002
+
+
+def test_frames_are_at_their_instants(motion):
+    """Poses are those of the interpolated configuration, frames 1/fps apart in slow motion as told."""
+    poses = played(MODEL, motion, None, fps=8, speed=0.5)
+    assert poses.frames == 17
+    for frame in (0, 5, 16):
+        q, _ = motion.interpolate(MODEL, frame * 0.5 / 8)
+        expected = jdyn.forward_kinematics(MODEL, q)
+        np.testing.assert_allclose(poses.translation[0, frame], expected.translation, atol=1e-12)
+        np.testing.assert_allclose(poses.rotation[0, frame], expected.rotation, atol=1e-12)
+
+
+def test_points_of_trails_are_those_of_frames(motion):
+    poses = played(MODEL, motion, None, fps=4, speed=1.0)
+    q, _ = motion.interpolate(MODEL, 0.75)
+    tip = jdyn.frame_pose(MODEL, q, "tip").translation
+    np.testing.assert_allclose(poses.points(MODEL, "tip")[0, 3], tip, atol=1e-12)
+
+
+def test_a_lane_that_failed_stays_where_it_failed(batch):
+    poses = played(MODEL, batch, [2, 0], fps=20, speed=1.0)
+    last = jdyn.forward_kinematics(MODEL, batch.q[2, 10]).translation
+    np.testing.assert_allclose(poses.translation[0, 10:], np.broadcast_to(last, (11, 2, 3)), atol=1e-12)
+    assert np.all(np.ptp(poses.translation[1, 10:, 1, [0, 2]], axis=1) > 0.1)
+
+
+def test_ghosts_are_fainter_and_behind(batch):
+    """Where the solid lane is, nothing changes; elsewhere, a ghost is lighter than it would be alone."""
+    q = batch.q[:2, 0]
+    camera = jdyn.Camera(azimuth=-np.pi / 2, elevation=0.1, target=(0.0, 0.0, -0.5), distance=6.0)
+    (solid, ghost), both = (
+        (jdyn.snapshot(MODEL, x, camera=camera, size=SIZE).astype(int) for x in q),
+        (jdyn.snapshot(MODEL, q, camera=camera, size=SIZE).astype(int)),
+    )
+    colored = np.ptp(solid, axis=2) > 40
+    assert np.sum(colored) > 50
+    np.testing.assert_allclose(both[colored], solid[colored], atol=1)
+    only = (np.ptp(ghost, axis=2) > 40) & (np.ptp(solid, axis=2) == 0)
+    assert np.sum(only) > 50
+    faded = np.ptp(both, axis=2)[only] / np.ptp(ghost, axis=2)[only]
+    assert np.all((faded > 0.15) & (faded < 0.3))
+
+
+def test_the_tip_is_where_forward_kinematics_puts_it():
+    """A plane from the front: two points whose places are known tell the scale, and a third one is checked."""
+    q = jnp.array([0.4, 0.9])
+    picture = jdyn.snapshot(MODEL, q, size=(300, 240)).astype(int)
+    rows, columns = np.nonzero(np.ptp(picture, axis=2) > 40)
+    points = [np.zeros(3), *np.asarray(jdyn.forward_kinematics(MODEL, q).translation[1:])]
+    points.append(np.asarray(jdyn.frame_pose(MODEL, q, "tip").translation))
+    x, z = np.array(points)[:, [0, 2]].T
+    # The picture is as wide as the rods, which are as far beyond each end as they are thick.
+    scale = (np.ptp(rows) + 1) / (np.ptp(z) + 2 * RADIUS)
+    middle = (rows.max() + rows.min() + 1) / 2, (columns.max() + columns.min() + 1) / 2
+    row = middle[0] - scale * (z[-1] - (z.max() + z.min()) / 2)
+    column = middle[1] + scale * (x[-1] - (x.max() + x.min()) / 2)
+    assert np.min(np.hypot(rows + 0.5 - row, columns + 0.5 - column)) < 1
+    assert np.ptp(columns) + 1 == pytest.approx(scale * (np.ptp(x) + 2 * RADIUS), abs=2)
+
+
+# Of the rods of a double pendulum: 1/30 of its length.
+RADIUS = 2 / 30
+
+
+@pytest.mark.parametrize("fps, frames", [(10, 11), (30, 31)])
+def test_a_gif_has_its_frames_and_its_duration(tmp_path, motion, fps, frames):
+    movie = jdyn.animate(MODEL, motion, tmp_path / "motion.gif", fps=fps, size=SIZE)
+    assert (len(movie), movie.duration) == (frames, pytest.approx(frames / fps))
+    with Image.open(tmp_path / "motion.gif") as gif:
+        assert (gif.n_frames, gif.size, gif.info["loop"]) == (frames, SIZE, 0)
+        durations = []
+        for number in range(gif.n_frames):
+            gif.seek(number)
+            durations.append(gif.info["duration"])
+            shown = np.asarray(gif.convert("RGB"), int)
+            difference = np.abs(shown - movie.frame(number))
+            assert np.mean(difference) < 1.5 and np.all(difference[movie.frame(number) == 255] < 2)
+    assert sum(durations) == pytest.approx(1000 * frames / fps, abs=10)
+
+
+def test_an_mp4_has_its_frames_and_its_duration(monkeypatch, tmp_path, motion):
+    """As FFmpeg counts them; odd sizes are made even."""
+    # What counts them forks otherwise, which JAX warns of.
+    monkeypatch.setenv("IMAGEIO_FFMPEG_NO_PREVENT_SIGINT", "1")
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    movie = jdyn.animate(MODEL, motion, tmp_path / "motion.mp4", fps=10, size=(97, 71))
+    frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "motion.mp4"))
+    assert frames == len(movie) == 11 and seconds == pytest.approx(1.1, abs=0.02)
+    reader = imageio_ffmpeg.read_frames(str(tmp_path / "motion.mp4"))
+    assert next(reader)["size"] == (98, 72)
+    first = np.frombuffer(next(reader), np.uint8).reshape(72, 98, 3)[:71, :97]
+    reader.close()
+    assert np.mean(np.abs(first.astype(int) - movie.frame(0))) < 4
+
+
+def test_a_strip_has_five_frames_side_by_side(tmp_path, motion):
+    movie = jdyn.animate(MODEL, motion, tmp_path / "motion.png", fps=8, size=SIZE)
+    with Image.open(tmp_path / "motion.png") as strip:
+        pixels = np.asarray(strip)
+    assert pixels.shape == (72, 5 * 96, 3)
+    np.testing.assert_array_equal(pixels[:, -96:], movie.frame(8))
+
+
+@pytest.mark.parametrize("kind", ["mp4", "gif"])
+def test_a_notebook_shows_the_movie_itself(monkeypatch, motion, kind):
+    if kind == "gif":
+        monkeypatch.setattr(movie_module, "ffmpeg", lambda: None)
+    page = jdyn.animate(MODEL, motion, fps=5, size=SIZE)._repr_html_()
+    data = base64.b64decode(re.search(r'base64,([^"]+)"', page).group(1))
+    assert data[:6] == b"GIF89a" if kind == "gif" else data[4:8] == b"ftyp"
+
+
+def test_without_ffmpeg_it_says_what_to_install(monkeypatch, tmp_path, motion):
+    monkeypatch.setattr(movie_files, "ffmpeg", lambda: None)
+    with pytest.raises(ImportError, match=r'pip install "jdyn\[view\]"'):
+        jdyn.animate(MODEL, motion, tmp_path / "motion.mp4", size=SIZE)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_movie_that_ffmpeg_cannot_write_says_why(monkeypatch, tmp_path, motion):
+    script = tmp_path / "ffmpeg"
+    script.write_text("#!/bin/sh\necho no codec >&2\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(movie_files, "ffmpeg", lambda: str(script))
+    with pytest.raises(OSError, match=r"motion.mp4: FFmpeg failed: no codec"):
+        jdyn.animate(MODEL, motion, tmp_path / "motion.mp4", size=SIZE)
+
+
+def test_a_camera_follows_a_free_body():
+    """A body that falls freely stays in the middle; without following it, it leaves it."""
+    builder = jdyn.Builder("brick")
+    builder.add_link("brick", jdyn.Free(), mass=1.0, inertia=(0.1, 0.2, 0.25))
+    model, fall = builder.build(), jnp.zeros((len(TIMES), 6))
+    q = jnp.tile(model.neutral(), (len(TIMES), 1)).at[:, 2].set(20 - 9.81 / 2 * TIMES**2)
+    motion = motion_through(TIMES, q, fall.at[:, 5].set(-9.81 * TIMES))
+
+    def middles(camera):
+        movie = jdyn.animate(model, motion, fps=2, size=SIZE, camera=camera)
+        colored = [np.nonzero(np.ptp(movie.frame(k).astype(int), axis=2) > 40) for k in range(3)]
+        return np.array([[np.mean(rows), np.mean(columns)] for rows, columns in colored])
+
+    assert np.all(np.abs(middles(jdyn.Camera(follow="brick", distance=8.0, target=(0.0, 0, 0))) - [35.5, 47.5]) < 1.5)
+    assert np.ptp(middles(jdyn.Camera())[:, 0]) > 20
+
+
+def test_a_motion_of_one_row_is_one_frame(motion):
+    one = dataclasses.replace(motion, ts=motion.ts[:1], q=motion.q[:1], v=motion.v[:1])
+    assert jdyn.animate(MODEL, one, size=SIZE).frames == 1
+
+
+PLANAR = {"pendulum", "double_pendulum", "cartpole", "acrobot", "prrr", "chain"}
+
+
+@pytest.mark.parametrize("name", jdyn.ROBOTS)
+def test_robots_that_move_in_a_plane_are_seen_from_the_front(name):
+    plane = plane_of_motion(jdyn.load(name))
+    assert (plane is not None) == (name in PLANAR)
+    if plane is not None:
+        normal, up = plane
+        np.testing.assert_allclose([normal @ normal, up @ up, normal @ up], [1, 1, 0], atol=1e-12)
+        assert np.max(np.cross(up, normal)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"fps": 0}, "fps: expected a positive number"),
+        ({"speed": np.nan}, "speed: expected a positive number"),
+        ({"size": (640,)}, "size: expected width and height"),
+        ({"lanes": [3]}, "lanes: expected numbers from 0 to 2, got 3"),
+        ({"lanes": []}, "lanes: expected at least one"),
+        ({"role": "audible"}, "role: expected"),
+        ({"trails": ["tipp"]}, "tipp"),
+        ({"path": "motion.avi"}, "expected a name that ends with .gif"),
+    ],
+)
+def test_what_cannot_be_is_refused(batch, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        jdyn.animate(MODEL, batch, **{"size": SIZE} | wrong)
+
+
+def test_a_lane_without_a_finite_row_is_refused_or_left_out(batch):
+    nothing = dataclasses.replace(batch, q=batch.q.at[1].set(jnp.nan))
+    with pytest.raises(ValueError, match="lane 1 has no row of finite numbers"):
+        jdyn.animate(MODEL, nothing, lanes=[1, 0])
+    assert len(played(MODEL, nothing, None, 5, 1.0).rotation) == 2
+
+
+def test_a_motion_of_another_mechanism_is_refused(motion):
+    with pytest.raises(ValueError, match="trajectory: expected 1 coordinates for 'pendulum', got 2"):
+        jdyn.animate(jdyn.load("pendulum"), motion)
+
+
+@pytest.mark.parametrize("q", [[1.0], [[1.0]], np.zeros((0, 2)), [np.nan, 0.0]])
+def test_a_picture_needs_a_configuration(q):
+    with pytest.raises(ValueError, match="q: expected"):
+        jdyn.snapshot(MODEL, q)
+
+
+def test_single_precision_draws_the_same():
+    q = [0.4, 0.9]
+    double, single = (jdyn.snapshot(MODEL.astype(dtype), q, size=SIZE).astype(int) for dtype in ("float64", "float32"))
+    assert np.mean(np.abs(double - single)) < 0.25
