@@ -43,6 +43,12 @@ def animate(
     straight from the front, on squared paper; another one in perspective, on the ground z = 0, or on a lower one, if it
     reaches below. Robots without shapes are drawn as rods along their links.
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> movie = jdyn.animate(model, motion, "swing.gif", fps=10, size=(160, 120), trails=["tip"])
+    >>> movie.frames
+    11
+
     Args:
         model: The mechanism.
         trajectory: One motion of it, or a batch.
@@ -90,6 +96,10 @@ def snapshot(
     ```
     matplotlib.pyplot.imshow(jdyn.snapshot(model, q))
     ```
+
+    >>> picture = jdyn.snapshot(jdyn.load("double_pendulum"), jnp.array([0.5, 0.5]), size=(160, 120))
+    >>> picture.shape
+    (120, 160, 3)
 
     Args:
         model: The mechanism.

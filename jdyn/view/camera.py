@@ -20,6 +20,11 @@ class Camera:
     jdyn.animate(model, motion, "walk.gif", camera=jdyn.Camera(azimuth=1.2, follow="trunk"))
     ```
 
+    >>> camera = jdyn.Camera(azimuth=1.2, elevation=0.5)
+    >>> picture = jdyn.snapshot(jdyn.load("pendulum"), jnp.array([0.5]), camera=camera, size=(160, 120))
+    >>> picture.shape
+    (120, 160, 3)
+
     Attributes:
         azimuth: Direction from the target to the camera, about the vertical and from the x axis [rad].
         elevation: Angle of that direction above the horizontal [rad].

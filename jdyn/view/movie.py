@@ -18,6 +18,12 @@ from jdyn.view.stage import Stage
 class Movie:
     """A movie of a motion; in a notebook it shows itself.
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> movie = jdyn.animate(model, motion, fps=10, size=(160, 120))
+    >>> movie.frames, movie.size
+    (11, (160, 120))
+
     Attributes:
         fps: Frames a second.
         frames: Number of frames.
