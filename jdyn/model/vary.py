@@ -29,10 +29,6 @@ FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping', 'frame:NAME.translat
 def parameters(model: Model) -> dict[str, Array]:
     """The numbers of a model, by the names that `vary` takes.
 
-    ```
-    jdyn.parameters(jdyn.load("panda"))["body:link1.mass"]
-    ```
-
     >>> numbers = jdyn.parameters(jdyn.load("pendulum"))
     >>> print(numbers["gravity"], numbers["body:link1.mass"])
     [ 0.    0.   -9.81] 1.0

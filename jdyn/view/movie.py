@@ -25,6 +25,12 @@ class Movie:
     >>> print(len(movie), movie.frame(10).shape)
     11 (120, 160, 3)
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> movie = jdyn.animate(model, motion, fps=10, size=(160, 120))
+    >>> movie.frames, movie.size
+    (11, (160, 120))
+
     Attributes:
         fps: Frames a second.
         frames: Number of frames.

@@ -11,6 +11,9 @@ pyplot, so that no global state changes and no window opens.
 
 Lines differ in dashes and markers, not in colours alone. Labels have units; axes are logarithmic where values spread
 over decades.
+
+>>> axes = jdyn.plots.curves(np.arange(3), {"square": np.arange(3) ** 2}, "x", "y")
+>>> axes.figure.savefig("square.png")
 """
 
 from jdyn.view.plots.curves import curves as curves

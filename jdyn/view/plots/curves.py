@@ -25,6 +25,11 @@ def curves(
     jdyn.plots.curves(motion.ts, {"motor 1": tau[:, 0], "motor 2": tau[:, 1]}, "time [s]", "torque [N m]")
     ```
 
+    >>> t = np.linspace(0.0, 1.0, 50)
+    >>> axes = jdyn.plots.curves(t, {"sine": np.sin(t), "cosine": np.cos(t)}, "time [s]", "value")
+    >>> axes.get_xlabel()
+    'time [s]'
+
     Args:
         x: Common axis, of shape (n,).
         values: By name, of shape (n,). NaN leaves a gap.

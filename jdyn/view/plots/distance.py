@@ -24,6 +24,12 @@ def distance(
     jdyn.plots.distance(model, {"before": motion(gains), "after": motion(result.params)}, target)
     ```
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> axes = jdyn.plots.distance(model, {"free fall": motion}, jnp.zeros(1))
+    >>> len(axes.lines)
+    1
+
     Args:
         model: The mechanism.
         motions: Single motions by name.

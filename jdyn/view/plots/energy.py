@@ -15,6 +15,11 @@ def energy(model: Model, trajectory: Trajectory, *, axes: Axes | None = None) ->
     """Kinetic, potential and total energy of one motion over time [J]; what it received, if an `jdyn.EnergyError` has
     counted it.
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> [line.get_label() for line in jdyn.plots.energy(model, motion).lines]
+    ['total', 'kinetic', 'potential']
+
     Args:
         model: The mechanism.
         trajectory: One motion of it, not a batch.

@@ -22,6 +22,11 @@ def fan(dataset: xarray.Dataset, variable: str, along: str, times=None, *, axes:
     """One variable of all lanes of a sweep over time: the median, and bands with half and nine tenths of the lanes.
     The legend says how many lanes failed, which are in none of these.
 
+    >>> times = np.linspace(0.0, 1.0, 5)
+    >>> design = jdyn.Grid(speed=[1.0, 2.0, 3.0])
+    >>> dataset = jdyn.sweep(lambda p: {"height": p["speed"] * times}, design, progress=False)
+    >>> axes = jdyn.plots.fan(dataset, "height", "height_0", times)
+
     Args:
         dataset: Result of `jdyn.sweep`.
         variable: Name of a variable with one number per lane and time.

@@ -12,6 +12,10 @@ def gradient_growth(health: GradientHealth, *, axes: Axes | None = None) -> Axes
     """Norm of the gradient over the horizon, and the law that fits it: exponential, or a power of the time. Crosses at
     the top are horizons whose gradient is not finite.
 
+    >>> horizons = (1.0, 2.0, 3.0)
+    >>> health = jdyn.gradient_health(lambda p, t: jnp.exp(p["rate"] * t), {"rate": 1.0}, horizons=horizons)
+    >>> axes = jdyn.plots.gradient_growth(health)
+
     Args:
         health: What `jdyn.gradient_health` returned for some `horizons`.
         axes: Where to draw; a new figure if left out.

@@ -18,6 +18,9 @@ def gradient_health(health: GradientHealth, *, axes: Axes | None = None) -> Axes
     derivative. A grey bar reaches to the error of the differences: they say nothing of what lies within. The mark is
     the verdict.
 
+    >>> health = jdyn.gradient_health(lambda p: (p["kp"] - 7.0) ** 2, {"kp": 1.0})
+    >>> axes = jdyn.plots.gradient_health(health)
+
     Args:
         health: What `jdyn.gradient_health` returned.
         axes: Where to draw; a new figure if left out.

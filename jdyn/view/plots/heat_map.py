@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 def heat_map(dataset: xarray.Dataset, variable: str, *, axes: Axes | None = None) -> Axes:
     """One variable of a sweep over a grid of two parameters; the smallest value is marked, failed lanes are hatched.
 
+    >>> design = jdyn.Grid(mass=[1.0, 2.0, 3.0], length=[0.5, 1.0])
+    >>> dataset = jdyn.sweep(lambda p: {"moment": p["mass"] * p["length"] ** 2 / 3}, design, progress=False)
+    >>> axes = jdyn.plots.heat_map(dataset, "moment")
+    >>> sorted([axes.get_xlabel(), axes.get_ylabel()])
+    ['length', 'mass']
+
     Args:
         dataset: Result of `jdyn.sweep` for a `jdyn.Grid` with two axes.
         variable: Name of a variable with one number per lane.

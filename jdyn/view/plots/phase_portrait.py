@@ -14,6 +14,11 @@ def phase_portrait(model: Model, trajectory: Trajectory, joint: str | int = 0, *
     """Velocity of one joint over its position: a circle where a motion starts, a square where it ends, a cross where
     it failed.
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> jdyn.plots.phase_portrait(model, motion, "joint1").get_xlabel()
+    'joint1 [rad]'
+
     Args:
         model: The mechanism.
         trajectory: One motion of it, or a batch, a line for each lane.

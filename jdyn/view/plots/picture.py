@@ -10,7 +10,12 @@ DPI = 80
 
 
 class Picture(Figure):
-    """A figure that a notebook shows as it is, although pyplot does not know of it."""
+    """A figure that a notebook shows as it is, although pyplot does not know of it.
+
+    >>> picture = jdyn.plots.Picture(figsize=(6, 3))
+    >>> left, right = picture.subplots(1, 2)
+    >>> axes = jdyn.plots.curves(np.arange(3), {"line": np.arange(3)}, "x", "y", axes=left)
+    """
 
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()

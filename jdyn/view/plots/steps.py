@@ -21,6 +21,12 @@ def steps(trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
     jdyn.plots.steps(motion)
     ```
 
+    >>> import diffrax
+    >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
+    >>> rows = diffrax.SaveAt(t0=True, steps=True)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, saveat=rows, max_steps=100)
+    >>> axes = jdyn.plots.steps(motion)
+
     Args:
         trajectory: One motion, with a row at its start and after every step.
         axes: Where to draw; a new figure if left out.

@@ -18,6 +18,10 @@ def stiffness(
     """Evaluations of forward dynamics, or errors, over the condition number of the mass matrix, a line for each
     formulation. Crosses at the bottom are failed simulations.
 
+    >>> axes = jdyn.plots.stiffness({"ABA": ([1e2, 1e6], [6500, 31000]), "CRBA": ([1e2, 1e6], [6600, np.nan])})
+    >>> axes.get_xscale()
+    'log'
+
     Args:
         series: By name: condition numbers and evaluations. NaN stands for a failed simulation.
         what: Label of what is given for each condition number.

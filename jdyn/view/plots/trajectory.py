@@ -19,6 +19,11 @@ def trajectory(
 ) -> Axes:
     """Coordinates or velocities of one motion over time, a line for each, named by its joint.
 
+    >>> model = jdyn.load("double_pendulum")
+    >>> motion = jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0)
+    >>> [line.get_label() for line in jdyn.plots.trajectory(model, motion).lines]
+    ['joint1', 'joint2']
+
     Args:
         model: The mechanism.
         motion: One motion of it, not a batch.

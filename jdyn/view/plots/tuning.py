@@ -21,6 +21,10 @@ def tuning(result: TuneResult | StartsResult | xarray.Dataset, *, axes: Axes | N
     """The loss after each step, a line for each start; stars at the best parameters of each. Where a step sees some of
     the rows of data, circles are losses of all of them, by which the best are chosen.
 
+    >>> import optax
+    >>> found = jdyn.tune(lambda p: (p["kp"] - 7.0) ** 2, {"kp": 1.0}, optimizer=optax.adam(0.2), steps=50)
+    >>> axes = jdyn.plots.tuning(found)
+
     Args:
         result: What `jdyn.tune`, `jdyn.tune_starts` or `jdyn.tune_least_squares` returned, or its `to_xarray()`.
         axes: Where to draw; a new figure if left out.

@@ -22,6 +22,10 @@ def work_precision(
     jdyn.plots.work_precision({"Tsit5": (errors, seconds), "default": (other_errors, other_seconds)})
     ```
 
+    >>> errors = [1e-3, 1e-6, 1e-9]
+    >>> curves = {"order 4": (errors, [1.0, 5.6, 32.0]), "order 8": (errors, [1.5, 3.6, 8.4])}
+    >>> axes = jdyn.plots.work_precision(curves)
+
     Args:
         curves: By name: errors, and the work that each takes. What is not finite and positive is left out.
         bold: Names of lines that are thick.
