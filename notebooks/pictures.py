@@ -46,7 +46,7 @@ def movie():
 
     jdyn.animate(
         model, jax.jit(jax.vmap(motion))(GAINS), FOLDER / "panda.gif",
-        camera=jdyn.Camera(azimuth=0.25, elevation=0.25), size=(480, 360), fps=20, trails=["panda_hand"],
+        camera=jdyn.Camera(azimuth=0.25, elevation=0.25), size=(440, 330), fps=15, trails=["panda_hand"],
     )  # fmt: skip
 
 

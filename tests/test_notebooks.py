@@ -7,6 +7,7 @@ import re
 import jax
 import numpy as np
 import pytest
+from PIL import Image
 
 import jdyn
 from jdyn.cli import main
@@ -52,6 +53,24 @@ def test_a_measured_motion_tells_what_the_model_does_not_know(tmp_path, monkeypa
     estimate, low, high = map(float, re.search(r"link2.mz +-0.5 +(\S+) +(\S+) to (\S+) +alone", out).groups())
     assert low <= -0.6 <= high and abs(estimate + 0.6) < 1e-3
     assert (tmp_path / "identified-double_pendulum.urdf").exists()
+
+
+@pytest.mark.slow
+def test_the_movie_of_the_readme_is_what_its_script_draws(tmp_path):
+    """Frames may differ where the motion does, in its last digits; nothing is kept that is larger than a megabyte."""
+    names = {"__name__": "pictures", "__file__": str(FOLDER / "pictures.py")}
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        exec(compile((FOLDER / "pictures.py").read_text(), "pictures.py", "exec"), names)
+        names["FOLDER"] = tmp_path
+        names["movie"]()
+    with Image.open(FOLDER / "panda.gif") as kept, Image.open(tmp_path / "panda.gif") as drawn:
+        assert kept.n_frames == drawn.n_frames
+        for number in (0, kept.n_frames // 3, kept.n_frames - 1):
+            kept.seek(number)
+            drawn.seek(number)
+            difference = np.asarray(kept.convert("RGB"), int) - np.asarray(drawn.convert("RGB"), int)
+            assert np.mean(np.abs(difference)) < 1
+    assert all((FOLDER / name).stat().st_size < 1e6 for name in ("panda.gif", "sweep-puma560.png", "stiffness.png"))
 
 
 def test_there_are_notebooks():

@@ -20,7 +20,7 @@ GHOST = 0.22
 # Where nothing casts a shadow, light comes from the upper left behind the camera, in its axes.
 _HEADLIGHT = np.array([-0.45, -0.65, -0.61])
 # Light from everywhere, more of it from above, and from the light.
-_AMBIENT, _SKY, _LIGHT = 0.5, 0.12, 0.47
+_AMBIENT, _SKY, _LIGHT = 0.44, 0.1, 0.41
 _TRAIL_WIDTH = 2.2
 
 
