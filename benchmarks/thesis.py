@@ -34,7 +34,6 @@ from jdyn.studies.cloutier1995 import (
     two_links,
     two_links_of_one,
 )
-from jdyn.studies.cloutier1995.plots import plot_curves, plot_evaluations
 
 ABM, CRBM, BAD = jdyn.ABA(), jdyn.CRBA(), jdyn.MatrixABA("cancelling")
 METHODS = {"ABM": ABM, "CRBM": CRBM}
@@ -199,16 +198,16 @@ def pictures(folder: pathlib.Path, rows: list[Row]):
     found = turn(two_links(1e5), (CRBM, BAD, ABM), samples=721)
     for figure, method in (("5-5", CRBM), ("5-7", BAD)):
         curves = {str(m): found.accelerations[m][:, 0] for m in (method, ABM)}
-        figures[figure] = plot_curves(found.values, curves, ANGLE, ACCELERATION)
-    for name, figure in figures.items():
-        figure.savefig(folder / f"figure-{name}.png", dpi=150)
+        figures[figure] = jdyn.plots.curves(found.values, curves, ANGLE, ACCELERATION)
+    for name, axes in figures.items():
+        axes.figure.savefig(folder / f"figure-{name}.png", dpi=150)
     print(f"\npictures: {folder.resolve()}")
 
 
 def turned():
     found = turn(two_links(100.0), (ABM, CRBM))
     curves = {"condition number": found.condition, "relative difference": found.difference(CRBM, ABM)[:, 0]}
-    return plot_curves(found.values, curves, ANGLE, "l2 = m2 = 100", scales=("linear", "log"))
+    return jdyn.plots.curves(found.values, curves, ANGLE, "l2 = m2 = 100", scales=("linear", "log"))
 
 
 def lengthened():
@@ -216,7 +215,7 @@ def lengthened():
     start = Session(links=(first, first), q0=(0.0, 0.5), v0=(0.0, 0.0), torques=(0.0, 0.0))
     found = static_sweep(start, ("length2", "mass2"), np.geomspace(1, 1e6, 61), (ABM, CRBM))
     curves = {"condition number": found.condition, "relative difference": found.difference(CRBM, ABM)[:, 0]}
-    return plot_curves(found.values, curves, "l2 = m2 [m, kg]", "at q2 = 0.5 rad", scales=("log", "log"))
+    return jdyn.plots.curves(found.values, curves, "l2 = m2 [m, kg]", "at q2 = 0.5 rad", scales=("log", "log"))
 
 
 def counted(rows):
@@ -226,7 +225,7 @@ def counted(rows):
         conditions = [row.condition for row in EVALUATIONS]
         for who, numbers in (("thesis", [r.printed for r in counts]), ("jdyn", [r.found for r in counts])):
             lines[f"{name}, {who}"] = conditions, [np.nan if x is None else x for x in numbers]
-    return plot_evaluations(lines, "Figure 5.6")
+    return jdyn.plots.stiffness(lines)
 
 
 def swung():
@@ -235,7 +234,7 @@ def swung():
     }
     times = np.linspace(0, 20, 401)
     curves = {name: np.interp(times, steps.ts, energies_of(four_links(), steps)) for name, steps in falls.items()}
-    return plot_curves(times, curves, "t [s]", "total energy [J]")
+    return jdyn.plots.curves(times, curves, "t [s]", "total energy [J]")
 
 
 def grown(rows):
@@ -245,7 +244,9 @@ def grown(rows):
             found = [row for row in rows if row.figure == "5.9" and f"{name}: {what}" in row.what]
             for who, numbers in (("thesis", [row.printed for row in found]), ("jdyn", [row.found for row in found])):
                 curves[f"{name}, {what}, {who}"] = np.array(numbers)
-    return plot_curves(np.array([row.n for row in CHAINS]), curves, "links", "evaluations; s", scales=("linear", "log"))
+    return jdyn.plots.curves(
+        np.array([row.n for row in CHAINS]), curves, "links", "evaluations; s", scales=("linear", "log")
+    )
 
 
 def main():

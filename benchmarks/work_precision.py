@@ -271,32 +271,23 @@ def _line(point: Point) -> str:
 
 
 def picture(points: list[Point], path: pathlib.Path):
-    """A panel for each scene."""
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
-
+    """A panel for each scene, and one legend for all."""
     scenes = list(dict.fromkeys(point.scene for point in points))
     columns = min(3, len(scenes))
     rows = -(-len(scenes) // columns)
-    figure = Figure(figsize=(6 * columns, 4.5 * rows + 1), layout="constrained")
+    figure = jdyn.plots.Picture(figsize=(6 * columns, 4.5 * rows + 1), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    styles = {name: {"color": colormaps["tab20"](i), "marker": "osvD^<>Px*"[i % 10]} for i, name in enumerate(CURVES)}
+    named = {}
     for panel, scene in zip(panels, scenes, strict=False):
-        for name in CURVES:
-            found = [x for x in points if x.scene == scene and x.curve == name and 0 < x.error < 10]
-            line = "--" if name not in OWN else "-"
-            panel.loglog(
-                [x.error for x in found], [1e6 * x.seconds for x in found], line, **styles[name], markersize=4,
-                linewidth=3 if name == DEFAULT else 1, label=name if found else None,
-            )  # fmt: skip
-        panel.set(title=scene, xlabel="error", ylabel="processor time a lane [µs]")
-        panel.invert_xaxis()
-        panel.grid(alpha=0.3)
+        # All of them in every panel, so that a curve looks the same in each.
+        found = {name: [x for x in points if x.scene == scene and x.curve == name and x.error < 10] for name in CURVES}
+        curves = {name: ([x.error for x in run], [1e6 * x.seconds for x in run]) for name, run in found.items()}
+        jdyn.plots.work_precision(curves, bold=[DEFAULT], work="processor time a lane [µs]", axes=panel)
+        panel.set_title(scene)
+        panel.get_legend().remove()
+        named |= {label: line for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     for panel in panels[len(scenes) :]:
         panel.set_axis_off()
-    named = {
-        label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-    }
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=2 * columns)
     figure.savefig(path, dpi=120)
 

@@ -180,5 +180,6 @@ from jdyn.tuning import tune_starts as tune_starts
 from jdyn.view import Camera as Camera
 from jdyn.view import Movie as Movie
 from jdyn.view import animate as animate
+from jdyn.view import plots as plots
 from jdyn.view import snapshot as snapshot
 from jdyn.view import view as view

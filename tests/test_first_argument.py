@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import pytest
 
 import jdyn
-from jdyn.view.plots import plot_motion, plot_tuning
 
 pytestmark = pytest.mark.fast_compile
 
@@ -18,16 +17,16 @@ def _required(function):
 
 
 def _taking_a_model():
-    for name in sorted(dir(jdyn)):
-        function = getattr(jdyn, name)
-        if callable(function) and not name.startswith("_"):
-            try:
-                required = _required(function)
-            except (TypeError, ValueError):
-                continue
-            if any(p.name == "model" for p in required):
-                yield pytest.param(function, id=name)
-    yield from (pytest.param(function, id=function.__name__) for function in (plot_motion, plot_tuning))
+    for module in (jdyn, jdyn.plots):
+        for name in sorted(dir(module)):
+            function = getattr(module, name)
+            if callable(function) and not name.startswith("_"):
+                try:
+                    required = _required(function)
+                except (TypeError, ValueError):
+                    continue
+                if any(p.name == "model" for p in required):
+                    yield pytest.param(function, id=name)
 
 
 FUNCTIONS = list(_taking_a_model())

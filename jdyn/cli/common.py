@@ -13,6 +13,7 @@ import jdyn
 from jdyn.model import Model
 from jdyn.simulation import Trajectory
 from jdyn.sweep import Spec
+from jdyn.view import plots
 
 
 def load_robot(options) -> Model:
@@ -52,6 +53,16 @@ def default_path(command, robot) -> pathlib.Path:
 def listed(numbers) -> str:
     numbers = np.asarray(numbers)
     return "-" if np.all(np.isinf(numbers)) else " ".join(f"{number:.4g}" for number in np.ravel(numbers))
+
+
+def picture_of_motion(model, motion):
+    """Energies above coordinates."""
+    figure = plots.Picture(figsize=(8, 6), layout="constrained")
+    energies, coordinates = figure.subplots(2, sharex=True)
+    plots.energy(model, motion, axes=energies)
+    plots.trajectory(model, motion, axes=coordinates)
+    energies.set(title=model.name, xlabel="")
+    return figure
 
 
 def write_picture(figure, path: pathlib.Path):

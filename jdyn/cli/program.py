@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.cli.common import deepest, default_path, listed, load_robot, write_movie, write_picture
+from jdyn.cli.common import deepest, default_path, listed, load_robot, picture_of_motion, write_movie, write_picture
 from jdyn.cli.identify import identify
 from jdyn.cli.sweeps import replay, sweep
 from jdyn.cli.tuning import tune
@@ -20,12 +20,11 @@ from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import ModelWarning
 from jdyn.simulation import Result, SimulationError
 from jdyn.studies.cloutier1995 import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
-from jdyn.studies.cloutier1995.plots import plot_evaluations
 from jdyn.studies.prrr.prrr import prrr
 from jdyn.studies.prrr.prrrfdt import prrrfdt
 from jdyn.sweep import random_start
 from jdyn.terminal.tables import print_table
-from jdyn.view import plot_motion
+from jdyn.view import plots
 
 # Rows of a motion that is drawn.
 ROWS = 501
@@ -126,7 +125,7 @@ def simulate(options):
     print(f"energy: {total[0]:.8g} J at the start, {total[-1]:.8g} J at the end")
     print(f"q(t1) = {listed(trajectory.q[-1])}")
     if options.plot:
-        write_picture(plot_motion(model, trajectory), options.plot)
+        write_picture(picture_of_motion(model, trajectory), options.plot)
     if options.movie:
         write_movie(model, trajectory, options.movie)
 
@@ -160,9 +159,9 @@ def stiffness(options):
         for name, column in counts.items()
     }
     name = next(iter(family.values())).name
-    write_picture(
-        plot_evaluations(drawn, title=name), options.plot or default_path("stiffness", name).with_suffix(".png")
-    )
+    axes = plots.stiffness(drawn)
+    axes.set_title(name)
+    write_picture(axes.figure, options.plot or default_path("stiffness", name).with_suffix(".png"))
 
 
 def _family(options):

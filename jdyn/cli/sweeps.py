@@ -9,13 +9,22 @@ import jax
 import numpy as np
 
 import jdyn
-from jdyn.cli.common import deepest, default_path, listed, load_robot, read_spec, write_movie, write_picture
+from jdyn.cli.common import (
+    deepest,
+    default_path,
+    listed,
+    load_robot,
+    picture_of_motion,
+    read_spec,
+    write_movie,
+    write_picture,
+)
 from jdyn.cli.parser import SWEEP_WORDS
 from jdyn.simulation import Result
 from jdyn.sweep.replay import spec_of
 from jdyn.sweep.store import lane_of
 from jdyn.terminal.tables import print_table
-from jdyn.view import plot_heat_map, plot_motion
+from jdyn.view import plots
 
 
 def sweep(options):
@@ -43,7 +52,8 @@ def sweep(options):
     else:
         print(f"dataset:  {pathlib.Path(store).resolve()}, a lane again: jdyn replay {store} --lane 0")
     if dataset["result"].ndim == 2 and dataset[spec.outputs[0]].ndim == 2:
-        write_picture(plot_heat_map(dataset, spec.outputs[0]), output.with_name(f"{output.name}.png"))
+        axes = plots.heat_map(dataset, spec.outputs[0])
+        write_picture(axes.figure, output.with_name(f"{output.name}.png"))
     return 0 if good else 1
 
 
@@ -102,7 +112,7 @@ def replay(options):
         + [(name, listed(stored[name]), listed(again[name])) for name in stored if stored[name].ndim < 2],
     )
     if options.plot:
-        write_picture(plot_motion(lane.model, lane.motion), options.plot)
+        write_picture(picture_of_motion(lane.model, lane.motion), options.plot)
     if options.movie:
         write_movie(lane.model, lane.motion, options.movie)
 

@@ -18,7 +18,7 @@ from jdyn.io.toml import Table
 from jdyn.sweep import Lane, Spec
 from jdyn.terminal.tables import print_table
 from jdyn.tuning import CVaR, losses
-from jdyn.view import plot_tuning
+from jdyn.view import plots
 
 # What a motion costs, by the names in a spec; efforts are relative to the limits of motors.
 TERMS: dict[str, Callable[..., Any]] = {
@@ -123,4 +123,14 @@ def _tune(spec: Spec, tuning: Tuning, options):
     first = {name: values[0] for name, values in scenarios.items()}
     motions = {name: spec.lane(first, gains).motion for name, gains in (("before", before), ("after", after))}
     plot = options.plot or default_path("tune", spec.name).with_suffix(".png")
-    write_picture(plot_tuning(model, result.losses, motions, spec.move.target), plot)
+    write_picture(_picture(model, result, motions, spec.move.target), plot)
+
+
+def _picture(model, result, motions, target):
+    """The history beside the distances to the target, before and after."""
+    figure = plots.Picture(figsize=(12, 4), layout="constrained")
+    history, distances = figure.subplots(1, 2)
+    plots.tuning(result, axes=history)
+    plots.distance(model, motions, target, axes=distances)
+    figure.suptitle(model.name)
+    return figure

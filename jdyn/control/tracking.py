@@ -37,11 +37,6 @@ class Tracking(_Follower):
     at a time, on ball and free joints too and from any error below half a turn. Where v = dq/dt the acceleration is
     a* + kd (v* − v) + kp e.
 
-    ```
-    reference = jdyn.Quintic(model, q0, q1, 0.0, 2.0)
-    controller = jdyn.Tracking(model, reference, kp=100.0, kd=20.0)
-    ```
-
     >>> model = jdyn.load("pendulum")
     >>> controller = jdyn.Tracking(model, jdyn.Quintic(model, [0.0], [1.0], 0.0, 2.0), kp=100.0, kd=20.0)
     >>> motion = jdyn.simulate(model, jnp.zeros(1), jnp.zeros(1), 2.0, controller=controller)

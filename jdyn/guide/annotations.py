@@ -15,6 +15,9 @@ import jdyn
 
 ARRAY_LIKE = frozenset(typing.get_args(ArrayLike)), frozenset(typing.get_args(numpy.typing.ArrayLike))
 
+# What is written without the package that it is from.
+OWN = "", "builtins", "typing", "collections", "jax", "jaxlib", "jaxtyping", "jdyn"
+
 
 class Written:
     """What is shown as it stands, where Python would show the `repr` of an annotation or a default."""
@@ -81,9 +84,7 @@ def _name(annotation):
     if getattr(jdyn, name, None) is annotation:
         return f"jdyn.{name}"
     package = getattr(annotation, "__module__", "").partition(".")[0]
-    return (
-        name if package in ("builtins", "typing", "collections", "jax", "jaxlib", "jdyn", "") else f"{package}.{name}"
-    )
+    return name if package in OWN else f"{package}.{name}"
 
 
 def _written(annotation):
@@ -91,4 +92,6 @@ def _written(annotation):
 
 
 def _default(value):
+    if isinstance(value, tuple) and value and all(isinstance(kind, type) for kind in value):
+        return Written(f"({', '.join(map(_name, value))})")
     return Written(value.__name__) if inspect.isfunction(value) else value

@@ -219,6 +219,23 @@ True
 
 `jdyn.exciting_motion` designs a motion that tells more, and `jdyn identify data.nc arm.urdf` does it all from a file.
 
+## Draw a motion, and make a movie of it
+
+>>> motion = jdyn.simulate(arm, jnp.array([1.0, 0.5]), zero, 2.0)
+>>> axes = jdyn.plots.energy(arm, motion)
+>>> axes.figure.savefig("energy.png")
+>>> movie = jdyn.animate(arm, motion, "arm.gif", trails=["tip"], fps=10, size=(160, 120))
+
+A batch of motions is drawn as one robot and its ghosts. `jdyn.view(arm, motion)` is the same in a browser.
+
+## Give a robot of the builder shapes
+
+>>> builder = jdyn.Builder("wheel")
+>>> builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1e-2)
+>>> builder.add_shape("wheel", "cylinder", (0.2, 0.05), color=(0.2, 0.4, 0.8))
+>>> print([shape.kind for shape in builder.build().shapes.entries])
+['cylinder', 'cylinder']
+
 ## Save and load a motion, and export it
 
 >>> motion = jdyn.simulate(rod, jnp.array([1.0]), jnp.zeros(1), 1.0)

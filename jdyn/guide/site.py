@@ -71,6 +71,10 @@ class Page(pdoc.doc.Module):
             if not callable(self._member_objects[name])
         }
         self.submodules = []
+        for member in self.members.values():
+            if isinstance(member, pdoc.doc.Class):
+                member.members = _explained(member)
+                member.own_members = list(member.members.values())
 
     @functools.cached_property
     def sections(self) -> list[Section]:
@@ -96,9 +100,6 @@ def build(folder: str | os.PathLike) -> pathlib.Path:
         OSError: if a page cannot be written.
     """
     folder = pathlib.Path(folder)
-    shown = pages()
-    if unknown := list(unknown_names(shown.values())):
-        raise ValueError("docstrings name what does not exist:\n" + "\n".join(f"  {line}" for line in unknown))
     _configure()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -106,6 +107,9 @@ def build(folder: str | os.PathLike) -> pathlib.Path:
         warnings.filterwarnings("ignore", "Cannot determine where")
         # Constructors that Python generates do not know the names of their module: such annotations stay as written.
         warnings.filterwarnings("ignore", r"Error parsing type annotation .* for .*\.__init__")
+        shown = pages()
+        if unknown := list(unknown_names(shown.values())):
+            raise ValueError("docstrings name what does not exist:\n" + "\n".join(f"  {line}" for line in unknown))
         texts = {f"{name.replace('.', '/')}.html": pdoc.render.html_module(page, shown) for name, page in shown.items()}
         texts["index.html"] = pdoc.render.html_index(shown)
         texts["search.js"] = pdoc.render.search_index(shown)
@@ -144,10 +148,21 @@ def unknown_names(shown: Iterable[Page]) -> Iterator[str]:
                     yield f"{place}: {name}"
 
 
+def _explained(kind: pdoc.doc.Class) -> dict[str, pdoc.doc.Doc]:
+    """Methods and properties that a class explains itself; what overrides others is explained there."""
+
+    def explained(name: str, member: pdoc.doc.Doc) -> bool:
+        value = vars(kind.obj).get(name)
+        called = isinstance(member, pdoc.doc.Function) or isinstance(value, property)
+        return called and not name.startswith("_") and bool(value.__doc__)
+
+    return {name: member for name, member in kind.members.items() if explained(name, member)}
+
+
 def _docstrings(doc: pdoc.doc.Doc) -> Iterator[tuple[str, str]]:
     yield doc.fullname, doc.docstring
-    for member in doc.members.values() if isinstance(doc, pdoc.doc.Namespace) else ():
-        if not member.name.startswith("_") and not member.is_inherited:
+    for member in doc.own_members if isinstance(doc, pdoc.doc.Namespace) else ():
+        if not member.name.startswith("_"):
             yield from _docstrings(member)
 
 

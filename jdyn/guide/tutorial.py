@@ -130,4 +130,26 @@ With `store="loads.zarr"` the results are kept as they come, and after a crash t
 `jdyn.LatinHypercube` draw lanes where a grid would have too many.
 
 ## A picture
+
+One call each, and the axes are returned (`jdyn.plots`):
+
+>>> axes = jdyn.plots.heat_map(dataset, "error")
+>>> axes.figure.savefig("errors.png")
+>>> axes = jdyn.plots.trajectory(model, motion)
+
+And the robot itself. `jdyn.animate` writes a movie, without a GPU or a window; a notebook shows it as the last value of
+a cell. This robot has no shapes, so its links are drawn as rods.
+
+>>> movie = jdyn.animate(model, motion, "arm.gif", trails=["hand"], fps=10, size=(320, 240))
+>>> print(movie.frames, pathlib.Path("arm.gif").exists())
+21 True
+
+`jdyn.view(model, motion)` shows it in a browser, with sliders of the joints, play and scrub, and frames, centres of
+mass and joint axes to switch on (`pip install "jdyn[view]"`); on the command line, `jdyn view arm.urdf`.
+
+## Where to go on
+
+- `jdyn.guide.recipes` has short answers: floating bases, closed loops, friction, limits, delays, identification.
+- `jdyn.guide.methods` and `jdyn.guide.solvers` say what to choose where the defaults are not right.
+- Every name of `jdyn` has an example in the reference.
 """

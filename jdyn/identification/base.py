@@ -89,10 +89,6 @@ def base_parameters(
 ) -> BaseParameters:
     """Which of a model's standard parameters forces tell, alone or in combination.
 
-    ```
-    print(jdyn.base_parameters(jdyn.load("panda")))
-    ```
-
     >>> base = jdyn.base_parameters(jdyn.load("double_pendulum"), parts=["inertias"])
     >>> len(base.standard), base.rank
     (26, 6)

@@ -29,14 +29,15 @@ class Translation:
         sites: Name of the frame that represents each site.
         plain_motors: Actuators that apply their control as torque on a hinge or force on a slide.
         couplings: Equalities that became mimic joints.
-        shapeless: Geoms that have no shape here: height fields, signed distance fields and meshes without a file.
+        shapeless: Geoms that have no shape here: height fields, and meshes without a file, with a signed
+            distance field, or sheared by `refquat` and a scale.
     """
 
     def __init__(self, mujoco, compiled, document: Document, floating_base: bool | None):
         self.mujoco, self.m = mujoco, compiled
         gravity = (0.0, 0.0, 0.0) if self.disabled("GRAVITY") else _floats(self.m.opt.gravity)
         self.builder = Builder(document.name, gravity=gravity, source=document.label)
-        self._files = document.files
+        self._files, self._references = document.files, _references(mujoco, document)
         self._link_names, self._joint_names = Names("world"), Names()
         self.bodies = body_names(self._link_names, [self._given("body", body) for body in range(self.m.nbody)])
         given = [self._given("joint", joint) for joint in range(self.m.njnt)]
@@ -289,9 +290,11 @@ class Translation:
             case kinds.mjGEOM_CAPSULE:
                 kind, size = "capsule", size[:2] * (1, 2)
             case kinds.mjGEOM_MESH if (path := self._mesh_path(mesh := m.geom_dataid[geom])) is not None:
-                kind, size = "mesh", m.mesh_scale[mesh]
+                kind, size, of_file = "mesh", m.mesh_scale[mesh], self._file_pose(mesh)
+                if of_file is None:
+                    return False
                 # MuJoCo moves the vertices to the mesh's centre and principal axes.
-                where = where @ self.pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
+                where = where @ self.pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse() @ of_file
             case _:
                 return False
         link, name, color = self.bodies[m.geom_bodyid[geom]], self._given("geom", geom), self._color(geom)
@@ -323,6 +326,17 @@ class Translation:
         start = self.m.mesh_pathadr[mesh]
         return self._files.get(self.m.paths[start:].split(b"\0")[0].decode()) if start >= 0 else None
 
+    def _file_pose(self, mesh: int) -> Transform | None:
+        """The pose of a file's frame in that of its mesh, whose vertices are S Rᵀ (x - p) for the file's x, with the
+        scale S and p, R from `refpos` and `refquat`; None where that also shears."""
+        if mesh not in self._references:
+            return _shift(np.zeros(3))
+        scale, reference = self.m.mesh_scale[mesh], self.pose(*self._references[mesh])
+        turned = np.asarray(reference.rotation).T
+        if not (np.allclose(scale, scale[0]) or np.allclose(turned, np.eye(3))):
+            return None
+        return Transform(turned, -scale * (turned @ reference.translation))  # type: ignore[arg-type]
+
     # Poses.
 
     def _rotation(self, quaternion: np.ndarray) -> np.ndarray:
@@ -341,6 +355,14 @@ def _shift(translation: np.ndarray) -> Transform:
 
 def _floats(array) -> tuple[float, ...]:
     return tuple(np.ravel(array).tolist())
+
+
+def _references(mujoco, document: Document) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Meshes with a `refpos` or `refquat`, which the compiled model no longer has, and what these are."""
+    if "refpos=" not in document.text and "refquat=" not in document.text:
+        return {}
+    meshes = mujoco.MjSpec.from_string(document.text, assets=document.assets).meshes
+    return {i: (mesh.refpos, mesh.refquat / np.linalg.norm(mesh.refquat)) for i, mesh in enumerate(meshes)}
 
 
 def _leads_to(leaders: dict[int, int], joint: int, sought: int) -> bool:

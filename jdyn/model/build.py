@@ -159,12 +159,6 @@ def pose(xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)) -> Transform:
 class Builder:
     """Declare links in any order, then `build`.
 
-    ```
-    builder = jdyn.Builder("pendulum")
-    builder.add_link("rod", jdyn.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=np.eye(3) / 12)
-    model = builder.build()
-    ```
-
     >>> builder = jdyn.Builder("pendulum")
     >>> builder.add_link("rod", jdyn.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=np.eye(3) / 12)
     >>> builder.build().nv

@@ -28,6 +28,13 @@ SIZES: dict[ShapeKind, tuple[int, str]] = {
 class Shape(NamedTuple):
     """What a shape is, besides its numbers.
 
+    >>> builder = jdyn.Builder("wheel")
+    >>> builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1e-2)
+    >>> builder.add_shape("wheel", "cylinder", (0.2, 0.05), role="collision")
+    >>> shape = builder.build().shapes.entries[0]
+    >>> shape.kind, shape.role, shape.link
+    ('cylinder', 'collision', 'wheel')
+
     Attributes:
         kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"` or `"mesh"`.
         role: `"visual"` or `"collision"`.
@@ -53,6 +60,12 @@ class Shapes(Structure):
 
     The frame of a shape is in its middle; the axis of a capsule or a cylinder is z. A plane is the surface z = 0 of the
     half-space z ≤ 0.
+
+    >>> builder = jdyn.Builder("wheel")
+    >>> builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1e-2)
+    >>> builder.add_shape("wheel", "cylinder", (0.2, 0.05), role="collision")
+    >>> print(builder.build().shapes.sizes)
+    [[0.2  0.05 0.  ]]
 
     Attributes:
         entries: What each shape is.

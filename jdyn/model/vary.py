@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
@@ -20,17 +21,13 @@ UNITS = {
     "gravity": "m/s²", "mass": "kg", "com": "m", "inertia": "kg m²", "damping": "N m s/rad or N s/m",
     "friction": "N m or N", "friction_speed": "rad/s or m/s", "stiffness": "N m/rad or N/m",
     "armature": "kg m² or kg", "velocity": "rad/s or m/s", "effort": "N m or N", "rest": "rad or m",
-    "lower": "rad or m", "upper": "rad or m", "translation": "m", "pitch": "m/rad",
+    "lower": "rad or m", "upper": "rad or m", "translation": "m", "pitch": "m/rad", "size": "m",
 }  # fmt: skip
-FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping' or 'frame:NAME.translation'"
+FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping', 'frame:NAME.translation' or 'collision:NAME.size'"
 
 
 def parameters(model: Model) -> dict[str, Array]:
     """The numbers of a model, by the names that `vary` takes.
-
-    ```
-    jdyn.parameters(jdyn.load("panda"))["body:link1.mass"]
-    ```
 
     >>> numbers = jdyn.parameters(jdyn.load("pendulum"))
     >>> print(numbers["gravity"], numbers["body:link1.mass"])
@@ -47,7 +44,9 @@ def parameters(model: Model) -> dict[str, Array]:
         - joint: `joint:NAME.damping`, `friction`, `friction_speed`, `stiffness`, `armature`, the limits `velocity` and
           `effort`, shape (nv of the joint,); `rest` and the limits `lower` and `upper`, shape (nq of the joint,);
           `translation` of its frame in its parent [m]; its own geometry, such as `axis`;
-        - frame: `frame:NAME.translation` in its body [m].
+        - frame: `frame:NAME.translation` in its body [m];
+        - collision shape: `collision:NAME.translation` in its body [m], and its `size` [m], or `scale` of a mesh, as
+          `jdyn.Shapes` has them.
     """
     checked(model)
     topology, found = model.topology, {"gravity": model.gravity}
@@ -65,7 +64,21 @@ def parameters(model: Model) -> dict[str, Array]:
         found |= {f"joint:{name}.{what}": value for what, value in values.items()}
     for frame, name in enumerate(topology.frame_names):
         found[f"frame:{name}.translation"] = model.frames.translation[frame]
+    for name, row in _collisions(model).items():
+        shapes: Any = model.shapes
+        found[f"collision:{name}.{_size_of(model, row)}"] = shapes.size(row)
+        found[f"collision:{name}.translation"] = shapes.placements.translation[row]
     return found
+
+
+def _collisions(model) -> dict[str, int]:
+    """Rows of collision shapes by their names."""
+    return {} if model.shapes is None else {model.shapes.entries[i].name: i for i in model.shapes.rows("collision")}
+
+
+def _size_of(model, row) -> str:
+    """What the size of a shape is called."""
+    return "scale" if model.shapes.entries[row].kind == "mesh" else "size"
 
 
 def units_of(name: str) -> str:
@@ -114,20 +127,22 @@ def _changed(model: Model, name: str, value: ArrayLike) -> Model:
         return model.with_gravity(value)
     kind, _, rest = name.partition(":")
     of, _, what = rest.rpartition(".")
-    if kind not in ("body", "joint", "frame") or not of:
+    if kind not in ("body", "joint", "frame", "collision") or not of:
         raise ValueError(f"vary: expected a name such as {FORMS}, got {name!r}")
     allowed = _allowed(model, kind, of)
     if what not in allowed:
         raise ValueError(f"vary: {kind} {of!r} has no {what!r}; {known(what, allowed)}")
     if kind == "body":
         return model.with_body(of, **{what: value})
+    if kind == "collision":
+        return _with_shape(model, name, _collisions(model)[of], what, value)
     if what == "translation":
         return _moved(model, kind, of, shaped(name, value, model.dtype, (3,)))
     return model.with_joint(of, **{what: value})
 
 
 def _allowed(model, kind, of):
-    """Names of the numbers of a body, joint or frame, which there has to be."""
+    """Names of the numbers of a body, joint, frame or collision shape, which there has to be."""
     if kind == "body":
         model.topology.body(of)
         return OF_BODY
@@ -135,8 +150,25 @@ def _allowed(model, kind, of):
         if of not in model.frame_names:
             raise ValueError(f"no frame is called {of!r}; {known(of, model.frame_names)}")
         return ("translation",)
+    if kind == "collision":
+        rows = _collisions(model)
+        if of not in rows:
+            raise ValueError(f"no collision shape is called {of!r}; {known(of, tuple(rows))}")
+        return ("translation", _size_of(model, rows[of]))
     body = model.topology.joint(of)
     return (*BY_COORDINATE, "translation", *_geometry(model, body))
+
+
+def _with_shape(model, name, row, what, value):
+    """With another size or place of a shape."""
+    shapes = model.shapes
+    if what == "translation":
+        translation = shapes.placements.translation.at[row].set(shaped(name, value, model.dtype, (3,)))
+        placements = dataclasses.replace(shapes.placements, translation=translation)
+        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, placements=placements))
+    k = len(shapes.size(row))
+    size = shaped(name, value, model.dtype, *([()] if k == 1 else []), (k,))
+    return dataclasses.replace(model, shapes=dataclasses.replace(shapes, sizes=shapes.sizes.at[row, :k].set(size)))
 
 
 def _moved(model, kind, of, translation):

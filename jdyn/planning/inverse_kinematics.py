@@ -64,11 +64,6 @@ def inverse_kinematics(
 ) -> Reached:
     """The configuration near a guess that brings bodies and frames to their targets, with joints within their limits.
 
-    ```
-    reached = jdyn.inverse_kinematics(model, [jdyn.FrameTarget("flange", pose)], q0)
-    reached.q, reached.result == jdyn.Reach.met
-    ```
-
     By Levenberg and Marquardt's method on the manifold. Each step is the minimum of the damped quadratic model in the
     box that the limits leave, so that joints slide along their limits, and leave them as freely as they came. Where
     targets contradict each other, or are out of reach, the weighted squares of their errors are least.
@@ -117,11 +112,6 @@ def best_inverse_kinematics(
     """`inverse_kinematics` from many guesses at once, until one search meets the targets.
 
     A search that ends without meeting them begins anew, half-way between its guess and another one.
-
-    ```
-    starts = jax.vmap(model.random)(jax.random.split(key, 16))
-    reached = jdyn.best_inverse_kinematics(model, [jdyn.FrameTarget("flange", pose)], starts)
-    ```
 
     >>> model = jdyn.load("double_pendulum")
     >>> starts = jax.vmap(model.random)(jax.random.split(jax.random.key(0), 4))

@@ -27,10 +27,6 @@ class EnergyError(Delegating):
     then compares |ΔE − W| [J] with its tolerances and the energy itself, in addition to the errors that the solver
     estimates. A solver without an error estimate gets this one.
 
-    ```
-    jdyn.simulate(model, q0, v0, 2.0, solver=jdyn.EnergyError(diffrax.Tsit5()))
-    ```
-
     >>> import diffrax
     >>> solver = jdyn.EnergyError(diffrax.Tsit5())
     >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.ones(1), jnp.zeros(1), 1.0, solver=solver)

@@ -126,6 +126,7 @@ class Rows(eqx.Module):
         due: Which of the problem's times comes next.
         tries: Steps tried up to each row; None unless rows follow steps.
         evaluations: Of forward dynamics up to each row; None unless rows follow steps, and for solvers that do not say.
+        implicit: Steps up to each row in which a method that chooses was implicit; None where `evaluations` is.
     """
 
     ts: Float[Array, " rows"]
@@ -134,6 +135,7 @@ class Rows(eqx.Module):
     due: Int[Array, ""]
     tries: Int[Array, " rows"] | None
     evaluations: Int[Array, " rows"] | None
+    implicit: Int[Array, " rows"] | None
 
 
 class Run(eqx.Module):
@@ -462,13 +464,18 @@ def _first_rows(problem, work):
         return jnp.where(here.reshape(-1, *[1] * y.ndim), y[None], jnp.full((), jnp.nan, y.dtype))
 
     none = jnp.zeros(problem.rows, jnp.int32)
-    tries, evaluations = (none if problem.every and known else None for known in (True, work is not None))
-    return Rows(jnp.where(here, times, jnp.nan), jax.tree.map(rows, problem.y0), written, written, tries, evaluations)
+    tries, evaluations, implicit = (
+        none if problem.every and known else None for known in (True, work is not None, work is not None)
+    )
+    return Rows(
+        jnp.where(here, times, jnp.nan), jax.tree.map(rows, problem.y0), written, written, tries, evaluations, implicit
+    )
 
 
 def _with_rows(problem, rows, keep, span, accepted, rejected, work):
     """The rows with those that lie within an accepted step."""
-    counts = {"tries": accepted + rejected, "evaluations": None if work is None else work.evaluations}
+    evaluations, implicit = (None, None) if work is None else (work.evaluations, work.implicit)
+    counts = {"tries": accepted + rejected, "evaluations": evaluations, "implicit": implicit}
 
     def due(rows):
         inside = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan) <= span.t1
@@ -489,13 +496,14 @@ def _with_rows(problem, rows, keep, span, accepted, rejected, work):
     return _appended(rows, keep & wanted, span.t1, span.y1, **counts)
 
 
-def _appended(rows, now, t, y, tries, evaluations):
+def _appended(rows, now, t, y, tries, evaluations, implicit):
     where = jnp.where(now, rows.written, len(rows.ts))
 
     def put(all, x):
         return all.at[where].set(x, mode="drop")
 
-    counts = (None if all is None else put(all, x) for all, x in ((rows.tries, tries), (rows.evaluations, evaluations)))
+    known = (rows.tries, tries), (rows.evaluations, evaluations), (rows.implicit, implicit)
+    counts = (None if all is None else put(all, x) for all, x in known)
     return Rows(put(rows.ts, t), jax.tree.map(put, rows.ys, y), rows.written + _one(now), rows.due, *counts)
 
 

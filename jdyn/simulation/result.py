@@ -12,11 +12,6 @@ from jaxtyping import Array, Bool, Int
 class Result(enum.IntEnum):
     """How a simulation ended. Trajectories and datasets hold these as integers, one a lane.
 
-    ```
-    trajectory.result == jdyn.Result.success
-    jdyn.Result(int(trajectory.result)).name
-    ```
-
     >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1), 1.0)
     >>> jdyn.Result(int(motion.result)).name
     'success'

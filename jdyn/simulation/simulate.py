@@ -230,7 +230,11 @@ def _simulate(
         "implicit_steps": None if run.work is None else run.work.implicit,
     }
     if rows.every:
-        stats |= {"row_tries": run.rows.tries, "row_dynamics_calls": run.rows.evaluations}
+        stats |= {
+            "row_tries": run.rows.tries,
+            "row_dynamics_calls": run.rows.evaluations,
+            "row_implicit_steps": run.rows.implicit,
+        }
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))

@@ -73,8 +73,9 @@ class Trajectory(eqx.Module):
             what moves the end of a step onto constraints;
             `jacobians`, Jacobians of implicit solvers, which are closed-form derivatives and count apart. A lane of a
             batch counts what it would evaluate alone. Both are None for solvers of diffrax that are not Runge-Kutta
-            methods, since these do not report evaluations. Where rows follow steps, `row_tries` and
-            `row_dynamics_calls` count tried steps and evaluations up to each row.
+            methods, since these do not report evaluations. `implicit_steps`, tried steps in which the default solver
+            was implicit. Where rows follow steps, `row_tries`, `row_dynamics_calls` and `row_implicit_steps` count up
+            to each row.
     """
 
     ts: Float[Array, "*lanes times"]

@@ -32,8 +32,8 @@ def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], A
         fn: From the lane's parameters to anything. It may be left out for a sweep from a spec.
 
     Returns:
-        What `fn` returns, or a `jdyn.sweep.Lane`, in the spec's precision: that of a sweep in float64 is for
-        `with jax.enable_x64(True)`.
+        What `fn` returns, or the lane with its `parameters`, `model`, `gains` and `motion`, in the spec's precision:
+        that of a sweep in float64 is for `with jax.enable_x64(True)`.
 
     Raises:
         ValueError: if there is no such lane, or what the store says of its function is no spec.

@@ -43,6 +43,12 @@ def animate(
     straight from the front, on squared paper; another one in perspective, on the ground z = 0, or on a lower one, if it
     reaches below. Robots without shapes are drawn as rods along their links.
 
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, [1.0], [0.0], 1.0, saveat=jnp.linspace(0.0, 1.0, 21))
+    >>> movie = jdyn.animate(model, motion, "swing.gif", fps=10, size=(160, 120), trails=["tip"])
+    >>> print(movie.frames, movie.duration)
+    11 1.1
+
     Args:
         model: The mechanism.
         trajectory: One motion of it, or a batch.
@@ -90,6 +96,10 @@ def snapshot(
     ```
     matplotlib.pyplot.imshow(jdyn.snapshot(model, q))
     ```
+
+    >>> model = jdyn.load("double_pendulum")
+    >>> print(jdyn.snapshot(model, [[0.5, 0.3], [0.8, 0.1]], size=(160, 120)).shape)
+    (120, 160, 3)
 
     Args:
         model: The mechanism.

@@ -20,6 +20,9 @@ class Camera:
     jdyn.animate(model, motion, "walk.gif", camera=jdyn.Camera(azimuth=1.2, follow="trunk"))
     ```
 
+    >>> from_above = jdyn.Camera(azimuth=0.0, elevation=1.4)
+    >>> picture = jdyn.snapshot(jdyn.load("puma560"), jnp.zeros(6), camera=from_above, size=(160, 120))
+
     Attributes:
         azimuth: Direction from the target to the camera, about the vertical and from the x axis [rad].
         elevation: Angle of that direction above the horizontal [rad].

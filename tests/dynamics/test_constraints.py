@@ -312,6 +312,18 @@ def test_assembly_that_cannot_be():
     np.testing.assert_allclose(np.linalg.norm(residuals(model, loop, 0.0, found.q)), 2 - 1.4, rtol=3e-2)
 
 
+@pytest.mark.slow
+def test_assembly_of_velocities_alone_leaves_the_configuration():
+    """The nearest velocity by its kinetic energy is that without the part along M⁻¹ Jᵀ."""
+    model, q, v = jdyn.load("double_pendulum"), jnp.array([0.3, 0.5]), jnp.array([1.0, 0.0])
+    J = jnp.array([[1.0, 1.0]])
+    coupled = [jdyn.VelocityCoupling((), ("joint1", "joint2"), lambda _: (jnp.zeros((1, 0, 6)), J, jnp.zeros(1)))]
+    found = jdyn.assemble(model, coupled, q, v)
+    response = np.linalg.solve(jdyn.mass_matrix(model, q), J.T)
+    np.testing.assert_allclose(found.v, v - response @ np.linalg.solve(J @ response, J @ v), atol=1e-12)
+    assert jnp.array_equal(found.q, q) and found.result == jdyn.Assembly.met
+
+
 def test_assembly_keeps_joints_within_their_limits():
     free, loop = four_bar()
     without = jdyn.assemble(free, loop, jnp.array([0.5, 0.5, 1.0]))

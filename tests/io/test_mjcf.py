@@ -267,18 +267,21 @@ def tetrahedron(size):
     return bytes(80) + struct.pack("<I", 4) + rows
 
 
-def with_mesh(file, compiler=""):
+def with_mesh(file, compiler="", mesh='scale="1 2 1"'):
     return (
-        f'<mujoco><compiler {compiler}/><asset><mesh file="{file}" scale="1 2 1"/></asset><worldbody><body name="a">'
+        f'<mujoco><compiler {compiler}/><asset><mesh file="{file}" {mesh}/></asset><worldbody><body name="a">'
         f'<joint/><geom type="mesh" mesh="part" pos="1 2 3" euler="10 20 30"/></body></worldbody></mujoco>'
     )
 
 
-def test_meshes_are_read_and_keep_their_pose(tmp_path):
+@pytest.mark.parametrize(
+    "mesh", ['scale="1 2 1"', 'scale="1 2 1" refpos=".1 .2 .3"', 'scale="2 2 2" refpos=".1 .2 .3" refquat="1 2 3 4"']
+)
+def test_meshes_are_read_and_keep_their_pose(mesh, tmp_path):
     (tmp_path / "meshes").mkdir()
     (tmp_path / "meshes" / "part.stl").write_bytes(tetrahedron(0.1))
     source = tmp_path / "robot.xml"
-    source.write_text(with_mesh("part.stl", 'meshdir="meshes"'))
+    source.write_text(with_mesh("part.stl", 'meshdir="meshes"', mesh))
     assert_same_dynamics(source)
     model, m = load(source), compiled(source)
     drawn, touching = model.shapes.entries
@@ -292,6 +295,14 @@ def test_meshes_are_read_and_keep_their_pose(tmp_path):
     expected = expected @ R.reshape(3, 3).T + m.geom_pos[0]
     # MuJoCo stores vertices in single precision.
     np.testing.assert_allclose(np.sort(got, axis=0), np.sort(expected, axis=0), rtol=0, atol=1e-6)
+
+
+def test_a_mesh_that_is_sheared_is_left_out_and_named(tmp_path):
+    (tmp_path / "part.stl").write_bytes(tetrahedron(0.1))
+    source = tmp_path / "robot.xml"
+    source.write_text(with_mesh("part.stl", mesh='scale="1 2 1" refquat="1 2 3 4"'))
+    with pytest.warns(ModelWarning, match="shapes geom0: .* sheared"):
+        assert load_mjcf(source).shapes is None
 
 
 def test_dtype():

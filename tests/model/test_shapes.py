@@ -1,5 +1,6 @@
 """Shapes beside a model: what they are, that dynamics leaves them out, and their derivatives."""
 
+import dataclasses
 import pickle
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 import jdyn
 from jdyn.model import WORLD, ModelError, Shape, Shapes
 from jdyn.spatial import Transform
+from jdyn.sweep.program import Program
 
 pytestmark = pytest.mark.fast_compile
 
@@ -145,6 +147,52 @@ def test_lanes_of_models_may_have_shapes():
             models, Q, V, 0.1, in_axes={"model": in_axes}, reduce=lambda trajectory: trajectory.q[-1]
         )
         assert ends.shape == (2, 2) and not np.array_equal(ends[0], ends[1])
+
+
+def test_a_store_of_a_sweep_goes_on_whatever_the_robot_looks_like():
+    def digest(model, function=jdyn.bias_forces):
+        lane = {"v": np.zeros((1, 2))}
+        return Program(lambda lane: {"tau": function(model, Q, lane["v"])}, lane, 1).digest
+
+    def touching(model, q, v):
+        return model.shapes.sizes[-1] + v[0]
+
+    assert digest(SHAPED) == digest(OTHER) == digest(BARE)
+    smaller = jdyn.vary(SHAPED, {"collision:upper.size": (0.01, 1.0)})
+    floor = dataclasses.replace(SHAPED.shapes, sizes=SHAPED.shapes.sizes.at[-1].set(2.0))
+    assert digest(smaller) == digest(BARE)
+    # But not where the function looks at them.
+    assert digest(dataclasses.replace(SHAPED, shapes=floor), touching) != digest(SHAPED, touching)
+
+
+def test_collision_shapes_have_their_numbers_by_name():
+    names = [name for name in jdyn.parameters(SHAPED) if name.startswith("collision:")]
+    assert names == [f"collision:{shape}.{what}" for shape in ("upper", "tool") for what in ("size", "translation")]
+    changes = {"collision:tool.size": 0.3, "collision:tool.translation": (1, 2, 3), "collision:upper.size": (0.1, 2)}
+    varied = jdyn.vary(SHAPED, changes)
+    np.testing.assert_array_equal(np.asarray(varied.shapes.sizes)[[1, 3]], [[0.1, 2, 0], [0.3, 0, 0]])
+    np.testing.assert_array_equal(varied.shapes.placements.translation[3], [1, 2, 3])
+    # Those that are seen stay.
+    np.testing.assert_array_equal(np.asarray(varied.shapes.sizes)[::2], SHAPED.shapes.sizes[::2])
+    for name, value in changes.items():
+        np.testing.assert_array_equal(np.ravel(jdyn.parameters(varied)[name]), np.ravel(value))
+    mesh = double_pendulum(kind="mesh", path="a.stl", role="collision")
+    assert jdyn.parameters(mesh)["collision:tool.scale"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("collision:hand.size", 1.0, "no collision shape is called 'hand'; there are upper, tool"),
+        ("collision:tool.scale", 1.0, "collision 'tool' has no 'scale'; there are translation, size"),
+        ("collision:tool.size", (1.0, 2.0), "expected a scalar or shape (1,), got (2,)"),
+        ("collision:upper.size", 1.0, "expected shape (2,), got ()"),
+    ],
+)
+def test_what_no_collision_shape_has_is_refused_by_name(name, value, said):
+    with pytest.raises(ValueError) as error:
+        jdyn.vary(SHAPED, {name: value})
+    assert said in str(error.value)
 
 
 def test_a_model_keeps_its_shapes_through_changes():

@@ -133,5 +133,10 @@ def test_rows_that_follow_steps_are_counted():
     assert tries[0] == calls[0] == 0 and motion.stats["rejected_steps"] > 0
     assert tries[last] == last + motion.stats["rejected_steps"] and calls[last] == motion.stats["dynamics_calls"]
     assert np.all(np.diff(tries[: last + 1]) >= 1) and np.all(np.diff(calls[: last + 1]) >= 6)
+    # The default solver chooses, and what it rejects it tries again in the same way.
+    implicit = motion.stats["row_implicit_steps"]
+    assert implicit[last] == motion.stats["implicit_steps"] > 0
+    tried, of_these = np.diff(tries[: last + 1]), np.diff(implicit[: last + 1])
+    assert np.all((of_these == 0) | (of_these == tried)) and np.any(of_these == 0)
     assert motion.to_xarray()["row_tries"].dims == ("time",)
     assert not any(name.startswith("row_") for name in motion.resample(PENDULUM, jnp.linspace(0, 1, 3)).stats)

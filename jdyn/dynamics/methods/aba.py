@@ -90,7 +90,8 @@ class ABA(Recursion):
     [-6.047  8.063]
 
     Attributes:
-        bias: `"within"` or `"separate"`, as in `Recursion`.
+        bias: `"within"`: velocities, gravity and external forces enter the recursion; `"separate"`: as forces of
+            the joints, from inverse dynamics first.
 
     Raises:
         ValueError: if `bias` is none of these.

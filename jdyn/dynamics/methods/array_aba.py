@@ -54,7 +54,8 @@ class ArrayABA(Method):
 
     Attributes:
         refine: Steps of refinement at most; each costs an inverse dynamics and a sweep without new factors.
-        bias: `"within"` or `"separate"`, as in `TreeMethod`.
+        bias: `"within"`: velocities, gravity and external forces enter the recursion; `"separate"`: as forces of
+            the joints, from inverse dynamics first.
 
     Source: the recursion is that of the square-root information filter, Bierman 1977, chapter V, on the analogy of
     Rodriguez 1987; Higham 2002, chapter 12 for the refinement.

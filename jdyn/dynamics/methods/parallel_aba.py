@@ -90,7 +90,7 @@ class ParallelABA(TreeMethod):
     Attributes:
         chunk: Most bodies that are visited one after another. With chunks of fewer than six bodies, accelerations may
             be NaN where so many massless bodies follow one another.
-        bias: As in `TreeMethod`; inverse dynamics, which `"separate"` begins with, takes O(n) steps.
+        bias: As in `jdyn.ABA`; inverse dynamics, which `"separate"` begins with, takes O(n) steps.
 
     Raises:
         ValueError: if `chunk` is less than one.

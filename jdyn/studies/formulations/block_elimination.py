@@ -93,7 +93,8 @@ class BlockElimination(TreeMethod):
         order: `"aba"`; `"crba"`; or a permutation of `range(3 * nb)`, in which 3i is f_i, 3i + 1 is −φ̇_i and 3i + 2
             is q̈_i, with q̈_i after f_i and φ̇_i. If every body has mass, all such orders have regular pivots; a
             massless body's joint must come after the bodies that it carries.
-        bias: `"within"` or `"separate"`, as in `TreeMethod`.
+        bias: `"within"`: velocities, gravity and external forces enter the recursion; `"separate"`: as forces of
+            the joints, from inverse dynamics first.
 
     Source: Pai, Ascher, Kry 2000, sections 3 to 5; Ascher, Pai, Cloutier 1997.
     """

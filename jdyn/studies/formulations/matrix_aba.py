@@ -24,7 +24,8 @@ class MatrixABA(ArticulatedRecursion):
         form: `"projected"`, the default: as above, and as in `ABA`; `"textbook"`: without corrections;
             `"cancelling"`: the joint's part is subtracted only after all inertias are added. This form is as sensitive
             to the condition number of the mass matrix as factoring that matrix.
-        bias: `"within"` or `"separate"`, as in `Recursion`.
+        bias: `"within"`: velocities, gravity and external forces enter the recursion; `"separate"`: as forces of
+            the joints, from inverse dynamics first.
 
     Source: Featherstone 2008, section 7.3; Bierman 1977 for the stabilised update of a projected inertia;
     Cloutier 1995, sections 3.3.1, 4.3 and 5.3.1 for the separate bias and the cancelling form.

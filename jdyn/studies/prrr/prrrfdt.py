@@ -2,14 +2,15 @@
 
 import dataclasses
 import pathlib
+from typing import Any
 
 import numpy as np
 
 from jdyn.studies.cloutier1995 import Link, Session, StaticSweep, static_sweep
-from jdyn.studies.cloutier1995.plots import plot_curves
 from jdyn.studies.prrr.options import links_of, method
 from jdyn.studies.prrr.words import METHODS
 from jdyn.terminal.tables import print_table
+from jdyn.view import plots
 
 # Figure 5.3: the second link is a hundred times as long and heavy as the first; nothing moves or pushes.
 LINKS = Link(1.0, 1.0, 1.0), Link(100.0, 100.0, 1.0)
@@ -32,9 +33,10 @@ def prrrfdt(options):
     if options.plot:
         curves = {name: found.accelerations[methods[name]][:, 0] for name in names}
         scale = "log" if options.log else "linear"
-        figure = plot_curves(
+        axes = plots.curves(
             values, curves, ", ".join(options.vary), "acceleration of joint 1 [rad/s²]", scales=(scale, "linear")
         )
+        figure: Any = axes.figure
         figure.savefig(options.plot, dpi=150)
         print(f"picture:  {options.plot}")
 

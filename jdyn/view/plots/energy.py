@@ -1,0 +1,42 @@
+"""Energies of a motion."""
+
+import jax
+import numpy as np
+from matplotlib.axes import Axes
+
+from jdyn.dynamics import kinetic_energy, potential_energy
+from jdyn.model import Model, checked
+from jdyn.simulation import Trajectory
+from jdyn.view.plots.curves import curves
+from jdyn.view.plots.one_motion import one_motion
+
+
+def energy(model: Model, trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
+    """Kinetic, potential and total energy of one motion over time [J]; what it received, if an `jdyn.EnergyError` has
+    counted it.
+
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> [line.get_label() for line in jdyn.plots.energy(model, motion).lines]
+    ['total', 'kinetic', 'potential']
+
+    Args:
+        model: The mechanism.
+        trajectory: One motion of it, not a batch.
+        axes: Where to draw; a new figure if left out.
+
+    Raises:
+        ValueError: if `trajectory` is a batch.
+    """
+    checked(model)
+    one_motion("trajectory", trajectory)
+    kinetic, potential = (np.asarray(row) for row in _energies(model, trajectory.q, trajectory.v))
+    rows = {"total": kinetic + potential, "kinetic": kinetic, "potential": potential}
+    if trajectory.supplied is not None:
+        rows["supplied"] = np.asarray(trajectory.supplied)
+    return curves(trajectory.ts, rows, "time [s]", "energy [J]", axes=axes)
+
+
+@jax.jit
+def _energies(model, qs, vs):
+    return jax.vmap(lambda q, v: (kinetic_energy(model, q, v), potential_energy(model, q)))(qs, vs)
