@@ -75,7 +75,7 @@ def visit(browser, viewer):
     context.close()
 
 
-def until(condition, seconds=40.0):
+def until(condition, seconds=90.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

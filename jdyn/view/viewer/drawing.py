@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 import trimesh
-from jaxtyping import Array
+from jaxtyping import Array, Float
+from trimesh.transformations import quaternion_matrix
 
 from jdyn.model import WORLD, Model
 from jdyn.view.scene import Part, parts
 from jdyn.view.skeleton import skeleton
 from jdyn.view.viewer.look import Look
 from jdyn.view.viewer.marks import Mark, add_marks, up_axis
-from jdyn.view.viewer.posed import Posed, posed
+from jdyn.view.viewer.posed import Posed, posed, posed_lanes
 
 BONE, GHOST = np.array([0.25, 0.25, 0.3], np.float32), (120, 150, 190)
 # Edges that are sharper look like edges.
 SHARP = np.radians(35)
-# Where the camera stands, seen from the middle of the robot, in sizes of it; the last one is up.
-CAMERA = 0.85, 0.55, 0.35
+# Where the camera stands, seen from the middle of the robot, in sizes of it, the last one up; and the angle of view.
+CAMERA, VIEW = (1.15, 0.7, 0.45), np.radians(50)
 ROOT = "/robot"
 
 
@@ -30,16 +31,17 @@ class Drawing:
         look: How links look.
         opacity: Of links, from 0 to 1.
         marks: What checkboxes show.
-        center: Middle of the robot where it stood at first [m].
         size: Of the robot [m]: the diagonal of the box around it where it stood at first.
     """
 
-    def __init__(self, scene: Any, model: Model, q: Array, look: Look = "visual"):
+    def __init__(
+        self, scene: Any, model: Model, configurations: Float[Array, "configurations nq"], look: Look = "visual"
+    ):
         """
         Args:
             scene: `server.scene` of viser.
             model: The mechanism.
-            q: Where it stands at first, of shape (nq,).
+            configurations: Where it stands at first, and where else a camera should see it.
             look: How links look.
         """
         self._scene, self._model = scene, model
@@ -48,33 +50,36 @@ class Drawing:
         self._ghosts: list[tuple[int, Any]] = []
         self._ghost_count = 0
         self.opacity = 1.0
-        now = posed(model, q)
-        low, high = _box(self._parts_of("visual"), now)
-        self.center, self.size = (low + high) / 2, max(float(np.linalg.norm(high - low)), 1e-3)
+        lows, highs = _boxes(self._parts_of("visual"), *map(np.asarray, posed_lanes(model, configurations)))
+        self.size = _diagonal(lows[0], highs[0])
+        self._seen = lows.min(axis=0), highs.max(axis=0)
         self._root = scene.add_frame(ROOT, show_axes=False)
         self._paths = [f"{ROOT}/bodies/{body}" for body in range(model.nb)]
         self._bodies = [scene.add_frame(path, show_axes=False) for path in self._paths]
         axis, sign = up_axis(model)
-        ground = (low if sign > 0 else high)[axis]
+        ground = (lows if sign > 0 else highs)[0, axis]
         self.marks: dict[str, Mark] = add_marks(
             scene, ROOT, self._paths, model, self.size, min(ground * sign, 0) * sign
         )
         self.show_links(look)
-        self.move(now)
+        self.move(posed(model, configurations[0]))
 
-    @property
-    def camera(self) -> np.ndarray:
-        """Where a camera sees all of the robot [m]."""
-        axis, sign = up_axis(self._model)
+    def look_at(self, server: Any) -> None:
+        """Have pages that open see the robot wherever it goes, upright.
+
+        Args:
+            server: Of viser, whose scene this is drawn in.
+        """
+        (low, high), (axis, sign) = self._seen, up_axis(self._model)
         offset = np.roll(np.array(CAMERA), axis - 2)
         offset[axis] *= sign
-        return self.center + self.size * offset
-
-    @property
-    def up(self) -> np.ndarray:
-        """Unit vector against gravity, along a coordinate axis."""
-        axis, sign = up_axis(self._model)
-        return sign * np.eye(3)[axis]
+        self._scene.set_up_direction(sign * np.eye(3)[axis])
+        camera = server.initial_camera
+        camera.fov, camera.position, camera.look_at = (
+            VIEW,
+            (low + high) / 2 + _diagonal(low, high) * offset,
+            (low + high) / 2,
+        )
 
     def show_links(self, look: Look) -> None:
         """Draw links as they look, as what collides, or as lines between joints."""
@@ -165,18 +170,31 @@ def _bones(model: Model) -> list[Part]:
     ]
 
 
-def _box(drawn: list[Part], now: Posed) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper corner of the box around all parts and origins of bodies [m]."""
-    positions, rotations = np.asarray(now.positions), np.asarray(now.rotations)
+def _boxes(drawn: list[Part], positions: np.ndarray, rotations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper corners of boxes around all parts and origins of bodies [m], one for each configuration.
+
+    Args:
+        drawn: The parts.
+        positions: Origins of bodies [m], shape (configurations, nb, 3).
+        rotations: Quaternions wxyz, shape (configurations, nb, 4).
+    """
     points = [positions]
     for part in drawn:
-        if part.body == WORLD:
-            points.append(part.vertices)
-        else:
-            turn = trimesh.transformations.quaternion_matrix(rotations[part.body])[:3, :3]
-            points.append(part.vertices @ turn.T + positions[part.body])
-    stacked = np.concatenate(points)
-    return stacked.min(axis=0), stacked.max(axis=0)
+        corners = np.stack(
+            np.meshgrid(*zip(part.vertices.min(axis=0), part.vertices.max(axis=0), strict=True)), axis=-1
+        )
+        corners = np.broadcast_to(corners.reshape(-1, 3), (len(positions), 8, 3))
+        if part.body != WORLD:
+            turn = np.stack([quaternion_matrix(rotation)[:3, :3] for rotation in rotations[:, part.body]])
+            corners = corners @ turn.transpose(0, 2, 1) + positions[:, None, part.body]
+        points.append(corners)
+    stacked = np.concatenate(points, axis=1)
+    return stacked.min(axis=1), stacked.max(axis=1)
+
+
+def _diagonal(low: np.ndarray, high: np.ndarray) -> float:
+    """Of a box, not zero [m]."""
+    return max(float(np.linalg.norm(high - low)), 1e-3)
 
 
 def _of_one_color(part: Part):

@@ -52,9 +52,8 @@ def write_page(
     server = start_server("127.0.0.1", 0)
     try:
         times, configurations = _frames(model, q, motion, lane, frames_per_second)
-        drawing = Drawing(server.scene, model, configurations[0], look)
-        server.scene.set_up_direction(drawing.up)
-        server.initial_camera.position, server.initial_camera.look_at = drawing.camera, drawing.center
+        drawing = Drawing(server.scene, model, configurations, look)
+        drawing.look_at(server)
         recording = server.get_scene_serializer()
         positions, rotations = map(np.asarray, posed_lanes(model, configurations))
         for place, turn in zip(positions[1:], rotations[1:], strict=True):

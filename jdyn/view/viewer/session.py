@@ -14,6 +14,8 @@ from jdyn.view.viewer.recorder import Recorder
 
 # Most robots that are drawn besides the one that is looked at.
 MOST_GHOSTS = 15
+# Configurations along a motion by which a camera is placed.
+STATIONS = 20
 
 
 class Session:
@@ -94,6 +96,13 @@ class Session:
         """Play what was recorded, from its start."""
         self.load(self.recorder.stop(self.model))
         self.jump(self.player.start)
+
+    def stations(self) -> Float[Array, "stations nq"]:
+        """The present configuration, and some along the lane: what a camera should see."""
+        if self.motion is None:
+            return self.q[None]
+        times = np.linspace(self.player.start, self.player.end, STATIONS)
+        return jnp.stack([self.q, *(self.motion.at(self.model, self.lane, t) for t in times)])
 
     def other_lanes(self) -> np.ndarray:
         """Lanes that are shown besides, evenly spread."""

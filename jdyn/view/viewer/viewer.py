@@ -89,8 +89,8 @@ class Viewer:
 
     def _add(self, experiment, stored, look, seconds):
         gui, scene, session = self._server.gui, self._server.scene, self._session
-        self._drawing = Drawing(scene, session.model, session.q, look)
-        self._look_from(self._drawing)
+        self._drawing = Drawing(scene, session.model, session.stations(), look)
+        self._drawing.look_at(self._server)
         gui.set_panel_label(session.model.name)
         gui.configure_theme(control_width="large", show_share_button=False)
         self._errors = gui.add_markdown("", visible=False)
@@ -275,7 +275,7 @@ class Viewer:
         """Of another model: masses, lengths and shapes may differ."""
         before = self._drawing
         before.remove()
-        self._drawing = Drawing(self._server.scene, self._session.model, self._session.q, before.look)
+        self._drawing = Drawing(self._server.scene, self._session.model, self._session.stations(), before.look)
         self._drawing.fade(before.opacity)
         for name, mark in before.marks.items():
             self._drawing.marks[name].show(mark.shown)
@@ -289,11 +289,6 @@ class Viewer:
             return
         for client in self._server.get_clients().values():
             client.camera.position = client.camera.position + place - before
-
-    def _look_from(self, drawing):
-        camera = self._server.initial_camera
-        self._server.scene.set_up_direction(drawing.up)
-        camera.position, camera.look_at = drawing.camera, drawing.center
 
     def _tell_error(self, error):
         says = f"**{type(error).__name__}** {error}"
