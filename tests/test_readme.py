@@ -11,8 +11,10 @@ import sys
 import jax
 import numpy as np
 import pytest
+from PIL import Image
 
 import jdyn
+from benchmarks import pictures
 
 # Commands run in processes of their own, as a user runs them.
 pytestmark = pytest.mark.fast_compile
@@ -141,3 +143,20 @@ def test_what_the_readme_points_to_exists():
     for target in re.findall(r"\]\(([^)]+)\)", README):
         assert (ROOT / target).exists(), target
     assert f"{len(jdyn.ROBOTS)} bundled" in README.replace("eleven", "11")
+
+
+@pytest.mark.slow
+def test_the_movie_is_what_its_program_draws(tmp_path):
+    """Frames may differ where the motion does, in its last digits; nothing is kept that is larger than a megabyte."""
+    folder = ROOT / "notebooks"
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        pictures.movie(tmp_path / "panda.gif")
+    with Image.open(folder / "panda.gif") as kept, Image.open(tmp_path / "panda.gif") as drawn:
+        assert kept.n_frames == drawn.n_frames
+        for number in (0, kept.n_frames // 3, kept.n_frames - 1):
+            kept.seek(number)
+            drawn.seek(number)
+            difference = np.asarray(kept.convert("RGB"), int) - np.asarray(drawn.convert("RGB"), int)
+            assert np.mean(np.abs(difference)) < 1
+    shown = re.findall(r"\]\((notebooks/\w[\w-]*\.(?:gif|png))\)", README)
+    assert len(shown) == 3 and all((ROOT / name).stat().st_size < 1e6 for name in shown)

@@ -1,4 +1,4 @@
-"""The movie and the figures of the README: `python notebooks/pictures.py` draws them into this folder.
+"""The movie and the figures of the README: `python -m benchmarks.pictures` draws them into the folder `notebooks`.
 
 The movie needs the meshes of `pip install "jdyn[test]"`. Four Pandas are let go and drawn to one configuration by PD
 control, with gains from stiff to soft.
@@ -15,7 +15,7 @@ import numpy as np
 import jdyn
 from jdyn.cli import main
 
-FOLDER = pathlib.Path(__file__).parent
+FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"
 WHEEL = "share/example-robot-data/robots/panda_description/urdf/panda.urdf"
 # Of the joints, then of the fingers.
 START = [-1.0, -0.9, 0.0, -2.4, 0.0, 1.6, 0.8, 0.03]
@@ -29,13 +29,13 @@ def panda():
     paths = [path / "cmeel.prefix" / WHEEL for path in map(pathlib.Path, sys.path)]
     found = [path for path in paths if path.is_file()]
     if not found:
-        raise SystemExit('notebooks/pictures.py: no Panda with meshes; pip install "jdyn[test]"')
+        raise SystemExit('no Panda with meshes; pip install "jdyn[test]"')
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jdyn.ModelWarning)
         return jdyn.load(found[0])
 
 
-def movie():
+def movie(path: pathlib.Path):
     """Four gains, one solid and three as ghosts."""
     model = panda()
 
@@ -45,14 +45,14 @@ def movie():
         return jdyn.simulate(model, start, rest, END, controller=controller, saveat=np.linspace(0, END, 76))
 
     jdyn.animate(
-        model, jax.jit(jax.vmap(motion))(GAINS), FOLDER / "panda.gif",
+        model, jax.jit(jax.vmap(motion))(GAINS), path,
         camera=jdyn.Camera(azimuth=0.25, elevation=0.25), size=(440, 330), fps=15, trails=["panda_hand"],
     )  # fmt: skip
 
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    movie()
+    movie(FOLDER / "panda.gif")
     main(["sweep", "--output", str(FOLDER / "sweep-puma560")])
     (FOLDER / "sweep-puma560.nc").unlink()
     main(["stiffness", "--plot", str(FOLDER / "stiffness.png")])
