@@ -18,6 +18,7 @@ from jdyn.view.viewer.drag import Drag
 from jdyn.view.viewer.experiment import Experiment
 from jdyn.view.viewer.inertia_ellipsoids import inertia_ellipsoids
 from jdyn.view.viewer.motion import Motion
+from jdyn.view.viewer.panels.joints import JointPanel
 from jdyn.view.viewer.panels.plots import with_cursor
 from jdyn.view.viewer.player import Player
 from jdyn.view.viewer.posed import posed
@@ -313,6 +314,18 @@ def test_a_motion_that_plays_moves_the_robot(viewer):
     t = viewer.time
     np.testing.assert_allclose(viewer.q, viewer._session.motion.at(PENDULUM, 1, t))
     assert viewer._session.motion.at(PENDULUM, 1, t)[0] == pytest.approx(np.sin(1.5 * t), abs=1e-4)
+
+
+def test_sliders_and_pasted_numbers_move_the_robot(viewer):
+    joints = next(panel for panel in viewer._panels if isinstance(panel, JointPanel))
+    viewer.ask("paste", lambda: joints._read("[0.5, -1.25]"))
+    assert viewer.wait()
+    np.testing.assert_array_equal(viewer.q, (0.5, -1.25))
+    viewer.ask("slide", lambda: joints._take(0, 0.25))
+    assert viewer.wait()
+    np.testing.assert_array_equal(viewer.q, (0.25, -1.25))
+    with pytest.raises(ValueError, match=r"q: expected 2 numbers for 'double_pendulum', got '1, x'"):
+        joints._read("1, x")
 
 
 def test_every_look_and_mark_can_be_switched_on_and_off(viewer):
