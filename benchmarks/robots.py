@@ -90,13 +90,14 @@ def _model(name, g1, peer_python):
     if name not in SHARED:
         raise RobotError(f"no robot is called {name!r}; there are {', '.join(NAMES)}")
     path, floating = SHARED[name]
-    file = _shared_folder() / path
+    file = shared_folder() / path
     if file.exists():
         return load(_plain_source(file), floating), floating
     raise RobotError("example-robot-data is not installed")
 
 
-def _shared_folder():
+def shared_folder() -> pathlib.Path:
+    """The robots of the wheel example-robot-data."""
     spec = importlib.util.find_spec("pinocchio")
     if spec is None or spec.origin is None:
         return pathlib.Path(sys.prefix, "share/example-robot-data/robots")

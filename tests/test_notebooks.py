@@ -10,6 +10,7 @@ import nbclient
 import nbformat
 import numpy as np
 import pytest
+from PIL import Image
 
 import jdyn
 from jdyn.cli import main
@@ -38,7 +39,9 @@ def test_a_notebook_and_its_program_are_in_step(name):
 
 
 def test_every_program_is_a_notebook():
-    assert NOTEBOOKS and NOTEBOOKS == sorted(path.stem for path in FOLDER.glob("*.py"))
+    """But the one that draws the README's pictures."""
+    programs = {path.stem for path in FOLDER.glob("*.py")}
+    assert NOTEBOOKS and set(NOTEBOOKS) == programs - {"pictures"}
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -126,3 +129,21 @@ def test_a_notebook_shows_its_pictures_in_a_kernel(tmp_path):
 
     assert kinds(fresh) == kinds(kept)
     assert any("text/html" in kind for cell in kinds(fresh) for kind in cell)
+
+
+@pytest.mark.slow
+def test_the_movie_of_the_readme_is_what_its_script_draws(tmp_path):
+    """Frames may differ where the motion does, in its last digits; nothing is kept that is larger than a megabyte."""
+    names = {"__name__": "pictures", "__file__": str(FOLDER / "pictures.py")}
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        exec(compile((FOLDER / "pictures.py").read_text(), "pictures.py", "exec"), names)
+        names["FOLDER"] = tmp_path
+        names["movie"]()
+    with Image.open(FOLDER / "panda.gif") as kept, Image.open(tmp_path / "panda.gif") as drawn:
+        assert kept.n_frames == drawn.n_frames
+        for number in (0, kept.n_frames // 3, kept.n_frames - 1):
+            kept.seek(number)
+            drawn.seek(number)
+            difference = np.asarray(kept.convert("RGB"), int) - np.asarray(drawn.convert("RGB"), int)
+            assert np.mean(np.abs(difference)) < 1
+    assert all((FOLDER / name).stat().st_size < 1e6 for name in ("panda.gif", "sweep-puma560.png", "stiffness.png"))

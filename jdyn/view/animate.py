@@ -44,10 +44,10 @@ def animate(
     reaches below. Robots without shapes are drawn as rods along their links.
 
     >>> model = jdyn.load("pendulum")
-    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
+    >>> motion = jdyn.simulate(model, [1.0], [0.0], 1.0, saveat=jnp.linspace(0.0, 1.0, 21))
     >>> movie = jdyn.animate(model, motion, "swing.gif", fps=10, size=(160, 120), trails=["tip"])
-    >>> movie.frames
-    11
+    >>> print(movie.frames, movie.duration)
+    11 1.1
 
     Args:
         model: The mechanism.
@@ -97,8 +97,8 @@ def snapshot(
     matplotlib.pyplot.imshow(jdyn.snapshot(model, q))
     ```
 
-    >>> picture = jdyn.snapshot(jdyn.load("double_pendulum"), jnp.array([0.5, 0.5]), size=(160, 120))
-    >>> picture.shape
+    >>> model = jdyn.load("double_pendulum")
+    >>> print(jdyn.snapshot(model, [[0.5, 0.3], [0.8, 0.1]], size=(160, 120)).shape)
     (120, 160, 3)
 
     Args:

@@ -20,10 +20,8 @@ class Camera:
     jdyn.animate(model, motion, "walk.gif", camera=jdyn.Camera(azimuth=1.2, follow="trunk"))
     ```
 
-    >>> camera = jdyn.Camera(azimuth=1.2, elevation=0.5)
-    >>> picture = jdyn.snapshot(jdyn.load("pendulum"), jnp.array([0.5]), camera=camera, size=(160, 120))
-    >>> picture.shape
-    (120, 160, 3)
+    >>> from_above = jdyn.Camera(azimuth=0.0, elevation=1.4)
+    >>> picture = jdyn.snapshot(jdyn.load("puma560"), jnp.zeros(6), camera=from_above, size=(160, 120))
 
     Attributes:
         azimuth: Direction from the target to the camera, about the vertical and from the x axis [rad].

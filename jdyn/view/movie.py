@@ -16,7 +16,14 @@ from jdyn.view.stage import Stage
 
 
 class Movie:
-    """A movie of a motion; in a notebook it shows itself.
+    """A movie of a motion; in a notebook it shows itself. `jdyn.animate` makes it.
+
+    >>> model = jdyn.load("pendulum")
+    >>> motion = jdyn.simulate(model, [1.0], [0.0], 1.0, saveat=jnp.linspace(0.0, 1.0, 21))
+    >>> movie = jdyn.animate(model, motion, fps=10, size=(160, 120))
+    >>> movie.save("swing.png")
+    >>> print(len(movie), movie.frame(10).shape)
+    11 (120, 160, 3)
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)

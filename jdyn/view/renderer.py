@@ -20,7 +20,7 @@ GHOST = 0.22
 # Where nothing casts a shadow, light comes from the upper left behind the camera, in its axes.
 _HEADLIGHT = np.array([-0.45, -0.65, -0.61])
 # Light from everywhere, more of it from above, and from the light.
-_AMBIENT, _SKY, _LIGHT = 0.5, 0.12, 0.47
+_AMBIENT, _SKY, _LIGHT = 0.44, 0.1, 0.41
 _TRAIL_WIDTH = 2.2
 
 
@@ -31,10 +31,12 @@ class Trail:
     Attributes:
         points: In the world [m], shape (k, 3).
         color: Red, green and blue from 0 to 1.
+        solid: Whether it hides those that are not, where they are in one place.
     """
 
     points: np.ndarray
     color: np.ndarray
+    solid: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,6 +166,7 @@ def _ribbon(view, trail) -> _Triangles:
     in_camera = view.from_world(trail.points.T)
     ahead = np.minimum(in_camera[2, :-1], in_camera[2, 1:]) > view.nearest
     screen = view.project(in_camera)
+    screen[2] *= 1 if trail.solid else 0.998
     start, end = screen[:, :-1][:, ahead], screen[:, 1:][:, ahead]
     along = (end - start)[:2]
     across = np.zeros_like(start)

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float32, Int32
 
+from jdyn.io.mesh_files import read_meshes
 from jdyn.model import WORLD, Model, Shape, checked
 from jdyn.model.messages import one_of
 from jdyn.model.shapes import ROLES, ShapeRole
@@ -48,11 +49,14 @@ def parts(model: Model, role: ShapeRole = "visual") -> list[Part]:
     """The surfaces of a model; rods along its links where it has no shapes of this role.
 
     A model with collision shapes alone shows these. Planes are left out, since pictures have a ground of their own, and
-    so is what is wholly transparent.
+    so is what is wholly transparent. A mesh whose file cannot be read is left out.
 
     Args:
         model: The mechanism.
         role: `"visual"` shapes or `"collision"` shapes.
+
+    Warns:
+        ModelWarning: naming meshes that cannot be read.
 
     Raises:
         ValueError: if `model` is no model, or a batch of them, or `role` is neither.
@@ -67,9 +71,14 @@ def parts(model: Model, role: ShapeRole = "visual") -> list[Part]:
     shapes = model.shapes
     if shapes is None:
         return _rods(model)
-    rows = shapes.rows(role) or shapes.rows("collision")
-    drawn = [_part(shapes.entries[row], *_numbers(shapes, row)) for row in rows]
+    rows = [row for row in shapes.rows(role) or shapes.rows("collision") if _is_drawn(shapes.entries[row])]
+    meshes = read_meshes(path for row in rows if (path := shapes.entries[row].path) is not None)
+    drawn = [_part(shapes.entries[row], meshes, *_numbers(shapes, row)) for row in rows]
     return [part for part in drawn if part is not None] or _rods(model)
+
+
+def _is_drawn(shape) -> bool:
+    return shape.kind != "plane" and (shape.color is None or shape.color[3] > 0)
 
 
 def _numbers(shapes, row):
@@ -79,11 +88,18 @@ def _numbers(shapes, row):
     return tuple(np.asarray(x, float) for x in numbers)
 
 
-def _part(shape: Shape, size, rotation, translation) -> Part | None:
-    if shape.kind == "plane" or (shape.color is not None and shape.color[3] == 0):
+def _part(shape: Shape, meshes, size, rotation, translation) -> Part | None:
+    if shape.kind != "mesh":
+        vertices, faces = _SOLIDS[shape.kind](size)
+        color = _PLAIN
+    elif shape.path in meshes:
+        mesh = meshes[shape.path]
+        # A mirror image has its outside where the inside was.
+        faces = mesh.faces[:, ::-1] if np.prod(size) < 0 else mesh.faces
+        vertices, color = mesh.vertices * size, _PLAIN if mesh.colors is None else mesh.colors
+    else:
         return None
-    vertices, faces = _SOLIDS[shape.kind](size)
-    color = np.asarray(_PLAIN if shape.color is None else shape.color[:3], np.float32)
+    color = np.asarray(color if shape.color is None else shape.color[:3], np.float32)
     return Part(shape.body, shape.name, (vertices @ rotation.T + translation).astype(np.float32), faces, color)
 
 

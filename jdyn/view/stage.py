@@ -58,7 +58,7 @@ class Stage:
         rotations, translations = self.poses.rotation[:, frame], self.poses.translation[:, frame]
         lanes = [Lane(*pose) for pose in zip(rotations, translations, strict=True)]
         trails = [
-            Trail(points[lane, : STEPS * frame + 1], _trail_color(number, lane))
+            Trail(points[lane, : STEPS * frame + 1], _trail_color(number, lane), solid=lane == 0)
             for number, points in enumerate(self.trails)
             for lane in reversed(range(len(points)))
         ]

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import trimesh
 
 import jdyn
 from jdyn.view import solids
@@ -135,3 +136,28 @@ def test_collision_shapes_are_drawn_when_asked_for_or_where_there_are_no_others(
     builder.add_link("base", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
     builder.add_shape("base", "sphere", 0.3, role="collision")
     assert [part.name for part in parts(builder.build())] == ["base"]
+
+
+def with_mesh(path, **options):
+    builder = jdyn.Builder("meshes")
+    builder.add_link("base", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
+    builder.add_shape("base", "mesh", path=str(path), role="visual", **options)
+    return builder.build()
+
+
+def test_meshes_are_scaled_and_a_mirror_image_keeps_its_outside_outside(tmp_path):
+    trimesh.creation.icosphere(radius=1.0).export(tmp_path / "ball.stl")
+    (part,) = parts(with_mesh(tmp_path / "ball.stl", size=(-1.0, 2.0, 3.0), placement=(0, 0, 5), color=(1, 0, 0)))
+    np.testing.assert_allclose(np.ptp(part.vertices, axis=0), [2, 4, 6], rtol=1e-6)
+    vertices = part.vertices.astype(float) - [0, 0, 5]
+    a, b, c = vertices[part.faces].transpose(1, 0, 2)
+    volume = np.sum(np.einsum("fi,fi->f", a, np.cross(b, c))) / 6
+    assert volume == pytest.approx(6 * trimesh.creation.icosphere(radius=1.0).volume, rel=1e-5)
+    np.testing.assert_array_equal(part.color, [1, 0, 0])
+
+
+def test_a_mesh_that_cannot_be_read_is_named_and_left_out(tmp_path):
+    model = with_mesh(tmp_path / "missing.stl", name="shell")
+    with pytest.warns(jdyn.ModelWarning, match=r"(?s)1 mesh is not drawn:.*missing.stl"):
+        (rod,) = parts(model)
+    assert rod.name == "base"
