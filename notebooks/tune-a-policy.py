@@ -76,7 +76,9 @@ def drawn(number, seed):
 
 # %%
 optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.02))
-result = jdyn.tune(jdyn.robust(loss), untrained, data=drawn(64, seed=0), batch=8, optimizer=optimizer, steps=80)
+result = jdyn.tune(
+    jdyn.robust(loss), untrained, data=drawn(64, seed=0), batch=8, optimizer=optimizer, steps=80, progress=False
+)
 jdyn.plots.tuning(result).figure
 
 # %% [markdown]

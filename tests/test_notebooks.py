@@ -51,8 +51,8 @@ def test_a_notebook_is_small_and_has_no_errors(name):
     outputs = [output for cell in code for output in cell.outputs]
     assert path.stat().st_size < LARGEST
     assert any("image/png" in output.get("data", {}) for output in outputs)
-    # Warnings and tracebacks are no part of what a notebook shows.
-    assert {output.output_type for output in outputs} <= {"execute_result", "display_data", "stream"}
+    # Warnings, tracebacks and progress bars are no part of what a notebook shows.
+    assert {output.output_type for output in outputs} <= {"execute_result", "stream"}
     assert not [output for output in outputs if output.get("name") == "stderr"]
 
 
