@@ -32,17 +32,17 @@ class Written:
 def legible_signature(signature: inspect.Signature) -> inspect.Signature:
     """The signature with all of its annotations and defaults as people would write them."""
     parameters = [
-        parameter.replace(annotation=_written(parameter.annotation), default=_default(parameter.default))
+        parameter.replace(annotation=written(parameter.annotation), default=_default(parameter.default))
         for parameter in signature.parameters.values()
     ]
-    return signature.replace(parameters=parameters, return_annotation=_written(signature.return_annotation))
+    return signature.replace(parameters=parameters, return_annotation=written(signature.return_annotation))
 
 
 def constructor(kind: type) -> inspect.Signature | None:
     """How a class is called; None for those that users do not call: enumerations, errors and abstract classes."""
     if issubclass(kind, enum.Enum | BaseException) or inspect.isabstract(kind):
         return None
-    return inspect.signature(kind).replace(return_annotation=inspect.Signature.empty)
+    return legible_signature(inspect.signature(kind).replace(return_annotation=inspect.Signature.empty))
 
 
 def legible(annotation: Any) -> str:
@@ -87,7 +87,8 @@ def _name(annotation):
     return name if package in OWN else f"{package}.{name}"
 
 
-def _written(annotation):
+def written(annotation: Any) -> Any:
+    """An annotation that shows itself as people would write it; none is left as it is."""
     return annotation if annotation is inspect.Parameter.empty else Written(legible(annotation))
 
 

@@ -22,7 +22,7 @@ Quaternions and tangent vectors meet in the model's own functions, which is all 
 
 >>> model = jdyn.ROBOTS["chain"](1, floating_base=True)  # one body that is free to move
 >>> q = model.neutral()
->>> turned = model.integrate(q, jnp.array([0.0, 0.0, jnp.pi / 2, 0.0, 0.0, 0.0]))  # a quarter of a turn about z
+>>> turned = model.integrate(q, jnp.array([0.0, 0.0, jnp.pi / 2, 0.0, 0.0, 0.0]))  # 90° about z
 >>> print(turned.round(3) + 0.0)
 [0.    0.    0.    0.707 0.    0.    0.707]
 >>> print(model.difference(q, turned).round(3) + 0.0)  # the tangent vector that leads there

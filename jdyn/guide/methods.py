@@ -1,7 +1,7 @@
-"""# Choosing a method of forward dynamics
+"""# Choosing a method
 
-All methods solve the same equation, M a + h = τ. They differ in cost, and in how many digits they keep. The default,
-`jdyn.ABA`, is right nearly always. This page is for the rest.
+All methods of forward dynamics solve the same equation, M a + h = τ. They differ in cost, and in how many digits they
+keep. The default, `jdyn.ABA`, is right nearly always. This page is for the rest.
 
 ## What the mechanism asks for
 

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import pdoc.doc
 import pdoc.render
-import pdoc.render_helpers
 
 import jdyn
 import jdyn.guide
 from jdyn.guide import reference
-from jdyn.guide.annotations import constructor, legible, legible_signature
+from jdyn.guide.annotations import constructor, legible_signature, written
 
 CHAPTERS = "tutorial", "methods", "solvers", "recipes", "conventions", "interop"
 
@@ -75,6 +74,12 @@ class Page(pdoc.doc.Module):
             if isinstance(member, pdoc.doc.Class):
                 member.members = _explained(member)
                 member.own_members = list(member.members.values())
+                member.bases = _public_bases(member.obj)
+            for each in (member, *getattr(member, "own_members", ())):
+                if isinstance(each, pdoc.doc.Function):
+                    each.signature = legible_signature(each.signature)
+                if isinstance(each, pdoc.doc.Variable):
+                    each.annotation, each.default_value = written(each.annotation), inspect.Signature.empty
 
     @functools.cached_property
     def sections(self) -> list[Section]:
@@ -174,9 +179,7 @@ def _configure():
         footer_text=f"jdyn {jdyn.__version__}",
         template_directory=pathlib.Path(__file__).with_name("templates"),
     )
-    shown = pdoc.render_helpers.format_signature
-    pdoc.render.env.filters["format_signature"] = lambda signature, colon: shown(legible_signature(signature), colon)
-    pdoc.render.env.filters |= {"legible": legible, "constructor": constructor, "public_bases": _public_bases}
+    pdoc.render.env.filters["constructor"] = constructor
     pdoc.render.env.globals["title_of"] = _first_line
 
 
@@ -184,5 +187,7 @@ def _first_line(module: types.ModuleType) -> str:
     return (inspect.getdoc(module) or module.__name__).partition("\n")[0].strip("#. ")
 
 
-def _public_bases(kind: type) -> list[str]:
-    return [base.__name__ for base in kind.__bases__ if getattr(jdyn, base.__name__, None) is base]
+def _public_bases(kind: type) -> list[tuple[str, str, str]]:
+    """Module, name and text of each."""
+    public = (base.__name__ for base in kind.__bases__ if getattr(jdyn, base.__name__, None) is base)
+    return [("jdyn", name, f"jdyn.{name}") for name in public]

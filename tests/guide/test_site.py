@@ -76,7 +76,7 @@ def test_the_search_knows_names_and_chapters(folder):
 
 
 def test_signatures_are_legible(folder):
-    text = (folder / "jdyn.html").read_text(encoding="utf-8")
+    text = "".join((folder / name).read_text(encoding="utf-8") for name in ("jdyn.html", "search.js"))
     for place in ("jaxlib", "numpy._typing", "jaxtyping.", "object at 0x", "&lt;function", "&lt;class"):
         assert place not in text, place
 
