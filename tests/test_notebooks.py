@@ -1,10 +1,13 @@
-"""Notebooks run from top to bottom, and what they say holds."""
+"""Notebooks run from top to bottom, what they say holds, and their two files are in step."""
 
-import json
 import pathlib
 import re
+import runpy
 
 import jax
+import jupytext
+import nbclient
+import nbformat
 import numpy as np
 import pytest
 
@@ -12,47 +15,114 @@ import jdyn
 from jdyn.cli import main
 
 FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+NOTEBOOKS = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+# Of a notebook with its outputs [bytes].
+LARGEST = 300_000
 
 
-def run(path):
-    """Names that the code cells leave behind, and the values of the last expressions."""
-    cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
-    names: dict = {}
-    for cell in cells:
-        exec(compile("".join(cell["source"]), str(path), "exec"), names)
-    return names
+def run(name, folder, monkeypatch):
+    """Names that the cells leave behind, run in a folder of their own."""
+    monkeypatch.chdir(folder)
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        return runpy.run_path(str(FOLDER / f"{name}.py"))
+
+
+def cells(notebook):
+    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_and_its_program_are_in_step(name):
+    """`jupytext --sync notebooks/*.py` brings them there."""
+    assert cells(jupytext.read(FOLDER / f"{name}.py")) == cells(jupytext.read(FOLDER / f"{name}.ipynb"))
+
+
+def test_every_program_is_a_notebook():
+    assert NOTEBOOKS and NOTEBOOKS == sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_is_small_and_has_no_errors(name):
+    path = FOLDER / f"{name}.ipynb"
+    code = (cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code")
+    outputs = [output for cell in code for output in cell.outputs]
+    assert path.stat().st_size < LARGEST
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    # Warnings, tracebacks and progress bars are no part of what a notebook shows.
+    assert {output.output_type for output in outputs} <= {"execute_result", "stream"}
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+
+
+def test_every_notebook_has_a_test_and_a_line_in_the_readme():
+    tests = {name.removeprefix("test_").replace("_", "-") for name in globals() if name.startswith("test_")}
+    assert set(NOTEBOOKS) <= tests
+    readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    assert [name for name in NOTEBOOKS if f"(notebooks/{name}.ipynb)" not in readme] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_run(path):
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        names = run(path)
-    if path.stem == "formulation-stiffness":
-        assert names["rough"][str(names["bad"])] > 100 * names["rough"]["ABA()"]
-        assert names["diagnosis"].method == jdyn.ABA()
-        assert np.all(np.isfinite(names["lines"]["ABA() float32"][1]))
-        assert np.isnan(names["lines"]["CRBA() float32"][1][-1])
-    if path.stem == "tune-a-policy":
-        # From letting go to holding: most of the first loss is the fall.
-        assert names["history"][-1] < 1e-2 * names["history"][0]
-        assert np.max(np.abs(names["final"] - np.pi)) < 0.05
+def test_batched_sweep(tmp_path, monkeypatch):
+    names = run("batched-sweep", tmp_path, monkeypatch)
+    error = names["sweep"].error.transpose("kp", "payload").values
+    assert error.shape == (32, 32) and np.all(names["sweep"].result == jdyn.Result.success)
+    # Soft gains sag with the payload, stiff ones less; without a payload, gravity is compensated.
+    soft, stiff = error[8], error[-1]
+    assert np.all(np.diff(soft) > 0) and soft[-1] > 5 * stiff[-1]
+    # The lane that is run again ends where the store says.
+    for name, lane in (("worst", names["worst"]), ("best", names["best"])):
+        away = np.max(np.abs(names["runs"][name].q[-1] - names["target"]))
+        np.testing.assert_allclose(away, names["flat"][lane], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_formulation_stiffness(tmp_path, monkeypatch):
+    names = run("formulation-stiffness", tmp_path, monkeypatch)
+    assert names["rough"][str(names["bad"])] > 100 * names["rough"]["ABA()"]
+    assert names["diagnosis"].method == jdyn.ABA()
+    assert np.all(np.isfinite(names["lines"]["ABA() float32"][1]))
+    assert np.isnan(names["lines"]["CRBA() float32"][1][-1])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*URDF cannot represent armature")
-def test_a_measured_motion_tells_what_the_model_does_not_know(tmp_path, monkeypatch, capsys):
-    """As the program says: 0.2 kg of 1.2 kg, half a metre away from the joint."""
-    monkeypatch.chdir(tmp_path)
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        exec(compile((FOLDER / "measured_motion.py").read_text(), "measured_motion.py", "exec"), {})
-        assert main(["identify", "measured.nc", "double_pendulum"]) == 0
-    out = capsys.readouterr().out
-    estimate, low, high = map(float, re.search(r"link2.mz +-0.5 +(\S+) +(\S+) to (\S+) +alone", out).groups())
-    assert low <= -0.6 <= high and abs(estimate + 0.6) < 1e-3
+def test_identification(tmp_path, monkeypatch, capsys):
+    """As the notebook says: 0.2 kg of 1.2 kg, half a metre away from the joint; and from the file that it leaves."""
+    names = run("identification", tmp_path, monkeypatch)
+    assert names["noise"]["nominal"] > 0.5 and names["noise"]["identified"] < 0.03
+    assert main(["identify", "measured.nc", "double_pendulum"]) == 0
+    for out in (str(names["found"]), capsys.readouterr().out):
+        estimate, low, high = map(float, re.search(r"link2.mz +-0.5 +(\S+) +(\S+) to (\S+) +alone", out).groups())
+        assert low <= -0.6 <= high and abs(estimate + 0.6) < 1e-3
     assert (tmp_path / "identified-double_pendulum.urdf").exists()
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS
+@pytest.mark.slow
+def test_tune_a_policy(tmp_path, monkeypatch):
+    names = run("tune-a-policy", tmp_path, monkeypatch)
+    # From letting go to holding: most of the first loss is the fall.
+    judged = names["result"].judged
+    assert judged[names["result"].best_step] < 1e-2 * judged[0]
+    assert np.max(np.abs(names["final"] - np.pi)) < 0.05
+
+
+@pytest.mark.slow
+def test_tuning_by_gradient(tmp_path, monkeypatch):
+    names = run("tuning-by-gradient", tmp_path, monkeypatch)
+    assert names["health"].healthy and not names["health"].growth.exponential
+    result, sweep = names["result"], names["sweep"]
+    assert result.losses[result.best_step] < float(sweep.loss.min()) < 0.5 * result.losses[0]
+
+
+@pytest.mark.slow
+def test_a_notebook_shows_its_pictures_in_a_kernel(tmp_path):
+    """With what Jupyter runs; the outputs are those that the notebook is kept with, in kind."""
+    kept = nbformat.read(FOLDER / "batched-sweep.ipynb", 4)
+    fresh = nbformat.read(FOLDER / "batched-sweep.ipynb", 4)
+    nbclient.NotebookClient(fresh, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+    def kinds(notebook):
+        code = (cell for cell in notebook.cells if cell.cell_type == "code")
+        return [[sorted(output.get("data", {})) for output in cell.outputs] for cell in code]
+
+    assert kinds(fresh) == kinds(kept)
+    assert any("text/html" in kind for cell in kinds(fresh) for kind in cell)
