@@ -15,6 +15,7 @@ from PIL import Image
 
 import jdyn
 from benchmarks import pictures
+from jdyn.cli import main
 
 # Commands run in processes of their own, as a user runs them.
 pytestmark = pytest.mark.fast_compile
@@ -143,6 +144,19 @@ def test_what_the_readme_points_to_exists():
     for target in re.findall(r"\]\(([^)]+)\)", README):
         assert (ROOT / target).exists(), target
     assert f"{len(jdyn.ROBOTS)} bundled" in README.replace("eleven", "11")
+
+
+@pytest.mark.slow
+def test_a_robot_of_ones_own_moves(tmp_path, monkeypatch):
+    """But for the page in a browser, which has tests of its own."""
+    monkeypatch.chdir(tmp_path)
+    jdyn.save_urdf(jdyn.load("double_pendulum"), "my_robot.urdf")
+    (commands,) = _blocks("bash")
+    install, info, simulate, view = (line.split("#")[0].split() for line in commands.strip().splitlines())
+    assert install[:2] == ["pip", "install"] and view == ["jdyn", "view", "my_robot.urdf"]
+    assert main(info[1:]) == main(simulate[1:]) == 0
+    with Image.open(simulate[-1]) as movie:
+        assert movie.n_frames > 100
 
 
 @pytest.mark.slow
