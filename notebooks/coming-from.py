@@ -90,8 +90,9 @@ differences["Pinocchio: place of a foot"] = jdyn.frame_pose(model, q, "FL_FOOT")
 # | contacts | none yet |
 
 # %%
-text = """<mujoco><option><flag contact="disable"/></option><worldbody><body name="drone" pos="0 0 1"><freejoint name="base"/>
-<geom type="box" size=".2 .2 .05" mass="1"/><body name="arm" pos="0 0 -.05"><joint name="shoulder" axis="0 1 0" damping="0.1"/>
+text = """<mujoco><option><flag contact="disable"/></option><worldbody>
+<body name="drone" pos="0 0 1"><freejoint name="base"/><geom type="box" size=".2 .2 .05" mass="1"/>
+<body name="arm" pos="0 0 -.05"><joint name="shoulder" axis="0 1 0" damping="0.1"/>
 <geom type="capsule" fromto="0 0 0 0 0 -.4" size=".03" mass=".3"/></body></body></worldbody></mujoco>"""
 m = mujoco.MjModel.from_xml_string(text)
 d, drone = mujoco.MjData(m), jdyn.load(text)
@@ -120,8 +121,7 @@ print({f"{step * 1e3:g} ms": f"{gap:.1e}" for step, gap in apart.items()})
 # %% [markdown]
 # ## Brax
 #
-# Brax has states of maximal coordinates or MuJoCo's, and one class for each pipeline. (As text: it pins its own versions
-# of JAX's packages.)
+# Its names, as text: this notebook runs without Brax.
 #
 # | Brax | jdyn |
 # |---|---|

@@ -11,9 +11,9 @@
 # %% [markdown]
 # # On a GPU, and on a cluster
 #
-# Nothing changes in a program that moves to a GPU: `pip install "jax[cuda12]"`, and JAX takes it. What is worth knowing is
-# how large batches are, in which precision one computes, and how a sweep is cut into parts that may die. This notebook runs
-# on whatever there is.
+# Nothing changes in a program that moves to a GPU: `pip install "jax[cuda12]"`, and JAX takes it. What is worth knowing
+# is how large batches are, in which precision one computes, and how a sweep is cut into parts that may die. This
+# notebook runs on whatever there is.
 
 # %%
 import shutil
@@ -48,8 +48,8 @@ accelerations = program(model, *states)
 print(accelerations.shape, accelerations.dtype, program.memory and f"{program.memory.total / 1e6:.1f} MB")
 
 # %% [markdown]
-# How recursions over the bodies run can be chosen, `dataclasses.replace(model, executor="lanes")`; `"auto"` takes what was
-# fastest on processors. A batch of simulations keeps a device busy: no lane waits for another one's steps.
+# How recursions over the bodies run can be chosen, `dataclasses.replace(model, executor="lanes")`; `"auto"` takes what
+# was fastest on processors. A batch of simulations keeps a device busy: no lane waits for another one's steps.
 #
 # ## A sweep in parts
 #

@@ -11,9 +11,9 @@
 # %% [markdown]
 # # Gradients through events
 #
-# A ball that bounces has a velocity that jumps. Where it is later still depends smoothly on how it was thrown, as long as
-# the number of bounces stays: the instant of a bounce moves, and the jump with it. jdyn differentiates both. Here the
-# answer is known in closed form, so that one can look whether it is right.
+# A ball that bounces has a velocity that jumps. Where it is later still depends smoothly on how it was thrown, as long
+# as the number of bounces stays: the instant of a bounce moves, and the jump with it. jdyn differentiates both. Here
+# the answer is known in closed form, so that one can look whether it is right.
 
 # %%
 import dataclasses
@@ -56,8 +56,8 @@ jdyn.animate(ball, motion, fps=15, size=(160, 240))
 # %% [markdown]
 # ## The end by the start
 #
-# The ball hits the ground at $t_1 = \sqrt{2 h / g}$ with speed $g t_1$, and then flies for $2 e g t_1 / g$ at a time. After
-# one bounce it is at $z = e g t_1 (t - t_1) - g (t - t_1)^2 / 2$.
+# The ball hits the ground at $t_1 = \sqrt{2 h / g}$ with speed $g t_1$, of which the share $e$ is left. After one
+# bounce it is at $z = e g t_1 (t - t_1) - g (t - t_1)^2 / 2$.
 
 
 # %%
@@ -74,7 +74,7 @@ t1 = 1.0
 computed = jax.jit(jax.value_and_grad(simulated, argnums=(0, 1, 2)))(1.0, 0.8, t1)
 expected = jax.value_and_grad(exact, argnums=(0, 1, 2))(1.0, 0.8, t1)
 for name, ours, closed in zip(
-    ("z", *(f"dz/d{x}" for x in ("h", "e", "t"))), jax.tree.leaves(computed), jax.tree.leaves(expected)
+    ("z", *(f"dz/d{x}" for x in ("h", "e", "t"))), jax.tree.leaves(computed), jax.tree.leaves(expected), strict=True
 ):
     print(f"{name:6} {float(ours): .9f}   closed form {float(closed): .9f}")
 

@@ -11,8 +11,8 @@
 # %% [markdown]
 # # Many formulations, one system
 #
-# The same Newton-Euler equations can be solved in many ways: by eliminating joints one after another, by forming the mass
-# matrix, by Gauss' principle of least constraint, by conjugate gradients. On paper they agree. jdyn has them behind one
+# The same Newton-Euler equations can be solved in many ways: by eliminating joints one after another, by forming the
+# mass matrix, by Gauss' principle of least constraint. On paper they agree. jdyn has them behind one
 # argument, `method=`, so that one can see where they do not: in the number of operations and in rounding.
 
 # %%
@@ -69,7 +69,7 @@ axes.figure
 #
 # Time of one configuration in a batch of 256. Which one is fastest depends on the robot, the batch and the machine;
 # `python -m benchmarks.method_costs` draws it against the number of links, and `jdyn.diagnose(model)` says which one
-# keeps how many digits on a robot of yours. On ill-conditioned mechanisms, the notebook formulation-stiffness shows what
+# keeps how many digits on a robot of yours. On ill-conditioned ones, the notebook formulation-stiffness shows what
 # rounding makes of a simulation.
 
 # %%

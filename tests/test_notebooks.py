@@ -97,6 +97,48 @@ def test_identification(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
+def test_quick_start(tmp_path, monkeypatch):
+    names = run("quick-start", tmp_path, monkeypatch)
+    model, motion = names["model"], names["motion"]
+    assert [shape.color for shape in model.shapes.entries] == [(0.2, 0.4, 0.7, 1.0), (0.9, 0.6, 0.2, 1.0)]
+    np.testing.assert_allclose(motion.q[-1], names["target"], atol=5e-3)
+    # Differences of 2e-3 of values that are known to a millionth.
+    np.testing.assert_allclose(names["slope"], names["difference"], atol=1e-6)
+    assert np.all(np.diff(names["misses"]) > 0)
+
+
+@pytest.mark.slow
+def test_gradients_through_events(tmp_path, monkeypatch):
+    """The closed form, to the tolerance of the simulation, 1e-6."""
+    names = run("gradients-through-events", tmp_path, monkeypatch)
+    for ours, closed in zip(jax.tree.leaves(names["computed"]), jax.tree.leaves(names["expected"]), strict=True):
+        np.testing.assert_allclose(ours, closed, rtol=1e-6)
+    assert np.all(np.isfinite(names["slopes"]))
+
+
+@pytest.mark.slow
+def test_many_formulations(tmp_path, monkeypatch):
+    rows = run("many-formulations", tmp_path, monkeypatch)["rows"]
+    # The condition number of M, up to a thousand here, times rounding.
+    assert all(double < 1e-12 and single < 1e-4 for double, single in rows.values())
+    assert rows["CRBA"][1] > 5 * rows["ABA"][1]
+
+
+@pytest.mark.slow
+def test_gpu_and_cluster(tmp_path, monkeypatch):
+    names = run("gpu-and-cluster", tmp_path, monkeypatch)
+    assert np.sum(names["half"].result == jdyn.Result.not_run) == names["half"].result.size // 2
+    np.testing.assert_allclose(names["whole"].end, names["alone"].end, rtol=0, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_coming_from(tmp_path, monkeypatch):
+    """It asserts by itself."""
+    names = run("coming-from", tmp_path, monkeypatch)
+    assert len(names["errors"]) == 4 and max(names["errors"].values()) < 1e-11
+
+
+@pytest.mark.slow
 def test_tune_a_policy(tmp_path, monkeypatch):
     names = run("tune-a-policy", tmp_path, monkeypatch)
     # From letting go to holding: most of the first loss is the fall.
