@@ -38,9 +38,8 @@ ball = builder.build()
 # An event happens where its condition falls through zero; its reset gives the state after it. Both are functions of the
 # state, and of whatever they close over: here the share of the speed that is left, which is differentiated below.
 
+
 # %%
-
-
 def drop(height, restitution, t1):
     bounce = jdyn.Event(lambda t, y: y.q[0], reset=lambda t, y: dataclasses.replace(y, v=-restitution * y.v))
     return jdyn.simulate(ball, jnp.array([height]), jnp.zeros(1), t1, events=[bounce])
