@@ -84,7 +84,7 @@ differences["Pinocchio: place of a foot"] = jdyn.frame_pose(model, q, "FL_FOOT")
 # | `mujoco.mj_fullM(m, M, d.qM)`, `d.qfrc_bias` | `jdyn.mass_matrix`, `jdyn.bias_forces` |
 # | `mujoco.mj_step(m, d)` in a loop, step in the file | `jdyn.simulate(model, q, v, t1)`, adaptive steps, compiled |
 # | `mujoco.mjd_transitionFD` | `jdyn.linearize`, `jax.grad` through `simulate` |
-# | `mujoco.viewer.launch_passive` | `jdyn.animate` |
+# | `mujoco.viewer.launch_passive`, `mujoco.Renderer` | `jdyn.view(model, motion)`, `jdyn.animate(model, motion)` |
 # | `d.qvel` of a free joint: linear in world axes, then angular | angular, then linear, both in the body's axes |
 # | equalities are soft | `jdyn.load_constraints(path)`, rigid |
 # | contacts | none yet |
