@@ -14,7 +14,8 @@ import jdyn
 from jdyn.view import movie as movie_module
 from jdyn.view import movie_files
 from jdyn.view.plane import plane_of_motion
-from jdyn.view.playback import played
+from jdyn.view.playback import Poses, played
+from jdyn.view.stage import staged
 from tests.view.kept_pictures import FOLDER, PICTURES, motion_through
 
 pytestmark = pytest.mark.fast_compile
@@ -89,25 +90,21 @@ def test_ghosts_are_fainter_and_behind(batch):
     assert np.all((faded > 0.15) & (faded < 0.3))
 
 
-def test_the_tip_is_where_forward_kinematics_puts_it():
-    """A plane from the front: two points whose places are known tell the scale, and a third one is checked."""
+@pytest.mark.parametrize("camera", [None, jdyn.Camera(azimuth=-1.2)])
+def test_the_tip_is_where_forward_kinematics_puts_it(camera):
+    """The rod's half ball about the tip ends one radius beyond it, which is 1/30 of the mechanism's length."""
     q = jnp.array([0.4, 0.9])
-    picture = jdyn.snapshot(MODEL, q, size=(300, 240)).astype(int)
-    rows, columns = np.nonzero(np.ptp(picture, axis=2) > 40)
-    points = [np.zeros(3), *np.asarray(jdyn.forward_kinematics(MODEL, q).translation[1:])]
-    points.append(np.asarray(jdyn.frame_pose(MODEL, q, "tip").translation))
-    x, z = np.array(points)[:, [0, 2]].T
-    # The picture is as wide as the rods, which are as far beyond each end as they are thick.
-    scale = (np.ptp(rows) + 1) / (np.ptp(z) + 2 * RADIUS)
-    middle = (rows.max() + rows.min() + 1) / 2, (columns.max() + columns.min() + 1) / 2
-    row = middle[0] - scale * (z[-1] - (z.max() + z.min()) / 2)
-    column = middle[1] + scale * (x[-1] - (x.max() + x.min()) / 2)
-    assert np.min(np.hypot(rows + 0.5 - row, columns + 0.5 - column)) < 1
-    assert np.ptp(columns) + 1 == pytest.approx(scale * (np.ptp(x) + 2 * RADIUS), abs=2)
-
-
-# Of the rods of a double pendulum: 1/30 of its length.
-RADIUS = 2 / 30
+    X = jdyn.forward_kinematics(MODEL, q)
+    poses = Poses(np.asarray(X.rotation)[None, None], np.asarray(X.translation)[None, None])
+    stage = staged(MODEL, poses, camera, (300, 240), "visual", ())
+    picture = stage.picture(0, stage.backgrounds()(0)).astype(int)
+    tip = np.asarray(jdyn.frame_pose(MODEL, q, "tip").translation)
+    along = tip - np.asarray(X.translation[1])
+    for radii, blue in ((-5, True), (0.7, True), (1.3, False)):
+        point = tip + along / np.linalg.norm(along) * radii * 2 / 30
+        column, row, _ = np.floor(stage.view.project(stage.view.from_world(point))).astype(int)
+        red, _, color = picture[row, column]
+        assert (color > red + 40) == blue
 
 
 @pytest.mark.parametrize("fps, frames", [(10, 11), (30, 31)])
