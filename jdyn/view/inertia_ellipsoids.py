@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Float
+from scipy.spatial.transform import Rotation
 
 from jdyn.model import Model
-from jdyn.model.compiled import compiled_once
-from jdyn.spatial import matrix_to_quaternion, skew, symmetric
+from jdyn.spatial import symmetric
 
 
 class Ellipsoids(NamedTuple):
@@ -23,9 +23,9 @@ class Ellipsoids(NamedTuple):
             an inertia because it violates the triangle inequality.
     """
 
-    centers: Float[Array, "nb 3"]
-    axes: Float[Array, "nb 4"]
-    radii: Float[Array, "nb 3"]
+    centers: Float[np.ndarray, "nb 3"]
+    axes: Float[np.ndarray, "nb 4"]
+    radii: Float[np.ndarray, "nb 3"]
 
 
 def inertia_ellipsoids(model: Model) -> Ellipsoids:
@@ -37,21 +37,18 @@ def inertia_ellipsoids(model: Model) -> Ellipsoids:
     Args:
         model: The mechanism.
     """
-    return _ellipsoids(model.inertias)
-
-
-@compiled_once
-def _ellipsoids(inertias):
-    def ellipsoid(inertia):
-        mass = jnp.where(inertia.mass > 0, inertia.mass, 1)
-        center = inertia.first_moment / mass
-        c = skew(center)
-        rotational = symmetric(inertia.rotational) + inertia.mass * (c @ c)
-        moments = 0.5 * jnp.trace(rotational) * jnp.eye(3, dtype=rotational.dtype) - rotational
-        squares, axes = jnp.linalg.eigh(moments)
-        # Eigenvectors may be a reflection.
-        axes = axes.at[:, 2].multiply(jnp.linalg.det(axes))
-        radii = jnp.where(inertia.mass > 0, jnp.sqrt(5 * jnp.maximum(squares, 0) / mass), 0)
-        return Ellipsoids(center, matrix_to_quaternion(axes), radii)
-
-    return jax.vmap(ellipsoid)(inertias)
+    inertias = model.inertias
+    mass, first = np.asarray(inertias.mass, float), np.asarray(inertias.first_moment, float)
+    divisor = np.where(mass > 0, mass, 1)[:, None]
+    center = first / divisor
+    # About the centre of mass: I + m c×c×, whose second term is m (c cᵀ - cᵀc 1).
+    rotational = np.asarray(jax.vmap(symmetric)(inertias.rotational), float)
+    about_center = rotational + mass[:, None, None] * (
+        center[:, :, None] * center[:, None] - np.sum(center**2, axis=1)[:, None, None] * np.eye(3)
+    )
+    moments = 0.5 * np.trace(about_center, axis1=1, axis2=2)[:, None, None] * np.eye(3) - about_center
+    squares, axes = np.linalg.eigh(moments)
+    # Eigenvectors may be a reflection.
+    axes[:, :, 2] *= np.linalg.det(axes)[:, None]
+    radii = np.where(mass[:, None] > 0, np.sqrt(5 * np.maximum(squares, 0) / divisor), 0)
+    return Ellipsoids(center, np.roll(Rotation.from_matrix(axes).as_quat(), 1, axis=1), radii)
