@@ -40,10 +40,10 @@ def animate(
     ```
 
     Of a batch, the first lane is solid, and the others are ghosts; one that failed stays where it failed. A motion
-    backward in time plays from its start. Between rows
-    of the trajectory the mechanism moves as `Trajectory.interpolate` says. A mechanism that moves in one plane is seen
-    straight from the front, on squared paper; another one in perspective, on the ground z = 0, or on a lower one, if it
-    reaches below. Robots without shapes are drawn as rods along their links.
+    backward in time plays from its start. Between rows of the trajectory the mechanism moves as
+    `Trajectory.interpolate` says. A mechanism that moves in one plane is seen straight from the front, on squared
+    paper; another one in perspective, on the ground z = 0, or on a lower one, if it reaches below. Robots without
+    shapes are drawn as rods along their links.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, [1.0], [0.0], 1.0, saveat=jnp.linspace(0.0, 1.0, 21))
