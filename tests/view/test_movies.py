@@ -203,16 +203,20 @@ def test_a_camera_follows_a_free_body():
 
 
 def test_what_is_smaller_than_a_pixel_is_drawn():
-    """A ball of 1/20 pixel in the middle of one, and a thin rod, which is one pixel or two in each of its rows."""
-    surface = simplified(*solids.sphere(0.02), 1.0)
-    assert len(surface[1]) and np.max(np.ptp(surface[0], axis=0)) > 0.01
+    """A ball within one cube of the grid, and a rod that is thinner than one, both off the grid's planes."""
+    vertices, faces = solids.sphere(0.02)
+    coarse, kept, _ = simplified(vertices + 0.5, faces, 1.0)
+    # A quarter of its diameter at least.
+    assert len(kept) and np.all(np.ptp(coarse, axis=0) > 0.01)
     builder = jdyn.Builder("needle")
     builder.add_link("needle", jdyn.Free(), mass=1.0, inertia=1.0)
-    builder.add_shape("needle", "cylinder", (0.012, 2.0), role="visual", color=(1, 0, 0))
-    picture = jdyn.snapshot(builder.build(), builder.build().neutral(), size=SIZE).astype(int)
+    where = (0.03, 0.03, 1.5)
+    builder.add_shape("needle", "cylinder", (0.012, 2.0), placement=where, role="visual", color=(1, 0, 0))
+    model = builder.build()
+    q = model.neutral()
+    picture = jdyn.snapshot(model, q, size=SIZE).astype(int)
     assert np.sum(np.any(np.ptp(picture, axis=2) > 20, axis=1)) > 50
-    far = jdyn.Camera(distance=1e5)
-    assert jdyn.snapshot(MODEL, [0.1, 0.2], size=SIZE, camera=far).shape == (72, 96, 3)
+    assert jdyn.snapshot(model, q, size=SIZE, camera=jdyn.Camera(distance=1e5)).shape == (72, 96, 3)
 
 
 def test_a_ball_of_any_size_fills_the_picture():
@@ -237,6 +241,7 @@ def test_what_is_transparent_lets_the_background_through():
 
     opaque, pale, nothing = (picture(alpha) for alpha in (1.0, 0.2, 1e-9))
     middle = slice(30, 42), slice(42, 54)
+    assert np.min(np.ptp(opaque[middle], axis=2)) > 40 and not np.any(np.ptp(nothing, axis=2))
     np.testing.assert_allclose(pale[middle], 0.2 * opaque[middle] + 0.8 * nothing[middle], atol=1)
 
 
