@@ -5,17 +5,22 @@ import functools
 import io
 import os
 import pathlib
+import re
+import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from jdyn.model import ModelWarning, bulleted
+from jdyn.io import xml
+from jdyn.io.mjcf_source import MAX_ASSET_BYTES
+from jdyn.model import ModelError, ModelWarning, bulleted
 
 SUFFIXES = (".stl", ".obj", ".dae", ".glb")
 # Of what has no colour, beside what has one.
 _GREY = (0.7, 0.7, 0.7)
+_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 
 
 class MeshError(ValueError):
@@ -42,13 +47,14 @@ def read_mesh(path: str | os.PathLike) -> Mesh:
 
     Lengths are metres, but for COLLADA files that state another unit, from which they are converted; the axis that a
     COLLADA file calls up is left as it is. RViz does both. Nothing else is opened but the materials (.mtl) beside an
-    OBJ file; textures are left out. A file that has not changed is read once.
+    OBJ file; textures are left out. COLLADA files are XML as robot files are: without DTD or entities. A file that has
+    not changed is read once.
 
     Args:
         path: The file.
 
     Raises:
-        MeshError: naming the file, if it is absent, of another format, damaged or empty.
+        MeshError: naming the file, if it is absent, of another format, damaged, empty or larger than 256 MB.
     """
     path = pathlib.Path(path)
     try:
@@ -58,6 +64,10 @@ def read_mesh(path: str | os.PathLike) -> Mesh:
         if str(path).startswith("package:"):
             why = "the package was not found; name its folder in package_dirs when the robot is loaded"
         raise MeshError(f"{path}: {why}") from None
+    if not stat.S_ISREG(state.st_mode):
+        raise MeshError(f"{path}: expected a file, got a folder or a device")
+    if state.st_size > MAX_ASSET_BYTES:
+        raise MeshError(f"{path}: larger than {MAX_ASSET_BYTES // 2**20} MB; simplify the mesh")
     return _read(path, state.st_mtime_ns, state.st_size)
 
 
@@ -119,7 +129,10 @@ def _parts(path: pathlib.Path, suffix: str) -> Iterator[tuple[np.ndarray, np.nda
     import trimesh
 
     resolver = _Materials(path.parent) if suffix == ".obj" else None
-    scene = trimesh.load_scene(io.BytesIO(path.read_bytes()), file_type=suffix[1:], resolver=resolver, process=False)
+    data = path.read_bytes()
+    if suffix == ".dae":
+        data = _harmless(data, path)
+    scene = trimesh.load_scene(io.BytesIO(data), file_type=suffix[1:], resolver=resolver, process=False)
     for node in scene.graph.nodes_geometry:
         pose, name = scene.graph[node]
         surface = scene.geometry[name]
@@ -138,6 +151,17 @@ def _parts(path: pathlib.Path, suffix: str) -> Iterator[tuple[np.ndarray, np.nda
         if suffix == ".dae" and surface.units is not None:
             vertices = vertices * trimesh.units.unit_conversion(surface.units, "meters")
         yield vertices, faces, color
+
+
+def _harmless(data: bytes, path: pathlib.Path) -> bytes:
+    """An XML document that keeps the limits of robot files, in UTF-8 and without the declaration, so that every reader
+    finds the text that was checked."""
+    try:
+        text = xml.decoded(data, str(path))
+        xml.parse(text, str(path))
+    except ModelError as error:
+        raise MeshError(str(error)) from None
+    return _DECLARATION.sub("", text, count=1).encode()
 
 
 def _colors(visual) -> np.ndarray | None:

@@ -90,7 +90,7 @@ def read(source: str | os.PathLike, what: str) -> tuple[str, str, pathlib.Path |
         _check_size(len(text), f"{what} text")
         return text, f"{what} text", None
     path = pathlib.Path(source)
-    return _decoded(_bytes(path, what), str(path)), str(path), path.absolute().parent
+    return decoded(_bytes(path, what), str(path)), str(path), path.absolute().parent
 
 
 def _bytes(path: pathlib.Path, what: str) -> bytes:
@@ -117,7 +117,12 @@ def _check_size(size: int, label: str):
         raise ModelError(f"{label}: larger than {MAX_BYTES // 2**20} MB, too large for a robot description")
 
 
-def _decoded(data: bytes, label: str) -> str:
+def decoded(data: bytes, label: str) -> str:
+    """The text of a file.
+
+    Raises:
+        ModelError: if its encoding is unusual, or it is not text in this.
+    """
     encoding = next((encoding for mark, encoding in _BOMS if data.startswith(mark)), None)
     if encoding is None:
         declared = _DECLARED_ENCODING.match(data)

@@ -10,12 +10,13 @@ import numpy as np
 from jaxtyping import ArrayLike, UInt8
 
 from jdyn.dynamics import forward_kinematics
-from jdyn.model import Model, checked
-from jdyn.model.shapes import ShapeRole
+from jdyn.model import Model
 from jdyn.simulation import Trajectory
 from jdyn.view.camera import Camera
+from jdyn.view.look import Look
 from jdyn.view.movie import Movie
 from jdyn.view.playback import Poses, played
+from jdyn.view.scene import one_model
 from jdyn.view.stage import STEPS, staged
 
 
@@ -29,7 +30,7 @@ def animate(
     fps: float = 30,
     size: tuple[int, int] = (640, 480),
     speed: float = 1.0,
-    role: ShapeRole = "visual",
+    look: Look = "visual",
     trails: Sequence[str] = (),
 ) -> Movie:
     """A movie of a motion.
@@ -38,10 +39,11 @@ def animate(
     jdyn.animate(model, motion, "motion.gif", trails=["hand"])
     ```
 
-    Of a batch, the first lane is solid, and the others are ghosts; one that failed stays where it failed. Between rows
-    of the trajectory the mechanism moves as `Trajectory.interpolate` says. A mechanism that moves in one plane is seen
-    straight from the front, on squared paper; another one in perspective, on the ground z = 0, or on a lower one, if it
-    reaches below. Robots without shapes are drawn as rods along their links.
+    Of a batch, the first lane is solid, and the others are ghosts; one that failed stays where it failed. A motion
+    backward in time plays from its start. Between rows of the trajectory the mechanism moves as
+    `Trajectory.interpolate` says. A mechanism that moves in one plane is seen straight from the front, on squared
+    paper; another one in perspective, on the ground z = 0, or on a lower one, if it reaches below. Robots without
+    shapes are drawn as rods along their links.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, [1.0], [0.0], 1.0, saveat=jnp.linspace(0.0, 1.0, 21))
@@ -59,7 +61,7 @@ def animate(
         fps: Frames a second. Of GIF files, viewers show no more than 50.
         size: Width and height [pixels].
         speed: Seconds of motion in a second of the movie; below 1 is slow motion.
-        role: Whether `"visual"` or `"collision"` shapes are drawn.
+        look: How links look: as `"visual"` shapes, as `"collision"` shapes, or as a `"skeleton"` of rods.
         trails: Bodies and frames whose origins leave a line.
 
     Returns:
@@ -67,16 +69,16 @@ def animate(
         saved.
 
     Raises:
-        ValueError: if a name, a lane or a number cannot be, or the solid lane has no finite row.
+        ValueError: if a name, a lane or a number cannot be, the model is a batch, or the solid lane has no finite row.
         ImportError: if `path` needs FFmpeg, and there is none.
     """
-    checked(model)
+    one_model(model)
     for name, value in (("fps", fps), ("speed", speed)):
         if not 0 < value < np.inf:
             raise ValueError(f"{name}: expected a positive number, got {value}")
     _check_size(size)
     poses = played(model, trajectory, lanes, STEPS * fps, speed)
-    stage = staged(model, poses, camera, size, role, trails)
+    stage = staged(model, poses, camera, size, look, trails)
     movie = Movie(stage, fps)
     if path is not None:
         movie.save(path)
@@ -89,7 +91,7 @@ def snapshot(
     *,
     camera: Camera | None = None,
     size: tuple[int, int] = (640, 480),
-    role: ShapeRole = "visual",
+    look: Look = "visual",
 ) -> UInt8[np.ndarray, "h w 3"]:
     """A picture of a mechanism at rest.
 
@@ -107,15 +109,15 @@ def snapshot(
             are ghosts.
         camera: As for `jdyn.animate`.
         size: Width and height [pixels].
-        role: Whether `"visual"` or `"collision"` shapes are drawn.
+        look: How links look: as `"visual"` shapes, as `"collision"` shapes, or as a `"skeleton"` of rods.
 
     Returns:
         Red, green and blue from 0 to 255, row by row from the top.
 
     Raises:
-        ValueError: if a shape or a size is wrong, or q is not finite.
+        ValueError: if a shape or a size is wrong, the model is a batch, or q is not finite.
     """
-    checked(model)
+    one_model(model)
     _check_size(size)
     q = np.asarray(q, model.dtype)
     if q.ndim not in (1, 2) or q.shape[-1] != model.nq or not q.size:
@@ -124,7 +126,7 @@ def snapshot(
         raise ValueError(f"q: expected finite numbers, got {q}")
     X = _posed(model.without_shapes(), q.reshape(-1, model.nq))
     poses = Poses(*(np.asarray(x, float)[:, None] for x in (X.rotation, X.translation)))
-    stage = staged(model, poses, camera, size, role, ())
+    stage = staged(model, poses, camera, size, look, ())
     return stage.picture(0, stage.backgrounds()(0))
 
 

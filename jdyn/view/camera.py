@@ -50,10 +50,12 @@ class Camera:
             raise ValueError(f"elevation: expected an angle from -π/2 to π/2 rad, got {self.elevation}")
         if not np.isfinite(self.azimuth):
             raise ValueError(f"azimuth: expected an angle in radians, got {self.azimuth}")
-        if self.distance is not None and not self.distance > 0:
+        if self.distance is not None and not 0 < self.distance < np.inf:
             raise ValueError(f"distance: expected a positive length in metres, got {self.distance}")
         if self.target is not None and np.shape(self.target) != (3,):
             raise ValueError(f"target: expected a point of three coordinates, got shape {np.shape(self.target)}")
+        if self.target is not None and not np.all(np.isfinite(self.target)):
+            raise ValueError(f"target: expected finite coordinates in metres, got {self.target}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +98,8 @@ class View:
         z = np.maximum(z, points.dtype.type(self.nearest))
         scale, middle = points.dtype.type(self.scale), np.array(self.size, points.dtype) / 2
         # Nearness is positive and affine in the picture; without perspective, it ends far behind what is looked at.
-        nearness = np.maximum(points.dtype.type(4 * self.depth) - z, 1e-6) if self.parallel else 1 / z
+        far = points.dtype.type(4 * self.depth)
+        nearness = np.maximum(far - z, 1e-6 * far) if self.parallel else 1 / z
         scale = scale if self.parallel else scale * nearness
         return np.stack([middle[0] + scale * x, middle[1] + scale * y, nearness]).astype(points.dtype, copy=False)
 
@@ -151,7 +154,7 @@ def facing(normal: np.ndarray, up: np.ndarray, points: np.ndarray, size: tuple[i
     axes = np.stack([np.cross(up, normal), -up, -normal])
     seen = points @ axes.T
     low, high = seen.min(axis=0), seen.max(axis=0)
-    extent = np.maximum(high - low, 1e-6 + 1e-3 * np.max(high - low))
+    extent = np.maximum(high - low, 1e-3 * (np.max(high - low) or 1e-3))
     scale = np.min(np.array(size) * (1 - 2 * _MARGIN) / extent[:2])
     depth = 2 * float(np.max(extent))
     return View(axes, axes.T @ ((low + high) / 2 - [0, 0, depth]), float(scale), size, depth, parallel=True)
@@ -175,6 +178,7 @@ def _fitting(points, slopes):
 
 
 def _distance(offsets, slopes) -> float:
-    """The distance from which all offsets from the target are within slopes to both sides."""
+    """The distance from which all offsets from the target are within slopes to both sides; beyond their own size where
+    they are nearly on one line of sight, and 1 mm where they are one point."""
     needed = np.max(np.abs(offsets[:, :2]) / slopes, axis=1) - offsets[:, 2]
-    return float(max(np.max(needed), 1e-3))
+    return float(max(np.max(needed), 1e-3 * np.max(np.abs(offsets)))) or 1e-3

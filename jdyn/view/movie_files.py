@@ -87,9 +87,11 @@ def ffmpeg() -> str | None:
     """The program of the wheel imageio-ffmpeg, or of the system; None if there is neither."""
     try:
         import imageio_ffmpeg
-    except ImportError:
+
+        return imageio_ffmpeg.get_ffmpeg_exe()
+    # The wheel is not installed, or has no program for this machine.
+    except (ImportError, RuntimeError):
         return shutil.which("ffmpeg")
-    return imageio_ffmpeg.get_ffmpeg_exe()
 
 
 def _palette(movie) -> Image.Image:

@@ -13,7 +13,7 @@ from jdyn.dynamics import forward_kinematics
 from jdyn.dynamics.kinematics import carrier
 from jdyn.model import Model
 from jdyn.simulation import Trajectory
-from jdyn.simulation.interpolation import hermite
+from jdyn.view.lanes import Lanes
 
 # So many lanes of a batch are drawn, unless some are named.
 LANES = 12
@@ -62,46 +62,28 @@ def played(model: Model, trajectory: Trajectory, lanes: Sequence[int] | None, fp
 
     Args:
         model: The mechanism.
-        trajectory: One motion, or a batch of them along one axis.
+        trajectory: One motion, or a batch of them; one backward in time plays from its start, too.
         lanes: Which of a batch are drawn, the solid one first; evenly chosen ones if left out.
         fps: Frames a second.
         speed: Seconds of motion in a second of the movie.
 
     Raises:
-        ValueError: if there is no such lane, the batch has several axes, or the first lane has no finite row.
+        ValueError: if there is no such lane, or the first lane has no finite row.
     """
-    ts, q, v = (np.asarray(x) for x in (trajectory.ts, trajectory.q, trajectory.v))
-    if ts.ndim > 2:
-        raise ValueError(
-            f"trajectory: expected one motion or a batch along one axis, got shape {ts.shape[:-1]} of lanes"
-        )
-    if ts.ndim == 1:
-        ts, q, v = ts[None], q[None], v[None]
-    if q.shape[2] != model.nq:
-        raise ValueError(f"trajectory: expected {model.nq} coordinates for {model.name!r}, got {q.shape[2]}")
-    chosen = _chosen(lanes, len(ts))
-    reached = [_reached(ts[lane], q[lane]) for lane in chosen]
-    if reached[0] == 0:
-        raise ValueError(f"trajectory: lane {chosen[0]} has no row of finite numbers; it failed at its start")
-    kept = [(lane, count) for lane, count in zip(chosen, reached, strict=True) if count]
-    rows = [_kept_rows(ts[lane], q[lane], v[lane], count) for lane, count in kept]
-    ends = np.array([ts[lane, count - 1] for lane, count in kept])
-    start = min(ts[lane, 0] for lane, _ in kept)
-    frames = max(int((ends.max() - start) * fps / speed * (1 + 1e-9)) + 1, 1)
+    motions = Lanes.of(model, trajectory)
+    chosen = _chosen(lanes, motions.lanes)
+    motions.check(chosen[0])
+    kept = np.array([lane for lane in chosen if motions.counts[lane]])
+    start, end = np.min(motions.starts[kept]), np.max(motions.ends[kept])
+    frames = max(int((end - start) * fps / speed * (1 + 1e-9)) + 1, 1)
     instants = start + np.arange(frames) * speed / fps
-    times = np.stack([np.clip(instants, ts[lane, 0], end) for (lane, _), end in zip(kept, ends, strict=True)])
-    poses = _interpolated(
-        model.without_shapes(), *(np.stack(x) for x in zip(*rows, strict=True)), times.astype(ts.dtype)
-    )
+    poses = _posed(model.without_shapes(), motions.configurations(model, kept, instants))
     return Poses(*(np.asarray(x, float) for x in (poses.rotation, poses.translation)))
 
 
 @jax.jit
-def _interpolated(model, ts, q, v, times):
-    def lane(ts, q, v, times):
-        return jax.vmap(lambda t: forward_kinematics(model, hermite(model, ts, q, v, t)[0]))(times)
-
-    return jax.vmap(lane)(ts, q, v, times)
+def _posed(model, q):
+    return jax.vmap(jax.vmap(lambda q: forward_kinematics(model, q)))(q)
 
 
 def _chosen(lanes, count) -> list[int]:
@@ -113,16 +95,3 @@ def _chosen(lanes, count) -> list[int]:
     if outside := [lane for lane in chosen if not 0 <= lane < count]:
         raise ValueError(f"lanes: expected numbers from 0 to {count - 1}, got {outside[0]}")
     return chosen
-
-
-def _reached(ts, q) -> int:
-    """Number of rows up to the first one that is not finite."""
-    finite = np.isfinite(ts) & np.all(np.isfinite(q), axis=1)
-    return int(np.sum(np.cumprod(finite)))
-
-
-def _kept_rows(ts, q, v, count):
-    """Rows of equal number for every lane: after what was reached, the lane rests."""
-    row = np.minimum(np.arange(len(ts) + 1), count - 1)
-    after = np.arange(len(ts) + 1) - row
-    return ts[row] + after.astype(ts.dtype), q[row], np.where((after > 0)[:, None], 0, v[row])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import UInt8
@@ -71,9 +71,16 @@ class _Triangles:
     colors: np.ndarray
 
 
-def _joined(triangles: Sequence[_Triangles]) -> _Triangles:
-    screens, shades, colors = zip(*((one.screen, one.shades, one.colors) for one in triangles), strict=True)
-    return _Triangles(np.concatenate(screens, axis=2), np.concatenate(shades, axis=1), np.concatenate(colors))
+_NOTHING = _Triangles(np.zeros((3, 3, 0), np.float32), np.zeros((3, 0), np.float32), np.zeros((0, 3), np.float32))
+
+
+def _joined(triangles: Iterable[_Triangles]) -> _Triangles:
+    each = [_NOTHING, *triangles]
+    return _Triangles(
+        np.concatenate([one.screen for one in each], axis=2),
+        np.concatenate([one.shades for one in each], axis=1),
+        np.concatenate([one.colors for one in each]),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +89,7 @@ class Renderer:
 
     Attributes:
         surfaces: What the bodies look like.
-        silhouettes: The same, as fine as their shadows need it.
+        silhouettes: Those that cast a shadow, as fine as this needs them.
         floor: The plane below or behind them.
         up: Unit vector of the vertical.
         light: Unit vector towards the light; None if nothing casts a shadow.
@@ -110,24 +117,33 @@ class Renderer:
             trails: Lines that are drawn, too.
         """
         if self.light is not None:
-            corners = np.concatenate([_placed(surface, lanes[0]) for surface in self.silhouettes], axis=2)
+            placed = (_placed(surface, lanes[0]) for surface in self.silhouettes)
+            corners = np.concatenate([_NOTHING.screen, *placed], axis=2)
             background = background * self.floor.shadow(corners, self.light, view)
         width, height = view.size
         fine = view.resized((SAMPLES * width, SAMPLES * height))
-        ghosts = [self._triangles(fine, lane) for lane in lanes[1:]]
-        solid = _joined([self._triangles(fine, lanes[0]), *(_ribbon(fine, trail) for trail in trails)])
+        of_lane = self._triangles(fine, lanes[0])
+        solid = _joined([of_lane.pop(1.0, _NOTHING), *(_ribbon(fine, trail) for trail in trails)])
+        pale = [(triangles, opacity) for opacity, triangles in of_lane.items()]
+        for lane in lanes[1:]:
+            pale += [(triangles, GHOST * opacity) for opacity, triangles in self._triangles(fine, lane).items()]
         image = np.repeat(_bytes(background)[..., None], 3, axis=2)
-        window = _window([one.screen for one in (solid, *ghosts)], fine.size)
+        window = _window([solid.screen, *(triangles.screen for triangles, _ in pale)], fine.size)
         if window is not None:
             left, top, right, bottom = (end // SAMPLES for end in window)
-            color = _layers(solid, ghosts, window)
+            color = _layers(solid, pale, window)
             behind = background[top:bottom, left:right, None] * (1 - color[..., 3:])
             image[top:bottom, left:right] = _bytes(behind + color[..., :3])
         return image
 
-    def _triangles(self, view, lane) -> _Triangles:
+    def _triangles(self, view, lane) -> dict[float, _Triangles]:
+        """The triangles of a lane, by their opacity."""
         light = _HEADLIGHT if self.light is None else view.axes @ self.light
-        return _joined([_lit(surface, lane, view, light, view.axes @ self.up) for surface in self.surfaces])
+        alike: dict[float, list] = {}
+        for surface in self.surfaces:
+            triangles = _lit(surface, lane, view, light, view.axes @ self.up)
+            alike.setdefault(surface.opacity, []).append(triangles)
+        return {opacity: _joined(each) for opacity, each in alike.items()}
 
 
 def _bytes(brightness) -> np.ndarray:
@@ -189,14 +205,15 @@ def _window(screens, size):
     return (*low, *high) if np.all(high > low) else None
 
 
-def _layers(solid, ghosts, window) -> np.ndarray:
-    """Color times opacity, and opacity, of the pixels in a window. Ghosts are hidden by what is solid."""
+def _layers(solid, pale, window) -> np.ndarray:
+    """Color times opacity, and opacity, of the pixels in a window. What is pale is hidden by what is solid, and lies
+    above what is pale and stands before it in the list: of triangles with their opacity."""
     left, top, right, bottom = window
     size = width, height = right - left, bottom - top
     layer = np.zeros((height * width, 4), np.float32)
     nearness = np.zeros(height * width, np.float32)
     corner = np.array([left, top, 0], np.float32)[:, None, None]
-    for triangles, opacity in ((solid, np.float32(1)), *((ghost, np.float32(GHOST)) for ghost in ghosts)):
+    for triangles, opacity in ((solid, 1), *pale):
         seen = nearest(triangles.screen - corner, triangles.shades, size)
         color = np.ones((len(seen.pixels), 4), np.float32)
         np.minimum(triangles.colors[seen.triangles] * seen.values[:, None], 1, out=color[:, :3])
@@ -205,7 +222,7 @@ def _layers(solid, ghosts, window) -> np.ndarray:
         else:
             before = seen.nearness > nearness[seen.pixels]
             pixels = seen.pixels[before]
-            layer[pixels] += opacity * (color[before] - layer[pixels])
+            layer[pixels] += np.float32(opacity) * (color[before] - layer[pixels])
     layer = layer.reshape(height, width, 4)
     rows = functools.reduce(np.add, [layer[i::SAMPLES] for i in range(SAMPLES)])
     return functools.reduce(np.add, [rows[:, i::SAMPLES] for i in range(SAMPLES)]) / np.float32(SAMPLES**2)

@@ -8,8 +8,8 @@ from jaxtyping import Float32, Int32
 from jdyn.io.mesh_files import read_meshes
 from jdyn.model import WORLD, Model, Shape, checked
 from jdyn.model.messages import one_of
-from jdyn.model.shapes import ROLES, ShapeRole
 from jdyn.view import solids
+from jdyn.view.look import LOOKS, Look
 from jdyn.view.skeleton import skeleton
 
 _SOLIDS = {
@@ -36,6 +36,7 @@ class Part:
         vertices: Corners in the body's frame [m].
         faces: Numbers of the three vertices of each triangle, anticlockwise from outside.
         color: Red, green and blue from 0 to 1, for the whole or a row a face.
+        opacity: From 0 to 1.
     """
 
     body: int
@@ -43,38 +44,52 @@ class Part:
     vertices: Float32[np.ndarray, "n 3"]
     faces: Int32[np.ndarray, "m 3"]
     color: Float32[np.ndarray, "3"] | Float32[np.ndarray, "m 3"]
+    opacity: float = 1.0
 
 
-def parts(model: Model, role: ShapeRole = "visual") -> list[Part]:
-    """The surfaces of a model; rods along its links where it has no shapes of this role.
+def one_model(model: Model) -> None:
+    """Check that something is a model, and not a batch of them.
+
+    Raises:
+        ValueError: if it is not.
+    """
+    checked(model)
+    if model.gravity.ndim > 1:
+        raise ValueError(
+            f"model: expected one, got a batch of shape {model.gravity.shape[:-1]}; pick one with "
+            "jax.tree.map(lambda leaf: leaf[i], model)"
+        )
+
+
+def parts(model: Model, look: Look = "visual") -> list[Part]:
+    """The surfaces of a model; rods along its links where it has no such shapes.
 
     A model with collision shapes alone shows these. Planes are left out, since pictures have a ground of their own, and
     so is what is wholly transparent. A mesh whose file cannot be read is left out.
 
     Args:
         model: The mechanism.
-        role: `"visual"` shapes or `"collision"` shapes.
+        look: As `"visual"` shapes, as `"collision"` shapes, or as a `"skeleton"` of rods.
 
     Warns:
         ModelWarning: naming meshes that cannot be read.
 
     Raises:
-        ValueError: if `model` is no model, or a batch of them, or `role` is neither.
+        ValueError: if `model` is no model, or a batch of them, or there is no such look.
     """
-    checked(model)
-    one_of("role", role, ROLES)
-    if model.gravity.ndim > 1:
-        raise ValueError(
-            f"model: expected one, got a batch of shape {model.gravity.shape[:-1]}; pick one with "
-            "jax.tree.map(lambda leaf: leaf[i], model)"
-        )
+    one_model(model)
+    one_of("look", look, LOOKS)
     shapes = model.shapes
-    if shapes is None:
+    if shapes is None or look == "skeleton":
         return _rods(model)
-    rows = [row for row in shapes.rows(role) or shapes.rows("collision") if _is_drawn(shapes.entries[row])]
+    rows = _drawn_rows(shapes, look) or _drawn_rows(shapes, "collision")
     meshes = read_meshes(path for row in rows if (path := shapes.entries[row].path) is not None)
     drawn = [_part(shapes.entries[row], meshes, *_numbers(shapes, row)) for row in rows]
     return [part for part in drawn if part is not None] or _rods(model)
+
+
+def _drawn_rows(shapes, role) -> list[int]:
+    return [row for row in shapes.rows(role) if _is_drawn(shapes.entries[row])]
 
 
 def _is_drawn(shape) -> bool:
@@ -99,8 +114,10 @@ def _part(shape: Shape, meshes, size, rotation, translation) -> Part | None:
         vertices, color = mesh.vertices * size, _PLAIN if mesh.colors is None else mesh.colors
     else:
         return None
+    opacity = 1.0 if shape.color is None else float(shape.color[3])
     color = np.asarray(color if shape.color is None else shape.color[:3], np.float32)
-    return Part(shape.body, shape.name, (vertices @ rotation.T + translation).astype(np.float32), faces, color)
+    placed = (vertices @ rotation.T + translation).astype(np.float32)
+    return Part(shape.body, shape.name, placed, faces, color, opacity)
 
 
 def _rods(model) -> list[Part]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from jdyn.model import WORLD, Free, Model, Prismatic
-from jdyn.spatial import symmetric
+from jdyn.view.inertia_ellipsoids import inertia_ellipsoids
 from jdyn.view.solids import Triangles, box, rod, sphere
 
-# Radius of a rod: a share of the usual link, but slender beside the whole mechanism. Every other one is thinner: two
-# surfaces in one place would be drawn as a mixture.
-_OF_LINK, _OF_WHOLE, _THINNER = 0.12, 1 / 30, 0.93
+# Radius of a rod: a share of the usual link, but slender beside the whole mechanism. Every other one of a chain is
+# thinner, and so are rods that may begin in one joint, by turns: two surfaces in one place are drawn as a mixture.
+_OF_LINK, _OF_WHOLE, _THINNER, _TURNS = 0.12, 1 / 30, 0.93, (1, 0.98, 0.96)
 # Longest side of a box within a mechanism, as a share of this.
 _LUMP = 0.35
 # Radius of a ball for a mechanism without any size [m].
@@ -36,13 +39,15 @@ def skeleton(model: Model) -> dict[int, list[Triangles]]:
     whole = max(sum(_longest(ends[body]) for body in path) for path in model.topology.supports)
     whole = max([whole, *lengths])
     radius = min(_OF_LINK * np.median(lengths), _OF_WHOLE * whole) if lengths else 0.0
-    solids = {}
+    solids, rods = {}, collections.Counter()
     for body, points in ends.items():
         depth = 0 if body == WORLD else len(model.topology.supports[body])
         thickness = radius * (_THINNER if depth % 2 else 1)
         far = [point for point in points if np.linalg.norm(point) > radius]
         if far:
-            solids[body] = [rod(np.zeros(3), point, thickness) for point in far]
+            turns = [_TURNS[(rods[depth] + number) % len(_TURNS)] for number in range(len(far))]
+            solids[body] = [rod(np.zeros(3), point, turn * thickness) for point, turn in zip(far, turns, strict=True)]
+            rods[depth] += len(far)
         elif body != WORLD:
             solids[body] = [_lump(model, body, thickness, _LUMP * whole if lengths else np.inf)]
     for body, start, end in _rails(model):
@@ -82,27 +87,14 @@ def _longest(points) -> float:
 
 
 def _lump(model, body, radius, largest) -> Triangles:
-    sides = _sides(model, body)
+    """The box of one density with a body's inertia, whose second moments along its axes are m s² / 12 for the sides s;
+    a ball where that is too thin or too large."""
+    center, axes, radii = (x[body] for x in inertia_ellipsoids(model))
+    sides = np.sqrt(12 / 5) * radii
     if np.min(sides) <= radius or np.max(sides) > largest:
         return sphere(1.5 * radius or _POINT)
     vertices, faces = box(sides)
-    return vertices @ _axes(model, body)[1].T.astype(np.float32) + _center(model, body).astype(np.float32), faces
-
-
-def _sides(model, body) -> np.ndarray:
-    """Sides of the box of one density that has a body's inertia [m]."""
-    moments, _ = _axes(model, body)
-    mass = float(model.inertias.mass[body])
-    squares = 12 * (np.sum(moments) / 2 - moments) / mass if mass > 0 else np.zeros(3)
-    return np.sqrt(np.maximum(squares, 0))
-
-
-def _axes(model, body):
-    """Principal moments about the centre of mass, and their axes as columns."""
-    c, mass = _center(model, body), float(model.inertias.mass[body])
-    about_origin = np.asarray(symmetric(model.inertias.rotational[body]), float)
-    moments, axes = np.linalg.eigh(about_origin - mass * (c @ c * np.eye(3) - np.outer(c, c)))
-    return moments, axes * [1, 1, np.sign(np.linalg.det(axes))]
+    return Rotation.from_quat(np.roll(axes, -1)).apply(vertices).astype(np.float32) + center.astype(np.float32), faces
 
 
 def _center(model, body) -> np.ndarray:

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from jdyn.model import Model
-from jdyn.model.shapes import ShapeRole
 from jdyn.view.camera import Camera, View, facing, perspective
 from jdyn.view.floor import Floor, round_length
+from jdyn.view.look import Look
 from jdyn.view.plane import plane_of_motion
 from jdyn.view.playback import Poses
 from jdyn.view.renderer import Lane, Renderer, Trail
@@ -66,7 +66,7 @@ class Stage:
 
 
 def staged(
-    model: Model, fine: Poses, camera: Camera | None, size: tuple[int, int], role: ShapeRole, trails: Sequence[str]
+    model: Model, fine: Poses, camera: Camera | None, size: tuple[int, int], look: Look, trails: Sequence[str]
 ) -> Stage:
     """The stage of a motion, which fits all of it.
 
@@ -75,10 +75,10 @@ def staged(
         fine: Poses of its bodies, at `STEPS` instants a frame.
         camera: Where it is seen from; if left out, a mechanism that moves in a plane is seen straight from the front.
         size: Width and height [pixels].
-        role: Which shapes are drawn.
+        look: How links look.
         trails: Bodies and frames that leave a trail.
     """
-    drawn = parts(model, role)
+    drawn = parts(model, look)
     lines, poses = [fine.points(model, name) for name in trails], fine.every(STEPS)
     up = _vertical(model)
     shift = np.zeros((poses.frames, 3))
@@ -96,7 +96,10 @@ def staged(
         floor = _ground(up, points.reshape(-1, 3) @ up, view)
         light = _light(view, up)
     nearest = max(float(np.min(view.from_world(seen.T)[2])), view.nearest)
-    visible, casting = (surfaces(drawn, pixels * view.pixel(nearest)) for pixels in (_DETAIL, _SHADOW_DETAIL))
+    # The shadow of what can be looked through is left out.
+    opaque = [part for part in drawn if part.opacity == 1]
+    pixel = view.pixel(nearest)
+    visible, casting = surfaces(drawn, _DETAIL * pixel), surfaces(opaque, _SHADOW_DETAIL * pixel)
     return Stage(Renderer(visible, casting, floor, up, light), view, poses, shift, lines)
 
 

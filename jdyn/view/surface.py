@@ -11,6 +11,8 @@ from jdyn.view.winding import turned_outward
 
 # Neighbouring faces that meet at a smaller angle than 40° belong to one smooth surface.
 _CREASE = np.cos(np.radians(40))
+# A part that is thinner, as a share of its length, is a line, which has no face.
+_THINNEST = 1e-4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Surface:
         corners: x, y and z [m] of the three corners of each triangle.
         normals: Unit vectors at the corners.
         colors: Red, green and blue of each triangle, from 0 to 1.
+        opacity: From 0 to 1.
     """
 
     body: int
@@ -30,32 +33,36 @@ class Surface:
     corners: Float32[np.ndarray, "3 3 m"]
     normals: Float32[np.ndarray, "3 3 m"]
     colors: Float32[np.ndarray, "m 3"]
+    opacity: float
 
 
 def surfaces(parts: Iterable[Part], detail: float) -> list[Surface]:
-    """The surfaces of the bodies, in at most two pieces each.
+    """The surfaces of the bodies, in at most two pieces each for each opacity.
 
     Args:
         parts: What is drawn.
         detail: Smallest length that is kept [m]. Vertices in one cube of this size become one.
     """
-    alike: dict[tuple[int, bool], list] = {}
+    alike: dict[tuple[int, bool, float], list] = {}
     for part in parts:
         vertices, faces, kept = simplified(part.vertices, part.faces, detail)
         if len(faces):
             faces, closed = turned_outward(vertices, faces)
             colors = np.broadcast_to(part.color, (len(part.faces), 3))[kept]
-            alike.setdefault((part.body, closed), []).append((vertices[faces], corner_normals(vertices, faces), colors))
+            arrays = vertices[faces], corner_normals(vertices, faces), colors
+            alike.setdefault((part.body, closed, part.opacity), []).append(arrays)
     return [_surface(*which, *map(np.concatenate, zip(*arrays, strict=True))) for which, arrays in alike.items()]
 
 
-def _surface(body, closed, corners, normals, colors) -> Surface:
+def _surface(body, closed, opacity, corners, normals, colors) -> Surface:
     corners, normals = (np.ascontiguousarray(x.transpose(2, 1, 0), np.float32) for x in (corners, normals))
-    return Surface(body, closed, corners, normals, colors.astype(np.float32))
+    return Surface(body, closed, corners, normals, colors.astype(np.float32), opacity)
 
 
 def simplified(vertices, faces, detail: float):
     """A coarser mesh: vertices within one cube of a grid become their mean, and faces without an area go.
+
+    Where that would leave no face, the cubes are halved until it does not: what is small or thin is still drawn.
 
     Args:
         vertices: Shape (n, 3) [m].
@@ -72,6 +79,8 @@ def simplified(vertices, faces, detail: float):
     merged = of[faces]
     whole = (merged[:, 0] != merged[:, 1]) & (merged[:, 1] != merged[:, 2]) & (merged[:, 2] != merged[:, 0])
     kept = np.flatnonzero(whole)
+    if not len(kept) and len(vertices) and detail > _THINNEST * np.max(np.ptp(vertices, axis=0)):
+        return simplified(vertices, faces, detail / 2)
     _, first = np.unique(np.sort(merged[kept], axis=1), axis=0, return_index=True)
     kept = kept[np.sort(first)]
     return means.astype(np.float32), merged[kept], kept

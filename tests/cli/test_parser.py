@@ -17,7 +17,7 @@ from jdyn.studies.prrr.files import QUANTITIES
 from jdyn.studies.prrr.options import session_of
 from jdyn.studies.prrr.words import INTEGRATIONS as WORDS_OF_INTEGRATIONS
 from jdyn.studies.prrr.words import QUANTITIES as WORDS_OF_QUANTITIES
-from jdyn.view.viewer.look import LOOKS as LOOKS_OF_VIEWERS
+from jdyn.view.look import LOOKS as LOOKS_OF_VIEWERS
 
 SCRIPT = """
 import sys

@@ -11,6 +11,7 @@ import pytest
 import trimesh
 
 from jdyn.io.mesh_files import MeshError, read_mesh, read_meshes
+from jdyn.io.mjcf_source import MAX_ASSET_BYTES
 from jdyn.model import ModelWarning
 
 ROBOTS = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"
@@ -150,12 +151,34 @@ UNREADABLE = {
     "absent.stl": (None, "there is no such file"),
     "empty.stl": (b"", "holds no triangles, or is no .stl file"),
     "short.stl": (b"\0" * 80 + b"\x09\0\0\0" + b"\0" * 10, "holds no triangles, or is no .stl file"),
-    "text.dae": (b"<COLLADA>", "damaged, or no .dae file"),
+    "text.dae": (b"<COLLADA>", "not well-formed XML"),
+    "empty.dae": (b"<COLLADA/>", "damaged, or no .dae file"),
+    "entity.dae": (
+        COLLADA.format(asset="<title>&e;</title>", place="")
+        .replace("<", "<!DOCTYPE a [<!ENTITY e 'e'>]><", 1)
+        .encode(),
+        "document type declaration or entities",
+    ),
     "text.glb": (b"glTF of old", "damaged, or no .glb file"),
     "points.obj": (b"v 0 0 0\nv 1 0 0\n", "points.obj: "),
     "part.msh": (b"1234", "expected a file ending in .stl, .obj, .dae, .glb"),
     "infinite.obj": (b"v 0 0 inf\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "vertices that are not finite"),
 }
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "huge.stl"
+    with path.open("wb") as file:
+        file.truncate(MAX_ASSET_BYTES + 1)
+    with pytest.raises(MeshError, match="larger than 256 MB"):
+        read_mesh(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+def test_collada_is_read_in_its_encoding(encoding, tmp_path):
+    text = f'<?xml version="1.0" encoding="{encoding}"?>' + COLLADA.format(asset="<title>é</title>", place="")
+    (tmp_path / "part.dae").write_text(text, encoding=encoding)
+    assert len(read_mesh(tmp_path / "part.dae").faces) == 4
 
 
 @pytest.mark.parametrize("name", UNREADABLE)

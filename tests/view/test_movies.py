@@ -3,6 +3,9 @@
 import base64
 import dataclasses
 import re
+import shutil
+import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +15,11 @@ from PIL import Image
 
 import jdyn
 from jdyn.view import movie as movie_module
-from jdyn.view import movie_files
+from jdyn.view import movie_files, solids
 from jdyn.view.plane import plane_of_motion
 from jdyn.view.playback import Poses, played
 from jdyn.view.stage import staged
+from jdyn.view.surface import simplified
 from tests.view.kept_pictures import FOLDER, PICTURES, motion_through
 
 pytestmark = pytest.mark.fast_compile
@@ -57,6 +61,13 @@ def test_frames_are_at_their_instants(motion):
         expected = jdyn.forward_kinematics(MODEL, q)
         np.testing.assert_allclose(poses.translation[0, frame], expected.translation, atol=1e-12)
         np.testing.assert_allclose(poses.rotation[0, frame], expected.rotation, atol=1e-12)
+
+
+def test_a_motion_backward_in_time_plays_from_its_start(batch):
+    back = dataclasses.replace(batch, ts=3 - batch.ts, v=-batch.v)
+    forward, backward = (played(MODEL, motion, [0, 2], fps=4, speed=1.0) for motion in (batch, back))
+    assert backward.frames == forward.frames == 5
+    np.testing.assert_allclose(backward.translation, forward.translation, atol=1e-12)
 
 
 def test_points_of_trails_are_those_of_frames(motion):
@@ -188,6 +199,71 @@ def test_a_camera_follows_a_free_body():
     assert np.ptp(middles(jdyn.Camera())[:, 0]) > 20
 
 
+def test_what_is_smaller_than_a_pixel_is_drawn():
+    """A ball within one cube of the grid, and a rod that is thinner than one, both off the grid's planes."""
+    vertices, faces = solids.sphere(0.02)
+    coarse, kept, _ = simplified(vertices + 0.5, faces, 1.0)
+    # A quarter of its diameter at least.
+    assert len(kept) and np.all(np.ptp(coarse, axis=0) > 0.01)
+    builder = jdyn.Builder("needle")
+    builder.add_link("needle", jdyn.Free(), mass=1.0, inertia=1.0)
+    where = (0.03, 0.03, 1.5)
+    builder.add_shape("needle", "cylinder", (0.012, 2.0), placement=where, role="visual", color=(1, 0, 0))
+    model = builder.build()
+    q = model.neutral()
+    picture = jdyn.snapshot(model, q, size=SIZE).astype(int)
+    assert np.sum(np.any(np.ptp(picture, axis=2) > 20, axis=1)) > 50
+    assert jdyn.snapshot(model, q, size=SIZE, camera=jdyn.Camera(distance=1e5)).shape == (72, 96, 3)
+
+
+def test_a_ball_of_any_size_fills_the_picture():
+    for radius in (1e-5, 0.3):
+        builder = jdyn.Builder("ball")
+        builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=1.0)
+        builder.add_shape("ball", "sphere", radius, role="visual", color=(1, 0, 0))
+        model = builder.build()
+        picture = jdyn.snapshot(model, model.neutral(), size=SIZE).astype(int)
+        assert np.mean(np.ptp(picture, axis=2) > 40) > 0.3
+
+
+def test_what_is_transparent_lets_the_background_through():
+    """A fifth of its colour, and four fifths of what is behind; it casts no shadow."""
+
+    def picture(alpha):
+        builder = jdyn.Builder("pane")
+        builder.add_link("pane", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
+        builder.add_shape("pane", "box", (0.1, 1, 1), placement=(0, 0, 3), role="visual", color=(1, 0, 0, alpha))
+        camera = jdyn.Camera(elevation=0.1, azimuth=0.0, target=(0, 0, 3), distance=6.0)
+        return jdyn.snapshot(builder.build(), [0.0], size=SIZE, camera=camera).astype(int)
+
+    opaque, pale, nothing = (picture(alpha) for alpha in (1.0, 0.2, 1e-9))
+    middle = slice(30, 42), slice(42, 54)
+    assert np.min(np.ptp(opaque[middle], axis=2)) > 40 and not np.any(np.ptp(nothing, axis=2))
+    np.testing.assert_allclose(pale[middle], 0.2 * opaque[middle] + 0.8 * nothing[middle], atol=1)
+
+
+def test_a_camera_needs_finite_numbers():
+    for wrong in ({"target": (0, 0, np.nan)}, {"distance": np.inf}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected"):
+            jdyn.Camera(**wrong)
+
+
+def test_a_batch_of_models_is_refused_at_once(motion):
+    batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), MODEL)
+    for draw in (lambda: jdyn.animate(batch, motion), lambda: jdyn.snapshot(batch, jnp.zeros(2))):
+        with pytest.raises(ValueError, match="model: expected one, got a batch"):
+            draw()
+
+
+def test_a_wheel_without_its_program_leaves_ffmpeg_to_the_system(monkeypatch):
+    def get_ffmpeg_exe():
+        raise RuntimeError("No ffmpeg exe could be found.")
+
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", types.SimpleNamespace(get_ffmpeg_exe=get_ffmpeg_exe))
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+    assert movie_files.ffmpeg() == "/bin/ffmpeg"
+
+
 def test_a_motion_of_one_row_is_one_frame(motion):
     one = dataclasses.replace(motion, ts=motion.ts[:1], q=motion.q[:1], v=motion.v[:1])
     assert jdyn.animate(MODEL, one, size=SIZE).frames == 1
@@ -214,7 +290,7 @@ def test_robots_that_move_in_a_plane_are_seen_from_the_front(name):
         ({"size": (640,)}, "size: expected width and height"),
         ({"lanes": [3]}, "lanes: expected numbers from 0 to 2, got 3"),
         ({"lanes": []}, "lanes: expected at least one"),
-        ({"role": "audible"}, "role: expected"),
+        ({"look": "audible"}, "look: expected"),
         ({"trails": ["tipp"]}, "tipp"),
         ({"path": "motion.avi"}, "expected a name that ends with .gif"),
     ],
@@ -232,7 +308,7 @@ def test_a_lane_without_a_finite_row_is_refused_or_left_out(batch):
 
 
 def test_a_motion_of_another_mechanism_is_refused(motion):
-    with pytest.raises(ValueError, match="trajectory: expected 1 coordinates for 'pendulum', got 2"):
+    with pytest.raises(ValueError, match="trajectory: expected rows of 1 coordinates for 'pendulum'"):
         jdyn.animate(jdyn.load("pendulum"), motion)
 
 

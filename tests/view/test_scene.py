@@ -90,8 +90,8 @@ def test_a_batch_of_models_is_refused():
         parts(batch)
 
 
-def test_an_unknown_role_is_refused():
-    with pytest.raises(ValueError, match="role: expected"):
+def test_an_unknown_look_is_refused():
+    with pytest.raises(ValueError, match="look: expected"):
         parts(jdyn.load("pendulum"), "audible")  # type: ignore[arg-type]
 
 
@@ -135,7 +135,27 @@ def test_collision_shapes_are_drawn_when_asked_for_or_where_there_are_no_others(
     builder = jdyn.Builder("bare")
     builder.add_link("base", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
     builder.add_shape("base", "sphere", 0.3, role="collision")
+    # A ground that is not drawn is no other shape.
+    builder.add_shape("world", "plane", (0, 0), role="visual", name="floor")
     assert [part.name for part in parts(builder.build())] == ["base"]
+    assert [np.ptp(part.vertices[:, 0]) for part in parts(builder.build())] == [pytest.approx(0.6)]
+    assert [part.name for part in parts(shaped(), "skeleton")] == ["base"]
+
+
+def test_shapes_keep_their_opacity():
+    builder = jdyn.Builder("glass")
+    builder.add_link("base", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
+    builder.add_shape("base", "sphere", 0.3, role="visual", color=(1, 0, 0, 0.2))
+    assert [part.opacity for part in parts(builder.build())] == [0.2]
+
+
+def test_rods_that_begin_in_one_joint_differ_in_thickness():
+    builder = jdyn.Builder("star")
+    for name in ("hub", "left", "right"):
+        far = {} if name == "hub" else {"parent": "hub", "placement": (0.0, 0.0, 1.0)}
+        builder.add_link(name, jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0, com=(0.5, 0, 0), **far)
+    thickness = [float(np.ptp(part.vertices[:, 1])) for part in parts(builder.build())]
+    assert len({round(x, 6) for x in thickness}) == len(thickness) > 2
 
 
 def with_mesh(path, **options):

@@ -1,5 +1,6 @@
 """The viewer without a browser: what is computed, and what a page that no one visits does."""
 
+import dataclasses
 import socket
 import sys
 import time
@@ -13,16 +14,18 @@ from scipy.spatial.transform import Rotation
 
 import jdyn
 from jdyn.model.joints import Ball, Free
+from jdyn.view.inertia_ellipsoids import inertia_ellipsoids
 from jdyn.view.viewer.coordinates import coordinates, from_sliders, to_sliders
 from jdyn.view.viewer.drag import Drag
+from jdyn.view.viewer.drawing import Drawing
 from jdyn.view.viewer.experiment import Experiment
-from jdyn.view.viewer.inertia_ellipsoids import inertia_ellipsoids
 from jdyn.view.viewer.motion import Motion
 from jdyn.view.viewer.panels.joints import JointPanel
 from jdyn.view.viewer.panels.plots import with_cursor
 from jdyn.view.viewer.player import Player
 from jdyn.view.viewer.posed import posed
 from jdyn.view.viewer.recorder import Recorder
+from jdyn.view.viewer.server import start_server, stop_server
 from jdyn.view.viewer.session import Session
 from jdyn.view.viewer.worker import Worker
 
@@ -137,10 +140,26 @@ def test_a_motion_is_interpolated_and_stands_still_where_it_failed():
     np.testing.assert_array_equal(motion.at(PENDULUM, 1, 1.9), whole.q[10])
     np.testing.assert_array_equal(motion.at(PENDULUM, 0, 7.0), whole.q[-1])
     assert len(motion.rows(PENDULUM, 1, 300)["t"]) == 11 and len(motion.rows(PENDULUM, 0, 5)["t"]) == 5
-    with pytest.raises(ValueError, match="nothing to show of lane 1: all of its rows are NaN"):
-        Motion.of(PENDULUM, jax.tree.map(lambda *x: jnp.stack(x), whole, nothing))
+    dead = jax.tree.map(lambda *x: jnp.stack(x), whole, nothing)
+    assert not len(Motion.of(PENDULUM, dead).others(0))
+    session = Session(PENDULUM, dead, 0)
+    with pytest.raises(ValueError, match="lane 1 has no row of finite numbers"):
+        session.choose(1)
+    assert session.lane == 0
+    with pytest.raises(ValueError, match="lane 1 has no row of finite numbers"):
+        Session(PENDULUM, dead, 1)
     with pytest.raises(ValueError, match="expected rows of 1 coordinates"):
         Motion.of(jdyn.load("pendulum"), whole)
+
+
+def test_a_motion_backward_in_time_plays_from_its_start():
+    whole = _swing()
+    back = dataclasses.replace(whole, ts=-whole.ts, v=-whole.v)
+    session = Session(PENDULUM, back)
+    assert (session.player.start, session.player.end) == (0.0, 2.0)
+    session.jump(1.23)
+    np.testing.assert_allclose(session.q, whole.interpolate(PENDULUM, 1.23)[0], rtol=1e-12)
+    np.testing.assert_array_equal(session.motion.rows(PENDULUM, 0, 300)["t"], whole.ts)
 
 
 def test_recorded_velocities_are_exact_for_motions_of_constant_acceleration():
@@ -344,6 +363,21 @@ def test_every_look_and_mark_can_be_switched_on_and_off(viewer):
         mark.show(not before)
         assert mark.shown is not before
         mark.show(before)
+
+
+def test_shapes_keep_their_opacity_when_links_fade():
+    builder = jdyn.Builder("glass")
+    builder.add_link("glass", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1.0)
+    builder.add_shape("glass", "sphere", 0.3, role="visual", color=(1, 0, 0, 0.5))
+    server = start_server("127.0.0.1", 0)
+    try:
+        drawing = Drawing(server.scene, builder.build(), jnp.zeros((1, 1)))
+        (ball,) = drawing._links["visual"]
+        assert ball.opacity == 0.5
+        drawing.fade(0.5)
+        assert ball.opacity == 0.25
+    finally:
+        stop_server(server)
 
 
 def test_errors_are_shown_on_the_page(viewer, capsys):

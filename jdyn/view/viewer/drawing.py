@@ -10,13 +10,12 @@ from jaxtyping import Array, Float
 from trimesh.transformations import quaternion_matrix
 
 from jdyn.model import WORLD, Model
+from jdyn.view.look import Look
 from jdyn.view.scene import Part, parts
-from jdyn.view.skeleton import skeleton
-from jdyn.view.viewer.look import Look
 from jdyn.view.viewer.marks import Mark, add_marks, up_axis
 from jdyn.view.viewer.posed import Posed, posed, posed_lanes
 
-BONE, GHOST = np.array([0.25, 0.25, 0.3], np.float32), (120, 150, 190)
+GHOST = (120, 150, 190)
 # Edges that are sharper look like edges.
 SHARP = np.radians(35)
 # Where the camera stands, seen from the middle of the robot, in sizes of it, the last one up; and the angle of view.
@@ -29,7 +28,7 @@ class Drawing:
 
     Attributes:
         look: How links look.
-        opacity: Of links, from 0 to 1.
+        opacity: Of links, from 0 to 1, times that which they have of their own.
         marks: What checkboxes show.
         size: Of the robot [m]: the diagonal of the box around it where it stood at first.
     """
@@ -47,6 +46,8 @@ class Drawing:
         self._scene, self._model = scene, model
         self._parts: dict[str, list[Part]] = {}
         self._links: dict[str, list[Any]] = {}
+        # That of each handle's shape.
+        self._opacities: dict[str, list[float]] = {}
         self._ghosts: list[tuple[int, Any]] = []
         self._ghost_count = 0
         self.opacity = 1.0
@@ -84,7 +85,7 @@ class Drawing:
     def show_links(self, look: Look) -> None:
         """Draw links as they look, as what collides, or as lines between joints."""
         if look not in self._links:
-            self._links[look] = self._add_links(look)
+            self._links[look], self._opacities[look] = self._add_links(look)
         for name, handles in self._links.items():
             for handle in handles:
                 handle.visible = name == look
@@ -95,11 +96,11 @@ class Drawing:
         """Let what is within links be seen.
 
         Args:
-            opacity: Of links, from 0 to 1.
+            opacity: Of links, from 0 to 1; that which they have of their own is multiplied by it.
         """
         self.opacity = opacity
-        for handle in self._links[self.look]:
-            handle.opacity = opacity if opacity < 1 else None
+        for handle, own in zip(self._links[self.look], self._opacities[self.look], strict=True):
+            handle.opacity = opacity * own if opacity * own < 1 else None
 
     def move(self, now: Posed) -> None:
         """Take everything to where it is in a configuration."""
@@ -136,17 +137,19 @@ class Drawing:
 
     def _parts_of(self, look):
         if look not in self._parts:
-            self._parts[look] = _bones(self._model) if look == "skeleton" else parts(self._model, look)
+            self._parts[look] = parts(self._model, look)
         return self._parts[look]
 
     def _add_links(self, look):
-        handles = []
+        """What draws links, and its own opacities."""
+        handles, opacities = [], []
         for number, part in enumerate(self._parts_of(look)):
             carrier = ROOT if part.body == WORLD else self._paths[part.body]
             for color, vertices, faces in _of_one_color(part):
                 path = f"{carrier}/{look}/{number}-{len(handles)}"
                 handles.append(self._scene.add_mesh_simple(path, vertices, faces, color=color, side="double"))
-        return handles
+                opacities.append(part.opacity)
+        return handles, opacities
 
     def _add_ghosts(self, positions, rotations):
         for _, handle in self._ghosts:
@@ -160,14 +163,6 @@ class Drawing:
                 positions[:, part.body].astype(np.float32), batched_colors=GHOST, opacity=0.25, side="double",
             )  # fmt: skip
             self._ghosts.append((part.body, handle))
-
-
-def _bones(model: Model) -> list[Part]:
-    return [
-        Part(body, "bone", vertices, faces, BONE)
-        for body, solids in skeleton(model).items()
-        for vertices, faces in solids
-    ]
 
 
 def _boxes(drawn: list[Part], positions: np.ndarray, rotations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

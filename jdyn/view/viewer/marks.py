@@ -11,7 +11,7 @@ import trimesh
 from jdyn.model import WORLD, Model
 from jdyn.spatial import matrix_to_quaternion
 from jdyn.view.floor import round_length
-from jdyn.view.viewer.inertia_ellipsoids import inertia_ellipsoids
+from jdyn.view.inertia_ellipsoids import inertia_ellipsoids
 from jdyn.view.viewer.posed import Posed
 
 # Colours, of different brightness as well.

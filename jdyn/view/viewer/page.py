@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 
 from jdyn.io.whole_file import whole_file
 from jdyn.model import Model
+from jdyn.view.look import Look
 from jdyn.view.viewer.drawing import Drawing
-from jdyn.view.viewer.look import Look
 from jdyn.view.viewer.motion import Motion
 from jdyn.view.viewer.posed import posed_lanes
 from jdyn.view.viewer.server import start_server, stop_server

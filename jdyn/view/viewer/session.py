@@ -41,7 +41,7 @@ class Session:
             lane: Which lane of a batch to begin with.
 
         Raises:
-            ValueError: if the trajectory is not one of the model, or has no such lane.
+            ValueError: if the trajectory is not one of the model, has no such lane, or this failed at its start.
         """
         self.model, self.player, self.recorder = model, Player(), Recorder()
         self.motion: Motion | None = None
@@ -61,14 +61,14 @@ class Session:
         """Another motion, and another model of the same topology with it."""
         model = self.model if model is None else model
         motion = Motion.of(model, trajectory)
-        if not 0 <= lane < motion.lanes:
-            raise ValueError(f"lane: expected 0 to {motion.lanes - 1}, got {lane}")
+        motion.check(lane)
         self.model, self.motion, self.trajectory = model, motion, trajectory
         self.choose(lane)
 
     def choose(self, lane: int) -> None:
         """Look at another lane, at the same time."""
         if self.motion is not None:
+            self.motion.check(lane)
             self.lane = lane
             self.motions += 1
             self.player.load(self.motion.start(lane), self.motion.end(lane))
@@ -106,7 +106,7 @@ class Session:
 
     def other_lanes(self) -> np.ndarray:
         """Lanes that are shown besides, evenly spread."""
-        others = np.delete(np.arange(self.lanes), self.lane) if self.lanes else np.zeros(0, int)
+        others = np.zeros(0, int) if self.motion is None else self.motion.others(self.lane)
         count = min(self.ghosts, len(others), MOST_GHOSTS)
         return others[np.linspace(0, len(others) - 1, count).astype(int)] if count else others[:0]
 

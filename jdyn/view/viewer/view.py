@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jdyn.model import Model, checked
 from jdyn.model.messages import one_of
 from jdyn.simulation import Trajectory
-from jdyn.view.viewer.look import LOOKS, Look
+from jdyn.view.look import LOOKS, Look
 
 if TYPE_CHECKING:
     from jdyn.view.viewer.viewer import Viewer

@@ -17,9 +17,9 @@ from jaxtyping import Array, ArrayLike
 
 from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
+from jdyn.view.look import Look
 from jdyn.view.viewer.drawing import Drawing
 from jdyn.view.viewer.experiment import Experiment
-from jdyn.view.viewer.look import Look
 from jdyn.view.viewer.page import write_page
 from jdyn.view.viewer.panels.display import DisplayPanel
 from jdyn.view.viewer.panels.drag import DragPanel

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from jdyn.view.look import LOOKS
 from jdyn.view.viewer.drawing import Drawing
-from jdyn.view.viewer.look import LOOKS
 from jdyn.view.viewer.panels.panel import Ask, Panel
 
 NOBODY = "nobody"
