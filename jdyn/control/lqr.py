@@ -2,6 +2,7 @@
 
 import bisect
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ from jdyn.control.arguments import configuration, inputs
 from jdyn.control.controller import Controller
 from jdyn.control.riccati import riccati
 from jdyn.dynamics import inverse_dynamics, linearize
-from jdyn.model import Model, checked
+from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.compiled import compiled
 
 # Largest distance of a target from an equilibrium [rad or m]: targets are often rounded when they are written down.
@@ -61,7 +62,7 @@ class LQR(Controller):
     Source: Anderson, Moore, Optimal Control: Linear Quadratic Methods (1990), chapter 3.
     """
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     target: Float[Array, " nq"]
     tau: Float[Array, " nv"]
     inputs: Float[Array, "nv nu"]

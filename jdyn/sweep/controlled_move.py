@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control import PD, ComputedTorque, Controller, GravityCompensation
 from jdyn.dynamics import mass_matrix
-from jdyn.model import Free, Model
+from jdyn.model import Free, Model, dynamics_only
 from jdyn.simulation import Trajectory, simulate
 
 # Largest move of a joint: large for an arm, but not so large that it turns around itself [rad or m].
@@ -35,7 +35,7 @@ class ControlledMove(eqx.Module):
         kind: Of controller, one of `CONTROLLERS`.
     """
 
-    model: Model
+    model: Model = eqx.field(converter=dynamics_only)
     q0: Float[Array, " nq"]
     v0: Float[Array, " nv"]
     target: Float[Array, " nq"]

@@ -93,6 +93,15 @@ def test_what_cannot_be_a_shape_is_refused_by_name(shape, phrases):
 # Dynamics leaves them out.
 
 
+def test_controllers_do_not_hold_them():
+    for controller in (
+        jdyn.PD(SHAPED, Q, kp=1.0, kd=1.0),
+        jdyn.GravityCompensation(SHAPED),
+        jdyn.LQR(SHAPED, jnp.zeros(SHAPED.nq), Q=1.0, R=1.0),
+    ):
+        assert controller.model.shapes is None
+
+
 def called(model):
     torques = jdyn.GravityCompensation(model)(0.0, Q, V), jdyn.ComputedTorque(model, Q, kp=10.0, kd=1.0)(0.0, Q, V)
     return jdyn.mass_matrix(model, Q), jdyn.mass_matrix(model=model, q=Q), model.random(jax.random.key(0)), torques

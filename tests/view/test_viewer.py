@@ -205,6 +205,9 @@ def test_a_player_begins_again_or_stops_at_the_end():
     assert player.time == 3.0 and not player.playing
     player.play()
     assert player.time == 1.0
+    # A motion that failed at its start.
+    player.load(0.0, 0.0)
+    assert not player.playing and not player.advance(1.0)
 
 
 def test_what_sliders_do_is_recorded_and_plays():
@@ -258,6 +261,9 @@ def test_of_each_kind_only_the_newest_wish_is_done_and_errors_end_nothing():
     assert worker.finish(10)
     worker.stop()
     assert done == [2, (3, jnp.float64)] and isinstance(errors[0], ZeroDivisionError)
+    # There is nothing to wait for once it has ended.
+    worker.post("late", lambda: done.append(4))
+    assert worker.finish(0)
 
 
 # Pages that no one visits.
@@ -282,6 +288,14 @@ def test_gains_are_sliders_that_simulate_again_in_one_program():
             )
             np.testing.assert_allclose(viewer.trajectory.q[-1], alone.q[-1], atol=1e-5)
             assert viewer._simulation._says.content.startswith("success, 1 s of motion in ")
+        # Another motion brings its own start, and plays from there.
+        other = _swing(1.3)
+        viewer.play(other)
+        assert viewer.wait() and viewer.time < 0.5
+        viewer.simulate()
+        assert viewer.wait()
+        np.testing.assert_array_equal(viewer.trajectory.q[0], other.q[0])
+        np.testing.assert_array_equal(viewer.trajectory.v[0], other.v[0])
     assert len(traced) == 1
 
 
@@ -388,6 +402,10 @@ def test_errors_are_shown_on_the_page(viewer, capsys):
     assert viewer.wait()
     assert viewer._errors.visible and "the spring is broken" in viewer._errors.content
     assert "the spring is broken" in capsys.readouterr().err
+    viewer.ask("mended", lambda: None)
+    assert viewer.wait() and not viewer._errors.visible
+    viewer.ask("broken", break_something)
+    assert viewer.wait() and "the spring is broken" in capsys.readouterr().err
 
 
 def test_the_page_computes_in_the_precision_of_its_model():
@@ -419,6 +437,8 @@ def test_wrong_arguments_are_refused_before_a_page_opens(monkeypatch):
         jdyn.view(PENDULUM, gains={"kp": (3, 1)}, controller=lambda gains: None)
     with pytest.raises(ValueError, match="controller: expected a function of the gains"):
         Experiment({"kp": (1, 2)}, None)
+    with pytest.raises(ValueError, match="controller: expected a function of the gains"):
+        Experiment({"kp": (1, 2)}, jdyn.PD(PENDULUM, TARGET, kp=1.0, kd=1.0))
 
 
 def test_without_viser_it_says_what_to_install(monkeypatch):

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.plots import styles
 from jdyn.view.plots.one_motion import one_motion
@@ -51,6 +52,6 @@ def distance(
     return axes
 
 
-@jax.jit
+@compiled
 def _differences(model, qs, target):
     return jax.vmap(lambda q: model.difference(q, target))(qs)

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 
 from jdyn.dynamics import kinetic_energy, potential_energy
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.plots.curves import curves
 from jdyn.view.plots.one_motion import one_motion
@@ -37,6 +38,6 @@ def energy(model: Model, trajectory: Trajectory, *, axes: Axes | None = None) ->
     return curves(trajectory.ts, rows, "time [s]", "energy [J]", axes=axes)
 
 
-@jax.jit
+@compiled
 def _energies(model, qs, vs):
     return jax.vmap(lambda q, v: (kinetic_energy(model, q, v), potential_energy(model, q)))(qs, vs)

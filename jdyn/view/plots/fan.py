@@ -41,17 +41,17 @@ def fan(dataset: xarray.Dataset, variable: str, along: str, times=None, *, axes:
     if set(array.dims) != {*lanes, along}:
         raise ValueError(f"{variable!r}: expected dimensions {(*lanes, along)}, got {array.dims}")
     rows = array.transpose(along, *lanes).values.reshape(array.sizes[along], -1)
-    times = np.arange(len(rows)) if times is None else np.asarray(times)
+    instants = np.arange(len(rows)) if times is None else np.asarray(times)
     axes = axes_or_new(axes)
     good = rows[:, np.all(np.isfinite(rows), axis=0)]
     if good.size:
         for share, grey in BANDS.items():
             low, high = np.quantile(good, [0.5 - share / 2, 0.5 + share / 2], axis=1)
-            axes.fill_between(times, low, high, color=grey, linewidth=0, label=f"{share:.0%} of lanes")
-        axes.plot(times, np.median(good, axis=1), color="black", label="median")
+            axes.fill_between(instants, low, high, color=grey, linewidth=0, label=f"{share:.0%} of lanes")
+        axes.plot(instants, np.median(good, axis=1), color="black", label="median")
     if failed := rows.shape[1] - good.shape[1]:
         axes.plot([], [], "x", color="black", label=f"{failed} of {rows.shape[1]} lanes failed")
-    axes.set(xlabel="row" if times.dtype.kind == "i" else "time [s]", ylabel=label(array))
+    axes.set(xlabel="row" if times is None else "time [s]", ylabel=label(array))
     axes.set_title(dataset.attrs.get("title", ""))
     axes.grid(alpha=0.3)
     styles.legend(axes)

@@ -53,10 +53,10 @@ def pairs(dataset: xarray.Dataset, variable: str, *, axes: np.ndarray | None = N
             if column > row:
                 grid[row, column].set_visible(False)
             else:
-                _draw_lanes(grid[row, column], spread[across], spread.get(down, values), values, norm)
+                points = _draw_lanes(grid[row, column], spread[across], spread.get(down, values), values, norm)
         grid[row, 0].set_ylabel(short_label(dataset[down]), fontsize="small")
         grid[-1, row].set_xlabel(short_label(dataset[names[row]]), fontsize="small")
-    grid[-1, 0].figure.colorbar(grid[-1, 0].collections[0], ax=grid, label=label(dataset[variable]))
+    grid[-1, 0].figure.colorbar(points, ax=grid, label=label(dataset[variable]))
     return grid
 
 
@@ -68,7 +68,7 @@ def _new_grid(n):
 def _draw_lanes(axes, x, y, values, norm):
     """A point for each lane in the colour of its value, a cross for one that failed."""
     good = np.isfinite(values)
-    axes.scatter(x[good], y[good], c=values[good], s=6, norm=norm)
+    points = axes.scatter(x[good], y[good], c=values[good], s=6, norm=norm)
     # Over the value itself, which what failed has not, it stands at the bottom.
     bottom = ~good & ~np.isfinite(y)
     axes.plot(x[~good & ~bottom], y[~good & ~bottom], "x", color="0.4", markersize=4)
@@ -77,3 +77,4 @@ def _draw_lanes(axes, x, y, values, norm):
     )
     axes.set_xscale("log" if spans_decades(x) else "linear")
     axes.set_yscale("log" if spans_decades(y) else "linear")
+    return points

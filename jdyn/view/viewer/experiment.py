@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from jdyn.control import Controller, DynamicController
 from jdyn.model import Model
 from jdyn.simulation import Trajectory, simulate
 
@@ -36,7 +37,7 @@ class Experiment:
             ValueError: if a range is empty, or there are gains without a controller.
         """
         self.gains = {name: _range(name, ends) for name, ends in (gains or {}).items()}
-        if self.gains and not callable(controller):
+        if self.gains and (not callable(controller) or isinstance(controller, Controller | DynamicController)):
             raise ValueError(
                 "controller: expected a function of the gains, such as "
                 f"lambda gains: jdyn.PD(model, target, kp=gains['kp'], kd=20.0), got {controller!r}"

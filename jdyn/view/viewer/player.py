@@ -27,6 +27,7 @@ class Player:
     def load(self, start: float, end: float) -> None:
         """Another motion, from its start; or as far as it goes where time is within it."""
         self.start, self.end = start, end
+        self.playing = self.playing and end > start
         self.jump(self.time)
 
     def jump(self, time: float) -> None:

@@ -149,6 +149,7 @@ class Viewer:
         def begin():
             if trajectory is not None:
                 self._session.load(trajectory)
+                self._session.jump(self._session.player.start)
             self._session.player.play()
 
         self.ask("play", begin)
@@ -159,7 +160,13 @@ class Viewer:
 
     def ask(self, kind: str, action) -> None:
         """Have the viewer's thread do something, in place of what waits of the same kind."""
-        self._worker.post(kind, action)
+
+        def done():
+            action()
+            # What went wrong before is told no longer, and told again if it comes again.
+            self._errors.content, self._errors.visible = "", False
+
+        self._worker.post(kind, done)
 
     def wait(self, timeout: float = 60.0) -> bool:
         """Wait until nothing that was asked for is left to do, at most so many seconds; whether this was reached."""

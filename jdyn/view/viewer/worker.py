@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable
 
 import jax
@@ -37,8 +38,10 @@ class Worker:
         self._thread.start()
 
     def post(self, kind: str, action: Callable[[], None]) -> None:
-        """Do something soon, in place of what waits of the same kind."""
+        """Do something soon, in place of what waits of the same kind; nothing once the thread has ended."""
         with self._condition:
+            if self._ended:
+                return
             # The newest goes to the end of the line: it may depend on what came between.
             self._waiting.pop(kind, None)
             self._waiting[kind] = action
@@ -84,4 +87,8 @@ class Worker:
         try:
             action()
         except Exception as error:
-            self._on_error(error)
+            try:
+                self._on_error(error)
+            except Exception as another:
+                # The thread goes on, also where whom it tells has just left.
+                traceback.print_exception(another)

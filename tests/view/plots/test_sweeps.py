@@ -92,5 +92,8 @@ def test_a_fan_shows_quantiles_over_time_and_counts_failures(dataset, tmp_path):
             assert bound == pytest.approx(np.quantile(good[:, -1], share))
     assert axes.lines[1].get_label() == "3 of 9 lanes failed" and axes.get_xlabel() == "time [s]"
     axes.figure.savefig(tmp_path / "fan.png")
+    assert axes.get_xlabel() == "time [s]"
+    assert jdyn.plots.fan(dataset, "rows", "rows_0", times=[0, 1, 2, 3]).get_xlabel() == "time [s]"
+    assert jdyn.plots.fan(dataset, "rows", "rows_0").get_xlabel() == "row"
     with pytest.raises(ValueError, match="'y': expected dimensions"):
         jdyn.plots.fan(dataset, "y", "rows_0")

@@ -21,10 +21,11 @@ class SimulationPanel(Panel):
         super().__init__(ask)
         self._session, self._experiment = session, experiment
         self._start = session.q, jnp.zeros(session.model.nv, session.model.dtype)
+        # Number of the motion whose start this is.
+        self._of = 0
+        self._begin_where_the_motion_does()
         if session.motion is not None:
-            motion, lane = session.motion, session.lane
-            self._start = jnp.asarray(motion.q[lane, 0]), jnp.asarray(motion.v[lane, 0])
-            seconds = seconds or motion.end(lane) - motion.start(lane)
+            seconds = seconds or session.motion.end(session.lane) - session.motion.start(session.lane)
         self._length = gui.add_number("for [s]", float(seconds or USUAL), min=0.01, max=1e6, step=0.01)
         self._gains = {
             name: gui.add_slider(name, low, high, (high - low) / 500, (low + high) / 2)
@@ -39,20 +40,30 @@ class SimulationPanel(Panel):
             self.on_change(slider, lambda _: self.run())
 
     def run(self) -> None:
-        """Simulate from the same start as before."""
+        """Simulate from the start of the motion that is shown."""
+        self._begin_where_the_motion_does()
         self._says.content = "simulating ..."
         gains = {name: slider.value for name, slider in self._gains.items()}
         try:
             trajectory, seconds = self._experiment.run(self._session.model, *self._start, self._length.value, gains)
             self._session.load(trajectory)
+            self._of = self._session.motions
         except Exception:
             self._says.content = "the simulation failed"
             raise
         outcome = self._session.motion.outcome(0)  # type: ignore[union-attr]
         self._says.content = f"{outcome}, {self._session.player.end:.4g} s of motion in {seconds:.3g} s"
 
+    def _begin_where_the_motion_does(self):
+        """Unless the motion was simulated here, from a start that is known."""
+        session = self._session
+        if session.motion is not None and self._of != session.motions:
+            start = session.motion.q[session.lane, 0], session.motion.v[session.lane, 0]
+            self._start, self._of = (jnp.asarray(start[0]), jnp.asarray(start[1])), session.motions
+
     def _from_here(self):
         self._start = self._session.q, jnp.zeros_like(self._start[1])
+        self._of = self._session.motions
         self.run()
         self._session.jump(0.0)
         self._session.player.play()
