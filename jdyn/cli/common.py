@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 import jdyn
@@ -18,6 +19,13 @@ from jdyn.view import plots
 
 def load_robot(options) -> Model:
     return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir)
+
+
+def let_go(options, model: Model, q0, v0, **more) -> Trajectory:
+    """Its motion without motors; joints stop at the ends of their ranges, unless words say otherwise."""
+    ends = jnp.stack([model.limits.lower, model.limits.upper])
+    stops = jdyn.CompliantLimits() if options.limits and bool(jnp.any(jnp.isfinite(ends))) else None
+    return jdyn.simulate(model, q0, v0, options.t1, joint_limits=stops, **more)
 
 
 def read_spec(options, usual: Mapping[str, Any], entries_of: Callable[[Any], dict]) -> Spec:

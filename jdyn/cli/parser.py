@@ -54,7 +54,8 @@ Each command explains itself: jdyn sweep --help"""
 LESSONS = {
     "info": """What a robot is made of: bodies, joints, masses, limits, doubtful numbers, and the condition of its mass
 matrix.""",
-    "simulate": """Let a robot move without motors, and print its energy at the start and at the end.""",
+    "simulate": """Let a robot move without motors, and print its energy at the start and at the end. Joints stop at the
+ends of their ranges, which takes energy.""",
     "view": """Look at a robot in a browser: sliders of joints, a gizmo that drags a body, playing and recording,
 simulating from any configuration, centres of mass, inertia ellipsoids, joint axes. Ctrl-C ends it.
 
@@ -145,6 +146,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--q0", type=float, nargs="+", metavar="Q", help="start (default: drawn within the limits)")
     words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
     words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
+    _add_limits(words)
     words.add_argument(
         "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
     )
@@ -231,6 +233,10 @@ def _add_sweep(words):
     words.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers compute the lanes")
 
 
+def _add_limits(words):
+    words.add_argument("--no-limits", action="store_false", dest="limits", help="let joints pass their limits")
+
+
 def _add_movie(words):
     words.add_argument(
         "--movie",
@@ -247,6 +253,7 @@ def _add_view(words):
         help="let it move without motors first, so long [s], from a start drawn within the limits (default: it stands)",
     )  # fmt: skip
     words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
+    _add_limits(words)
     words.add_argument("--look", choices=LOOKS, default="visual", help="how links look (default: visual)")
     words.add_argument("--export", type=new_file, metavar="FILE", help="write a page, such as motion.html, and end")
     words.add_argument("--port", type=port, default=8080, help="of the page, or the next free one (default: 8080)")

@@ -11,7 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from jdyn.cli.common import deepest, default_path, listed, load_robot, picture_of_motion, write_movie, write_picture
+from jdyn.cli.common import (
+    deepest,
+    default_path,
+    let_go,
+    listed,
+    load_robot,
+    picture_of_motion,
+    write_movie,
+    write_picture,
+)
 from jdyn.cli.identify import identify
 from jdyn.cli.sweeps import replay, sweep
 from jdyn.cli.tuning import tune
@@ -113,7 +122,7 @@ def simulate(options):
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
     started = time.perf_counter()
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
-    trajectory = jax.block_until_ready(jdyn.simulate(model, q0, v0, options.t1, saveat=saveat))
+    trajectory = jax.block_until_ready(let_go(options, model, q0, v0, saveat=saveat))
     seconds = time.perf_counter() - started
     stats = {name: int(count) for name, count in trajectory.stats.items() if name != "t_reached"}
     print(

@@ -8,7 +8,7 @@ import webbrowser
 import jax.numpy as jnp
 
 import jdyn
-from jdyn.cli.common import load_robot
+from jdyn.cli.common import let_go, load_robot
 from jdyn.sweep import random_start
 
 
@@ -35,5 +35,5 @@ def _viewer(options):
     if options.t1 is None:
         return jdyn.view(model, **shown)
     start = random_start(model, options.seed)
-    trajectory = jdyn.simulate(model, start, jnp.zeros(model.nv, model.dtype), options.t1, throw=False)
+    trajectory = let_go(options, model, start, jnp.zeros(model.nv, model.dtype), throw=False)
     return jdyn.view(model, trajectory, **shown)

@@ -67,6 +67,19 @@ def test_simulate_keeps_energy_and_draws(tmp_path, capsys):
         assert movie.n_frames == 31 and "motion.gif, 1.03 s" in out
 
 
+@pytest.mark.slow
+def test_joints_stop_at_the_ends_of_their_ranges(tmp_path, capsys):
+    builder = jdyn.Builder("lift")
+    builder.add_link("cage", jdyn.Prismatic((0, 0, 1)), mass=2.0, inertia=0.1, lower=-0.1, upper=0.3)
+    jdyn.save_urdf(builder.build(), tmp_path / "lift.urdf")
+    ends = []
+    for more in ([], ["--no-limits"]):
+        assert main(["simulate", "lift.urdf", "--t1", "1", "--q0", "0.2", *more]) == 0
+        ends.append(float(re.search(r"q\(t1\) = (\S+)", capsys.readouterr().out).group(1)))
+    # A spring of 100 rad/s gives way by g / 100² under the weight, and by some more where it begins.
+    assert -0.105 < ends[0] < -0.09 and ends[1] == pytest.approx(0.2 - 9.81 / 2, abs=1e-3)
+
+
 def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
     words = ["sweep", "double_pendulum", "--lanes", "9", "--t1", "0.2", "--payload", "0", "1", "--output", "out"]
     assert main(words) == 0

@@ -129,7 +129,7 @@ def test_mass_ratios_leave_the_robust_methods_unaffected(method, moving):
     assert max(worst_error(method, power, jnp.float64, moving) for power in POWERS) < 1e-13
 
 
-@pytest.mark.parametrize("moving", [False, True])
+@pytest.mark.parametrize("moving", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_mass_ratios_leave_the_default_unaffected_in_single_precision(moving):
     assert max(worst_error(jdyn.ABA(), power, jnp.float32, moving) for power in POWERS) < 5e-6
 

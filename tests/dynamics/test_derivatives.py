@@ -67,7 +67,8 @@ def test_against_differentiation(name):
             np.testing.assert_allclose(single, exact[1], atol=1e-11 * scale)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in MODELS])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_reverse_mode_against_forward_mode(name):
     """Forward mode differentiates the recursion on matrices; both as functions of quaternions as they are."""

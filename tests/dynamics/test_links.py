@@ -19,7 +19,8 @@ SINGLE = jdyn.random_tree(4, 4, kinds=(jdyn.Revolute, jdyn.Helical))
 FLOATING = jdyn.load("quadruped")
 
 
-@pytest.mark.parametrize("model", [SINGLE, pytest.param(FLOATING, marks=pytest.mark.slow)], ids=["fixed", "floating"])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [SINGLE, FLOATING], ids=["fixed", "floating"])
 def test_dynamics_are_the_same(model):
     """Accelerations and forces that hold, and how they change with a mass and the state, in a batch of masses."""
     q, v, tau, _ = drawn_states(model, LANES)

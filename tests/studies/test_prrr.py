@@ -57,6 +57,7 @@ def tables(folder, name):
     return {quantity: np.loadtxt(folder / f"{name}-{quantity}.txt") for quantity in FILES}
 
 
+@pytest.mark.slow
 def test_the_session_of_figure_5_2(tmp_path, capsys):
     assert main(["prrr"]) == 0
     out = capsys.readouterr().out
