@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from jdyn.view.plots import styles
 from jdyn.view.plots.picture import axes_or_new
-from jdyn.view.scales import label
+from jdyn.view.plots.scales import label
 
 if TYPE_CHECKING:
     import xarray

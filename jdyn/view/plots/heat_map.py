@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 
 from jdyn.view.plots.picture import axes_or_new
-from jdyn.view.scales import label, spans_decades
+from jdyn.view.plots.scales import label, spans_decades
 
 if TYPE_CHECKING:
     import xarray

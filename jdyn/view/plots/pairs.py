@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 from jdyn.view.plots.picture import Picture
-from jdyn.view.scales import label, short_label, spans_decades
+from jdyn.view.plots.scales import label, short_label, spans_decades
 
 if TYPE_CHECKING:
     import xarray

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from jdyn.tuning import StartsResult, TuneResult
 from jdyn.view.plots import styles
 from jdyn.view.plots.picture import axes_or_new
-from jdyn.view.scales import spans_decades
+from jdyn.view.plots.scales import spans_decades
 
 if TYPE_CHECKING:
     import xarray

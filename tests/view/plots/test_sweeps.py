@@ -71,7 +71,10 @@ def test_pairs_show_each_lane_over_two_parameters_and_over_each(dataset, tmp_pat
     np.testing.assert_array_equal(ya.collections[0].get_offsets()[:, 1], [1, 10, 100, 2, 20, 200])
     assert (ya.get_ylabel(), yb.get_xlabel()) == ("y [rad]", "b")
     ba.figure.savefig(tmp_path / "pairs.png")
-    assert jdyn.plots.pairs(dataset, "y", axes=jdyn.plots.Picture().subplots(2, 2)).shape == (2, 2)
+    own = jdyn.plots.Picture().subplots(2, 2)
+    own[1, 0].scatter([1.0], [1.0], c="red")
+    jdyn.plots.pairs(dataset, "y", axes=own)
+    np.testing.assert_allclose(own[0, 0].figure.axes[-1].get_ylim(), (1, 200))
 
 
 def test_pairs_refuse_other_variables_and_too_few_axes(dataset):
@@ -92,7 +95,6 @@ def test_a_fan_shows_quantiles_over_time_and_counts_failures(dataset, tmp_path):
             assert bound == pytest.approx(np.quantile(good[:, -1], share))
     assert axes.lines[1].get_label() == "3 of 9 lanes failed" and axes.get_xlabel() == "time [s]"
     axes.figure.savefig(tmp_path / "fan.png")
-    assert axes.get_xlabel() == "time [s]"
     assert jdyn.plots.fan(dataset, "rows", "rows_0", times=[0, 1, 2, 3]).get_xlabel() == "time [s]"
     assert jdyn.plots.fan(dataset, "rows", "rows_0").get_xlabel() == "row"
     with pytest.raises(ValueError, match="'y': expected dimensions"):
