@@ -15,7 +15,7 @@ from jax.stages import Compiled
 from jaxtyping import PyTree
 
 from jdyn.dynamics.forward import forward_dynamics
-from jdyn.model import Model, checked
+from jdyn.model import Model, checked, dynamics_only
 
 NUMBERS = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct | float
 AGAIN = "the program takes what it was compiled for, jdyn.warm_up compiles another"
@@ -73,7 +73,7 @@ class Program:
         """
         in_order = not kwargs and len(args) == len(self._arguments)
         given = args if in_order else self._ordered(args, kwargs)
-        arguments = [_number(known, x) for known, x in zip(self._arguments.values(), given, strict=True)]
+        arguments = [_number(known, dynamics_only(x)) for known, x in zip(self._arguments.values(), given, strict=True)]
         try:
             return self._compiled(*arguments)
         except (TypeError, ValueError):
@@ -119,7 +119,8 @@ def warm_up(
     [0.167 0.667 1.5  ]
 
     Args:
-        model: The mechanism of one lane. Its topology and type are part of the program, its numbers are not.
+        model: The mechanism of one lane. Its topology and type are part of the program, its numbers are not. Its shapes
+            are left out: a function of shapes takes them as another argument, such as `shapes=model.shapes`.
         batch: Lanes; one configuration without an axis of lanes if left out.
         function: Function of a model and one configuration: one of jdyn's, or your own. The program takes the model,
             which comes first, the arguments without a default, and those for which `others` gives numbers.
@@ -143,12 +144,14 @@ def warm_up(
     if batch is None and in_axes:
         raise ValueError("in_axes: lanes can differ in a batch only, got batch=None")
     fixed = {name: x for name, x in others.items() if not any(isinstance(leaf, NUMBERS) for leaf in jax.tree.leaves(x))}
-    examples = {name: x for name, x in others.items() if name not in fixed}
+    examples = {name: dynamics_only(x) for name, x in others.items() if name not in fixed}
     signature = _signature(function, fixed, examples)
-    lane = _lane(model, signature, examples)
+    lane = _lane(model.without_shapes(), signature, examples)
     if unknown := sorted(set(in_axes or ()) - set(lane)):
         raise ValueError(f"in_axes: expected names among {', '.join(lane)}, got {', '.join(unknown)}")
-    axes = {name: 0 if name in _state(model) else None for name in lane} | dict(in_axes or {})
+    axes = {name: 0 if name in _state(model) else None for name in lane} | {
+        name: dynamics_only(axis) for name, axis in (in_axes or {}).items()
+    }
 
     def run(model, *arguments):
         return function(model, **dict(zip(list(lane)[1:], arguments, strict=True)), **fixed)

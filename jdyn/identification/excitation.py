@@ -13,6 +13,7 @@ from jdyn.identification.base import BaseParameters, base_parameters
 from jdyn.identification.fourier import FourierSeries, harmonics_of
 from jdyn.identification.standard import PARTS, Part, standard_regressor
 from jdyn.model import Model, checked
+from jdyn.model.compiled import compiled
 from jdyn.tuning import StartsResult, tune_starts
 
 # A sum of n harmonics, seen at 20 n instants of a period, is nowhere larger than 1 / cos(π / 20) times what is seen
@@ -114,7 +115,7 @@ def exciting_motion(
     drawn = {name: jax.random.normal(key, shape, model.dtype) for name, key in keys.items()}
     tuning = tune_starts(loss, drawn, optimizer=optimizer or optax.adam(0.05), steps=steps, progress=progress)
     reference = _within_limits(model, period, tuning.params)
-    rows = np.asarray(jax.jit(_weighted)(model, base.columns, reference, times), float)
+    rows = np.asarray(_weighted(model, base.columns, reference, times), float)
     return Excitation(reference, base, float(np.linalg.cond(rows / np.linalg.norm(rows, axis=0))), tuning)
 
 
@@ -140,6 +141,7 @@ def _without(direction, rows):
     return rows - (rows @ direction)[:, None] * direction[None] / (direction @ direction)
 
 
+@compiled
 def _weighted(model, columns, reference, times) -> Float[Array, "rows columns"]:
     """The regressor along a motion, of forces relative to their limits, over the square root of the instants."""
     _, _, _, effort = _limits(model)

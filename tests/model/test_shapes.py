@@ -156,6 +156,8 @@ def test_lanes_of_models_may_have_shapes():
             models, Q, V, 0.1, in_axes={"model": in_axes}, reduce=lambda trajectory: trajectory.q[-1]
         )
         assert ends.shape == (2, 2) and not np.array_equal(ends[0], ends[1])
+        program = jdyn.warm_up(OTHER, 2, lambda model, q: q * model.gravity[2], in_axes={"model": in_axes, "q": None})
+        np.testing.assert_allclose(program(models, Q), [-9.81 * Q] * 2, rtol=1e-5)
 
 
 def test_a_store_of_a_sweep_goes_on_whatever_the_robot_looks_like():
