@@ -101,7 +101,7 @@ def _cluster(scheduler):
 def replay(options):
     """One lane of a store again, beside what is stored."""
     parameters, stored, function = lane_of(options.store, options.lane)
-    spec = spec_of(function, options.store)
+    spec = spec_of(function, options.store, f"jdyn.replay(store, {options.lane}, fn) takes the function")
     with spec.precision():
         lane = spec.lane(parameters)
         again = spec.kept(lane)

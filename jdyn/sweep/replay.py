@@ -42,15 +42,17 @@ def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], A
     parameters, _, function = lane_of(store, lane)
     if fn is not None:
         return fn({name: jnp.asarray(value) for name, value in parameters.items()})
-    spec = spec_of(function, store)
+    spec = spec_of(function, store, "give the function as fn")
     with spec.precision():
         return spec.lane(parameters)
 
 
-def spec_of(function: str, store: str | os.PathLike) -> Spec:
-    """The spec of a store, by what this says of its function."""
+def spec_of(function: str, store: str | os.PathLike, instead: str) -> Spec:
+    """The spec of a store, by what this says of its function.
+
+    Raises:
+        ValueError: if that is no spec; `instead` is what to do then.
+    """
     if not function.startswith("{"):
-        raise ValueError(
-            f"{store}: it is a sweep of the function {function!r}, and of no spec; give the function as fn"
-        )
+        raise ValueError(f"{store}: it is a sweep of the function {function!r}, and of no spec; {instead}")
     return Spec.from_json(function, str(store))

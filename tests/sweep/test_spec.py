@@ -87,6 +87,8 @@ def test_a_sweep_of_a_function_is_replayed_by_it(tmp_path):
     np.testing.assert_array_equal(jdyn.replay(tmp_path / "s", 3, lambda p: p["x"] * p["y"]), [60, 80])
     with pytest.raises(ValueError, match=r"sweep of the function .*lambda.* give the function as fn"):
         jdyn.replay(tmp_path / "s", 3)
+    with pytest.raises(ValueError, match=r"of the function .* simulate a lane .* and give jdyn\.view its motion"):
+        jdyn.view(store=tmp_path / "s")
     with pytest.raises(ValueError, match="expected a lane from 0 to 3, got 4"):
         jdyn.replay(tmp_path / "s", 4, lambda p: p)
     dataset = jdyn.open_sweep(tmp_path / "s")

@@ -7,6 +7,7 @@ from typing import Any
 
 from jdyn.sweep import open_sweep, replay
 from jdyn.sweep.outputs import Lane
+from jdyn.sweep.replay import spec_of
 from jdyn.sweep.store import lane_of
 
 
@@ -22,7 +23,7 @@ class StoredLanes:
     def __init__(self, store: str | os.PathLike):
         """
         Raises:
-            ValueError: if it is no store.
+            ValueError: if it is no store, or one of a sweep of a function, which says no more than its name.
             OSError: if it cannot be read.
         """
         self._store = store
@@ -30,12 +31,15 @@ class StoredLanes:
         self.words: dict[str, Any] = {}
         with open_sweep(store) as dataset:
             self.size = int(dataset["result"].size)
+            spec_of(
+                dataset.attrs["function"], store, "simulate a lane with this function, and give jdyn.view its motion"
+            )
 
     def take(self, number: int) -> Lane:
         """Simulate a lane again, with its own model.
 
         Raises:
-            ValueError: if there is no such lane, or the sweep is of no spec.
+            ValueError: if there is no such lane.
             OSError: if it cannot be read.
         """
         parameters, stored, _ = lane_of(self._store, number)

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from jdyn.model import Model, checked
+from jdyn.model import Model
 from jdyn.model.messages import one_of
 from jdyn.simulation import Trajectory
 from jdyn.view.look import LOOKS, Look
+from jdyn.view.scene import one_model
 
 if TYPE_CHECKING:
     from jdyn.view.viewer.viewer import Viewer
@@ -59,7 +60,8 @@ def view(
         seconds: Length of simulations [s]: that of the motion if left out, or 5 s without one.
         look: How links look: with visual shapes, collision shapes, or as rods from joint to joint.
         host: Address to listen at; the usual one is reached from this machine alone. Whoever reaches the page can move
-            the robot and start simulations.
+            the robot and start simulations, and so can other pages that are open in a browser of this machine: viser
+            does not ask where a connection comes from.
         port: Port to listen at, or the next one that is free; 0 for any.
         block: Whether to wait until Ctrl-C, as scripts have to; notebooks go on.
 
@@ -68,7 +70,8 @@ def view(
 
     Raises:
         ImportError: if viser is not installed.
-        ValueError: if there is neither a model nor a store, or both; the trajectory is not one of the model; there is
+        ValueError: if there is neither a model nor a store, or both; the model is a batch; the store is of a sweep of a
+            function; the trajectory is not one of the model; there is
             no such lane or look; or a range of gains is empty.
         OSError: if the store cannot be read.
     """
@@ -82,7 +85,7 @@ def view(
         model, trajectory, lane = one.model, one.motion, 0
     if model is None:
         raise ValueError("model: expected a jdyn.Model (see jdyn.load), or store=..., got neither")
-    checked(model)
+    one_model(model)
     one_of("look", look, LOOKS)
     page = viewer.Viewer(
         model, trajectory, lane, experiment.Experiment(gains, controller), stored, look, seconds, host, port
