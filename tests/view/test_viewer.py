@@ -21,7 +21,7 @@ from jdyn.view.viewer.drawing import Drawing
 from jdyn.view.viewer.experiment import Experiment
 from jdyn.view.viewer.motion import Motion
 from jdyn.view.viewer.panels.joints import JointPanel
-from jdyn.view.viewer.panels.plots import with_cursor
+from jdyn.view.viewer.panels.plots import PlotPanel, with_cursor
 from jdyn.view.viewer.player import Player
 from jdyn.view.viewer.posed import posed
 from jdyn.view.viewer.recorder import Recorder
@@ -258,8 +258,12 @@ def test_of_each_kind_only_the_newest_wish_is_done_and_errors_end_nothing():
     worker.post("broken", lambda: 1 / 0)
     worker.post("button", lambda: done.append((3, jnp.zeros(()).dtype)))
     worker.start()
+    assert worker.answer(lambda: done[-1][0]) == 3
+    with pytest.raises(ZeroDivisionError):
+        worker.answer(lambda: 1 / 0)
     assert worker.finish(10)
     worker.stop()
+    assert worker.answer(lambda: "ended") == "ended"
     assert done == [2, (3, jnp.float64)] and isinstance(errors[0], ZeroDivisionError)
     # There is nothing to wait for once it has ended.
     worker.post("late", lambda: done.append(4))
@@ -361,6 +365,25 @@ def test_sliders_and_pasted_numbers_move_the_robot(viewer):
         joints._read("1, x")
 
 
+def test_a_page_is_written_of_what_was_asked_for_before(viewer, monkeypatch):
+    written = []
+    module = sys.modules[type(viewer).__module__]
+    monkeypatch.setattr(module, "write_page", lambda path, model, q, *_, **__: written.append(q))
+    viewer.ask("slow", lambda: time.sleep(0.1))
+    viewer.show([0.75, -0.25])
+    viewer.export("page.html")
+    np.testing.assert_array_equal(written, [(0.75, -0.25)])
+
+
+def test_plots_say_what_they_leave_out(viewer, monkeypatch):
+    monkeypatch.setattr(sys.modules[PlotPanel.__module__], "CURVES", 1)
+    plots = next(panel for panel in viewer._panels if isinstance(panel, PlotPanel))
+    viewer.ask("draw", plots._draw)
+    assert viewer.wait()
+    plot, curves, _ = plots._plots[0]
+    assert (plot.title, len(curves), len(plot.series)) == ("q [rad, m]: the first 1 of 2", 1, 3)
+
+
 def test_every_look_and_mark_can_be_switched_on_and_off(viewer):
     drawing = viewer._drawing
     for look in ("collision", "skeleton", "visual"):
@@ -431,6 +454,8 @@ def test_a_closed_viewer_gives_its_port_back():
 def test_wrong_arguments_are_refused_before_a_page_opens(monkeypatch):
     with pytest.raises(ValueError, match=r"expected a jdyn.Model .* got neither"):
         jdyn.view()
+    with pytest.raises(ValueError, match=r"model: expected one, got a batch of shape \(2,\)"):
+        jdyn.view(jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), PENDULUM))
     with pytest.raises(ValueError, match="leave out model and trajectory"):
         jdyn.view(PENDULUM, store="nowhere")
     with pytest.raises(ValueError, match=r"gains\['kp'\]: expected a range such as \(10, 1000\), got \(3, 1\)"):

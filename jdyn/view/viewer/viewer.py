@@ -57,7 +57,8 @@ class _Shown(NamedTuple):
 class Viewer:
     """A page that shows a robot, until it is closed. `jdyn.view` opens one.
 
-    Everything happens in one thread of its own: the methods below ask for it, and return at once.
+    Everything happens in one thread of its own: the methods below ask for it, and return at once
+    unless they say that they wait.
     """
 
     def __init__(
@@ -198,6 +199,8 @@ class Viewer:
     def export(self, path: str | os.PathLike, *, frames_per_second: float = 30.0) -> pathlib.Path:
         """Write the present motion, or the robot as it stands, as one page that needs no server.
 
+        It waits for what was asked for before.
+
         Args:
             path: Of the page, such as `motion.html`.
             frames_per_second: Of the motion.
@@ -206,11 +209,11 @@ class Viewer:
             The path.
         """
         session = self._session
+        model, q, motion, lane, look = self._worker.answer(
+            lambda: (session.model, session.q, session.motion, session.lane, self._drawing.look)
+        )
         with jax.enable_x64(self._x64):
-            return write_page(
-                path, session.model, session.q, session.motion, lane=session.lane, look=self._drawing.look,
-                frames_per_second=frames_per_second,
-            )  # fmt: skip
+            return write_page(path, model, q, motion, lane=lane, look=look, frames_per_second=frames_per_second)
 
     def close(self) -> None:
         """End the page and everything behind it."""

@@ -6,11 +6,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import TypeVar
 
 import jax
 
 # Seconds from tick to tick.
 TICK = 1 / 30
+
+T = TypeVar("T")
 
 
 class Worker:
@@ -47,6 +51,30 @@ class Worker:
             self._waiting[kind] = action
             self._idle.clear()
             self._condition.notify()
+
+    def answer(self, question: Callable[[], T]) -> T:
+        """What `question()` returns in the thread, after everything that was asked for before.
+
+        Where the thread has ended nothing changes any longer, and within it nothing happens meanwhile: the question is
+        then answered at once.
+
+        Raises:
+            Exception: what `question` raises.
+        """
+        answer: Future[T] = Future()
+
+        def reply():
+            try:
+                answer.set_result(question())
+            except Exception as error:
+                answer.set_exception(error)
+
+        self.post(f"question {id(answer)}", reply)
+        while self._thread.is_alive() and threading.current_thread() is not self._thread:
+            # The thread may end before it comes to this.
+            if wait([answer], TICK).done:
+                return answer.result()
+        return question()
 
     def finish(self, timeout: float) -> bool:
         """Wait until nothing is left to do, at most so many seconds; whether this was reached."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jdyn.view.plots.styles import COLORS
 from jdyn.view.viewer.panels.panel import Ask, Panel
 from jdyn.view.viewer.session import Session
 
@@ -13,8 +14,6 @@ from jdyn.view.viewer.session import Session
 ROWS = 300
 # Most coordinates of a plot: more are not told apart.
 CURVES = 12
-# By Okabe and Ito: they differ in brightness, too. With dashes where they begin again.
-COLORS = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000"
 
 
 class PlotPanel(Panel):
@@ -50,11 +49,15 @@ class PlotPanel(Panel):
             plot.remove()
         self._says.visible = False
         with self._folder:
-            self._plots = [self._plot(title, names[:CURVES], rows["t"], y[:CURVES]) for title, names, y in wanted]
+            self._plots = [self._plot(title, names, rows["t"], y) for title, names, y in wanted]
 
     def _plot(self, title, names, t, curves):
+        if len(curves) > CURVES:
+            title = f"{title}: the first {CURVES} of {len(curves)}"
+            names, curves = names[:CURVES], curves[:CURVES]
         series: list[Any] = [{"label": "t [s]"}]
         for number, name in enumerate(names):
+            # With dashes where colours begin again.
             style: dict[str, Any] = {"label": name, "stroke": COLORS[number % len(COLORS)], "width": 2}
             series.append(style | ({"dash": (8, 4)} if number >= len(COLORS) else {}))
         series.append({"label": "now", "stroke": "#888888", "width": 1})
