@@ -156,6 +156,11 @@ def test_lanes_of_models_may_have_shapes():
             models, Q, V, 0.1, in_axes={"model": in_axes}, reduce=lambda trajectory: trajectory.q[-1]
         )
         assert ends.shape == (2, 2) and not np.array_equal(ends[0], ends[1])
+
+
+def test_a_warmed_up_program_takes_robots_whatever_they_look_like():
+    models = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), SHAPED)
+    for in_axes in (0, jax.tree.map(lambda _: 0, models)):
         program = jdyn.warm_up(OTHER, 2, lambda model, q: q * model.gravity[2], in_axes={"model": in_axes, "q": None})
         np.testing.assert_allclose(program(models, Q), [-9.81 * Q] * 2, rtol=1e-5)
 

@@ -1,6 +1,7 @@
 """The viewer without a browser: what is computed, and what a page that no one visits does."""
 
 import dataclasses
+import importlib
 import socket
 import sys
 import time
@@ -452,6 +453,7 @@ def test_a_closed_viewer_gives_its_port_back():
 
 
 def test_wrong_arguments_are_refused_before_a_page_opens(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("jdyn.view.viewer.viewer"), "start_server", None)
     with pytest.raises(ValueError, match=r"expected a jdyn.Model .* got neither"):
         jdyn.view()
     with pytest.raises(ValueError, match=r"model: expected one, got a batch of shape \(2,\)"):
