@@ -5,7 +5,6 @@ control, with gains from stiff to soft.
 """
 
 import pathlib
-import sys
 import warnings
 
 import jax
@@ -13,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
+from benchmarks.robots import SHARED, shared_folder
 from jdyn.cli import main
 
 FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"
-WHEEL = "share/example-robot-data/robots/panda_description/urdf/panda.urdf"
 # Of the joints, then of the fingers.
 START = [-1.0, -0.9, 0.0, -2.4, 0.0, 1.6, 0.8, 0.03]
 TARGET = [0.9, 0.35, 0.1, -1.7, 0.0, 2.1, 0.8, 0.03]
@@ -26,13 +25,9 @@ END = 2.5
 
 def panda():
     """The robot of the wheel example-robot-data, with its meshes."""
-    paths = [path / "cmeel.prefix" / WHEEL for path in map(pathlib.Path, sys.path)]
-    found = [path for path in paths if path.is_file()]
-    if not found:
-        raise SystemExit('no Panda with meshes; pip install "jdyn[test]"')
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jdyn.ModelWarning)
-        return jdyn.load(found[0])
+        return jdyn.load(shared_folder() / SHARED["panda9"][0])
 
 
 def movie(path: pathlib.Path):

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, UInt8
 
-from jdyn.dynamics import forward_kinematics
 from jdyn.model import Model
 from jdyn.simulation import Trajectory
 from jdyn.view.camera import Camera
 from jdyn.view.look import Look
 from jdyn.view.movie import Movie
-from jdyn.view.playback import Poses, played
+from jdyn.view.playback import played, poses_of
 from jdyn.view.scene import one_model
 from jdyn.view.stage import STEPS, staged
 
@@ -124,15 +123,8 @@ def snapshot(
         raise ValueError(f"q: expected shape ({model.nq},) or (k, {model.nq}) for {model.name!r}, got {q.shape}")
     if not np.all(np.isfinite(q)):
         raise ValueError(f"q: expected finite numbers, got {q}")
-    X = _posed(model.without_shapes(), q.reshape(-1, model.nq))
-    poses = Poses(*(np.asarray(x, float)[:, None] for x in (X.rotation, X.translation)))
-    stage = staged(model, poses, camera, size, look, ())
+    stage = staged(model, poses_of(model, jnp.asarray(q.reshape(-1, 1, model.nq))), camera, size, look, ())
     return stage.picture(0, stage.backgrounds()(0))
-
-
-@jax.jit
-def _posed(model, q):
-    return jax.vmap(lambda q: forward_kinematics(model, q))(q)
 
 
 def _check_size(size):

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from jdyn.dynamics import forward_kinematics
 from jdyn.dynamics.kinematics import carrier
 from jdyn.model import Model
+from jdyn.model.compiled import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.lanes import Lanes
 
@@ -77,11 +78,16 @@ def played(model: Model, trajectory: Trajectory, lanes: Sequence[int] | None, fp
     start, end = np.min(motions.starts[kept]), np.max(motions.ends[kept])
     frames = max(int((end - start) * fps / speed * (1 + 1e-9)) + 1, 1)
     instants = start + np.arange(frames) * speed / fps
-    poses = _posed(model.without_shapes(), motions.configurations(model, kept, instants))
+    return poses_of(model, motions.configurations(model, kept, instants))
+
+
+def poses_of(model: Model, q: Float[Array, "lanes frames nq"]) -> Poses:
+    """Poses in given configurations."""
+    poses = _posed(model, q)
     return Poses(*(np.asarray(x, float) for x in (poses.rotation, poses.translation)))
 
 
-@jax.jit
+@compiled
 def _posed(model, q):
     return jax.vmap(jax.vmap(lambda q: forward_kinematics(model, q)))(q)
 

@@ -165,7 +165,8 @@ class Viewer:
         def done():
             action()
             # What went wrong before is told no longer, and told again if it comes again.
-            self._errors.content, self._errors.visible = "", False
+            if self._errors.visible:
+                self._errors.content, self._errors.visible = "", False
 
         self._worker.post(kind, done)
 
