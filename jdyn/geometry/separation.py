@@ -1,0 +1,24 @@
+"""How far apart two shapes are, and where."""
+
+from jaxtyping import Array, Float
+
+from jdyn.array import Structure
+
+
+class Separation(Structure):
+    """The distance of shape b from shape a, and the points between which it is measured: b − a = distance · normal.
+
+    Attributes:
+        a, b: The points, on the surfaces of the two shapes [m].
+        normal: Unit vector from a to b where they are apart; from b to a into the depth where they overlap.
+        distance: Signed distance [m]; minus the depth where they overlap, infinite in rows without a point.
+    """
+
+    a: Float[Array, "*points 3"]
+    b: Float[Array, "*points 3"]
+    normal: Float[Array, "*points 3"]
+    distance: Float[Array, "*points"]
+
+    def flipped(self) -> "Separation":
+        """That of shape a from shape b."""
+        return Separation(self.b, self.a, -self.normal, self.distance)
