@@ -12,10 +12,9 @@ def gripper(load: float = 0.5, *, dtype=None) -> Model:
     """A hand that moves up and down, with two parallel fingers, and a cube between them.
 
     q = [lift, left, right, pose of the cube] [m, m, m; m and a quaternion]. At q = 0, which is `model.neutral()`, the
-    cube with sides of 6 cm stands on the plane z = 0, and the fingers are 1.5 cm away from it; the tips of the fingers
-    are 1 cm above the plane. A positive `lift` raises the hand, positive `left` and
-    `right` close the fingers, which move along −y and +y by up to 4 cm, with up to 40 N. The cube's coordinates count
-    from where it stands. `jdyn.with_ground(model)` is the plane to stand on.
+    centre of the cube, whose sides are 6 cm long, is the world's origin, and the fingers are 1.5 cm away from it. A
+    positive `lift` raises the hand; positive `left` and `right` close the fingers, which move along −y and +y by up to
+    4 cm, with up to 40 N. `jdyn.with_ground(model, (0, 0, -0.03))` has the cube stand, 1 cm below the fingers' tips.
 
     The numbers are choices without a source.
 
@@ -31,7 +30,7 @@ def gripper(load: float = 0.5, *, dtype=None) -> Model:
     builder.add_link(
         "hand",
         Prismatic((0, 0, 1)),  # type: ignore[arg-type]
-        placement=(0, 0, 0.11),
+        placement=(0, 0, 0.08),
         mass=1.0,
         inertia=box_inertia(1.0, (0.06, 0.16, 0.04)),
         joint_name="lift",
@@ -59,7 +58,6 @@ def gripper(load: float = 0.5, *, dtype=None) -> Model:
     builder.add_link(
         "cube",
         Free(),
-        placement=(0, 0, _SIDE / 2),
         mass=mass,
         inertia=box_inertia(mass, (_SIDE,) * 3),
     )
