@@ -100,6 +100,7 @@ from jdyn.model import parameters as parameters
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.model import vary as vary
+from jdyn.model import with_ground as with_ground
 from jdyn.planning import Cost as Cost
 from jdyn.planning import FrameTarget as FrameTarget
 from jdyn.planning import Optimized as Optimized
