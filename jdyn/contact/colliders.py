@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
@@ -40,6 +41,16 @@ class Colliders(Structure):
     def bodies(self, side: int) -> list[int]:
         """Of each pair, the body that carries the first (0) or the second shape (1)."""
         return [self.entries[pair[side]].body for pair in self.pairs]
+
+    def pair_friction(self) -> Float[Array, "pairs 3"]:
+        """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.
+
+        They are the larger ones of the two shapes; those beyond the larger `condim` of the two are zero.
+        """
+        a, b = np.reshape(self.pairs, (-1, 2)).T.astype(int)
+        condim = np.array([entry.condim for entry in self.entries])
+        counts = np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
+        return jnp.where(counts, jnp.maximum(self.friction[a], self.friction[b]), 0)
 
 
 def colliders(model: Model) -> Colliders:
