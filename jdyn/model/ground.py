@@ -19,7 +19,7 @@ _NAME = "ground"
 def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0)) -> Model:
     """A copy of a model that has ground to touch: a half-space that is fixed to the world.
 
-    It is the last shape, `"ground"`, and can be varied like the others.
+    It is the last shape, `"ground"`, with a friction of 1, and can be varied like the others.
 
     >>> model = jdyn.with_ground(jdyn.load("quadruped"), (0, 0, -0.3))
     >>> model.shapes.entries[-1].name, model.shapes.entries[-1].kind
@@ -44,7 +44,7 @@ def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0)) -> M
         )
     entry = Shape("plane", "collision", WORLD, "world", _NAME)
     X = jax.tree.map(lambda leaf: leaf[None], _pose(model, placement))
-    ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X)
+    ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X, jnp.array([[1, 0, 0]], model.dtype))
     return dataclasses.replace(model, shapes=ground if model.shapes is None else _together(model.shapes, ground))
 
 
@@ -61,4 +61,7 @@ def _together(a: Shapes, b: Shapes) -> Shapes:
     def joined(x: Array, y: Array) -> Array:
         return jnp.concatenate([x, y])
 
-    return Shapes((*a.entries, *b.entries), joined(a.sizes, b.sizes), jax.tree.map(joined, a.placements, b.placements))
+    return Shapes(
+        (*a.entries, *b.entries), joined(a.sizes, b.sizes), jax.tree.map(joined, a.placements, b.placements),
+        joined(a.friction, b.friction), (*a.excluded, *b.excluded), (*a.included, *b.included),
+    )  # fmt: skip
