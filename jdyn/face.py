@@ -2,6 +2,12 @@
 
 from jdyn.compile import Program as Program
 from jdyn.compile import warm_up as warm_up
+from jdyn.contact import CompliantContact as CompliantContact
+from jdyn.contact import Contact as Contact
+from jdyn.contact import HuntCrossley as HuntCrossley
+from jdyn.contact import Material as Material
+from jdyn.contact import SpringDamper as SpringDamper
+from jdyn.contact import TwoStiffnesses as TwoStiffnesses
 from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD
 from jdyn.control import PID as PID
@@ -100,6 +106,7 @@ from jdyn.model import parameters as parameters
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.model import vary as vary
+from jdyn.model import with_ground as with_ground
 from jdyn.planning import Cost as Cost
 from jdyn.planning import FrameTarget as FrameTarget
 from jdyn.planning import Optimized as Optimized

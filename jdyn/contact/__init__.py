@@ -2,4 +2,12 @@
 
 from jdyn.contact.colliders import Colliders as Colliders
 from jdyn.contact.colliders import colliders as colliders
+from jdyn.contact.compliant import CompliantContact as CompliantContact
+from jdyn.contact.compliant import TouchingPoints as TouchingPoints
+from jdyn.contact.contact import Contact as Contact
+from jdyn.contact.laws import ContactLaw as ContactLaw
+from jdyn.contact.laws import HuntCrossley as HuntCrossley
+from jdyn.contact.laws import SpringDamper as SpringDamper
+from jdyn.contact.laws import TwoStiffnesses as TwoStiffnesses
+from jdyn.contact.materials import Material as Material
 from jdyn.contact.points import contact_points as contact_points

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
+from jdyn.contact import Contact, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method, closed, distance, iterates
@@ -43,6 +44,7 @@ def simulate(
     controller: Control | DynamicController | None = None,
     events: Sequence[Event] = (),
     joint_limits: CompliantLimits | ImpactLimits | None = None,
+    contact: Contact | None = None,
     constraints: Sequence[Constraint] = (),
     method: Method | None = None,
     solver: diffrax.AbstractSolver | None = None,
@@ -80,6 +82,8 @@ def simulate(
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; none if left out. Impacts come after `events`; their entries are all upper ends,
             then all lower ends, of joints whose coordinates are single numbers.
+        contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()`; they pass through
+            each other if left out.
         constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
             others. The start has to meet them, see `jdyn.assemble`; the end of every step is moved to the nearest state
             that does. `Trajectory.multipliers` has their forces.
@@ -106,14 +110,18 @@ def simulate(
         The trajectory.
 
     Raises:
-        ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, or `joint_limits` is
-            something else.
+        ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, `joint_limits` or
+            `contact` is something else, or a model without collision shapes is to touch something.
         SimulationError: if `throw` and the end is not reached. Compiled into a larger program, the error is a
             RuntimeError with the same explanation.
     """
     q0, v0 = checked(model, q=q0, v=v0)
     dtype = jnp.promote_types(model.dtype, jnp.promote_types(q0.dtype, v0.dtype))
-    model = model.without_shapes().astype(dtype)
+    model = model.astype(dtype)
+    if not isinstance(contact, Contact | None):
+        raise ValueError(f"contact: expected jdyn.CompliantContact() or None, got {contact!r}")
+    shapes = None if contact is None else colliders(model)
+    model = model.without_shapes()
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
         raise ValueError(
@@ -147,6 +155,8 @@ def simulate(
         adjoint=adjoint,
         events=tuple(events),
         joint_limits=jax.tree.map(lambda x: jnp.asarray(x, dtype), joint_limits),
+        contact=jax.tree.map(lambda x: jnp.asarray(x, dtype), contact),
+        shapes=shapes,
         max_steps=max_steps,
         max_events=max_events,
     )
@@ -188,7 +198,7 @@ def _with_tolerances(solver, stepsize_controller, dtype):
 @eqx.filter_jit
 def _simulate(
     *, field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,
-    max_steps, max_events,
+    contact, shapes, max_steps, max_events,
 ) -> Trajectory:  # fmt: skip
     q0, v0 = start
     field = dataclasses.replace(field, model=with_links(field.model), controller=field.controller.with_links())
@@ -198,6 +208,8 @@ def _simulate(
     field = dataclasses.replace(
         field, controller=controller, constraints=closed(field.model, field.constraints, t0, q0)
     )
+    if contact is not None:
+        field = dataclasses.replace(field, contact=contact.between(shapes))
     field = dataclasses.replace(field, iterates=iterates(field.model, field.constraints, t0, q0, v0))
     if joint_limits is not None:
         field = dataclasses.replace(field, stops=joint_limits.stops(field.model))

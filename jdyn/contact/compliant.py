@@ -1,0 +1,147 @@
+"""Contact by springs, dampers and friction that are functions of the state."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Scalar
+
+from jdyn.array import Structure
+from jdyn.contact.colliders import Colliders
+from jdyn.contact.contact import Contact
+from jdyn.contact.laws import ContactLaw, HuntCrossley
+from jdyn.contact.materials import Material, PairMaterials, pair_materials
+from jdyn.contact.points import contact_points
+from jdyn.contact.relative_motion import RelativeMotion
+from jdyn.model import Model
+
+
+class CompliantContact(Contact):
+    """Shapes press into each other, and push back: forces are functions of the state, which any solver integrates.
+
+    Along the normal a law gives the force f by depth and its rate. Friction is μ f v / √(v² + v_s²) against the slip v:
+    what sticks creeps, at a speed of v_s tan α / √(μ² − tan² α) on a slope of the angle α. Torques against turning
+    about the normal and against rolling obey the same with lengths in the place of μ. Forces act in the middle between
+    the two surfaces.
+
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> builder.add_shape("world", "plane", (0, 0), role="collision")
+    >>> model = builder.build()
+    >>> start = model.neutral().at[2].set(0.3)
+    >>> motion = jdyn.simulate(model, start, jnp.zeros(6), 2.0, contact=jdyn.CompliantContact())
+    >>> print(motion.q[-1, 2].round(3))
+    0.1
+
+    Attributes:
+        law: `jdyn.HuntCrossley()`, `jdyn.SpringDamper()` or `jdyn.TwoStiffnesses()`.
+        material: Of shapes that `materials` does not name.
+        materials: By name of shape or, for all shapes of a link, of link.
+        slip_speed: v_s [m/s]. Small ones are stiff.
+        spin_speed: The same for turning and rolling [rad/s].
+
+    Raises:
+        ValueError: if a number is out of its range, or a material belongs to nothing.
+    """
+
+    law: ContactLaw = HuntCrossley()
+    material: Material = Material()
+    materials: Mapping[str, Material] = eqx.field(default_factory=dict)
+    slip_speed: Scalar | float = 1e-3
+    spin_speed: Scalar | float = 1e-2
+
+    def __check_init__(self):
+        for name in ("slip_speed", "spin_speed"):
+            value = getattr(self, name)
+            if isinstance(value, int | float) and not value > 0:
+                raise ValueError(f"{name}: expected a positive number, got {value}")
+
+    def between(self, colliders: Colliders) -> "CompliantForces":
+        pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)
+        dtype = colliders.sizes.dtype
+        slip, spin = (jnp.asarray(x, dtype) for x in (self.slip_speed, self.spin_speed))
+        return CompliantForces(colliders, self.law, pairs, slip, spin)
+
+
+class TouchingPoints(Structure):
+    """Forces at the points where shapes may touch, in world axes; zero where they are apart.
+
+    Attributes:
+        position: Where they act [m].
+        normal: From the first shape of the pair to the second.
+        depth: By which the shapes overlap [m]; zero where they are apart.
+        force: On the second shape [N]; the first one bears the opposite.
+        torque: Against turning and rolling, on the second shape [N m].
+    """
+
+    position: Float[Array, "*points 3"]
+    normal: Float[Array, "*points 3"]
+    depth: Float[Array, "*points"]
+    force: Float[Array, "*points 3"]
+    torque: Float[Array, "*points 3"]
+
+
+class CompliantForces(eqx.Module):
+    """`CompliantContact` between the shapes of a model.
+
+    Attributes:
+        colliders: The shapes.
+        law: Along the normal.
+        materials: Of pairs.
+        slip_speed, spin_speed: Where friction is half way up [m/s, rad/s].
+    """
+
+    colliders: Colliders
+    law: ContactLaw
+    materials: PairMaterials
+    slip_speed: Scalar
+    spin_speed: Scalar
+
+    def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Generalized forces [N m or N]."""
+        motion = RelativeMotion.at(model, self.colliders, q)
+        points, pair = self._points(motion, v)
+        arms = points.position - motion.origin[None]
+        wrenches = jnp.concatenate([points.torque + jnp.cross(arms, points.force), points.force], axis=1)
+        total = jnp.zeros((len(self.colliders.pairs), 6), wrenches.dtype).at[pair].add(wrenches)
+        return motion.generalized(total)
+
+    def points(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
+        """The forces at all points, and the number of each point's pair."""
+        return self._points(RelativeMotion.at(model, self.colliders, q), v)
+
+    def _points(self, motion: RelativeMotion, v: Array) -> tuple[TouchingPoints, np.ndarray]:
+        found, pair = contact_points(self.colliders, motion.poses)
+        touching = found.distance < 0
+        depth = -jnp.where(touching, found.distance, 0)
+        position = jnp.where(touching[:, None], (found.a + found.b) / 2, motion.origin[None])
+        twist = motion.twists(v)[pair]
+        turning = twist[:, :3]
+        moving = twist[:, 3:] + jnp.cross(turning, position - motion.origin[None])
+        stiffness, dissipation, friction = (x[pair] for x in self.materials)
+        normal = found.normal
+        approach = -jnp.sum(moving * normal, axis=1)
+        pressing = jnp.where(touching, self.law.force(depth, approach, stiffness, dissipation), 0)
+        sliding, spinning, rolling = (friction * pressing[:, None]).T[:, :, None]
+        slip, spin = _across(moving, normal), _along(turning, normal)
+        force = pressing[:, None] * normal - sliding * _bounded(slip, self.slip_speed)
+        torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
+        return TouchingPoints(position, normal, depth, force, torque), pair
+
+
+def _along(x: Array, normal: Array) -> Array:
+    return jnp.sum(x * normal, axis=1, keepdims=True) * normal
+
+
+def _across(x: Array, normal: Array) -> Array:
+    return x - _along(x, normal)
+
+
+def _bounded(x: Array, speed: Any) -> Array:
+    """x / √(x² + s²): nearly a unit vector where x is large against s."""
+    return x / jnp.sqrt(jnp.sum(x**2, axis=1, keepdims=True) + speed**2)
