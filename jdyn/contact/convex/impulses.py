@@ -24,10 +24,11 @@ class Impulses(Structure):
 
     With the speed u_n = u · normal and the velocity u_t beside it,
 
-        γ = n(u_n) normal − bound u_t / max(|u_t|, slip),   n(u_n) = h (force − h stiffness u_n)₊ (1 − dissipation u_n)₊.
+        γ = n(u_n) normal − bound u_t / max(|u_t|, slip),
+        n(u_n) = h (force − h stiffness u_n)₊ (1 − dissipation u_n)₊.
 
-    Both parts fall along u, so that −γ is the gradient of a convex function: n is the impulse of Hunt and Crossley's law
-    with the depth at the end of the step, and the bound of friction is known from its start.
+    Both parts fall along u, so that −γ is the gradient of a convex function: n is the impulse of Hunt and Crossley's
+    law with the depth at the end of the step, and the bound of friction is known from its start.
 
     Source: Castro, Han, Masterjohn, Irrotational contact fields, arXiv 2312.03908, 2023, the lagged model.
 

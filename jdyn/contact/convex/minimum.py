@@ -90,7 +90,9 @@ def _found_jvp(primals, tangents):
     found = _found(motion, guess)
     _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.v), (motion,), (d_motion,))
     _, H = motion.derivatives(found.v)
-    return found, Found(-CHOLESKY.solve(CHOLESKY.factor(H), residual), None, None)
+    change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
+    # Flags and counts have no tangents.
+    return found, Found(change, None, None)  # type: ignore[arg-type]
 
 
 class _Iterate(NamedTuple):

@@ -7,14 +7,13 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Scalar
+from jaxtyping import Array, Bool, Int, Scalar
 
-from jdyn.contact.colliders import Colliders
-from jdyn.contact.convex import ConvexContact
+from jdyn.contact import ConvexForces
 from jdyn.dynamics import mass_matrix
 from jdyn.model import Model
 from jdyn.simulation.solvers.dense_output import DenseOutput
-from jdyn.simulation.solvers.joint_implicit import JointImplicit
+from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State
@@ -28,13 +27,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     q₁ = q₀ ⊕ h v₁. The result is 2 y(h/2) − y(h).
 
     Attributes:
-        contact: The law.
-        colliders: Shapes of the model.
         model: The mechanism; `simulate` fills it in.
     """
 
-    contact: ConvexContact
-    colliders: Colliders
     model: Model | None = None
 
     def order(self, terms):
@@ -67,7 +62,8 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
         def substep(before: State, row):
             t0, t1, first, weights = row
-            y, guess = _where(first, y0, before), weights[0] * y0.v + weights[1] * before.v
+            y = jax.tree.map(lambda start, end: jnp.where(first, start, end), y0, before)
+            guess = weights[0] * y0.v + weights[1] * before.v
             step = self._advance(terms, t0, t1, y, guess)
             return step.y, step
 
@@ -81,10 +77,11 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     def _advance(self, terms, t0, t1, y0: State, guess) -> "_Step":
         model, h = self.mechanism, terms.contr(t0, t1)
         none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y0, y0.v))
+        contact, terms = _apart(terms)
         system = JointImplicit.of(terms, t0, y0, h)
         change = terms.prod(system.rate(t0, y0, y0.v, none, h), h)
         A = mass_matrix(system.stiffened(h), y0.q)
-        found = self.contact.velocity(model, self.colliders, y0.q, y0.v, h, A, y0.v + change.v, guess)
+        found = contact.velocity(model, y0.q, y0.v, h, A, y0.v + change.v, guess)
         y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), found.v)
         return _Step(drifted(model, y1, h * found.v), found.converged, found.steps)
 
@@ -94,7 +91,28 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         return drifted(model, y, model.difference(whole.q, end.q))
 
 
+def _apart(terms: Any) -> tuple[ConvexForces, Any]:
+    """Contact, and the equations of motion without it.
+
+    Raises:
+        ValueError: at trace time, if there is something that this method does not know.
+    """
+    field = equations_of_motion(terms)
+    if not isinstance(field.contact, ConvexForces):
+        raise ValueError(
+            "ConvexEuler: expected contact=jdyn.ConvexContact(), got none or another model; leave the solver out"
+        )
+    if field.constraints:
+        raise ValueError(
+            "ConvexEuler: constraints beyond the tree of joints do not go with convex contact yet; take "
+            "jdyn.CompliantContact(), or another solver"
+        )
+    return field.contact, eqx.tree_at(lambda terms: terms.field.contact, terms, None)
+
+
 class _Step(NamedTuple):
+    """Where a step ends, whether its velocity was found, and in how many Newton steps."""
+
     y: State
     converged: Bool[Array, ""]
     steps: Int[Array, ""]
@@ -109,10 +127,6 @@ def _error(model: Model, h: Scalar, y0: State, whole: State, half: State, end: S
         (model.rate(end.q, h * (end.v - whole.v)), y0.v - whole.v + 2 * (end.v - half.v)),
     )
     return jax.tree.map(lambda x, y: jnp.where(jnp.abs(x) < jnp.abs(y), x, y), first, second)
-
-
-def _where(condition, new, old):
-    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)
 
 
 class _Interpolation(DenseOutput):
