@@ -1,8 +1,7 @@
 """Rates of change that are implicit in the forces of joints alone."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,6 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
-from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.vector_field import State, VectorField
 
 
@@ -40,13 +38,12 @@ class JointImplicit(NamedTuple):
     D: Float[Array, " nv_full"]
 
     @classmethod
-    def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "JointImplicit":
+    def of(cls, field: VectorField, direction: Scalar | int, t: Scalar, y: State, c: Scalar) -> "JointImplicit":
         """That of a step that begins at `t` in `y`, on the configuration manifold, and has rates with `c`; slopes are
         found if this is not zero for all lanes of a batch."""
-        field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
-        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: _slopes(field, direction * t, y), lambda: (none, none))
+        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: joint_slopes(field, t, y), lambda: (none, none))
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
         return cls(field, direction, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
 
@@ -61,29 +58,15 @@ class JointImplicit(NamedTuple):
         beside = field.rates_beside(t, y, tau if held is None else tau + held)
         return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
 
+    @property
+    def slopes(self) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
+        """K and D."""
+        return self.K, self.D
 
-def _slopes(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array]:
+
+def joint_slopes(field: VectorField, t: Scalar, y: State) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
     """How the forces of all joints fall with their coordinates and velocities."""
     by_control = (on_leaders(field.model, slope) for slope in field.force_slopes(t, y))
     passive = passive_slopes(field.model, field.model.expand_velocity(y.v))
     K, D = (control + passive for control, passive in zip(by_control, passive, strict=True))
     return K, D
-
-
-def local_term(solver: diffrax.AbstractSolver, terms: diffrax.AbstractTerm) -> LocalTerm:
-    """The terms, if they are in local coordinates."""
-    if not isinstance(terms, LocalTerm):
-        name = type(solver).__name__
-        raise ValueError(f"{name}: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
-    return terms
-
-
-def equations_of_motion(terms: Any) -> VectorField:
-    """Those behind a term."""
-    field = getattr(terms, "field", getattr(terms, "vector_field", None))
-    if not isinstance(field, VectorField):
-        raise ValueError(
-            "a method that is implicit in joint forces must know them: use it in jdyn.simulate, or with "
-            f"diffrax.ODETerm of a VectorField, not of a {type(field).__name__}"
-        )
-    return field
