@@ -118,9 +118,9 @@ class CompliantForces(eqx.Module):
         motion = RelativeMotion.at(model, self.colliders, q)
         found, pair = contact_points(self.colliders, motion.poses)
         places = self._places(motion, found)
-        J = motion.point_jacobian(places.position, pair)
-        args = places.normal, places.depth, J @ v, *(x[pair] for x in self.materials)
-        by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(*args)
+        J = motion.twist_jacobian(places.position, pair)
+        numbers = self._numbers(found, pair)
+        by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(places.normal, places.depth, J @ v, *numbers)
         # Moving along the normal takes depth away.
         K = jnp.einsum("pin,pi,pj,pjm->nm", J, by_depth, places.normal, J[:, 3:])
         D = -jnp.einsum("pin,pij,pjm->nm", J, by_twist, J)
@@ -138,7 +138,7 @@ class CompliantForces(eqx.Module):
         twist = motion.twists(v)[pair]
         moving = twist[:, 3:] + jnp.cross(twist[:, :3], places.position - motion.origin[None])
         twist = jnp.concatenate([twist[:, :3], moving], axis=1)
-        wrench = jax.vmap(self._wrench)(places.normal, places.depth, twist, *(x[pair] for x in self.materials))
+        wrench = jax.vmap(self._wrench)(places.normal, places.depth, twist, *self._numbers(found, pair))
         return TouchingPoints(*places, wrench[:, 3:], wrench[:, :3]), pair
 
     def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
@@ -147,6 +147,11 @@ class CompliantForces(eqx.Module):
         # Rows without a point may have none.
         position = jnp.where(touching[:, None], (found.a + found.b) / 2, motion.origin[None])
         return _Places(position, found.normal, depth)
+
+    def _numbers(self, found: Separation, pair: np.ndarray) -> PairMaterials:
+        """The materials of each point. A patch is as stiff as its points are together."""
+        stiffness, dissipation, friction = (x[pair] for x in self.materials)
+        return PairMaterials(stiffness * found.weight, dissipation, friction)
 
     def _wrench(
         self, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar, friction: Array

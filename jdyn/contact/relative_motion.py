@@ -54,7 +54,7 @@ class RelativeMotion(NamedTuple):
         opposite."""
         return self.model.reduce_force(jnp.sum((self.moved.T @ wrenches) * self.columns, axis=1))
 
-    def point_jacobian(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> Float[Array, "rows 6 nv"]:
+    def twist_jacobian(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> Float[Array, "rows 6 nv"]:
         """From the velocity of the model to twists at points of the second bodies relative to the first ones; each row
         belongs to the pair of that number."""
         arms = points - self.origin[None]
@@ -63,3 +63,7 @@ class RelativeMotion(NamedTuple):
         full = jnp.concatenate([turning, moving[None] + jnp.cross(turning, arms[:, None])], axis=2)
         full = self.moved[pair][:, :, None] * full
         return jax.vmap(jax.vmap(self.model.reduce_force, 1))(full)
+
+    def point_jacobian(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> Float[Array, "rows 3 nv"]:
+        """The part of it that is velocities of the points."""
+        return self.twist_jacobian(points, pair)[:, 3:]

@@ -123,6 +123,10 @@ class _Shape:
     path: str | None
     name: str | None
     color: tuple[float, ...] | None
+    friction: np.ndarray
+    contype: int
+    conaffinity: int
+    condim: int
 
 
 _PER_VELOCITY = {
@@ -177,6 +181,8 @@ class Builder:
         self._links: list[_Link] = []
         self._frames: list[tuple[str, str, np.ndarray]] = []
         self._shapes: list[_Shape] = []
+        self._excluded: list[tuple[str, str]] = []
+        self._included: list[tuple[str, str]] = []
         self._problems: list[str] = []
         self._warnings: list[str] = []
 
@@ -241,6 +247,10 @@ class Builder:
         path: str | os.PathLike | None = None,
         name: str | None = None,
         color: Sequence[float] | None = None,
+        friction: ArrayLike = 1.0,
+        contype: int = 1,
+        conaffinity: int = 1,
+        condim: int = 6,
     ) -> None:
         """Give a link a shape, to draw it and to let it touch others.
 
@@ -260,12 +270,35 @@ class Builder:
             path: File of a mesh.
             name: Its name; the link's, with a number if that is taken, if left out.
             color: Red, green and blue, and opacity if wanted, from 0 to 1.
+            friction: Its coefficient of sliding friction [1]; or those of sliding [1], torsional [m] and rolling
+                friction [m].
+            contype, conaffinity: Bits; two shapes may touch where one's `contype` and the other's `conaffinity` share a
+                bit.
+            condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction,
+                3 with sliding, 4 with torsional, 6 with rolling friction too.
         """
         path = None if path is None else os.fspath(path)
         color = None if color is None else tuple(map(float, color))
-        sizes = np.atleast_1d(np.asarray(size, float))
+        sizes, friction = np.atleast_1d(np.asarray(size, float)), np.asarray(friction, float)
+        friction = np.array([friction, 0, 0]) if friction.ndim == 0 else friction
         for each in ROLES if role is None else (role,):
-            self._shapes.append(_Shape(link, kind, sizes, _matrix(placement), each, path, name, color))
+            shape = _Shape(
+                link, kind, sizes, _matrix(placement), each, path, name, color,
+                friction, contype, conaffinity, condim,
+            )  # fmt: skip
+            self._shapes.append(shape)
+
+    def exclude(self, link_a: str, link_b: str) -> None:
+        """Keep the shapes of two links, and of frames on them, from touching each other.
+
+        Shapes of one body, and of a body and the one that its joint is on, never touch as it is; what belongs to
+        `"world"` itself may touch everything else.
+        """
+        self._excluded.append((link_a, link_b))
+
+    def include(self, shape_a: str, shape_b: str) -> None:
+        """Let two collision shapes, by their names, touch whatever else says that they do not."""
+        self._included.append((shape_a, shape_b))
 
     def problem(self, message: str) -> None:
         """Record a problem; `build` reports all problems in one error."""
@@ -294,6 +327,7 @@ class Builder:
         self._check_mimics()
         for shape in self._shapes:
             self._check_shape(shape)
+        self._check_pairs()
         self._raise_problems()
         bodies = self._sorted_bodies()
         model = self._assemble(bodies, dtype)
@@ -471,6 +505,29 @@ class Builder:
             self.problem(f"{where}: placement is not a rotation and a translation")
         if shape.color is not None and not (len(shape.color) in (3, 4) and all(0 <= c <= 1 for c in shape.color)):
             self.problem(f"{where}: color is {shape.color}, expected three or four numbers from 0 to 1")
+        friction = shape.friction
+        if friction.shape != (3,) or not np.all(np.isfinite(friction)) or np.any(friction < 0):
+            self.problem(f"{where}: friction is {friction}, expected a number or three, finite and not negative")
+        for key in ("contype", "conaffinity"):
+            if not 0 <= getattr(shape, key) < 2**32:
+                self.problem(f"{where}: {key} is {getattr(shape, key)}, expected bits, from 0 to 2**32 - 1")
+
+        if shape.condim not in (1, 3, 4, 6):
+            self.problem(f"{where}: condim is {shape.condim}, expected 1, 3, 4 or 6")
+
+    def _check_pairs(self):
+        links = ["world", *(link.name for link in self._links), *(name for name, _, _ in self._frames)]
+        shapes = [
+            name
+            for shape, name in zip(self._shapes, _unique_names(self._shapes), strict=True)
+            if shape.role == "collision"
+        ]
+        for what, pairs, names in (
+            ("link or frame", self._excluded, links),
+            ("collision shape", self._included, shapes),
+        ):
+            for name in dict.fromkeys(name for pair in pairs for name in pair if name not in names):
+                self.problem(f"pairs that may touch: no {what} is called {name!r}; {known(name, names)}")
 
     # Assembly.
 
@@ -560,16 +617,31 @@ class Builder:
 
     def _placed_shapes(self, index, placed, as_jax) -> Shapes:
         entries, sizes, poses = [], np.zeros((len(self._shapes), 3)), []
+        friction = [shape.friction for shape in self._shapes]
         frames = {name: (link, T) for name, link, T in self._frames}
         for row, (shape, name) in enumerate(zip(self._shapes, _unique_names(self._shapes), strict=True)):
             link, T = frames.get(shape.link, (shape.link, np.eye(4)))
             carrier, pose = placed(link, T @ shape.pose)
             color = None if shape.color is None else (*shape.color, 1.0)[:4]
             body = index.get(carrier, WORLD)
-            entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color))  # type: ignore[arg-type]
+            touch = shape.contype, shape.conaffinity, shape.condim
+            entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color, *touch))  # type: ignore[arg-type]
             sizes[row, : len(shape.size)] = shape.size
             poses.append(pose)
-        return Shapes(tuple(entries), as_jax(sizes), _transforms(poses, as_jax))
+        return Shapes(
+            tuple(entries), as_jax(sizes), _transforms(poses, as_jax), as_jax(friction),
+            self._excluded_links(frames), tuple(self._included),
+        )  # fmt: skip
+
+    def _excluded_links(self, frames: dict) -> tuple[tuple[str, str], ...]:
+        """Pairs of the links and frames that carry collision shapes."""
+
+        def carriers(link):
+            shaped = dict.fromkeys(shape.link for shape in self._shapes if shape.role == "collision")
+            return [name for name in shaped if link in (name, frames.get(name, (name,))[0])]
+
+        pairs = ((a, b) for first, second in self._excluded for a in carriers(first) for b in carriers(second))
+        return tuple(dict.fromkeys(pairs))
 
     def _resolved_mimic(self, link: _Link) -> tuple[str, str, float, float]:
         """(follower, leader, ratio, offset); a chain of mimics is resolved to its first leader."""

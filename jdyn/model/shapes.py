@@ -44,6 +44,10 @@ class Shape(NamedTuple):
         path: Mesh file, or None. From MJCF: the absolute path. From URDF: the absolute path, the `package://` name as
             written if that package was not found, or None if the file is outside the named folders.
         color: Red, green, blue and opacity from 0 to 1, or None if the description states none.
+        contype, conaffinity: Bits, as in MuJoCo: two shapes may touch where one's `contype` and the other's
+            `conaffinity` share a bit.
+        condim: How many components of force a contact has, as in MuJoCo, the larger number of the two shapes: 1 without
+            friction, 3 with sliding, 4 with torsional, 6 with rolling friction too.
     """
 
     kind: ShapeKind
@@ -53,6 +57,9 @@ class Shape(NamedTuple):
     name: str
     path: str | None = None
     color: tuple[float, float, float, float] | None = None
+    contype: int = 1
+    conaffinity: int = 1
+    condim: int = 6
 
 
 class Shapes(Structure):
@@ -74,11 +81,17 @@ class Shapes(Structure):
             mesh: its scales [1] of the file's coordinates. Other entries are zero.
         placements: The pose of each shape in the frame of the body that carries it. A frame of the body that moves
             leaves it in place.
+        friction: A row a shape: its coefficients of sliding [1], torsional [m] and rolling friction [m].
+        excluded: Pairs of links whose shapes never touch.
+        included: Pairs of names of collision shapes that may touch whatever else says that they do not.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
     sizes: Float[Array, "n 3"]
     placements: Transform
+    friction: Float[Array, "n 3"]
+    excluded: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
+    included: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
 
     def __len__(self) -> int:
         return len(self.entries)

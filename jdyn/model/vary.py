@@ -45,8 +45,8 @@ def parameters(model: Model) -> dict[str, Array]:
           `effort`, shape (nv of the joint,); `rest` and the limits `lower` and `upper`, shape (nq of the joint,);
           `translation` of its frame in its parent [m]; its own geometry, such as `axis`;
         - frame: `frame:NAME.translation` in its body [m];
-        - collision shape: `collision:NAME.translation` in its body [m], and its `size` [m], or `scale` of a mesh, as
-          `jdyn.Shapes` has them.
+        - collision shape: `collision:NAME.translation` in its body [m], its `size` [m], or `scale` of a mesh, and
+          `friction` (sliding [1], torsional [m], rolling [m]), as `jdyn.Shapes` has them.
     """
     checked(model)
     topology, found = model.topology, {"gravity": model.gravity}
@@ -68,6 +68,7 @@ def parameters(model: Model) -> dict[str, Array]:
         shapes: Any = model.shapes
         found[f"collision:{name}.{_size_of(model, row)}"] = shapes.size(row)
         found[f"collision:{name}.translation"] = shapes.placements.translation[row]
+        found[f"collision:{name}.friction"] = shapes.friction[row]
     return found
 
 
@@ -82,7 +83,9 @@ def _size_of(model, row) -> str:
 
 
 def units_of(name: str) -> str:
-    """Of a number by its name; empty for directions."""
+    """Of a number by its name; empty for directions, and for friction of shapes, whose coefficients have several."""
+    if name.startswith("collision:") and name.endswith(".friction"):
+        return ""
     return UNITS.get(name.rpartition(".")[2], "")
 
 
@@ -108,7 +111,8 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
 
     Args:
         model: The mechanism.
-        changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint;
+        changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint, and
+            for the sliding friction of a shape;
             axes are scaled to unit length; a body that gets another mass or centre of mass keeps its inertia about that
             centre.
 
@@ -154,14 +158,18 @@ def _allowed(model, kind, of):
         rows = _collisions(model)
         if of not in rows:
             raise ValueError(f"no collision shape is called {of!r}; {known(of, tuple(rows))}")
-        return ("translation", _size_of(model, rows[of]))
+        return ("translation", _size_of(model, rows[of]), "friction")
     body = model.topology.joint(of)
     return (*BY_COORDINATE, "translation", *_geometry(model, body))
 
 
 def _with_shape(model, name, row, what, value):
-    """With another size or place of a shape."""
+    """With another size, place or friction of a shape."""
     shapes = model.shapes
+    if what == "friction":
+        value = shaped(name, value, model.dtype, (), (3,))
+        friction = shapes.friction.at[(row, 0) if value.ndim == 0 else row].set(value)
+        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, friction=friction))
     if what == "translation":
         translation = shapes.placements.translation.at[row].set(shaped(name, value, model.dtype, (3,)))
         placements = dataclasses.replace(shapes.placements, translation=translation)

@@ -13,7 +13,8 @@ from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Int, Real, Scalar
 
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
-from jdyn.simulation.solvers.implicit_rates import ImplicitRates, implicit_rates, local_term
+from jdyn.simulation.solvers.implicit_rates import ImplicitRates, implicit_rates
+from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State

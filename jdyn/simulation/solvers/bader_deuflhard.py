@@ -11,7 +11,7 @@ from jaxtyping import PyTree, Scalar
 
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
 from jdyn.simulation.solvers.implicit_motion import AsksForJacobians, ImplicitMotion
-from jdyn.simulation.solvers.implicit_rates import local_term
+from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.work import Work
 

@@ -1,6 +1,6 @@
 """Rates of change that are implicit in forces that couple joints."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jdyn.array import solution
 from jdyn.dynamics import mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model.compiled import precise
-from jdyn.simulation.solvers.joint_implicit import joint_slopes
+from jdyn.simulation.solvers.joint_implicit import equations_of_motion, joint_slopes
 from jdyn.simulation.vector_field import State, VectorField
 
 
@@ -41,10 +41,11 @@ class CoupledImplicit(NamedTuple):
     inertia: Float[Array, " nv"]
 
     @classmethod
-    def of(cls, field: VectorField, direction: Scalar | int, t: Scalar, y: State, c: Scalar) -> "CoupledImplicit":
+    def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "CoupledImplicit":
         """That of a step that begins at `t` in `y`, on the configuration manifold, and has rates with `c`; matrices are
         found if this is not zero for all lanes of a batch."""
-        given = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (field, t, y, c))
+        field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
+        given = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (field, direction * t, y, c))
         none = jnp.zeros((field.model.nv,) * 2, y.v.dtype)
         needed = unvmap_any(c != 0)
         matrices = jax.lax.cond(needed, lambda: _matrices(*given), lambda: (none, none, none, jnp.ones_like(y.v)))

@@ -14,7 +14,7 @@ from jdyn.dynamics import inverse_dynamics_derivatives
 from jdyn.model import Model
 from jdyn.model.compiled import precise
 from jdyn.simulation.manifold import LocalTerm
-from jdyn.simulation.solvers.implicit_rates import equations_of_motion
+from jdyn.simulation.solvers.joint_implicit import equations_of_motion
 from jdyn.simulation.vector_field import State, VectorField
 
 Vector = Float[Array, " n"]

@@ -1,7 +1,8 @@
 """Rates of change that are implicit in the forces of joints alone."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,8 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
+from jdyn.model import Model
+from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.vector_field import State, VectorField
 
 
@@ -38,23 +41,28 @@ class JointImplicit(NamedTuple):
     D: Float[Array, " nv_full"]
 
     @classmethod
-    def of(cls, field: VectorField, direction: Scalar | int, t: Scalar, y: State, c: Scalar) -> "JointImplicit":
+    def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "JointImplicit":
         """That of a step that begins at `t` in `y`, on the configuration manifold, and has rates with `c`; slopes are
         found if this is not zero for all lanes of a batch."""
+        field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
-        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: joint_slopes(field, t, y), lambda: (none, none))
+        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: joint_slopes(field, direction * t, y), lambda: (none, none))
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
         return cls(field, direction, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
+
+    def stiffened(self, c: Scalar) -> Model:
+        """The model with c D + c² K beside its rotors."""
+        model = self.field.model
+        return eqx.tree_at(lambda model: model.armature, model, model.armature + c * (self.D + c * self.K))
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """k in a state `y` on the manifold, whose tangent coordinates change by `r`; f where s and `c` [s] are zero."""
         (field, _, K, D), t = self, self.direction * t
         model, moved = field.model, r + s.v
         pull = K * model.expand_velocity(s.q + c * moved) + D * model.expand_velocity(s.v)
-        stiffened = eqx.tree_at(lambda model: model.armature, model, model.armature + c * (D + c * K))
         tau = field.force(t, y)
-        a, held = field.accelerations(stiffened, t, y, tau - model.reduce_force(pull))
+        a, held = field.accelerations(self.stiffened(c), t, y, tau - model.reduce_force(pull))
         beside = field.rates_beside(t, y, tau if held is None else tau + held)
         return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
 
@@ -70,3 +78,22 @@ def joint_slopes(field: VectorField, t: Scalar, y: State) -> tuple[Float[Array, 
     passive = passive_slopes(field.model, field.model.expand_velocity(y.v))
     K, D = (control + passive for control, passive in zip(by_control, passive, strict=True))
     return K, D
+
+
+def local_term(solver: diffrax.AbstractSolver, terms: diffrax.AbstractTerm) -> LocalTerm:
+    """The terms, if they are in local coordinates."""
+    if not isinstance(terms, LocalTerm):
+        name = type(solver).__name__
+        raise ValueError(f"{name}: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
+    return terms
+
+
+def equations_of_motion(terms: Any) -> VectorField:
+    """Those behind a term."""
+    field = getattr(terms, "field", getattr(terms, "vector_field", None))
+    if not isinstance(field, VectorField):
+        raise ValueError(
+            "a method that is implicit in joint forces must know them: use it in jdyn.simulate, or with "
+            f"diffrax.ODETerm of a VectorField, not of a {type(field).__name__}"
+        )
+    return field

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.implicit_motion import AsksForJacobians, Eliminated, ImplicitMotion
-from jdyn.simulation.solvers.implicit_rates import local_term
+from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.solvers.tableau import triangle

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.simulation.solvers.implicit_rates import implicit_rates, local_term
+from jdyn.simulation.solvers.implicit_rates import implicit_rates
+from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages, triangle
 from jdyn.simulation.work import Counted, Work
 
