@@ -29,5 +29,5 @@ def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, 
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), part))
     if not parts:
         none = jnp.zeros((0, 3), X.translation.dtype)
-        return Separation(none, none, none, none[:, 0]), np.zeros(0, int)
+        return Separation(none, none, none, none[:, 0], none[:, 0]), np.zeros(0, int)
     return jax.tree.map(lambda *x: jnp.concatenate(x), *parts), np.concatenate(numbers)
