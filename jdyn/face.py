@@ -4,6 +4,7 @@ from jdyn.compile import Program as Program
 from jdyn.compile import warm_up as warm_up
 from jdyn.contact import CompliantContact as CompliantContact
 from jdyn.contact import Contact as Contact
+from jdyn.contact import ConvexContact as ConvexContact
 from jdyn.contact import Distances as Distances
 from jdyn.contact import HuntCrossley as HuntCrossley
 from jdyn.contact import Material as Material
@@ -130,6 +131,7 @@ from jdyn.simulation import BaderDeuflhard as BaderDeuflhard
 from jdyn.simulation import BulirschStoer as BulirschStoer
 from jdyn.simulation import CashKarp as CashKarp
 from jdyn.simulation import CompliantLimits as CompliantLimits
+from jdyn.simulation import ConvexEuler as ConvexEuler
 from jdyn.simulation import EnergyError as EnergyError
 from jdyn.simulation import Event as Event
 from jdyn.simulation import HalveOrGrow as HalveOrGrow

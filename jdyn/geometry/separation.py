@@ -1,5 +1,6 @@
 """How far apart two shapes are, and where."""
 
+import equinox as eqx
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
@@ -20,7 +21,7 @@ class Separation(Structure):
     b: Float[Array, "*points 3"]
     normal: Float[Array, "*points 3"]
     distance: Float[Array, "*points"]
-    weight: Float[Array, "*points"] | None = None
+    weight: Float[Array, "*points"] = eqx.field(default=None)
 
     def flipped(self) -> "Separation":
         """That of shape a from shape b."""

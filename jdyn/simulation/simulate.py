@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.contact import Contact, colliders
+from jdyn.contact import Contact, ConvexContact, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method, closed, distance, iterates
@@ -23,7 +23,7 @@ from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.loop import Equations, Problem
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saveat import rows_to_save
-from jdyn.simulation.solvers import Automatic, on_manifold
+from jdyn.simulation.solvers import Automatic, ConvexEuler, on_manifold
 from jdyn.simulation.solvers.extrapolation import Extrapolation
 from jdyn.simulation.solvers.implicit_motion import AsksForJacobians
 from jdyn.simulation.trajectory import Events, Trajectory
@@ -82,17 +82,18 @@ def simulate(
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; none if left out. Impacts come after `events`; their entries are all upper ends,
             then all lower ends, of joints whose coordinates are single numbers.
-        contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()`; they pass through
-            each other if left out.
+        contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or
+            `jdyn.ConvexContact()`; they pass through each other if left out.
         constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
             others. The start has to meet them, see `jdyn.assemble`; the end of every step is moved to the nearest state
             that does. `Trajectory.multipliers` has their forces.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
-        solver: `jdyn.Automatic()` if left out: an explicit method of order 6 (8 for relative tolerances of 3e-7 and
-            less), and `jdyn.ROSJ43` while gains, dampers or friction on light links would hold the step, each lane of a
-            batch as it needs; `stats["implicit_steps"]` says how often. Or a Runge-Kutta method of diffrax, which then
-            works in local coordinates, see `jdyn.OnManifold`, or one of jdyn's own: `jdyn.Rodas5P()` for stiffness that
-            couples joints; `jdyn.BulirschStoer()`, whose dense output has its full order, for small tolerances.
+        solver: `jdyn.ConvexEuler()` with convex contact, else `jdyn.Automatic()` if left out: an explicit method of
+            order 6 (8 for relative tolerances of 3e-7 and less), and `jdyn.ROSJ43` while gains, dampers or friction on
+            light links would hold the step, each lane of a batch as it needs; `stats["implicit_steps"]` says how often.
+            Or a Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
+            jdyn's own: `jdyn.Rodas5P()` for stiffness that couples joints; `jdyn.BulirschStoer()`, whose dense output
+            has its full order, for small tolerances.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
@@ -119,7 +120,7 @@ def simulate(
     dtype = jnp.promote_types(model.dtype, jnp.promote_types(q0.dtype, v0.dtype))
     model = model.astype(dtype)
     if not isinstance(contact, Contact | None):
-        raise ValueError(f"contact: expected jdyn.CompliantContact() or None, got {contact!r}")
+        raise ValueError(f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {contact!r}")
     shapes = None if contact is None else colliders(model)
     model = model.without_shapes()
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
@@ -136,7 +137,7 @@ def simulate(
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
     if isinstance(joint_limits, ImpactLimits) and not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0:
         raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
-    solver = Automatic() if solver is None else solver
+    solver = _default_solver(contact) if solver is None else solver
     if constraints and isinstance(solver, AsksForJacobians):
         raise ValueError(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
@@ -164,6 +165,10 @@ def simulate(
         return trajectory
     progress = (trajectory.stats["t_reached"] - t0) / (t1 - t0)
     return raise_on_failure(trajectory, trajectory.result, progress, lambda: _failure(model, trajectory, t1))
+
+
+def _default_solver(contact):
+    return ConvexEuler() if isinstance(contact, ConvexContact) else Automatic()
 
 
 def _default_controller(dtype):
