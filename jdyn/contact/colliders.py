@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -92,8 +93,15 @@ class Colliders(Structure):
         )
         return jax.vmap(maker, in_axes=(0, None if hulls is None else 0))(self.sizes[rows], hulls)
 
-    def placed(self, poses: Transform) -> Transform:
-        """Poses of all shapes in the world, from those of the bodies."""
+    def placed_pairs(self, poses: Transform) -> Iterator[tuple[PairGroup, tuple[Any, Transform, Any, Transform]]]:
+        """The two shapes of each pair and their poses in the world, stacked, group by group, from poses of bodies."""
+        X = self._placed(poses)
+        for group in self.groups():
+            X_a, X_b = (jax.tree.map(lambda x, rows=rows: x[rows], X) for rows in (group.a, group.b))
+            yield group, (self.shapes(group.a), X_a, self.shapes(group.b), X_b)
+
+    def _placed(self, poses: Transform) -> Transform:
+        """Poses of all shapes in the world."""
         world = Transform.identity(poses.rotation.dtype)
         bodies = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), poses, world)
         carriers = np.array([entry.body for entry in self.entries], int)
@@ -116,10 +124,9 @@ def colliders(model: Model) -> Colliders:
         raise ValueError(f"{model.name!r} has no collision shapes: give it some by jdyn.Builder.add_shape")
     entries = tuple(shapes.entries[row] for row in rows)
     hulls = hulls_of(model.name, entries, model.dtype)
-    return Colliders(
-        entries, _pairs(entries, _Rules(model.topology.parents, shapes)),
-        *_taken(rows, (shapes.sizes, shapes.placements, shapes.friction)), hulls,
-    )  # fmt: skip
+    pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology.parents, shapes)))
+    sizes, placements, friction = _taken(rows, (shapes.sizes, shapes.placements, shapes.friction))
+    return Colliders(entries, pairs, sizes, placements, friction, hulls)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -128,16 +135,16 @@ def _taken(rows: tuple[int, ...], leaves):
     return jax.tree.map(lambda leaf: leaf[np.array(rows)], leaves)
 
 
-def _pairs(entries: tuple[Shape, ...], may_touch: "_Rules") -> tuple[tuple[int, int], ...]:
-    """Numbers of the shapes, by kinds."""
+def _pairs(entries: tuple[Shape, ...], may_touch: "_Rules") -> list[tuple[int, int]]:
+    return [(i, j) for i, j in itertools.combinations(range(len(entries)), 2) if may_touch(entries[i], entries[j])]
+
+
+def by_kinds(entries: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Pairs of shapes as `Colliders` has them: kinds in the order of `KINDS`, pairs of the same kinds together."""
     rank = {kind: i for i, kind in enumerate(KINDS)}
     kinds = [rank[entry.kind] for entry in entries]
-    pairs = [
-        (i, j) if kinds[i] <= kinds[j] else (j, i)
-        for i, j in itertools.combinations(range(len(entries)), 2)
-        if may_touch(entries[i], entries[j])
-    ]
-    return tuple(sorted(pairs, key=lambda pair: (kinds[pair[0]], kinds[pair[1]])))
+    ordered = ((i, j) if kinds[i] <= kinds[j] else (j, i) for i, j in pairs)
+    return tuple(sorted(ordered, key=lambda pair: (kinds[pair[0]], kinds[pair[1]])))
 
 
 class _Rules:
