@@ -1,25 +1,46 @@
 """Collision shapes of a model, and the pairs of them that may touch."""
 
-from typing import Any
+import functools
+import itertools
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 from jdyn.array import Structure
-from jdyn.geometry import Box, Capsule, HalfSpace, Sphere
+from jdyn.contact.hulls import hulls_of, scaled
+from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, Sphere
 from jdyn.model import WORLD, Model
 from jdyn.model.shapes import Shape, Shapes
 from jdyn.spatial import Transform
 
-# In the order in which pairs have them. From the rows of the table of shapes.
+# From the rows of the table of shapes to shapes of `jdyn.geometry`, in the order in which pairs have them.
 KINDS: dict[str, Any] = {
-    "plane": lambda size: HalfSpace(),
-    "sphere": lambda size: Sphere(size[0]),
-    "capsule": lambda size: Capsule(size[0], size[1]),
-    "box": lambda size: Box(size),
+    "plane": lambda size, hull: HalfSpace(),
+    "sphere": lambda size, hull: Sphere(size[0]),
+    "capsule": lambda size, hull: Capsule(size[0], size[1]),
+    "box": lambda size, hull: Box(size),
+    "cylinder": lambda size, hull: Cylinder(size[0], size[1]),
+    "ellipsoid": lambda size, hull: Ellipsoid(size),
+    "mesh": lambda size, hull: scaled(hull, size),
 }
+_GROUND = ("plane",)
+
+
+class PairGroup(NamedTuple):
+    """Successive pairs of shapes of the same two kinds, which one `jax.vmap` serves.
+
+    Attributes:
+        first: The number of the first pair.
+        a, b: Rows of the first and of the second shapes.
+    """
+
+    first: int
+    a: Int[np.ndarray, " pairs"]
+    b: Int[np.ndarray, " pairs"]
 
 
 class Colliders(Structure):
@@ -29,6 +50,7 @@ class Colliders(Structure):
         entries: What each shape is.
         pairs: Numbers of the two shapes of each pair that may touch; kinds come in the order of `KINDS`.
         sizes, placements, friction: As in `jdyn.Shapes`.
+        hulls: Those of meshes, one after the other, in the units of their files; None without meshes.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
@@ -36,10 +58,46 @@ class Colliders(Structure):
     sizes: Float[Array, "n 3"]
     placements: Transform
     friction: Float[Array, "n 3"]
+    hulls: ConvexHull | None = None
 
     def bodies(self, side: int) -> list[int]:
         """Of each pair, the body that carries the first (0) or the second shape (1)."""
         return [self.entries[pair[side]].body for pair in self.pairs]
+
+    def pair_friction(self) -> Float[Array, "pairs 3"]:
+        """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.
+
+        They are the larger ones of the two shapes; those beyond the larger `condim` of the two are zero.
+        """
+        a, b = np.reshape(self.pairs, (-1, 2)).T.astype(int)
+        condim = np.array([entry.condim for entry in self.entries])
+        counts = np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
+        return jnp.where(counts, jnp.maximum(self.friction[a], self.friction[b]), 0)
+
+    def groups(self) -> list[PairGroup]:
+        """The pairs by the kinds of their shapes."""
+        groups, first = [], 0
+        for _, pairs in itertools.groupby(self.pairs, lambda pair: [self.entries[i].kind for i in pair]):
+            a, b = np.array(list(pairs)).T
+            groups.append(PairGroup(first, a, b))
+            first += len(a)
+        return groups
+
+    def shapes(self, rows: Int[np.ndarray, " k"]) -> Any:
+        """Shapes of `jdyn.geometry` of some rows of one kind, stacked."""
+        maker = KINDS[self.entries[rows[0]].kind]
+        meshes = [row for row, entry in enumerate(self.entries) if entry.kind == "mesh"]
+        hulls = (
+            jax.tree.map(lambda leaf: leaf[np.searchsorted(meshes, rows)], self.hulls) if rows[0] in meshes else None
+        )
+        return jax.vmap(maker, in_axes=(0, None if hulls is None else 0))(self.sizes[rows], hulls)
+
+    def placed(self, poses: Transform) -> Transform:
+        """Poses of all shapes in the world, from those of the bodies."""
+        world = Transform.identity(poses.rotation.dtype)
+        bodies = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), poses, world)
+        carriers = np.array([entry.body for entry in self.entries], int)
+        return jax.vmap(Transform.__matmul__)(jax.tree.map(lambda x: x[carriers], bodies), self.placements)
 
 
 def colliders(model: Model) -> Colliders:
@@ -47,26 +105,39 @@ def colliders(model: Model) -> Colliders:
 
     Raises:
         ValueError: if it has no collision shapes.
+        ModelError: (a `ValueError`) naming shapes whose meshes have no hull.
+
+    Warns:
+        ModelWarning: once, naming meshes that are not closed, or whose hulls are simplified.
     """
-    rows = () if model.shapes is None else model.shapes.rows("collision")
     shapes = model.shapes
+    rows = () if shapes is None else shapes.rows("collision")
     if shapes is None or not rows:
         raise ValueError(f"{model.name!r} has no collision shapes: give it some by jdyn.Builder.add_shape")
     entries = tuple(shapes.entries[row] for row in rows)
-    may_touch = _Rules(model.topology.parents, shapes)
+    hulls = hulls_of(model.name, entries, model.dtype)
+    return Colliders(
+        entries, _pairs(entries, _Rules(model.topology.parents, shapes)),
+        *_taken(rows, (shapes.sizes, shapes.placements, shapes.friction)), hulls,
+    )  # fmt: skip
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _taken(rows: tuple[int, ...], leaves):
+    """In one program."""
+    return jax.tree.map(lambda leaf: leaf[np.array(rows)], leaves)
+
+
+def _pairs(entries: tuple[Shape, ...], may_touch: "_Rules") -> tuple[tuple[int, int], ...]:
+    """Numbers of the shapes, by kinds."""
     rank = {kind: i for i, kind in enumerate(KINDS)}
+    kinds = [rank[entry.kind] for entry in entries]
     pairs = [
-        (i, j) if rank[entries[i].kind] <= rank[entries[j].kind] else (j, i)
-        for i in range(len(rows))
-        for j in range(i + 1, len(rows))
+        (i, j) if kinds[i] <= kinds[j] else (j, i)
+        for i, j in itertools.combinations(range(len(entries)), 2)
         if may_touch(entries[i], entries[j])
     ]
-    pairs.sort(key=lambda pair: tuple(rank[entries[k].kind] for k in pair))
-    index = jnp.array(rows)
-    sizes, placements, friction = jax.tree.map(
-        lambda leaf: leaf[index], (shapes.sizes, shapes.placements, shapes.friction)
-    )
-    return Colliders(entries, tuple(pairs), sizes, placements, friction)
+    return tuple(sorted(pairs, key=lambda pair: (kinds[pair[0]], kinds[pair[1]])))
 
 
 class _Rules:
@@ -78,6 +149,8 @@ class _Rules:
         self._included = {frozenset(pair) for pair in shapes.included}
 
     def __call__(self, a: Shape, b: Shape) -> bool:
+        if a.kind in _GROUND and b.kind in _GROUND:
+            return False
         if {a.name, b.name} in self._included:
             return True
         bits = (a.contype & b.conaffinity) | (b.contype & a.conaffinity)

@@ -124,6 +124,7 @@ class CompliantForces(eqx.Module):
         turning = twist[:, :3]
         moving = twist[:, 3:] + jnp.cross(turning, position - motion.origin[None])
         stiffness, dissipation, friction = (x[pair] for x in self.materials)
+        stiffness = stiffness * found.weight
         normal = found.normal
         approach = -jnp.sum(moving * normal, axis=1)
         pressing = jnp.where(touching, self.law.force(depth, approach, stiffness, dissipation), 0)

@@ -126,6 +126,7 @@ class _Shape:
     friction: np.ndarray
     contype: int
     conaffinity: int
+    condim: int
 
 
 _PER_VELOCITY = {
@@ -249,6 +250,7 @@ class Builder:
         friction: ArrayLike = 1.0,
         contype: int = 1,
         conaffinity: int = 1,
+        condim: int = 6,
     ) -> None:
         """Give a link a shape, to draw it and to let it touch others.
 
@@ -272,6 +274,8 @@ class Builder:
                 friction [m].
             contype, conaffinity: Bits; two shapes may touch where one's `contype` and the other's `conaffinity` share a
                 bit.
+            condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction,
+                3 with sliding, 4 with torsional, 6 with rolling friction too.
         """
         path = None if path is None else os.fspath(path)
         color = None if color is None else tuple(map(float, color))
@@ -279,8 +283,9 @@ class Builder:
         friction = np.array([friction, 0, 0]) if friction.ndim == 0 else friction
         for each in ROLES if role is None else (role,):
             shape = _Shape(
-                link, kind, sizes, _matrix(placement), each, path, name, color, friction, contype, conaffinity
-            )
+                link, kind, sizes, _matrix(placement), each, path, name, color,
+                friction, contype, conaffinity, condim,
+            )  # fmt: skip
             self._shapes.append(shape)
 
     def exclude(self, link_a: str, link_b: str) -> None:
@@ -507,6 +512,9 @@ class Builder:
             if not 0 <= getattr(shape, key) < 2**32:
                 self.problem(f"{where}: {key} is {getattr(shape, key)}, expected bits, from 0 to 2**32 - 1")
 
+        if shape.condim not in (1, 3, 4, 6):
+            self.problem(f"{where}: condim is {shape.condim}, expected 1, 3, 4 or 6")
+
     def _check_pairs(self):
         links = ["world", *(link.name for link in self._links), *(name for name, _, _ in self._frames)]
         shapes = [
@@ -616,8 +624,8 @@ class Builder:
             carrier, pose = placed(link, T @ shape.pose)
             color = None if shape.color is None else (*shape.color, 1.0)[:4]
             body = index.get(carrier, WORLD)
-            bits = shape.contype, shape.conaffinity
-            entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color, *bits))  # type: ignore[arg-type]
+            touch = shape.contype, shape.conaffinity, shape.condim
+            entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color, *touch))  # type: ignore[arg-type]
             sizes[row, : len(shape.size)] = shape.size
             poses.append(pose)
         return Shapes(
@@ -626,10 +634,10 @@ class Builder:
         )  # fmt: skip
 
     def _excluded_links(self, frames: dict) -> tuple[tuple[str, str], ...]:
-        """Pairs of the links and frames that carry shapes."""
+        """Pairs of the links and frames that carry collision shapes."""
 
         def carriers(link):
-            shaped = dict.fromkeys(shape.link for shape in self._shapes)
+            shaped = dict.fromkeys(shape.link for shape in self._shapes if shape.role == "collision")
             return [name for name in shaped if link in (name, frames.get(name, (name,))[0])]
 
         pairs = ((a, b) for first, second in self._excluded for a in carriers(first) for b in carriers(second))

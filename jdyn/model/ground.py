@@ -16,7 +16,7 @@ from jdyn.spatial import Transform
 _NAME = "ground"
 
 
-def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0)) -> Model:
+def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0), *, friction: ArrayLike = 1.0) -> Model:
     """A copy of a model that has ground to touch: a half-space that is fixed to the world.
 
     It is the last shape, `"ground"`, and can be varied like the others.
@@ -32,9 +32,11 @@ def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0)) -> M
         model: The mechanism.
         placement: Pose in the world of a frame whose origin is on the surface and whose z axis points out of the
             ground, or that origin alone [m], for level ground. It may be traced.
+        friction: Its coefficient of sliding friction [1]; or those of sliding [1], torsional [m] and rolling friction
+            [m].
 
     Raises:
-        ValueError: if `model` is none, or has a shape of that name to touch, or the placement has a wrong shape.
+        ValueError: if `model` is none, or has a shape of that name to touch, or an array has a wrong shape.
     """
     checked(model)
     if model.shapes is not None and _NAME in [model.shapes.entries[row].name for row in model.shapes.rows("collision")]:
@@ -44,8 +46,10 @@ def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0)) -> M
         )
     entry = Shape("plane", "collision", WORLD, "world", _NAME)
     X = jax.tree.map(lambda leaf: leaf[None], _pose(model, placement))
-    ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X)
-    return dataclasses.replace(model, shapes=ground if model.shapes is None else _together(model.shapes, ground))
+    slides = shaped("friction", jnp.asarray(friction), model.dtype, (), (3,))
+    slides = slides if slides.shape else jnp.zeros(3, model.dtype).at[0].set(slides)
+    ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X, slides[None])
+    return dataclasses.replace(model, shapes=ground if model.shapes is None else _with(model.shapes, ground))
 
 
 def _pose(model: Model, placement) -> Transform:
@@ -57,8 +61,14 @@ def _pose(model: Model, placement) -> Transform:
     )
 
 
-def _together(a: Shapes, b: Shapes) -> Shapes:
+def _with(shapes: Shapes, ground: Shapes) -> Shapes:
     def joined(x: Array, y: Array) -> Array:
         return jnp.concatenate([x, y])
 
-    return Shapes((*a.entries, *b.entries), joined(a.sizes, b.sizes), jax.tree.map(joined, a.placements, b.placements))
+    return dataclasses.replace(
+        shapes,
+        entries=(*shapes.entries, *ground.entries),
+        sizes=joined(shapes.sizes, ground.sizes),
+        placements=jax.tree.map(joined, shapes.placements, ground.placements),
+        friction=joined(shapes.friction, ground.friction),
+    )

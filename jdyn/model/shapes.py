@@ -46,6 +46,8 @@ class Shape(NamedTuple):
         color: Red, green, blue and opacity from 0 to 1, or None if the description states none.
         contype, conaffinity: Bits, as in MuJoCo: two shapes may touch where one's `contype` and the other's
             `conaffinity` share a bit.
+        condim: How many components of force a contact has, as in MuJoCo, the larger number of the two shapes: 1 without
+            friction, 3 with sliding, 4 with torsional, 6 with rolling friction too.
     """
 
     kind: ShapeKind
@@ -57,6 +59,7 @@ class Shape(NamedTuple):
     color: tuple[float, float, float, float] | None = None
     contype: int = 1
     conaffinity: int = 1
+    condim: int = 6
 
 
 class Shapes(Structure):

@@ -26,8 +26,8 @@ def quadruped(*, floating_base: bool = True, dtype=None) -> Model:
     `rr` and `rl`. A positive hip angle swings the leg forward. A crouch is (0, −0.8, 1.6) for every leg.
 
     What can touch is the trunk, a box as large as the source's; the feet, balls of 15 mm about the source's contact
-    points; and the shanks, thinner capsules from knee to foot. `jdyn.with_ground(model)` puts it above the ground.
-    Thighs and hips are drawn only.
+    points; and the shanks, thinner capsules from knee to foot. As in the source they touch the ground, which
+    `jdyn.with_ground(model)` has, but not each other. Thighs and hips are drawn only.
 
     The source simulates rotors as bodies. Here each rotor is lumped into the link that carries it, and appears as
     armature of its joint (gear ratio squared times inertia). This neglects the coupling between the rotor's spin and
@@ -49,7 +49,7 @@ def quadruped(*, floating_base: bool = True, dtype=None) -> Model:
     builder = Builder("quadruped")
     trunk = Free() if floating_base else Fixed()
     builder.add_link("trunk", trunk, mass=3.3, inertia=(11253e-6, 36203e-6, 42673e-6), joint_name="base")
-    builder.add_shape("trunk", "box", (0.38, 0.098, 0.1), color=_DARK)
+    builder.add_shape("trunk", "box", (0.38, 0.098, 0.1), color=_DARK, conaffinity=0)
     for leg, (fore, left) in _LEGS.items():
         _add_leg(builder, leg, fore, left)
     return builder.build(dtype=dtype)
@@ -103,8 +103,8 @@ def _add_shapes(builder: Builder, leg: str, left: int):
     builder.add_shape(f"{leg}_abad", "cylinder", (0.048, 0.05), placement=hip, role="visual", color=_DARK)
     thigh, shank, foot = f"{leg}_thigh", f"{leg}_shank", f"{leg}_foot"
     builder.add_shape(thigh, "capsule", (0.02, 0.209), placement=(0, 0, -0.209 / 2), role="visual", color=_LIGHT)
-    builder.add_shape(shank, "capsule", (0.01, 0.175), placement=(0, 0, -0.175 / 2), color=_LIGHT)
-    builder.add_shape(foot, "sphere", 0.015, color=_DARK)
+    builder.add_shape(shank, "capsule", (0.01, 0.175), placement=(0, 0, -0.175 / 2), color=_LIGHT, conaffinity=0)
+    builder.add_shape(foot, "sphere", 0.015, color=_DARK, conaffinity=0)
 
 
 def _add_rotor(builder, name, parent, placement, spin_axis):

@@ -36,6 +36,12 @@ def test_ground_is_the_last_shape_and_leaves_the_rest_as_it_was():
     np.testing.assert_array_equal(lower.shapes.placements.translation[-1], [0, 0, -3])
 
 
+def test_ground_has_the_friction_asked_for():
+    for given, kept in ((0.5, [0.5, 0, 0]), ([0.5, 0.01, 0.001], [0.5, 0.01, 0.001])):
+        model = jdyn.with_ground(ball(), friction=given)
+        np.testing.assert_array_equal(model.shapes.friction[-1], kept)
+
+
 def test_a_slope_is_as_far_from_a_ball_as_geometry_says_and_can_be_differentiated():
     q = jnp.array([2.0, 0, 3, 1, 0, 0, 0])
 
@@ -61,5 +67,7 @@ def test_a_second_ground_and_wrong_placements_are_refused():
         jdyn.with_ground(ball(), (0, 0))
     with pytest.raises(ValueError, match=r"placement.rotation: expected shape \(3, 3\)"):
         jdyn.with_ground(ball(), dataclasses.replace(jdyn.Transform.identity(), rotation=jnp.eye(2)))
+    with pytest.raises(ValueError, match=r"friction: expected a scalar or shape \(3,\), got \(2,\)"):
+        jdyn.with_ground(ball(), friction=(1, 1))
     with pytest.raises(ValueError, match=r"model: expected a jdyn.Model"):
         jdyn.with_ground("quadruped")

@@ -79,6 +79,7 @@ def test_a_name_is_used_once_for_each_role():
         (("a", "sphere", 0.1, {"friction": (1, 0)}), ["friction is [1. 0.]", "a number or three"]),
         (("a", "sphere", 0.1, {"friction": -0.1}), ["friction is [-0.1", "not negative"]),
         (("a", "sphere", 0.1, {"contype": -1}), ["contype is -1", "bits"]),
+        (("a", "sphere", 0.1, {"condim": 2}), ["condim is 2", "1, 3, 4 or 6"]),
         (("a", "sphere", 0.1, {"placement": Transform(2 * np.eye(3), np.zeros(3))}), ["not a rotation"]),
         (("a", "sphere", 0.1, {"placement": (0, 0, np.inf), "name": "tip"}), ["shape 'tip'", "not a rotation"]),
     ],

@@ -128,7 +128,7 @@ class ConvexForces(eqx.Module):
             position=position,
             normal=found.normal,
             distance=jnp.where(exists, found.distance, 0),
-            stiffness=jnp.where(exists, stiffness, 0),
+            stiffness=jnp.where(exists, stiffness * found.weight, 0),
             dissipation=dissipation,
             friction=friction[:, 0],
             slip_speed=self.slip_speed,
