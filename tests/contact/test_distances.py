@@ -73,3 +73,23 @@ def test_batches_and_float32_go_through():
     found = jax.vmap(lambda q: jdyn.distances(single, q))(jnp.stack([Q, 2 * Q]).astype(jnp.float32))
     assert found.distance.dtype == jnp.float32 and found.distance.shape == (2, 6)
     np.testing.assert_allclose(found.distance[1, 3:], [1.7, 5.6, 3.5], rtol=1e-6)
+
+
+def test_each_height_field_has_a_grid_of_its_own():
+    builder = jdyn.Builder("hills")
+    for number, (rows, columns) in enumerate([(2, 3), (4, 2)]):
+        builder.add_link(
+            f"ball{number}", jdyn.Prismatic((0, 0, 1)), placement=(3.0 * number, 0, 0), mass=1.0, inertia=1.0
+        )
+        builder.add_shape(f"ball{number}", "sphere", 0.1, role="collision")
+        heights = np.full((rows, columns), 0.1 * (number + 1))
+        builder.add_shape(
+            "world", "height field", (2, 2), placement=(3.0 * number, 0, 0), role="collision", heights=heights,
+            name=f"hill{number}",
+        )  # fmt: skip
+    model, pairs = builder.build(), [("hill0", "ball0"), ("ball1", "hill1"), ("hill1", "ball0")]
+    found = jdyn.distances(model, jnp.array([1.0, 2.0]), pairs)
+    np.testing.assert_allclose(found.distance, [0.8, 1.7, np.inf], atol=1e-14)
+    higher = jdyn.vary(model, {"collision:hill1.heights": jnp.ones((4, 2))})
+    np.testing.assert_allclose(jdyn.distances(higher, jnp.array([1.0, 2.0]), pairs).distance[1], 0.9, atol=1e-14)
+    assert jdyn.parameters(higher)["collision:hill1.heights"].shape == (4, 2)
