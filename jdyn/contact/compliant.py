@@ -1,5 +1,6 @@
 """Contact by springs, dampers and friction that are functions of the state."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,6 +43,9 @@ class CompliantContact(Contact):
         materials: By name of shape or, for all shapes of a link, of link.
         slip_speed: v_s [m/s]. Small ones are stiff.
         spin_speed: The same for turning and rolling [rad/s].
+        nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
+            boxes along the axes of the world. Worth it from some thirty shapes that may touch each other. A motion in
+            which boxes of more pairs overlap fails. None for all pairs.
 
     Raises:
         ValueError: if a number is out of its range, or a material belongs to nothing.
@@ -52,6 +56,7 @@ class CompliantContact(Contact):
     materials: Mapping[str, Material] = eqx.field(default_factory=dict)
     slip_speed: Scalar | float = 1e-3
     spin_speed: Scalar | float = 1e-2
+    nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         for name in ("slip_speed", "spin_speed"):
@@ -63,6 +68,7 @@ class CompliantContact(Contact):
         pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)
         dtype = colliders.sizes.dtype
         slip, spin = (jnp.asarray(x, dtype) for x in (self.slip_speed, self.spin_speed))
+        colliders = dataclasses.replace(colliders, nearest=self.nearest)
         return CompliantForces(colliders, self.law, pairs, slip, spin)
 
 
@@ -117,7 +123,8 @@ class CompliantForces(eqx.Module):
 
     def _points(self, motion: RelativeMotion, v: Array) -> tuple[TouchingPoints, np.ndarray]:
         found, pair = contact_points(self.colliders, motion.poses)
-        touching = found.distance < 0
+        # NaN, where too many pairs are near, spreads to the force.
+        touching = ~(found.distance >= 0)
         depth = -jnp.where(touching, found.distance, 0)
         position = jnp.where(touching[:, None], (found.a + found.b) / 2, motion.origin[None])
         twist = motion.twists(v)[pair]
