@@ -3,6 +3,7 @@
 from jdyn.contact.colliders import Colliders as Colliders
 from jdyn.contact.colliders import colliders as colliders
 from jdyn.contact.compliant import CompliantContact as CompliantContact
+from jdyn.contact.compliant import CompliantForces as CompliantForces
 from jdyn.contact.compliant import TouchingPoints as TouchingPoints
 from jdyn.contact.contact import Contact as Contact
 from jdyn.contact.convex import ConvexContact as ConvexContact

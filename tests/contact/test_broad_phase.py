@@ -97,6 +97,6 @@ def test_derivatives_are_those_of_all_pairs():
 def test_a_lane_with_too_many_near_pairs_fails_alone(contact):
     starts = jnp.stack([LINE, 0.09 * jnp.arange(10.0)])
     motion = jdyn.simulate_batch(CROWD, starts, jnp.zeros((2, 10)), 0.01, contact=contact)
-    assert motion.succeeded.tolist() == [True, False]
+    assert motion.success.tolist() == [True, False]
     alone = jdyn.simulate(CROWD, LINE, jnp.zeros(10), 0.01, contact=dataclasses.replace(contact, nearest=None))
     np.testing.assert_allclose(motion.q[0, -1], alone.q[-1], atol=1e-9)
