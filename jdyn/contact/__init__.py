@@ -8,6 +8,7 @@ from jdyn.contact.compliant import TouchingPoints as TouchingPoints
 from jdyn.contact.contact import Contact as Contact
 from jdyn.contact.convex import ConvexContact as ConvexContact
 from jdyn.contact.convex import ConvexForces as ConvexForces
+from jdyn.contact.decomposition import decompose as decompose
 from jdyn.contact.distances import Distances as Distances
 from jdyn.contact.distances import collision_pairs as collision_pairs
 from jdyn.contact.distances import distances as distances
