@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int
 
 from jdyn.contact.colliders import Colliders
-from jdyn.geometry import PATCHES, Separation
+from jdyn.geometry import Separation, contact_patch
 from jdyn.spatial import Transform
 
 
@@ -20,14 +20,12 @@ def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, 
     Returns:
         A fixed number of rows for each pair, and the number of its pair for each row.
     """
-    X, parts, numbers = colliders.placed(poses), [], []
-    for group in colliders.groups():
-        a, b = colliders.shapes(group.a), colliders.shapes(group.b)
-        X_a, X_b = (jax.tree.map(lambda x, rows=rows: x[rows], X) for rows in (group.a, group.b))
-        part = jax.vmap(PATCHES[type(a), type(b)])(a, X_a, b, X_b)
+    parts, numbers = [], []
+    for group, shapes in colliders.placed_pairs(poses):
+        part = jax.vmap(contact_patch)(*shapes)
         numbers.append(group.first + np.repeat(np.arange(len(group.a)), part.distance.shape[1]))
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), part))
     if not parts:
-        none = jnp.zeros((0, 3), X.translation.dtype)
+        none = jnp.zeros((0, 3), poses.translation.dtype)
         return Separation(none, none, none, none[:, 0], none[:, 0]), np.zeros(0, int)
     return jax.tree.map(lambda *x: jnp.concatenate(x), *parts), np.concatenate(numbers)

@@ -159,16 +159,18 @@ class _Near(NamedTuple):
         none, slip = jnp.zeros_like(self.stiffness), jnp.broadcast_to(self.slip_speed, self.stiffness.shape)
         bound = self.friction * self._pressed(v)
         one = jnp.ones_like(self.slip_speed)
-        return Impulses(one, self.normal, self._springs, none, self.dissipation, bound, slip).at(self.J @ v)[0]
+        law = Impulses(one, self.normal, self._springs, none, self.dissipation, bound, slip, slip)
+        u = self.J @ v
+        return law.at(u, law.holds(u))[0]
 
     def impulses(self, v: Vector, h: Scalar, A: Float[Array, "nv nv"]) -> Impulses:
         """Those of a step from a state, by the velocity at its end."""
         bound = h * self.friction * self._pressed(v)
         # Friction that rises more steeply with the slip would leave too few digits of A in the sum of both.
         yielding = jnp.sum(self.J**2 / jnp.diag(A)[None, None], axis=(1, 2)) / 3
-        steepest = jnp.sqrt(jnp.finfo(bound.dtype).eps) * yielding * bound
-        slip = jnp.maximum(self.slip_speed, steepest)
-        return Impulses(h, self.normal, self._springs, self.stiffness, self.dissipation, bound, slip)
+        stopped = yielding * bound
+        slip = jnp.maximum(self.slip_speed, jnp.sqrt(jnp.finfo(bound.dtype).eps) * stopped)
+        return Impulses(h, self.normal, self._springs, self.stiffness, self.dissipation, bound, slip, stopped)
 
     @property
     def _springs(self) -> Numbers:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jdyn.geometry.height_field import HeightField
 from jdyn.geometry.hull import ConvexHull
+from jdyn.geometry.patches.flat import flat_on_flat
 from jdyn.geometry.patches.ground import on_half_space, on_height_field
 from jdyn.geometry.patches.spheres import sphere_on_sphere
 from jdyn.geometry.separation import Separation
@@ -18,6 +19,7 @@ PATCHES: dict[tuple[type, type], Callable[..., Separation]] = {
     **{(HalfSpace, kind): on_half_space for kind in BODIES},
     **{(HeightField, kind): on_height_field for kind in BODIES},
     (Sphere, Sphere): sphere_on_sphere,
+    (Box, Box): flat_on_flat,
 }
 
 
