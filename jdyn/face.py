@@ -5,10 +5,14 @@ from jdyn.compile import warm_up as warm_up
 from jdyn.contact import CompliantContact as CompliantContact
 from jdyn.contact import Contact as Contact
 from jdyn.contact import ConvexContact as ConvexContact
+from jdyn.contact import Distances as Distances
 from jdyn.contact import HuntCrossley as HuntCrossley
 from jdyn.contact import Material as Material
 from jdyn.contact import SpringDamper as SpringDamper
 from jdyn.contact import TwoStiffnesses as TwoStiffnesses
+from jdyn.contact import collision_pairs as collision_pairs
+from jdyn.contact import decompose as decompose
+from jdyn.contact import distances as distances
 from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD
 from jdyn.control import PID as PID

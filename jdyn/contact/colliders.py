@@ -2,7 +2,8 @@
 
 import functools
 import itertools
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,35 +13,23 @@ from jaxtyping import Array, Float, Int
 
 from jdyn.array import Structure
 from jdyn.contact.hulls import hulls_of, scaled
-from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, Sphere
+from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
 from jdyn.model import WORLD, Model
 from jdyn.model.shapes import Shape, Shapes
 from jdyn.spatial import Transform
 
 # From the rows of the table of shapes to shapes of `jdyn.geometry`, in the order in which pairs have them.
 KINDS: dict[str, Any] = {
-    "plane": lambda size, hull: HalfSpace(),
-    "sphere": lambda size, hull: Sphere(size[0]),
-    "capsule": lambda size, hull: Capsule(size[0], size[1]),
-    "box": lambda size, hull: Box(size),
-    "cylinder": lambda size, hull: Cylinder(size[0], size[1]),
-    "ellipsoid": lambda size, hull: Ellipsoid(size),
+    "plane": lambda size: HalfSpace(),
+    "height field": lambda size, heights: HeightField(heights, size[:2]),
+    "sphere": lambda size: Sphere(size[0]),
+    "capsule": lambda size: Capsule(size[0], size[1]),
+    "box": lambda size: Box(size),
+    "cylinder": lambda size: Cylinder(size[0], size[1]),
+    "ellipsoid": lambda size: Ellipsoid(size),
     "mesh": lambda size, hull: scaled(hull, size),
 }
-_GROUND = ("plane",)
-
-
-class PairGroup(NamedTuple):
-    """Successive pairs of shapes of the same two kinds, which one `jax.vmap` serves.
-
-    Attributes:
-        first: The number of the first pair.
-        a, b: Rows of the first and of the second shapes.
-    """
-
-    first: int
-    a: Int[np.ndarray, " pairs"]
-    b: Int[np.ndarray, " pairs"]
+GROUND = ("plane", "height field")
 
 
 class Colliders(Structure):
@@ -49,8 +38,10 @@ class Colliders(Structure):
     Attributes:
         entries: What each shape is.
         pairs: Numbers of the two shapes of each pair that may touch; kinds come in the order of `KINDS`.
-        sizes, placements, friction: As in `jdyn.Shapes`.
+        sizes, placements, friction, heights: As in `jdyn.Shapes`.
         hulls: Those of meshes, one after the other, in the units of their files; None without meshes.
+        nearest: Of how many pairs of each two sorts of shapes contact points are looked for: those whose boxes along
+            the axes of the world are nearest. None for all of them.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
@@ -58,7 +49,9 @@ class Colliders(Structure):
     sizes: Float[Array, "n 3"]
     placements: Transform
     friction: Float[Array, "n 3"]
+    heights: tuple[Float[Array, "rows columns"], ...] = ()
     hulls: ConvexHull | None = None
+    nearest: int | None = eqx.field(static=True, default=None)
 
     def bodies(self, side: int) -> list[int]:
         """Of each pair, the body that carries the first (0) or the second shape (1)."""
@@ -74,30 +67,21 @@ class Colliders(Structure):
         counts = np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
         return jnp.where(counts, jnp.maximum(self.friction[a], self.friction[b]), 0)
 
-    def groups(self) -> list[PairGroup]:
-        """The pairs by the kinds of their shapes."""
-        groups, first = [], 0
-        for _, pairs in itertools.groupby(self.pairs, lambda pair: [self.entries[i].kind for i in pair]):
-            a, b = np.array(list(pairs)).T
-            groups.append(PairGroup(first, a, b))
-            first += len(a)
-        return groups
+    @property
+    def sorts(self) -> list[tuple[int, int]]:
+        """What each shape is to programs: those of one sort are stacked, and pairs of the same two sorts."""
+        return [_sort(self.entries, row) for row in range(len(self.entries))]
 
     def shapes(self, rows: Int[np.ndarray, " k"]) -> Any:
-        """Shapes of `jdyn.geometry` of some rows of one kind, stacked."""
-        maker = KINDS[self.entries[rows[0]].kind]
-        meshes = [row for row, entry in enumerate(self.entries) if entry.kind == "mesh"]
-        hulls = (
-            jax.tree.map(lambda leaf: leaf[np.searchsorted(meshes, rows)], self.hulls) if rows[0] in meshes else None
-        )
-        return jax.vmap(maker, in_axes=(0, None if hulls is None else 0))(self.sizes[rows], hulls)
-
-    def placed(self, poses: Transform) -> Transform:
-        """Poses of all shapes in the world, from those of the bodies."""
-        world = Transform.identity(poses.rotation.dtype)
-        bodies = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), poses, world)
-        carriers = np.array([entry.body for entry in self.entries], int)
-        return jax.vmap(Transform.__matmul__)(jax.tree.map(lambda x: x[carriers], bodies), self.placements)
+        """Shapes of `jdyn.geometry` of some rows of one sort, stacked."""
+        kind = self.entries[rows[0]].kind
+        places = [sum(entry.kind == kind for entry in self.entries[:row]) for row in rows]
+        tables = []
+        if kind == "height field":
+            tables = [jnp.stack([self.heights[place] for place in places])]
+        if kind == "mesh":
+            tables = [jax.tree.map(lambda leaf: leaf[np.array(places)], self.hulls)]
+        return jax.vmap(KINDS[kind])(self.sizes[rows], *tables)
 
 
 def colliders(model: Model) -> Colliders:
@@ -116,10 +100,10 @@ def colliders(model: Model) -> Colliders:
         raise ValueError(f"{model.name!r} has no collision shapes: give it some by jdyn.Builder.add_shape")
     entries = tuple(shapes.entries[row] for row in rows)
     hulls = hulls_of(model.name, entries, model.dtype)
-    return Colliders(
-        entries, _pairs(entries, _Rules(model.topology.parents, shapes)),
-        *_taken(rows, (shapes.sizes, shapes.placements, shapes.friction)), hulls,
-    )  # fmt: skip
+    pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology.parents, shapes)))
+    sizes, placements, friction = _taken(rows, (shapes.sizes, shapes.placements, shapes.friction))
+    heights = tuple(shapes.heights_of(row) for row in rows if shapes.entries[row].kind == "height field")
+    return Colliders(entries, pairs, sizes, placements, friction, heights, hulls)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -128,16 +112,21 @@ def _taken(rows: tuple[int, ...], leaves):
     return jax.tree.map(lambda leaf: leaf[np.array(rows)], leaves)
 
 
-def _pairs(entries: tuple[Shape, ...], may_touch: "_Rules") -> tuple[tuple[int, int], ...]:
-    """Numbers of the shapes, by kinds."""
-    rank = {kind: i for i, kind in enumerate(KINDS)}
-    kinds = [rank[entry.kind] for entry in entries]
-    pairs = [
-        (i, j) if kinds[i] <= kinds[j] else (j, i)
-        for i, j in itertools.combinations(range(len(entries)), 2)
-        if may_touch(entries[i], entries[j])
-    ]
-    return tuple(sorted(pairs, key=lambda pair: (kinds[pair[0]], kinds[pair[1]])))
+def _pairs(entries: tuple[Shape, ...], may_touch: "_Rules") -> list[tuple[int, int]]:
+    return [(i, j) for i, j in itertools.combinations(range(len(entries)), 2) if may_touch(entries[i], entries[j])]
+
+
+def by_kinds(entries: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Pairs of shapes as `Colliders` has them: kinds in the order of `KINDS`, pairs of the same sorts together."""
+    sorts = [_sort(entries, row) for row in range(len(entries))]
+    ordered = ((i, j) if sorts[i] <= sorts[j] else (j, i) for i, j in pairs)
+    return tuple(sorted(ordered, key=lambda pair: [sorts[i] for i in pair]))
+
+
+def _sort(entries: Sequence[Shape], row: int) -> tuple[int, int]:
+    """The place of a shape's kind in `KINDS`; each height field is of a sort of its own, as their grids differ."""
+    kind = entries[row].kind
+    return list(KINDS).index(kind), row if kind == "height field" else 0
 
 
 class _Rules:
@@ -149,7 +138,7 @@ class _Rules:
         self._included = {frozenset(pair) for pair in shapes.included}
 
     def __call__(self, a: Shape, b: Shape) -> bool:
-        if a.kind in _GROUND and b.kind in _GROUND:
+        if a.kind in GROUND and b.kind in GROUND:
             return False
         if {a.name, b.name} in self._included:
             return True

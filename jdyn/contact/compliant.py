@@ -1,9 +1,11 @@
 """Contact by springs, dampers and friction that are functions of the state."""
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Scalar
@@ -15,6 +17,7 @@ from jdyn.contact.laws import ContactLaw, HuntCrossley
 from jdyn.contact.materials import Material, PairMaterials, pair_materials
 from jdyn.contact.points import contact_points
 from jdyn.contact.relative_motion import RelativeMotion
+from jdyn.geometry import Separation
 from jdyn.model import Model
 
 
@@ -42,6 +45,9 @@ class CompliantContact(Contact):
         materials: By name of shape or, for all shapes of a link, of link.
         slip_speed: v_s [m/s]. Small ones are stiff.
         spin_speed: The same for turning and rolling [rad/s].
+        nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
+            boxes along the axes of the world. Worth it from some thirty shapes that may touch each other. A motion in
+            which boxes of more pairs overlap fails. None for all pairs.
 
     Raises:
         ValueError: if a number is out of its range, or a material belongs to nothing.
@@ -52,6 +58,7 @@ class CompliantContact(Contact):
     materials: Mapping[str, Material] = eqx.field(default_factory=dict)
     slip_speed: Scalar | float = 1e-3
     spin_speed: Scalar | float = 1e-2
+    nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         for name in ("slip_speed", "spin_speed"):
@@ -63,6 +70,7 @@ class CompliantContact(Contact):
         pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)
         dtype = colliders.sizes.dtype
         slip, spin = (jnp.asarray(x, dtype) for x in (self.slip_speed, self.spin_speed))
+        colliders = dataclasses.replace(colliders, nearest=self.nearest)
         return CompliantForces(colliders, self.law, pairs, slip, spin)
 
 
@@ -109,6 +117,21 @@ class CompliantForces(eqx.Module):
         total = jnp.zeros((len(self.colliders.pairs), 6), wrenches.dtype).at[pair].add(wrenches)
         return motion.generalized(total)
 
+    def slopes(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+        """How `force` falls with configuration and velocity as long as points and normals stay where they are."""
+        motion = RelativeMotion.at(model, self.colliders, q)
+        found, pair = contact_points(self.colliders, motion.poses)
+        places = self._places(motion, found)
+        J = motion.twist_jacobian(places.position, pair)
+        numbers = self._numbers(found, pair)
+        by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(places.normal, places.depth, J @ v, *numbers)
+        # Moving along the normal takes depth away.
+        K = jnp.einsum("pin,pi,pj,pjm->nm", J, by_depth, places.normal, J[:, 3:])
+        D = -jnp.einsum("pin,pij,pjm->nm", J, by_twist, J)
+        return K, D
+
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
@@ -117,32 +140,48 @@ class CompliantForces(eqx.Module):
 
     def _points(self, motion: RelativeMotion, v: Array) -> tuple[TouchingPoints, np.ndarray]:
         found, pair = contact_points(self.colliders, motion.poses)
-        touching = found.distance < 0
-        depth = -jnp.where(touching, found.distance, 0)
-        position = jnp.where(touching[:, None], (found.a + found.b) / 2, motion.origin[None])
+        places = self._places(motion, found)
         twist = motion.twists(v)[pair]
-        turning = twist[:, :3]
-        moving = twist[:, 3:] + jnp.cross(turning, position - motion.origin[None])
+        moving = twist[:, 3:] + jnp.cross(twist[:, :3], places.position - motion.origin[None])
+        twist = jnp.concatenate([twist[:, :3], moving], axis=1)
+        wrench = jax.vmap(self._wrench)(places.normal, places.depth, twist, *self._numbers(found, pair))
+        return TouchingPoints(*places, wrench[:, 3:], wrench[:, :3]), pair
+
+    def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
+        # NaN, where too many pairs are near, spreads to the force.
+        touching = ~(found.distance >= 0)
+        depth = -jnp.where(touching, found.distance, 0)
+        # Rows without a point may have none.
+        position = jnp.where(touching[:, None], (found.a + found.b) / 2, motion.origin[None])
+        return _Places(position, found.normal, depth)
+
+    def _numbers(self, found: Separation, pair: np.ndarray) -> PairMaterials:
+        """The materials of each point. A patch is as stiff as its points are together."""
         stiffness, dissipation, friction = (x[pair] for x in self.materials)
-        stiffness = stiffness * found.weight
-        normal = found.normal
-        approach = -jnp.sum(moving * normal, axis=1)
-        pressing = jnp.where(touching, self.law.force(depth, approach, stiffness, dissipation), 0)
-        sliding, spinning, rolling = (friction * pressing[:, None]).T[:, :, None]
-        slip, spin = _across(moving, normal), _along(turning, normal)
-        force = pressing[:, None] * normal - sliding * _bounded(slip, self.slip_speed)
+        return PairMaterials(stiffness * found.weight, dissipation, friction)
+
+    def _wrench(
+        self, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar, friction: Array
+    ) -> Float[Array, "6"]:
+        """Torque and force on the second shape at one point, by its twist relative to the first one there."""
+        turning, moving = twist[:3], twist[3:]
+        pressing = self.law.force(depth, -(moving @ normal), stiffness, dissipation)
+        pressing = jnp.where(depth <= 0, 0, pressing)
+        sliding, spinning, rolling = friction * pressing
+        slip, spin = moving - (moving @ normal) * normal, (turning @ normal) * normal
+        force = pressing * normal - sliding * _bounded(slip, self.slip_speed)
         torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
-        return TouchingPoints(position, normal, depth, force, torque), pair
+        return jnp.concatenate([torque, force])
 
 
-def _along(x: Array, normal: Array) -> Array:
-    return jnp.sum(x * normal, axis=1, keepdims=True) * normal
+class _Places(NamedTuple):
+    """Where points press: position, normal and depth, as in `TouchingPoints`."""
+
+    position: Float[Array, "points 3"]
+    normal: Float[Array, "points 3"]
+    depth: Float[Array, " points"]
 
 
-def _across(x: Array, normal: Array) -> Array:
-    return x - _along(x, normal)
-
-
-def _bounded(x: Array, speed: Any) -> Array:
+def _bounded(x: Array, speed: Scalar) -> Array:
     """x / √(x² + s²): nearly a unit vector where x is large against s."""
-    return x / jnp.sqrt(jnp.sum(x**2, axis=1, keepdims=True) + speed**2)
+    return x / jnp.sqrt(x @ x + speed**2)

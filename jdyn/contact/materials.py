@@ -1,6 +1,7 @@
 """What surfaces are made of, and what two of them make."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -28,7 +29,7 @@ class Material(eqx.Module):
             rigid one, of which not both may be.
         dissipation: What is lost, in the unit and the meaning that the law states: s/m for `jdyn.HuntCrossley`.
         friction: Coulomb's coefficient [1]; or three: for sliding [1], for turning about the normal and for rolling
-            [m].
+            [m]. None for those of the shape, as far as its `condim` has them.
 
     Raises:
         ValueError: if the stiffness is not positive, or something else is negative.
@@ -36,7 +37,7 @@ class Material(eqx.Module):
 
     stiffness: Any = 2e5
     dissipation: Any = 5.0
-    friction: Any = 0.8
+    friction: Any = None
 
     def __check_init__(self):
         _check("stiffness", self.stiffness, lambda x: x > 0, "positive")
@@ -71,11 +72,21 @@ def pair_materials(
     _check_names(colliders, materials)
     softness = jnp.stack([_number("stiffness", x.stiffness, dtype) for x in shapes]) ** (-1 / exponent)
     dissipation = jnp.stack([_number("dissipation", x.dissipation, dtype) for x in shapes])
-    friction = jnp.stack([_friction(x.friction, dtype) for x in shapes])
     a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
     both = softness[a] + softness[b]
     lost = (softness[a] * dissipation[a] + softness[b] * dissipation[b]) / both
-    return PairMaterials(both**-exponent, lost, jnp.maximum(friction[a], friction[b]))
+    return PairMaterials(both**-exponent, lost, _pair_friction(colliders, [x.friction for x in shapes]))
+
+
+def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
+    """The largest of what materials say and of what shapes say that have none."""
+    a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
+    missing = np.array([friction is None for friction in given])
+    own = jnp.where(missing[:, None], colliders.friction, 0)
+    by_shapes = dataclasses.replace(colliders, friction=own).pair_friction()
+    dtype = by_shapes.dtype
+    by_materials = jnp.stack([_friction(0.0 if friction is None else friction, dtype) for friction in given])
+    return jnp.maximum(by_shapes, jnp.maximum(by_materials[a], by_materials[b]))
 
 
 def _of_shape(entry, default, materials):
@@ -98,9 +109,9 @@ def _number(name: str, x: ArrayLike, dtype: Any) -> Array:
 
 
 def _friction(x: ArrayLike, dtype: Any) -> Float[Array, "3"]:
-    if jnp.shape(x) not in ((), (3,)):
-        raise ValueError(f"friction: expected one number or three, got shape {jnp.shape(x)}")
     x = jnp.asarray(x, dtype)
+    if x.shape not in ((), (3,)):
+        raise ValueError(f"friction: expected one number or three, got shape {x.shape}")
     return x if x.shape else jnp.zeros(3, dtype).at[0].set(x)
 
 

@@ -54,11 +54,16 @@ class RelativeMotion(NamedTuple):
         opposite."""
         return self.model.reduce_force(jnp.sum((self.moved.T @ wrenches) * self.columns, axis=1))
 
-    def point_jacobian(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> Float[Array, "rows 3 nv"]:
-        """Velocities of points of the second bodies relative to the first, by that of the model; each row belongs to
-        the pair of that number."""
-        turning, moving = self.columns[:, :3], self.columns[:, 3:]
+    def twist_jacobian(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> Float[Array, "rows 6 nv"]:
+        """From the velocity of the model to twists at points of the second bodies relative to the first ones; each row
+        belongs to the pair of that number."""
         arms = points - self.origin[None]
-        full = moving[None] + jnp.cross(turning[None], arms[:, None])
+        turning, moving = jnp.split(self.columns, 2, axis=1)
+        turning = jnp.broadcast_to(turning[None], (len(pair), *turning.shape))
+        full = jnp.concatenate([turning, moving[None] + jnp.cross(turning, arms[:, None])], axis=2)
         full = self.moved[pair][:, :, None] * full
-        return jax.vmap(jax.vmap(self.model.reduce_force, 1, 0))(full)
+        return jax.vmap(jax.vmap(self.model.reduce_force, 1))(full)
+
+    def point_jacobian(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> Float[Array, "rows 3 nv"]:
+        """The part of it that is velocities of the points."""
+        return self.twist_jacobian(points, pair)[:, 3:]

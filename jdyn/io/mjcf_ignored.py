@@ -172,8 +172,6 @@ def _mocap(t: Translation) -> list[str]:
 def _others(t: Translation) -> list[str]:
     return [
         *_some("deformable bodies", (t.name("flex", i) for i in range(t.m.nflex))),
-        *_some(
-            "shapes", (t.name("geom", i) for i in t.shapeless), ": height fields, and meshes without a file or sheared"
-        ),
+        *_some("shapes", (t.name("geom", i) for i in t.shapeless), ": meshes without a file or sheared"),
         *_some("plugins", (t.name("plugin", i) for i in range(t.m.nplugin))),
     ]

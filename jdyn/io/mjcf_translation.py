@@ -30,8 +30,8 @@ class Translation:
         sites: Name of the frame that represents each site.
         plain_motors: Actuators that apply their control as torque on a hinge or force on a slide.
         couplings: Equalities that became mimic joints.
-        shapeless: Geoms that have no shape here: height fields, and meshes without a file, with a signed
-            distance field, or sheared by `refquat` and a scale.
+        shapeless: Geoms that have no shape here: meshes without a file, with a signed distance field, or sheared by
+            `refquat` and a scale.
         pairs: Which geoms may touch.
     """
 
@@ -285,7 +285,8 @@ class Translation:
     def _add_geom(self, geom: int) -> bool:
         """Add the shape of a geom, once to draw it and once to let it touch; whether there is one."""
         m, kinds = self.m, self.mujoco.mjtGeom
-        size, where, path = m.geom_size[geom], self.pose(m.geom_pos[geom], m.geom_quat[geom]), None
+        size, where = m.geom_size[geom], self.pose(m.geom_pos[geom], m.geom_quat[geom])
+        path = heights = None
         match int(m.geom_type[geom]):
             case kinds.mjGEOM_SPHERE:
                 kind, size = "sphere", size[:1]
@@ -299,6 +300,8 @@ class Translation:
                 kind, size = "cylinder", size[:2] * (1, 2)
             case kinds.mjGEOM_CAPSULE:
                 kind, size = "capsule", size[:2] * (1, 2)
+            case kinds.mjGEOM_HFIELD:
+                kind, (size, heights) = "height field", self._height_field(m.geom_dataid[geom])
             case kinds.mjGEOM_MESH if (path := self._mesh_path(mesh := m.geom_dataid[geom])) is not None:
                 kind, size, of_file = "mesh", m.mesh_scale[mesh], self._file_pose(mesh)
                 if of_file is None:
@@ -309,6 +312,7 @@ class Translation:
                 return False
         about = {
             "name": self._shape_names[geom], "color": self._color(geom), "friction": m.geom_friction[geom],
+            "heights": heights,
             **{key: int(getattr(m, f"geom_{key}")[geom]) for key in ("contype", "conaffinity", "condim")},
         }  # fmt: skip
         for role in self._roles(geom):
@@ -358,6 +362,13 @@ class Translation:
     def _mesh_path(self, mesh: int) -> str | None:
         start = self.m.mesh_pathadr[mesh]
         return self._files.get(self.m.paths[start:].split(b"\0")[0].decode()) if start >= 0 else None
+
+    def _height_field(self, field: int) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths of the sides of a height field, and its heights."""
+        m = self.m
+        rows, columns, start = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
+        heights = m.hfield_data[start : start + rows * columns].reshape(rows, columns).astype(float)
+        return 2 * m.hfield_size[field, :2], m.hfield_size[field, 2] * heights
 
     def _file_pose(self, mesh: int) -> Transform | None:
         """The pose of a file's frame in that of its mesh, whose vertices are S Rᵀ (x - p) for the file's x, with the

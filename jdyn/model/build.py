@@ -127,6 +127,7 @@ class _Shape:
     contype: int
     conaffinity: int
     condim: int
+    heights: np.ndarray | None
 
 
 _PER_VELOCITY = {
@@ -139,6 +140,8 @@ _PER_VELOCITY = {
     "effort": np.inf,
 }
 _PER_CONFIGURATION = {"lower": -np.inf, "upper": np.inf, "rest": None}
+# How many numbers of a size may not be zero, where that is not all of them.
+_NOT_ZERO = {"plane": 0, "capsule": 1}
 _UNIT_VECTORS = ("axis", "axis2", "normal", "x")
 
 
@@ -251,20 +254,23 @@ class Builder:
         contype: int = 1,
         conaffinity: int = 1,
         condim: int = 6,
+        heights: ArrayLike | None = None,
     ) -> None:
         """Give a link a shape, to draw it and to let it touch others.
 
         ```
         builder.add_shape("rod", "capsule", (0.02, 1.0), placement=(0, 0, -0.5), color=(0.8, 0.3, 0.1))
         builder.add_shape("hand", "mesh", path="meshes/hand.stl", role="visual")
+        builder.add_shape("world", "height field", (10, 10), heights=0.1 * np.random.default_rng(0).random((20, 20)))
         ```
 
         Args:
             link: Name of the link, of a frame fixed to one, or `"world"`.
-            kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"` or `"mesh"`.
+            kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"`, `"mesh"` or
+                `"height field"`.
             size: The lengths of a box's sides; the radius of a sphere; the radius and the length of a cylinder, or of a
                 capsule without its caps, along z; the radii of an ellipsoid; the lengths of a plane's sides, 0 where it
-                has no end [m]; the scales of a mesh.
+                has no end, or of a height field [m]; the scales of a mesh.
             placement: Pose of its middle in the link's frame, a `Transform` or a translation [m].
             role: `"visual"` or `"collision"`; both if left out.
             path: File of a mesh.
@@ -276,6 +282,8 @@ class Builder:
                 bit.
             condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction,
                 3 with sliding, 4 with torsional, 6 with rolling friction too.
+            heights: Of a height field, over the rectangle about its origin: a row for each y, a column for each x, both
+                increasing [m].
         """
         path = None if path is None else os.fspath(path)
         color = None if color is None else tuple(map(float, color))
@@ -284,7 +292,7 @@ class Builder:
         for each in ROLES if role is None else (role,):
             shape = _Shape(
                 link, kind, sizes, _matrix(placement), each, path, name, color,
-                friction, contype, conaffinity, condim,
+                friction, contype, conaffinity, condim, None if heights is None else np.asarray(heights, float),
             )  # fmt: skip
             self._shapes.append(shape)
 
@@ -499,8 +507,17 @@ class Builder:
             self.problem(f"{where}: the size of a {shape.kind} has shape {shape.size.shape}, expected {expected}")
         elif not np.all(np.isfinite(shape.size)) or (shape.kind != "mesh" and np.any(shape.size < 0)):
             self.problem(f"{where}: the size of a {shape.kind} is {shape.size}, expected finite numbers from 0")
+        elif shape.role == "collision" and np.any(shape.size[: _NOT_ZERO.get(shape.kind, count)] == 0):
+            self.warning(f"{where}: the size of a {shape.kind} that may touch is {shape.size}, which encloses nothing")
         if shape.path is not None and shape.kind != "mesh":
             self.problem(f"{where}: a {shape.kind} has no file, got {shape.path!r}")
+        heights = shape.heights
+        if shape.kind != "height field":
+            if heights is not None:
+                self.problem(f"{where}: a {shape.kind} has no heights, got some of shape {heights.shape}")
+        elif heights is None or heights.ndim != 2 or min(heights.shape) < 2 or not np.all(np.isfinite(heights)):
+            got = "none" if heights is None else f"some of shape {heights.shape}"
+            self.problem(f"{where}: expected finite heights in two rows and two columns or more, got {got}")
         if not np.all(np.isfinite(shape.pose)) or not _is_rotation(shape.pose[:3, :3]):
             self.problem(f"{where}: placement is not a rotation and a translation")
         if shape.color is not None and not (len(shape.color) in (3, 4) and all(0 <= c <= 1 for c in shape.color)):
@@ -628,8 +645,9 @@ class Builder:
             entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color, *touch))  # type: ignore[arg-type]
             sizes[row, : len(shape.size)] = shape.size
             poses.append(pose)
+        heights = tuple(as_jax(shape.heights) for shape in self._shapes if shape.heights is not None)
         return Shapes(
-            tuple(entries), as_jax(sizes), _transforms(poses, as_jax), as_jax(friction),
+            tuple(entries), as_jax(sizes), _transforms(poses, as_jax), as_jax(friction), heights,
             self._excluded_links(frames), tuple(self._included),
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ UNITS = {
     "gravity": "m/s²", "mass": "kg", "com": "m", "inertia": "kg m²", "damping": "N m s/rad or N s/m",
     "friction": "N m or N", "friction_speed": "rad/s or m/s", "stiffness": "N m/rad or N/m",
     "armature": "kg m² or kg", "velocity": "rad/s or m/s", "effort": "N m or N", "rest": "rad or m",
-    "lower": "rad or m", "upper": "rad or m", "translation": "m", "pitch": "m/rad", "size": "m",
+    "lower": "rad or m", "upper": "rad or m", "translation": "m", "pitch": "m/rad", "size": "m", "heights": "m",
 }  # fmt: skip
 FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping', 'frame:NAME.translation' or 'collision:NAME.size'"
 
@@ -46,7 +46,8 @@ def parameters(model: Model) -> dict[str, Array]:
           `translation` of its frame in its parent [m]; its own geometry, such as `axis`;
         - frame: `frame:NAME.translation` in its body [m];
         - collision shape: `collision:NAME.translation` in its body [m], its `size` [m], or `scale` of a mesh, and
-          `friction` (sliding [1], torsional [m], rolling [m]), as `jdyn.Shapes` has them.
+          `friction` (sliding [1], torsional [m], rolling [m]), and of a height field its `heights` [m], as
+          `jdyn.Shapes` has them.
     """
     checked(model)
     topology, found = model.topology, {"gravity": model.gravity}
@@ -69,6 +70,8 @@ def parameters(model: Model) -> dict[str, Array]:
         found[f"collision:{name}.{_size_of(model, row)}"] = shapes.size(row)
         found[f"collision:{name}.translation"] = shapes.placements.translation[row]
         found[f"collision:{name}.friction"] = shapes.friction[row]
+        if shapes.entries[row].kind == "height field":
+            found[f"collision:{name}.heights"] = shapes.heights_of(row)
     return found
 
 
@@ -158,13 +161,14 @@ def _allowed(model, kind, of):
         rows = _collisions(model)
         if of not in rows:
             raise ValueError(f"no collision shape is called {of!r}; {known(of, tuple(rows))}")
-        return ("translation", _size_of(model, rows[of]), "friction")
+        heights = ("heights",) if model.shapes.entries[rows[of]].kind == "height field" else ()
+        return ("translation", _size_of(model, rows[of]), "friction", *heights)
     body = model.topology.joint(of)
     return (*BY_COORDINATE, "translation", *_geometry(model, body))
 
 
 def _with_shape(model, name, row, what, value):
-    """With another size, place or friction of a shape."""
+    """With other numbers of a shape."""
     shapes = model.shapes
     if what == "friction":
         value = shaped(name, value, model.dtype, (), (3,))
@@ -174,6 +178,10 @@ def _with_shape(model, name, row, what, value):
         translation = shapes.placements.translation.at[row].set(shaped(name, value, model.dtype, (3,)))
         placements = dataclasses.replace(shapes.placements, translation=translation)
         return dataclasses.replace(model, shapes=dataclasses.replace(shapes, placements=placements))
+    if what == "heights":
+        old = shapes.heights_of(row)
+        heights = tuple(shaped(name, value, model.dtype, old.shape) if x is old else x for x in shapes.heights)
+        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, heights=heights))
     k = len(shapes.size(row))
     size = shaped(name, value, model.dtype, *([()] if k == 1 else []), (k,))
     return dataclasses.replace(model, shapes=dataclasses.replace(shapes, sizes=shapes.sizes.at[row, :k].set(size)))

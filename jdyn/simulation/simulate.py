@@ -135,9 +135,12 @@ def simulate(
         )
     if t0.shape or t1.shape:
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
-    if isinstance(joint_limits, ImpactLimits) and not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0:
-        raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
     solver = _default_solver(contact) if solver is None else solver
+    backwards = not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0
+    if isinstance(joint_limits, ImpactLimits) and backwards:
+        raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
+    if isinstance(solver, ConvexEuler) and backwards:
+        raise ValueError(f"solver: ConvexEuler steps forwards in time, expected t1 after t0 = {t0}, got {t1}")
     if constraints and isinstance(solver, AsksForJacobians):
         raise ValueError(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "

@@ -27,6 +27,7 @@ def _motion(seed=0, slip=1e-3, stiffness=2e4):
         dissipation=jnp.array([0.5, 0.0, 2.0]),
         bound=jnp.array([0.02, 0.0, 0.3]),
         slip=jnp.full(COUNT, slip),
+        stopped=jnp.array([0.1, 0.0, 1.0]),
     )
     J = jnp.array(rng.normal(size=(COUNT, 3, NV)))
     return Motion(jnp.array(root @ root.T + np.eye(NV)), jnp.array(rng.normal(size=NV)), J, impulses)
@@ -68,14 +69,14 @@ def test_the_minimum_is_that_of_scipy(found, seed):
 def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
     v = motion.free + 0.1
-    gradient, H = motion.derivatives(v)
+    gradient, H = motion.derivatives(v, motion.holds(v))
     steps = 1e-6 * np.eye(NV)
     difference = [(_cost(motion, v + e) - _cost(motion, v - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)
     np.testing.assert_allclose(H, jax.jacfwd(motion.gradient)(v), atol=1e-12)
     u, w = motion.J @ v, motion.J @ jnp.arange(1.0, NV + 1)
     line = motion.impulses.along(u, w)
-    gamma, G = motion.impulses.at(u)
+    gamma, G = motion.impulses.at(u, motion.impulses.holds(u))
     np.testing.assert_allclose(line.slope, -jnp.sum(gamma * w), rtol=1e-12)
     np.testing.assert_allclose(line.curvature, jnp.einsum("pi,pij,pj", w, G, w), rtol=1e-12)
 
@@ -84,7 +85,7 @@ def test_a_block_on_the_ground_ends_as_in_closed_form(found):
     """A mass of 2 kg that falls by h g on a spring, and slides or sticks."""
     h, m, g, k, mu = 0.01, 2.0, 9.81, 1e6, 0.5
     bound = mu * m * g * h
-    law = Impulses(*(jnp.array(x) for x in (h, [[0.0, 0.0, 1.0]], [m * g], [k], [0.0], [bound], [1e-6])))
+    law = Impulses(*(jnp.array(x) for x in (h, [[0.0, 0.0, 1.0]], [m * g], [k], [0.0], [bound], [1e-6], [0.1])))
     for push, expected in ((2.0, 2.0 - bound / m), (0.03, 0.03 * m / (m + bound / 1e-6))):
         motion = Motion(m * jnp.eye(3), jnp.array([push, 0.0, -h * g]), jnp.eye(3)[None], law)
         v = found(motion, motion.free).v
@@ -98,7 +99,7 @@ def test_derivatives_are_those_of_the_minimum_in_both_modes(found):
     def v_of(x):
         law = motion.impulses
         law = Impulses(law.h, law.normal, law.force * x[0], law.stiffness * x[1], law.dissipation * x[2],
-                       law.bound * x[3], law.slip * x[4])  # fmt: skip
+                       law.bound * x[3], law.slip * x[4], law.stopped)  # fmt: skip
         return found(Motion(motion.A * x[5], motion.free * x[6], motion.J * x[7], law), motion.free).v
 
     x = jnp.ones(8)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.model import WORLD, ModelError, Shape, Shapes
+from jdyn.model import WORLD, ModelError, ModelWarning, Shape, Shapes
 from jdyn.spatial import Transform
 from jdyn.sweep.program import Program
 
@@ -79,6 +79,9 @@ def test_a_name_is_used_once_for_each_role():
         (("a", "sphere", 0.1, {"friction": (1, 0)}), ["friction is [1. 0.]", "a number or three"]),
         (("a", "sphere", 0.1, {"friction": -0.1}), ["friction is [-0.1", "not negative"]),
         (("a", "sphere", 0.1, {"contype": -1}), ["contype is -1", "bits"]),
+        (("a", "height field", (1, 1)), ["expected finite heights in two rows and two columns or more, got none"]),
+        (("a", "height field", (1, 1), {"heights": [[0, 1]]}), ["got some of shape (1, 2)"]),
+        (("a", "sphere", 1, {"heights": [[0, 1]]}), ["a sphere has no heights, got some of shape (1, 2)"]),
         (("a", "sphere", 0.1, {"condim": 2}), ["condim is 2", "1, 3, 4 or 6"]),
         (("a", "sphere", 0.1, {"placement": Transform(2 * np.eye(3), np.zeros(3))}), ["not a rotation"]),
         (("a", "sphere", 0.1, {"placement": (0, 0, np.inf), "name": "tip"}), ["shape 'tip'", "not a rotation"]),
@@ -92,6 +95,22 @@ def test_what_cannot_be_a_shape_is_refused_by_name(shape, phrases):
     with pytest.raises(ModelError) as error:
         builder.build()
     assert all(phrase in str(error.value) for phrase in ["r: ", *phrases])
+
+
+def test_shapes_that_enclose_nothing_are_named():
+    builder = jdyn.Builder("r")
+    builder.add_link("a", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
+    for kind, size in {"box": (1, 0, 1), "sphere": 0, "capsule": (0, 1), "mesh": (1, 1, 0)}.items():
+        builder.add_shape("a", kind, size, role="collision", path="a.stl" if kind == "mesh" else None)
+    builder.add_shape("a", "capsule", (0.1, 0), role="collision")
+    builder.add_shape("a", "plane", (0, 0), role="collision")
+    builder.add_shape("a", "sphere", 0, role="visual")
+    with pytest.warns(ModelWarning) as caught:
+        builder.build()
+    (warning,) = caught
+    assert str(warning.message).startswith("r: 4 warnings")
+    for kind in ("box", "sphere", "capsule", "mesh"):
+        assert f"the size of a {kind} that may touch is" in str(warning.message)
 
 
 def test_links_and_shapes_of_pairs_are_known():

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Scalar
+from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.array import Structure
 
@@ -40,6 +40,7 @@ class Impulses(Structure):
         dissipation: [s/m].
         bound: Largest impulse of friction [N s].
         slip: Speed up to which friction holds, in proportion to the speed [m/s].
+        stopped: Speed that friction can about take away; where iterations begin depends on it, not where they end.
     """
 
     h: Scalar
@@ -49,24 +50,42 @@ class Impulses(Structure):
     dissipation: Points
     bound: Points
     slip: Points
+    stopped: Points
 
-    def at(self, u: Vectors) -> tuple[Vectors, Float[Array, "points 3 3"]]:
-        """γ and −∂γ/∂u, which is symmetric and not negative."""
+    def holds(self, u: Vectors) -> Bool[Array, " points"]:
+        """Where friction sticks."""
+        _, beside = self._split(u)
+        return _dot(beside, beside) <= self.slip**2
+
+    def may_hold(self, u: Vectors) -> Bool[Array, " points"]:
+        """Where friction may stop what slides now."""
+        _, beside = self._split(u)
+        return _dot(beside, beside) <= jnp.maximum(self.slip, self.stopped) ** 2
+
+    def still_holds(self, u: Vectors, before: Vectors, held: Bool[Array, " points"]) -> Bool[Array, " points"]:
+        """Where friction sticks, and where slip has turned back since `before`: it does not slide the other way until
+        what holds it has given in."""
+        turned = _dot(self._split(u)[1], self._split(before)[1]) < 0
+        return self.holds(u) | (turned & ~held)
+
+    def at(self, u: Vectors, held: Bool[Array, " points"]) -> tuple[Vectors, Float[Array, "points 3 3"]]:
+        """γ and −∂γ/∂u, symmetric and not negative, where `held` says what sticks, at any speed, and what slides."""
         speed, beside = self._split(u)
         pressed, fall = self._pressed(speed)
-        way, slides, hold = self._held(beside)
+        way, hold = self._rubbed(beside, held)
         gamma = pressed[:, None] * self.normal - self.bound[:, None] * way
-        across = jnp.eye(3, dtype=u.dtype)[None] - _squares(self.normal) - slides[:, None, None] * _squares(way)
+        across = jnp.eye(3, dtype=u.dtype)[None] - _squares(self.normal) - _squares(jnp.where(held[:, None], 0, way))
         return gamma, fall[:, None, None] * _squares(self.normal) + hold[:, None, None] * across
 
     def along(self, u: Vectors, w: Vectors) -> Line:
         """At u, in the direction w."""
         (speed, beside), (w_normal, w_beside) = self._split(u), self._split(w)
         pressed, fall = self._pressed(speed)
-        way, slides, hold = self._held(beside)
+        held = self.holds(u)
+        way, hold = self._rubbed(beside, held)
         with_way = _dot(way, w_beside)
         slope = self.bound * with_way - pressed * w_normal
-        curvature = fall * w_normal**2 + hold * (_dot(w_beside, w_beside) - slides * with_way**2)
+        curvature = fall * w_normal**2 + hold * (_dot(w_beside, w_beside) - jnp.where(held, 0, with_way**2))
         return Line(jnp.sum(slope), jnp.sum(curvature))
 
     def _split(self, u: Vectors) -> tuple[Points, Vectors]:
@@ -82,12 +101,12 @@ class Impulses(Structure):
         fall = self.h * (self.h * self.stiffness * damping + self.dissipation * force)
         return jnp.where(pushes, self.h * force * damping, 0), jnp.where(pushes, fall, 0)
 
-    def _held(self, beside: Vectors) -> tuple[Vectors, Points, Points]:
-        """Direction of friction, shorter than 1 where it holds; whether it slides; how friction rises across it."""
+    def _rubbed(self, beside: Vectors, held: Bool[Array, " points"]) -> tuple[Vectors, Points]:
+        """Against what friction acts, as a share of its bound, and how it rises across that."""
         square = _dot(beside, beside)
-        slides = square > self.slip**2
+        slides = ~held & (square > 0)
         speed = jnp.where(slides, jnp.sqrt(jnp.where(slides, square, 1)), self.slip)
-        return beside / speed[:, None], slides.astype(speed.dtype), self.bound / speed
+        return beside / speed[:, None], self.bound / speed
 
 
 def _dot(x: Vectors, y: Vectors) -> Points:

@@ -1,6 +1,6 @@
 """The velocity at which a step ends, as the minimum of a strictly convex function."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,17 +11,19 @@ from jdyn.array import CHOLESKY, Structure
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.model.compiled import precise
 
-# Newton steps before giving up, and the most evaluations that look for the minimum along one.
-NEWTON_STEPS, LINE_STEPS = 50, 12
+# Steps that predict before Newton steps begin, all steps before giving up, and the most evaluations that look for the
+# minimum along one.
+PREDICTED_STEPS, NEWTON_STEPS, LINE_STEPS = 15, 65, 12
 # A Newton step goes no further than this multiple of itself.
 LONGEST = 1.5
 # What is left of the slope at the minimum along a line. Near the solution full steps leave less.
 FLAT = 1e-2
-# Steps smaller than this power of rounding, against the velocities, end the iteration; larger ones than its root mean
-# that it failed.
-CONVERGED = 0.7
+# Newton steps smaller than this power of rounding, against the velocities, end the iteration. It converges
+# quadratically.
+CONVERGED = 0.45
 
 Vector = Float[Array, " nv"]
+Held = Bool[Array, " points"]
 
 
 class Motion(Structure):
@@ -41,15 +43,21 @@ class Motion(Structure):
 
     def gradient(self, v: Vector) -> Vector:
         """Momentum at v less that which the step gives it."""
-        gamma, _ = self.impulses.at(self.J @ v)
-        return self.A @ (v - self.free) - jnp.tensordot(gamma, self.J, 2)
+        u = self.J @ v
+        return self._less(v, self.impulses.at(u, self.impulses.holds(u))[0])
 
-    def derivatives(self, v: Vector) -> tuple[Vector, Float[Array, "nv nv"]]:
-        """The gradient, and the Hessian A + Jᵀ G J."""
-        gamma, G = self.impulses.at(self.J @ v)
-        gradient = self.A @ (v - self.free) - jnp.tensordot(gamma, self.J, 2)
+    def derivatives(self, v: Vector, held: Held) -> tuple[Vector, Float[Array, "nv nv"]]:
+        """The gradient and the Hessian A + Jᵀ G J, where `held` says which points stick."""
+        gamma, G = self.impulses.at(self.J @ v, held)
         rows = self.J.reshape(-1, len(v))
-        return gradient, self.A + rows.T @ (G @ self.J).reshape(rows.shape)
+        return self._less(v, gamma), self.A + rows.T @ (G @ self.J).reshape(rows.shape)
+
+    def holds(self, v: Vector) -> Held:
+        """Which points stick."""
+        return self.impulses.holds(self.J @ v)
+
+    def _less(self, v: Vector, gamma: Float[Array, "points 3"]) -> Vector:
+        return self.A @ (v - self.free) - jnp.tensordot(gamma, self.J, 2)
 
 
 class Found(NamedTuple):
@@ -67,20 +75,31 @@ class Found(NamedTuple):
 
 
 def minimum(motion: Motion, guess: Vector) -> Found:
-    """The minimum by Newton steps, each to the minimum along it.
+    """The minimum, first by steps as if each point went on to stick or to slide until it shows the contrary, which find
+    it in a few steps or not at all; then by Newton steps, each to the minimum along it, which always find it.
 
     Its derivatives are those of the minimum, H dv = −∂(gradient)/∂θ dθ, and do not depend on the iteration or on the
     guess.
 
-    Source: Castro, Permenter, Han, An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
+    Source: Castro, Permenter, Han, An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023; for
+    the first steps, Hintermüller, Ito, Kunisch, The primal-dual active set strategy as a semismooth Newton method, SIAM
+    Journal on Optimization 13, 2002.
     """
     return _found(motion, jax.lax.stop_gradient(guess))
 
 
 @eqx.filter_custom_jvp
 def _found(motion: Motion, guess: Vector) -> Found:
-    last = jax.lax.while_loop(_unfinished, lambda iterate: _improved(motion, iterate), _start(motion, guess))
-    return Found(last.v, last.change <= jnp.sqrt(_small(guess.dtype)) * last.size, last.steps)
+    infinite = jnp.full((), jnp.inf, guess.dtype)
+    held = motion.impulses.may_hold(motion.J @ guess)
+    start = _Iterate(guess, held, infinite, _length(motion.A, motion.free), jnp.array(0, jnp.int32))
+    near = jax.lax.while_loop(
+        lambda iterate: iterate.unfinished(PREDICTED_STEPS), lambda iterate: _predicted(motion, iterate), start
+    )
+    last = jax.lax.while_loop(
+        lambda iterate: iterate.unfinished(NEWTON_STEPS), lambda iterate: _improved(motion, iterate), near
+    )
+    return Found(last.v, last.change <= _small(guess.dtype) * last.size, last.steps)
 
 
 @_found.def_jvp
@@ -89,52 +108,65 @@ def _found_jvp(primals, tangents):
     (motion, guess), (d_motion, _) = primals, tangents
     found = _found(motion, guess)
     _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.v), (motion,), (d_motion,))
-    _, H = motion.derivatives(found.v)
+    _, H = motion.derivatives(found.v, motion.holds(found.v))
     change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
     # Flags and counts have no tangents.
     return found, Found(change, None, None)  # type: ignore[arg-type]
 
 
 class _Iterate(NamedTuple):
-    """A Newton iteration.
+    """Where an iteration is.
 
     Attributes:
         v: Minimum so far.
-        change: Length of the last step, in the norm of A.
+        held: Which points are taken to stick.
+        change: Length of the last whole Newton step, in the norm of A; infinite where points turned out to do something
+            else.
         size: That of the velocities.
         steps: Number of steps.
     """
 
     v: Vector
+    held: Held
     change: Scalar
     size: Scalar
     steps: Int[Array, ""]
+
+    def unfinished(self, most: int) -> Bool[Array, ""]:
+        return (self.change > _small(self.v.dtype) * self.size) & (self.steps < most)
+
+    def moved(self, motion: Motion, step: Vector, share: Any, held: Held, certain: Any) -> "_Iterate":
+        """After a share of a Newton step."""
+        v = self.v + share * step
+        size = jnp.maximum(_length(motion.A, motion.free), _length(motion.A, v))
+        change = jnp.where(certain, _length(motion.A, step), jnp.inf)
+        return _Iterate(v, held, change, size, self.steps + 1)
 
 
 def _small(dtype) -> float:
     return float(jnp.finfo(dtype).eps) ** CONVERGED
 
 
-def _start(motion: Motion, guess: Vector) -> _Iterate:
-    infinite = jnp.full((), jnp.inf, guess.dtype)
-    return _Iterate(guess, infinite, _length(motion.A, motion.free), jnp.array(0, jnp.int32))
-
-
 def _length(A, v: Vector) -> Scalar:
     return jnp.sqrt(v @ (A @ v))
 
 
-def _unfinished(iterate: _Iterate) -> Bool[Array, ""]:
-    return (iterate.change > _small(iterate.v.dtype) * iterate.size) & (iterate.steps < NEWTON_STEPS)
+def _newton_step(motion: Motion, v: Vector, held: Held) -> Vector:
+    gradient, H = motion.derivatives(v, held)
+    return -CHOLESKY.solve(CHOLESKY.factor(H), gradient)
+
+
+def _predicted(motion: Motion, iterate: _Iterate) -> _Iterate:
+    v, held = iterate.v, iterate.held
+    step = _newton_step(motion, v, held)
+    after = motion.impulses.still_holds(motion.J @ (v + step), motion.J @ v, held)
+    return iterate.moved(motion, step, 1, after, jnp.all(after == held))
 
 
 def _improved(motion: Motion, iterate: _Iterate) -> _Iterate:
-    gradient, H = motion.derivatives(iterate.v)
-    step = -CHOLESKY.solve(CHOLESKY.factor(H), gradient)
-    share = _lowest(motion, iterate.v, step)
-    v = iterate.v + share * step
-    size = jnp.maximum(_length(motion.A, motion.free), _length(motion.A, v))
-    return _Iterate(v, share * _length(motion.A, step), size, iterate.steps + 1)
+    v = iterate.v
+    step = _newton_step(motion, v, motion.holds(v))
+    return iterate.moved(motion, step, _lowest(motion, v, step), iterate.held, True)
 
 
 class _Bracket(NamedTuple):

@@ -18,6 +18,7 @@ from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.straight_motion import straight, turning
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
@@ -112,9 +113,10 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         system = JointImplicit.of(terms, t0, y0, h)
         change = terms.prod(system.rate(t0, y0, y0.v, none, h), h)
         A = mass_matrix(system.stiffened(h), y0.q)
-        found = contact.velocity(model, y0.q, y0.v, h, A, y0.v + change.v, guess)
+        free = y0.v + change.v + h * turning(model, y0.v)
+        found = contact.velocity(model, y0.q, y0.v, h, A, free, guess)
         y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), found.v)
-        return _Step(drifted(model, y1, h * found.v), found.converged, found.steps)
+        return _Step(straight(model, y1, h * found.v), found.converged, found.steps)
 
     def _extrapolated(self, ends: list[State]) -> tuple[State, State]:
         """The state at h = 0, and how far it is from that without the first row."""

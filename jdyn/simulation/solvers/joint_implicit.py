@@ -47,7 +47,7 @@ class JointImplicit(NamedTuple):
         field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
-        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: _slopes(field, direction * t, y), lambda: (none, none))
+        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: joint_slopes(field, direction * t, y), lambda: (none, none))
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
         return cls(field, direction, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
 
@@ -66,8 +66,13 @@ class JointImplicit(NamedTuple):
         beside = field.rates_beside(t, y, tau if held is None else tau + held)
         return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
 
+    @property
+    def slopes(self) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
+        """K and D."""
+        return self.K, self.D
 
-def _slopes(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array]:
+
+def joint_slopes(field: VectorField, t: Scalar, y: State) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
     """How the forces of all joints fall with their coordinates and velocities."""
     by_control = (on_leaders(field.model, slope) for slope in field.force_slopes(t, y))
     passive = passive_slopes(field.model, field.model.expand_velocity(y.v))
