@@ -2,6 +2,17 @@
 
 from jdyn.compile import Program as Program
 from jdyn.compile import warm_up as warm_up
+from jdyn.contact import CompliantContact as CompliantContact
+from jdyn.contact import Contact as Contact
+from jdyn.contact import ConvexContact as ConvexContact
+from jdyn.contact import Distances as Distances
+from jdyn.contact import HuntCrossley as HuntCrossley
+from jdyn.contact import Material as Material
+from jdyn.contact import SpringDamper as SpringDamper
+from jdyn.contact import TwoStiffnesses as TwoStiffnesses
+from jdyn.contact import collision_pairs as collision_pairs
+from jdyn.contact import decompose as decompose
+from jdyn.contact import distances as distances
 from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD
 from jdyn.control import PID as PID
@@ -100,6 +111,7 @@ from jdyn.model import parameters as parameters
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.model import vary as vary
+from jdyn.model import with_ground as with_ground
 from jdyn.planning import Cost as Cost
 from jdyn.planning import FrameTarget as FrameTarget
 from jdyn.planning import Optimized as Optimized
@@ -120,6 +132,7 @@ from jdyn.simulation import BaderDeuflhard as BaderDeuflhard
 from jdyn.simulation import BulirschStoer as BulirschStoer
 from jdyn.simulation import CashKarp as CashKarp
 from jdyn.simulation import CompliantLimits as CompliantLimits
+from jdyn.simulation import ConvexEuler as ConvexEuler
 from jdyn.simulation import EnergyError as EnergyError
 from jdyn.simulation import Event as Event
 from jdyn.simulation import HalveOrGrow as HalveOrGrow

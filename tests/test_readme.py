@@ -144,7 +144,7 @@ def test_the_citation_names_this_version():
 def test_what_the_readme_points_to_exists():
     for target in re.findall(r"\]\(([^)]+)\)", README):
         assert (ROOT / target).exists(), target
-    assert f"{len(jdyn.ROBOTS)} bundled" in README.replace("eleven", "11")
+    assert f"{len(jdyn.ROBOTS)} bundled" in README.replace("seventeen", "17")
 
 
 @pytest.mark.slow

@@ -20,6 +20,12 @@ ROBOTS = (
     "panda",
     "quadruped",
     "crane",
+    "ball",
+    "box",
+    "ball_on_plate",
+    "cartpole_with_walls",
+    "gripper",
+    "hopper",
 )
 
 # Those of the viewer.

@@ -1,25 +1,35 @@
 """Collision shapes of a model, and the pairs of them that may touch."""
 
+import functools
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 from jdyn.array import Structure
-from jdyn.geometry import Box, Capsule, HalfSpace, Sphere
+from jdyn.contact.hulls import hulls_of, scaled
+from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
 from jdyn.model import WORLD, Model
-from jdyn.model.shapes import Shape
+from jdyn.model.shapes import Shape, Shapes
 from jdyn.spatial import Transform
 
-# In the order in which pairs have them. From the rows of the table of shapes.
+# From the rows of the table of shapes to shapes of `jdyn.geometry`, in the order in which pairs have them.
 KINDS: dict[str, Any] = {
     "plane": lambda size: HalfSpace(),
+    "height field": lambda size, heights: HeightField(heights, size[:2]),
     "sphere": lambda size: Sphere(size[0]),
     "capsule": lambda size: Capsule(size[0], size[1]),
     "box": lambda size: Box(size),
+    "cylinder": lambda size: Cylinder(size[0], size[1]),
+    "ellipsoid": lambda size: Ellipsoid(size),
+    "mesh": lambda size, hull: scaled(hull, size),
 }
+GROUND = ("plane", "height field")
 
 
 class Colliders(Structure):
@@ -28,17 +38,50 @@ class Colliders(Structure):
     Attributes:
         entries: What each shape is.
         pairs: Numbers of the two shapes of each pair that may touch; kinds come in the order of `KINDS`.
-        sizes, placements: As in `jdyn.Shapes`.
+        sizes, placements, friction, heights: As in `jdyn.Shapes`.
+        hulls: Those of meshes, one after the other, in the units of their files; None without meshes.
+        nearest: Of how many pairs of each two sorts of shapes contact points are looked for: those whose boxes along
+            the axes of the world are nearest. None for all of them.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
     pairs: tuple[tuple[int, int], ...] = eqx.field(static=True)
     sizes: Float[Array, "n 3"]
     placements: Transform
+    friction: Float[Array, "n 3"]
+    heights: tuple[Float[Array, "rows columns"], ...] = ()
+    hulls: ConvexHull | None = None
+    nearest: int | None = eqx.field(static=True, default=None)
 
     def bodies(self, side: int) -> list[int]:
         """Of each pair, the body that carries the first (0) or the second shape (1)."""
         return [self.entries[pair[side]].body for pair in self.pairs]
+
+    def pair_friction(self) -> Float[Array, "pairs 3"]:
+        """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.
+
+        They are the larger ones of the two shapes; those beyond the larger `condim` of the two are zero.
+        """
+        a, b = np.reshape(self.pairs, (-1, 2)).T.astype(int)
+        condim = np.array([entry.condim for entry in self.entries])
+        counts = np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
+        return jnp.where(counts, jnp.maximum(self.friction[a], self.friction[b]), 0)
+
+    @property
+    def sorts(self) -> list[tuple[int, int]]:
+        """What each shape is to programs: those of one sort are stacked, and pairs of the same two sorts."""
+        return [_sort(self.entries, row) for row in range(len(self.entries))]
+
+    def shapes(self, rows: Int[np.ndarray, " k"]) -> Any:
+        """Shapes of `jdyn.geometry` of some rows of one sort, stacked."""
+        kind = self.entries[rows[0]].kind
+        places = [sum(entry.kind == kind for entry in self.entries[:row]) for row in rows]
+        tables = []
+        if kind == "height field":
+            tables = [jnp.stack([self.heights[place] for place in places])]
+        if kind == "mesh":
+            tables = [jax.tree.map(lambda leaf: leaf[np.array(places)], self.hulls)]
+        return jax.vmap(KINDS[kind])(self.sizes[rows], *tables)
 
 
 def colliders(model: Model) -> Colliders:
@@ -46,27 +89,68 @@ def colliders(model: Model) -> Colliders:
 
     Raises:
         ValueError: if it has no collision shapes.
+        ModelError: (a `ValueError`) naming shapes whose meshes have no hull.
+
+    Warns:
+        ModelWarning: once, naming meshes that are not closed, or whose hulls are simplified.
     """
-    rows = () if model.shapes is None else model.shapes.rows("collision")
-    if model.shapes is None or not rows:
+    shapes = model.shapes
+    rows = () if shapes is None else shapes.rows("collision")
+    if shapes is None or not rows:
         raise ValueError(f"{model.name!r} has no collision shapes: give it some by jdyn.Builder.add_shape")
-    entries = tuple(model.shapes.entries[row] for row in rows)
-    rank = {kind: i for i, kind in enumerate(KINDS)}
-    pairs = [
-        (i, j) if rank[entries[i].kind] <= rank[entries[j].kind] else (j, i)
-        for i in range(len(rows))
-        for j in range(i + 1, len(rows))
-        if _may_touch(model, entries[i].body, entries[j].body)
-    ]
-    pairs.sort(key=lambda pair: tuple(rank[entries[k].kind] for k in pair))
-    index = jnp.array(rows)
-    placements = jax.tree.map(lambda leaf: leaf[index], model.shapes.placements)
-    return Colliders(entries, tuple(pairs), model.shapes.sizes[index], placements)
+    entries = tuple(shapes.entries[row] for row in rows)
+    hulls = hulls_of(model.name, entries, model.dtype)
+    pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology.parents, shapes)))
+    sizes, placements, friction = _taken(rows, (shapes.sizes, shapes.placements, shapes.friction))
+    heights = tuple(shapes.heights_of(row) for row in rows if shapes.entries[row].kind == "height field")
+    return Colliders(entries, pairs, sizes, placements, friction, heights, hulls)
 
 
-def _may_touch(model: Model, a: int, b: int) -> bool:
-    """Not within one body, nor with the body before it, unless that is the world."""
-    parents = model.topology.parents
-    if a == b:
-        return False
-    return WORLD in (a, b) or (parents[a] != b and parents[b] != a)
+@functools.partial(jax.jit, static_argnums=0)
+def _taken(rows: tuple[int, ...], leaves):
+    """In one program."""
+    return jax.tree.map(lambda leaf: leaf[np.array(rows)], leaves)
+
+
+def _pairs(entries: tuple[Shape, ...], may_touch: "_Rules") -> list[tuple[int, int]]:
+    return [(i, j) for i, j in itertools.combinations(range(len(entries)), 2) if may_touch(entries[i], entries[j])]
+
+
+def by_kinds(entries: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Pairs of shapes as `Colliders` has them: kinds in the order of `KINDS`, pairs of the same sorts together."""
+    sorts = [_sort(entries, row) for row in range(len(entries))]
+    ordered = ((i, j) if sorts[i] <= sorts[j] else (j, i) for i, j in pairs)
+    return tuple(sorted(ordered, key=lambda pair: [sorts[i] for i in pair]))
+
+
+def _sort(entries: Sequence[Shape], row: int) -> tuple[int, int]:
+    """The place of a shape's kind in `KINDS`; each height field is of a sort of its own, as their grids differ."""
+    kind = entries[row].kind
+    return list(KINDS).index(kind), row if kind == "height field" else 0
+
+
+class _Rules:
+    """Which shapes may touch."""
+
+    def __init__(self, parents: tuple[int, ...], shapes: Shapes):
+        self._parents = parents
+        self._excluded = {frozenset(pair) for pair in shapes.excluded}
+        self._included = {frozenset(pair) for pair in shapes.included}
+
+    def __call__(self, a: Shape, b: Shape) -> bool:
+        if a.kind in GROUND and b.kind in GROUND:
+            return False
+        if {a.name, b.name} in self._included:
+            return True
+        bits = (a.contype & b.conaffinity) | (b.contype & a.conaffinity)
+        return bits != 0 and not self._related(a, b) and {a.link, b.link} not in self._excluded
+
+    def _related(self, a: Shape, b: Shape) -> bool:
+        """Whether the shapes move as one, or belong to a body and the one before it.
+
+        The world's own shapes are nobody's relatives: robots stand on them.
+        """
+        if a.body == b.body:
+            return True
+        before = [WORLD if body == WORLD else self._parents[body] for body in (a.body, b.body)]
+        return "world" not in (a.link, b.link) and (before[0] == b.body or before[1] == a.body)

@@ -1,8 +1,10 @@
 """Shapes, how far apart they are, and the points at which they touch; nothing of models."""
 
 from jdyn.geometry.distance import separation as separation
+from jdyn.geometry.height_field import HeightField as HeightField
 from jdyn.geometry.hull import ConvexHull as ConvexHull
 from jdyn.geometry.patches import PATCHES as PATCHES
+from jdyn.geometry.patches import contact_patch as contact_patch
 from jdyn.geometry.separation import Separation as Separation
 from jdyn.geometry.shapes import Box as Box
 from jdyn.geometry.shapes import Capsule as Capsule

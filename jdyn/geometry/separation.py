@@ -1,5 +1,6 @@
 """How far apart two shapes are, and where."""
 
+import equinox as eqx
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
@@ -12,13 +13,16 @@ class Separation(Structure):
         a, b: The points, on the surfaces of the two shapes [m].
         normal: Unit vector from a to b where they are apart; from b to a into the depth where they overlap.
         distance: Signed distance [m]; minus the depth where they overlap, infinite in rows without a point.
+        weight: What part of the stiffness of one point each row of a contact patch has [1]: corners that come and go
+            begin and end with none. None for the distance of two shapes.
     """
 
     a: Float[Array, "*points 3"]
     b: Float[Array, "*points 3"]
     normal: Float[Array, "*points 3"]
     distance: Float[Array, "*points"]
+    weight: Float[Array, "*points"] = eqx.field(default=None)
 
     def flipped(self) -> "Separation":
         """That of shape a from shape b."""
-        return Separation(self.b, self.a, -self.normal, self.distance)
+        return Separation(self.b, self.a, -self.normal, self.distance, self.weight)

@@ -7,6 +7,9 @@ import numpy as np
 from jdyn.io.mjcf_constraints import bodies_of, is_scaled, is_soft, open_equalities
 from jdyn.io.mjcf_translation import Translation
 
+# MuJoCo's defaults.
+_SOLREF, _SOLIMP = np.array([0.02, 1]), np.array([0.9, 0.95, 0.001, 0.5, 2])
+
 
 def ignored(translation: Translation) -> list[str]:
     """One message for each part of the file that would change the motion in MuJoCo and has no effect in jdyn."""
@@ -43,18 +46,41 @@ def _where(condition) -> list[int]:
 def _contacts(t: Translation) -> list[str]:
     if t.disabled("CONTACT", "CONSTRAINT"):
         return []
-    m, weld = t.m, t.m.body_weldid
-    match = (m.body_contype[:, None] & m.body_conaffinity) != 0
-    touching = (match | match.T) & (weld[:, None] != weld)
-    if not t.disabled("FILTERPARENT"):
-        above = weld[m.body_parentid[weld]]
-        related = (above[:, None] == weld) & (weld != 0) & (weld[:, None] != 0)
-        touching &= ~(related | related.T)
-    excluded = np.asarray(m.exclude_signature)
-    touching[excluded >> 16, excluded & 0xFFFF] = touching[excluded & 0xFFFF, excluded >> 16] = False
-    touching[m.geom_bodyid[m.pair_geom1], m.geom_bodyid[m.pair_geom2]] = True
-    bodies = _where(np.any(touching | touching.T, axis=1))
-    return _some("contacts of bodies", (t.bodies[body] for body in bodies))
+    m = t.m
+    geoms = _where(np.any(t.pairs.touching, axis=1))
+    bodies = dict.fromkeys(t.bodies[m.geom_bodyid[geom]] for geom in geoms)
+    return [
+        *_some("contacts of bodies", bodies, "; jdyn.simulate(..., contact=...) has them"),
+        *(message for key in ("margin", "gap", "priority") for message in _of_geoms(t, key, 0, geoms)),
+        *_of_geoms(t, "solmix", 1, geoms),
+        *_of_geoms(t, "solref", _SOLREF, geoms),
+        *_of_geoms(t, "solimp", _SOLIMP, geoms),
+        *_some("properties of contact pairs", (t.name("pair", pair) for pair in _peculiar_pairs(t))),
+    ]
+
+
+def _of_geoms(t: Translation, key: str, default: float | np.ndarray, geoms: list[int]) -> list[str]:
+    """One message if some of the geoms have an attribute that is not the default."""
+    values = getattr(t.m, f"geom_{key}")
+    others = np.any((values if values.ndim == 2 else values[:, None]) != default, axis=1)
+    return _some(f"{key} of contacts of geoms", (t.name("geom", geom) for geom in geoms if others[geom]))
+
+
+def _peculiar_pairs(t: Translation) -> list[int]:
+    """Pairs that state what does not follow from their geoms."""
+    m = t.m
+    a, b = m.pair_geom1, m.pair_geom2
+    friction = np.maximum(m.geom_friction[a], m.geom_friction[b])[:, [0, 0, 1, 2, 2]]
+    as_geoms = (
+        np.all(m.pair_friction == friction, axis=1)
+        & (m.pair_dim == np.maximum(m.geom_condim[a], m.geom_condim[b]))
+        & (m.pair_margin == 0)
+        & (m.pair_gap == 0)
+        & np.all(m.pair_solref == _SOLREF, axis=1)
+        & np.all(m.pair_solreffriction == 0, axis=1)
+        & np.all(m.pair_solimp == _SOLIMP, axis=1)
+    )
+    return _where(~as_geoms)
 
 
 def _limits(t: Translation) -> list[str]:
@@ -146,8 +172,6 @@ def _mocap(t: Translation) -> list[str]:
 def _others(t: Translation) -> list[str]:
     return [
         *_some("deformable bodies", (t.name("flex", i) for i in range(t.m.nflex))),
-        *_some(
-            "shapes", (t.name("geom", i) for i in t.shapeless), ": height fields, and meshes without a file or sheared"
-        ),
+        *_some("shapes", (t.name("geom", i) for i in t.shapeless), ": meshes without a file or sheared"),
         *_some("plugins", (t.name("plugin", i) for i in range(t.m.nplugin))),
     ]

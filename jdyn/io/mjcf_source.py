@@ -3,7 +3,7 @@
 MuJoCo opens any path that a document names, and its XML parser disagrees with others on where a document type
 declaration ends. Therefore it never sees the original document. This module parses the document, inserts included
 files, reads meshes and attached models from the folders named by the user, and writes the result as new XML. Parts
-that dynamics never needs (textures, height fields, skins, sensors, memory sizes) are emptied or left out.
+that dynamics never needs (textures, skins, sensors, memory sizes) are emptied or left out.
 """
 
 import dataclasses
@@ -12,6 +12,7 @@ import math
 import os
 import pathlib
 import re
+import struct
 from collections.abc import Iterable
 from xml.sax.saxutils import quoteattr
 
@@ -28,11 +29,15 @@ MAX_DOCUMENTS = 100
 # Squares, cubes and products of numbers up to this size do not overflow.
 MAX_NUMBER = 1e50
 MAX_ASSET_BYTES = 2**28
+# Rows and columns of height fields.
+MAX_GRID = 4096
 
+# A small file may hold a large picture: its size is in the first bytes.
+_PNG = b"\x89PNG\r\n\x1a\n"
 _DROPPED = ("size", "skin", "sensor", "custom", "keyframe", "lengthrange")
 _DROPPED_ATTRIBUTES = ("nsample", "interp", "delay", "meshdir", "texturedir", "assetdir", "strippath")
 # Attributes that multiply the compiler's work or memory, and their largest accepted values.
-_LARGEST = {"actdim": 1000, "params": 300}
+_LARGEST = {"actdim": 1000, "params": 300, "nrow": MAX_GRID, "ncol": MAX_GRID}
 _COPIES = {"replicate": ("count",), "composite": ("count",), "flexcomp": ("count", "cellcount")}
 
 
@@ -164,6 +169,8 @@ class _Reader:
             return self._problem(element, f"file {name!r} cannot be read ({error.strerror})")
         if len(data) > MAX_ASSET_BYTES:
             return self._problem(element, f"file {name!r} is larger than {MAX_ASSET_BYTES // 2**20} MB")
+        if data.startswith(_PNG) and max(struct.unpack(">2I", data[16:24].ljust(8, b"\0"))) > MAX_GRID:
+            return self._problem(element, f"file {name!r} has more than {MAX_GRID} rows or columns; scale the picture")
         self.files[self._keep(element, data, path.suffix.lower(), name)] = str(path)
 
     def _keep(self, element: Element, data: bytes, suffix: str, name: str) -> str:
@@ -291,10 +298,7 @@ class _Reader:
             if element.tag == "texture":
                 kept = {key: attributes[key] for key in ("name", "type") if key in attributes}
                 element.attributes = {**kept, "builtin": "flat", "width": "1", "height": "1"}
-            elif element.tag == "hfield":
-                kept = {key: attributes[key] for key in ("name", "size") if key in attributes}
-                element.attributes = {**kept, "nrow": "2", "ncol": "2"}
-            elif element.tag in ("mesh", "flexcomp") and name:
+            elif element.tag in ("mesh", "flexcomp", "hfield") and name:
                 self._keep_file(element, os.path.join(meshdir, _basename(name) if strip else name), folder)
             elif element.tag == "model" and name:
                 self._keep_model(element, name, folder, weights)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from jdyn.io.mjcf_names import Names, body_names, joint_names
+from jdyn.io.mjcf_pairs import GeomPairs
 from jdyn.io.mjcf_source import Document
 from jdyn.model import Ball, Builder, Fixed, Free, Joint, Mimic, Prismatic, Revolute, ShapeRole
 from jdyn.model.messages import enumerated
@@ -29,8 +30,9 @@ class Translation:
         sites: Name of the frame that represents each site.
         plain_motors: Actuators that apply their control as torque on a hinge or force on a slide.
         couplings: Equalities that became mimic joints.
-        shapeless: Geoms that have no shape here: height fields, and meshes without a file, with a signed
-            distance field, or sheared by `refquat` and a scale.
+        shapeless: Geoms that have no shape here: meshes without a file, with a signed distance field, or sheared by
+            `refquat` and a scale.
+        pairs: Which geoms may touch.
     """
 
     def __init__(self, mujoco, compiled, document: Document, floating_base: bool | None):
@@ -49,7 +51,11 @@ class Translation:
         for body in range(1, self.m.nbody):
             self._add_body(body)
         self.sites = [self._add_site(site) for site in range(self.m.nsite)]
+        joints = [self._joint_count(body) for body in range(self.m.nbody)]
+        self.pairs = GeomPairs(self.m, joints, not self.disabled("FILTERPARENT"))
+        self._shape_names = self._names_of_shapes()
         self.shapeless = [geom for geom in range(self.m.ngeom) if not self._add_geom(geom)]
+        self._add_pairs()
 
     # Contents of the file.
 
@@ -115,6 +121,10 @@ class Translation:
             self._add_fixed(body, parent, where, inertial)
         else:
             self._add_chain(body, joints, parent, where, inertial)
+
+    def _joint_count(self, body: int) -> int:
+        """How many joints a body has in jdyn."""
+        return 1 if body in self._freed else 0 if body in self._fixed else int(self.m.body_jntnum[body])
 
     def _add_fixed(self, body: int, parent: str, where: Transform, inertial: dict):
         name = self._joint_names.claim(self.bodies[body])
@@ -275,7 +285,8 @@ class Translation:
     def _add_geom(self, geom: int) -> bool:
         """Add the shape of a geom, once to draw it and once to let it touch; whether there is one."""
         m, kinds = self.m, self.mujoco.mjtGeom
-        size, where, path = m.geom_size[geom], self.pose(m.geom_pos[geom], m.geom_quat[geom]), None
+        size, where = m.geom_size[geom], self.pose(m.geom_pos[geom], m.geom_quat[geom])
+        path = heights = None
         match int(m.geom_type[geom]):
             case kinds.mjGEOM_SPHERE:
                 kind, size = "sphere", size[:1]
@@ -289,6 +300,8 @@ class Translation:
                 kind, size = "cylinder", size[:2] * (1, 2)
             case kinds.mjGEOM_CAPSULE:
                 kind, size = "capsule", size[:2] * (1, 2)
+            case kinds.mjGEOM_HFIELD:
+                kind, (size, heights) = "height field", self._height_field(m.geom_dataid[geom])
             case kinds.mjGEOM_MESH if (path := self._mesh_path(mesh := m.geom_dataid[geom])) is not None:
                 kind, size, of_file = "mesh", m.mesh_scale[mesh], self._file_pose(mesh)
                 if of_file is None:
@@ -297,10 +310,34 @@ class Translation:
                 where = where @ self.pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse() @ of_file
             case _:
                 return False
-        link, name, color = self.bodies[m.geom_bodyid[geom]], self._given("geom", geom), self._color(geom)
+        about = {
+            "name": self._shape_names[geom], "color": self._color(geom), "friction": m.geom_friction[geom],
+            "heights": heights,
+            **{key: int(getattr(m, f"geom_{key}")[geom]) for key in ("contype", "conaffinity", "condim")},
+        }  # fmt: skip
         for role in self._roles(geom):
-            self.builder.add_shape(link, kind, size, placement=where, role=role, path=path, name=name, color=color)
+            link = self.bodies[m.geom_bodyid[geom]]
+            self.builder.add_shape(link, kind, size, placement=where, role=role, path=path, **about)
         return True
+
+    def _add_pairs(self):
+        """Say which shapes touch, and which do not, against jdyn's own rules."""
+        for pair in self.pairs.excluded:
+            self.builder.exclude(*(self.bodies[body] for body in pair))
+        for pair in self.pairs.included:
+            if not any(geom in self.shapeless for geom in pair):
+                self.builder.include(*(str(self._shape_names[geom]) for geom in pair))
+
+    def _names_of_shapes(self) -> list[str | None]:
+        """Those of the geoms; pairs need names of theirs, others may be called after their links."""
+        given = [self._given("geom", geom) for geom in range(self.m.ngeom)]
+        names, paired = (
+            Names(*filter(None, given), *self.bodies),
+            {geom for pair in self.pairs.included for geom in pair},
+        )
+        return [
+            names.claim(f"geom{geom}") if name is None and geom in paired else name for geom, name in enumerate(given)
+        ]
 
     def _roles(self, geom: int) -> list[ShapeRole]:
         """What a geom is for. MuJoCo's viewers draw groups 0 to 2, unless one asks for more; robots keep what touches,
@@ -325,6 +362,13 @@ class Translation:
     def _mesh_path(self, mesh: int) -> str | None:
         start = self.m.mesh_pathadr[mesh]
         return self._files.get(self.m.paths[start:].split(b"\0")[0].decode()) if start >= 0 else None
+
+    def _height_field(self, field: int) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths of the sides of a height field, and its heights."""
+        m = self.m
+        rows, columns, start = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
+        heights = m.hfield_data[start : start + rows * columns].reshape(rows, columns).astype(float)
+        return 2 * m.hfield_size[field, :2], m.hfield_size[field, 2] * heights
 
     def _file_pose(self, mesh: int) -> Transform | None:
         """The pose of a file's frame in that of its mesh, whose vertices are S Rᵀ (x - p) for the file's x, with the

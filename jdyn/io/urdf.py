@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from jdyn.io.meshes import MeshFolders
+from jdyn.io.srdf import exclude_pairs
 from jdyn.io.xml import Element, parse, read
 from jdyn.model import (
     Builder,
@@ -110,6 +111,7 @@ def load_urdf(
     *,
     floating_base: bool | None = None,
     package_dirs: Iterable[str | os.PathLike] = (),
+    srdf: str | os.PathLike | None = None,
     dtype=None,
 ) -> Model:
     """Read a robot from a URDF file or text.
@@ -125,6 +127,7 @@ def load_urdf(
             `False` fixes a floating root link; `None` follows the file.
         package_dirs: Folders, besides the file's own, that may contain meshes: packages, or folders of packages.
             Mesh files are never opened.
+        srdf: Path of an SRDF file, or its text, which says which links may not touch.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
@@ -140,6 +143,8 @@ def load_urdf(
         raise ModelError(f"{label}: the root element is <{root.tag}>, expected <robot>; {hint}")
     reader = _Reader(root, Builder(root.attributes.get("name", ""), source=label), MeshFolders(folder, package_dirs))
     reader.read(floating_base)
+    if srdf is not None:
+        exclude_pairs(reader.builder, srdf, [link.attributes.get("name", "") for link in root.all("link")])
     return reader.builder.build(dtype=dtype)
 
 

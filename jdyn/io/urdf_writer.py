@@ -130,6 +130,9 @@ def _lost(model: Model) -> list[str]:
         if not _written(entry):
             what = "meshes without a file" if entry.kind == "mesh" else f"{entry.kind} shapes"
             lost.setdefault(what, []).append(repr(entry.link))
+    for row, entry in enumerate(_entries(model)):
+        for what in _lost_of_contact(model.shapes, row) if entry.role == "collision" else ():
+            lost.setdefault(what, []).append(repr(entry.link))
     gravity = [] if np.allclose(model.gravity, (0, 0, -9.81), atol=1e-6) else [f"gravity {model.gravity.tolist()}"]
     return gravity + [f"{what} of {enumerated([*dict.fromkeys(names)])}" for what, names in lost.items()]
 
@@ -141,6 +144,20 @@ def _entries(model: Model) -> tuple[Shape, ...]:
 def _written(entry: Shape) -> bool:
     """Whether URDF has such a shape."""
     return entry.path is not None if entry.kind == "mesh" else entry.kind in SIZES
+
+
+def _lost_of_contact(shapes: Any, row: int) -> Iterator[str]:
+    entry, default = shapes.entries[row], Shape._field_defaults
+    # Those that count in contacts of such shapes.
+    coefficients = np.where(entry.condim >= np.array([3, 4, 6]), shapes.friction[row], 0)
+    if not np.array_equal(coefficients, (1, 0, 0)):
+        yield "contact friction"
+    if any(getattr(entry, key) != default[key] for key in ("contype", "conaffinity")):
+        yield "contype and conaffinity"
+    if any(entry.link in pair for pair in shapes.excluded):
+        yield "excluded pairs"
+    if any(entry.name in pair for pair in shapes.included):
+        yield "included pairs"
 
 
 def _lost_of_joint(model: Model, body: int) -> Iterator[str]:

@@ -19,6 +19,7 @@ from jdyn.model.constraints import RollingDisk as RollingDisk
 from jdyn.model.constraints import RollingSphere as RollingSphere
 from jdyn.model.constraints import VelocityCoupling as VelocityCoupling
 from jdyn.model.constraints import Weld as Weld
+from jdyn.model.ground import with_ground as with_ground
 from jdyn.model.joints import Ball as Ball
 from jdyn.model.joints import Continuous as Continuous
 from jdyn.model.joints import Free as Free

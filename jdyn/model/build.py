@@ -123,6 +123,11 @@ class _Shape:
     path: str | None
     name: str | None
     color: tuple[float, ...] | None
+    friction: np.ndarray
+    contype: int
+    conaffinity: int
+    condim: int
+    heights: np.ndarray | None
 
 
 _PER_VELOCITY = {
@@ -135,6 +140,8 @@ _PER_VELOCITY = {
     "effort": np.inf,
 }
 _PER_CONFIGURATION = {"lower": -np.inf, "upper": np.inf, "rest": None}
+# How many numbers of a size may not be zero, where that is not all of them.
+_NOT_ZERO = {"plane": 0, "capsule": 1}
 _UNIT_VECTORS = ("axis", "axis2", "normal", "x")
 
 
@@ -177,6 +184,8 @@ class Builder:
         self._links: list[_Link] = []
         self._frames: list[tuple[str, str, np.ndarray]] = []
         self._shapes: list[_Shape] = []
+        self._excluded: list[tuple[str, str]] = []
+        self._included: list[tuple[str, str]] = []
         self._problems: list[str] = []
         self._warnings: list[str] = []
 
@@ -241,31 +250,63 @@ class Builder:
         path: str | os.PathLike | None = None,
         name: str | None = None,
         color: Sequence[float] | None = None,
+        friction: ArrayLike = 1.0,
+        contype: int = 1,
+        conaffinity: int = 1,
+        condim: int = 6,
+        heights: ArrayLike | None = None,
     ) -> None:
         """Give a link a shape, to draw it and to let it touch others.
 
         ```
         builder.add_shape("rod", "capsule", (0.02, 1.0), placement=(0, 0, -0.5), color=(0.8, 0.3, 0.1))
         builder.add_shape("hand", "mesh", path="meshes/hand.stl", role="visual")
+        builder.add_shape("world", "height field", (10, 10), heights=0.1 * np.random.default_rng(0).random((20, 20)))
         ```
 
         Args:
             link: Name of the link, of a frame fixed to one, or `"world"`.
-            kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"` or `"mesh"`.
+            kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"`, `"mesh"` or
+                `"height field"`.
             size: The lengths of a box's sides; the radius of a sphere; the radius and the length of a cylinder, or of a
                 capsule without its caps, along z; the radii of an ellipsoid; the lengths of a plane's sides, 0 where it
-                has no end [m]; the scales of a mesh.
+                has no end, or of a height field [m]; the scales of a mesh.
             placement: Pose of its middle in the link's frame, a `Transform` or a translation [m].
             role: `"visual"` or `"collision"`; both if left out.
             path: File of a mesh.
             name: Its name; the link's, with a number if that is taken, if left out.
             color: Red, green and blue, and opacity if wanted, from 0 to 1.
+            friction: Its coefficient of sliding friction [1]; or those of sliding [1], torsional [m] and rolling
+                friction [m].
+            contype, conaffinity: Bits; two shapes may touch where one's `contype` and the other's `conaffinity` share a
+                bit.
+            condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction,
+                3 with sliding, 4 with torsional, 6 with rolling friction too.
+            heights: Of a height field, over the rectangle about its origin: a row for each y, a column for each x, both
+                increasing [m].
         """
         path = None if path is None else os.fspath(path)
         color = None if color is None else tuple(map(float, color))
-        sizes = np.atleast_1d(np.asarray(size, float))
+        sizes, friction = np.atleast_1d(np.asarray(size, float)), np.asarray(friction, float)
+        friction = np.array([friction, 0, 0]) if friction.ndim == 0 else friction
         for each in ROLES if role is None else (role,):
-            self._shapes.append(_Shape(link, kind, sizes, _matrix(placement), each, path, name, color))
+            shape = _Shape(
+                link, kind, sizes, _matrix(placement), each, path, name, color,
+                friction, contype, conaffinity, condim, None if heights is None else np.asarray(heights, float),
+            )  # fmt: skip
+            self._shapes.append(shape)
+
+    def exclude(self, link_a: str, link_b: str) -> None:
+        """Keep the shapes of two links, and of frames on them, from touching each other.
+
+        Shapes of one body, and of a body and the one that its joint is on, never touch as it is; what belongs to
+        `"world"` itself may touch everything else.
+        """
+        self._excluded.append((link_a, link_b))
+
+    def include(self, shape_a: str, shape_b: str) -> None:
+        """Let two collision shapes, by their names, touch whatever else says that they do not."""
+        self._included.append((shape_a, shape_b))
 
     def problem(self, message: str) -> None:
         """Record a problem; `build` reports all problems in one error."""
@@ -294,6 +335,7 @@ class Builder:
         self._check_mimics()
         for shape in self._shapes:
             self._check_shape(shape)
+        self._check_pairs()
         self._raise_problems()
         bodies = self._sorted_bodies()
         model = self._assemble(bodies, dtype)
@@ -465,12 +507,44 @@ class Builder:
             self.problem(f"{where}: the size of a {shape.kind} has shape {shape.size.shape}, expected {expected}")
         elif not np.all(np.isfinite(shape.size)) or (shape.kind != "mesh" and np.any(shape.size < 0)):
             self.problem(f"{where}: the size of a {shape.kind} is {shape.size}, expected finite numbers from 0")
+        elif shape.role == "collision" and np.any(shape.size[: _NOT_ZERO.get(shape.kind, count)] == 0):
+            self.warning(f"{where}: the size of a {shape.kind} that may touch is {shape.size}, which encloses nothing")
         if shape.path is not None and shape.kind != "mesh":
             self.problem(f"{where}: a {shape.kind} has no file, got {shape.path!r}")
+        heights = shape.heights
+        if shape.kind != "height field":
+            if heights is not None:
+                self.problem(f"{where}: a {shape.kind} has no heights, got some of shape {heights.shape}")
+        elif heights is None or heights.ndim != 2 or min(heights.shape) < 2 or not np.all(np.isfinite(heights)):
+            got = "none" if heights is None else f"some of shape {heights.shape}"
+            self.problem(f"{where}: expected finite heights in two rows and two columns or more, got {got}")
         if not np.all(np.isfinite(shape.pose)) or not _is_rotation(shape.pose[:3, :3]):
             self.problem(f"{where}: placement is not a rotation and a translation")
         if shape.color is not None and not (len(shape.color) in (3, 4) and all(0 <= c <= 1 for c in shape.color)):
             self.problem(f"{where}: color is {shape.color}, expected three or four numbers from 0 to 1")
+        friction = shape.friction
+        if friction.shape != (3,) or not np.all(np.isfinite(friction)) or np.any(friction < 0):
+            self.problem(f"{where}: friction is {friction}, expected a number or three, finite and not negative")
+        for key in ("contype", "conaffinity"):
+            if not 0 <= getattr(shape, key) < 2**32:
+                self.problem(f"{where}: {key} is {getattr(shape, key)}, expected bits, from 0 to 2**32 - 1")
+
+        if shape.condim not in (1, 3, 4, 6):
+            self.problem(f"{where}: condim is {shape.condim}, expected 1, 3, 4 or 6")
+
+    def _check_pairs(self):
+        links = ["world", *(link.name for link in self._links), *(name for name, _, _ in self._frames)]
+        shapes = [
+            name
+            for shape, name in zip(self._shapes, _unique_names(self._shapes), strict=True)
+            if shape.role == "collision"
+        ]
+        for what, pairs, names in (
+            ("link or frame", self._excluded, links),
+            ("collision shape", self._included, shapes),
+        ):
+            for name in dict.fromkeys(name for pair in pairs for name in pair if name not in names):
+                self.problem(f"pairs that may touch: no {what} is called {name!r}; {known(name, names)}")
 
     # Assembly.
 
@@ -560,16 +634,32 @@ class Builder:
 
     def _placed_shapes(self, index, placed, as_jax) -> Shapes:
         entries, sizes, poses = [], np.zeros((len(self._shapes), 3)), []
+        friction = [shape.friction for shape in self._shapes]
         frames = {name: (link, T) for name, link, T in self._frames}
         for row, (shape, name) in enumerate(zip(self._shapes, _unique_names(self._shapes), strict=True)):
             link, T = frames.get(shape.link, (shape.link, np.eye(4)))
             carrier, pose = placed(link, T @ shape.pose)
             color = None if shape.color is None else (*shape.color, 1.0)[:4]
             body = index.get(carrier, WORLD)
-            entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color))  # type: ignore[arg-type]
+            touch = shape.contype, shape.conaffinity, shape.condim
+            entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color, *touch))  # type: ignore[arg-type]
             sizes[row, : len(shape.size)] = shape.size
             poses.append(pose)
-        return Shapes(tuple(entries), as_jax(sizes), _transforms(poses, as_jax))
+        heights = tuple(as_jax(shape.heights) for shape in self._shapes if shape.heights is not None)
+        return Shapes(
+            tuple(entries), as_jax(sizes), _transforms(poses, as_jax), as_jax(friction), heights,
+            self._excluded_links(frames), tuple(self._included),
+        )  # fmt: skip
+
+    def _excluded_links(self, frames: dict) -> tuple[tuple[str, str], ...]:
+        """Pairs of the links and frames that carry collision shapes."""
+
+        def carriers(link):
+            shaped = dict.fromkeys(shape.link for shape in self._shapes if shape.role == "collision")
+            return [name for name in shaped if link in (name, frames.get(name, (name,))[0])]
+
+        pairs = ((a, b) for first, second in self._excluded for a in carriers(first) for b in carriers(second))
+        return tuple(dict.fromkeys(pairs))
 
     def _resolved_mimic(self, link: _Link) -> tuple[str, str, float, float]:
         """(follower, leader, ratio, offset); a chain of mimics is resolved to its first leader."""

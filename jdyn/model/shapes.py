@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from jdyn.array import Structure
 from jdyn.spatial import Transform
 
-ShapeKind = Literal["box", "sphere", "capsule", "cylinder", "ellipsoid", "plane", "mesh"]
+ShapeKind = Literal["box", "sphere", "capsule", "cylinder", "ellipsoid", "plane", "mesh", "height field"]
 ShapeRole = Literal["visual", "collision"]
 ROLES: tuple[ShapeRole, ...] = get_args(ShapeRole)
 
@@ -21,6 +21,7 @@ SIZES: dict[ShapeKind, tuple[int, str]] = {
     "ellipsoid": (3, "its three radii"),
     "plane": (2, "the lengths of its sides, 0 where it has no end"),
     "mesh": (3, "its scales along x, y and z"),
+    "height field": (2, "the lengths of its sides"),
 }
 
 
@@ -36,7 +37,8 @@ class Shape(NamedTuple):
     ('cylinder', 'collision', 'wheel')
 
     Attributes:
-        kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"` or `"mesh"`.
+        kind: `"box"`, `"sphere"`, `"capsule"`, `"cylinder"`, `"ellipsoid"`, `"plane"`, `"mesh"` or
+            `"height field"`.
         role: `"visual"` or `"collision"`.
         body: The body that carries it; -1 is the world.
         link: The link that the description gives it to: a body, a frame fixed to one, or `"world"`.
@@ -44,6 +46,10 @@ class Shape(NamedTuple):
         path: Mesh file, or None. From MJCF: the absolute path. From URDF: the absolute path, the `package://` name as
             written if that package was not found, or None if the file is outside the named folders.
         color: Red, green, blue and opacity from 0 to 1, or None if the description states none.
+        contype, conaffinity: Bits, as in MuJoCo: two shapes may touch where one's `contype` and the other's
+            `conaffinity` share a bit.
+        condim: How many components of force a contact has, as in MuJoCo, the larger number of the two shapes: 1 without
+            friction, 3 with sliding, 4 with torsional, 6 with rolling friction too.
     """
 
     kind: ShapeKind
@@ -53,13 +59,16 @@ class Shape(NamedTuple):
     name: str
     path: str | None = None
     color: tuple[float, float, float, float] | None = None
+    contype: int = 1
+    conaffinity: int = 1
+    condim: int = 6
 
 
 class Shapes(Structure):
     """The shapes of a mechanism: numbers, which can be batched and differentiated, and what they belong to.
 
     The frame of a shape is in its middle; the axis of a capsule or a cylinder is z. A plane is the surface z = 0 of the
-    half-space z ≤ 0.
+    half-space z ≤ 0, a height field that of what is below its heights.
 
     >>> builder = jdyn.Builder("wheel")
     >>> builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1e-2)
@@ -71,14 +80,22 @@ class Shapes(Structure):
         entries: What each shape is.
         sizes: A row a shape [m]. A box: its sides. A sphere: its radius. A capsule or a cylinder: its radius and its
             length, a capsule's without caps. An ellipsoid: its radii. A plane: its sides, 0 where it has no end. A
-            mesh: its scales [1] of the file's coordinates. Other entries are zero.
+            mesh: its scales [1] of the file's coordinates. A height field: its sides. Other entries are zero.
         placements: The pose of each shape in the frame of the body that carries it. A frame of the body that moves
             leaves it in place.
+        friction: A row a shape: its coefficients of sliding [1], torsional [m] and rolling friction [m].
+        heights: Of each height field, one after the other: a row for each y, a column for each x, both increasing [m].
+        excluded: Pairs of links whose shapes never touch.
+        included: Pairs of names of collision shapes that may touch whatever else says that they do not.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
     sizes: Float[Array, "n 3"]
     placements: Transform
+    friction: Float[Array, "n 3"]
+    heights: tuple[Float[Array, "rows columns"], ...] = ()
+    excluded: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
+    included: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -86,6 +103,10 @@ class Shapes(Structure):
     def rows(self, role: ShapeRole) -> tuple[int, ...]:
         """Where the shapes of a role are."""
         return tuple(row for row, entry in enumerate(self.entries) if entry.role == role)
+
+    def heights_of(self, row: int) -> Float[Array, "rows columns"]:
+        """The heights of a height field."""
+        return self.heights[sum(entry.kind == "height field" for entry in self.entries[:row])]
 
     def size(self, row: int) -> Float[Array, " k"]:
         """The size of a shape, without the zeros that fill up its row."""

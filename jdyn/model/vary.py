@@ -21,7 +21,7 @@ UNITS = {
     "gravity": "m/s²", "mass": "kg", "com": "m", "inertia": "kg m²", "damping": "N m s/rad or N s/m",
     "friction": "N m or N", "friction_speed": "rad/s or m/s", "stiffness": "N m/rad or N/m",
     "armature": "kg m² or kg", "velocity": "rad/s or m/s", "effort": "N m or N", "rest": "rad or m",
-    "lower": "rad or m", "upper": "rad or m", "translation": "m", "pitch": "m/rad", "size": "m",
+    "lower": "rad or m", "upper": "rad or m", "translation": "m", "pitch": "m/rad", "size": "m", "heights": "m",
 }  # fmt: skip
 FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping', 'frame:NAME.translation' or 'collision:NAME.size'"
 
@@ -45,7 +45,8 @@ def parameters(model: Model) -> dict[str, Array]:
           `effort`, shape (nv of the joint,); `rest` and the limits `lower` and `upper`, shape (nq of the joint,);
           `translation` of its frame in its parent [m]; its own geometry, such as `axis`;
         - frame: `frame:NAME.translation` in its body [m];
-        - collision shape: `collision:NAME.translation` in its body [m], and its `size` [m], or `scale` of a mesh, as
+        - collision shape: `collision:NAME.translation` in its body [m], its `size` [m], or `scale` of a mesh, and
+          `friction` (sliding [1], torsional [m], rolling [m]), and of a height field its `heights` [m], as
           `jdyn.Shapes` has them.
     """
     checked(model)
@@ -68,6 +69,9 @@ def parameters(model: Model) -> dict[str, Array]:
         shapes: Any = model.shapes
         found[f"collision:{name}.{_size_of(model, row)}"] = shapes.size(row)
         found[f"collision:{name}.translation"] = shapes.placements.translation[row]
+        found[f"collision:{name}.friction"] = shapes.friction[row]
+        if shapes.entries[row].kind == "height field":
+            found[f"collision:{name}.heights"] = shapes.heights_of(row)
     return found
 
 
@@ -82,7 +86,9 @@ def _size_of(model, row) -> str:
 
 
 def units_of(name: str) -> str:
-    """Of a number by its name; empty for directions."""
+    """Of a number by its name; empty for directions, and for friction of shapes, whose coefficients have several."""
+    if name.startswith("collision:") and name.endswith(".friction"):
+        return ""
     return UNITS.get(name.rpartition(".")[2], "")
 
 
@@ -108,7 +114,8 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
 
     Args:
         model: The mechanism.
-        changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint;
+        changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint, and
+            for the sliding friction of a shape;
             axes are scaled to unit length; a body that gets another mass or centre of mass keeps its inertia about that
             centre.
 
@@ -154,18 +161,27 @@ def _allowed(model, kind, of):
         rows = _collisions(model)
         if of not in rows:
             raise ValueError(f"no collision shape is called {of!r}; {known(of, tuple(rows))}")
-        return ("translation", _size_of(model, rows[of]))
+        heights = ("heights",) if model.shapes.entries[rows[of]].kind == "height field" else ()
+        return ("translation", _size_of(model, rows[of]), "friction", *heights)
     body = model.topology.joint(of)
     return (*BY_COORDINATE, "translation", *_geometry(model, body))
 
 
 def _with_shape(model, name, row, what, value):
-    """With another size or place of a shape."""
+    """With other numbers of a shape."""
     shapes = model.shapes
+    if what == "friction":
+        value = shaped(name, value, model.dtype, (), (3,))
+        friction = shapes.friction.at[(row, 0) if value.ndim == 0 else row].set(value)
+        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, friction=friction))
     if what == "translation":
         translation = shapes.placements.translation.at[row].set(shaped(name, value, model.dtype, (3,)))
         placements = dataclasses.replace(shapes.placements, translation=translation)
         return dataclasses.replace(model, shapes=dataclasses.replace(shapes, placements=placements))
+    if what == "heights":
+        old = shapes.heights_of(row)
+        heights = tuple(shaped(name, value, model.dtype, old.shape) if x is old else x for x in shapes.heights)
+        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, heights=heights))
     k = len(shapes.size(row))
     size = shaped(name, value, model.dtype, *([()] if k == 1 else []), (k,))
     return dataclasses.replace(model, shapes=dataclasses.replace(shapes, sizes=shapes.sizes.at[row, :k].set(size)))

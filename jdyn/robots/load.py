@@ -20,6 +20,7 @@ def load(
     *,
     floating_base: bool | None = None,
     package_dirs: Sequence[str | os.PathLike] = (),
+    srdf: str | os.PathLike | None = None,
     dtype=None,
 ) -> Model:
     """A model from a bundled robot's name, a URDF or a MuJoCo file, or the text of one.
@@ -28,7 +29,7 @@ def load(
 
     ```
     jdyn.load("panda")
-    jdyn.load("robots/arm.urdf", package_dirs=["robots"])
+    jdyn.load("robots/arm.urdf", package_dirs=["robots"], srdf="robots/arm.srdf")
     jdyn.load("<mujoco> ... </mujoco>")
     ```
 
@@ -41,16 +42,22 @@ def load(
             text of either. A bundled name takes precedence over a file of the same name; write `./name` for the file.
         floating_base: Whether the base is free to move; the robot's or the file's own choice if left out.
         package_dirs: Folders to search for the `package://` paths of a file.
+        srdf: Path of an SRDF file, or its text, beside a URDF file: which of its links may not touch.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
-        ValueError: if there is no bundled robot of that name, or it does not support the requested base.
+        ValueError: if there is no bundled robot of that name, it does not support the requested base, or `srdf` is
+            given for anything but a URDF file.
         ModelError: (a `ValueError`) if a file or a text is not a valid robot; it lists every problem found.
     """
-    if isinstance(source, str) and source in ROBOTS:
-        return _bundled(source, floating_base, dtype)
-    reader = _READERS[_root(source)]
-    return reader(source, floating_base=floating_base, package_dirs=package_dirs, dtype=dtype)
+    root = None if isinstance(source, str) and source in ROBOTS else _root(source)
+    if srdf is not None and root != "robot":
+        what = "a bundled robot" if root is None else "a MuJoCo file, whose <contact> says what may touch"
+        raise ValueError(f"srdf: expected a URDF file beside it, got {what}; leave out srdf")
+    if root is None:
+        return _bundled(str(source), floating_base, dtype)
+    options: dict = {} if srdf is None else {"srdf": srdf}
+    return _READERS[root](source, floating_base=floating_base, package_dirs=package_dirs, dtype=dtype, **options)
 
 
 def load_constraints(

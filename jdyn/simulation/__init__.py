@@ -21,6 +21,7 @@ from jdyn.simulation.solvers import Automatic as Automatic
 from jdyn.simulation.solvers import BaderDeuflhard as BaderDeuflhard
 from jdyn.simulation.solvers import BulirschStoer as BulirschStoer
 from jdyn.simulation.solvers import CashKarp as CashKarp
+from jdyn.simulation.solvers import ConvexEuler as ConvexEuler
 from jdyn.simulation.solvers import ImplicitMidpoint as ImplicitMidpoint
 from jdyn.simulation.solvers import LinearlyImplicitEuler as LinearlyImplicitEuler
 from jdyn.simulation.solvers import Rodas5P as Rodas5P

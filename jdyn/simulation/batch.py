@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from jdyn.contact import Contact
 from jdyn.model import Constraint, Model, checked, dynamics_only
 from jdyn.simulation.simulate import simulate
 from jdyn.simulation.trajectory import Trajectory
@@ -20,6 +21,7 @@ def simulate_batch(
     t1: ArrayLike,
     *,
     controller: Any = None,
+    contact: Contact | None = None,
     constraints: Sequence[Constraint] = (),
     in_axes: Mapping[str, Any] = IN_AXES,
     reduce: Callable[[Trajectory], PyTree[Array]] = lambda trajectory: trajectory,
@@ -48,9 +50,11 @@ def simulate_batch(
         v0: Velocities at the start [rad/s or m/s].
         t1: End [s].
         controller: As `simulate` takes it.
+        contact: As `simulate` takes it.
         constraints: As `simulate` takes them.
-        in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1`, `controller` or `constraints` with the
-            axis of lanes, or with a PyTree of axes for its leaves. If left out, `q0` and `v0` differ.
+        in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1`, `controller`, `contact` or
+            `constraints` with the axis of lanes, or with a PyTree of axes for its leaves. If left out, `q0` and `v0`
+            differ.
         reduce: Computes the result from each trajectory, such as `lambda trajectory: trajectory.q[-1]`, on the device.
             The whole trajectory if left out.
         throw: Whether the first lane that fails raises.
@@ -63,13 +67,15 @@ def simulate_batch(
         ValueError: if `in_axes` names something else, or sizes disagree.
     """
     checked(model)
-    known = ("model", "q0", "v0", "t1", "controller", "constraints")
+    known = ("model", "q0", "v0", "t1", "controller", "contact", "constraints")
     if unknown := sorted(set(in_axes) - set(known)):
         raise ValueError(f"in_axes: expected names among {', '.join(known)}, got {', '.join(map(repr, unknown))}")
-    axes = tuple(dynamics_only(in_axes.get(name)) for name in known)
+    # Shapes matter where they touch.
+    kept = dynamics_only if contact is None else lambda x: x
+    axes = tuple(kept(in_axes.get(name)) for name in known)
 
-    def lane(model, q0, v0, t1, controller, constraints):
-        arguments = {"controller": controller, "constraints": constraints, "throw": throw, **options}
-        return reduce(simulate(model, q0, v0, t1, **arguments))
+    def lane(model, q0, v0, t1, controller, contact, constraints):
+        arguments = {"controller": controller, "contact": contact, "constraints": constraints, "throw": throw}
+        return reduce(simulate(model, q0, v0, t1, **arguments, **options))
 
-    return eqx.filter_vmap(lane, in_axes=axes)(model.without_shapes(), q0, v0, t1, controller, tuple(constraints))
+    return eqx.filter_vmap(lane, in_axes=axes)(kept(model), q0, v0, t1, controller, contact, tuple(constraints))

@@ -358,8 +358,14 @@ def _verdict(problem, run, end, motion, error):
     t0, order = run.motion.t, order_of(motion.solver_state)
     # Solvers without an order need step controllers that do not use one.
     order: Any = problem.solver.error_order(problem.equations) if order is None else order
+    y1 = motion.y
+    if error is not None:
+        # A step into the depth of a contact may end nowhere. A shorter one need not.
+        finite = _finite(y1) & _finite(error)
+        y1 = _where(finite, y1, run.motion.y)
+        error = jax.tree.map(lambda error: jnp.where(finite, error, jnp.inf), error)
     keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
-        t0, end, run.motion.y, motion.y, None, error, order, run.controller_state
+        t0, end, run.motion.y, y1, None, error, order, run.controller_state
     )
     target = jax.lax.stop_gradient(jnp.asarray(target, end.dtype))
     return _Verdict(jnp.asarray(keep), target, jnp.asarray(jumped), controller_state, result)

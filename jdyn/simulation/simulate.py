@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
+from jdyn.contact import Contact, ConvexContact, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method, closed, distance, iterates
@@ -22,7 +23,7 @@ from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.loop import Equations, Problem
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saveat import rows_to_save
-from jdyn.simulation.solvers import Automatic, on_manifold
+from jdyn.simulation.solvers import Automatic, ConvexEuler, on_manifold
 from jdyn.simulation.solvers.extrapolation import Extrapolation
 from jdyn.simulation.solvers.implicit_motion import AsksForJacobians
 from jdyn.simulation.trajectory import Events, Trajectory
@@ -43,6 +44,7 @@ def simulate(
     controller: Control | DynamicController | None = None,
     events: Sequence[Event] = (),
     joint_limits: CompliantLimits | ImpactLimits | None = None,
+    contact: Contact | None = None,
     constraints: Sequence[Constraint] = (),
     method: Method | None = None,
     solver: diffrax.AbstractSolver | None = None,
@@ -80,15 +82,18 @@ def simulate(
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; none if left out. Impacts come after `events`; their entries are all upper ends,
             then all lower ends, of joints whose coordinates are single numbers.
+        contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or
+            `jdyn.ConvexContact()`; they pass through each other if left out.
         constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
             others. The start has to meet them, see `jdyn.assemble`; the end of every step is moved to the nearest state
             that does. `Trajectory.multipliers` has their forces.
         method: Forward-dynamics method; `jdyn.ABA()` if left out.
-        solver: `jdyn.Automatic()` if left out: an explicit method of order 6 (8 for relative tolerances of 3e-7 and
-            less), and `jdyn.ROSJ43` while gains, dampers or friction on light links would hold the step, each lane of a
-            batch as it needs; `stats["implicit_steps"]` says how often. Or a Runge-Kutta method of diffrax, which then
-            works in local coordinates, see `jdyn.OnManifold`, or one of jdyn's own: `jdyn.Rodas5P()` for stiffness that
-            couples joints; `jdyn.BulirschStoer()`, whose dense output has its full order, for small tolerances.
+        solver: `jdyn.ConvexEuler()` with convex contact, else `jdyn.Automatic()` if left out: an explicit method of
+            order 6 (8 for relative tolerances of 3e-7 and less), and `jdyn.ROSJ43` while gains, dampers or friction on
+            light links would hold the step, each lane of a batch as it needs; `stats["implicit_steps"]` says how often.
+            Or a Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
+            jdyn's own: `jdyn.Rodas5P()` for stiffness that couples joints; `jdyn.BulirschStoer()`, whose dense output
+            has its full order, for small tolerances.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
@@ -106,14 +111,18 @@ def simulate(
         The trajectory.
 
     Raises:
-        ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, or `joint_limits` is
-            something else.
+        ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, `joint_limits` or
+            `contact` is something else, or a model without collision shapes is to touch something.
         SimulationError: if `throw` and the end is not reached. Compiled into a larger program, the error is a
             RuntimeError with the same explanation.
     """
     q0, v0 = checked(model, q=q0, v=v0)
     dtype = jnp.promote_types(model.dtype, jnp.promote_types(q0.dtype, v0.dtype))
-    model = model.without_shapes().astype(dtype)
+    model = model.astype(dtype)
+    if not isinstance(contact, Contact | None):
+        raise ValueError(f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {contact!r}")
+    shapes = None if contact is None else colliders(model)
+    model = model.without_shapes()
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
         raise ValueError(
@@ -126,9 +135,12 @@ def simulate(
         )
     if t0.shape or t1.shape:
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
-    if isinstance(joint_limits, ImpactLimits) and not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0:
+    solver = _default_solver(contact) if solver is None else solver
+    backwards = not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0
+    if isinstance(joint_limits, ImpactLimits) and backwards:
         raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
-    solver = Automatic() if solver is None else solver
+    if isinstance(solver, ConvexEuler) and backwards:
+        raise ValueError(f"solver: ConvexEuler steps forwards in time, expected t1 after t0 = {t0}, got {t1}")
     if constraints and isinstance(solver, AsksForJacobians):
         raise ValueError(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
@@ -147,6 +159,8 @@ def simulate(
         adjoint=adjoint,
         events=tuple(events),
         joint_limits=jax.tree.map(lambda x: jnp.asarray(x, dtype), joint_limits),
+        contact=jax.tree.map(lambda x: jnp.asarray(x, dtype), contact),
+        shapes=shapes,
         max_steps=max_steps,
         max_events=max_events,
     )
@@ -154,6 +168,10 @@ def simulate(
         return trajectory
     progress = (trajectory.stats["t_reached"] - t0) / (t1 - t0)
     return raise_on_failure(trajectory, trajectory.result, progress, lambda: _failure(model, trajectory, t1))
+
+
+def _default_solver(contact):
+    return ConvexEuler() if isinstance(contact, ConvexContact) else Automatic()
 
 
 def _default_controller(dtype):
@@ -188,7 +206,7 @@ def _with_tolerances(solver, stepsize_controller, dtype):
 @eqx.filter_jit
 def _simulate(
     *, field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,
-    max_steps, max_events,
+    contact, shapes, max_steps, max_events,
 ) -> Trajectory:  # fmt: skip
     q0, v0 = start
     field = dataclasses.replace(field, model=with_links(field.model), controller=field.controller.with_links())
@@ -198,6 +216,8 @@ def _simulate(
     field = dataclasses.replace(
         field, controller=controller, constraints=closed(field.model, field.constraints, t0, q0)
     )
+    if contact is not None:
+        field = dataclasses.replace(field, contact=contact.between(shapes))
     field = dataclasses.replace(field, iterates=iterates(field.model, field.constraints, t0, q0, v0))
     if joint_limits is not None:
         field = dataclasses.replace(field, stops=joint_limits.stops(field.model))

@@ -57,6 +57,7 @@ class VectorField(eqx.Module):
         constraints: Beyond the tree of joints.
         iterates: Whether constraints have so many rows that iterating is faster than factoring their matrix.
         warm_start: Where iterations start; None where nothing is known.
+        contact: What pushes apart shapes that touch, by `force(model, q, v)`; None if nothing does.
     """
 
     model: Model
@@ -66,6 +67,7 @@ class VectorField(eqx.Module):
     constraints: tuple[Constraint, ...] = ()
     iterates: bool = eqx.field(static=True, default=False)
     warm_start: WarmStart | None = None
+    contact: Any = None
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.force(t, y)
@@ -121,13 +123,20 @@ class VectorField(eqx.Module):
         return State(still, still, self.controller.rate(t, y.q, y.v, y.memory), power)
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
-        """Generalized forces of the controller and of the ends of the joints' ranges [N m or N]."""
+        """Generalized forces of the controller, of the ends of the joints' ranges and of contact [N m or N]."""
         (tau,) = checked(self.model, tau=self.controller.force(t, y.q, y.v, y.memory))
         return self.stopped(y, tau)
 
     def stopped(self, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """Forces with those of the ends of the joints' ranges."""
-        return tau if self.stops is None else tau + self.stops.force(self.model, y.q, y.v)
+        """Forces with those of the ends of the joints' ranges and of contact."""
+        for part in self._pushing:
+            tau = tau + part.force(self.model, y.q, y.v)
+        return tau
+
+    @property
+    def _pushing(self) -> list[Any]:
+        """What has a force by `force(model, q, v)`, beside the controller."""
+        return [part for part in (self.stops, self.contact) if part is not None]
 
     def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """How `force` falls with each joint's own coordinate and velocity; zero where it does not fall."""
@@ -143,14 +152,14 @@ class VectorField(eqx.Module):
         self, t: Scalar, y: State
     ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
         """∂/∂t of `force`, ∂/∂q along the tangent space, and ∂/∂v."""
-        jacobians = self.controller.force_jacobians(self.model, t, y.q, y.v, y.memory)
-        if self.stops is None:
-            return jacobians
+        parts = [self.controller.force_jacobians(self.model, t, y.q, y.v, y.memory)]
+        for part in self._pushing:
 
-        def stopping(_, q, v):
-            return self.stops.force(self.model, q, v)
+            def pushing(_, q, v, part=part):
+                return part.force(self.model, q, v)
 
-        return summed((jacobians, differentiated_jacobians(stopping, self.model, t, y.q, y.v)))
+            parts.append(differentiated_jacobians(pushing, self.model, t, y.q, y.v))
+        return summed(parts)
 
     def _dissipation(self, v: Float[Array, " nv"]) -> Scalar:
         """Power that dampers and friction take [W]."""

@@ -84,7 +84,8 @@ def parts(model: Model, look: Look = "visual") -> list[Part]:
         return _rods(model)
     rows = _drawn_rows(shapes, look) or _drawn_rows(shapes, "collision")
     meshes = read_meshes(path for row in rows if (path := shapes.entries[row].path) is not None)
-    drawn = [_part(shapes.entries[row], meshes, *_numbers(shapes, row)) for row in rows]
+    heights = {row: shapes.heights_of(row) for row in rows if shapes.entries[row].kind == "height field"}
+    drawn = [_part(shapes.entries[row], meshes, heights.get(row), *_numbers(shapes, row)) for row in rows]
     return [part for part in drawn if part is not None] or _rods(model)
 
 
@@ -103,8 +104,10 @@ def _numbers(shapes, row):
     return tuple(np.asarray(x, float) for x in numbers)
 
 
-def _part(shape: Shape, meshes, size, rotation, translation) -> Part | None:
-    if shape.kind != "mesh":
+def _part(shape: Shape, meshes, heights, size, rotation, translation) -> Part | None:
+    if heights is not None:
+        (vertices, faces), color = solids.surface(heights, size), _PLAIN
+    elif shape.kind != "mesh":
         vertices, faces = _SOLIDS[shape.kind](size)
         color = _PLAIN
     elif shape.path in meshes:

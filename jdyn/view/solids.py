@@ -76,6 +76,22 @@ def rod(start, end, radius: float) -> Triangles:
     return _triangles(vertices + (start + end) / 2, faces)
 
 
+def surface(heights, sides) -> Triangles:
+    """A height field: the triangles of its cells, open below.
+
+    Args:
+        heights: A row for each y, a column for each x [m].
+        sides: Lengths along x and y [m].
+    """
+    heights = np.asarray(heights)
+    rows, columns = heights.shape
+    x, y = (np.linspace(-side / 2, side / 2, count) for side, count in zip(sides, (columns, rows), strict=True))
+    vertices = np.stack([*np.meshgrid(x, y), heights], axis=-1).reshape(-1, 3)
+    first = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()
+    faces = [[first, first + 1, first + columns + 1], [first, first + columns + 1, first + columns]]
+    return _triangles(vertices, np.concatenate([np.stack(corners, axis=-1) for corners in faces]))
+
+
 def _revolved(radii, heights, bottom, top) -> Triangles:
     """The surface that a line from the pole at `bottom` over rings to the pole at `top` sweeps about z."""
     angle = 2 * np.pi * np.arange(SIDES) / SIDES

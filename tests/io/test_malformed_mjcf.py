@@ -109,6 +109,10 @@ MALFORMED = {
         world(BODY, '<asset><mesh name="m" builtin="supertorus" params="50000 .1 1 1"/></asset>'),
         "params is '50000 .1 1 1', expected at most 300",
     ),
+    "height field": (
+        world(BODY, '<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'),
+        "nrow is '100000', expected at most 4096",
+    ),
     "activations": (
         world(BODY, tail='<actuator><general joint="h" dyntype="user" actdim="2000000000"/></actuator>'),
         "actdim is '2000000000', expected at most 1000",
@@ -117,7 +121,6 @@ MALFORMED = {
 
 HARMLESS = {
     "memory": world(BODY, '<size memory="100G" nuserdata="2000000000" nuser_body="100000000"/>'),
-    "height field": world(BODY, '<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'),
     "texture": world(BODY, '<asset><texture name="t" type="2d" builtin="flat" width="99999" height="99999"/></asset>'),
     "texture file": world(BODY, '<asset><texture name="t" type="2d" file="/etc/passwd"/></asset>'),
     "skin file": world(BODY, '<deformable><skin file="/etc/passwd"/></deformable>'),

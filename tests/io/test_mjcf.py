@@ -440,7 +440,7 @@ def test_includes_meshes_and_attached_models_come_from_the_named_folders(tmp_pat
     source.write_text(
         '<mujoco><include file="options.xml"/><asset><model name="m" file="arm.xml"/>'
         '<texture name="t" type="2d" file="../absent.png"/>'
-        '<hfield name="h" file="absent.png" size="1 1 1 1"/><material name="w" texture="t"/></asset>'
+        '<hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/><material name="w" texture="t"/></asset>'
         '<worldbody><geom type="hfield" hfield="h" material="w"/><include file="legs.xml"/>'
         '<frame><attach model="m" body="arm" prefix="left_"/></frame></worldbody></mujoco>'
     )

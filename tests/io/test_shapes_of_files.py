@@ -5,14 +5,17 @@ import pathlib
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
+import PIL.Image
 import pinocchio as pin
 import pytest
 
 import jdyn
+from jdyn.geometry import HeightField
 from jdyn.io import load_mjcf, load_urdf, save_urdf
-from jdyn.model import WORLD, ModelWarning
+from jdyn.model import WORLD, ModelError, ModelWarning
 
 pytestmark = [pytest.mark.fast_compile, pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")]
 
@@ -126,21 +129,27 @@ def test_a_color_that_is_none_is_named(rgba):
 
 def test_pinocchio_finds_the_shapes_that_are_written(tmp_path):
     model = load_mjcf(ASSETS / "ant.xml", floating_base=False)
-    with pytest.warns(ModelWarning, match="plane shapes of 'world'"):
+    with pytest.warns(ModelWarning) as caught:
         save_urdf(model, tmp_path / "ant.urdf")
+    assert len(caught) == 1
+    for lost in ("plane shapes of 'world'", "contype and conaffinity of 'torso'"):
+        assert lost in str(caught[0].message)
     assert_shapes_are_pinocchios(tmp_path / "ant.urdf")
     again = load_urdf(tmp_path / "ant.urdf").shapes
     written = {(entry.role, entry.name): row for row, entry in enumerate(again.entries)}
     kept = [row for row, entry in enumerate(model.shapes.entries) if entry.kind != "plane"]
     read = [written[model.shapes.entries[row].role, model.shapes.entries[row].name] for row in kept]
-    assert [again.entries[row]._replace(path=None) for row in read] == [model.shapes.entries[row] for row in kept]
+    what = ("kind", "role", "body", "link", "name", "color")
+    assert [[getattr(again.entries[row], key) for key in what] for row in read] == [
+        [getattr(model.shapes.entries[row], key) for key in what] for row in kept
+    ]
     for ours, theirs in zip(leaves(model.shapes), leaves(again), strict=True):
         # Placements in bodies go by those in links, and rotations by angles.
         np.testing.assert_allclose(theirs[read], ours[kept], atol=1e-14)
 
 
 def leaves(shapes):
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(shapes)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves((shapes.sizes, shapes.placements))]
 
 
 # MJCF.
@@ -219,9 +228,46 @@ def test_colors_of_geoms_are_their_own_or_their_materials():
 
 
 def test_shapes_that_jdyn_lacks_are_named():
-    source = """<mujoco><asset><hfield name="h" size="1 1 1 1" nrow="2" ncol="2"/><mesh name="m" vertex="0 0 0 1 0 0 0 1
-    0 0 0 1"/></asset><worldbody><geom name="hills" type="hfield" hfield="h"/><body name="a"><joint/>
-    <geom name="corner" type="mesh" mesh="m"/></body></worldbody></mujoco>"""
-    with pytest.warns(ModelWarning, match="shapes hills, corner: height fields, and meshes without a file or sheared"):
+    source = """<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody><body name="a">
+    <joint/><geom name="corner" type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+    with pytest.warns(ModelWarning, match="shapes corner: meshes without a file or sheared"):
         model = load_mjcf(source)
     assert model.shapes is None
+
+
+def hills(tmp_path):
+    """A height field from a picture, on a tilted body of the world; dark is low, and the first row of pixels is far."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (5, 7), dtype=np.uint8)
+    PIL.Image.fromarray(pixels).save(tmp_path / "hills.png")
+    source = tmp_path / "hills.xml"
+    source.write_text("""<mujoco><compiler angle="degree"/>
+    <asset><hfield name="h" file="hills.png" size="2 1 .5 .1"/></asset><worldbody>
+    <geom name="hills" type="hfield" hfield="h" pos="1 2 3" euler="20 0 30"/>
+    <body name="ball" pos="0 0 9"><freejoint/><geom size=".1"/></body></worldbody></mujoco>""")
+    return source, pixels
+
+
+def test_height_fields_are_where_rays_of_mujoco_meet_them(tmp_path):
+    source, pixels = hills(tmp_path)
+    model = load_mjcf(source)
+    m = mujoco.MjModel.from_xml_path(str(source))
+    d = mujoco.MjData(m)
+    mujoco.mj_forward(m, d)
+    (row,) = (row for row in model.shapes.rows("collision") if model.shapes.entries[row].kind == "height field")
+    heights, sides = model.shapes.heights_of(row), model.shapes.size(row)
+    assert heights.shape == pixels.shape
+    field, pose = HeightField(heights, sides), jax.tree.map(lambda leaf: leaf[row], model.shapes.placements)
+    for place in np.random.default_rng(1).uniform(-1, 1, (20, 2)) * (1.9, 0.9):
+        above = np.array([*place, 5.0])
+        start, down = pose.point_to_parent(above), -pose.rotation[:, 2]
+        met = np.zeros(1, np.int32)
+        fallen = mujoco.mj_ray(m, d, np.array(start), np.array(down), None, 1, -1, met)
+        np.testing.assert_allclose(5 - fallen, field.surface(jnp.array(place))[0], atol=1e-6)
+
+
+def test_pictures_of_height_fields_have_limits(tmp_path):
+    source, _ = hills(tmp_path)
+    PIL.Image.new("L", (5000, 1)).save(tmp_path / "hills.png")
+    with pytest.raises(ModelError, match=r"file 'hills\.png' has more than 4096 rows or columns; scale the picture"):
+        load_mjcf(source)

@@ -474,6 +474,25 @@ def test_what_is_lost_is_named(tmp_path):
         assert phrase in str(warning.message)
 
 
+def test_what_is_lost_of_contacts_is_named(tmp_path):
+    builder = Builder("r")
+    for name in "abcdef":
+        builder.add_link(name, Revolute((0, 0, 1)), mass=1, inertia=1)
+    builder.add_shape("a", "sphere", 0.1, role="collision", friction=0.5)
+    builder.add_shape("b", "sphere", 0.1, role="collision", friction=(1, 0.1, 0.1), condim=3)
+    builder.add_shape("c", "sphere", 0.1, role="collision", contype=2)
+    for name in "def":
+        builder.add_shape(name, "sphere", 0.1, role="collision")
+    builder.exclude("d", "e")
+    builder.include("d", "f")
+    with pytest.warns(ModelWarning) as caught:
+        save_urdf(builder.build(), tmp_path / "r.urdf")
+    (warning,) = caught
+    for phrase in ("contact friction of 'a';", "contype and conaffinity of 'c';", "excluded pairs of 'd', 'e';",
+                   "included pairs of 'd', 'f'"):  # fmt: skip
+        assert phrase in str(warning.message)
+
+
 @pytest.mark.parametrize("joint", [Ball(), Helical((0, 0, 1), 0.1), Universal((1, 0, 0), (0, 1, 0))])
 def test_kinds_urdf_cannot_hold(joint, tmp_path):
     builder = Builder("r")

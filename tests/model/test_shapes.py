@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.model import WORLD, ModelError, Shape, Shapes
+from jdyn.model import WORLD, ModelError, ModelWarning, Shape, Shapes
 from jdyn.spatial import Transform
 from jdyn.sweep.program import Program
 
@@ -76,6 +76,13 @@ def test_a_name_is_used_once_for_each_role():
         (("a", "sphere", 0.1, {"role": "seen"}), ["role is 'seen'", "'visual' or 'collision'"]),
         (("a", "sphere", 0.1, {"path": "a.stl"}), ["a sphere has no file", "'a.stl'"]),
         (("a", "sphere", 0.1, {"color": (0, 0, 300)}), ["color is (0.0, 0.0, 300.0)", "from 0 to 1"]),
+        (("a", "sphere", 0.1, {"friction": (1, 0)}), ["friction is [1. 0.]", "a number or three"]),
+        (("a", "sphere", 0.1, {"friction": -0.1}), ["friction is [-0.1", "not negative"]),
+        (("a", "sphere", 0.1, {"contype": -1}), ["contype is -1", "bits"]),
+        (("a", "height field", (1, 1)), ["expected finite heights in two rows and two columns or more, got none"]),
+        (("a", "height field", (1, 1), {"heights": [[0, 1]]}), ["got some of shape (1, 2)"]),
+        (("a", "sphere", 1, {"heights": [[0, 1]]}), ["a sphere has no heights, got some of shape (1, 2)"]),
+        (("a", "sphere", 0.1, {"condim": 2}), ["condim is 2", "1, 3, 4 or 6"]),
         (("a", "sphere", 0.1, {"placement": Transform(2 * np.eye(3), np.zeros(3))}), ["not a rotation"]),
         (("a", "sphere", 0.1, {"placement": (0, 0, np.inf), "name": "tip"}), ["shape 'tip'", "not a rotation"]),
     ],
@@ -88,6 +95,34 @@ def test_what_cannot_be_a_shape_is_refused_by_name(shape, phrases):
     with pytest.raises(ModelError) as error:
         builder.build()
     assert all(phrase in str(error.value) for phrase in ["r: ", *phrases])
+
+
+def test_shapes_that_enclose_nothing_are_named():
+    builder = jdyn.Builder("r")
+    builder.add_link("a", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
+    for kind, size in {"box": (1, 0, 1), "sphere": 0, "capsule": (0, 1), "mesh": (1, 1, 0)}.items():
+        builder.add_shape("a", kind, size, role="collision", path="a.stl" if kind == "mesh" else None)
+    builder.add_shape("a", "capsule", (0.1, 0), role="collision")
+    builder.add_shape("a", "plane", (0, 0), role="collision")
+    builder.add_shape("a", "sphere", 0, role="visual")
+    with pytest.warns(ModelWarning) as caught:
+        builder.build()
+    (warning,) = caught
+    assert str(warning.message).startswith("r: 4 warnings")
+    for kind in ("box", "sphere", "capsule", "mesh"):
+        assert f"the size of a {kind} that may touch is" in str(warning.message)
+
+
+def test_links_and_shapes_of_pairs_are_known():
+    builder = jdyn.Builder("r")
+    builder.add_link("a", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
+    builder.add_shape("a", "sphere", 0.1, role="visual", name="seen")
+    builder.exclude("a", "arm")
+    builder.include("seen", "world")
+    with pytest.raises(ModelError) as error:
+        builder.build()
+    assert "no link or frame is called 'arm'; there are world, a" in str(error.value)
+    assert "no collision shape is called 'seen'" in str(error.value)
 
 
 # Dynamics leaves them out.
@@ -183,11 +218,17 @@ def test_a_store_of_a_sweep_goes_on_whatever_the_robot_looks_like():
 
 def test_collision_shapes_have_their_numbers_by_name():
     names = [name for name in jdyn.parameters(SHAPED) if name.startswith("collision:")]
-    assert names == [f"collision:{shape}.{what}" for shape in ("upper", "tool") for what in ("size", "translation")]
+    assert names == [
+        f"collision:{shape}.{what}" for shape in ("upper", "tool") for what in ("size", "translation", "friction")
+    ]
     changes = {"collision:tool.size": 0.3, "collision:tool.translation": (1, 2, 3), "collision:upper.size": (0.1, 2)}
+    changes |= {"collision:tool.friction": (0.5, 0.1, 0.2)}
     varied = jdyn.vary(SHAPED, changes)
     np.testing.assert_array_equal(np.asarray(varied.shapes.sizes)[[1, 3]], [[0.1, 2, 0], [0.3, 0, 0]])
     np.testing.assert_array_equal(varied.shapes.placements.translation[3], [1, 2, 3])
+    np.testing.assert_array_equal(varied.shapes.friction[3], [0.5, 0.1, 0.2])
+    slippery = jdyn.vary(varied, {"collision:tool.friction": 0.3})
+    np.testing.assert_array_equal(slippery.shapes.friction[3], [0.3, 0.1, 0.2])
     # Those that are seen stay.
     np.testing.assert_array_equal(np.asarray(varied.shapes.sizes)[::2], SHAPED.shapes.sizes[::2])
     for name, value in changes.items():
@@ -200,7 +241,7 @@ def test_collision_shapes_have_their_numbers_by_name():
     ("name", "value", "said"),
     [
         ("collision:hand.size", 1.0, "no collision shape is called 'hand'; there are upper, tool"),
-        ("collision:tool.scale", 1.0, "collision 'tool' has no 'scale'; there are translation, size"),
+        ("collision:tool.scale", 1.0, "collision 'tool' has no 'scale'; there are translation, size, friction"),
         ("collision:tool.size", (1.0, 2.0), "expected a scalar or shape (1,), got (2,)"),
         ("collision:upper.size", 1.0, "expected shape (2,), got ()"),
     ],

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jdyn
+from jdyn.contact import colliders, contact_points
 from jdyn.robots import quadruped
 
 pytestmark = pytest.mark.fast_compile
@@ -30,6 +31,16 @@ def test_feet_of_a_crouch():
     for leg, x, y in (("fr", 0.16561, -0.111), ("rl", -0.21439, 0.111)):
         foot = pose(MODEL, CROUCH, f"{leg}_foot").translation
         np.testing.assert_allclose(foot, [x, y, -0.267535], atol=6e-6)
+
+
+def test_only_feet_touch_the_ground_of_a_crouch():
+    """The lowest points of the balls of the feet are 15 mm below their frames; the shanks end 5 mm above."""
+    model = jdyn.with_ground(MODEL, (0, 0, -0.267535 - 0.015))
+    shapes = colliders(model)
+    points, pairs = contact_points(shapes, jdyn.forward_kinematics(model, CROUCH))
+    names = [[shapes.entries[i].name for i in shapes.pairs[pair]] for pair in pairs]
+    low = [names[i] for i in np.flatnonzero(points.distance < 1e-5)]
+    assert sorted(low) == [["ground", f"{leg}_foot"] for leg in ("fl", "fr", "rl", "rr")]
 
 
 def test_composite_inertia_of_a_crouch():

@@ -56,6 +56,15 @@ def test_a_rod_leads_from_point_to_point():
     np.testing.assert_allclose(np.linalg.norm(vertices - start - nearest[:, None] * along, axis=1), radius, rtol=1e-5)
 
 
+def test_a_height_field_is_drawn_from_above_between_its_heights():
+    heights = np.array([[0.0, 1, 3], [2, 1, 0]])
+    vertices, faces = solids.surface(heights, (4.0, 1.0))
+    np.testing.assert_allclose(vertices[[2, 3]], [[2, -0.5, 3], [-2, 0.5, 2]])
+    normals = trimesh.Trimesh(vertices, faces, process=False).face_normals
+    # The edge within a cell leads from the corner of least x and y to that of greatest.
+    assert len(faces) == 4 and np.all(normals[:, 2] > 0) and [0, 1, 4] in faces.tolist()
+
+
 def test_a_robot_without_shapes_has_rods_from_joint_to_joint():
     """Centre lines of the rods are where forward kinematics puts the joints, the frame at the tip included."""
     model = jdyn.load("double_pendulum")

@@ -5,6 +5,7 @@ from jdyn.simulation.solvers.automatic import Automatic as Automatic
 from jdyn.simulation.solvers.bader_deuflhard import BaderDeuflhard as BaderDeuflhard
 from jdyn.simulation.solvers.bulirsch_stoer import BulirschStoer as BulirschStoer
 from jdyn.simulation.solvers.cash_karp import CashKarp as CashKarp
+from jdyn.simulation.solvers.convex_euler import ConvexEuler as ConvexEuler
 from jdyn.simulation.solvers.implicit_midpoint import ImplicitMidpoint as ImplicitMidpoint
 from jdyn.simulation.solvers.linearly_implicit_euler import LinearlyImplicitEuler as LinearlyImplicitEuler
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver as ManifoldSolver

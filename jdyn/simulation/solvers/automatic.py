@@ -13,7 +13,8 @@ from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Int, Real, Scalar
 
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
-from jdyn.simulation.solvers.joint_implicit import JointImplicit, local_term
+from jdyn.simulation.solvers.implicit_rates import ImplicitRates, implicit_rates
+from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
@@ -151,7 +152,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         here = terms.from_chart(y0)
         explicit, stiff = (_of_type(kind, h.dtype) for kind in self._kinds)
         evaluations, order = _chosen(implicit, stiff[1:], explicit[1:])
-        system = JointImplicit.of(terms.term, t0, here, jnp.where(implicit, stiff.tableau.diagonal[-1] * h, 0))
+        system = implicit_rates(terms.term, t0, here, jnp.where(implicit, stiff.tableau.diagonal[-1] * h, 0))
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
         evaluations = evaluations - jnp.where(known, 1, 0)
@@ -191,10 +192,10 @@ def _for_step(memory: Memory, h: Scalar) -> Memory:
 
 
 def _after(
-    memory: Memory, system: JointImplicit, h: Scalar, explicit: Any, implicit: Any, k: State, last: State
+    memory: Memory, system: ImplicitRates, h: Scalar, explicit: Any, implicit: Any, k: State, last: State
 ) -> Memory:
     """The memory after a step, if it is accepted."""
-    k, K, D, h = jax.lax.stop_gradient((k, system.K, system.D, jnp.abs(h)))
+    k, (K, D), h = jax.lax.stop_gradient((k, system.slopes, jnp.abs(h)))
     slope = jnp.max(D + h * K, initial=0)
     first = jnp.where(memory.speed > 0, memory.speed, _first_speed(implicit, k.v) / h)
     inertia = jnp.where(memory.implicit & (memory.inertia == 0), slope / first, memory.inertia)

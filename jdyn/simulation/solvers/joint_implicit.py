@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
+from jdyn.model import Model
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -46,23 +47,32 @@ class JointImplicit(NamedTuple):
         field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
-        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: _slopes(field, direction * t, y), lambda: (none, none))
+        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: joint_slopes(field, direction * t, y), lambda: (none, none))
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
         return cls(field, direction, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
+
+    def stiffened(self, c: Scalar) -> Model:
+        """The model with c D + c² K beside its rotors."""
+        model = self.field.model
+        return eqx.tree_at(lambda model: model.armature, model, model.armature + c * (self.D + c * self.K))
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """k in a state `y` on the manifold, whose tangent coordinates change by `r`; f where s and `c` [s] are zero."""
         (field, _, K, D), t = self, self.direction * t
         model, moved = field.model, r + s.v
         pull = K * model.expand_velocity(s.q + c * moved) + D * model.expand_velocity(s.v)
-        stiffened = eqx.tree_at(lambda model: model.armature, model, model.armature + c * (D + c * K))
         tau = field.force(t, y)
-        a, held = field.accelerations(stiffened, t, y, tau - model.reduce_force(pull))
+        a, held = field.accelerations(self.stiffened(c), t, y, tau - model.reduce_force(pull))
         beside = field.rates_beside(t, y, tau if held is None else tau + held)
         return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
 
+    @property
+    def slopes(self) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
+        """K and D."""
+        return self.K, self.D
 
-def _slopes(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array]:
+
+def joint_slopes(field: VectorField, t: Scalar, y: State) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
     """How the forces of all joints fall with their coordinates and velocities."""
     by_control = (on_leaders(field.model, slope) for slope in field.force_slopes(t, y))
     passive = passive_slopes(field.model, field.model.expand_velocity(y.v))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, PyTree, Scalar
 from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.dense_output import DenseOutput
-from jdyn.simulation.solvers.joint_implicit import JointImplicit
+from jdyn.simulation.solvers.implicit_rates import ImplicitRates
 from jdyn.simulation.vector_field import State
 
 
@@ -60,7 +60,7 @@ class Either(NamedTuple):
 def stages(
     tableau: Tableau | Either,
     terms: LocalTerm,
-    system: JointImplicit,
+    system: ImplicitRates,
     t0: Any,
     t1: Any,
     u0: State,

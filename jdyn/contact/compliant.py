@@ -1,0 +1,187 @@
+"""Contact by springs, dampers and friction that are functions of the state."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Scalar
+
+from jdyn.array import Structure
+from jdyn.contact.colliders import Colliders
+from jdyn.contact.contact import Contact
+from jdyn.contact.laws import ContactLaw, HuntCrossley
+from jdyn.contact.materials import Material, PairMaterials, pair_materials
+from jdyn.contact.points import contact_points
+from jdyn.contact.relative_motion import RelativeMotion
+from jdyn.geometry import Separation
+from jdyn.model import Model
+
+
+class CompliantContact(Contact):
+    """Shapes press into each other, and push back: forces are functions of the state, which any solver integrates.
+
+    Along the normal a law gives the force f by depth and its rate. Friction is μ f v / √(v² + v_s²) against the slip v:
+    what sticks creeps, at a speed of v_s tan α / √(μ² − tan² α) on a slope of the angle α. Torques against turning
+    about the normal and against rolling obey the same with lengths in the place of μ. Forces act in the middle between
+    the two surfaces.
+
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> builder.add_shape("world", "plane", (0, 0), role="collision")
+    >>> model = builder.build()
+    >>> start = model.neutral().at[2].set(0.3)
+    >>> motion = jdyn.simulate(model, start, jnp.zeros(6), 2.0, contact=jdyn.CompliantContact())
+    >>> print(motion.q[-1, 2].round(3))
+    0.1
+
+    Attributes:
+        law: `jdyn.HuntCrossley()`, `jdyn.SpringDamper()` or `jdyn.TwoStiffnesses()`.
+        material: Of shapes that `materials` does not name.
+        materials: By name of shape or, for all shapes of a link, of link.
+        slip_speed: v_s [m/s]. Small ones are stiff.
+        spin_speed: The same for turning and rolling [rad/s].
+        nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
+            boxes along the axes of the world. Worth it from some thirty shapes that may touch each other. A motion in
+            which boxes of more pairs overlap fails. None for all pairs.
+
+    Raises:
+        ValueError: if a number is out of its range, or a material belongs to nothing.
+    """
+
+    law: ContactLaw = HuntCrossley()
+    material: Material = Material()
+    materials: Mapping[str, Material] = eqx.field(default_factory=dict)
+    slip_speed: Scalar | float = 1e-3
+    spin_speed: Scalar | float = 1e-2
+    nearest: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        for name in ("slip_speed", "spin_speed"):
+            value = getattr(self, name)
+            if isinstance(value, int | float) and not value > 0:
+                raise ValueError(f"{name}: expected a positive number, got {value}")
+
+    def between(self, colliders: Colliders) -> "CompliantForces":
+        pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)
+        dtype = colliders.sizes.dtype
+        slip, spin = (jnp.asarray(x, dtype) for x in (self.slip_speed, self.spin_speed))
+        colliders = dataclasses.replace(colliders, nearest=self.nearest)
+        return CompliantForces(colliders, self.law, pairs, slip, spin)
+
+
+class TouchingPoints(Structure):
+    """Forces at the points where shapes may touch, in world axes; zero where they are apart.
+
+    Attributes:
+        position: Where they act [m].
+        normal: From the first shape of the pair to the second.
+        depth: By which the shapes overlap [m]; zero where they are apart.
+        force: On the second shape [N]; the first one bears the opposite.
+        torque: Against turning and rolling, on the second shape [N m].
+    """
+
+    position: Float[Array, "*points 3"]
+    normal: Float[Array, "*points 3"]
+    depth: Float[Array, "*points"]
+    force: Float[Array, "*points 3"]
+    torque: Float[Array, "*points 3"]
+
+
+class CompliantForces(eqx.Module):
+    """`CompliantContact` between the shapes of a model.
+
+    Attributes:
+        colliders: The shapes.
+        law: Along the normal.
+        materials: Of pairs.
+        slip_speed, spin_speed: Where friction is half way up [m/s, rad/s].
+    """
+
+    colliders: Colliders
+    law: ContactLaw
+    materials: PairMaterials
+    slip_speed: Scalar
+    spin_speed: Scalar
+
+    def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Generalized forces [N m or N]."""
+        motion = RelativeMotion.at(model, self.colliders, q)
+        points, pair = self._points(motion, v)
+        arms = points.position - motion.origin[None]
+        wrenches = jnp.concatenate([points.torque + jnp.cross(arms, points.force), points.force], axis=1)
+        total = jnp.zeros((len(self.colliders.pairs), 6), wrenches.dtype).at[pair].add(wrenches)
+        return motion.generalized(total)
+
+    def slopes(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+        """How `force` falls with configuration and velocity as long as points and normals stay where they are."""
+        motion = RelativeMotion.at(model, self.colliders, q)
+        found, pair = contact_points(self.colliders, motion.poses)
+        places = self._places(motion, found)
+        J = motion.twist_jacobian(places.position, pair)
+        numbers = self._numbers(found, pair)
+        by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(places.normal, places.depth, J @ v, *numbers)
+        # Moving along the normal takes depth away.
+        K = jnp.einsum("pin,pi,pj,pjm->nm", J, by_depth, places.normal, J[:, 3:])
+        D = -jnp.einsum("pin,pij,pjm->nm", J, by_twist, J)
+        return K, D
+
+    def points(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
+        """The forces at all points, and the number of each point's pair."""
+        return self._points(RelativeMotion.at(model, self.colliders, q), v)
+
+    def _points(self, motion: RelativeMotion, v: Array) -> tuple[TouchingPoints, np.ndarray]:
+        found, pair = contact_points(self.colliders, motion.poses)
+        places = self._places(motion, found)
+        twist = motion.twists(v)[pair]
+        moving = twist[:, 3:] + jnp.cross(twist[:, :3], places.position - motion.origin[None])
+        twist = jnp.concatenate([twist[:, :3], moving], axis=1)
+        wrench = jax.vmap(self._wrench)(places.normal, places.depth, twist, *self._numbers(found, pair))
+        return TouchingPoints(*places, wrench[:, 3:], wrench[:, :3]), pair
+
+    def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
+        # NaN, where too many pairs are near, spreads to the force.
+        touching = ~(found.distance >= 0)
+        depth = -jnp.where(touching, found.distance, 0)
+        # Rows without a point may have none.
+        position = jnp.where(touching[:, None], (found.a + found.b) / 2, motion.origin[None])
+        return _Places(position, found.normal, depth)
+
+    def _numbers(self, found: Separation, pair: np.ndarray) -> PairMaterials:
+        """The materials of each point. A patch is as stiff as its points are together."""
+        stiffness, dissipation, friction = (x[pair] for x in self.materials)
+        return PairMaterials(stiffness * found.weight, dissipation, friction)
+
+    def _wrench(
+        self, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar, friction: Array
+    ) -> Float[Array, "6"]:
+        """Torque and force on the second shape at one point, by its twist relative to the first one there."""
+        turning, moving = twist[:3], twist[3:]
+        pressing = self.law.force(depth, -(moving @ normal), stiffness, dissipation)
+        pressing = jnp.where(depth <= 0, 0, pressing)
+        sliding, spinning, rolling = friction * pressing
+        slip, spin = moving - (moving @ normal) * normal, (turning @ normal) * normal
+        force = pressing * normal - sliding * _bounded(slip, self.slip_speed)
+        torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
+        return jnp.concatenate([torque, force])
+
+
+class _Places(NamedTuple):
+    """Where points press: position, normal and depth, as in `TouchingPoints`."""
+
+    position: Float[Array, "points 3"]
+    normal: Float[Array, "points 3"]
+    depth: Float[Array, " points"]
+
+
+def _bounded(x: Array, speed: Scalar) -> Array:
+    """x / √(x² + s²): nearly a unit vector where x is large against s."""
+    return x / jnp.sqrt(x @ x + speed**2)

@@ -1,0 +1,22 @@
+"""What a simulation asks of a contact model."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+
+from jdyn.contact.colliders import Colliders
+
+
+class Contact(eqx.Module):
+    """How shapes of a model act on each other where they touch, as `jdyn.simulate` takes it.
+
+    Numbers are leaves, so that they can be swept and differentiated.
+
+    >>> isinstance(jdyn.CompliantContact(), jdyn.Contact)
+    True
+    """
+
+    @abc.abstractmethod
+    def between(self, colliders: Colliders) -> Any:
+        """The same for given shapes, which `VectorField.contact` holds."""

@@ -1,0 +1,213 @@
+"""The velocity at which a step ends, as the minimum of a strictly convex function."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Scalar
+
+from jdyn.array import CHOLESKY, Structure
+from jdyn.contact.convex.impulses import Impulses
+from jdyn.model.compiled import precise
+
+# Steps that predict before Newton steps begin, all steps before giving up, and the most evaluations that look for the
+# minimum along one.
+PREDICTED_STEPS, NEWTON_STEPS, LINE_STEPS = 15, 65, 12
+# A Newton step goes no further than this multiple of itself.
+LONGEST = 1.5
+# What is left of the slope at the minimum along a line. Near the solution full steps leave less.
+FLAT = 1e-2
+# Newton steps smaller than this power of rounding, against the velocities, end the iteration. It converges
+# quadratically.
+CONVERGED = 0.45
+
+Vector = Float[Array, " nv"]
+Held = Bool[Array, " points"]
+
+
+class Motion(Structure):
+    """½ (v − free)ᵀ A (v − free) plus the potentials of all points, at their velocities J v.
+
+    Attributes:
+        A: Inertia, with what joints' springs and dampers add to it within the step.
+        free: Velocity at the end of the step without contact.
+        J: Velocities of the points by those of the joints, in world axes.
+        impulses: At the points.
+    """
+
+    A: Float[Array, "nv nv"]
+    free: Vector
+    J: Float[Array, "points 3 nv"]
+    impulses: Impulses
+
+    def gradient(self, v: Vector) -> Vector:
+        """Momentum at v less that which the step gives it."""
+        u = self.J @ v
+        return self._less(v, self.impulses.at(u, self.impulses.holds(u))[0])
+
+    def derivatives(self, v: Vector, held: Held) -> tuple[Vector, Float[Array, "nv nv"]]:
+        """The gradient and the Hessian A + Jᵀ G J, where `held` says which points stick."""
+        gamma, G = self.impulses.at(self.J @ v, held)
+        rows = self.J.reshape(-1, len(v))
+        return self._less(v, gamma), self.A + rows.T @ (G @ self.J).reshape(rows.shape)
+
+    def holds(self, v: Vector) -> Held:
+        """Which points stick."""
+        return self.impulses.holds(self.J @ v)
+
+    def _less(self, v: Vector, gamma: Float[Array, "points 3"]) -> Vector:
+        return self.A @ (v - self.free) - jnp.tensordot(gamma, self.J, 2)
+
+
+class Found(NamedTuple):
+    """A minimum.
+
+    Attributes:
+        v: Where it is.
+        converged: Whether it is.
+        steps: Newton steps.
+    """
+
+    v: Vector
+    converged: Bool[Array, ""]
+    steps: Int[Array, ""]
+
+
+def minimum(motion: Motion, guess: Vector) -> Found:
+    """The minimum, first by steps as if each point went on to stick or to slide until it shows the contrary, which find
+    it in a few steps or not at all; then by Newton steps, each to the minimum along it, which always find it.
+
+    Its derivatives are those of the minimum, H dv = −∂(gradient)/∂θ dθ, and do not depend on the iteration or on the
+    guess.
+
+    Source: Castro, Permenter, Han, An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023; for
+    the first steps, Hintermüller, Ito, Kunisch, The primal-dual active set strategy as a semismooth Newton method, SIAM
+    Journal on Optimization 13, 2002.
+    """
+    return _found(motion, jax.lax.stop_gradient(guess))
+
+
+@eqx.filter_custom_jvp
+def _found(motion: Motion, guess: Vector) -> Found:
+    infinite = jnp.full((), jnp.inf, guess.dtype)
+    held = motion.impulses.may_hold(motion.J @ guess)
+    start = _Iterate(guess, held, infinite, _length(motion.A, motion.free), jnp.array(0, jnp.int32))
+    near = jax.lax.while_loop(
+        lambda iterate: iterate.unfinished(PREDICTED_STEPS), lambda iterate: _predicted(motion, iterate), start
+    )
+    last = jax.lax.while_loop(
+        lambda iterate: iterate.unfinished(NEWTON_STEPS), lambda iterate: _improved(motion, iterate), near
+    )
+    return Found(last.v, last.change <= _small(guess.dtype) * last.size, last.steps)
+
+
+@_found.def_jvp
+@precise
+def _found_jvp(primals, tangents):
+    (motion, guess), (d_motion, _) = primals, tangents
+    found = _found(motion, guess)
+    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.v), (motion,), (d_motion,))
+    _, H = motion.derivatives(found.v, motion.holds(found.v))
+    change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
+    # Flags and counts have no tangents.
+    return found, Found(change, None, None)  # type: ignore[arg-type]
+
+
+class _Iterate(NamedTuple):
+    """Where an iteration is.
+
+    Attributes:
+        v: Minimum so far.
+        held: Which points are taken to stick.
+        change: Length of the last whole Newton step, in the norm of A; infinite where points turned out to do something
+            else.
+        size: That of the velocities.
+        steps: Number of steps.
+    """
+
+    v: Vector
+    held: Held
+    change: Scalar
+    size: Scalar
+    steps: Int[Array, ""]
+
+    def unfinished(self, most: int) -> Bool[Array, ""]:
+        return (self.change > _small(self.v.dtype) * self.size) & (self.steps < most)
+
+    def moved(self, motion: Motion, step: Vector, share: Any, held: Held, certain: Any) -> "_Iterate":
+        """After a share of a Newton step."""
+        v = self.v + share * step
+        size = jnp.maximum(_length(motion.A, motion.free), _length(motion.A, v))
+        change = jnp.where(certain, _length(motion.A, step), jnp.inf)
+        return _Iterate(v, held, change, size, self.steps + 1)
+
+
+def _small(dtype) -> float:
+    return float(jnp.finfo(dtype).eps) ** CONVERGED
+
+
+def _length(A, v: Vector) -> Scalar:
+    return jnp.sqrt(v @ (A @ v))
+
+
+def _newton_step(motion: Motion, v: Vector, held: Held) -> Vector:
+    gradient, H = motion.derivatives(v, held)
+    return -CHOLESKY.solve(CHOLESKY.factor(H), gradient)
+
+
+def _predicted(motion: Motion, iterate: _Iterate) -> _Iterate:
+    v, held = iterate.v, iterate.held
+    step = _newton_step(motion, v, held)
+    after = motion.impulses.still_holds(motion.J @ (v + step), motion.J @ v, held)
+    return iterate.moved(motion, step, 1, after, jnp.all(after == held))
+
+
+def _improved(motion: Motion, iterate: _Iterate) -> _Iterate:
+    v = iterate.v
+    step = _newton_step(motion, v, motion.holds(v))
+    return iterate.moved(motion, step, _lowest(motion, v, step), iterate.held, True)
+
+
+class _Bracket(NamedTuple):
+    """The minimum along a line, between shares of a step.
+
+    Attributes:
+        low, high: Where the slope is still negative, and where it is positive.
+        share: Where it is known last.
+        slope: Along the line.
+        next: Where to look next.
+        looks: How often it was looked at.
+    """
+
+    low: Scalar
+    high: Scalar
+    share: Scalar
+    slope: Scalar
+    next: Scalar
+    looks: Int[Array, ""]
+
+
+def _lowest(motion: Motion, v: Vector, step: Vector) -> Scalar:
+    """Share of a step at the minimum along it: Newton's method within a bracket."""
+    u, w = motion.J @ v, motion.J @ step
+    A_step = motion.A @ step
+    slope, curvature = (v - motion.free) @ A_step, step @ A_step
+    start = slope + motion.impulses.along(u, w).slope
+
+    def look(bracket: _Bracket) -> _Bracket:
+        share = bracket.next
+        points = motion.impulses.along(u + share * w, w)
+        here, bend = slope + share * curvature + points.slope, curvature + points.curvature
+        low = jnp.where(here < 0, share, bracket.low)
+        high = jnp.where(here < 0, bracket.high, share)
+        newton = share - here / jnp.where(bend > 0, bend, 1)
+        inside = (newton > low) & (newton < high)
+        return _Bracket(low, high, share, here, jnp.where(inside, newton, (low + high) / 2), bracket.looks + 1)
+
+    def unfinished(bracket: _Bracket) -> Bool[Array, ""]:
+        return (jnp.abs(bracket.slope) > FLAT * jnp.abs(start)) & (bracket.looks < LINE_STEPS)
+
+    zero, one = jnp.zeros_like(start), jnp.ones_like(start)
+    first = _Bracket(zero, LONGEST * one, one, jnp.full_like(start, jnp.inf), one, jnp.array(0, jnp.int32))
+    return jax.lax.while_loop(unfinished, look, first).share

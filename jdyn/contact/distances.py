@@ -1,0 +1,135 @@
+"""How far the shapes of a model are apart."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.array import Structure
+from jdyn.contact.colliders import Colliders, by_kinds, colliders
+from jdyn.contact.placed_pairs import placed_pairs
+from jdyn.dynamics import forward_kinematics
+from jdyn.geometry import Separation, contact_patch
+from jdyn.model import Model
+from jdyn.model.compiled import compiled
+from jdyn.model.messages import known
+from jdyn.spatial import Transform
+
+
+class Distances(Structure):
+    """Of pairs of collision shapes, how far the second is from the first, in world axes.
+
+    The points are on the surfaces of the two shapes, and b − a = distance · normal.
+
+    >>> model = jdyn.with_ground(jdyn.load("quadruped"))
+    >>> q, pairs = model.neutral().at[2].set(0.5), [("ground", "trunk"), ("ground", "fr_foot")]
+    >>> print(jdyn.distances(model, q, pairs).normal)
+    [[0. 0. 1.]
+     [0. 0. 1.]]
+
+    Attributes:
+        names: The two shapes of each pair.
+        a, b: The points of the first and of the second shape that are nearest to each other, or deepest in each other
+            [m].
+        normal: Unit vectors from a to b where shapes are apart, from b to a where they overlap.
+        distance: [m]; minus the least translation that parts them where they overlap.
+    """
+
+    names: tuple[tuple[str, str], ...] = eqx.field(static=True)
+    a: Float[Array, "pairs 3"]
+    b: Float[Array, "pairs 3"]
+    normal: Float[Array, "pairs 3"]
+    distance: Float[Array, " pairs"]
+
+
+def collision_pairs(model: Model) -> tuple[tuple[str, str], ...]:
+    """Names of the two shapes of each pair that may touch.
+
+    Shapes of one body do not, nor do those of a body and the one that its joint is on, but for shapes of the world
+    itself; nor do those that the robot's file, `jdyn.Builder.exclude` or their bits keep apart.
+
+    >>> jdyn.collision_pairs(jdyn.with_ground(jdyn.load("hopper")))
+    (('ground', 'foot'), ('ground', 'body'), ('foot', 'body'))
+
+    Args:
+        model: The mechanism.
+
+    Raises:
+        ValueError: if it has no collision shapes.
+    """
+    return _names(colliders(model))
+
+
+def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, str]] | None = None) -> Distances:
+    """How far collision shapes are apart, and where they are nearest.
+
+    Derivatives in both modes, with respect to q and to every number of the model, also to sizes and placements of
+    shapes, are those of the true distance. It has none where two points are nearest at once, as between parallel faces:
+    one of them counts there.
+
+    >>> builder = jdyn.Builder("two balls")
+    >>> for name in ("left", "right"):
+    ...     builder.add_link(name, jdyn.Prismatic((1, 0, 0)), mass=1.0, inertia=0.1)
+    ...     builder.add_shape(name, "sphere", 0.1, role="collision")
+    >>> model = builder.build()
+    >>> q = jnp.array([0.0, 0.5])
+    >>> print(jdyn.distances(model, q).distance.round(3))
+    [0.3]
+    >>> print(jax.grad(lambda q: jdyn.distances(model, q).distance[0])(q))
+    [-1.  1.]
+
+    Args:
+        model: The mechanism.
+        q: Configuration.
+        pairs: Names of two collision shapes for each distance; if left out, all that may touch, in the order of
+            `jdyn.collision_pairs`.
+
+    Raises:
+        ValueError: if the model has no collision shapes, or none of that name, or `q` has a wrong shape.
+
+    Source: Gilbert, Johnson and Keerthi 1988 for the distance; its derivative is that of Danskin's theorem.
+    """
+    found = colliders(model)
+    if pairs is None:
+        return _distances(model, found, q)
+    asked = [(_row(found, first), _row(found, second)) for first, second in pairs]
+    rows = by_kinds(found.entries, asked)
+    ordered = _distances(model, dataclasses.replace(found, pairs=rows), q)
+    places = np.array([rows.index(pair) if pair in rows else rows.index(pair[::-1]) for pair in asked], int)
+    turned = np.array([pair not in rows for pair in asked], bool)[:, None]
+    a, b, normal, distance = (x[places] for x in (ordered.a, ordered.b, ordered.normal, ordered.distance))
+    names = tuple((found.entries[i].name, found.entries[j].name) for i, j in asked)
+    return Distances(
+        names, jnp.where(turned, b, a), jnp.where(turned, a, b), jnp.where(turned, -normal, normal), distance
+    )
+
+
+@compiled
+def _distances(model: Model, found: Colliders, q: Float[Array, " nq"]) -> Distances:
+    poses = forward_kinematics(model, q)
+    parts = [jax.vmap(_deepest)(*group.shapes) for group in placed_pairs(found, poses)]
+    if not parts:
+        none = jnp.zeros((0, 3), poses.translation.dtype)
+        return Distances((), none, none, none, none[:, 0])
+    every = jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+    return Distances(_names(found), every.a, every.b, every.normal, every.distance)
+
+
+def _deepest(a, X_a: Transform, b, X_b: Transform) -> Separation:
+    points = contact_patch(a, X_a, b, X_b)
+    return jax.tree.map(lambda x: x[jnp.argmin(points.distance)], points)
+
+
+def _names(found: Colliders) -> tuple[tuple[str, str], ...]:
+    return tuple((found.entries[i].name, found.entries[j].name) for i, j in found.pairs)
+
+
+def _row(found: Colliders, name: str) -> int:
+    names = [entry.name for entry in found.entries]
+    if name not in names:
+        raise ValueError(f"pairs: no collision shape is called {name!r}; {known(name, names)}")
+    return names.index(name)

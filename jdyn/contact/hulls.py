@@ -1,0 +1,133 @@
+"""Convex hulls of the meshes that robots touch with."""
+
+import functools
+import warnings
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.spatial
+from jaxtyping import Array, Float, Int
+
+from jdyn.geometry import ConvexHull
+from jdyn.io.mesh_files import Mesh, MeshError, read_mesh
+from jdyn.model import ModelError, ModelWarning
+from jdyn.model.messages import listed
+from jdyn.model.shapes import Shape
+
+# Distances between hulls take time by their vertices, in penetration by the square of their number.
+MAX_VERTICES = 64
+# Vertices that are left out are named where they stick out by more than this part of the hull's diagonal.
+_SEEN = 1e-2
+
+
+def hulls_of(source: str, entries: Sequence[Shape], dtype) -> ConvexHull | None:
+    """The hulls of all meshes among some shapes, in the files' units, one after the other; None without meshes.
+
+    A hull has 64 vertices at most, each chosen as the one that sticks out farthest of the hull of those before.
+    Tables are as long as the longest one, by repetition of the last row.
+
+    Args:
+        source: What the shapes belong to, for messages.
+        entries: The shapes.
+        dtype: Floating type of the vertices.
+
+    Raises:
+        ModelError: naming every shape whose mesh cannot be read, has no file, or encloses no volume.
+
+    Warns:
+        ModelWarning: once, naming every file that is not a closed surface, or of whose hull vertices are left out by
+            which it sticks out visibly.
+    """
+    problems, doubts, found = [], {}, []
+    for entry in entries:
+        if entry.kind == "mesh":
+            try:
+                hull, doubt = _hull(*_mesh(entry))
+                found.append(hull)
+                if doubt:
+                    doubts[f"{entry.path}: {doubt}"] = None
+            except ValueError as error:
+                problems.append(f"collision shape {entry.name!r} of link {entry.link!r}: {error}")
+    if problems:
+        raise ModelError(listed(source, "problem", problems))
+    if doubts:
+        warnings.warn(listed(source, "warning", [*doubts]), ModelWarning, stacklevel=4)
+    if not found:
+        return None
+    hull = jax.tree.map(lambda *tables: jnp.stack(_of_one_length(tables)), *found)
+    return ConvexHull(hull.vertices.astype(dtype), hull.faces, hull.edges)
+
+
+def scaled(hull: ConvexHull, scale: Float[Array, "3"]) -> ConvexHull:
+    """A hull with other units along each axis; negative ones mirror it."""
+    mirrored = jnp.prod(scale) < 0
+    faces = jnp.where(mirrored, hull.faces[:, ::-1], hull.faces)
+    edges = jnp.where(mirrored, hull.edges[:, jnp.array([1, 0, 2, 3])], hull.edges)
+    return ConvexHull(hull.vertices * scale[None], faces, edges)
+
+
+def _mesh(entry: Shape) -> tuple[str, Mesh]:
+    if entry.path is None:
+        raise MeshError("its mesh has no file that may be read; name its folder in package_dirs")
+    return entry.path, read_mesh(entry.path)
+
+
+@functools.lru_cache(maxsize=1024)
+def _hull(path: str, mesh: Mesh) -> tuple[ConvexHull, str]:
+    """The hull of a mesh, and what is doubtful about it."""
+    points = mesh.vertices.astype(float)
+    kept, beyond = _corners(points)
+    try:
+        # The model may be traced; files are not.
+        with jax.ensure_compile_time_eval():
+            hull = ConvexHull.of(kept)
+    except ValueError as error:
+        raise MeshError(f"{path}: {error}") from None
+    doubts = [] if _is_closed(mesh.faces) else ["it is not a closed surface"]
+    if beyond > _SEEN * np.linalg.norm(np.ptp(points, axis=0)):
+        doubts.append(f"it sticks out of the hull of {len(kept)} of its vertices by {beyond:.2g} of its units")
+    return hull, f"{' and '.join(doubts)}; it touches as this hull" if doubts else ""
+
+
+def _corners(points: Float[np.ndarray, "n 3"]) -> tuple[Float[np.ndarray, "k 3"], float]:
+    """The vertices of their hull that are kept, and by how much others stick out of the hull of these."""
+    try:
+        points = points[scipy.spatial.ConvexHull(points).vertices]
+    except (scipy.spatial.QhullError, ValueError):
+        # `ConvexHull.of` says why there is none.
+        return points, 0.0
+    if len(points) <= MAX_VERTICES:
+        return points, 0.0
+    hull = scipy.spatial.ConvexHull(_corner_points(points), incremental=True)
+    while True:
+        heights = np.max(points @ hull.equations[:, :3].T + hull.equations[:, 3], axis=1)
+        if len(hull.vertices) >= MAX_VERTICES or np.max(heights) <= 0:
+            return hull.points[hull.vertices], float(np.max(heights))
+        hull.add_points(points[[np.argmax(heights)]])
+
+
+def _corner_points(points: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "4 3"]:
+    """Four points that enclose a large volume."""
+    first = points[np.argmax(points[:, 0])]
+    chosen = [first, points[np.argmax(np.linalg.norm(points - first, axis=1))]]
+    for _ in range(2):
+        # Away from the line or the plane through those before.
+        span = np.linalg.qr(np.transpose(chosen[1:] - first))[0]
+        rest = points - first - (points - first) @ span @ span.T
+        chosen.append(points[np.argmax(np.linalg.norm(rest, axis=1))])
+    return np.array(chosen)
+
+
+def _is_closed(faces: Int[np.ndarray, "m 3"]) -> bool:
+    """Whether each edge belongs to two triangles, or to an even number where parts of a surface meet."""
+    edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
+    counts = np.unique(edges, axis=0, return_counts=True)[1]
+    return not np.any(counts % 2)
+
+
+def _of_one_length(tables: Sequence[Array]) -> list[Array]:
+    """With the last row of shorter ones repeated."""
+    longest = max(map(len, tables))
+    return [jnp.concatenate([table, jnp.repeat(table[-1:], longest - len(table), axis=0)]) for table in tables]

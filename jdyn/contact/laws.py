@@ -1,0 +1,114 @@
+"""Forces along the normal, by depth and the speed at which it grows."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Scalar
+
+Numbers = Float[Array, " points"]
+
+
+class ContactLaw(eqx.Module):
+    """The force at a depth d > 0, by its rate ḋ, the stiffness k and the dissipation c of two materials. Never a pull.
+
+    Attributes:
+        exponent: Of the depth where it does not change.
+    """
+
+    exponent: eqx.AbstractVar[float]
+
+    @abc.abstractmethod
+    def force(self, depth: Numbers, rate: Numbers, stiffness: Numbers, dissipation: Numbers) -> Numbers:
+        """f [N], for depths [m] that are not negative and their rates [m/s]."""
+
+
+class HuntCrossley(ContactLaw):
+    """f = k dᵉ (1 + c ḋ), or zero where that is negative.
+
+    The force begins without a jump, since damping grows with depth. What arrives with a speed u, c u ≪ 1, leaves with
+    about (1 − ⅔ c u) u, whatever k and e.
+
+    >>> law = jdyn.HuntCrossley()
+    >>> print(law.force(jnp.array([1e-3]), jnp.array([-0.1]), jnp.array([1e5]), jnp.array([2.0])))
+    [80.]
+
+    Attributes:
+        exponent: e: 1 for a pad of even thickness, 1.5 for round elastic bodies, by Hertz. The stiffness is in N/mᵉ,
+            the dissipation in s/m.
+
+    Raises:
+        ValueError: if the exponent is neither.
+
+    Source: Hunt, Crossley, Coefficient of restitution interpreted as damping in vibroimpact, Journal of Applied
+    Mechanics 1975.
+    """
+
+    exponent: float = eqx.field(static=True, default=1.0)
+
+    def __check_init__(self):
+        if self.exponent not in (1, 1.5):
+            raise ValueError(f"exponent: expected 1 or 1.5, got {self.exponent!r}")
+
+    def force(self, depth, rate, stiffness, dissipation):
+        return stiffness * _power(depth, self.exponent) * jnp.maximum(1 + dissipation * rate, 0)
+
+
+class SpringDamper(ContactLaw):
+    """f = k (d + c ḋ), or zero where that is negative: a linear spring beside a linear damper.
+
+    The force jumps when bodies meet, by k c times their speed. What is left of a speed does not depend on it.
+
+    >>> law = jdyn.SpringDamper()
+    >>> print(law.force(jnp.array([1e-3]), jnp.array([0.1]), jnp.array([1e5]), jnp.array([1e-3])))
+    [110.]
+    """
+
+    @property
+    def exponent(self) -> float:
+        """1. The stiffness is in N/m, the dissipation in s."""
+        return 1.0
+
+    def force(self, depth, rate, stiffness, dissipation):
+        return jnp.where(depth > 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0), 0)
+
+
+class TwoStiffnesses(ContactLaw):
+    """f = k d while depth grows, (1 − c) k d while it falls, and in between smoothly by its rate.
+
+    An impact far above the `speed` keeps the share 1 − c of its energy.
+
+    >>> law = jdyn.TwoStiffnesses(speed=1e-3)
+    >>> falls = law.force(jnp.array([1e-3]), jnp.array([-1.0]), jnp.array([1e5]), jnp.array([0.4]))
+    >>> print(falls.round(3))
+    [60.]
+
+    Attributes:
+        speed: Rates around zero between which the stiffness changes [m/s].
+
+    Source: Moore, Wilhelms, Collision detection and response for computer animation, SIGGRAPH 1988; Cloutier 1995,
+    section 6.4.1.
+    """
+
+    speed: Scalar | float = 1e-2
+
+    @property
+    def exponent(self) -> float:
+        """1. The stiffness is in N/m, the dissipation a share."""
+        return 1.0
+
+    def __check_init__(self):
+        if not eqx.is_array(self.speed) and not self.speed > 0:
+            raise ValueError(f"speed: expected a positive number, got {self.speed}")
+
+    def force(self, depth, rate, stiffness, dissipation):
+        kept = 1 - dissipation * (1 - jnp.tanh(rate / self.speed)) / 2
+        return stiffness * depth * kept
+
+
+def _power(depth: Numbers, exponent: float) -> Numbers:
+    """With the derivative zero at the depth zero."""
+    if exponent == 1:
+        return depth
+    positive = depth > 0
+    return jnp.where(positive, depth * jnp.sqrt(jnp.where(positive, depth, 1)), 0)

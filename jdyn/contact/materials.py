@@ -1,0 +1,123 @@
+"""What surfaces are made of, and what two of them make."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, ArrayLike, Float
+
+from jdyn.contact.colliders import Colliders
+from jdyn.model.messages import known
+
+
+class Material(eqx.Module):
+    """A surface.
+
+    Two surfaces in contact are springs in series, each of which takes its share of the depth: 1/k = 1/k₁ + 1/k₂ for a
+    linear law. The dissipation is the mean by these shares, as in Drake. Friction is the larger one of the two, as in
+    MuJoCo, whose files count on it.
+
+    >>> rubber = jdyn.Material(stiffness=1e5, friction=1.0)
+    >>> contact = jdyn.CompliantContact(materials={"world": rubber})
+
+    Attributes:
+        stiffness: Of the surface on a rigid one [N/m, or N/m^1.5 where a law has the exponent 1.5]; `jnp.inf` for a
+            rigid one, of which not both may be.
+        dissipation: What is lost, in the unit and the meaning that the law states: s/m for `jdyn.HuntCrossley`.
+        friction: Coulomb's coefficient [1]; or three: for sliding [1], for turning about the normal and for rolling
+            [m]. None for those of the shape, as far as its `condim` has them.
+
+    Raises:
+        ValueError: if the stiffness is not positive, or something else is negative.
+    """
+
+    stiffness: Any = 2e5
+    dissipation: Any = 5.0
+    friction: Any = None
+
+    def __check_init__(self):
+        _check("stiffness", self.stiffness, lambda x: x > 0, "positive")
+        _check("dissipation", self.dissipation, lambda x: x >= 0, "not negative")
+        _check("friction", self.friction, lambda x: x >= 0, "not negative")
+
+
+class PairMaterials(NamedTuple):
+    """What the two materials of each pair make.
+
+    Attributes:
+        stiffness: [N/mᵉ].
+        dissipation: In the law's unit.
+        friction: For sliding [1], turning and rolling [m].
+    """
+
+    stiffness: Float[Array, " pairs"]
+    dissipation: Float[Array, " pairs"]
+    friction: Float[Array, "pairs 3"]
+
+
+def pair_materials(
+    colliders: Colliders, default: Material, materials: Mapping[str, Material], exponent: float
+) -> PairMaterials:
+    """Those of all pairs of shapes.
+
+    Raises:
+        ValueError: if a material belongs to no shape and no link.
+    """
+    dtype = colliders.sizes.dtype
+    shapes = [_of_shape(entry, default, materials) for entry in colliders.entries]
+    _check_names(colliders, materials)
+    softness = jnp.stack([_number("stiffness", x.stiffness, dtype) for x in shapes]) ** (-1 / exponent)
+    dissipation = jnp.stack([_number("dissipation", x.dissipation, dtype) for x in shapes])
+    a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
+    both = softness[a] + softness[b]
+    lost = (softness[a] * dissipation[a] + softness[b] * dissipation[b]) / both
+    return PairMaterials(both**-exponent, lost, _pair_friction(colliders, [x.friction for x in shapes]))
+
+
+def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
+    """The largest of what materials say and of what shapes say that have none."""
+    a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
+    missing = np.array([friction is None for friction in given])
+    own = jnp.where(missing[:, None], colliders.friction, 0)
+    by_shapes = dataclasses.replace(colliders, friction=own).pair_friction()
+    dtype = by_shapes.dtype
+    by_materials = jnp.stack([_friction(0.0 if friction is None else friction, dtype) for friction in given])
+    return jnp.maximum(by_shapes, jnp.maximum(by_materials[a], by_materials[b]))
+
+
+def _of_shape(entry, default, materials):
+    """That of the shape's own name, else that of its link."""
+    return materials.get(entry.name, materials.get(entry.link, default))
+
+
+def _check_names(colliders: Colliders, materials: Mapping[str, Material]):
+    names = {name for entry in colliders.entries for name in (entry.name, entry.link)}
+    for name in materials:
+        if name not in names:
+            choices = known(name, sorted(names))
+            raise ValueError(f"materials: no shape and no link with one is called {name!r}; {choices}")
+
+
+def _number(name: str, x: ArrayLike, dtype: Any) -> Array:
+    if jnp.shape(x):
+        raise ValueError(f"{name}: expected a number, got shape {jnp.shape(x)}; batches are for jax.vmap")
+    return jnp.asarray(x, dtype)
+
+
+def _friction(x: ArrayLike, dtype: Any) -> Float[Array, "3"]:
+    x = jnp.asarray(x, dtype)
+    if x.shape not in ((), (3,)):
+        raise ValueError(f"friction: expected one number or three, got shape {x.shape}")
+    return x if x.shape else jnp.zeros(3, dtype).at[0].set(x)
+
+
+def _check(name: str, value: Any, good: Any, expected: str):
+    """Raise a ValueError about bad numbers; traced values cannot be checked."""
+    if isinstance(value, Tracer) or not isinstance(value, int | float | np.ndarray | np.number | Array | tuple | list):
+        return
+    if not np.all(good(np.asarray(value))):
+        raise ValueError(f"{name}: expected numbers that are {expected}, got {value}")

@@ -1,0 +1,34 @@
+"""Where shapes with flat or straight parts touch."""
+
+import jax
+import jax.numpy as jnp
+
+from jdyn.geometry.patches.boxes import nearest_of_boxes
+from jdyn.geometry.patches.features import feature
+from jdyn.geometry.patches.overlap import overlap
+from jdyn.geometry.separation import Separation
+from jdyn.geometry.shapes import Box
+from jdyn.spatial import Transform
+
+
+def flat_on_flat(a: Box, X_a: Transform, b: Box, X_b: Transform) -> Separation:
+    """The nearest points of two shapes, and corners of the region in which their flat or straight parts lie on one
+    another.
+
+    The nearest points have a weight of one where this region is a point, and of zero, and infinite distance, where it
+    is not.
+    """
+    # In the frame of a, where rounding moves the corners of neither shape against one another.
+    X = X_a.inverse() @ X_b
+    nearest = nearest_of_boxes(a, Transform.identity(X.rotation.dtype), b, X)
+    part_b = feature(b, -(X.rotation.T @ nearest.normal)).to_parent(X)
+    rows_a, rows_b, left = overlap(feature(a, nearest.normal), part_b, nearest)
+    distance = jnp.where(left > 0, nearest.distance, jnp.inf)
+    point = Separation(nearest.a, nearest.b, nearest.normal, distance, left)
+    parts = jax.tree.map(lambda x: x[None], point), rows_a, rows_b
+    return _to_parent(jax.tree.map(lambda *x: jnp.concatenate(x), *parts), X_a)
+
+
+def _to_parent(points: Separation, X: Transform) -> Separation:
+    a, b = (jax.vmap(X.point_to_parent)(x) for x in (points.a, points.b))
+    return Separation(a, b, points.normal @ X.rotation.T, points.distance, points.weight)

@@ -1,0 +1,170 @@
+"""Corners of the region where flat or straight parts of two shapes lie on one another."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.array import Structure
+from jdyn.geometry.directions import length_and_unit, perpendicular, unit
+from jdyn.geometry.patches.features import Feature
+from jdyn.geometry.separation import Separation
+
+# Lines on bent sides lie on one another where they are nearer than this part of the smaller radius.
+_BREADTH = 0.1
+# A region that is shorter around than this part of its shapes' is on the way to a point.
+_POINT = 0.1
+# Where a face is steeper than this against the normal, its height is that of a face which is not.
+_LEAST_COSINE = 1e-3
+
+
+class Pieces(Structure):
+    """What is within another polygon, of each side of a polygon.
+
+    Attributes:
+        start: Where a piece begins, as a part of its side.
+        length: [m]; zero where there is none.
+        turn: Angle at its beginning between the side and the one before it, of either polygon [rad].
+    """
+
+    start: Float[Array, " m"]
+    length: Float[Array, " m"]
+    turn: Float[Array, " m"]
+
+
+def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Separation, Float[Array, ""]]:
+    """Corners of the region in which p and q lie on one another, seen along the normal.
+
+    Each side of p and of q has a row: the corner of the region at which the side's piece within the other polygon
+    begins. The weight of a corner is the angle by which the border turns there, over a right angle. So a corner that is
+    cut off becomes two without a jump, and where sides lie on one another, corners between them do not count. Weights
+    add up to four for an area and to two for a line, and to less for a region that shrinks to a point.
+
+    Args:
+        p, q: Parts of two shapes that face one another, in one frame. Where only one may be a line, it is p.
+        nearest: The nearest points of the shapes; the normal leads from p to q.
+
+    Returns:
+        Rows for the sides of p, rows for those of q, and the weight that is left for the nearest points.
+    """
+    sizes = len(p.corners), len(q.corners)
+    # Counter-clockwise, as p, seen along the normal.
+    q = Feature(q.corners[::-1], q.rounding, q.bend)
+    # Both by one program, since what is compiled counts.
+    both = jax.tree.map(lambda *x: jnp.stack(x), *(_with_corners(part, max(sizes)) for part in (p, q)))
+    others = jax.tree.map(lambda x: x[::-1], both)
+    polygons = jax.vmap(_polygon, (0, None))(both.corners, nearest)
+    around = jnp.min(jnp.sum(polygons.lengths, axis=1))
+    # Sides that lie on one another count once: p is within q where they differ by rounding, and q is not within p.
+    margin = 16 * jnp.finfo(around.dtype).eps * around
+    breadth = jnp.stack([_BREADTH * jnp.min(both.bend), jnp.zeros_like(margin)])
+    margins = jnp.stack([margin, -margin])
+    pieces = jax.vmap(_pieces)(polygons, jax.tree.map(lambda x: x[::-1], polygons), margins, breadth)
+    share = _smooth_step(jnp.sum(pieces.length) / (_POINT * jnp.where(around > 0, around, 1)))
+    # The ends of a line weigh one each, those of p if both are lines.
+    lies = jnp.stack([p.bend > 0, (q.bend > 0) & (p.bend <= 0)])
+    weights = jnp.where(lies[:, None], jnp.where(pieces.length > 0, 1, 0), pieces.turn / (jnp.pi / 2))
+    weights = jnp.where(lies[::-1, None], 0, share * weights)
+    normals = jnp.stack([nearest.normal, -nearest.normal])
+    rows = jax.vmap(_rows)(both, pieces, others, normals, weights)
+    rows_p, rows_q = (jax.tree.map(lambda x, k=k: x[k, : sizes[k]], rows) for k in (0, 1))
+    return rows_p, rows_q.flipped(), 1 - share
+
+
+def _with_corners(part: Feature, count: int) -> Feature:
+    """The same with the last corner repeated."""
+    more = jnp.broadcast_to(part.corners[-1:], (count - len(part.corners), 3))
+    return Feature(jnp.concatenate([part.corners, more]), part.rounding, part.bend)
+
+
+class Polygon(Structure):
+    """Corners in a plane, counter-clockwise, and the side from each one to the next: its length and direction."""
+
+    corners: Float[Array, "m 2"]
+    lengths: Float[Array, " m"]
+    ways: Float[Array, "m 2"]
+
+
+def _polygon(corners: Float[Array, "m 3"], nearest: Separation) -> Polygon:
+    """As seen along the normal, from one of the nearest points."""
+    first = perpendicular(nearest.normal)
+    plane = jnp.stack([first, jnp.cross(nearest.normal, first)], axis=1)
+    flat = (corners - nearest.a[None]) @ plane
+    return Polygon(flat, *jax.vmap(length_and_unit)(_sides(flat)))
+
+
+def _sides(corners: Float[Array, "m k"]) -> Float[Array, "m k"]:
+    return jnp.roll(corners, -1, axis=0) - corners
+
+
+def _pieces(p: Polygon, q: Polygon, margin: Scalar, breadth: Scalar) -> Pieces:
+    """Pieces of the sides of p that are within q, which is wider by a margin, and by a breadth along its sides."""
+    here = _beyond(q, p.corners, margin + jnp.where(q.lengths > 0, breadth, 0))
+    there = jnp.roll(here, -1, axis=0)
+    enters, leaves = here > 0, there > 0
+    crosses = enters != leaves
+    crossing = jnp.where(crosses, here / jnp.where(crosses, here - there, 1), 0)
+    starts = jnp.where(enters, jnp.where(leaves, 1, crossing), 0)
+    start, end = jnp.max(starts, axis=1), jnp.min(jnp.where(leaves, crossing, 1), axis=1)
+    length = jnp.maximum(end - start, 0) * p.lengths
+    before = jnp.where(jnp.any(enters, axis=1)[:, None], q.ways[jnp.argmax(starts, axis=1)], _ways_before(p))
+    return Pieces(start, length, jnp.where(length > 0, _turn(before, p.ways), 0))
+
+
+def _beyond(q: Polygon, points: Float[Array, "m 2"], margins: Float[Array, " n"]) -> Float[Array, "m n"]:
+    """How far points are outside of each side of a polygon, less a margin."""
+    outwards = jnp.stack([q.ways[:, 1], -q.ways[:, 0]], axis=1)
+    # A side without length, between two others, ends a line, or touches a corner.
+    between = (q.lengths <= 0) & (jnp.roll(q.lengths, 1) > 0) & (jnp.roll(q.lengths, -1) > 0)
+    ahead = jnp.roll(q.ways, 1, axis=0) - jnp.roll(q.ways, -1, axis=0)
+    outwards = jnp.where(between[:, None], jax.vmap(unit)(ahead), outwards)
+    return points @ outwards.T - (jnp.sum(q.corners * outwards, axis=1) + margins)[None]
+
+
+def _ways_before(p: Polygon) -> Float[Array, "m 2"]:
+    """For each side, the direction of the last one before it that has a length."""
+    m = len(p.lengths)
+    steps_back = (np.arange(m)[:, None] - np.arange(m)[None] - 1) % m
+    return p.ways[jnp.argmin(jnp.where((p.lengths > 0)[None], steps_back, m), axis=1)]
+
+
+def _turn(before: Float[Array, "m 2"], after: Float[Array, "m 2"]) -> Float[Array, " m"]:
+    """Angle to the left between unit vectors [rad], zero for one to the right or where one is zero."""
+    sine = before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0]
+    cosine = jnp.sum(before * after, axis=1)
+    turns = (sine > 0) | (cosine < 0)
+    return jnp.where(turns, jnp.arctan2(jnp.abs(sine), jnp.where(turns, cosine, 1)), 0)
+
+
+def _rows(p: Feature, of_p: Pieces, q: Feature, normal: Float[Array, "3"], weights: Float[Array, " m"]) -> Separation:
+    """The starts of pieces of p, and the points of q that are opposite of them along the normal."""
+    points = p.corners + of_p.start[:, None] * _sides(p.corners)
+    upright, along = _upright(q, normal)
+    cosine = normal @ upright
+    from_q = points - q.corners[:1]
+    gaps = -(from_q @ upright) / jnp.where(cosine > _LEAST_COSINE, cosine, _LEAST_COSINE)
+    # Two lines that are not parallel are apart beside their nearest points, since their sides are bent.
+    bend = jnp.where(p.bend > 0, q.bend, 0)
+    aside = jnp.minimum((from_q @ jnp.cross(normal, along)) ** 2, bend**2 / 4)
+    gaps += bend - jnp.sqrt(jnp.where(bend > 0, bend**2 - aside, 1)) * jnp.where(bend > 0, 1, 0)
+    gaps -= p.rounding + q.rounding
+    gaps = jnp.where(weights > 0, gaps, 0)
+    a = points + p.rounding * normal[None]
+    normals = jnp.broadcast_to(normal, points.shape)
+    distance = jnp.where(weights > 0, gaps, jnp.inf)
+    return Separation(a, a + gaps[:, None] * normals, normals, distance, weights)
+
+
+def _upright(part: Feature, normal: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """Of a polygon, its unit normal; of a line, the unit vector across it that is nearest to a normal. And its way."""
+    way = unit(part.corners[1] - part.corners[0])
+    from_first = part.corners - part.corners[:1]
+    turned = jnp.sum(jnp.cross(from_first, jnp.roll(from_first, -1, axis=0)), axis=0)
+    upright = unit(jnp.where(part.bend > 0, normal - way * (way @ normal), turned))
+    return jnp.where(upright @ normal < 0, -upright, upright), way
+
+
+def _smooth_step(x: Float[Array, ""]) -> Float[Array, ""]:
+    """From 0 at 0 to 1 at 1, with slopes of zero."""
+    x = jnp.clip(x, 0, 1)
+    return x**2 * (3 - 2 * x)

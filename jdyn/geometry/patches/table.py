@@ -1,0 +1,54 @@
+"""Which function finds the points at which two kinds of shapes touch."""
+
+from collections.abc import Callable
+
+from jdyn.geometry.height_field import HeightField
+from jdyn.geometry.hull import ConvexHull
+from jdyn.geometry.patches.flat import flat_on_flat
+from jdyn.geometry.patches.ground import on_half_space, on_height_field
+from jdyn.geometry.patches.spheres import sphere_on_sphere
+from jdyn.geometry.separation import Separation
+from jdyn.geometry.shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Sphere
+from jdyn.spatial import Transform
+
+# Pairs have the earlier one first.
+KINDS: tuple[type, ...] = (HalfSpace, HeightField, Sphere, Capsule, Box, Cylinder, Ellipsoid, ConvexHull)
+BODIES = KINDS[2:]
+
+PATCHES: dict[tuple[type, type], Callable[..., Separation]] = {
+    **{(HalfSpace, kind): on_half_space for kind in BODIES},
+    **{(HeightField, kind): on_height_field for kind in BODIES},
+    (Sphere, Sphere): sphere_on_sphere,
+    (Box, Box): flat_on_flat,
+}
+
+
+def contact_patch(a, X_a: Transform, b, X_b: Transform) -> Separation:
+    """The points at which two shapes touch, or may touch next: a fixed number of rows for every two kinds.
+
+    >>> from jdyn.geometry import Box, HalfSpace, contact_patch
+    >>> here, above = jdyn.Transform.identity(), jdyn.Transform(jnp.eye(3), jnp.array([0.0, 0.0, 0.4]))
+    >>> points = contact_patch(HalfSpace(), here, Box(jnp.ones(3)), above)
+    >>> print(points.distance.round(3))
+    [-0.1  0.9 -0.1  0.9 -0.1  0.9 -0.1  0.9]
+
+    Args:
+        a, b: Two shapes of `jdyn.geometry`.
+        X_a, X_b: Their poses in one frame, whose axes all vectors of the result have.
+
+    Returns:
+        Rows that are apart have positive distances, rows without a point infinite ones. Rows have equal weights where
+        there is nothing to say; see `jdyn.geometry.Separation`.
+
+    Raises:
+        ValueError: if both are ground (half-spaces or height fields).
+    """
+    kinds = type(a), type(b)
+    if kinds in PATCHES:
+        return PATCHES[kinds](a, X_a, b, X_b)
+    if (type(b), type(a)) in PATCHES:
+        return contact_patch(b, X_b, a, X_a).flipped()
+    raise ValueError(
+        f"contact of {kinds[0].__name__} and {kinds[1].__name__}: expected at most one half-space or height field in a "
+        f"pair, and other shapes of {', '.join(kind.__name__ for kind in BODIES)}"
+    )

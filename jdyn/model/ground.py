@@ -1,0 +1,74 @@
+"""Ground under any model."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+from numpy.typing import ArrayLike
+
+from jdyn.array import shaped
+from jdyn.model.model import Model, checked
+from jdyn.model.shapes import Shape, Shapes
+from jdyn.model.topology import WORLD
+from jdyn.spatial import Transform
+
+_NAME = "ground"
+
+
+def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0), *, friction: ArrayLike = 1.0) -> Model:
+    """A copy of a model that has ground to touch: a half-space that is fixed to the world.
+
+    It is the last shape, `"ground"`, and can be varied like the others.
+
+    >>> model = jdyn.with_ground(jdyn.load("quadruped"), (0, 0, -0.3))
+    >>> model.shapes.entries[-1].name, model.shapes.entries[-1].kind
+    ('ground', 'plane')
+    >>> slope = jdyn.with_ground(model.without_shapes(), jdyn.pose(rpy=(0, 0.2, 0)))
+    >>> print(slope.shapes.placements.rotation[-1, :, 2].round(3) + 0.0)  # upwards, away from the ground
+    [0.199 0.    0.98 ]
+
+    Args:
+        model: The mechanism.
+        placement: Pose in the world of a frame whose origin is on the surface and whose z axis points out of the
+            ground, or that origin alone [m], for level ground. It may be traced.
+        friction: Its coefficient of sliding friction [1]; or those of sliding [1], torsional [m] and rolling friction
+            [m].
+
+    Raises:
+        ValueError: if `model` is none, or has a shape of that name to touch, or an array has a wrong shape.
+    """
+    checked(model)
+    if model.shapes is not None and _NAME in [model.shapes.entries[row].name for row in model.shapes.rows("collision")]:
+        raise ValueError(
+            f"{model.name!r} has a collision shape named {_NAME!r} already: move it with "
+            f'jdyn.vary(model, {{"collision:{_NAME}.translation": ...}})'
+        )
+    entry = Shape("plane", "collision", WORLD, "world", _NAME)
+    X = jax.tree.map(lambda leaf: leaf[None], _pose(model, placement))
+    slides = shaped("friction", jnp.asarray(friction), model.dtype, (), (3,))
+    slides = slides if slides.shape else jnp.zeros(3, model.dtype).at[0].set(slides)
+    ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X, slides[None])
+    return dataclasses.replace(model, shapes=ground if model.shapes is None else _with(model.shapes, ground))
+
+
+def _pose(model: Model, placement) -> Transform:
+    if not isinstance(placement, Transform):
+        return Transform(jnp.eye(3, dtype=model.dtype), shaped("placement", placement, model.dtype, (3,)))
+    return Transform(
+        shaped("placement.rotation", placement.rotation, model.dtype, (3, 3)),
+        shaped("placement.translation", placement.translation, model.dtype, (3,)),
+    )
+
+
+def _with(shapes: Shapes, ground: Shapes) -> Shapes:
+    def joined(x: Array, y: Array) -> Array:
+        return jnp.concatenate([x, y])
+
+    return dataclasses.replace(
+        shapes,
+        entries=(*shapes.entries, *ground.entries),
+        sizes=joined(shapes.sizes, ground.sizes),
+        placements=jax.tree.map(joined, shapes.placements, ground.placements),
+        friction=joined(shapes.friction, ground.friction),
+    )

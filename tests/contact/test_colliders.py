@@ -1,0 +1,76 @@
+"""Which collision shapes may touch."""
+
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.contact import colliders
+
+pytestmark = pytest.mark.fast_compile
+
+
+def _arm(change=lambda builder: None, **of_hand):
+    """A base that is fixed to the world, two links one after the other, a hand that is fixed to the second, a floor."""
+    builder = jdyn.Builder("arm")
+    builder.add_link("base", jdyn.Fixed(), mass=1.0, inertia=1.0)
+    for name, parent in (("upper", "base"), ("lower", "upper")):
+        builder.add_link(name, jdyn.Revolute((0, 1, 0)), parent=parent, mass=1.0, inertia=1.0)
+    builder.add_link("hand", jdyn.Fixed(), parent="lower", mass=1.0, inertia=1.0)
+    builder.add_frame("palm", "hand")
+    for link in ("base", "upper", "lower", "hand"):
+        builder.add_shape(link, "sphere", 0.1, role="collision", **(of_hand if link == "hand" else {}))
+    builder.add_shape("palm", "sphere", 0.1, role="collision", friction=0.3)
+    builder.add_shape("world", "plane", (0, 0), role="collision", friction=(0.5, 0.1, 0.2), name="floor")
+    change(builder)
+    return builder.build()
+
+
+def _pairs(model):
+    found = colliders(model)
+    return {frozenset(found.entries[i].name for i in pair) for pair in found.pairs}
+
+
+def _named(*pairs):
+    return {frozenset(pair.split()) for pair in pairs}
+
+
+# The base is no relative of the lower link, nor the floor of anybody that moves.
+RULES = _named(
+    "floor upper", "floor lower", "floor hand", "floor palm", "base lower", "base hand", "base palm"
+)  # fmt: skip
+
+
+def test_neighbours_and_what_is_fixed_to_each_other_do_not_touch():
+    assert _pairs(_arm()) == RULES
+
+
+def test_excluded_links_do_not_touch_nor_do_frames_on_them():
+    assert _pairs(_arm(lambda builder: builder.exclude("hand", "base"))) == RULES - _named("base hand", "base palm")
+    assert _pairs(_arm(lambda builder: builder.exclude("world", "palm"))) == RULES - _named("floor palm")
+
+
+def test_bits_say_what_touches_what():
+    assert _pairs(_arm(contype=2, conaffinity=0)) == RULES - _named("floor hand", "base hand")
+    assert _pairs(_arm(contype=0, conaffinity=1)) == RULES
+
+
+def test_included_shapes_may_touch_whatever_else_counts():
+    def change(builder):
+        builder.exclude("hand", "base")
+        builder.include("hand", "base")
+        builder.include("upper", "lower")
+
+    assert _pairs(_arm(change)) == RULES - _named("base palm") | _named("upper lower")
+
+
+def test_friction_is_that_of_the_shapes():
+    found = colliders(_arm())
+    by_name = {entry.name: row.tolist() for entry, row in zip(found.entries, np.asarray(found.friction), strict=True)}
+    assert by_name["floor"] == [0.5, 0.1, 0.2] and by_name["palm"] == [0.3, 0, 0] and by_name["hand"] == [1, 0, 0]
+
+
+def test_a_model_without_collision_shapes_is_refused():
+    builder = jdyn.Builder("bare")
+    builder.add_link("rod", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
+    with pytest.raises(ValueError, match=r"'bare' has no collision shapes: give it some by jdyn\.Builder\.add_shape"):
+        colliders(builder.build())

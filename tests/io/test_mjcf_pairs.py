@@ -1,0 +1,126 @@
+"""Which shapes may touch, against the pairs that MuJoCo tests."""
+
+import pathlib
+
+import gymnasium
+import mujoco
+import numpy as np
+import pytest
+
+from jdyn.contact import colliders
+from jdyn.io import load_mjcf
+from jdyn.model import ModelWarning
+
+pytestmark = [pytest.mark.fast_compile, pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")]
+
+ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs/mujoco/assets"
+
+
+def mujocos_pairs(m):
+    """Pairs of geoms that MuJoCo tests: with a margin of a kilometre, all of them are in contact."""
+    m.geom_margin[:] = m.pair_margin[:] = m.body_margin[:] = 1e3
+    d = mujoco.MjData(m)
+    mujoco.mj_integratePos(m, d.qpos, np.random.default_rng(0).normal(size=m.nv), 1.0)
+    mujoco.mj_forward(m, d)
+    return {frozenset(pair) for pair in d.contact.geom.tolist()}
+
+
+def our_pairs(m, model):
+    """The same of jdyn, by MuJoCo's numbers: collision shapes are in the order of geoms."""
+    touching = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
+    touching[[*m.pair_geom1, *m.pair_geom2]] = True
+    geoms, found = np.flatnonzero(touching).tolist(), colliders(model)
+    assert len(geoms) == len(found.entries)
+    return {frozenset(geoms[i] for i in pair) for pair in found.pairs}
+
+
+@pytest.mark.parametrize("name", ["ant", "half_cheetah", "hopper", "humanoid", "walker2d"])
+def test_pairs_of_robots_are_mujocos(name):
+    m = mujoco.MjModel.from_xml_path(str(ASSETS / f"{name}.xml"))
+    ours = our_pairs(m, load_mjcf(ASSETS / f"{name}.xml"))
+    assert ours == mujocos_pairs(m)
+
+
+def world(more="", inside=""):
+    """A floor; a base that is fixed to the world, an arm on it with two joints, a hand on the arm with a thumb that is
+    fixed to it and a finger; a ball."""
+    return f"""<mujoco><worldbody><geom name="floor" type="plane" size="1 1 .1"/>
+    <body name="base"><geom size=".1"/><body name="arm"><joint axis="1 0 0"/><joint axis="0 1 0"/><geom size=".1"/>
+      <geom name="guard" size=".1" contype="2" conaffinity="4"/>
+      <body name="hand"><joint axis="0 0 1"/><joint axis="0 1 0"/><geom size=".1"/>{inside}
+        <body name="thumb"><geom size=".1"/></body><body name="finger"><joint pos=".1 0 0"/><geom size=".1"/></body>
+      </body></body></body>
+    <body name="ball"><freejoint/><geom size=".1"/></body></worldbody>{more}</mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        world(),
+        world('<option><flag filterparent="disable"/></option>'),
+        world('<contact><exclude body1="base" body2="arm"/><exclude body1="thumb" body2="ball"/></contact>'),
+        world('<contact><pair geom1="guard" geom2="floor"/><pair geom1="guard" geom2="side"/></contact>',
+              '<geom name="side" size=".1" contype="4" conaffinity="0"/>'),
+        world("", '<body name="ring"><joint/><geom size=".1" contype="4"/></body>'),
+    ],
+    ids=["neighbours", "no filter", "exclude", "pair", "bits"],
+)  # fmt: skip
+def test_pairs_of_every_rule_are_mujocos(source):
+    m = mujoco.MjModel.from_xml_string(source)
+    ours = our_pairs(m, load_mjcf(source))
+    assert ours == mujocos_pairs(m)
+
+
+def test_a_ball_that_is_held_touches_nothing_that_holds_it():
+    held = colliders(load_mjcf(world(), floating_base=False))
+    names = {frozenset(held.entries[i].name for i in pair) for pair in held.pairs}
+    assert not names & {frozenset(("ball", other)) for other in ("floor", "base")}
+    assert frozenset(("ball", "finger")) in names
+
+
+FRICTION = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 .1" condim="3" friction="1 .5 .5"/>
+<body name="a"><freejoint/><geom name="a" size=".1" condim="1" friction="0.3 .2 .1"/></body>
+<body name="b"><freejoint/><geom name="b" size=".1" condim="1" friction="2 .2 .1"/></body>
+<body name="c"><freejoint/><geom name="c" size=".1" condim="6" friction="0.5 .3 .05"/></body></worldbody></mujoco>"""
+
+
+def test_friction_of_pairs_is_mujocos():
+    m, found = mujoco.MjModel.from_xml_string(FRICTION), colliders(load_mjcf(FRICTION))
+    m.geom_margin[:] = m.body_margin[:] = 1e3
+    d = mujoco.MjData(m)
+    mujoco.mj_forward(m, d)
+    theirs = {
+        frozenset(pair): contact[[0, 2, 3]] * (dim >= np.array([3, 4, 6]))
+        for pair, contact, dim in zip(d.contact.geom.tolist(), d.contact.friction, d.contact.dim, strict=True)
+    }
+    assert len(theirs) == len(found.pairs) == 6
+    for pair, ours in zip(found.pairs, found.pair_friction(), strict=True):
+        np.testing.assert_array_equal(ours, theirs[frozenset(pair)])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('margin="0.01"', "margin of contacts of geoms knob"),
+        ('gap="0.01"', "gap of contacts of geoms knob"),
+        ('solref="0.01 1"', "solref of contacts of geoms knob"),
+        ('solimp=".8 .9 .01"', "solimp of contacts of geoms knob"),
+        ('solmix="2"', "solmix of contacts of geoms knob"),
+        ('priority="1"', "priority of contacts of geoms knob"),
+        ('/></body></worldbody><contact><pair name="p" geom1="knob" geom2="floor" condim="1"/></contact><worldbody>'
+         "<body><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'", "properties of contact pairs p"),
+    ],
+)  # fmt: skip
+def test_what_contacts_lack_is_named_once(more, said):
+    source = f"""<mujoco><worldbody><geom name="floor" type="plane" size="1 1 .1"/>
+    <body name="a"><freejoint/><geom name="knob" size=".1" {more}/></body></worldbody></mujoco>"""
+    with pytest.warns(ModelWarning) as caught:
+        load_mjcf(source)
+    assert [said in str(w.message) for w in caught] == [True]
+
+
+def test_attributes_of_contacts_that_cannot_be_are_not_named():
+    source = (
+        """<mujoco><worldbody><body name="a"><freejoint/><geom size=".1" margin=".1"/></body></worldbody></mujoco>"""
+    )
+    load_mjcf(source)

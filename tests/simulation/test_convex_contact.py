@@ -1,0 +1,207 @@
+"""Convex contact against closed forms of rigid bodies, and against the same law as a force of the state."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from tests.contact.scenes import ball, bouncing, box, tilted
+
+pytestmark = pytest.mark.fast_compile
+
+G, MU = 9.81, 0.5
+
+
+def contact(stiffness=1e5, dissipation=20.0, friction=MU, slip_speed=1e-6):
+    """Of these numbers at each point: both surfaces are alike."""
+    return jdyn.ConvexContact(jdyn.Material(2 * stiffness, dissipation, friction), slip_speed=slip_speed)
+
+
+def run(model, q, v, t1, law, tolerance=1e-6, **options):
+    """Tolerances are traced, so that all of them share a program."""
+    control = diffrax.PIDController(rtol=jnp.asarray(tolerance), atol=jnp.asarray(tolerance))
+    options = {"saveat": jnp.linspace(0, t1, 11), "stepsize_controller": control, **options}
+    return jdyn.simulate(model, q, v, t1, contact=law, **options)
+
+
+def resting(model, height, law, angle=0.0, points=4, mass=1.0):
+    """With all its points as deep as they bear its weight."""
+    depth = mass * G * np.cos(angle) / (points * law.material.stiffness / 2)
+    return model.neutral().at[2].set(height - depth)
+
+
+@pytest.mark.parametrize("slope", [0.2, 0.49, 0.51, 0.8])
+def test_a_block_sticks_up_to_the_angle_of_friction_and_slides_beyond(slope):
+    angle = np.arctan(slope)
+    model, law = tilted(box(sides=(0.4, 0.3, 0.1)), angle), contact(stiffness=1e7)
+    moving = 0.0 if slope < MU else 0.1
+    q = resting(model, 0.05, law, angle)
+    motion = run(model, q, jnp.zeros(6).at[3].set(moving), 1.0, law)
+    expected = moving + G * (np.sin(angle) - MU * np.cos(angle)) if moving else 0.0
+    np.testing.assert_allclose(motion.v[-1, 3], expected, atol=1e-6)
+    if not moving:
+        # What sticks creeps in proportion to its share of friction, once the block has settled.
+        np.testing.assert_allclose(motion.v[-1, 3], 1e-6 * slope / MU, rtol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.9, 1.1])
+def test_a_ball_on_a_slope_rolls_up_to_seven_halves_of_friction_and_slips_beyond(share):
+    angle = np.arctan(3.5 * MU * share)
+    model, law = tilted(ball(), angle), contact(stiffness=1e8)
+    motion = run(model, resting(model, 0.1, law, angle, points=1), jnp.zeros(6), 0.3, law)
+    speed = model.rate(motion.q[-1], motion.v[-1])[0]
+    spin = motion.v[-1, 1] * 0.1
+    if share < 1:
+        np.testing.assert_allclose(speed, 0.3 * 5 / 7 * G * np.sin(angle), rtol=2e-6)
+        np.testing.assert_allclose(spin, speed, rtol=2e-6)
+    else:
+        np.testing.assert_allclose(speed, 0.3 * G * (np.sin(angle) - MU * np.cos(angle)), rtol=2e-6)
+        np.testing.assert_allclose(spin, 0.3 * 2.5 * MU * G * np.cos(angle), rtol=2e-6)
+
+
+@pytest.mark.slow
+def test_a_sliding_ball_ends_rolling_with_five_sevenths_of_its_speed():
+    model, law = ball(), contact(stiffness=1e8)
+    # Friction has done its work after 2/7 of v/(μ g).
+    motion = run(model, resting(model, 0.1, law, points=1), jnp.zeros(6).at[3].set(1.0), 0.1, law)
+    np.testing.assert_allclose(model.rate(motion.q[-1], motion.v[-1])[0], 5 / 7, rtol=2e-6)
+
+
+def test_a_resting_box_bears_its_weight():
+    model, law = box(sides=(0.4, 0.3, 0.1)), contact()
+    motion = run(model, resting(model, 0.05, law).at[2].add(1e-3), jnp.zeros(6), 1.0, law)
+    forces = law.between(jdyn.contact.colliders(model))
+    points, _ = forces.points(model.without_shapes(), motion.q[-1], motion.v[-1])
+    np.testing.assert_allclose(points.force.sum(0), [0, 0, G], atol=1e-9 * G)
+
+
+@pytest.mark.slow
+def test_energy_never_grows():
+    """Also not that of springs: a box tumbles to rest."""
+    model, law = box(), contact(dissipation=5.0)
+    start = jnp.array([0.0, 0.0, 0.5, 0.9, 0.3, 0.3, 0.1])
+    motion = run(model, start, jnp.array([3.0, -2.0, 1.0, 1.0, 0.0, 0.0]), 1.0, law, saveat=diffrax.SaveAt(steps=True))
+    rows = jnp.isfinite(motion.ts)
+    forces = law.between(jdyn.contact.colliders(model))
+
+    def energy(q, v):
+        points, _ = forces.points(model.without_shapes(), q, v)
+        springs = jnp.sum(law.material.stiffness / 2 * points.depth**2) / 2
+        return jdyn.kinetic_energy(model, q, v) + jdyn.potential_energy(model, q) + springs
+
+    energies = jax.vmap(energy)(motion.q[rows], motion.v[rows])
+    assert energies[0] > 5
+    # Steps err by their tolerance times the forces and momenta that it moves.
+    assert jnp.max(jnp.diff(energies)) < 1e-4
+    assert energies[-1] < energies[0] - 3
+
+
+@pytest.mark.slow
+def test_errors_follow_tolerances_to_the_same_law_as_a_force_of_the_state():
+    """A box falls on an edge, slides, and settles. Another solver integrates the force, with steps of its own."""
+    model, law = box(sides=(0.4, 0.3, 0.1)), contact(stiffness=1e4, dissipation=2.0, slip_speed=1e-2)
+    q = jnp.array([0.0, 0.0, 0.08, np.cos(0.1), 0.6 * np.sin(0.1), 0.8 * np.sin(0.1), 0.0])
+    v = jnp.array([0.5, -0.3, 0.2, 1.0, 0.3, 0.0])
+    options = {"saveat": diffrax.SaveAt(t1=True), "max_steps": 65536}
+    exact = run(model, q, v, 0.3, law, 1e-10, solver=jdyn.CashKarp(), **options)
+    tolerances = 10.0 ** -np.arange(3, 8)
+    ends = [run(model, q, v, 0.3, law, tolerance, **options) for tolerance in tolerances]
+    errors = np.array([jnp.max(jnp.abs(end.q - exact.q)) for end in ends])
+    line = np.polyfit(np.log(tolerances), np.log(errors), 1)
+    # Kinks of the motion take a little from the slope of 1.
+    assert 0.5 < line[0] < 1.1
+    assert np.all(np.abs(np.log(errors) - np.polyval(line, np.log(tolerances))) < np.log(3))
+    assert np.all(errors < 5 * tolerances)
+
+
+def test_flight_before_contact_is_as_exact_as_its_tolerance():
+    """A body without forces but gravity, turning about a principal axis."""
+    model, law = box(), contact()
+    v = jnp.array([0.0, 0.0, 4.0, 1.0, 2.0, 3.0])
+    motion = run(model, model.neutral().at[2].set(5.0), v, 0.5, law, 1e-9)
+    fallen = jnp.array([0.0, 0.0, 5.0]) + 0.5 * v[3:] - jnp.array([0, 0, G / 8])
+    np.testing.assert_allclose(motion.q[-1, :3], fallen, atol=1e-8)
+    np.testing.assert_allclose(motion.q[-1, 3:], [np.cos(1), 0, 0, np.sin(1)], atol=1e-8)
+
+
+def test_a_bounce_keeps_what_dissipation_leaves():
+    """As with the force of the state: (1 − ⅔ c u) u to first order."""
+    model, law = bouncing().with_gravity((0, 0, 0)), contact(dissipation=0.1, friction=0.0)
+    motion = run(model, jnp.array([0.101]), jnp.array([-1.0]), 0.02, law, 1e-8)
+    np.testing.assert_allclose(motion.v[-1], 1 - 2 / 3 * 0.1, atol=0.1**2)
+
+
+def _end(x, adjoint=None, dtype=jnp.float64):
+    """Of a box that lands on an edge and slides: where it is, by its start, its material and gravity."""
+    model = box(sides=(0.4, 0.3, 0.1)).astype(dtype)
+    height, speed, friction, stiffness, dissipation, gravity = x
+    law = contact(1e4 * stiffness, dissipation, friction, slip_speed=1e-3)
+    q = jnp.array([0, 0, 0, np.cos(0.1), 0.6 * np.sin(0.1), 0.8 * np.sin(0.1), 0], dtype).at[2].set(height)
+    v = jnp.zeros(6, dtype).at[3].set(speed)
+    model = model.with_gravity(jnp.array([0, 0, -1], dtype) * gravity)
+    steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 2e-3, "solver": jdyn.ConvexEuler(rows=2)}
+    saved = diffrax.SaveAt(t1=True)
+    return jdyn.simulate(model, q, v, 0.06, contact=law, saveat=saved, adjoint=adjoint, **steps).q[0]
+
+
+START = jnp.array([0.085, 1.0, 0.4, 1.0, 5.0, 9.81])
+
+
+@pytest.mark.slow
+def test_derivatives_of_simulations_are_those_of_differences_in_both_modes():
+    program = jax.jit(_end)
+    steps = 1e-6 * jnp.eye(len(START))
+    differences = jnp.stack([(program(START + e) - program(START - e)) / 2e-6 for e in steps], axis=1)
+    backwards = jax.jit(jax.jacrev(_end))(START)
+    forwards = jax.jit(jax.jacfwd(lambda x: _end(x, diffrax.ForwardMode())))(START)
+    assert jnp.max(jnp.abs(differences[0])) > 0.01
+    # Contact that begins between the two ends of a difference leaves its share of the step.
+    np.testing.assert_allclose(backwards, differences, atol=1e-5)
+    np.testing.assert_allclose(forwards, backwards, atol=1e-11)
+
+
+@pytest.mark.slow
+def test_a_batch_is_its_lanes_and_one_that_fails_spoils_no_other():
+    model, law = box(sides=(0.4, 0.3, 0.1)), contact()
+    q = jnp.tile(model.neutral(), (5, 1)).at[:, 2].set(jnp.array([0.05, 0.06, 0.3, jnp.nan, 0.04]))
+    v = jnp.zeros((5, 6)).at[:, 3].set(1.0)
+    control = diffrax.PIDController(rtol=1e-4, atol=1e-4)
+    options = {"contact": law, "stepsize_controller": control, "throw": False, "saveat": diffrax.SaveAt(t1=True)}
+    lanes = jdyn.simulate_batch(model, q, v, 0.5, **options)
+    assert [int(result) for result in lanes.result] == [0, 0, 0, int(jdyn.Result.nonfinite), 0]
+    for lane in (0, 1, 2, 4):
+        alone = jdyn.simulate(model, q[lane], v[lane], 0.5, **options)
+        # Batched factorizations round differently, and the box lands on all corners at once.
+        np.testing.assert_allclose(lanes.q[lane], alone.q, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_single_precision_follows_double_precision():
+    model, law = box(sides=(0.4, 0.3, 0.1)), contact()
+    q, v = resting(model, 0.05, law).at[2].add(0.01), jnp.zeros(6).at[3].set(1.0)
+    options = {"contact": law, "stepsize_controller": diffrax.PIDController(rtol=1e-4, atol=1e-4)}
+    double = jdyn.simulate(model, q, v, 0.5, **options)
+    single = jdyn.simulate(model.astype(jnp.float32), q.astype(jnp.float32), v.astype(jnp.float32), 0.5, **options)
+    assert single.q.dtype == jnp.float32
+    np.testing.assert_allclose(single.q[-1], double.q[-1], atol=2e-3)
+    # It has come to rest, and creeps no faster than rounding makes it.
+    assert jnp.max(jnp.abs(single.v[-1])) < 1e-4
+
+
+def test_what_convex_contact_does_not_know_is_refused():
+    model, law = box(), contact()
+    q, v = model.neutral().at[2].set(1.0), jnp.zeros(6)
+    with pytest.raises(ValueError, match=r"expected contact=jdyn\.ConvexContact"):
+        jdyn.simulate(model, q, v, 1.0, solver=jdyn.ConvexEuler())
+    weld = jdyn.Weld("body", "world")
+    with pytest.raises(ValueError, match="constraints beyond the tree"):
+        jdyn.simulate(model, q, v, 1.0, contact=law, constraints=[weld])
+    with pytest.raises(ValueError, match="forwards in time"):
+        jdyn.simulate(model, q, v, -1.0, contact=law)
+    with pytest.raises(ValueError, match="at least 2"):
+        jdyn.ConvexEuler(rows=1)
+    with pytest.raises(ValueError, match="slip_speed"):
+        jdyn.ConvexContact(slip_speed=0.0)
