@@ -1,5 +1,6 @@
 """Contact by springs, dampers and friction that are functions of the state."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -44,6 +45,9 @@ class CompliantContact(Contact):
         materials: By name of shape or, for all shapes of a link, of link.
         slip_speed: v_s [m/s]. Small ones are stiff.
         spin_speed: The same for turning and rolling [rad/s].
+        nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
+            boxes along the axes of the world. Worth it from some thirty shapes that may touch each other. A motion in
+            which boxes of more pairs overlap fails. None for all pairs.
 
     Raises:
         ValueError: if a number is out of its range, or a material belongs to nothing.
@@ -54,6 +58,7 @@ class CompliantContact(Contact):
     materials: Mapping[str, Material] = eqx.field(default_factory=dict)
     slip_speed: Scalar | float = 1e-3
     spin_speed: Scalar | float = 1e-2
+    nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         for name in ("slip_speed", "spin_speed"):
@@ -65,6 +70,7 @@ class CompliantContact(Contact):
         pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)
         dtype = colliders.sizes.dtype
         slip, spin = (jnp.asarray(x, dtype) for x in (self.slip_speed, self.spin_speed))
+        colliders = dataclasses.replace(colliders, nearest=self.nearest)
         return CompliantForces(colliders, self.law, pairs, slip, spin)
 
 
@@ -142,7 +148,8 @@ class CompliantForces(eqx.Module):
         return TouchingPoints(*places, wrench[:, 3:], wrench[:, :3]), pair
 
     def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
-        touching = found.distance < 0
+        # NaN, where too many pairs are near, spreads to the force.
+        touching = ~(found.distance >= 0)
         depth = -jnp.where(touching, found.distance, 0)
         # Rows without a point may have none.
         position = jnp.where(touching[:, None], (found.a + found.b) / 2, motion.origin[None])
@@ -159,7 +166,7 @@ class CompliantForces(eqx.Module):
         """Torque and force on the second shape at one point, by its twist relative to the first one there."""
         turning, moving = twist[:3], twist[3:]
         pressing = self.law.force(depth, -(moving @ normal), stiffness, dissipation)
-        pressing = jnp.where(depth > 0, pressing, 0)
+        pressing = jnp.where(depth <= 0, 0, pressing)
         sliding, spinning, rolling = friction * pressing
         slip, spin = moving - (moving @ normal) * normal, (turning @ normal) * normal
         force = pressing * normal - sliding * _bounded(slip, self.slip_speed)

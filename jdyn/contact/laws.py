@@ -62,12 +62,12 @@ class SpringDamper(ContactLaw):
     >>> law = jdyn.SpringDamper()
     >>> print(law.force(jnp.array([1e-3]), jnp.array([0.1]), jnp.array([1e5]), jnp.array([1e-3])))
     [110.]
-
-    Attributes:
-        exponent: 1. The stiffness is in N/m, the dissipation in s.
     """
 
-    exponent: float = eqx.field(static=True, default=1.0, init=False)
+    @property
+    def exponent(self) -> float:
+        """1. The stiffness is in N/m, the dissipation in s."""
+        return 1.0
 
     def force(self, depth, rate, stiffness, dissipation):
         return jnp.where(depth > 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0), 0)
@@ -85,14 +85,17 @@ class TwoStiffnesses(ContactLaw):
 
     Attributes:
         speed: Rates around zero between which the stiffness changes [m/s].
-        exponent: 1. The stiffness is in N/m, the dissipation a share.
 
     Source: Moore, Wilhelms, Collision detection and response for computer animation, SIGGRAPH 1988; Cloutier 1995,
     section 6.4.1.
     """
 
     speed: Scalar | float = 1e-2
-    exponent: float = eqx.field(static=True, default=1.0, init=False)
+
+    @property
+    def exponent(self) -> float:
+        """1. The stiffness is in N/m, the dissipation a share."""
+        return 1.0
 
     def __check_init__(self):
         if not eqx.is_array(self.speed) and not self.speed > 0:

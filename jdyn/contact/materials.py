@@ -109,9 +109,9 @@ def _number(name: str, x: ArrayLike, dtype: Any) -> Array:
 
 
 def _friction(x: ArrayLike, dtype: Any) -> Float[Array, "3"]:
-    if jnp.shape(x) not in ((), (3,)):
-        raise ValueError(f"friction: expected one number or three, got shape {jnp.shape(x)}")
     x = jnp.asarray(x, dtype)
+    if x.shape not in ((), (3,)):
+        raise ValueError(f"friction: expected one number or three, got shape {x.shape}")
     return x if x.shape else jnp.zeros(3, dtype).at[0].set(x)
 
 

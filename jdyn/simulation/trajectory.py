@@ -14,6 +14,7 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
+from jdyn.contact import Contact, Contacts, colliders, named_contacts
 from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import Method, constrained_dynamics, forward_kinematics, momentum
 from jdyn.io.archive import load_archive, save_archive
@@ -123,6 +124,7 @@ class Trajectory(eqx.Module):
         controller: Any = None,
         *,
         joint_limits: CompliantLimits | ImpactLimits | None = None,
+        contact: Contact | None = None,
         constraints: Sequence[Constraint] = (),
         method: Method | None = None,
     ) -> Float[Array, "*lanes times nv"]:
@@ -132,17 +134,18 @@ class Trajectory(eqx.Module):
             model: The mechanism.
             controller: The one that was simulated; no torque if left out.
             joint_limits: As they were simulated.
+            contact: As it was simulated, for a model with its shapes.
             constraints: As they were simulated.
             method: Forward-dynamics method; `jdyn.ABA()` if left out.
 
         Raises:
             ValueError: if the controller has a different memory from the simulated one.
         """
-        field = self._field(model, joint_limits, constraints, method)
+        field = self._field(model, joint_limits, contact, constraints, method)
 
         def acceleration(t, q, v, tau):
             y = State(q, v)
-            return field.accelerations(model, t, y, field.stopped(y, tau))[0]
+            return field.accelerations(field.model, t, y, field.stopped(y, tau))[0]
 
         return self._rows(acceleration, self.ts, self.q, self.v, self.tau(controller))
 
@@ -153,13 +156,14 @@ class Trajectory(eqx.Module):
         controller: Any = None,
         *,
         joint_limits: CompliantLimits | ImpactLimits | None = None,
+        contact: Contact | None = None,
         method: Method | None = None,
     ) -> Float[Array, "*lanes times rows"]:
         """Forces of constraints, a column for each of their rows [N m or N].
 
         Arguments and errors are those of `a`.
         """
-        field = self._field(model, joint_limits, constraints, method)
+        field = self._field(model, joint_limits, contact, constraints, method)
 
         def forces(t, q, v, tau):
             tau = field.stopped(State(q, v), tau)
@@ -167,9 +171,25 @@ class Trajectory(eqx.Module):
 
         return self._rows(forces, self.ts, self.q, self.v, self.tau(controller))
 
-    def _field(self, model, joint_limits, constraints, method):
+    def contacts(self, model: Model, contact: Contact) -> Contacts:
+        """Where shapes touch and with what forces, in every row: arrays have axes for lanes, times and points.
+
+        Args:
+            model: The mechanism with its shapes.
+            contact: The one that was simulated.
+
+        Raises:
+            ValueError: if the model has no collision shapes.
+        """
+        shapes = colliders(model)
+        forces = contact.between(shapes)
+        return self._rows(lambda q, v: named_contacts(shapes, forces, model, q, v), self.q, self.v)
+
+    def _field(self, model, joint_limits, contact, constraints, method):
         stops = None if joint_limits is None else joint_limits.stops(model)
-        return VectorField(model, with_memory(None), method, stops, tuple(constraints))
+        forces = None if contact is None else contact.between(colliders(model))
+        model = model.without_shapes()
+        return VectorField(model, with_memory(None), method, stops, tuple(constraints), contact=forces)
 
     def poses(self, model: Model) -> Transform:
         """Poses of the bodies in the world, with axes for lanes, times and bodies."""

@@ -35,3 +35,13 @@ def bouncing(mass=1.0, radius=0.1):
 def tilted(model, angle):
     """The same on a slope that falls along x."""
     return model.with_gravity(9.81 * np.array([np.sin(angle), 0, -np.cos(angle)]))
+
+
+def block(mass=1.0):
+    """A box that slides and rises, and does not turn."""
+    builder = jdyn.Builder("block")
+    builder.add_link("rail", jdyn.Prismatic((1, 0, 0)))
+    builder.add_link("block", jdyn.Prismatic((0, 0, 1)), parent="rail", mass=mass, inertia=mass * np.full(3, 0.04 / 6))
+    builder.add_shape("block", "box", (0.2, 0.2, 0.2), role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision", name="ground")
+    return builder.build()

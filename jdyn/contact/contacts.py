@@ -1,0 +1,47 @@
+"""Contacts of a motion, with names."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jdyn.array import Structure
+from jdyn.contact.colliders import Colliders
+from jdyn.contact.compliant import TouchingPoints
+from jdyn.model import Model
+from jdyn.model.messages import known
+
+
+class Contacts(Structure):
+    """Points at which shapes may touch, a row each, and the forces there; those that are apart have none.
+
+    Attributes:
+        pairs: Names of the two shapes of each row.
+        points: Where, how deep, and with what forces on the second shape, in world axes.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = eqx.field(static=True)
+    points: TouchingPoints
+
+    def force(self, shape: str) -> Float[Array, "*rows 3"]:
+        """The force of all others on a shape [N], in world axes.
+
+        Raises:
+            ValueError: if no pair has a shape of this name.
+        """
+        signs = np.array([(pair[1] == shape) - float(pair[0] == shape) for pair in self.pairs])
+        if not signs.any():
+            names = sorted({name for pair in self.pairs for name in pair})
+            raise ValueError(f"no shape that may touch is called {shape!r}; {known(shape, names)}")
+        return jnp.tensordot(self.points.force, jnp.asarray(signs, self.points.force.dtype), ((-2,), (0,)))
+
+
+def named_contacts(
+    colliders: Colliders, forces: Any, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Contacts:
+    """Those at one state, by what `Contact.between` made of the shapes."""
+    points, numbers = forces.points(model, q, v)
+    pairs = [colliders.pairs[number] for number in numbers]
+    return Contacts(tuple((colliders.entries[a].name, colliders.entries[b].name) for a, b in pairs), points)

@@ -1,0 +1,88 @@
+"""Motions with compliant contact against closed forms."""
+
+import diffrax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from tests.contact.scenes import ball, block, box, tilted
+
+pytestmark = [pytest.mark.fast_compile, pytest.mark.slow]
+
+G, STIFFNESS, SLIP = 9.81, 1e5, 1e-4
+END = diffrax.SaveAt(t1=True)
+TIGHT = diffrax.PIDController(rtol=1e-9, atol=1e-12)
+
+
+def contact(friction, dissipation=5.0):
+    """Surfaces that are together as stiff as `STIFFNESS`."""
+    return jdyn.CompliantContact(
+        material=jdyn.Material(2 * STIFFNESS, dissipation, jnp.asarray(friction)), slip_speed=SLIP
+    )
+
+
+def pressed(model, q, height, weight, points):
+    """A configuration in which springs carry a weight."""
+    where = model.topology.v_offsets[-1] - 1 if model.nq == 2 else 2
+    return q.at[where].set(height - weight / (points * STIFFNESS))
+
+
+@pytest.mark.parametrize("angle", [0.3, 0.6])
+@pytest.mark.parametrize("share", [0.7, 1.2])
+def test_a_block_sticks_on_a_slope_if_friction_allows_and_slides_otherwise(angle, share):
+    """What sticks creeps, by the law of friction at a speed that is known; what slides has Coulomb's friction but for
+    ½ (v_s / v)² of it."""
+    friction, model = share * np.tan(angle), tilted(block(), angle)
+    law = contact(friction)
+    q0 = pressed(model, model.neutral(), 0.1, G * np.cos(angle), 4)
+    motion = jdyn.simulate(model, q0, jnp.zeros(2), 1.0, contact=law, stepsize_controller=TIGHT, saveat=END)
+    if share > 1:
+        creep = SLIP * np.tan(angle) / np.sqrt(friction**2 - np.tan(angle) ** 2)
+        np.testing.assert_allclose(motion.v[0, 0], creep, rtol=1e-6)
+    else:
+        acceleration = motion.a(model, contact=law)[0, 0]
+        np.testing.assert_allclose(acceleration, G * (np.sin(angle) - friction * np.cos(angle)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.7, 1.2])
+def test_a_ball_rolls_down_a_slope_if_friction_allows_and_slips_otherwise(share):
+    """Forces act half the depth above the bottom of the ball."""
+    angle, radius = 0.5, 0.1
+    friction, model = share * 2 / 7 * np.tan(angle), tilted(ball(), angle)
+    law, weight = contact(friction), G * np.cos(angle)
+    q0 = pressed(model, model.neutral(), radius, weight, 1)
+    motion = jdyn.simulate(model, q0, jnp.zeros(6), 1.0, contact=law, stepsize_controller=TIGHT, saveat=END)
+    arm = radius - weight / STIFFNESS / 2
+    rolling = G * np.sin(angle) / (1 + 0.4 * (radius / arm) ** 2)
+    slipping = G * (np.sin(angle) - friction * np.cos(angle))
+    found = _acceleration(model, motion, law)[0]
+    np.testing.assert_allclose(found, rolling if share > 1 else slipping, rtol=1e-6)
+
+
+def _acceleration(model, motion, law):
+    """Of the origin of the first body at the end, in world axes."""
+    a, v, R = motion.a(model, contact=law)[-1], motion.v[-1], motion.poses(model).rotation[-1, 0]
+    return R @ (a[3:] + jnp.cross(v[:3], v[3:]))
+
+
+def test_a_ball_that_slides_ends_up_rolling_at_five_sevenths_of_its_speed():
+    model, radius = ball(), 0.1
+    q0 = pressed(model, model.neutral(), radius, G, 1)
+    v0 = jnp.zeros(6).at[3].set(2.0)
+    motion = jdyn.simulate(model, q0, v0, 1.0, contact=contact(0.5), stepsize_controller=TIGHT, saveat=END)
+    arm = radius - G / STIFFNESS / 2
+    velocity = model.rate(motion.q[0], motion.v[0])[0]
+    np.testing.assert_allclose(velocity, 2.0 / (1 + 0.4 * (radius / arm) ** 2), rtol=1e-8)
+    np.testing.assert_allclose(velocity, 2.0 * 5 / 7, rtol=1e-3)
+
+
+def test_a_box_at_rest_bears_its_weight_and_loses_no_energy_before_it_has_to():
+    model, law = box(), contact(0.5)
+    q0 = model.neutral().at[2].set(0.25).at[3:7].set(jnp.array([np.cos(0.15), np.sin(0.15), 0.0, 0.0]))
+    motion = jdyn.simulate(model, q0, jnp.zeros(6), 3.0, contact=law, stepsize_controller=TIGHT)
+    contacts = motion.contacts(model, law)
+    np.testing.assert_allclose(contacts.force("body")[-1], [0, 0, G], rtol=1e-9, atol=1e-9)
+    springs = STIFFNESS / 2 * jnp.sum(contacts.points.depth**2, axis=1)
+    energy = motion.energy(model) + springs
+    assert np.all(np.diff(energy) < 1e-8) and energy[-1] < energy[0] - 0.1
