@@ -51,7 +51,6 @@ class CompliantContact(Contact):
         gradient_reach: None for derivatives as they are: those of what does not touch are zero. A distance [m] for
             those of forces that begin softly, about so far before shapes touch, so that a gradient tells how to reach
             something. Motions do not change. These derivatives are wrong on purpose, also where shapes touch.
-
         located: Whether steps end where points begin and cease to touch, which are then `jdyn.Trajectory.events` behind
             all others: first all that begin, then all that cease. Forces have a kink there. A step across it keeps the
             tolerance in the motion, and in derivatives about its square root; steps that end there keep it in both.
