@@ -57,16 +57,16 @@ class ContactScene:
             qpos = other.q_to_peer(self.target)
             ctrl = qpos[m.jnt_qposadr[m.actuator_trnid[:, 0]]]
         qpos, qvel = other.q_to_peer(self.q0), other.v_to_peer(self.q0, self.v0)
-        return {"xml": self.xml, "qpos": qpos.tolist(), "qvel": qvel.tolist(), "ctrl": ctrl.tolist()}
+        return {"name": self.name, "xml": self.xml, "qpos": qpos.tolist(), "qvel": qvel.tolist(), "ctrl": ctrl.tolist()}
 
 
 def quadruped() -> ContactScene:
     model = _frictionless(jdyn.with_ground(jdyn.load("quadruped")))
     crouch = np.concatenate([[0, 0, 0.2925, 1, 0, 0, 0], np.tile([0, -0.8, 1.6], 4)])
     kp, kd = (np.concatenate([np.zeros(6), np.full(12, gain)]) for gain in (60.0, 2.0))
-    about = "Mini Cheetah that lands from 1 cm and stands under PD (kp 60, kd 2), 0.5 s"
+    about = "Mini Cheetah that lands from 1 cm and stands under PD (kp 60, kd 2), 0.15 s"
     q0, v0 = _starts(model, crouch, 0.05)
-    return ContactScene("quadruped", about, model, mjcf(model, kp, kd), q0, v0, 0.5, kp, kd, crouch)
+    return ContactScene("quadruped", about, model, mjcf(model, kp, kd), q0, v0, 0.15, kp, kd, crouch)
 
 
 def humanoid() -> ContactScene:
@@ -78,6 +78,7 @@ def humanoid() -> ContactScene:
     for tag in ("tendon", "actuator"):
         root.remove(root.find(tag))
     middle = np.clip(np.asarray(model.neutral()), *(np.asarray(x) for x in (model.limits.lower, model.limits.upper)))
+    middle[2] = 1.3  # its feet are 7 mm above the floor
     about = "Gymnasium's humanoid that falls limply, with its self-collisions, 0.5 s"
     q0, v0 = _starts(model, middle, 0.3)
     return ContactScene("humanoid", about, model, ET.tostring(root, encoding="unicode"), q0, v0, 0.5)
@@ -87,9 +88,9 @@ def gripper() -> ContactScene:
     model = jdyn.with_ground(jdyn.load("gripper"), (0, 0, -0.0305))
     target = np.asarray(model.neutral().at[:3].set(jnp.array([0.1, 0.035, 0.035])))
     kp, kd = (np.concatenate([gains, np.zeros(6)]) for gains in ([1000.0, 1000.0, 1000.0], [60.0, 10.0, 10.0]))
-    about = "two fingers that grasp a cube and lift it, 0.5 s"
+    about = "two fingers that grasp a cube and lift it, 0.3 s"
     q0, v0 = _starts(model, np.asarray(model.neutral()), 0.01)
-    return ContactScene("gripper", about, model, mjcf(model, kp, kd), q0, v0, 0.5, kp, kd, target)
+    return ContactScene("gripper", about, model, mjcf(model, kp, kd), q0, v0, 0.3, kp, kd, target)
 
 
 SCENES = {scene.__name__: scene for scene in (quadruped, humanoid, gripper)}

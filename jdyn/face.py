@@ -12,6 +12,7 @@ from jdyn.contact import Material as Material
 from jdyn.contact import SpringDamper as SpringDamper
 from jdyn.contact import TwoStiffnesses as TwoStiffnesses
 from jdyn.contact import collision_pairs as collision_pairs
+from jdyn.contact import decompose as decompose
 from jdyn.contact import distances as distances
 from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD

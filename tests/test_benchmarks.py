@@ -11,6 +11,7 @@ import types
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 from jax.experimental import pallas as pl
@@ -20,7 +21,9 @@ ROOT = pathlib.Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import jdyn  # noqa: E402
-from benchmarks import frax_peer, gpu, operation_counts, peer_models, table, verdict, work  # noqa: E402
+from benchmarks import contact_scenes, frax_peer, gpu, operation_counts, peer_models, table, verdict, work  # noqa: E402
+from jdyn.contact import colliders, contact_points  # noqa: E402
+from jdyn.interop import MujocoMap  # noqa: E402
 
 
 def _row(library, seconds, **more):
@@ -149,12 +152,40 @@ def test_peers_run_without_jdyn():
     """Their environment does not have it, nor what it needs."""
     script = (
         "import sys; sys.modules['jdyn'] = None; import jax, jax.numpy as jnp\n"
-        "from benchmarks import child, compiled_peers, frax_peer, jax_peers, jax_programs, work\n"
+        "from benchmarks import child, compiled_peers, contact_child, frax_peer, jax_peers, jax_programs, work\n"
         "x = jnp.ones(3); double = jax.jit(lambda x: x + x)\n"
         "print(work.counted(double, (x,), double.lower(x).compile())['flops'])"
     )
     found = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert float(found.stdout) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.fast_compile
+def test_a_mujoco_file_of_a_model_is_the_same_mechanism():
+    """Accelerations in the air under its controller, and depths of its feet in the ground."""
+    scene = contact_scenes.SCENES["quadruped"]()
+    m = mujoco.MjModel.from_xml_string(scene.xml)
+    data, peer = mujoco.MjData(m), MujocoMap(scene.model, m)
+    v0 = np.random.default_rng(0).normal(size=scene.model.nv)
+    q0 = np.array(scene.model.integrate(scene.q0[1], 0.1 * v0))
+    q0[2] = 1.0
+    data.qpos[:], data.qvel[:] = peer.q_to_peer(q0), peer.v_to_peer(q0, v0)
+    data.ctrl[:] = scene.peer()["ctrl"]
+    mujoco.mj_forward(m, data)
+    a = jax.jit(jdyn.forward_dynamics)(scene.model, q0, v0, scene.controller(0.0, q0, v0))
+    assert data.ncon == 0
+    np.testing.assert_allclose(peer.a_to_peer(q0, v0, a), data.qacc, rtol=1e-9, atol=1e-9)
+    q0[2] = 0.2
+    data.qpos[:] = peer.q_to_peer(q0)
+    mujoco.mj_forward(m, data)
+    distance = jax.jit(_distances)(scene.model, q0)
+    assert data.ncon > 0
+    np.testing.assert_allclose(np.sort(distance[distance < 0]), np.sort(data.contact.dist), atol=1e-12)
+
+
+def _distances(model, q):
+    return contact_points(colliders(model), jdyn.forward_kinematics(model, q))[0].distance
 
 
 def test_the_time_for_an_error_is_straight_in_logarithms_along_the_envelope():

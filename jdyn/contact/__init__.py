@@ -11,6 +11,7 @@ from jdyn.contact.contacts import Contacts as Contacts
 from jdyn.contact.contacts import named_contacts as named_contacts
 from jdyn.contact.convex import ConvexContact as ConvexContact
 from jdyn.contact.convex import ConvexForces as ConvexForces
+from jdyn.contact.decomposition import decompose as decompose
 from jdyn.contact.distances import Distances as Distances
 from jdyn.contact.distances import collision_pairs as collision_pairs
 from jdyn.contact.distances import distances as distances

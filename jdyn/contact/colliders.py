@@ -2,8 +2,8 @@
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,20 +29,7 @@ KINDS: dict[str, Any] = {
     "ellipsoid": lambda size: Ellipsoid(size),
     "mesh": lambda size, hull: scaled(hull, size),
 }
-_GROUND = ("plane", "height field")
-
-
-class PairGroup(NamedTuple):
-    """Successive pairs of shapes of the same two sorts, which one `jax.vmap` serves.
-
-    Attributes:
-        first: The number of the first pair.
-        a, b: Rows of the first and of the second shapes.
-    """
-
-    first: int
-    a: Int[np.ndarray, " pairs"]
-    b: Int[np.ndarray, " pairs"]
+GROUND = ("plane", "height field")
 
 
 class Colliders(Structure):
@@ -53,6 +40,8 @@ class Colliders(Structure):
         pairs: Numbers of the two shapes of each pair that may touch; kinds come in the order of `KINDS`.
         sizes, placements, friction, heights: As in `jdyn.Shapes`.
         hulls: Those of meshes, one after the other, in the units of their files; None without meshes.
+        nearest: Of how many pairs of each two sorts of shapes contact points are looked for: those whose boxes along
+            the axes of the world are nearest. None for all of them.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
@@ -62,6 +51,7 @@ class Colliders(Structure):
     friction: Float[Array, "n 3"]
     heights: tuple[Float[Array, "rows columns"], ...] = ()
     hulls: ConvexHull | None = None
+    nearest: int | None = eqx.field(static=True, default=None)
 
     def bodies(self, side: int) -> list[int]:
         """Of each pair, the body that carries the first (0) or the second shape (1)."""
@@ -77,14 +67,10 @@ class Colliders(Structure):
         counts = np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
         return jnp.where(counts, jnp.maximum(self.friction[a], self.friction[b]), 0)
 
-    def groups(self) -> list[PairGroup]:
-        """The pairs by the sorts of their shapes."""
-        groups, first = [], 0
-        for _, pairs in itertools.groupby(self.pairs, lambda pair: [_sort(self.entries, i) for i in pair]):
-            a, b = np.array(list(pairs)).T
-            groups.append(PairGroup(first, a, b))
-            first += len(a)
-        return groups
+    @property
+    def sorts(self) -> list[tuple[int, int]]:
+        """What each shape is to programs: those of one sort are stacked, and pairs of the same two sorts."""
+        return [_sort(self.entries, row) for row in range(len(self.entries))]
 
     def shapes(self, rows: Int[np.ndarray, " k"]) -> Any:
         """Shapes of `jdyn.geometry` of some rows of one sort, stacked."""
@@ -96,20 +82,6 @@ class Colliders(Structure):
         if kind == "mesh":
             tables = [jax.tree.map(lambda leaf: leaf[np.array(places)], self.hulls)]
         return jax.vmap(KINDS[kind])(self.sizes[rows], *tables)
-
-    def placed_pairs(self, poses: Transform) -> Iterator[tuple[PairGroup, tuple[Any, Transform, Any, Transform]]]:
-        """The two shapes of each pair and their poses in the world, stacked, group by group, from poses of bodies."""
-        X = self._placed(poses)
-        for group in self.groups():
-            X_a, X_b = (jax.tree.map(lambda x, rows=rows: x[rows], X) for rows in (group.a, group.b))
-            yield group, (self.shapes(group.a), X_a, self.shapes(group.b), X_b)
-
-    def _placed(self, poses: Transform) -> Transform:
-        """Poses of all shapes in the world."""
-        world = Transform.identity(poses.rotation.dtype)
-        bodies = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), poses, world)
-        carriers = np.array([entry.body for entry in self.entries], int)
-        return jax.vmap(Transform.__matmul__)(jax.tree.map(lambda x: x[carriers], bodies), self.placements)
 
 
 def colliders(model: Model) -> Colliders:
@@ -166,7 +138,7 @@ class _Rules:
         self._included = {frozenset(pair) for pair in shapes.included}
 
     def __call__(self, a: Shape, b: Shape) -> bool:
-        if a.kind in _GROUND and b.kind in _GROUND:
+        if a.kind in GROUND and b.kind in GROUND:
             return False
         if {a.name, b.name} in self._included:
             return True

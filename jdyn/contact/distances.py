@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders, by_kinds, colliders
+from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.dynamics import forward_kinematics
 from jdyn.geometry import Separation, contact_patch
 from jdyn.model import Model
@@ -110,7 +111,7 @@ def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, s
 @compiled
 def _distances(model: Model, found: Colliders, q: Float[Array, " nq"]) -> Distances:
     poses = forward_kinematics(model, q)
-    parts = [jax.vmap(_deepest)(*shapes) for _, shapes in found.placed_pairs(poses)]
+    parts = [jax.vmap(_deepest)(*group.shapes) for group in placed_pairs(found, poses)]
     if not parts:
         none = jnp.zeros((0, 3), poses.translation.dtype)
         return Distances((), none, none, none, none[:, 0])

@@ -107,12 +107,14 @@ def test_errors_follow_tolerances_to_the_same_law_as_a_force_of_the_state():
     v = jnp.array([0.5, -0.3, 0.2, 1.0, 0.3, 0.0])
     options = {"saveat": diffrax.SaveAt(t1=True), "max_steps": 65536}
     exact = run(model, q, v, 0.3, law, 1e-10, solver=jdyn.CashKarp(), **options)
-    tolerances = 10.0 ** -np.arange(2, 8)
+    tolerances = 10.0 ** -np.arange(3, 8)
     ends = [run(model, q, v, 0.3, law, tolerance, **options) for tolerance in tolerances]
     errors = np.array([jnp.max(jnp.abs(end.q - exact.q)) for end in ends])
-    slope, _ = np.polyfit(np.log(tolerances), np.log(errors), 1)
-    assert 0.8 < slope < 1.2
-    assert np.all(errors < 10 * tolerances)
+    line = np.polyfit(np.log(tolerances), np.log(errors), 1)
+    # Kinks of the motion take a little from the slope of 1.
+    assert 0.5 < line[0] < 1.1
+    assert np.all(np.abs(np.log(errors) - np.polyval(line, np.log(tolerances))) < np.log(3))
+    assert np.all(errors < 5 * tolerances)
 
 
 def test_flight_before_contact_is_as_exact_as_its_tolerance():
@@ -130,6 +132,63 @@ def test_a_bounce_keeps_what_dissipation_leaves():
     model, law = bouncing().with_gravity((0, 0, 0)), contact(dissipation=0.1, friction=0.0)
     motion = run(model, jnp.array([0.101]), jnp.array([-1.0]), 0.02, law, 1e-8)
     np.testing.assert_allclose(motion.v[-1], 1 - 2 / 3 * 0.1, atol=0.1**2)
+
+
+def _end(x, adjoint=None, dtype=jnp.float64):
+    """Of a box that lands on an edge and slides: where it is, by its start, its material and gravity."""
+    model = box(sides=(0.4, 0.3, 0.1)).astype(dtype)
+    height, speed, friction, stiffness, dissipation, gravity = x
+    law = contact(1e4 * stiffness, dissipation, friction, slip_speed=1e-3)
+    q = jnp.array([0, 0, 0, np.cos(0.1), 0.6 * np.sin(0.1), 0.8 * np.sin(0.1), 0], dtype).at[2].set(height)
+    v = jnp.zeros(6, dtype).at[3].set(speed)
+    model = model.with_gravity(jnp.array([0, 0, -1], dtype) * gravity)
+    steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 2e-3, "solver": jdyn.ConvexEuler(rows=2)}
+    saved = diffrax.SaveAt(t1=True)
+    return jdyn.simulate(model, q, v, 0.06, contact=law, saveat=saved, adjoint=adjoint, **steps).q[0]
+
+
+START = jnp.array([0.085, 1.0, 0.4, 1.0, 5.0, 9.81])
+
+
+@pytest.mark.slow
+def test_derivatives_of_simulations_are_those_of_differences_in_both_modes():
+    program = jax.jit(_end)
+    steps = 1e-6 * jnp.eye(len(START))
+    differences = jnp.stack([(program(START + e) - program(START - e)) / 2e-6 for e in steps], axis=1)
+    backwards = jax.jit(jax.jacrev(_end))(START)
+    forwards = jax.jit(jax.jacfwd(lambda x: _end(x, diffrax.ForwardMode())))(START)
+    assert jnp.max(jnp.abs(differences[0])) > 0.01
+    # Contact that begins between the two ends of a difference leaves its share of the step.
+    np.testing.assert_allclose(backwards, differences, atol=1e-5)
+    np.testing.assert_allclose(forwards, backwards, atol=1e-11)
+
+
+@pytest.mark.slow
+def test_a_batch_is_its_lanes_and_one_that_fails_spoils_no_other():
+    model, law = box(sides=(0.4, 0.3, 0.1)), contact()
+    q = jnp.tile(model.neutral(), (5, 1)).at[:, 2].set(jnp.array([0.05, 0.06, 0.3, jnp.nan, 0.04]))
+    v = jnp.zeros((5, 6)).at[:, 3].set(1.0)
+    control = diffrax.PIDController(rtol=1e-4, atol=1e-4)
+    options = {"contact": law, "stepsize_controller": control, "throw": False, "saveat": diffrax.SaveAt(t1=True)}
+    lanes = jdyn.simulate_batch(model, q, v, 0.5, **options)
+    assert [int(result) for result in lanes.result] == [0, 0, 0, int(jdyn.Result.nonfinite), 0]
+    for lane in (0, 1, 2, 4):
+        alone = jdyn.simulate(model, q[lane], v[lane], 0.5, **options)
+        # Batched factorizations round differently, and the box lands on all corners at once.
+        np.testing.assert_allclose(lanes.q[lane], alone.q, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_single_precision_follows_double_precision():
+    model, law = box(sides=(0.4, 0.3, 0.1)), contact()
+    q, v = resting(model, 0.05, law).at[2].add(0.01), jnp.zeros(6).at[3].set(1.0)
+    options = {"contact": law, "stepsize_controller": diffrax.PIDController(rtol=1e-4, atol=1e-4)}
+    double = jdyn.simulate(model, q, v, 0.5, **options)
+    single = jdyn.simulate(model.astype(jnp.float32), q.astype(jnp.float32), v.astype(jnp.float32), 0.5, **options)
+    assert single.q.dtype == jnp.float32
+    np.testing.assert_allclose(single.q[-1], double.q[-1], atol=2e-3)
+    # It has come to rest, and creeps no faster than rounding makes it.
+    assert jnp.max(jnp.abs(single.v[-1])) < 1e-4
 
 
 def test_what_convex_contact_does_not_know_is_refused():

@@ -1,5 +1,6 @@
 """Contact as the minimum of a convex function of the velocity, step by step."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -50,6 +51,7 @@ class ConvexContact(Contact):
         material: Of shapes that `materials` does not name. Friction is that against sliding alone.
         materials: By name of shape or, for all shapes of a link, of link.
         slip_speed: [m/s]. In single precision long steps take a larger one, as far as rounding asks for it.
+        nearest: As `jdyn.CompliantContact` has it.
 
     Raises:
         ValueError: if the slip speed is not positive, or a material belongs to nothing.
@@ -58,6 +60,7 @@ class ConvexContact(Contact):
     material: Material = Material()
     materials: Mapping[str, Material] = eqx.field(default_factory=dict)
     slip_speed: Scalar | float = 1e-6
+    nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         if isinstance(self.slip_speed, int | float) and not self.slip_speed > 0:
@@ -65,6 +68,7 @@ class ConvexContact(Contact):
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
+        colliders = dataclasses.replace(colliders, nearest=self.nearest)
         return ConvexForces(colliders, materials, jnp.asarray(self.slip_speed, colliders.sizes.dtype))
 
 
@@ -120,7 +124,8 @@ class ConvexForces(eqx.Module):
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
         motion = RelativeMotion.at(model, self.colliders, q)
         found, pair = contact_points(self.colliders, motion.poses)
-        exists = jnp.isfinite(found.distance)
+        # NaN, where too many pairs are near, spreads to the velocity.
+        exists = found.distance != jnp.inf
         stiffness, dissipation, friction = (x[pair] for x in self.materials)
         position = jnp.where(exists[:, None], (found.a + found.b) / 2, motion.origin[None])
         return _Near(

@@ -1,0 +1,80 @@
+"""The shapes of all pairs where they are."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from jdyn.contact.broad_phase import Bounds, bounds, gaps, nearest
+from jdyn.contact.colliders import GROUND, Colliders
+from jdyn.spatial import Transform
+
+
+class PlacedPairs(NamedTuple):
+    """Pairs of shapes of the same two sorts, which one `jax.vmap` serves.
+
+    Attributes:
+        numbers: Of the pairs.
+        shapes: The first shapes, their poses in the world, the second shapes, their poses in the world; stacked.
+        missed: Whether others are near as well; False if these are all.
+    """
+
+    numbers: Int[np.ndarray | Array, " pairs"]
+    shapes: tuple[Any, Transform, Any, Transform]
+    missed: bool | Bool[Array, ""]
+
+
+def placed_pairs(colliders: Colliders, poses: Transform) -> Iterator[PlacedPairs]:
+    """The pairs by the sorts of their shapes: of each two sorts all, or the nearest. Grounds have no boxes: theirs all.
+
+    Args:
+        colliders: The shapes.
+        poses: Poses of all bodies in the world.
+    """
+    X, sorts = _placed(colliders, poses), colliders.sorts
+    stacks = {sort: colliders.shapes(_rows(sorts, sort)) for sort in dict.fromkeys(sorts)}
+    places = np.array([sorts[:row].count(sort) for row, sort in enumerate(sorts)])
+    boxes, first = None, 0
+    for pair_sorts, pairs in itertools.groupby(colliders.pairs, lambda pair: tuple(sorts[row] for row in pair)):
+        rows = np.array(list(pairs)).T
+        numbers, missed, count = np.arange(rows.shape[1]), False, rows.shape[1]
+        on_ground = any(colliders.entries[row].kind in GROUND for row in rows[:, 0])
+        if colliders.nearest is not None and count > colliders.nearest and not on_ground:
+            boxes = _boxes(colliders, stacks, X) if boxes is None else boxes
+            numbers, missed = nearest(gaps(*(_taken(boxes, row) for row in rows)), colliders.nearest)
+            rows, places = jnp.asarray(rows)[:, numbers], jnp.asarray(places)
+        a, b = (_taken(stacks[sort], places[row]) for sort, row in zip(pair_sorts, rows, strict=True))
+        yield PlacedPairs(first + numbers, (a, _taken(X, rows[0]), b, _taken(X, rows[1])), missed)
+        first += count
+
+
+def _placed(colliders: Colliders, poses: Transform) -> Transform:
+    """Poses of all shapes in the world."""
+    world = Transform.identity(poses.rotation.dtype)
+    bodies = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), poses, world)
+    carriers = np.array([entry.body for entry in colliders.entries], int)
+    return jax.vmap(Transform.__matmul__)(_taken(bodies, carriers), colliders.placements)
+
+
+def _boxes(colliders: Colliders, stacks: dict, X: Transform) -> Bounds:
+    """About all shapes, at their rows; those of grounds are empty."""
+    sorts, n = colliders.sorts, len(colliders.entries)
+    boxes = Bounds(*(jnp.full((n, 3), end, X.translation.dtype) for end in (jnp.inf, -jnp.inf)))
+    for sort, shapes in stacks.items():
+        rows = _rows(sorts, sort)
+        if colliders.entries[rows[0]].kind not in GROUND:
+            part = jax.vmap(bounds)(*jax.lax.stop_gradient((shapes, _taken(X, rows))))
+            boxes = jax.tree.map(lambda x, y, rows=rows: x.at[rows].set(y), boxes, part)
+    return boxes
+
+
+def _rows(sorts: list, sort: Any) -> Int[np.ndarray, " rows"]:
+    return np.array([row for row, each in enumerate(sorts) if each == sort])
+
+
+def _taken(tree: Any, index: Any) -> Any:
+    return jax.tree.map(lambda x: x[index], tree)
