@@ -85,6 +85,8 @@ SCENES = {"bounce": bounce, "edge": edge, "standing": standing}
 
 
 def _simulate(scene, contact, solver, tolerance):
+    # An array, so that one program serves all tolerances.
+    tolerance = jnp.asarray(tolerance)
     return jdyn.simulate(
         scene.model, scene.q0, scene.v0, scene.t1, contact=contact, controller=scene.controller, solver=solver,
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance), saveat=END, throw=False,
