@@ -1,9 +1,10 @@
-"""Robots that come to rest on the ground: what the ground bears is their weight."""
+"""Robots that come to rest: what bears them bears their weight."""
 
 import dataclasses
 
 import diffrax
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
@@ -66,7 +67,35 @@ def in_mujoco(m, qpos, seconds):
     return total
 
 
-@pytest.mark.parametrize("file", ["ant", "half_cheetah"])
+def test_a_gripper_lifts_a_cube_where_friction_can_bear_it():
+    """Fingers whose springs press with 20 N hold 4.9 N with a coefficient of 1, but not of 0.05."""
+    model = jdyn.with_ground(jdyn.load("gripper"), (0, 0, -0.0305))
+    raised = model.neutral().at[:3].set(jnp.array([0.1, 0.035, 0.035]))
+    kp, kd = (jnp.zeros(model.nv).at[:3].set(jnp.array(gains)) for gains in ([1000.0] * 3, [60.0, 20.0, 20.0]))
+    controller = jdyn.PD(model, raised, kp=kp, kd=kd)
+
+    @jax.jit
+    def lifted(friction):
+        contact = jdyn.ConvexContact(material=jdyn.Material(friction=friction))
+        motion = jdyn.simulate(
+            model, model.neutral(), jnp.zeros(model.nv), 1.0, controller=controller, contact=contact, saveat=LAST
+        )
+        q, v = motion.q[-1], motion.v[-1]
+        return q, contact.between(colliders(model)).points(model.without_shapes(), q, v)[0].force
+
+    q, force = lifted(1.0)
+    held = np.asarray(force)[np.abs(force[:, 1]) > 0]
+    # Each finger touches the cube at four points, which share its weight and the force of the spring evenly.
+    assert len(held) == 8
+    np.testing.assert_allclose(held[:, 2], 0.5 * 9.81 / 8, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(held[:, 1]), 1000 * (0.035 - q[1]) / 4, rtol=1e-6)
+    assert q[5] > 0.07
+    q, force = lifted(0.05)
+    assert q[5] < 0
+    np.testing.assert_allclose(np.asarray(force)[:, 2].sum(), 0.5 * 9.81, rtol=1e-8)
+
+
+@pytest.mark.parametrize("file", [pytest.param("ant", marks=pytest.mark.exhaustive), "half_cheetah"])
 def test_gymnasiums_robots_rest_with_their_weight_on_the_ground_as_in_mujoco(file):
     """Ten seconds after they were let go; the cheetah's springs swing longest, by 1e-7 of its weight then."""
     model, m = gymnasium.load(file)
