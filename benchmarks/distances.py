@@ -1,174 +1,147 @@
-"""Distances of two shapes: `python -m benchmarks.distances`, float64, one core.
+"""Distances and contact points of the shapes of robots, beside coal's and MuJoCo's, on one core.
 
-For every two kinds, random poses of which about half overlap. Processor time a pair of `jdyn.geometry.separation`,
-vmapped in one batch, beside the time to lower and to compile it; and of coal and of MuJoCo's `mj_geomDistance`, which
-take one pair a call from Python. `proved` is the largest difference between jdyn's distance and how far the support
-functions of both shapes are apart along its normal, which no distance of shapes that are apart can undercut; the last
-columns are the largest differences of the others' distances from jdyn's where shapes are apart, infinite where coal
-finds none.
+`taskset -c 0 python -m benchmarks.distances` prints, for each robot, seconds to compile, microseconds of one state and
+of one of a batch, and how far distances are from coal's. coal (through Pinocchio) and MuJoCo get the shapes where they
+are, jdyn's functions find their poses as well. MuJoCo looks for contacts alone: pairs whose boxes are apart cost it
+nothing. With `--boxes` it prints what contact points of many boxes cost, of all pairs and of the nearest.
 """
 
 import argparse
-import itertools
-import os
+import dataclasses
+import pathlib
 import time
+import warnings
 
 import coal
+import gymnasium
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
-from scipy.spatial.transform import Rotation
+import pinocchio as pin
 
-from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere, separation
-from jdyn.spatial import Transform
+import jdyn
+from benchmarks.clock import measure
+from jdyn.contact import colliders, contact_points
 
-FAR = 10.0
+BATCH = 1024
+_ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 
-def shapes():
-    points = np.random.default_rng(0).normal(size=(40, 3))
+def robots() -> dict[str, tuple[jdyn.Model, mujoco.MjModel | None]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", jdyn.ModelWarning)
+        humanoid = jdyn.load(_ASSETS / "humanoid.xml")
     return {
-        "sphere": Sphere(jnp.array(0.3)),
-        "capsule": Capsule(jnp.array(0.1), jnp.array(0.7)),
-        "box": Box(jnp.array([0.3, 0.5, 0.8])),
-        "cylinder": Cylinder(jnp.array(0.3), jnp.array(0.7)),
-        "ellipsoid": Ellipsoid(jnp.array([0.2, 0.3, 0.5])),
-        "hull": ConvexHull.of(0.4 * points / np.linalg.norm(points, axis=1, keepdims=True)),
+        "humanoid": (humanoid, mujoco.MjModel.from_xml_path(str(_ASSETS / "humanoid.xml"))),
+        "quadruped": (jdyn.with_ground(jdyn.load("quadruped")), None),
     }
 
 
-def poses(count):
-    rng = np.random.default_rng(1)
-    places = rng.normal(size=(count, 3)) * 0.7 * rng.uniform(size=(count, 1))
-    return Transform(jnp.array(Rotation.random(count, random_state=2).as_matrix()), jnp.array(places))
+def coal_pairs(model: jdyn.Model) -> tuple[pin.GeometryModel, pin.GeometryData]:
+    """The shapes of a model, without joints, and its pairs."""
+    found, geometry = colliders(model), pin.GeometryModel()
+    for entry, size in zip(found.entries, np.asarray(found.sizes, float), strict=True):
+        shape = {
+            "plane": lambda size: coal.Halfspace(np.array([0.0, 0, 1]), 0.0),
+            "sphere": lambda size: coal.Sphere(size[0]),
+            "capsule": lambda size: coal.Capsule(size[0], size[1]),
+            "box": lambda size: coal.Box(size),
+            "cylinder": lambda size: coal.Cylinder(size[0], size[1]),
+            "ellipsoid": lambda size: coal.Ellipsoid(size),
+        }[entry.kind](size)
+        geometry.addGeometryObject(pin.GeometryObject(entry.name, 0, pin.SE3.Identity(), shape))
+    for first, second in found.pairs:
+        geometry.addCollisionPair(pin.CollisionPair(first, second))
+    return geometry, pin.GeometryData(geometry)
 
 
-def seconds(call):
-    """Processor time of the fastest of five calls."""
-    times = []
-    for _ in range(5):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
+def placed(model: jdyn.Model, data: pin.GeometryData, q) -> None:
+    found, poses = colliders(model), jdyn.forward_kinematics(model, q)
+    for number, entry in enumerate(found.entries):
+        X = jax.tree.map(lambda leaf, number=number: leaf[number], found.placements)
+        if entry.body >= 0:
+            X = jax.tree.map(lambda leaf, body=entry.body: leaf[body], poses) @ X
+        data.oMg[number] = pin.SE3(np.array(X.rotation, float), np.array(X.translation, float))
 
 
-def by_jdyn(a, b, X):
-    def one(a, b, X):
-        return separation(a, Transform.identity(), b, X)
-
-    start = time.process_time()
-    lowered = jax.jit(jax.vmap(one, in_axes=(None, None, 0))).lower(a, b, X)
-    middle = time.process_time()
-    program = lowered.compile()
-    waits = middle - start, time.process_time() - middle
-    found = program(a, b, X)
-
-    def gap(X, normal):
-        far = X.point_to_parent(b.support(-(X.rotation.T @ normal)))
-        return normal @ (far - a.support(normal))
-
-    proved = np.max(np.abs(jax.vmap(gap)(X, found.normal) - found.distance))
-    return np.asarray(found.distance), waits, seconds(lambda: jax.block_until_ready(program(a, b, X))), proved
+def compiled(function, *arguments):
+    began = time.perf_counter()
+    program = jax.jit(function).lower(*arguments).compile()
+    return time.perf_counter() - began, lambda: jax.block_until_ready(program(*arguments))
 
 
-def by_coal(a, b, X):
-    request, result = coal.DistanceRequest(), coal.DistanceResult()
-    request.gjk_tolerance, request.epa_tolerance = 1e-13, 1e-11
-    request.gjk_max_iterations = request.epa_max_iterations = 1000
-    first, second, here = _of_coal(a), _of_coal(b), coal.Transform3s.Identity()
-    places = [coal.Transform3s(R, p) for R, p in zip(np.asarray(X.rotation), np.asarray(X.translation), strict=True)]
-    found = np.zeros(len(places))
-
-    def all_pairs():
-        for k, place in enumerate(places):
-            result.clear()
-            found[k] = coal.distance(first, here, second, place, request, result)
-
-    taken = seconds(all_pairs)
-    return np.where(np.abs(found) < FAR, found, np.inf), taken
+def microseconds(call, states: int = 1) -> float:
+    return 1e6 * float(np.median(measure(call, 7, 20.0)["cpu_s"])) / states
 
 
-def by_mujoco(a, b, X):
-    model = mujoco.MjModel.from_xml_string(
-        f"<mujoco><option ccd_tolerance='1e-12' ccd_iterations='500'/><asset>{_mesh(a, 'a')}{_mesh(b, 'b')}</asset>"
-        f"<worldbody><geom {_geom(a, 'a')}/><body mocap='true'><geom {_geom(b, 'b')}/></body></worldbody></mujoco>"
-    )
-    data, line, found = mujoco.MjData(model), np.zeros(6), np.zeros(len(X.translation))
-    mujoco.mj_forward(model, data)
-    # Meshes are moved to their centres of mass, which the frames of geoms follow.
-    turn, shift = np.zeros(9), model.geom_pos[1]
-    mujoco.mju_quat2Mat(turn, model.geom_quat[1])
-    rotations = np.asarray(X.rotation) @ turn.reshape(3, 3)
-    places = np.asarray(X.rotation) @ shift + np.asarray(X.translation)
-
-    def all_pairs():
-        for k in range(len(found)):
-            data.geom_xpos[1], data.geom_xmat[1] = places[k], rotations[k].ravel()
-            found[k] = mujoco.mj_geomDistance(model, data, 0, 1, FAR, line)
-
-    taken = seconds(all_pairs)
-    return found, taken
-
-
-def _of_coal(shape):
-    if not isinstance(shape, ConvexHull):
-        sizes = [float(x) for leaf in jax.tree.leaves(shape) for x in np.ravel(leaf)]
-        return getattr(coal, type(shape).__name__)(*sizes)
-    points, triangles = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
-    points.extend(np.asarray(shape.vertices))
-    for face in np.asarray(shape.faces):
-        triangles.append(coal.Triangle(*map(int, face)))
-    return coal.Convex(points, triangles)
-
-
-def _mesh(shape, name):
-    if not isinstance(shape, ConvexHull):
-        return ""
-    return f"<mesh name='{name}' vertex='{' '.join(map(str, np.ravel(shape.vertices)))}'/>"
+def of_robot(name: str, model: jdyn.Model, twin: mujoco.MjModel | None) -> None:
+    qs = jax.vmap(model.random)(jax.random.split(jax.random.key(0), BATCH))
+    found, bare = colliders(model), model.without_shapes()
+    print(f"\n{name}: {len(found.entries)} shapes, {len(found.pairs)} pairs")
+    print(f"{'':24}{'one [us]':>10}{f'of {BATCH}':>10}{'compiling both [s]':>20}")
+    functions = {
+        "distances": lambda model, found, q: jdyn.distances(model, q).distance,
+        "contact points": lambda model, found, q: contact_points(found, jdyn.forward_kinematics(model, q)),
+    }
+    for what, function in functions.items():
+        given = model if what == "distances" else bare
+        one, single = compiled(function, given, found, qs[0])
+        many, batch = compiled(jax.vmap(function, (None, None, 0)), given, found, qs)
+        times = f"{microseconds(single):10.1f}{microseconds(batch, BATCH):10.2f}"
+        print(f"{'jdyn ' + what:24}{times}{one:12.1f}{many:8.1f}", flush=True)
+    geometry, data = coal_pairs(model)
+    errors = []
+    for q in qs[:20]:
+        placed(model, data, q)
+        pin.computeDistances(geometry, data)
+        theirs = np.array([result.min_distance for result in data.distanceResults])
+        ours = np.asarray(jdyn.distances(model, q).distance)
+        errors.append(np.max(np.abs(ours - theirs)[theirs > 1e-3], initial=0.0))
+    print(f"{'coal distances':24}{microseconds(lambda: pin.computeDistances(geometry, data)):10.1f}")
+    print(f"largest difference from coal where apart: {max(errors):.1e} m")
+    if twin is not None:
+        d = mujoco.MjData(twin)
+        mujoco.mj_integratePos(twin, d.qpos, np.random.default_rng(0).normal(size=twin.nv), 1.0)
+        mujoco.mj_kinematics(twin, d)
+        print(f"{'MuJoCo collision':24}{microseconds(lambda: mujoco.mj_collision(twin, d)):10.1f}")
 
 
-def _geom(shape, name):
-    if isinstance(shape, ConvexHull):
-        return f"type='mesh' mesh='{name}'"
-    sizes = {
-        Sphere: lambda: [shape.radius],
-        Capsule: lambda: [shape.radius, shape.length / 2],
-        Box: lambda: shape.sides / 2,
-        Cylinder: lambda: [shape.radius, shape.length / 2],
-        Ellipsoid: lambda: shape.radii,
-    }[type(shape)]()
-    return f"type='{type(shape).__name__.lower()}' size='{' '.join(str(float(x)) for x in sizes)}'"
+def lattice(count: int) -> tuple[jdyn.Model, jax.Array]:
+    """Boxes that float, turned at random, some of which touch."""
+    builder, rng = jdyn.Builder("boxes"), np.random.default_rng(0)
+    for number in range(count):
+        builder.add_link(f"box{number}", jdyn.Free(), mass=1.0, inertia=0.1)
+        builder.add_shape(f"box{number}", "box", (0.2, 0.2, 0.2), role="collision")
+    side = int(np.ceil(count ** (1 / 3)))
+    places = 0.32 * np.stack(np.unravel_index(np.arange(count), (side, side, side)), axis=-1)
+    turns = rng.normal(size=(count, 4))
+    q = np.concatenate([places, turns / np.linalg.norm(turns, axis=1)[:, None]], axis=1)
+    return builder.build(), jnp.array(q.ravel())
+
+
+def of_boxes() -> None:
+    print(f"{'boxes':>6}{'pairs':>7}{'looked at':>11}{'one state [us]':>16}{'compiling [s]':>15}{'missed':>8}")
+    for count in (10, 20, 30, 50, 100):
+        model, q = lattice(count)
+        found, poses = colliders(model), jdyn.forward_kinematics(model, q)
+        for nearest in (None, 4 * count):
+            chosen = dataclasses.replace(found, nearest=nearest)
+            seconds, call = compiled(contact_points, chosen, poses)
+            missed = bool(jnp.any(jnp.isnan(call()[0].distance)))
+            looked = len(found.pairs) if nearest is None else min(nearest, len(found.pairs))
+            print(f"{count:6}{len(found.pairs):7}{looked:11}{microseconds(call):16.1f}{seconds:15.1f}{missed!s:>8}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=1024, help="pairs in a batch")
-    parser.add_argument("--pairs", help="for instance box-box,cylinder-hull; all if left out")
-    parser.add_argument("--core", type=int, default=0, help="the processor to run on")
-    options = parser.parse_args()
-    os.sched_setaffinity(0, {options.core})
-    jax.config.update("jax_enable_x64", True)
-    jax.config.update("jax_enable_compilation_cache", False)
-    every, X = shapes(), poses(options.count)
-    pairs = itertools.combinations_with_replacement(every, 2)
-    if options.pairs:
-        pairs = [tuple(pair.split("-")) for pair in options.pairs.split(",")]
-    print(f"{options.count} pairs, float64, one core; times in µs a pair, of lowering and compiling in s")
-    print("pair                  lower compile   jdyn   coal mujoco   proved  coal differs mujoco differs")
-    for first, second in pairs:
-        a, b = every[first], every[second]
-        distance, (lowering, compiling), taken, proved = by_jdyn(a, b, X)
-        others = [by_coal(a, b, X), by_mujoco(a, b, X)]
-        apart = distance > 1e-6
-        times = [1e6 * t / options.count for t in (taken, *(taken for _, taken in others))]
-        differ = [np.max(np.abs(theirs - distance)[apart], initial=0) for theirs, _ in others]
-        print(
-            f"{first + ' ' + second:21s} {lowering:5.2f} {compiling:7.2f} " + " ".join(f"{t:6.2f}" for t in times)
-            + f" {proved:8.1e} {differ[0]:13.1e} {differ[1]:14.1e}"
-        )  # fmt: skip
+    parser.add_argument("--boxes", action="store_true", help="many boxes instead of robots")
+    if parser.parse_args().boxes:
+        return of_boxes()
+    for name, (model, twin) in robots().items():
+        of_robot(name, model, twin)
 
 
 if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
     main()
