@@ -15,7 +15,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.spatial.transform import Rotation
 
-from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, Sphere, separation
+from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere, separation
 from jdyn.spatial import Transform, skew
 
 pytestmark = pytest.mark.fast_compile
@@ -35,7 +35,7 @@ SHAPES = {
 }
 PAIRS = list(itertools.combinations_with_replacement(SHAPES, 2))
 # One of each way to find it, and of each way for shapes to be where they are nearest.
-SOME = [("sphere", "ellipsoid"), ("box", "hull"), ("cylinder", "ellipsoid")]
+SOME = [("sphere", "ellipsoid"), ("box", "hull"), pytest.param("cylinder", "ellipsoid", marks=pytest.mark.slow)]
 SLOW = [pytest.param(*pair, marks=pytest.mark.slow) for pair in (("box", "box"), ("cylinder", "hull"))]
 
 
@@ -73,6 +73,34 @@ def test_two_half_spaces_are_refused():
     X = Transform.identity()
     with pytest.raises(ValueError, match="two half-spaces have no distance; expected at most one"):
         separation(HalfSpace(), X, HalfSpace(), X)
+
+
+def test_what_is_neither_convex_nor_a_half_space_is_refused():
+    X, ground = Transform.identity(), HeightField(jnp.zeros((2, 2)), jnp.ones(2))
+    with pytest.raises(ValueError, match="b: expected a half-space or a convex shape, got HeightField"):
+        separation(SHAPES["box"], X, ground, X)
+
+
+@pytest.mark.slow
+def test_hulls_of_one_length_share_a_program_and_both_orders_agree():
+    short, tall = _hull(0), _hull(3)
+    rows = [max(len(x), len(y)) for x, y in zip(jax.tree.leaves(short), jax.tree.leaves(tall), strict=True)]
+
+    def padded(hull):
+        leaves, tree = jax.tree.flatten(hull)
+        return tree.unflatten(
+            jnp.concatenate([x, jnp.repeat(x[-1:], n - len(x), axis=0)]) for x, n in zip(leaves, rows, strict=True)
+        )
+
+    hulls = jax.tree.map(lambda *x: jnp.stack(x), padded(short), padded(tall))
+    box, X_a, X_b = SHAPES["box"], poses(2, seed=6), poses(2, seed=7)
+    there = jax.jit(jax.vmap(separation, in_axes=(None, 0, 0, 0)))(box, X_a, hulls, X_b)
+    back = jax.jit(jax.vmap(separation, in_axes=(0, 0, None, 0)))(hulls, X_b, box, X_a)
+    for k, hull in enumerate((short, tall)):
+        alone = separations(box, X_a, hull, X_b)
+        np.testing.assert_allclose(there.distance[k], alone.distance[k], atol=1e-14)
+    np.testing.assert_allclose(back.distance, there.distance, atol=1e-14)
+    np.testing.assert_allclose(back.normal, -there.normal, atol=1e-13)
 
 
 def test_half_spaces_are_left_along_their_normal():
