@@ -4,6 +4,7 @@ from jdyn.compile import Program as Program
 from jdyn.compile import warm_up as warm_up
 from jdyn.contact import CompliantContact as CompliantContact
 from jdyn.contact import Contact as Contact
+from jdyn.contact import ContactWarning as ContactWarning
 from jdyn.contact import ConvexContact as ConvexContact
 from jdyn.contact import Distances as Distances
 from jdyn.contact import HuntCrossley as HuntCrossley

@@ -8,6 +8,10 @@ import equinox as eqx
 from jdyn.contact.colliders import Colliders
 
 
+class ContactWarning(UserWarning):
+    """Shapes overlap at the start so far that they will be thrown apart."""
+
+
 class Contact(eqx.Module):
     """How shapes of a model act on each other where they touch, as `jdyn.simulate` takes it.
 

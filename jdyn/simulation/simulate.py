@@ -1,22 +1,25 @@
 """Simulation: the front door."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.contact import Contact, ConvexContact, colliders
+from jdyn.contact import CompliantContact, Contact, ContactWarning, ConvexContact, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method, closed, distance, iterates
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
 from jdyn.simulation.adjoint import solve, solve_forwards
+from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.energy_control import EnergyError, mechanical_energy
 from jdyn.simulation.events import Event, numbers, watch
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
@@ -31,6 +34,8 @@ from jdyn.simulation.vector_field import State, VectorField
 
 # A start may miss its constraints by this power of rounding [m or rad, and per second].
 NEAR = 0.375
+# A start is warned of where shapes overlap by this share of the smallest size.
+DEEP = 0.1
 
 Control = Callable[[Scalar, Float[Array, " nq"], Float[Array, " nv"]], Float[Array, " nv"]]
 
@@ -146,6 +151,11 @@ def simulate(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
             "take a Runge-Kutta method"
         )
+    if isinstance(solver, AsksForJacobians) and getattr(contact, "gradient_reach", None) is not None:
+        raise ValueError(
+            f"{type(solver).__name__}: its steps need the derivatives of forces that gradient_reach changes; leave the "
+            "solver or the reach out"
+        )
     stepsize_controller = _default_controller(dtype) if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
         field=VectorField(model, with_memory(controller), method, constraints=_in_type(constraints, dtype)),
@@ -164,6 +174,8 @@ def simulate(
         max_steps=max_steps,
         max_events=max_events,
     )
+    if isinstance(contact, CompliantContact):
+        _warn_of_overlaps(model.name, shapes, trajectory.stats["start_depth"])
     if not throw:
         return trajectory
     progress = (trajectory.stats["t_reached"] - t0) / (t1 - t0)
@@ -172,6 +184,21 @@ def simulate(
 
 def _default_solver(contact):
     return ConvexEuler() if isinstance(contact, ConvexContact) else Automatic()
+
+
+def _warn_of_overlaps(name, shapes, depth):
+    """Where numbers are known: traced ones cannot be judged."""
+    if isinstance(depth, Tracer) or isinstance(shapes.sizes, Tracer):
+        return
+    sizes = np.asarray(shapes.sizes)
+    smallest = np.min(sizes[sizes > 0], initial=np.inf)
+    if depth > DEEP * smallest:
+        warnings.warn(
+            f"{name!r}: shapes overlap by {float(depth):.3g} m at the start, and springs will throw them apart; the "
+            f"smallest size of a shape is {smallest:.3g} m",
+            ContactWarning,
+            stacklevel=3,
+        )
 
 
 def _default_controller(dtype):
@@ -222,6 +249,8 @@ def _simulate(
     if joint_limits is not None:
         field = dataclasses.replace(field, stops=joint_limits.stops(field.model))
         events = (*events, *joint_limits.events(field))
+    if isinstance(contact, CompliantContact) and contact.located:
+        events = (*events, *contact_events(field))
     watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(
@@ -255,6 +284,8 @@ def _simulate(
             "row_dynamics_calls": run.rows.evaluations,
             "row_implicit_steps": run.rows.implicit,
         }
+    if isinstance(contact, CompliantContact):
+        stats["start_depth"] = jnp.maximum(jnp.max(-field.contact.distances(field.model, q0), initial=0), 0)
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))

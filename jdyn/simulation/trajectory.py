@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Sequence
@@ -71,12 +72,12 @@ class Trajectory(eqx.Module):
         result: How the simulation ended, a `jdyn.Result` as an integer.
         stats: `t_reached`, the time [s] up to which the simulation got; `accepted_steps` and `rejected_steps`;
             `dynamics_calls`, evaluations of forward dynamics by steps, accepted or rejected, and by events, without
-            what moves the end of a step onto constraints;
-            `jacobians`, Jacobians of implicit solvers, which are closed-form derivatives and count apart. A lane of a
-            batch counts what it would evaluate alone. Both are None for solvers of diffrax that are not Runge-Kutta
-            methods, since these do not report evaluations. `implicit_steps`, tried steps in which the default solver
-            was implicit. Where rows follow steps, `row_tries`, `row_dynamics_calls` and `row_implicit_steps` count up
-            to each row.
+            what moves the end of a step onto constraints; `jacobians`, Jacobians of implicit solvers, which are
+            closed-form derivatives and count apart. A lane of a batch counts what it would evaluate alone. Both are
+            None for solvers of diffrax that are not Runge-Kutta methods, since these do not report evaluations.
+            `implicit_steps`, tried steps in which the default solver was implicit; `start_depth`, with compliant
+            contact, by how much shapes overlapped at the start [m]. Where rows follow steps, `row_tries`,
+            `row_dynamics_calls` and `row_implicit_steps` count up to each row.
     """
 
     ts: Float[Array, "*lanes times"]
@@ -182,7 +183,8 @@ class Trajectory(eqx.Module):
             ValueError: if the model has no collision shapes.
         """
         shapes = colliders(model)
-        forces = contact.between(shapes)
+        # All pairs have rows, whatever is simulated: these have the same names at all times.
+        forces: Any = dataclasses.replace(contact.between(shapes), colliders=shapes)
         return self._rows(lambda q, v: named_contacts(shapes, forces, model, q, v), self.q, self.v)
 
     def _field(self, model, joint_limits, contact, constraints, method):

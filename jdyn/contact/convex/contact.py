@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
@@ -48,13 +49,14 @@ class ConvexContact(Contact):
     2511.08771, 2025.
 
     Attributes:
-        material: Of shapes that `materials` does not name. Friction is that against sliding alone.
+        material: Of shapes that `materials` does not name. Friction is that against sliding alone, also where shapes
+            have more.
         materials: By name of shape or, for all shapes of a link, of link.
         slip_speed: [m/s]. In single precision long steps take a larger one, as far as rounding asks for it.
         nearest: As `jdyn.CompliantContact` has it.
 
     Raises:
-        ValueError: if the slip speed is not positive, or a material belongs to nothing.
+        ValueError: if the slip speed is not positive, a material belongs to nothing, or resists turning or rolling.
     """
 
     material: Material = Material()
@@ -65,11 +67,23 @@ class ConvexContact(Contact):
     def __check_init__(self):
         if isinstance(self.slip_speed, int | float) and not self.slip_speed > 0:
             raise ValueError(f"slip_speed: expected a positive number, got {self.slip_speed}")
+        for material in (self.material, *self.materials.values()):
+            if _resists_turning(material.friction):
+                raise ValueError(
+                    f"friction: convex contact knows that against sliding alone, got {material.friction} for sliding, "
+                    "turning and rolling; take jdyn.CompliantContact()"
+                )
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
         colliders = dataclasses.replace(colliders, nearest=self.nearest)
         return ConvexForces(colliders, materials, jnp.asarray(self.slip_speed, colliders.sizes.dtype))
+
+
+def _resists_turning(friction: Any) -> bool:
+    """Whether it is known to."""
+    known = isinstance(friction, tuple | list | np.ndarray | Array) and not isinstance(friction, Tracer)
+    return known and np.shape(friction) == (3,) and bool(np.any(np.asarray(friction)[1:] != 0))
 
 
 class ConvexForces(eqx.Module):
@@ -105,7 +119,7 @@ class ConvexForces(eqx.Module):
         v: Vector,
         h: Scalar,
         A: Float[Array, "nv nv"],
-        free: Vector,
+        momentum: Vector,
         guess: Vector,
     ) -> Found:
         """The velocity at the end of a step.
@@ -115,11 +129,11 @@ class ConvexForces(eqx.Module):
             q, v: State at the start.
             h: Length of the step [s].
             A: Inertia, with what joints' springs and dampers add to it within the step.
-            free: Velocity at the end without contact.
+            momentum: A times the velocity at the end without contact.
             guess: Of the velocity.
         """
         near = self._near(model, q)
-        return minimum(Motion(A, free, near.J, near.impulses(v, h, A)), guess)
+        return minimum(Motion(A, momentum, near.J, near.impulses(v, h, A)), guess)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
         motion = RelativeMotion.at(model, self.colliders, q)

@@ -1,0 +1,101 @@
+"""Derivatives through compliant contact against closed forms, and lanes that differ."""
+
+import functools
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from tests.contact.scenes import bouncing
+
+pytestmark = pytest.mark.fast_compile
+
+G, RADIUS, T = 9.81, 0.1, 0.6
+END = diffrax.SaveAt(t1=True)
+
+
+def elastic(stiffness, **options):
+    ground = jdyn.Material(jnp.inf, 0.0, 0.0)
+    material = jdyn.Material(stiffness, 0.0, 0.0)
+    return jdyn.CompliantContact(material=material, materials={"ground": ground}, **options)
+
+
+def height_after_a_bounce(height, stiffness):
+    speed, omega = jnp.sqrt(2 * G * height), jnp.sqrt(stiffness)
+    left = T - speed / G - 2 * (jnp.pi - jnp.arctan(speed * omega / G)) / omega
+    return speed * left - G * left**2 / 2
+
+
+def simulated(height, stiffness, tolerance=1e-8, adjoint=None, **options):
+    steps = diffrax.PIDController(rtol=tolerance, atol=1e-3 * tolerance)
+    motion = jdyn.simulate(
+        bouncing(), RADIUS + height[None], jnp.zeros(1), T, contact=elastic(stiffness, **options), saveat=END,
+        stepsize_controller=steps, adjoint=adjoint,
+    )  # fmt: skip
+    return motion.q[0, 0] - RADIUS
+
+
+AT = jnp.array(0.2), jnp.array(1e5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_derivatives_through_a_bounce_in_closed_form(mode):
+    """As exact as the motion, since steps end at kinks."""
+    expected = np.array(jax.grad(height_after_a_bounce, (0, 1))(*AT))
+    adjoint, derivatives = (None, jax.grad) if mode == "reverse" else (diffrax.ForwardMode(), jax.jacfwd)
+    found = derivatives(functools.partial(simulated, adjoint=adjoint, located=True), (0, 1))(*AT)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_located_kinks_are_events_of_touch_and_release():
+    motion = jdyn.simulate(
+        bouncing(), jnp.array([0.3]), jnp.zeros(1), T, contact=elastic(1e5, located=True), stepsize_controller=
+        diffrax.PIDController(rtol=1e-9, atol=1e-12),
+    )  # fmt: skip
+    speed, omega = np.sqrt(2 * G * 0.2), np.sqrt(1e5)
+    touch = speed / G
+    release = touch + 2 * (np.pi - np.arctan(speed * omega / G)) / omega
+    np.testing.assert_allclose(motion.events.ts[:4], [touch, touch, release, release], rtol=1e-8)
+    assert motion.events.which[:5].tolist() == [0, 0, 1, 1, -1]
+
+
+@pytest.mark.slow
+def test_a_reach_changes_no_motion_and_gives_derivatives_before_contact():
+    """A ball that has not yet come down: what the ground will do shows in derivatives with a reach, upwards."""
+    still = jdyn.simulate(bouncing(), jnp.array([0.2]), jnp.zeros(1), 0.1, contact=elastic(1e4), saveat=END)
+
+    def end(stiffness, reach):
+        contact = elastic(stiffness, gradient_reach=reach)
+        return jdyn.simulate(bouncing(), jnp.array([0.2]), jnp.zeros(1), 0.1, contact=contact, saveat=END).q[0, 0]
+
+    value, slope = jax.value_and_grad(end)(jnp.array(1e4), 0.02)
+    np.testing.assert_allclose(value, still.q[0, 0], rtol=1e-14)
+    assert slope > 0
+    assert jax.grad(end)(jnp.array(1e4), None) == 0
+    with pytest.raises(ValueError, match="Rodas5P: its steps need"):
+        jdyn.simulate(
+            bouncing(), jnp.array([0.2]), jnp.zeros(1), 0.1, contact=elastic(1e4, gradient_reach=0.1),
+            solver=jdyn.Rodas5P(),
+        )  # fmt: skip
+
+
+def test_a_lane_that_fails_spoils_no_other_and_deep_starts_are_known():
+    """Stiffness differs between lanes; the one of the third is not a number."""
+    stiffness = jnp.array([1e4, 1e5, jnp.nan, 1e5])
+    heights = jnp.array([[0.3], [0.3], [0.3], [0.09]])
+    law = jax.vmap(elastic)(stiffness)
+    motions = jdyn.simulate_batch(
+        bouncing(), heights, jnp.zeros((4, 1)), T, contact=law, in_axes={"q0": 0, "v0": 0, "contact": 0}, saveat=END,
+        stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-12),
+    )  # fmt: skip
+    assert motions.success.tolist() == [True, True, False, True]
+    expected = [height_after_a_bounce(0.2, k) for k in (1e4, 1e5)]
+    np.testing.assert_allclose(motions.q[:2, 0, 0] - RADIUS, expected, atol=1e-7)
+    np.testing.assert_allclose(motions.stats["start_depth"][3], 0.01)
+    with pytest.warns(jdyn.ContactWarning, match="overlap by 0.05 m at the start"):
+        jdyn.simulate(bouncing(), jnp.array([0.05]), jnp.zeros(1), T, contact=elastic(1e5), saveat=END)
