@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,7 +14,7 @@ from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders, by_kinds, colliders
 from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.dynamics import forward_kinematics
-from jdyn.geometry import Separation, contact_patch
+from jdyn.geometry import HeightField, contact_patch, separation
 from jdyn.model import Model
 from jdyn.model.compiled import compiled
 from jdyn.model.messages import known
@@ -53,7 +54,7 @@ def collision_pairs(model: Model) -> tuple[tuple[str, str], ...]:
     itself; nor do those that the robot's file, `jdyn.Builder.exclude` or their bits keep apart.
 
     >>> jdyn.collision_pairs(jdyn.with_ground(jdyn.load("hopper")))
-    (('ground', 'foot'), ('ground', 'body'), ('foot', 'body'))
+    (('ground', 'foot'), ('ground', 'body'))
 
     Args:
         model: The mechanism.
@@ -69,7 +70,7 @@ def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, s
 
     Derivatives in both modes, with respect to q and to every number of the model, also to sizes and placements of
     shapes, are those of the true distance. It has none where two points are nearest at once, as between parallel faces:
-    one of them counts there.
+    one of them counts there. The distance from a height field is that of the nearest contact point, infinite beside it.
 
     >>> builder = jdyn.Builder("two balls")
     >>> for name in ("left", "right"):
@@ -111,17 +112,21 @@ def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, s
 @compiled
 def _distances(model: Model, found: Colliders, q: Float[Array, " nq"]) -> Distances:
     poses = forward_kinematics(model, q)
-    parts = [jax.vmap(_deepest)(*group.shapes) for group in placed_pairs(found, poses)]
+    parts = [jax.vmap(_vectors)(*group.shapes) for group in placed_pairs(found, poses)]
     if not parts:
         none = jnp.zeros((0, 3), poses.translation.dtype)
         return Distances((), none, none, none, none[:, 0])
-    every = jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
-    return Distances(_names(found), every.a, every.b, every.normal, every.distance)
+    return Distances(_names(found), *(jnp.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _deepest(a, X_a: Transform, b, X_b: Transform) -> Separation:
-    points = contact_patch(a, X_a, b, X_b)
-    return jax.tree.map(lambda x: x[jnp.argmin(points.distance)], points)
+def _vectors(a: Any, X_a: Transform, b: Any, X_b: Transform) -> tuple[Array, Array, Array, Array]:
+    """Points, normal and distance of two shapes."""
+    if isinstance(a, HeightField):
+        points = contact_patch(a, X_a, b, X_b)
+        found = jax.tree.map(lambda x: x[jnp.argmin(points.distance)], points)
+    else:
+        found = separation(a, X_a, b, X_b)
+    return found.a, found.b, found.normal, found.distance
 
 
 def _names(found: Colliders) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jdyn.contact.broad_phase import Bounds, bounds, gaps, nearest
 from jdyn.contact.colliders import GROUND, Colliders
@@ -38,14 +38,14 @@ def placed_pairs(colliders: Colliders, poses: Transform) -> Iterator[PlacedPairs
     X, sorts = _placed(colliders, poses), colliders.sorts
     stacks = {sort: colliders.shapes(_rows(sorts, sort)) for sort in dict.fromkeys(sorts)}
     places = np.array([sorts[:row].count(sort) for row, sort in enumerate(sorts)])
-    boxes, first = None, 0
+    apart, first = None, 0
     for pair_sorts, pairs in itertools.groupby(colliders.pairs, lambda pair: tuple(sorts[row] for row in pair)):
         rows = np.array(list(pairs)).T
         numbers, missed, count = np.arange(rows.shape[1]), False, rows.shape[1]
         on_ground = any(colliders.entries[row].kind in GROUND for row in rows[:, 0])
         if colliders.nearest is not None and count > colliders.nearest and not on_ground:
-            boxes = _boxes(colliders, stacks, X) if boxes is None else boxes
-            numbers, missed = nearest(gaps(*(_taken(boxes, row) for row in rows)), colliders.nearest)
+            apart = _gaps(colliders, stacks, X) if apart is None else apart
+            numbers, missed = nearest(apart[rows[0], rows[1]], colliders.nearest)
             rows, places = jnp.asarray(rows)[:, numbers], jnp.asarray(places)
         a, b = (_taken(stacks[sort], places[row]) for sort, row in zip(pair_sorts, rows, strict=True))
         yield PlacedPairs(first + numbers, (a, _taken(X, rows[0]), b, _taken(X, rows[1])), missed)
@@ -60,8 +60,8 @@ def _placed(colliders: Colliders, poses: Transform) -> Transform:
     return jax.vmap(Transform.__matmul__)(_taken(bodies, carriers), colliders.placements)
 
 
-def _boxes(colliders: Colliders, stacks: dict, X: Transform) -> Bounds:
-    """About all shapes, at their rows; those of grounds are empty."""
+def _gaps(colliders: Colliders, stacks: dict, X: Transform) -> Float[Array, "shapes shapes"]:
+    """Between the boxes about all shapes; those of grounds are empty."""
     sorts, n = colliders.sorts, len(colliders.entries)
     boxes = Bounds(*(jnp.full((n, 3), end, X.translation.dtype) for end in (jnp.inf, -jnp.inf)))
     for sort, shapes in stacks.items():
@@ -69,7 +69,7 @@ def _boxes(colliders: Colliders, stacks: dict, X: Transform) -> Bounds:
         if colliders.entries[rows[0]].kind not in GROUND:
             part = jax.vmap(bounds)(*jax.lax.stop_gradient((shapes, _taken(X, rows))))
             boxes = jax.tree.map(lambda x, y, rows=rows: x.at[rows].set(y), boxes, part)
-    return boxes
+    return gaps(*(jax.tree.map(lambda x, axis=axis: jnp.expand_dims(x, axis), boxes) for axis in (1, 0)))
 
 
 def _rows(sorts: list, sort: Any) -> Int[np.ndarray, " rows"]:

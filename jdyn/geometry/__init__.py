@@ -1,5 +1,6 @@
 """Shapes, how far apart they are, and the points at which they touch; nothing of models."""
 
+from jdyn.geometry.distance import separation as separation
 from jdyn.geometry.height_field import HeightField as HeightField
 from jdyn.geometry.hull import ConvexHull as ConvexHull
 from jdyn.geometry.patches import PATCHES as PATCHES
@@ -11,4 +12,5 @@ from jdyn.geometry.shapes import Convex as Convex
 from jdyn.geometry.shapes import Cylinder as Cylinder
 from jdyn.geometry.shapes import Ellipsoid as Ellipsoid
 from jdyn.geometry.shapes import HalfSpace as HalfSpace
+from jdyn.geometry.shapes import Solid as Solid
 from jdyn.geometry.shapes import Sphere as Sphere

@@ -1,5 +1,6 @@
 """Convex hulls of points."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.spatial
@@ -10,6 +11,8 @@ from jdyn.geometry.shapes import Convex
 # Facets whose normals differ by less than this angle [rad] are parts of one face: triangles of files in single
 # precision that lie in one plane differ by about 1e-6.
 _ONE_FACE = 1e-5
+# A hull with less of its length across is flat.
+_FLAT = 1e-9
 
 
 class ConvexHull(Convex):
@@ -46,36 +49,26 @@ class ConvexHull(Convex):
         """
         # The tables follow from the numbers: points cannot be traced.
         array = np.asarray(points)
-        if array.ndim != 2 or array.shape[1:] != (3,) or len(array) < 4:
-            raise ValueError(f"points of a hull: expected shape (n, 3) with n ≥ 4, got {array.shape}")
-        if not np.isfinite(array).all():
-            row = int(np.argmin(np.isfinite(array).all(axis=1)))
-            raise ValueError(f"points of a hull: expected finite numbers, got {array[row].tolist()} in row {row}")
         dtype = dtype or (array.dtype if np.issubdtype(array.dtype, np.floating) else jnp.zeros(()).dtype)
-        exact = array.astype(np.float64)
-        spread = np.linalg.svd(exact - exact.mean(axis=0), compute_uv=False)
-        if spread[2] <= 1e-9 * spread[0]:
-            raise ValueError(
-                f"points of a hull: expected points that enclose a volume, got {len(array)} points within one plane; "
-                "use a thin box instead"
-            )
-        try:
-            hull = scipy.spatial.ConvexHull(exact)
-        except scipy.spatial.QhullError as error:
-            raise ValueError(f"points of a hull: {str(error).splitlines()[0]}") from None
-        faces, edges = _tables(hull)
-        corners = np.unique(edges[:, :2])
-        renumbered = np.zeros(len(exact), int)
-        renumbered[corners] = np.arange(len(corners))
-        edges = np.concatenate([renumbered[edges[:, :2]], edges[:, 2:]], axis=1)
-        return cls(jnp.asarray(exact[corners], dtype), jnp.asarray(renumbered[faces]), jnp.asarray(edges))
+        vertices, faces, edges = hull_tables(array)
+        return cls(jnp.asarray(vertices, dtype), jnp.asarray(faces), jnp.asarray(edges))
 
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return self.vertices[jnp.argmax(self.vertices @ direction)]
 
+    def corners_at(self, places: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+        """The vertices that are nearest to places, with derivatives with respect to vertices alone."""
+        away = jax.lax.stop_gradient(places[:, None] - self.vertices[None])
+        return self.vertices[jnp.argmin(jnp.sum(away**2, axis=-1), axis=1)]
 
-def _tables(hull: scipy.spatial.ConvexHull) -> tuple[np.ndarray, np.ndarray]:
-    """Three vertices for each face, and for each edge its vertices and faces, without edges within a face."""
+
+def hull_tables(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Vertices, faces and edges of a hull, as `ConvexHull` has them; edges within a face are left out.
+
+    Raises:
+        ValueError: as `ConvexHull.of`.
+    """
+    hull = _enclosing(points)
     triangles, normals = hull.simplices.copy(), hull.equations[:, :3]
     corners = hull.points[triangles]
     turned = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -85,15 +78,38 @@ def _tables(hull: scipy.spatial.ConvexHull) -> tuple[np.ndarray, np.ndarray]:
     # Three vertices of a face, those of its largest triangle, whose plane is known best.
     area, rows = np.linalg.norm(turned, axis=1), np.arange(len(triangles))
     largest = [max(rows[face_of == face], key=area.__getitem__) for face in range(face_of.max() + 1)]
-    edges = []
-    for row, triangle in enumerate(triangles):
-        for k in range(3):
-            start, end = triangle[k], triangle[(k + 1) % 3]
-            if start < end:
-                [other] = [n for n in hull.neighbors[row] if {start, end} <= set(triangles[n])]
-                if face_of[other] != face_of[row]:
-                    edges.append((start, end, face_of[row], face_of[other]))
-    return triangles[largest], np.array(edges)
+    edges = np.array(
+        [
+            (*sorted(set(triangles[row]) & set(triangles[other])), face_of[row], face_of[other])
+            for row in rows
+            for other in hull.neighbors[row]
+            if row < other and face_of[row] != face_of[other]
+        ]
+    )
+    kept, numbers = np.unique(edges[:, :2], return_inverse=True)
+    renumbered = np.zeros(len(points), int)
+    renumbered[kept] = np.arange(len(kept))
+    edges = np.concatenate([numbers.reshape(-1, 2), edges[:, 2:]], axis=1)
+    return hull.points[kept], renumbered[triangles[largest]], edges
+
+
+def _enclosing(points: np.ndarray) -> scipy.spatial.ConvexHull:
+    if points.ndim != 2 or points.shape[1:] != (3,) or len(points) < 4:
+        raise ValueError(f"points of a hull: expected shape (n, 3) with n ≥ 4, got {points.shape}")
+    if not np.isfinite(points).all():
+        row = int(np.argmin(np.isfinite(points).all(axis=1)))
+        raise ValueError(f"points of a hull: expected finite numbers, got {points[row].tolist()} in row {row}")
+    exact = points.astype(np.float64)
+    spread = np.linalg.svd(exact - exact.mean(axis=0), compute_uv=False)
+    if spread[2] <= _FLAT * spread[0]:
+        raise ValueError(
+            f"points of a hull: expected points that enclose a volume, got {len(points)} points within one plane; use "
+            "a thin box instead"
+        )
+    try:
+        return scipy.spatial.ConvexHull(exact)
+    except scipy.spatial.QhullError as error:
+        raise ValueError(f"points of a hull: {str(error).splitlines()[0]}") from None
 
 
 def _faces(neighbors: np.ndarray, normals: np.ndarray) -> np.ndarray:

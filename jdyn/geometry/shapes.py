@@ -9,17 +9,50 @@ import numpy as np
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import Structure
-from jdyn.geometry.directions import unit
+from jdyn.geometry.directions import length_and_unit, unit
+from jdyn.geometry.ellipsoids import foot
 
 _CORNERS = np.array(list(itertools.product((-1, 1), repeat=3)))
 
 
-class HalfSpace(Structure):
-    """z ≤ 0."""
+class Solid(Structure):
+    """Base of shapes that know the nearest point of their surface in closed form.
+
+    Those that are bounded also have `core_nearest`, the point of the core that is nearest to a point outside.
+    """
+
+    @abstractmethod
+    def surface(self, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+        """The point of the surface that is nearest to a point outside or inside, and the unit normal there, outwards.
+
+        Where several are nearest, as from the centre of a sphere, it is one of them.
+
+        Args:
+            point: In the frame of the shape [m].
+        """
 
     def signed_distance(self, point: Float[Array, "3"]) -> Float[Array, ""]:
-        """Of a point from the plane [m]."""
-        return point[2]
+        """Distance of a point from the surface [m]; below zero inside.
+
+        >>> from jdyn.geometry import Box
+        >>> print(Box(jnp.array([2.0, 2.0, 4.0])).signed_distance(jnp.array([0.0, 0.25, 0.0])))
+        -0.75
+
+        It has derivatives with respect to the point and the sizes, also on the surface; where several points of the
+        surface are nearest they are those of one of them.
+
+        Args:
+            point: In the frame of the shape [m].
+        """
+        foot, normal = self.surface(point)
+        return normal @ (point - foot)
+
+
+class HalfSpace(Solid):
+    """z ≤ 0."""
+
+    def surface(self, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+        return point.at[2].set(0), jnp.array([0, 0, 1], point.dtype)
 
 
 class Convex(Structure):
@@ -46,7 +79,7 @@ class Convex(Structure):
         return self.core_support(direction) + self.rounding * unit(direction)
 
 
-class Sphere(Convex):
+class Sphere(Convex, Solid):
     """A ball about the origin.
 
     Attributes:
@@ -62,8 +95,15 @@ class Sphere(Convex):
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return jnp.zeros_like(direction)
 
+    def core_nearest(self, point: Float[Array, "3"]) -> Float[Array, "3"]:
+        return jnp.zeros_like(point)
 
-class Capsule(Convex):
+    def surface(self, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+        normal = _unit_or(point, 2)
+        return self.radius * normal, normal
+
+
+class Capsule(Convex, Solid):
     """All points within a radius of a segment of the z axis, whose middle is the origin.
 
     Attributes:
@@ -87,8 +127,17 @@ class Capsule(Convex):
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return _along_z(direction, self.length)
 
+    def core_nearest(self, point: Float[Array, "3"]) -> Float[Array, "3"]:
+        half = self.length / 2
+        return jnp.zeros_like(point).at[2].set(jnp.clip(point[2], -half, half))
 
-class Box(Convex):
+    def surface(self, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+        middle = self.core_nearest(point)
+        normal = _unit_or(point - middle, 0)
+        return middle + self.radius * normal, normal
+
+
+class Box(Convex, Solid):
     """A box about the origin, along the axes.
 
     Attributes:
@@ -104,8 +153,20 @@ class Box(Convex):
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return jnp.where(direction < 0, -self.sides, self.sides) / 2
 
+    def core_nearest(self, point: Float[Array, "3"]) -> Float[Array, "3"]:
+        return jnp.clip(point, -self.sides / 2, self.sides / 2)
 
-class Cylinder(Convex):
+    def surface(self, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+        beyond = jnp.abs(point) - self.sides / 2
+        near = jnp.arange(3) == jnp.argmax(beyond)
+        inside = jnp.max(beyond) <= 0
+        sign = jnp.where(point < 0, -1, 1)
+        normal = jnp.where(inside, jnp.where(near, 1, 0), unit(jnp.maximum(beyond, 0))) * sign
+        onto = jnp.where(near & inside, sign * self.sides / 2, point)
+        return jnp.where(inside, onto, self.core_nearest(point)), normal
+
+
+class Cylinder(Convex, Solid):
     """A solid cylinder about the z axis, whose middle is the origin.
 
     Attributes:
@@ -120,8 +181,22 @@ class Cylinder(Convex):
         rim = self.radius * unit(direction[:2])
         return _along_z(direction, self.length).at[:2].set(rim)
 
+    def core_nearest(self, point: Float[Array, "3"]) -> Float[Array, "3"]:
+        half = self.length / 2
+        distance, outwards = length_and_unit(point[:2])
+        across = jnp.where(distance > self.radius, self.radius * outwards, point[:2])
+        return jnp.append(across, jnp.clip(point[2], -half, half))
 
-class Ellipsoid(Convex):
+    def surface(self, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+        # As for a rectangle in the half plane through the axis and the point.
+        distance, _ = length_and_unit(point[:2])
+        outwards = _unit_or(point[:2], 0)
+        across, along = Box(2 * jnp.stack([self.radius, self.length / 2, self.radius])), jnp.stack([distance, point[2]])
+        foot, normal = across.surface(jnp.append(along, 0))
+        return jnp.append(foot[0] * outwards, foot[1]), jnp.append(normal[0] * outwards, normal[1])
+
+
+class Ellipsoid(Convex, Solid):
     """A solid ellipsoid about the origin, along the axes.
 
     Attributes:
@@ -133,8 +208,20 @@ class Ellipsoid(Convex):
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return self.radii * unit(self.radii * direction)
 
+    def core_nearest(self, point: Float[Array, "3"]) -> Float[Array, "3"]:
+        return foot(self.radii, point)
+
+    def surface(self, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+        near = foot(self.radii, point)
+        return near, unit(near / self.radii**2)
+
 
 def _along_z(direction: Float[Array, "3"], length: Scalar) -> Float[Array, "3"]:
     """The end of a segment of the z axis that is farther in a direction."""
     half = length / 2
     return jnp.zeros_like(direction).at[2].set(jnp.where(direction[2] < 0, -half, half))
+
+
+def _unit_or(vector: Float[Array, " n"], axis: int) -> Float[Array, " n"]:
+    """A vector over its length, or an axis if it is zero."""
+    return jnp.where(jnp.any(vector != 0), unit(vector), (jnp.arange(len(vector)) == axis).astype(vector.dtype))

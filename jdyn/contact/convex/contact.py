@@ -105,7 +105,7 @@ class ConvexForces(eqx.Module):
         v: Vector,
         h: Scalar,
         A: Float[Array, "nv nv"],
-        free: Vector,
+        momentum: Vector,
         guess: Vector,
     ) -> Found:
         """The velocity at the end of a step.
@@ -115,11 +115,11 @@ class ConvexForces(eqx.Module):
             q, v: State at the start.
             h: Length of the step [s].
             A: Inertia, with what joints' springs and dampers add to it within the step.
-            free: Velocity at the end without contact.
+            momentum: A times the velocity at the end without contact.
             guess: Of the velocity.
         """
         near = self._near(model, q)
-        return minimum(Motion(A, free, near.J, near.impulses(v, h, A)), guess)
+        return minimum(Motion(A, momentum, near.J, near.impulses(v, h, A)), guess)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
         motion = RelativeMotion.at(model, self.colliders, q)

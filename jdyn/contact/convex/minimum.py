@@ -27,17 +27,17 @@ Held = Bool[Array, " points"]
 
 
 class Motion(Structure):
-    """½ (v − free)ᵀ A (v − free) plus the potentials of all points, at their velocities J v.
+    """½ vᵀ A v − momentum · v plus the potentials of all points, at their velocities J v.
 
     Attributes:
         A: Inertia, with what joints' springs and dampers add to it within the step.
-        free: Velocity at the end of the step without contact.
+        momentum: A times the velocity at the end of the step without contact.
         J: Velocities of the points by those of the joints, in world axes.
         impulses: At the points.
     """
 
     A: Float[Array, "nv nv"]
-    free: Vector
+    momentum: Vector
     J: Float[Array, "points 3 nv"]
     impulses: Impulses
 
@@ -52,12 +52,17 @@ class Motion(Structure):
         rows = self.J.reshape(-1, len(v))
         return self._less(v, gamma), self.A + rows.T @ (G @ self.J).reshape(rows.shape)
 
+    @property
+    def size(self) -> Scalar:
+        """About the length of the velocity without contact, in the norm of A."""
+        return jnp.sqrt(jnp.sum(self.momentum**2 / jnp.diag(self.A)))
+
     def holds(self, v: Vector) -> Held:
         """Which points stick."""
         return self.impulses.holds(self.J @ v)
 
     def _less(self, v: Vector, gamma: Float[Array, "points 3"]) -> Vector:
-        return self.A @ (v - self.free) - jnp.tensordot(gamma, self.J, 2)
+        return self.A @ v - self.momentum - jnp.tensordot(gamma, self.J, 2)
 
 
 class Found(NamedTuple):
@@ -92,7 +97,7 @@ def minimum(motion: Motion, guess: Vector) -> Found:
 def _found(motion: Motion, guess: Vector) -> Found:
     infinite = jnp.full((), jnp.inf, guess.dtype)
     held = motion.impulses.may_hold(motion.J @ guess)
-    start = _Iterate(guess, held, infinite, _length(motion.A, motion.free), jnp.array(0, jnp.int32))
+    start = _Iterate(guess, held, infinite, motion.size, jnp.array(0, jnp.int32))
     near = jax.lax.while_loop(
         lambda iterate: iterate.unfinished(PREDICTED_STEPS), lambda iterate: _predicted(motion, iterate), start
     )
@@ -138,7 +143,7 @@ class _Iterate(NamedTuple):
     def moved(self, motion: Motion, step: Vector, share: Any, held: Held, certain: Any) -> "_Iterate":
         """After a share of a Newton step."""
         v = self.v + share * step
-        size = jnp.maximum(_length(motion.A, motion.free), _length(motion.A, v))
+        size = jnp.maximum(motion.size, _length(motion.A, v))
         change = jnp.where(certain, _length(motion.A, step), jnp.inf)
         return _Iterate(v, held, change, size, self.steps + 1)
 
@@ -192,7 +197,7 @@ def _lowest(motion: Motion, v: Vector, step: Vector) -> Scalar:
     """Share of a step at the minimum along it: Newton's method within a bracket."""
     u, w = motion.J @ v, motion.J @ step
     A_step = motion.A @ step
-    slope, curvature = (v - motion.free) @ A_step, step @ A_step
+    slope, curvature = v @ A_step - motion.momentum @ step, step @ A_step
     start = slope + motion.impulses.along(u, w).slope
 
     def look(bracket: _Bracket) -> _Bracket:

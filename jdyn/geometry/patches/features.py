@@ -85,14 +85,16 @@ def _(shape: Cylinder, direction):
 
 @feature.register
 def _(shape: ConvexHull, direction):
-    nearest = jnp.argmax(shape.vertices @ direction)
+    heights = shape.vertices @ direction
+    nearest = jnp.argmax(heights)
     starts, ends, left, right = shape.edges.T
-    meets = (starts == nearest) | (ends == nearest)
     normals = _normals(shape)
-    facing = normals @ direction
-    beside = jnp.where(meets, facing[left], -jnp.inf), jnp.where(meets, facing[right], -jnp.inf)
-    on_left = jnp.max(beside[0]) >= jnp.max(beside[1])
-    face = jnp.where(on_left, left[jnp.argmax(beside[0])], right[jnp.argmax(beside[1])])
+    # Of the faces with the most corners among the highest, one or the two of an edge, the one that faces the direction.
+    size = jnp.max(jnp.abs(heights - heights[nearest]))
+    highest = heights >= heights[nearest] - jnp.sqrt(jnp.finfo(size.dtype).eps) * size
+    count = highest[starts].astype(size.dtype) + highest[ends].astype(size.dtype)
+    score = 4 * count[:, None] + (normals @ direction)[shape.edges[:, 2:]]
+    face = shape.edges[:, 2:].reshape(-1)[jnp.argmax(score)]
     bounds = (left == face) | (right == face)
     of_face = jnp.zeros(len(shape.vertices), bool).at[shape.edges[:, :2]].max(bounds[:, None])
     chosen = _extreme(shape.vertices, of_face, normals[face], shape.faces[face], nearest)

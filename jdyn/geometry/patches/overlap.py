@@ -14,6 +14,9 @@ from jdyn.geometry.separation import Separation
 _BREADTH = 0.1
 # A region that is shorter around than this part of its shapes' is on the way to a point.
 _POINT = 0.1
+# The nearest points count in full where all rows are higher by this part of the region's breadth, and rows of less than
+# this weight are taken for higher.
+_MISSED, _LIGHT = 0.01, 0.25
 # Where a face is steeper than this against the normal, its height is that of a face which is not.
 _LEAST_COSINE = 1e-3
 
@@ -68,12 +71,21 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     normals = jnp.stack([nearest.normal, -nearest.normal])
     rows = jax.vmap(_rows)(both, pieces, others, normals, weights)
     rows_p, rows_q = (jax.tree.map(lambda x, k=k: x[k, : sizes[k]], rows) for k in (0, 1))
-    return rows_p, rows_q.flipped(), 1 - share
+    return rows_p, rows_q.flipped(), 1 - share * (1 - _missed(rows, nearest, around / 4))
+
+
+def _missed(rows: Separation, nearest: Separation, size: Scalar) -> Float[Array, ""]:
+    """How much rows lack the depth of the nearest points, from none to all: sides may be round, or turn too little."""
+    reach = _MISSED * jnp.where(size > 0, size, 1)
+    higher = rows.distance - nearest.distance + reach * jnp.maximum(0, 1 - rows.weight / _LIGHT)
+    rounding = 64 * jnp.finfo(reach.dtype).eps * size
+    lack = jnp.min(jnp.where(rows.weight > 0, higher, 2 * reach)) - rounding
+    return _smooth_step(lack / reach)
 
 
 def _with_corners(part: Feature, count: int) -> Feature:
-    """The same with the last corner repeated."""
-    more = jnp.broadcast_to(part.corners[-1:], (count - len(part.corners), 3))
+    """The same with the first corner repeated, so that sides keep their places."""
+    more = jnp.broadcast_to(part.corners[:1], (count - len(part.corners), 3))
     return Feature(jnp.concatenate([part.corners, more]), part.rounding, part.bend)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from jdyn.contact import ConvexForces
-from jdyn.dynamics import mass_matrix
+from jdyn.dynamics import bias_forces, mass_matrix
 from jdyn.model import Model
 from jdyn.simulation.interpolation import hermite
 from jdyn.simulation.solvers.dense_output import DenseOutput
@@ -108,13 +108,15 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     def _advance(self, terms, t0, t1, y0: State, guess) -> "_Step":
         model, h = self.mechanism, terms.contr(t0, t1)
-        none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y0, y0.v))
         contact, terms = _apart(terms)
+        none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y0, y0.v))
         system = JointImplicit.of(terms, t0, y0, h)
-        change = terms.prod(system.rate(t0, y0, y0.v, none, h), h)
+        tau = system.force(t0, y0)
+        force = tau - system.pull(y0.v, none, h) - bias_forces(model, y0.q, y0.v)
         A = mass_matrix(system.stiffened(h), y0.q)
-        free = y0.v + change.v + h * turning(model, y0.v)
-        found = contact.velocity(model, y0.q, y0.v, h, A, free, guess)
+        momentum = A @ (y0.v + h * turning(model, y0.v)) + h * force
+        found = contact.velocity(model, y0.q, y0.v, h, A, momentum, guess)
+        change = terms.prod(system.field.rates_beside(system.direction * t0, y0, tau), h)
         y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), found.v)
         return _Step(straight(model, y1, h * found.v), found.converged, found.steps)
 

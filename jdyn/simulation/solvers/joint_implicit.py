@@ -58,13 +58,21 @@ class JointImplicit(NamedTuple):
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """k in a state `y` on the manifold, whose tangent coordinates change by `r`; f where s and `c` [s] are zero."""
-        (field, _, K, D), t = self, self.direction * t
-        model, moved = field.model, r + s.v
-        pull = K * model.expand_velocity(s.q + c * moved) + D * model.expand_velocity(s.v)
-        tau = field.force(t, y)
-        a, held = field.accelerations(self.stiffened(c), t, y, tau - model.reduce_force(pull))
+        field, moved, tau = self.field, r + s.v, self.force(t, y)
+        t = self.direction * t
+        a, held = field.accelerations(self.stiffened(c), t, y, tau - self.pull(r, s, c))
         beside = field.rates_beside(t, y, tau if held is None else tau + held)
         return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
+
+    def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
+        """τ."""
+        return self.field.force(self.direction * t, y)
+
+    def pull(self, r: Float[Array, " nv"], s: State, c: Scalar) -> Float[Array, " nv"]:
+        """D s_v + K (s_q + c (r + s_v))."""
+        model = self.field.model
+        coordinates, velocities = model.expand_velocity(s.q + c * (r + s.v)), model.expand_velocity(s.v)
+        return model.reduce_force(self.K * coordinates + self.D * velocities)
 
     @property
     def slopes(self) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:

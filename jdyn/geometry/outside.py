@@ -1,0 +1,105 @@
+"""The point outside a core from which both cores are seen along their common normal, and its derivatives."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.geometry.directions import length_and_unit, perpendicular
+from jdyn.spatial import Transform
+
+_STEPS = 20
+_PARTS = (1, 1 / 2, 1 / 4, 1 / 16)
+
+
+class Pair(NamedTuple):
+    """Two cores, and numbers without derivative.
+
+    Attributes:
+        a, b: With `core_nearest`.
+        X: Pose of b in the frame of a.
+        reach: Height of the point above a.
+        across: How far behind the point, away from b, the point is that is as high above b.
+    """
+
+    a: Any
+    b: Any
+    X: Transform
+    reach: Float[Array, ""]
+    across: Float[Array, ""]
+
+
+def seen(pair: Pair, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"], Float[Array, "3"]]:
+    """From a point outside of a: its nearest point of a, the normal there, and the point of b seen against it."""
+    foot = pair.a.core_nearest(point)
+    _, normal = length_and_unit(point - foot)
+    behind = point + pair.across * normal
+    return foot, normal, pair.X.point_to_parent(pair.b.core_nearest(pair.X.point_to_child(behind)))
+
+
+def _error(pair: Pair, point: Float[Array, "3"]) -> Float[Array, "3"]:
+    """Zero where b is seen straight along the normal of a, from the right height; in units of the reach."""
+    foot, normal, far = seen(pair, point)
+    aside = far - point
+    height = normal @ (point - foot)
+    return (aside - normal * (normal @ aside) + normal * (height - pair.reach)) / pair.reach
+
+
+@eqx.filter_custom_jvp
+def outside(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
+    """By Newton's method from a point near it.
+
+    A point at some height above a core knows its nearest point and the normal there, and both follow it without jumps,
+    also along edges; so does b, seen from as high above it on the other side. Whether the cores are apart, touch or
+    overlap makes no difference. Where faces are parallel or edges lie in faces, many points would do, and the step is
+    the smallest.
+    """
+    eps = jnp.finfo(start.dtype).eps
+
+    def going_on(state):
+        return state[-1]
+
+    def step(state):
+        point, error, steps, _ = state
+        nearer = point[None] + jnp.asarray(_PARTS, point.dtype)[:, None] * _step(pair, point, -error)[None]
+        smaller = jax.vmap(lambda point: _error(pair, point))(nearer)
+        best = jnp.argmin(jnp.sum(smaller**2, axis=1))
+        nearer, smaller = nearer[best], smaller[best]
+        better = smaller @ smaller < error @ error
+        point, error = jnp.where(better, nearer, point), jnp.where(better, smaller, error)
+        return point, error, steps + 1, better & (jnp.max(jnp.abs(error)) > 4 * eps) & (steps + 1 < _STEPS)
+
+    error = _error(pair, start)
+    return jax.lax.while_loop(going_on, step, (start, error, 0, jnp.max(jnp.abs(error)) > 4 * eps))[0]
+
+
+@outside.def_jvp
+def _outside_jvp(primals, tangents):
+    pair, start = primals
+    point = outside(pair, start)
+    _, change = eqx.filter_jvp(lambda pair: _error(pair, point), (pair,), (tangents[0],))
+    return point, _step(pair, point, -change)
+
+
+def _step(pair: Pair, point: Float[Array, "3"], change: Float[Array, "3"]) -> Float[Array, "3"]:
+    """The smallest step that changes the error so, or as nearly as a step can."""
+    _, normal, _ = seen(pair, point)
+    tangent = perpendicular(normal)
+    frame = jnp.stack([tangent, jnp.cross(normal, tangent), normal])
+    J = frame @ jax.vmap(lambda way: jax.jvp(lambda point: _error(pair, point), (point,), (way,))[1], out_axes=1)(frame)
+    change = frame @ change
+    # The height changes with the third coordinate alone.
+    up = change[2] * pair.reach
+    return frame.T @ jnp.append(_least_squares(J[:2, :2], change[:2] - J[:2, 2] * up), up)
+
+
+def _least_squares(K: Float[Array, "2 2"], b: Float[Array, "2"]) -> Float[Array, "2"]:
+    """The smallest x with the smallest |K x − b|."""
+    smallest = jnp.finfo(K.dtype).eps ** 0.75
+    determinant, square = K[0, 0] * K[1, 1] - K[0, 1] * K[1, 0], jnp.sum(K**2)
+    regular, nothing = jnp.abs(determinant) > smallest * square, square <= smallest**2
+    adjugate = jnp.array([[0, 1], [-1, 0]], K.dtype) @ K.T @ jnp.array([[0, -1], [1, 0]], K.dtype)
+    inverse = jnp.where(regular, adjugate, K.T) / jnp.where(nothing, 1, jnp.where(regular, determinant, square))
+    return jnp.where(nothing, 0, inverse @ b)
