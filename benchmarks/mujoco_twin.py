@@ -10,13 +10,12 @@ from jdyn.model import WORLD, Continuous, Free, Prismatic, Revolute
 _JOINTS = {Free: "free", Revolute: "hinge", Continuous: "hinge", Prismatic: "slide"}
 
 
-def mjcf(model: jdyn.Model, kp=None, kd=None, friction: float = 0.8) -> str:
+def mjcf(model: jdyn.Model, kp=None, kd=None) -> str:
     """The text of a file: bodies, joints with dampers and rotors, collision shapes, and an actuator a driven joint.
 
     Args:
         model: Its joints are free, revolute, continuous or prismatic, and have no springs or friction.
         kp, kd: Gains of PD controllers, shape (nv,); joints without a kp are not driven. Controls are the targets.
-        friction: Of all shapes.
 
     Raises:
         ValueError: if it has other joints.
@@ -28,7 +27,7 @@ def mjcf(model: jdyn.Model, kp=None, kd=None, friction: float = 0.8) -> str:
     for body, name in enumerate(model.body_names):
         parent = bodies[model.topology.parents[body]]
         bodies[body] = _body(parent, model, body, name)
-    _add_shapes(bodies, model, friction)
+    _add_shapes(bodies, model)
     if kp is not None:
         _add_actuators(ET.SubElement(root, "actuator"), model, np.asarray(kp), np.asarray(kd))
     return ET.tostring(root, encoding="unicode")
@@ -60,7 +59,7 @@ def _inertia(model):
     return model.inertias.mass, model.inertias.first_moment, model.inertias.rotational
 
 
-def _add_shapes(bodies, model, friction):
+def _add_shapes(bodies, model):
     for row in () if model.shapes is None else model.shapes.rows("collision"):
         entry, size = model.shapes.entries[row], np.asarray(model.shapes.size(row))
         halves = {
@@ -71,7 +70,8 @@ def _add_shapes(bodies, model, friction):
         }
         pose = _pose(model.shapes.placements, row)
         about = {"name": entry.name, "type": entry.kind, "size": _text(halves[entry.kind]), "mass": "0"}
-        ET.SubElement(bodies[entry.body], "geom", about | pose, friction=_text([friction, 0.005, 0.0001]))
+        bits = {"contype": str(entry.contype), "conaffinity": str(entry.conaffinity)}
+        ET.SubElement(bodies[entry.body], "geom", about | pose | bits, friction=_text(model.shapes.friction[row]))
 
 
 def _add_actuators(parent, model, kp, kd):

@@ -161,7 +161,6 @@ def test_peers_run_without_jdyn():
 
 
 @pytest.mark.slow
-@pytest.mark.fast_compile
 def test_a_mujoco_file_of_a_model_is_the_same_mechanism():
     """Accelerations in the air under its controller, and depths of its feet in the ground."""
     scene = contact_scenes.SCENES["quadruped"]()

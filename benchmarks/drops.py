@@ -1,0 +1,71 @@
+"""4096 drops of a quadruped over friction and mass, as a sweep: how far it slides before it stands.
+
+    python -m benchmarks.drops [--lanes 4096] [--store FOLDER] [--picture FILE]
+
+Mini Cheetah falls from a metre per second sideways onto the ground, under PD. Friction goes from ice to rubber, the
+trunk's mass from a half to four times its own. Prints lanes a second, and what failed.
+"""
+
+import argparse
+import collections
+import dataclasses
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jdyn
+
+END = 0.5
+
+
+def drop(p: dict) -> dict:
+    """One lane."""
+    model = jdyn.with_ground(jdyn.load("quadruped"))
+    model = dataclasses.replace(model, friction=jnp.zeros(model.nv))
+    q0 = model.neutral().at[2].set(0.3).at[7:].set(jnp.tile(jnp.array([0, -0.8, 1.6]), 4))
+    v0 = jnp.zeros(model.nv).at[4].set(1.0)
+    kp, kd = (jnp.full(model.nv, gain).at[:6].set(0) for gain in (60.0, 2.0))
+    motion = jdyn.simulate(
+        jdyn.vary(model, {"body:trunk.mass": p["mass"]}),
+        q0,
+        v0,
+        END,
+        controller=jdyn.PD(model, q0, kp=kp, kd=kd),
+        contact=jdyn.CompliantContact(material=jdyn.Material(friction=p["friction"])),
+        stepsize_controller=diffrax.PIDController(rtol=1e-3, atol=1e-5),
+        saveat=diffrax.SaveAt(t1=True),
+        throw=False,
+    )
+    q = motion.q[-1]
+    steps = motion.stats["accepted_steps"] + motion.stats["rejected_steps"]
+    return {"slid": q[1], "height": q[2], "steps": steps, "result": motion.result}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lanes", type=int, default=4096, help="rounded down to a square number")
+    parser.add_argument("--store", help="a folder from which the same command goes on after a crash")
+    parser.add_argument("--picture", help="a heat map of how far it slides")
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    side = int(np.sqrt(options.lanes))
+    over = jdyn.Grid(friction=np.linspace(0.05, 1.0, side), mass=3.3 * np.geomspace(0.5, 4.0, side))
+    dataset = jdyn.sweep(drop, over, store=options.store, attrs={"slid": {"units": "m"}, "mass": {"units": "kg"}})
+    results = collections.Counter(jdyn.Result(code).name for code in np.ravel(dataset["result"]))
+    compiled, rate = dataset.attrs["compile_seconds"], dataset.attrs["lanes_per_second"]
+    print(f"{side**2} drops of {END} s: compiled in {compiled:.1f} s, {rate:.1f} drops a second; {dict(results)}")
+    steps = np.ravel(dataset["steps"])
+    print(f"steps: median {np.median(steps):.0f}, most {steps.max():.0f}")
+    slid = np.asarray(dataset["slid"]).reshape(side, side)
+    for row in (0, side // 2, -1):
+        print(
+            f"friction {over.values['friction'][row]:.2f}: slides from {slid[row].min():.3f} to {slid[row].max():.3f} m"
+        )
+    if options.picture:
+        jdyn.plots.heat_map(dataset, "slid").figure.savefig(options.picture)
+
+
+if __name__ == "__main__":
+    main()
