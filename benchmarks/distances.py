@@ -85,11 +85,11 @@ def of_robot(name: str, model: jdyn.Model, twin: mujoco.MjModel | None) -> None:
         "contact points": lambda model, found, q: contact_points(found, jdyn.forward_kinematics(model, q)),
     }
     for what, function in functions.items():
-        one, single = compiled(function, model if what == "distances" else bare, found, qs[0])
-        many, batch = compiled(jax.vmap(function, (None, None, 0)), model if what == "distances" else bare, found, qs)
-        print(
-            f"{'jdyn ' + what:24}{microseconds(single):10.1f}{microseconds(batch, BATCH):10.2f}{one:12.1f}{many:8.1f}"
-        )
+        given = model if what == "distances" else bare
+        one, single = compiled(function, given, found, qs[0])
+        many, batch = compiled(jax.vmap(function, (None, None, 0)), given, found, qs)
+        times = f"{microseconds(single):10.1f}{microseconds(batch, BATCH):10.2f}"
+        print(f"{'jdyn ' + what:24}{times}{one:12.1f}{many:8.1f}", flush=True)
     geometry, data = coal_pairs(model)
     errors = []
     for q in qs[:20]:
@@ -97,7 +97,7 @@ def of_robot(name: str, model: jdyn.Model, twin: mujoco.MjModel | None) -> None:
         pin.computeDistances(geometry, data)
         theirs = np.array([result.min_distance for result in data.distanceResults])
         ours = np.asarray(jdyn.distances(model, q).distance)
-        errors.append(np.max(np.abs(ours - theirs)[theirs > 1e-3]))
+        errors.append(np.max(np.abs(ours - theirs)[theirs > 1e-3], initial=0.0))
     print(f"{'coal distances':24}{microseconds(lambda: pin.computeDistances(geometry, data)):10.1f}")
     print(f"largest difference from coal where apart: {max(errors):.1e} m")
     if twin is not None:

@@ -11,6 +11,7 @@ import scipy.spatial
 from jaxtyping import Array, Float, Int
 
 from jdyn.geometry import ConvexHull
+from jdyn.geometry.hull import hull_tables
 from jdyn.io.mesh_files import Mesh, MeshError, read_mesh
 from jdyn.model import ModelError, ModelWarning
 from jdyn.model.messages import listed
@@ -56,16 +57,16 @@ def hulls_of(source: str, entries: Sequence[Shape], dtype) -> ConvexHull | None:
         warnings.warn(listed(source, "warning", [*doubts]), ModelWarning, stacklevel=4)
     if not found:
         return None
-    hull = jax.tree.map(lambda *tables: jnp.stack(_of_one_length(tables)), *found)
-    return ConvexHull(hull.vertices.astype(dtype), hull.faces, hull.edges)
+    vertices, faces, edges = (_of_one_length(tables) for tables in zip(*found, strict=True))
+    # The model may be traced; files are not.
+    with jax.ensure_compile_time_eval():
+        return ConvexHull(jnp.asarray(vertices, dtype), jnp.asarray(faces, jnp.int32), jnp.asarray(edges, jnp.int32))
 
 
 def scaled(hull: ConvexHull, scale: Float[Array, "3"]) -> ConvexHull:
     """A hull with other units along each axis; negative ones mirror it."""
-    mirrored = jnp.prod(scale) < 0
-    faces = jnp.where(mirrored, hull.faces[:, ::-1], hull.faces)
-    edges = jnp.where(mirrored, hull.edges[:, jnp.array([1, 0, 2, 3])], hull.edges)
-    return ConvexHull(hull.vertices * scale[None], faces, edges)
+    faces = jnp.where(jnp.prod(scale) < 0, hull.faces[:, ::-1], hull.faces)
+    return ConvexHull(hull.vertices * scale[None], faces, hull.edges)
 
 
 def _mesh(entry: Shape) -> tuple[str, Mesh]:
@@ -75,20 +76,18 @@ def _mesh(entry: Shape) -> tuple[str, Mesh]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _hull(path: str, mesh: Mesh) -> tuple[ConvexHull, str]:
-    """The hull of a mesh, and what is doubtful about it."""
+def _hull(path: str, mesh: Mesh) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], str]:
+    """Vertices, faces and edges of the hull of a mesh, and what is doubtful about it."""
     points = mesh.vertices.astype(float)
     kept, beyond = _corners(points)
     try:
-        # The model may be traced; files are not.
-        with jax.ensure_compile_time_eval():
-            hull = ConvexHull.of(kept)
+        tables = hull_tables(kept)
     except ValueError as error:
         raise MeshError(f"{path}: {error}") from None
     doubts = [] if _is_closed(mesh.faces) else ["it is not a closed surface"]
     if beyond > _SEEN * np.linalg.norm(np.ptp(points, axis=0)):
         doubts.append(f"it sticks out of the hull of {len(kept)} of its vertices by {beyond:.2g} of its units")
-    return hull, f"{' and '.join(doubts)}; it touches as this hull" if doubts else ""
+    return tables, f"{' and '.join(doubts)}; it touches as this hull" if doubts else ""
 
 
 def _corners(points: Float[np.ndarray, "n 3"]) -> tuple[Float[np.ndarray, "k 3"], float]:
@@ -96,7 +95,7 @@ def _corners(points: Float[np.ndarray, "n 3"]) -> tuple[Float[np.ndarray, "k 3"]
     try:
         points = points[scipy.spatial.ConvexHull(points).vertices]
     except (scipy.spatial.QhullError, ValueError):
-        # `ConvexHull.of` says why there is none.
+        # `hull_tables` says why there is none.
         return points, 0.0
     if len(points) <= MAX_VERTICES:
         return points, 0.0
@@ -127,7 +126,7 @@ def _is_closed(faces: Int[np.ndarray, "m 3"]) -> bool:
     return not np.any(counts % 2)
 
 
-def _of_one_length(tables: Sequence[Array]) -> list[Array]:
+def _of_one_length(tables: Sequence[np.ndarray]) -> np.ndarray:
     """With the last row of shorter ones repeated."""
     longest = max(map(len, tables))
-    return [jnp.concatenate([table, jnp.repeat(table[-1:], longest - len(table), axis=0)]) for table in tables]
+    return np.stack([np.pad(table, [(0, longest - len(table)), (0, 0)], mode="edge") for table in tables])

@@ -70,7 +70,7 @@ class SpringDamper(ContactLaw):
         return 1.0
 
     def force(self, depth, rate, stiffness, dissipation):
-        return jnp.where(depth > 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0), 0)
+        return jnp.where(depth <= 0, 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0))
 
 
 class TwoStiffnesses(ContactLaw):
@@ -110,5 +110,5 @@ def _power(depth: Numbers, exponent: float) -> Numbers:
     """With the derivative zero at the depth zero."""
     if exponent == 1:
         return depth
-    positive = depth > 0
-    return jnp.where(positive, depth * jnp.sqrt(jnp.where(positive, depth, 1)), 0)
+    none = depth <= 0
+    return jnp.where(none, 0, depth * jnp.sqrt(jnp.where(none, 1, depth)))

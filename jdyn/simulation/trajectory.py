@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Sequence
@@ -182,7 +183,8 @@ class Trajectory(eqx.Module):
             ValueError: if the model has no collision shapes.
         """
         shapes = colliders(model)
-        forces = contact.between(shapes)
+        # All pairs have rows, whatever is simulated: these have the same names at all times.
+        forces: Any = dataclasses.replace(contact.between(shapes), colliders=shapes)
         return self._rows(lambda q, v: named_contacts(shapes, forces, model, q, v), self.q, self.v)
 
     def _field(self, model, joint_limits, contact, constraints, method):

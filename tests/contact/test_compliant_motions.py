@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from tests.contact.scenes import ball, block, box, tilted
+from tests.contact.scenes import ball, block, box, on_the_ground, tilted
 
 pytestmark = [pytest.mark.fast_compile, pytest.mark.slow]
 
@@ -86,3 +86,36 @@ def test_a_box_at_rest_bears_its_weight_and_loses_no_energy_before_it_has_to():
     springs = STIFFNESS / 2 * jnp.sum(contacts.points.depth**2, axis=1)
     energy = motion.energy(model) + springs
     assert np.all(np.diff(energy) < 1e-8) and energy[-1] < energy[0] - 0.1
+
+
+def test_a_quadruped_stands_on_stiff_feet_in_few_steps():
+    """Legs of 80 g on feet of 5e5 N/m: an explicit method takes sixty thousand steps a second."""
+    model = jdyn.with_ground(jdyn.load("quadruped"))
+    law = jdyn.CompliantContact(material=jdyn.Material(1e6, 5.0, 0.8))
+    q = model.neutral().at[7:].set(jnp.tile(jnp.array([0.0, -0.8, 1.6]), 4)).at[2].set(0.285)
+    hold = jnp.zeros(model.nv).at[6:].set(1.0)
+    legs = jdyn.PD(model, q, kp=200 * hold, kd=10 * hold)
+    motion = jdyn.simulate(model, q, jnp.zeros(model.nv), 4.0, contact=law, controller=legs)
+    contacts = motion.contacts(model, law)
+    weight = G * float(jnp.sum(model.inertias.mass))
+    moved = motion.a(model, legs, contact=law)[-1]
+    borne = sum(contacts.force(f"{leg}_foot")[-1, 2] for leg in ("fr", "fl", "rr", "rl"))
+    np.testing.assert_allclose(borne, weight, rtol=1e-9)
+    assert np.abs(moved).max() < 1e-6
+    assert motion.stats["accepted_steps"] + motion.stats["rejected_steps"] < 1500
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_painleve_s_rod_has_an_answer(way):
+    """A rod that slides on one end at a slope where rigid bodies have no acceleration, or several: springs have one."""
+    slope, friction, length = 1.0, 2.0, 1.0
+    assert 1 + 3 * np.cos(slope) * (np.cos(slope) - friction * np.sin(slope)) < 0
+    model = on_the_ground("capsule", (0.01, length), (length**2 / 12, length**2 / 12, 1e-3))
+    turn = (np.pi / 2 - slope) / 2
+    height = 0.01 + length / 2 * np.sin(slope)
+    q0 = jnp.array([0.0, 0.0, height, np.cos(turn), 0.0, np.sin(turn), 0.0])
+    forwards = jdyn.forward_kinematics(model, q0).rotation[0].T @ jnp.array([way, 0.0, 0.0])
+    law = contact(friction)
+    motion = jdyn.simulate(model, q0, jnp.zeros(6).at[3:].set(forwards), 0.3, contact=law)
+    energy = motion.energy(model) + STIFFNESS / 2 * jnp.sum(motion.contacts(model, law).points.depth ** 2, axis=1)
+    assert motion.success and np.all(np.diff(energy) < 1e-4)

@@ -6,7 +6,18 @@ import mujoco
 import numpy as np
 import pytest
 
-from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere, contact_patch
+from jdyn.geometry import (
+    Box,
+    Capsule,
+    ConvexHull,
+    Cylinder,
+    Ellipsoid,
+    HalfSpace,
+    HeightField,
+    Sphere,
+    contact_patch,
+    separation,
+)
 from jdyn.spatial import Transform, quaternion_to_matrix
 
 pytestmark = pytest.mark.fast_compile
@@ -22,19 +33,31 @@ SHAPES = {
 HERE = Transform.identity()
 
 
+def _quaternions(seed, count):
+    quaternions = np.random.default_rng(seed).normal(size=(count, 4))
+    return quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)
+
+
 def _poses(seed, count, reach):
-    rng = np.random.default_rng(seed)
-    quaternions = rng.normal(size=(count, 4))
-    quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
-    turns = jax.vmap(quaternion_to_matrix)(jnp.asarray(quaternions))
-    return Transform(turns, jnp.asarray(rng.uniform(-reach, reach, (count, 3))))
+    turns = jax.vmap(quaternion_to_matrix)(jnp.asarray(_quaternions(seed, count)))
+    return Transform(turns, jnp.asarray(np.random.default_rng(seed + 100).uniform(-reach, reach, (count, 3))))
 
 
-_of_poses = jax.jit(jax.vmap(contact_patch, (None, 0, None, 0)))
+_of_poses = jax.jit(jax.vmap(lambda a, b, X_a, X_b: contact_patch(a, X_a, b, X_b), (None, None, 0, 0)))
+_BATCH = 50
+
+
+def _repeated(X, count):
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), X)
 
 
 def of_poses(a, X_a, b, X_b):
-    return jax.tree.map(np.asarray, _of_poses(a, X_a, b, X_b))
+    """Patches of two shapes in many poses, by one program whatever their number."""
+    count = len(X_a.translation)
+    rows = np.minimum(np.arange(-(-count // _BATCH) * _BATCH), count - 1).reshape(-1, _BATCH)
+    X_a, X_b = jax.tree.map(np.asarray, (X_a, X_b))
+    parts = [_of_poses(a, b, *jax.tree.map(lambda x, k=k: x[k], (X_a, X_b))) for k in rows]
+    return jax.tree.map(lambda *x: np.concatenate(x)[:count], *parts)
 
 
 def _check_rows(points):
@@ -96,8 +119,8 @@ def test_an_even_height_field_is_a_half_space(kind):
     X_ground, X = _poses(4, 1, 1.0), _poses(5, 20, 0.9)
     X_ground = jax.tree.map(lambda x: x[0], X_ground)
     X = jax.vmap(lambda X: X_ground @ X)(X)
-    of = jax.jit(jax.vmap(contact_patch, (None, None, None, 0)))
-    ours, expected = of(field, X_ground, SHAPES[kind], X), of(HalfSpace(), X_ground @ plane, SHAPES[kind], X)
+    ours = of_poses(field, _repeated(X_ground, 20), SHAPES[kind], X)
+    expected = of_poses(HalfSpace(), _repeated(X_ground @ plane, 20), SHAPES[kind], X)
     for name in ("a", "b", "normal", "distance"):
         np.testing.assert_allclose(getattr(ours, name), getattr(expected, name), atol=1e-14)
 
@@ -105,12 +128,10 @@ def test_an_even_height_field_is_a_half_space(kind):
 def test_beyond_its_border_a_height_field_touches_nothing():
     field = HeightField(jnp.zeros((3, 3)), jnp.array([2.0, 2.0]))
     ball = SHAPES["sphere"]
-    inside, outside = (
-        contact_patch(field, HERE, ball, Transform(jnp.eye(3), jnp.array([x, 0.0, 0.1]))) for x in (0.99, 1.01)
-    )
-    np.testing.assert_allclose(inside.distance, [-0.1])
-    assert outside.distance.tolist() == [np.inf]
-    _check_rows(outside)
+    X = Transform(_repeated(HERE, 2).rotation, jnp.array([[0.99, 0.0, 0.1], [1.01, 0.0, 0.1]]))
+    points = of_poses(field, _repeated(HERE, 2), ball, X)
+    np.testing.assert_allclose(points.distance, [[-0.1], [np.inf]])
+    _check_rows(points)
 
 
 def test_a_ball_rolls_over_a_height_field_without_jumps():
@@ -118,7 +139,7 @@ def test_a_ball_rolls_over_a_height_field_without_jumps():
     field = _field()
     along = jnp.linspace(-1.2, 1.2, 4001)
     X = jax.vmap(lambda x: Transform(jnp.eye(3), jnp.stack([x, 0.6 * x + 0.05, 0.3 + 0 * x])))(along)
-    points = jax.jit(jax.vmap(contact_patch, (None, None, None, 0)))(field, HERE, SHAPES["sphere"], X)
+    points = of_poses(field, _repeated(HERE, 4001), SHAPES["sphere"], X)
     # Steps of 0.7 mm; slopes up to 0.6, and up to 1.2 / m more of them from one end of a cell to the other.
     assert np.max(np.abs(np.diff(points.distance[:, 0]))) < 2e-3
     assert np.max(np.abs(np.diff(points.normal[:, 0], axis=0))) < 2e-3
@@ -145,10 +166,6 @@ def _turned(axis, angles, places):
     return Transform(jax.vmap(quaternion_to_matrix)(jnp.asarray(quaternions)), places)
 
 
-def _still(count):
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), HERE)
-
-
 def _stiffness_and_force(points):
     """Sums of weights of points that touch, and of weights times squared depths."""
     depths = np.maximum(0, -points.distance)
@@ -157,7 +174,9 @@ def _stiffness_and_force(points):
 
 def test_a_box_on_a_box_touches_with_four_corners():
     places = jnp.array([[0.0, 0.0, 0.99], [0.4, -0.3, 0.99], [1e-14, 1e-14, 0.99]])
-    points = of_poses(UNIT, _still(3), UNIT, Transform(_turned((0, 0, 1), np.array([0, 0, 1e-13]), 0).rotation, places))
+    points = of_poses(
+        UNIT, _repeated(HERE, 3), UNIT, Transform(_turned((0, 0, 1), np.array([0, 0, 1e-13]), 0).rotation, places)
+    )
     _check_rows(points)
     for row, place in enumerate(places):
         touching = (points.distance[row] < 0) & (points.weight[row] > 1e-9)
@@ -170,7 +189,7 @@ def test_a_box_on_a_box_touches_with_four_corners():
 def test_a_box_on_a_box_turns_without_jumps():
     """From four corners to eight and back, with the same stiffness, and no torque about the middle."""
     angles = np.linspace(0, np.pi / 2, 46)
-    points = of_poses(UNIT, _still(46), UNIT, _turned((0, 0, 1), angles, (0, 0, 0.99)))
+    points = of_poses(UNIT, _repeated(HERE, 46), UNIT, _turned((0, 0, 1), angles, (0, 0, 0.99)))
     touching = np.sum(points.distance < 0, axis=1)
     assert (touching[0], touching[20], touching[-1]) == (4, 8, 4)
     stiffness, force = _stiffness_and_force(points)
@@ -180,20 +199,34 @@ def test_a_box_on_a_box_turns_without_jumps():
     np.testing.assert_allclose(middle[:, :2], 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("path", ["slides off", "tilts"])
-def test_forces_between_boxes_change_without_jumps(path):
-    """As large as the steps of a path: a hundredth of them changes a hundredth of it."""
+def _check_no_jumps(a, b, path):
+    """A hundredth of the steps of a path changes forces by a hundredth."""
 
     def largest_change(steps):
-        s = np.linspace(0, 1, steps + 1)
-        if path == "slides off":  # over an edge and a corner, turned, almost until it falls off
-            X = _turned((0, 0, 1), 0.3 * s, np.stack([0.85 * s, 0.85 * s, 0 * s + 0.99], axis=1))
-        else:  # on the edge, past the angle at which another face is below
-            X = _turned((0.1, 0.995, 0), 1.2 * s, 0)
-            X = Transform(X.rotation, X.translation.at[:, 2].set(0.48 + jnp.sum(jnp.abs(X.rotation[:, 2]), axis=1) / 2))
-        return np.max(np.abs(np.diff(_stiffness_and_force(of_poses(UNIT, _still(steps + 1), UNIT, X))[1])))
+        X = path(np.linspace(0, 1, steps + 1))
+        return np.max(np.abs(np.diff(_stiffness_and_force(of_poses(a, _repeated(HERE, steps + 1), b, X))[1])))
 
     assert largest_change(9999) < 0.03 * largest_change(99) + 1e-15
+
+
+def test_a_turned_box_slides_off_a_box_without_jumps():
+    _check_no_jumps(UNIT, UNIT, lambda s: _turned((0, 0, 1), 0.3 * s, np.stack([0.85 * s, 0.85 * s, 0 * s + 0.99], 1)))
+
+
+def _tilting(shape, axis, reach):
+    """Poses of a shape 1 cm deep in the face of the unit box above, tilted by up to an angle."""
+
+    def path(s):
+        X = _turned(axis, reach * s, 0)
+        lowest = jax.vmap(lambda R: (R @ shape.support(-R[2]))[2])(X.rotation)
+        return Transform(X.rotation, X.translation.at[:, 2].set(0.49 - lowest))
+
+    return path
+
+
+def test_a_box_tilts_on_a_box_without_jumps():
+    """On its edge, past the angle at which another face is below."""
+    _check_no_jumps(UNIT, UNIT, _tilting(UNIT, (0.1, 0.995, 0), 1.2))
 
 
 def _mujoco_boxes(sides):
@@ -207,10 +240,8 @@ def _mujoco_boxes(sides):
 
 def test_boxes_touch_where_they_do_in_mujoco():
     sides = [(0.6, 0.8, 1.0), (0.5, 0.7, 0.3)]
-    rng = np.random.default_rng(0)
-    quaternions = rng.normal(size=(2, 200, 4))
-    quaternions /= np.linalg.norm(quaternions, axis=-1, keepdims=True)
-    places = rng.uniform(-0.5, 0.5, (2, 200, 3))
+    quaternions = np.stack([_quaternions(seed, 200) for seed in (0, 1)])
+    places = np.random.default_rng(0).uniform(-0.5, 0.5, (2, 200, 3))
     X = [
         Transform(jax.vmap(quaternion_to_matrix)(jnp.asarray(q)), jnp.asarray(x))
         for q, x in zip(quaternions, places, strict=True)
@@ -254,33 +285,143 @@ def _of_step(a, b, X_a, X_b, step):
     return _finite(contact_patch(a, X_a, sized, _moved(X_b, step[:6])))
 
 
-def test_derivatives_of_points_between_boxes_agree_with_differences():
-    a, b = UNIT, Box(jnp.array([0.6, 0.8, 0.5]))
-    X = _poses(7, 40, 0.55)
-    of = jax.jit(jax.vmap(lambda X, step: _of_step(a, b, HERE, X, step), (0, None)))
-    h = 1e-6
-    at = jnp.zeros(7)
-    numeric = jnp.stack([(of(X, at.at[k].add(h)) - of(X, at.at[k].add(-h))) / (2 * h) for k in range(7)], axis=-1)
+SPECIAL = np.array([[0.0, 0, 0], [0, 0, 1.0], [1.0, 1.0, 1.0], [0, 1.0, 1.0], [0, 0, 3.0], [3.0, 2.0, 5.0]])
+
+
+def _check_derivatives(a, b, reach):
+    """Against differences at random poses, and that there are some where shapes are aligned or in one place."""
+    poses = _poses(7, 40, reach)
+    special = Transform(_repeated(HERE, len(SPECIAL)).rotation, jnp.asarray(SPECIAL))
+    X = jax.tree.map(lambda *x: jnp.concatenate(x), poses, special)
+    h, at = 1e-6, jnp.zeros(7)
+    of = jax.jit(jax.vmap(lambda step: jax.vmap(lambda X: _of_step(a, b, HERE, X, step))(X)))
+    ends = of(jnp.concatenate([h * jnp.eye(7), -h * jnp.eye(7)]))
+    numeric = np.moveaxis(np.asarray(ends[:7] - ends[7:]) / (2 * h), 0, -1)
     forward = jax.jit(jax.vmap(jax.jacfwd(lambda X, step: _of_step(a, b, HERE, X, step), 1), (0, None)))(X, at)
-    # Some pose is within h of a change of sides.
-    error = np.max(np.abs(np.asarray(forward - numeric)), axis=(1, 2))
-    assert np.sum(error < 1e-6) >= 39
-    pull = jax.random.normal(jax.random.key(0), forward.shape[1:2])
+    assert np.isfinite(forward).all()
+    # Some pose may be within h of one where corners come or go.
+    errors = np.max(np.abs(np.asarray(forward) - numeric), axis=(1, 2))[:40]
+    assert np.sum(errors < 1e-6) >= 39
+    pull = jnp.cos(jnp.arange(forward.shape[1], dtype=float))
     reverse = jax.jit(jax.vmap(jax.grad(lambda step, X: pull @ _of_step(a, b, HERE, X, step)), (None, 0)))(at, X)
-    np.testing.assert_allclose(reverse, jnp.einsum("i,nij->nj", pull, forward), atol=1e-10)
+    scale = np.max(np.abs(np.asarray(forward)))
+    np.testing.assert_allclose(reverse, jnp.einsum("i,nij->nj", pull, forward), atol=1e-12 * scale)
 
 
-def test_boxes_in_special_poses_have_finite_points_and_gradients():
-    special = jnp.array([[0.0, 0, 0], [0, 0, 1.0], [1.0, 1.0, 1.0], [0, 1.0, 1.0], [0, 0, 3.0], [3.0, 2.0, 5.0]])
-    X = Transform(jnp.broadcast_to(jnp.eye(3), (6, 3, 3)), special)
-    _check_rows(of_poses(UNIT, _still(6), UNIT, X))
-    total = jax.vmap(jax.grad(lambda step, X: jnp.sum(_of_step(UNIT, UNIT, HERE, X, step))), (None, 0))
-    assert np.isfinite(jax.jit(total)(jnp.zeros(7), X)).all()
+@pytest.mark.parametrize("kind", ["sphere", "cylinder"])
+def test_derivatives_of_points_on_a_height_field_agree_with_differences(kind):
+    _check_derivatives(_field(), SHAPES[kind], 0.8)
 
 
+def test_heights_of_a_field_have_derivatives():
+    field, shape, X = _field(), SHAPES["ellipsoid"], jax.tree.map(lambda x: x[0], _poses(9, 1, 0.5))
+
+    def distance(heights):
+        return contact_patch(HeightField(heights, field.sides), HERE, shape, X).distance[0]
+
+    gradient = jax.jit(jax.grad(distance))(field.heights)
+    direction = jnp.asarray(np.random.default_rng(0).normal(size=field.heights.shape))
+    ends = jax.jit(jax.vmap(lambda h: distance(field.heights + h * direction)))(jnp.array([1e-6, -1e-6]))
+    np.testing.assert_allclose(jnp.sum(gradient * direction), (ends[0] - ends[1]) / 2e-6, rtol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), [("box", "box"), ("box", "cylinder"), ("capsule", "hull")])
+def test_derivatives_of_points_agree_with_differences(first, second):
+    _check_derivatives(SHAPES[first], SHAPES[second], 0.3)
+
+
+@pytest.mark.slow
 def test_points_between_boxes_in_single_precision():
-    box, here, X = jax.tree.map(lambda x: x.astype(jnp.float32), (UNIT, _still(20), _poses(8, 20, 0.7)))
+    box, here, X = jax.tree.map(lambda x: x.astype(jnp.float32), (UNIT, _repeated(HERE, 20), _poses(8, 20, 0.7)))
     points = of_poses(box, here, box, X)
     assert {x.dtype for x in jax.tree.leaves(points)} == {jnp.dtype(jnp.float32)}
-    exact = of_poses(UNIT, _still(20), UNIT, _poses(8, 20, 0.7))
+    exact = of_poses(UNIT, _repeated(HERE, 20), UNIT, _poses(8, 20, 0.7))
     np.testing.assert_allclose(jnp.min(points.distance, axis=1), jnp.min(exact.distance, axis=1), atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("sphere", "box"), ("capsule", "capsule"), ("capsule", "box"), ("capsule", "hull"), ("box", "cylinder"),
+        ("box", "hull"), ("cylinder", "cylinder"), ("hull", "hull"),
+    ],
+)  # fmt: skip
+def test_the_deepest_row_is_the_separation(first, second):
+    a, b, X_a, X_b = SHAPES[first], SHAPES[second], _poses(0, 100, 0.25), _poses(1, 100, 0.25)
+    points = of_poses(a, X_a, b, X_b)
+    _check_rows(points)
+    nearest = jax.jit(jax.vmap(lambda X_a, X_b: separation(a, X_a, b, X_b)))(X_a, X_b)
+    deepest = np.min(np.where(points.weight > 1e-3, points.distance, np.inf), axis=1)
+    assert np.sum(deepest < 0) > 20
+    np.testing.assert_allclose(deepest, nearest.distance, atol=1e-12)
+    total = np.sum(points.weight, axis=1)
+    assert (total > 1 - 1e-9).all() and (total < 5).all()
+
+
+@pytest.mark.slow
+def test_a_capsule_on_a_box_touches_with_its_ends_or_where_the_box_ends():
+    places = np.array([[0.2, 0, 0.59], [0.4, 0, 0.59]])
+    X = _turned((0, 1, 0), np.full(2, np.pi / 2), places)
+    points = of_poses(SHAPES["capsule"], X, UNIT, _repeated(HERE, 2))
+    for row, ends in enumerate([(-0.05, 0.45), (0.15, 0.5)]):
+        touching = points.distance[row] < 0
+        np.testing.assert_allclose(np.sort(points.a[row][touching][:, 0]), ends, atol=1e-12)
+        np.testing.assert_allclose(points.distance[row][touching], -0.01, atol=1e-12)
+        np.testing.assert_allclose(points.weight[row][touching], 1, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_parallel_capsules_touch_with_two_points_and_crossed_ones_with_one():
+    a = Capsule(jnp.array(0.1), jnp.array(1.0))
+    X = _turned((0, 0, 1), np.linspace(0, np.pi / 2, 2), (0.19, 0, 0.3))
+    X = Transform(X.rotation.at[1].set(jnp.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])), X.translation)
+    points = of_poses(a, _repeated(HERE, 2), a, X)
+    parallel, crossed = (points.distance[row] < 0 for row in (0, 1))
+    np.testing.assert_allclose(np.sort(points.a[0][parallel][:, 2]), [-0.2, 0.5], atol=1e-12)
+    np.testing.assert_allclose(points.weight[0][parallel], 1, atol=1e-12)
+    np.testing.assert_allclose(points.a[1][crossed], [[0.1, 0, 0.3]], atol=1e-12)
+    np.testing.assert_allclose(points.weight[1][crossed], 1, atol=1e-12)
+    np.testing.assert_allclose(np.concatenate([points.distance[0][parallel], points.distance[1][crossed]]), -0.01)
+    # From parallel to crossed.
+    _check_no_jumps(a, a, lambda s: _turned((1, 0, 0), s * np.pi / 2, (0.19, 0, 0.3)))
+
+
+@pytest.mark.slow
+def test_a_cylinder_on_a_box_touches_with_four_points_of_its_rim_or_two_of_its_side():
+    cylinder = SHAPES["cylinder"]
+    X = _turned((0, 1, 0), np.array([0, np.pi / 2]), np.array([[0, 0, 0.69], [0, 0, 0.69]]))
+    points = of_poses(UNIT, _repeated(HERE, 2), cylinder, X)
+    for row, count in enumerate((4, 2)):
+        touching = points.distance[row] < 0
+        assert np.sum(touching) == count
+        np.testing.assert_allclose(points.distance[row][touching], -0.01, atol=1e-12)
+        np.testing.assert_allclose(points.weight[row][touching], 1, atol=1e-9)
+        np.testing.assert_allclose(np.linalg.norm(points.b[row][touching][:, :2], axis=1), 0.2, atol=1e-12)
+    _check_no_jumps(UNIT, cylinder, _tilting(cylinder, (0.6, 0.8, 0), 1.4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), [("sphere", "box"), ("capsule", "capsule"), ("capsule", "box")])
+def test_round_shapes_are_as_deep_as_in_mujoco(first, second):
+    """Where only their roundings overlap: MuJoCo has closed forms then."""
+    sizes = {"sphere": "0.2", "capsule": "0.1 0.25", "box": "0.15 0.2 0.25"}
+    bodies = "".join(
+        f'<body><freejoint/><geom type="{kind}" size="{sizes[kind]}" mass="1"/></body>' for kind in (first, second)
+    )
+    model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>")
+    data = mujoco.MjData(model)
+    quaternions, places = _quaternions(3, 200), np.random.default_rng(4).uniform(-0.35, 0.35, (200, 3))
+    X = Transform(jax.vmap(quaternion_to_matrix)(jnp.asarray(quaternions)), jnp.asarray(places))
+    points = of_poses(SHAPES[first], _repeated(HERE, 200), SHAPES[second], X)
+    depths, deepest = -np.min(points.distance, axis=1), np.argmin(points.distance, axis=1)
+    rounding = float(SHAPES[first].radius) * (2 if first == second else 1)
+    shallow = np.flatnonzero((depths > 0) & (depths < 0.9 * rounding))
+    assert len(shallow) > 20
+    for k in shallow:
+        data.qpos[:] = [0, 0, 0, 1, 0, 0, 0, *places[k], *quaternions[k]]
+        mujoco.mj_forward(model, data)
+        theirs = np.argmin(data.contact.dist)
+        np.testing.assert_allclose(-data.contact.dist[theirs], depths[k], atol=1e-9)
+        np.testing.assert_allclose(data.contact.frame[theirs, :3], points.normal[k, deepest[k]], atol=1e-9)

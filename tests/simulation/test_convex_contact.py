@@ -73,8 +73,7 @@ def test_a_sliding_ball_ends_rolling_with_five_sevenths_of_its_speed():
 def test_a_resting_box_bears_its_weight():
     model, law = box(sides=(0.4, 0.3, 0.1)), contact()
     motion = run(model, resting(model, 0.05, law).at[2].add(1e-3), jnp.zeros(6), 1.0, law)
-    forces, bare = law.between(jdyn.contact.colliders(model)), model.without_shapes()
-    force = jax.jit(lambda q, v: forces.points(bare, q, v)[0].force.sum(0))(motion.q[-1], motion.v[-1])
+    force = jax.jit(lambda motion: motion.contacts(model, law).force("body")[-1])(motion)
     np.testing.assert_allclose(force, [0, 0, G], atol=1e-9 * G)
 
 
@@ -85,14 +84,12 @@ def test_energy_never_grows():
     start = jnp.array([0.0, 0.0, 0.5, 0.9, 0.3, 0.3, 0.1])
     motion = run(model, start, jnp.array([3.0, -2.0, 1.0, 1.0, 0.0, 0.0]), 1.0, law, saveat=diffrax.SaveAt(steps=True))
     rows = jnp.isfinite(motion.ts)
-    forces = law.between(jdyn.contact.colliders(model))
+    springs = jnp.sum(law.material.stiffness / 2 * motion.contacts(model, law).points.depth ** 2, axis=1) / 2
 
     def energy(q, v):
-        points, _ = forces.points(model.without_shapes(), q, v)
-        springs = jnp.sum(law.material.stiffness / 2 * points.depth**2) / 2
-        return jdyn.kinetic_energy(model, q, v) + jdyn.potential_energy(model, q) + springs
+        return jdyn.kinetic_energy(model, q, v) + jdyn.potential_energy(model, q)
 
-    energies = jax.vmap(energy)(motion.q[rows], motion.v[rows])
+    energies = (jax.vmap(energy)(motion.q, motion.v) + springs)[rows]
     assert energies[0] > 5
     # Steps err by their tolerance times the forces and momenta that it moves.
     assert jnp.max(jnp.diff(energies)) < 1e-4
@@ -219,10 +216,10 @@ def test_a_stack_of_ten_boxes_stands():
 def _rod(length=1.0):
     """A thin rod in the plane x, z, which slides on its lower end; its angle is that from the ground."""
     builder = jdyn.Builder("rod")
-    builder.add_link("x", jdyn.Prismatic((1, 0, 0)))
-    builder.add_link("z", jdyn.Prismatic((0, 0, 1)), parent="x")
+    builder.add_link("x", jdyn.Prismatic(jnp.array([1.0, 0, 0])))
+    builder.add_link("z", jdyn.Prismatic(jnp.array([0, 0, 1.0])), parent="x")
     inertia = length**2 / 12 * np.array([1e-3, 1, 1])
-    builder.add_link("rod", jdyn.Revolute((0, -1, 0)), parent="z", mass=1.0, inertia=inertia)
+    builder.add_link("rod", jdyn.Revolute(jnp.array([0, -1.0, 0])), parent="z", mass=1.0, inertia=inertia)
     builder.add_shape("rod", "sphere", 1e-3, placement=(-length / 2, 0, 0), role="collision")
     builder.add_shape("world", "plane", (0, 0), role="collision")
     return builder.build()
@@ -282,7 +279,11 @@ def test_what_convex_contact_does_not_know_is_refused():
         jdyn.simulate(model, q, v, 1.0, contact=law, constraints=[weld])
     with pytest.raises(ValueError, match="forwards in time"):
         jdyn.simulate(model, q, v, -1.0, contact=law)
-    with pytest.raises(ValueError, match="at least 2"):
-        jdyn.ConvexEuler(rows=1)
+    with pytest.raises(ValueError, match="at least 1"):
+        jdyn.ConvexEuler(rows=0)
+    with pytest.raises(ValueError, match="work of contact"):
+        jdyn.simulate(model, q, v, 1.0, contact=law, solver=jdyn.EnergyError(jdyn.ConvexEuler()))
+    with pytest.raises(ValueError, match="against sliding alone"):
+        jdyn.ConvexContact(jdyn.Material(friction=(0.5, 0.01, 0.0)))
     with pytest.raises(ValueError, match="slip_speed"):
         jdyn.ConvexContact(slip_speed=0.0)

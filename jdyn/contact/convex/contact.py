@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
@@ -48,13 +49,14 @@ class ConvexContact(Contact):
     2511.08771, 2025.
 
     Attributes:
-        material: Of shapes that `materials` does not name. Friction is that against sliding alone.
+        material: Of shapes that `materials` does not name. Friction is that against sliding alone, also where shapes
+            have more.
         materials: By name of shape or, for all shapes of a link, of link.
         slip_speed: [m/s]. In single precision long steps take a larger one, as far as rounding asks for it.
         nearest: As `jdyn.CompliantContact` has it.
 
     Raises:
-        ValueError: if the slip speed is not positive, or a material belongs to nothing.
+        ValueError: if the slip speed is not positive, a material belongs to nothing, or resists turning or rolling.
     """
 
     material: Material = Material()
@@ -65,11 +67,23 @@ class ConvexContact(Contact):
     def __check_init__(self):
         if isinstance(self.slip_speed, int | float) and not self.slip_speed > 0:
             raise ValueError(f"slip_speed: expected a positive number, got {self.slip_speed}")
+        for material in (self.material, *self.materials.values()):
+            if _resists_turning(material.friction):
+                raise ValueError(
+                    f"friction: convex contact knows that against sliding alone, got {material.friction} for sliding, "
+                    "turning and rolling; take jdyn.CompliantContact()"
+                )
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
         colliders = dataclasses.replace(colliders, nearest=self.nearest)
         return ConvexForces(colliders, materials, jnp.asarray(self.slip_speed, colliders.sizes.dtype))
+
+
+def _resists_turning(friction: Any) -> bool:
+    """Whether it is known to."""
+    known = isinstance(friction, tuple | list | np.ndarray | Array) and not isinstance(friction, Tracer)
+    return known and np.shape(friction) == (3,) and bool(np.any(np.asarray(friction)[1:] != 0))
 
 
 class ConvexForces(eqx.Module):

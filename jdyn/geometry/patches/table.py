@@ -1,12 +1,13 @@
 """Which function finds the points at which two kinds of shapes touch."""
 
+import itertools
 from collections.abc import Callable
 
 from jdyn.geometry.height_field import HeightField
 from jdyn.geometry.hull import ConvexHull
 from jdyn.geometry.patches.flat import flat_on_flat
 from jdyn.geometry.patches.ground import on_half_space, on_height_field
-from jdyn.geometry.patches.spheres import sphere_on_sphere
+from jdyn.geometry.patches.round import round_on_any
 from jdyn.geometry.separation import Separation
 from jdyn.geometry.shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Sphere
 from jdyn.spatial import Transform
@@ -14,12 +15,15 @@ from jdyn.spatial import Transform
 # Pairs have the earlier one first.
 KINDS: tuple[type, ...] = (HalfSpace, HeightField, Sphere, Capsule, Box, Cylinder, Ellipsoid, ConvexHull)
 BODIES = KINDS[2:]
+ROUND = (Sphere, Ellipsoid)
 
 PATCHES: dict[tuple[type, type], Callable[..., Separation]] = {
     **{(HalfSpace, kind): on_half_space for kind in BODIES},
     **{(HeightField, kind): on_height_field for kind in BODIES},
-    (Sphere, Sphere): sphere_on_sphere,
-    (Box, Box): flat_on_flat,
+    **{
+        (first, second): round_on_any if first in ROUND or second in ROUND else flat_on_flat
+        for first, second in itertools.combinations_with_replacement(BODIES, 2)
+    },
 }
 
 

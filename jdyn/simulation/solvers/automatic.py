@@ -104,7 +104,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     implicit, and compares its rate with the explicit one at its start. Steps turn implicit when they come close to the
     end of the explicit method's stable range, by the rate that its last two stages show; they turn explicit when they
     are so short, or forces so soft, that they need not be implicit. `ROSJ43` takes no stiffness away that couples
-    joints, as that of an LQR does; `jdyn.Rodas5P` takes that away, too.
+    joints, as that of an LQR does, but that of compliant contact; `jdyn.Rodas5P` takes that away, too.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> stiff = jdyn.PD(model, jnp.ones(1), kp=1e4, kd=1e4)
