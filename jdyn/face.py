@@ -14,6 +14,7 @@ from jdyn.contact import TwoStiffnesses as TwoStiffnesses
 from jdyn.contact import collision_pairs as collision_pairs
 from jdyn.contact import decompose as decompose
 from jdyn.contact import distances as distances
+from jdyn.contact import time_of_contact as time_of_contact
 from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD
 from jdyn.control import PID as PID
@@ -150,6 +151,7 @@ from jdyn.simulation import StormerVerlet as StormerVerlet
 from jdyn.simulation import Trajectory as Trajectory
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch
+from jdyn.simulation import touch_event as touch_event
 from jdyn.spatial import SpatialInertia as SpatialInertia
 from jdyn.spatial import Transform as Transform
 from jdyn.studies.cloutier1995 import Statistics as Statistics

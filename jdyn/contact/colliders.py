@@ -15,6 +15,7 @@ from jdyn.array import Structure
 from jdyn.contact.hulls import hulls_of, scaled
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
 from jdyn.model import WORLD, Model
+from jdyn.model.messages import known
 from jdyn.model.shapes import Shape, Shapes
 from jdyn.spatial import Transform
 
@@ -56,6 +57,22 @@ class Colliders(Structure):
     def bodies(self, side: int) -> list[int]:
         """Of each pair, the body that carries the first (0) or the second shape (1)."""
         return [self.entries[pair[side]].body for pair in self.pairs]
+
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """Of the two shapes of each pair."""
+        return tuple((self.entries[i].name, self.entries[j].name) for i, j in self.pairs)
+
+    def row(self, name: str) -> int:
+        """The number of the shape of a name.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        names = [entry.name for entry in self.entries]
+        if name not in names:
+            raise ValueError(f"pairs: no collision shape is called {name!r}; {known(name, names)}")
+        return names.index(name)
 
     def pair_friction(self) -> Float[Array, "pairs 3"]:
         """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.

@@ -17,7 +17,6 @@ from jdyn.dynamics import forward_kinematics
 from jdyn.geometry import HeightField, contact_patch, separation
 from jdyn.model import Model
 from jdyn.model.compiled import compiled
-from jdyn.model.messages import known
 from jdyn.spatial import Transform
 
 
@@ -62,7 +61,7 @@ def collision_pairs(model: Model) -> tuple[tuple[str, str], ...]:
     Raises:
         ValueError: if it has no collision shapes.
     """
-    return _names(colliders(model))
+    return colliders(model).names
 
 
 def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, str]] | None = None) -> Distances:
@@ -97,7 +96,7 @@ def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, s
     found = colliders(model)
     if pairs is None:
         return _distances(model, found, q)
-    asked = [(_row(found, first), _row(found, second)) for first, second in pairs]
+    asked = [(found.row(first), found.row(second)) for first, second in pairs]
     rows = by_kinds(found.entries, asked)
     ordered = _distances(model, dataclasses.replace(found, pairs=rows), q)
     places = np.array([rows.index(pair) if pair in rows else rows.index(pair[::-1]) for pair in asked], int)
@@ -116,7 +115,7 @@ def _distances(model: Model, found: Colliders, q: Float[Array, " nq"]) -> Distan
     if not parts:
         none = jnp.zeros((0, 3), poses.translation.dtype)
         return Distances((), none, none, none, none[:, 0])
-    return Distances(_names(found), *(jnp.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return Distances(found.names, *(jnp.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _vectors(a: Any, X_a: Transform, b: Any, X_b: Transform) -> tuple[Array, Array, Array, Array]:
@@ -127,14 +126,3 @@ def _vectors(a: Any, X_a: Transform, b: Any, X_b: Transform) -> tuple[Array, Arr
     else:
         found = separation(a, X_a, b, X_b)
     return found.a, found.b, found.normal, found.distance
-
-
-def _names(found: Colliders) -> tuple[tuple[str, str], ...]:
-    return tuple((found.entries[i].name, found.entries[j].name) for i, j in found.pairs)
-
-
-def _row(found: Colliders, name: str) -> int:
-    names = [entry.name for entry in found.entries]
-    if name not in names:
-        raise ValueError(f"pairs: no collision shape is called {name!r}; {known(name, names)}")
-    return names.index(name)

@@ -78,7 +78,7 @@ def watch(event: Event, t: Scalar, y: State) -> Watch:
     Raises:
         ValueError: if the condition is neither a number nor an array of one axis.
     """
-    shape = jnp.shape(jax.eval_shape(event.condition, t, y))
+    shape = jnp.shape(eqx.filter_eval_shape(event.condition, t, y))
     if len(shape) > 1:
         raise ValueError(f"condition: expected a number or an array of shape (entries,), got shape {shape}")
     if shape == (0,):

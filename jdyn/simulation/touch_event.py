@@ -1,0 +1,73 @@
+"""Events where shapes touch."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.contact import colliders, distances
+from jdyn.model import Model
+from jdyn.simulation.events import Event
+from jdyn.simulation.vector_field import State
+
+
+class Gaps(eqx.Module):
+    """The condition of events where shapes touch: signed distances.
+
+    Attributes:
+        model: With its shapes, which simulations leave out of theirs.
+        pairs: Names of the shapes of each entry.
+    """
+
+    model: Model
+    pairs: tuple[tuple[str, str], ...] = eqx.field(static=True)
+
+    def __call__(self, t: Scalar, y: State) -> Float[Array, " pairs"]:
+        return distances(self.model, y.q, self.pairs).distance
+
+
+def touch_event(
+    model: Model,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    *,
+    reset: Callable[..., State] | None = None,
+    terminate: bool = False,
+) -> Event:
+    """An event at the instants at which collision shapes begin to touch: the state is reset, or the simulation ends.
+
+    The instant and the state after it are differentiable, as those of every `jdyn.Event`, also by sizes and placements
+    of shapes: make the event within the function that is differentiated, of its model.
+
+    Simulations look at the distances at eight places of each step. What touches and parts between two of them is
+    missed: a ball of radius r that passes through a wall of thickness h at the speed u, for (h + 2 r) / u. Steps
+    shorter than eight times that see it: `stepsize_controller=diffrax.PIDController(rtol, atol, dtmax=...)`.
+    `jdyn.time_of_contact` misses nothing, for motions of constant velocity.
+
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> model = jdyn.with_ground(builder.build())
+    >>> landing = jdyn.touch_event(model, terminate=True)
+    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 2.0, events=[landing])
+    >>> print(motion.events.ts[0].round(4), landing.condition.pairs[motion.events.entry[0]])
+    0.4284 ('ground', 'ball')
+
+    Args:
+        model: The mechanism, with its shapes.
+        pairs: Names of two collision shapes for each entry of the event; if left out, all that may touch, in the order
+            of `jdyn.collision_pairs`. `condition.pairs` of the event has them.
+        reset: `reset(t, y, entry)`, the state after the pair of that number has touched.
+        terminate: Whether the simulation ends there, with the code `Result.event`.
+
+    Raises:
+        ValueError: if the model has no collision shapes, or none of a name; if no shapes may touch; or if the event
+            neither resets nor terminates.
+    """
+    found = colliders(model)
+    pairs = found.names if pairs is None else tuple((first, second) for first, second in pairs)
+    for name in itertools.chain.from_iterable(pairs):
+        found.row(name)
+    if not pairs:
+        raise ValueError(f"touch_event: no shapes of {model.name!r} may touch each other; name pairs that shall")
+    return Event(Gaps(model, pairs), reset, terminate)
