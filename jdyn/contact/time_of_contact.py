@@ -2,19 +2,20 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.contact.broad_phase import Bounds, bounds
+from jdyn.contact.broad_phase import bounds
 from jdyn.contact.colliders import Colliders, by_kinds, colliders
 from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics import forward_kinematics
 from jdyn.dynamics.kinematics import per_dof
-from jdyn.geometry import Separation, separation
+from jdyn.geometry import Convex, HalfSpace, Separation, separation
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform
@@ -114,46 +115,68 @@ def _advanced(model, found, q, v, horizon, max_rounds):
     def advance(carry):
         t, _, rounds = carry
         motion = RelativeMotion.at(model, found, model.integrate(q, t * v))
-        apart, boxes = _placed(found, motion.poses)
+        apart, ball = _placed(found, motion.poses)
         touching = jnp.min(apart.distance) <= near
-        return jnp.where(touching, t, t + jnp.min(_sure_step(motion, v, apart, boxes))), touching, rounds + 1
+        return jnp.where(touching, t, t + jnp.min(_sure_step(motion, v, apart, ball))), touching, rounds + 1
 
     start = jnp.zeros_like(horizon), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
     t, touching, _ = jax.lax.while_loop(going, advance, start)
     return t, touching
 
 
-def _placed(found: Colliders, poses: Transform) -> tuple[Separation, Bounds]:
-    """Distances of all pairs, and boxes about their second shapes, which are bounded."""
-    parts = [(jax.vmap(separation)(*g.shapes), jax.vmap(bounds)(*g.shapes[2:])) for g in placed_pairs(found, poses)]
+class Ball(NamedTuple):
+    """Balls about shapes.
+
+    Attributes:
+        centre: [m].
+        radius: [m].
+    """
+
+    centre: Float[Array, "*pairs 3"]
+    radius: Float[Array, "*pairs"]
+
+
+def _placed(found: Colliders, poses: Transform) -> tuple[Separation, Ball]:
+    """Distances of all pairs, and balls about the smaller one of their two shapes."""
+    parts = [(jax.vmap(separation)(*g.shapes), jax.vmap(_smaller)(*g.shapes)) for g in placed_pairs(found, poses)]
     return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
 
 
-def _sure_step(
-    motion: RelativeMotion, v: Float[Array, " nv"], apart: Separation, boxes: Bounds
-) -> Float[Array, " pairs"]:
+def _smaller(a: Convex | HalfSpace, X_a: Transform, b: Convex, X_b: Transform) -> Ball:
+    ball = _about(b, X_b)
+    if isinstance(a, HalfSpace):
+        return ball
+    other = _about(a, X_a)
+    return jax.tree.map(lambda x, y: jnp.where(ball.radius <= other.radius, x, y), ball, other)
+
+
+def _about(shape: Convex, X: Transform) -> Ball:
+    lower, upper = bounds(shape, X)
+    return Ball((lower + upper) / 2, _length(upper - lower) / 2)
+
+
+def _sure_step(motion: RelativeMotion, v: Float[Array, " nv"], apart: Separation, ball: Ball) -> Float[Array, " pairs"]:
     """How long each pair stays apart in any case [s].
 
-    The first shape sees the second one move, beyond a plane of its own, normal to the shortest way between them. The
-    points of the second shape come nearer at no more than the speed c now. With Ω the sum of the speeds at which joints
-    between the two turn, and B the sum of the speeds that each of them gives to points of the second shape, at most,
+    The larger shape sees the smaller one move, beyond a plane of its own, normal to the shortest way between them. The
+    points of the smaller one come nearer at no more than the speed c now. With Ω the sum of the speeds at which joints
+    between the two turn, and B the sum of the speeds that each of them gives to points of the smaller one, at most,
     accelerations are no more than 2 Ω B, since each of two joints turns what the other one moves; and as distances from
     the axes grow by B, B grows no faster than exp(Ω t). So within the time s ≤ 1 / Ω less than c s + 3/2 Ω B s² of
     the distance is gone: 2 (eˣ − 1 − x) < 3/2 x² for x ≤ 1.
     """
-    centre, radius = (boxes.lower + boxes.upper) / 2, _length(boxes.upper - boxes.lower) / 2
     twists = motion.model.expand_velocity(v)[:, None] * motion.columns
     turning, moving = jnp.split(twists, 2, axis=1)
     # Joints turn about axes through the origins of the bodies that they carry.
     origins = motion.poses.translation[per_dof(motion.model, np.arange(motion.model.nb))]
     sliding = _length(moving + jnp.cross(turning, origins - motion.origin[None]))
-    reach = _length(centre[:, None] - origins[None]) + radius[:, None]
+    reach = _length(ball.centre[:, None] - origins[None]) + ball.radius[:, None]
     between = jnp.abs(motion.moved)
     turns = between @ _length(turning)
     fastest = jnp.sum(between * (sliding[None] + _length(turning)[None] * reach), axis=1)
     w, u = jnp.split(motion.twists(v), 2, axis=1)
-    leaving = jnp.sum(apart.normal * (u + jnp.cross(w, centre - motion.origin[None])), axis=1)
-    nearing = jnp.maximum(_length(jnp.cross(w, apart.normal)) * radius - leaving, 0)
+    leaving = jnp.sum(apart.normal * (u + jnp.cross(w, ball.centre - motion.origin[None])), axis=1)
+    nearing = jnp.maximum(_length(jnp.cross(w, apart.normal)) * ball.radius - leaving, 0)
     # Of c s + 3/2 Ω B s² = d; infinite where nothing moves.
     root = nearing + jnp.sqrt(nearing**2 + 6 * turns * fastest * apart.distance)
     return jnp.minimum(2 * apart.distance / root, 1 / turns)

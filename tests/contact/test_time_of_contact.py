@@ -67,14 +67,18 @@ def test_height_fields_are_refused():
 ARM, RADIUS, ANGLE, SPEED = (jnp.array(x) for x in (1.0, 0.1, 0.2, 2.0))
 
 
-def swung(arm, radius, angle, speed, horizon=1.0, max_rounds=1000):
+WALL = {"size": (0.2, 9.0, 9.0), "translation": (1.1, 0.0, 0.0)}
+
+
+def swung(arm, radius, angle, speed, horizon=1.0, wall=WALL, max_rounds=1000):
     builder = jdyn.Builder("swung ball")
     builder.add_link("arm", jdyn.Revolute((0, -1, 0)), mass=1.0, inertia=np.eye(3))
     builder.add_shape("arm", "sphere", 0.1, placement=(0, 0, -1), role="collision", name="ball")
-    builder.add_shape("world", "box", (0.2, 9, 9), placement=(1.1, 0, 0), role="collision", name="wall")
+    builder.add_shape("world", "box", (1, 1, 1), role="collision", name="wall")
     changes = {
         "collision:ball.size": radius[None],
         "collision:ball.translation": jnp.zeros(3, arm.dtype).at[2].set(-arm),
+        **{f"collision:wall.{what}": jnp.array(numbers, arm.dtype) for what, numbers in wall.items()},
     }
     model = jdyn.vary(builder.build().astype(arm.dtype), changes)
     return jdyn.time_of_contact(model, angle[None], speed[None], horizon, max_rounds=max_rounds)
@@ -87,6 +91,23 @@ def arrival(arm, radius, angle, speed):
 def test_a_swung_ball_meets_a_wall_as_the_arc_sine_says():
     point = ARM, RADIUS, ANGLE, SPEED
     np.testing.assert_allclose(swung(*point), arrival(*point), rtol=1e-12)
+
+
+def test_a_ball_that_starts_along_a_thin_plate_and_turns_into_it_is_not_missed():
+    # At the lowest point of its circle nothing moves it towards the plate above, and a turn of 1 rad ends beyond it.
+    plate = {"size": (9.0, 9.0, 1e-3), "translation": (0.0, 0.0, -0.9)}
+    found = swung(ARM, jnp.array(0.01), jnp.array(0.0), SPEED, wall=plate)
+    np.testing.assert_allclose(found, np.arccos(0.9 + 0.01 + 5e-4) / SPEED, rtol=1e-12)
+
+
+def test_a_rod_that_turns_about_its_middle_touches_ground_by_its_end():
+    builder = jdyn.Builder("rod")
+    builder.add_link("rod", jdyn.Revolute((1, 0, 0)), placement=(0, 0, 0.85), mass=1.0, inertia=np.eye(3))
+    builder.add_shape("rod", "capsule", (0.05, 2.0), role="collision")
+    # The axis of a capsule is z: at an angle of -π/2 it is level.
+    start = jnp.array([-jnp.pi / 4 - jnp.pi / 2])
+    found = jdyn.time_of_contact(jdyn.with_ground(builder.build()), start, jnp.array([-1.0]), 1.0)
+    np.testing.assert_allclose(found, np.arcsin(0.85 - 0.05) - np.pi / 4, rtol=1e-12)
 
 
 @pytest.mark.slow
