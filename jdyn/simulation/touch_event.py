@@ -50,8 +50,8 @@ def touch_event(
     >>> model = jdyn.with_ground(builder.build())
     >>> landing = jdyn.touch_event(model, terminate=True)
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 2.0, events=[landing])
-    >>> print(motion.events.ts[0].round(4), landing.condition.pairs[motion.events.entry[0]])
-    0.4284 ('ground', 'ball')
+    >>> print(f"{motion.events.ts[0]:.3f} s", landing.condition.pairs[motion.events.entry[0]])
+    0.428 s ('ground', 'ball')
 
     Args:
         model: The mechanism, with its shapes.
