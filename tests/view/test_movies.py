@@ -269,7 +269,7 @@ def test_a_motion_of_one_row_is_one_frame(motion):
     assert jdyn.animate(MODEL, one, size=SIZE).frames == 1
 
 
-PLANAR = {"pendulum", "double_pendulum", "cartpole", "acrobot", "prrr", "chain"}
+PLANAR = {"pendulum", "double_pendulum", "cartpole", "acrobot", "prrr", "chain", "cartpole_with_walls", "hopper"}
 
 
 @pytest.mark.parametrize("name", jdyn.ROBOTS)
