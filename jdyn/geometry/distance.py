@@ -41,10 +41,13 @@ def separation(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> Separation
         X_a, X_b: Their poses in a common frame, which the results are in.
 
     Raises:
-        ValueError: if both are half-spaces.
+        ValueError: if both are half-spaces, or one is no shape that has a distance.
 
     Source: Gilbert, Johnson and Keerthi 1988 for the search where they are apart, Gregorius 2013 where they overlap.
     """
+    for name, shape in (("a", a), ("b", b)):
+        if not isinstance(shape, Shape):
+            raise ValueError(f"separation: {name}: expected a half-space or a convex shape, got {type(shape).__name__}")
     if isinstance(a, HalfSpace) and isinstance(b, HalfSpace):
         raise ValueError("separation: two half-spaces have no distance; expected at most one, got two")
     if isinstance(b, HalfSpace) or (isinstance(a, Sphere) and isinstance(b, Solid) and not isinstance(b, Sphere)):

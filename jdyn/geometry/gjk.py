@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 Support = Callable[[Float[Array, "3"]], Float[Array, "3"]]
 
-# Polytopes end after a few steps; curved ones take a third off the error with each.
+# Polytopes end after a few steps; curved shapes converge linearly, and Newton's method follows.
 _STEPS = 64
 
 

@@ -11,7 +11,6 @@ from jdyn.geometry.directions import length_and_unit, perpendicular
 from jdyn.spatial import Transform
 
 _STEPS = 20
-_PARTS = (1, 1 / 2, 1 / 4, 1 / 16)
 
 
 class Pair(NamedTuple):
@@ -56,23 +55,23 @@ def outside(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
     overlap makes no difference. Where faces are parallel or edges lie in faces, many points would do, and the step is
     the smallest.
     """
-    eps = jnp.finfo(start.dtype).eps
+    smallest = (4 * jnp.finfo(start.dtype).eps) ** 2
 
     def going_on(state):
-        return state[-1]
+        *_, square, steps = state
+        return (square > smallest) & (steps < _STEPS)
 
     def step(state):
-        point, error, steps, _ = state
-        nearer = point[None] + jnp.asarray(_PARTS, point.dtype)[:, None] * _step(pair, point, -error)[None]
-        smaller = jax.vmap(lambda point: _error(pair, point))(nearer)
-        best = jnp.argmin(jnp.sum(smaller**2, axis=1))
-        nearer, smaller = nearer[best], smaller[best]
-        better = smaller @ smaller < error @ error
-        point, error = jnp.where(better, nearer, point), jnp.where(better, smaller, error)
-        return point, error, steps + 1, better & (jnp.max(jnp.abs(error)) > 4 * eps) & (steps + 1 < _STEPS)
+        point, best, least, _, steps = state
+        error, J, frame = _linear(pair, point)
+        square = error @ error
+        best, least = jnp.where(square < least, point, best), jnp.minimum(square, least)
+        # Where faces are nearly parallel a whole step may lead far away.
+        length, way = length_and_unit(_step(pair, J, frame, -error))
+        return point + jnp.minimum(length, pair.reach) * way, best, least, square, steps + 1
 
-    error = _error(pair, start)
-    return jax.lax.while_loop(going_on, step, (start, error, 0, jnp.max(jnp.abs(error)) > 4 * eps))[0]
+    infinite = jnp.full((), jnp.inf, start.dtype)
+    return jax.lax.while_loop(going_on, step, (start, start, infinite, infinite, 0))[1]
 
 
 @outside.def_jvp
@@ -80,16 +79,26 @@ def _outside_jvp(primals, tangents):
     pair, start = primals
     point = outside(pair, start)
     _, change = eqx.filter_jvp(lambda pair: _error(pair, point), (pair,), (tangents[0],))
-    return point, _step(pair, point, -change)
+    _, J, frame = _linear(pair, point)
+    return point, _step(pair, J, frame, -change)
 
 
-def _step(pair: Pair, point: Float[Array, "3"], change: Float[Array, "3"]) -> Float[Array, "3"]:
-    """The smallest step that changes the error so, or as nearly as a step can."""
-    _, normal, _ = seen(pair, point)
+def _linear(pair: Pair, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3 3"], Float[Array, "3 3"]]:
+    """The error, its derivative along the axes of a frame, and these axes: two tangents and the normal."""
+    _, normal = length_and_unit(point - pair.a.core_nearest(point))
     tangent = perpendicular(normal)
     frame = jnp.stack([tangent, jnp.cross(normal, tangent), normal])
-    J = frame @ jax.vmap(lambda way: jax.jvp(lambda point: _error(pair, point), (point,), (way,))[1], out_axes=1)(frame)
-    change = frame @ change
+    error, J = jax.vmap(
+        lambda way: jax.jvp(lambda point: _error(pair, point), (point,), (way,)), out_axes=(None, 1)
+    )(frame)  # fmt: skip
+    return error, J, frame
+
+
+def _step(
+    pair: Pair, J: Float[Array, "3 3"], frame: Float[Array, "3 3"], change: Float[Array, "3"]
+) -> Float[Array, "3"]:
+    """The smallest step that changes the error so, or as nearly as a step can."""
+    J, change = frame @ J, frame @ change
     # The height changes with the third coordinate alone.
     up = change[2] * pair.reach
     return frame.T @ jnp.append(_least_squares(J[:2, :2], change[:2] - J[:2, 2] * up), up)

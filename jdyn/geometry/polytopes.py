@@ -164,18 +164,34 @@ def _(shape: Capsule) -> Polytope:
 
 
 def _scaled(name: str, scale: Float[Array, "3"]) -> Polytope:
-    """A hull within the box from −1 to 1, scaled along the axes."""
-    vertices, *tables = _tables(name)
-    return polytope(ConvexHull(jnp.asarray(vertices, scale.dtype) * scale[None], *map(jnp.asarray, tables)))
+    """A polytope within the cube from −1 to 1, scaled along the axes."""
+    *points, before, after = _unscaled(name)
+    vertices, normals, starts, edges = (jnp.asarray(x, scale.dtype) for x in points)
+    # Tangents are scaled, so normals are divided.
+    upright = normals / jnp.where(scale > 0, scale, 1)[None]
+    upright = upright / jnp.sqrt(jnp.sum(upright**2, axis=1, keepdims=True))
+    return Polytope(
+        vertices * scale[None], upright, starts * scale[None], edges * scale[None],
+        upright[before], upright[after],
+    )  # fmt: skip
 
 
 @functools.cache
-def _tables(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _unscaled(name: str) -> tuple[np.ndarray, ...]:
+    """Vertices, normals, starts of edges, their directions, and the faces before and after each."""
+    vertices, faces, edges = hull_tables(_corners(name))
+    first, second, third = vertices[faces].swapaxes(0, 1)
+    starts, ends, before, after = edges.T
+    normals = np.cross(second - first, third - first)
+    return vertices, normals, vertices[starts], vertices[ends] - vertices[starts], before, after
+
+
+def _corners(name: str) -> np.ndarray:
     if name == "box":
-        return hull_tables(np.array(list(itertools.product((-1.0, 1.0), repeat=3))))
+        return np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
     if name == "prism":
         angles = np.arange(_PRISM_SIDES) * 2 * np.pi / _PRISM_SIDES
-        return hull_tables(np.array([(np.cos(t), np.sin(t), z) for t in angles for z in (-1.0, 1.0)]))
+        return np.array([(np.cos(t), np.sin(t), z) for t in angles for z in (-1.0, 1.0)])
     golden = (1 + np.sqrt(5)) / 2
     rectangles = [np.roll((0, one, other), k) for k in range(3) for one in (-1, 1) for other in (-golden, golden)]
-    return hull_tables(np.array(rectangles) / np.hypot(1, golden))
+    return np.array(rectangles) / np.hypot(1, golden)

@@ -51,7 +51,8 @@ def search(a: Convex, b: Convex, X: Transform) -> Found:
     size = radius_a + radius_b + jnp.sqrt(centres @ centres)
     # Polytopes have finitely many corners, and the last step is exact; Newton's method follows that of others.
     eps = float(jnp.finfo(size.dtype).eps)
-    tolerance = eps**0.6 if isinstance(a, CURVED) or isinstance(b, CURVED) else 8 * eps
+    curved = isinstance(a, CURVED) or isinstance(b, CURVED)
+    tolerance, factors = (eps**0.8, _FARTHER) if curved else (8 * eps, _FARTHER[:1])
     reach = _reach(radius_a + a.rounding, radius_b + b.rounding, size)
 
     def support_b(direction):
@@ -63,7 +64,7 @@ def search(a: Convex, b: Convex, X: Transform) -> Found:
     def way_out(before, normal):
         """From overlapping at all to being apart by the reach; farther from the direction before, while it pays."""
         farther = jnp.where(jnp.any(before != 0), normal - before, 0)
-        normals = jax.vmap(lambda factor: unit(normal + factor * farther))(jnp.asarray(_FARTHER, normal.dtype))
+        normals = jax.vmap(lambda factor: unit(normal + factor * farther))(jnp.asarray(factors, normal.dtype))
         gaps = jax.vmap(gap)(normals)
         best = jnp.argmax(gaps)
         return (reach - gaps[best]) * normals[best]

@@ -67,7 +67,25 @@ Constant steps need their size:
 - `constraints=[jdyn.Connect(...)]` close loops. The start has to meet them (`jdyn.assemble` finds one), and every step
   ends on them.
 
-All of them work with every solver. `jdyn.guide.recipes` has examples.
+All of them work with every solver, but for constraints with convex contact. `jdyn.guide.recipes` has examples.
+
+## Contact
+
+`contact=jdyn.CompliantContact()` is a force of the state, for any solver: take it where contact is soft, or gradients
+are to be smooth. `contact=jdyn.ConvexContact()` brings a solver of its own, `jdyn.ConvexEuler`, which stiffness and dry
+friction do not hold: what rests takes ever longer steps, what sticks does not creep, and loose tolerances, such as
+1e-3, go far. Its order is that of its rows, three if nothing is said; take five for tolerances below 1e-8, one with
+constant steps for steps as simulators of games and robots take them.
+
+>>> builder = jdyn.Builder("block")
+>>> builder.add_link("block", jdyn.Free(), mass=1.0, inertia=(1e-3, 2e-3, 2e-3))
+>>> builder.add_shape("block", "box", (0.2, 0.1, 0.1), role="collision")
+>>> block = jdyn.with_ground(builder.build(), jdyn.pose(rpy=(0, 0.3, 0)))
+>>> start = block.neutral().at[3:].set(jnp.array([jnp.cos(0.15), 0, jnp.sin(0.15), 0])).at[2].set(0.0523)
+>>> steps = diffrax.PIDController(rtol=1e-3, atol=1e-3)
+>>> rests = jdyn.simulate(block, start, jnp.zeros(6), 9.0, contact=jdyn.ConvexContact(), stepsize_controller=steps)
+>>> print(rests.stats["accepted_steps"] < 200, bool(jnp.max(jnp.abs(rests.v[-1])) < 1e-3))
+True True
 
 ## Gradients
 

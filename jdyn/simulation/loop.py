@@ -361,7 +361,7 @@ def _verdict(problem, run, end, motion, error):
     y1 = motion.y
     if error is not None:
         # A step into the depth of a contact may end nowhere. A shorter one need not.
-        finite = _finite(y1) & _finite(error)
+        finite = _finite(y1) & _finite(error) & ~problem.equations.field.overshot(run.motion.y, y1)
         y1 = _where(finite, y1, run.motion.y)
         error = jax.tree.map(lambda error: jnp.where(finite, error, jnp.inf), error)
     keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(

@@ -6,8 +6,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree, Scalar
+from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
+from jdyn.contact import CompliantForces
 from jdyn.control.controller import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import (
@@ -111,6 +112,12 @@ class VectorField(eqx.Module):
             left = self.model.rate(near.q, near.change.q), near.change.v
             error = eqx.tree_at(lambda error: (error.q, error.v), error, left)
         return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near, error
+
+    def overshot(self, y0: State, y1: State) -> Bool[Array, ""]:
+        """Whether a step between two states has gone through the beginning of a contact without seeing it."""
+        if not isinstance(self.contact, CompliantForces):
+            return jnp.array(False)
+        return self.contact.overshot(self.model, y0.q, y1.q, y1.v)
 
     @property
     def _method(self) -> Method:

@@ -121,6 +121,18 @@ def test_the_guess_does_not_matter(found):
         np.testing.assert_allclose(result.v, results[0].v, atol=1e-9)
 
 
+def test_slow_slip_does_not_make_hessians_indefinite_in_single_precision():
+    """Of a velocity along the normal, rounding leaves as much beside it as the slip."""
+    law = _motion(slip=1e-7).impulses
+    u = 0.1 * law.normal + 1e-6 * jnp.roll(law.normal, 1, axis=1)
+    law, u = jax.tree.map(lambda x: x.astype(jnp.float32), (law, u))
+    _, G = law.at(u, law.holds(u))
+    assert not jnp.any(law.holds(u))
+    least = np.linalg.eigvalsh(np.asarray(G, float))[:, 0]
+    steepest = np.asarray(jnp.trace(G, axis1=1, axis2=2))
+    assert np.all(least >= -4 * jnp.finfo(jnp.float32).eps * steepest)
+
+
 def test_single_precision_converges(found):
     motion = jax.tree.map(lambda x: x.astype(jnp.float32), _motion(slip=1e-5, stiffness=1e7))
     result = found(motion, jnp.zeros(NV, jnp.float32))

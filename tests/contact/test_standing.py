@@ -1,4 +1,4 @@
-"""Robots that come to rest: what bears them bears their weight."""
+"""Robots that stand, walk and hold: what bears them bears their weight."""
 
 import dataclasses
 
@@ -52,6 +52,30 @@ def test_a_quadruped_lands_and_stands_on_its_four_feet(contact):
     assert len(bearing) == 4
     # Right before left in front, then behind; the crouch is symmetric.
     np.testing.assert_allclose(bearing[::2], bearing[1::2], rtol=1e-8)
+
+
+def test_a_quadruped_trots_by_the_clock():
+    """Legs that follow a clock, those across from each other together, carry it forwards with a level trunk; what its
+    feet bear on the average is its weight."""
+    model, q0, _ = crouching_quadruped()
+    contact, stride = jdyn.CompliantContact(), 0.4
+    phase = jnp.array([0, jnp.pi, jnp.pi, 0])
+
+    def trot(t, q, v):
+        angle = 2 * jnp.pi * t / stride + phase
+        lift = 0.5 * jnp.maximum(jnp.sin(angle), 0)
+        legs = jnp.stack([jnp.zeros(4), -0.8 - 0.15 * jnp.cos(angle) + 0.5 * lift, 1.6 + lift], axis=1).ravel()
+        return jnp.concatenate([jnp.zeros(6), 100 * (legs - q[7:]) - 4 * v[6:]])
+
+    ts = jnp.linspace(1.2, 2.0, 801)
+    motion = jdyn.simulate(model, q0, jnp.zeros(model.nv), 2.0, controller=trot, contact=contact, saveat=ts)
+    x, y, z = np.asarray(motion.q[:, :3]).T
+    assert x[-1] > 0.7 and np.abs(y).max() < 0.1 and z.min() > 0.25
+    assert np.asarray(motion.q[:, 3]).min() > np.cos(0.1 / 2)
+    upward = np.asarray(jax.vmap(lambda q, v: forces(model, contact, q, v)[:, 2].sum())(motion.q, motion.v))
+    weight = 9.81 * float(model.inertias.mass.sum())
+    np.testing.assert_allclose(np.trapezoid(upward, ts) / (2 * stride), weight, rtol=0.02)
+    assert upward.max() > 1.5 * weight
 
 
 def in_mujoco(m, qpos, seconds):

@@ -281,7 +281,7 @@ def _moved(X, step):
 
 
 def _of_step(a, b, X_a, X_b, step):
-    sized = jax.tree.map(lambda x: x * (1 + step[6]), b)
+    sized = jax.tree.map(lambda x: x * (1 + step[6]) if jnp.issubdtype(x.dtype, jnp.floating) else x, b)
     return _finite(contact_patch(a, X_a, sized, _moved(X_b, step[:6])))
 
 
@@ -357,7 +357,7 @@ def test_the_deepest_row_is_the_separation(first, second):
     assert np.sum(deepest < 0) > 20
     np.testing.assert_allclose(deepest, nearest.distance, atol=1e-12)
     total = np.sum(points.weight, axis=1)
-    assert (total > 1 - 1e-9).all() and (total < 5).all()
+    assert (total > 1 - 1e-9).all() and (total < 4 + 1e-9).all()
 
 
 @pytest.mark.slow
@@ -378,7 +378,7 @@ def test_parallel_capsules_touch_with_two_points_and_crossed_ones_with_one():
     X = _turned((0, 0, 1), np.linspace(0, np.pi / 2, 2), (0.19, 0, 0.3))
     X = Transform(X.rotation.at[1].set(jnp.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])), X.translation)
     points = of_poses(a, _repeated(HERE, 2), a, X)
-    parallel, crossed = (points.distance[row] < 0 for row in (0, 1))
+    parallel, crossed = ((points.distance[row] < 0) & (points.weight[row] > 1e-9) for row in (0, 1))
     np.testing.assert_allclose(np.sort(points.a[0][parallel][:, 2]), [-0.2, 0.5], atol=1e-12)
     np.testing.assert_allclose(points.weight[0][parallel], 1, atol=1e-12)
     np.testing.assert_allclose(points.a[1][crossed], [[0.1, 0, 0.3]], atol=1e-12)

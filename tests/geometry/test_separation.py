@@ -4,16 +4,19 @@ What proves a distance of shapes that are apart: points of both at that distance
 support functions are as far from each other, which no pair of points can undercut.
 """
 
+import functools
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from scipy.spatial.transform import Rotation
 
-from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, Sphere, separation
-from jdyn.spatial import Transform
+from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere, separation
+from jdyn.spatial import Transform, skew
 
 pytestmark = pytest.mark.fast_compile
 
@@ -32,8 +35,8 @@ SHAPES = {
 }
 PAIRS = list(itertools.combinations_with_replacement(SHAPES, 2))
 # One of each way to find it, and of each way for shapes to be where they are nearest.
-SOME = [("box", "hull"), ("capsule", "cylinder"), ("cylinder", "ellipsoid")]
-OTHERS = [pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS if pair not in SOME]
+SOME = [("sphere", "ellipsoid"), ("box", "hull"), pytest.param("cylinder", "ellipsoid", marks=pytest.mark.slow)]
+SLOW = [pytest.param(*pair, marks=pytest.mark.slow) for pair in (("box", "box"), ("cylinder", "hull"))]
 
 
 def poses(count, spread=0.8, seed=1):
@@ -54,13 +57,13 @@ def _gap(shape_a, X_a, shape_b, X_b, normal):
     return normal @ (farthest_b - farthest_a)
 
 
-@pytest.mark.parametrize(("first", "second"), [*SOME, *OTHERS])
+@pytest.mark.parametrize(("first", "second"), SOME)
 def test_no_plane_and_no_points_prove_another_distance(first, second):
     a, b = SHAPES[first], SHAPES[second]
     X_a, X_b = poses(300, seed=1), poses(300, seed=2)
     found = separations(a, X_a, b, X_b)
     gaps = jax.vmap(_gap, in_axes=(None, 0, None, 0, 0))(a, X_a, b, X_b, found.normal)
-    assert 50 < np.sum(found.distance > 0) < 250 or "sphere" in (first, second) or first == "capsule"
+    assert 20 < np.sum(found.distance > 0)
     np.testing.assert_allclose(gaps, found.distance, atol=1e-14)
     np.testing.assert_allclose(found.b - found.a, found.distance[:, None] * found.normal, atol=1e-14)
     np.testing.assert_allclose(jnp.linalg.norm(found.normal, axis=1), 1, atol=1e-14)
@@ -70,3 +73,212 @@ def test_two_half_spaces_are_refused():
     X = Transform.identity()
     with pytest.raises(ValueError, match="two half-spaces have no distance; expected at most one"):
         separation(HalfSpace(), X, HalfSpace(), X)
+
+
+def test_what_is_neither_convex_nor_a_half_space_is_refused():
+    X, ground = Transform.identity(), HeightField(jnp.zeros((2, 2)), jnp.ones(2))
+    with pytest.raises(ValueError, match="b: expected a half-space or a convex shape, got HeightField"):
+        separation(SHAPES["box"], X, ground, X)
+
+
+@pytest.mark.slow
+def test_hulls_of_one_length_share_a_program_and_both_orders_agree():
+    short, tall = _hull(0), _hull(3)
+    rows = [max(len(x), len(y)) for x, y in zip(jax.tree.leaves(short), jax.tree.leaves(tall), strict=True)]
+
+    def padded(hull):
+        leaves, tree = jax.tree.flatten(hull)
+        return tree.unflatten(
+            jnp.concatenate([x, jnp.repeat(x[-1:], n - len(x), axis=0)]) for x, n in zip(leaves, rows, strict=True)
+        )
+
+    hulls = jax.tree.map(lambda *x: jnp.stack(x), padded(short), padded(tall))
+    box, X_a, X_b = SHAPES["box"], poses(2, seed=6), poses(2, seed=7)
+    there = jax.jit(jax.vmap(separation, in_axes=(None, 0, 0, 0)))(box, X_a, hulls, X_b)
+    back = jax.jit(jax.vmap(separation, in_axes=(0, 0, None, 0)))(hulls, X_b, box, X_a)
+    for k, hull in enumerate((short, tall)):
+        alone = separations(box, X_a, hull, X_b)
+        np.testing.assert_allclose(there.distance[k], alone.distance[k], atol=1e-14)
+    np.testing.assert_allclose(back.distance, there.distance, atol=1e-14)
+    np.testing.assert_allclose(back.normal, -there.normal, atol=1e-13)
+
+
+def test_half_spaces_are_left_along_their_normal():
+    X_a, X_b = poses(5, seed=1), poses(5, seed=2)
+    for shape in SHAPES.values():
+        found = jax.vmap(separation, in_axes=(None, 0, None, 0))(HalfSpace(), X_a, shape, X_b)
+        lowest = jax.vmap(lambda X_a, X_b, shape=shape: _lowest(X_a, shape, X_b))(X_a, X_b)
+        np.testing.assert_allclose(found.distance, lowest, atol=1e-14)
+        np.testing.assert_allclose(found.normal, X_a.rotation[:, :, 2], atol=1e-15)
+        np.testing.assert_allclose(found.b - found.a, found.distance[:, None] * found.normal, atol=1e-14)
+
+
+def _lowest(X_a, shape, X_b):
+    """Height of the lowest point, by a formula for each shape."""
+    X = X_a.inverse() @ X_b
+    if isinstance(shape, ConvexHull):
+        return jnp.min(jax.vmap(X.point_to_parent)(shape.vertices)[:, 2])
+    up = X.rotation[2]
+    if isinstance(shape, Box):
+        return X.translation[2] - jnp.abs(up) @ shape.sides / 2
+    if isinstance(shape, Ellipsoid):
+        return X.translation[2] - jnp.linalg.norm(shape.radii * up)
+    half = jnp.abs(up[2]) * (0 if isinstance(shape, Sphere) else shape.length / 2)
+    across = jnp.hypot(up[0], up[1]) if isinstance(shape, Cylinder) else 1
+    return X.translation[2] - half - across * shape.radius
+
+
+def _flat(found):
+    return jnp.concatenate([found.distance[None], found.a, found.b, found.normal])
+
+
+def _varied(a, b, X):
+    """Everything that is found, as a function of a small twist of b and of all sizes; the sizes; and how many."""
+    (floats, rest) = eqx.partition((a, b), eqx.is_inexact_array)
+    sizes, unravel = ravel_pytree(floats)
+
+    def found(x):
+        a, b = eqx.combine(unravel(x[6:]), rest)
+        turn = skew(x[:3])
+        turn = jnp.eye(3) + turn + turn @ turn / 2
+        moved = Transform(turn @ X.rotation, X.translation + x[3:6])
+        return _flat(separation(a, Transform.identity(), b, moved))
+
+    return found, jnp.concatenate([jnp.zeros(6), sizes])
+
+
+@pytest.mark.parametrize(("first", "second"), [SOME[0], *SLOW])
+def test_derivatives_are_differences_of_distances_points_and_normals(first, second):
+    a, b, X = SHAPES[first], SHAPES[second], poses(30, seed=3)
+
+    @jax.jit
+    @jax.vmap
+    def compared(X):
+        found, x = _varied(a, b, X)
+        way = jax.random.normal(jax.random.key(0), x.shape)
+        weights = jax.random.normal(jax.random.key(1), (10,))
+        _, forwards = jax.jvp(found, (x,), (way,))
+        _, pullback = jax.vjp(found, x)
+        return forwards, weights @ forwards, pullback(weights)[0] @ way
+
+    @jax.jit
+    @jax.vmap
+    def differences(X):
+        found, x = _varied(a, b, X)
+        way, h = jax.random.normal(jax.random.key(0), x.shape), 1e-5
+        return jax.lax.map(lambda step: found(x + step * way), h * jnp.array([-2.0, -1.0, 1.0, 2.0]))
+
+    forwards, product, pulled_back = compared(X)
+    far_back, back, on, far_on = differences(X).swapaxes(0, 1)
+    central = (8 * (on - back) - (far_on - far_back)) / 12e-5
+    # Within one difference, a kink may be met.
+    smooth = np.abs((on - back) / 2e-5 - (far_on - far_back) / 4e-5).max(axis=1) < 1e-4
+    assert np.mean(smooth) > 0.9
+    np.testing.assert_allclose(forwards[smooth], central[smooth], atol=1e-7)
+    np.testing.assert_allclose(product, pulled_back, atol=1e-11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), [("box", "hull"), ("cylinder", "ellipsoid")])
+def test_second_derivatives_are_differences_of_first_ones(first, second):
+    X = poses(8, seed=4)
+
+    @jax.jit
+    @jax.vmap
+    def gradients(X):
+        found, x = _varied(SHAPES[first], SHAPES[second], X)
+        way = jax.random.normal(jax.random.key(0), x.shape)
+        gradient = jax.grad(lambda x: found(x)[0])
+        sides = jax.lax.map(lambda step: gradient(x + step * way), jnp.array([-1e-5, 1e-5]))
+        return jax.jvp(gradient, (x,), (way,))[1], (sides[1] - sides[0]) / 2e-5
+
+    found, differences = gradients(X)
+    scale = 1 + jnp.max(jnp.abs(found), axis=1)
+    errors = jnp.max(jnp.abs(found - differences), axis=1) / scale
+    assert np.sum(errors < 1e-6) >= 7, errors
+
+
+def _touching(a, b, dtype):
+    """Poses of b beside a, upright, on its side and slightly tilted, so that faces, edges or points touch or nearly do;
+    and with both middles in one place."""
+    tilts = [(0, 0, 0), (0, 0, 90), (90, 0, 0), (45, 0, 0), (6e-4, 1e-4, 6e-4)]
+    rotations, places = [], []
+    for rotation, axis in itertools.product(Rotation.from_euler("xyz", tilts, degrees=True).as_matrix(), np.eye(3)):
+        top = a.support(jnp.array(axis)) @ axis
+        bottom = rotation @ b.support(jnp.array(-rotation.T @ axis)) @ axis
+        for gap, aside in itertools.product((0.5, 1e-9, 0.0, -1e-14, -1e-3), (0.0, 0.1)):
+            rotations.append(rotation)
+            places.append(aside * (1 - axis) + (top - bottom + gap) * axis)
+        rotations.append(rotation)
+        places.append(np.zeros(3))
+    return Transform(jnp.array(np.array(rotations), dtype), jnp.array(np.array(places), dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("first", "second"), [SOME[0], *SLOW])
+def test_shapes_that_touch_and_parallel_faces_have_finite_derivatives(first, second, dtype):
+    X = _touching(SHAPES[first], SHAPES[second], dtype)
+    a, b = jax.tree.map(
+        lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, (SHAPES[first], SHAPES[second])
+    )
+    identity = Transform.identity(dtype)
+
+    @jax.jit
+    @jax.vmap
+    def found_and_gradient(X):
+        sizes, rest = eqx.partition((a, b), eqx.is_inexact_array)
+
+        def total(sizes, X):
+            a, b = eqx.combine(sizes, rest)
+            return jnp.sum(_flat(separation(a, identity, b, X)))
+
+        return separation(a, identity, b, X), jax.grad(total, argnums=(0, 1))(sizes, X)
+
+    found, gradient = found_and_gradient(X)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((found, gradient)))
+    gaps = jax.vmap(_gap, in_axes=(None, None, None, 0, 0))(a, identity, b, X, found.normal)
+    # Edges within a thousandth of a degree of parallel leave the direction across them fewer digits.
+    np.testing.assert_allclose(gaps, found.distance, atol=1e-9 if dtype == "float64" else 1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_distances_are_those_of_coal(first, second):
+    coal = pytest.importorskip("coal")
+    a, b, X = SHAPES[first], SHAPES[second], poses(10_000, seed=5)
+    found = jax.jit(jax.vmap(lambda X: separation(a, Transform.identity(), b, X)))(X)
+    gaps = jax.vmap(lambda X, normal: _gap(a, Transform.identity(), b, X, normal))(X, found.normal)
+    apart = np.asarray(found.distance) > 1e-6
+    # A minimum or, where they overlap, a place that no small change improves: proved for all but a few in 10 000.
+    np.testing.assert_allclose(gaps[apart], found.distance[apart], atol=1e-13)
+    assert np.sum(np.abs(gaps - found.distance) > 1e-9) <= 5
+
+    request = coal.DistanceRequest()
+    request.gjk_tolerance, request.epa_tolerance = 1e-13, 1e-11
+    request.gjk_max_iterations = request.epa_max_iterations = 2000
+    theirs = [
+        coal.distance(*shapes, request, coal.DistanceResult())
+        for shapes in (
+            (_of_coal(coal, a), coal.Transform3s.Identity(), _of_coal(coal, b), coal.Transform3s(R, p))
+            for R, p in zip(np.asarray(X.rotation), np.asarray(X.translation), strict=True)
+        )
+    ]
+    errors = np.abs(np.asarray(found.distance) - np.array(theirs))
+    if {first, second} & {"cylinder", "ellipsoid"}:
+        # Coal stops early for curved shapes, or without an answer, which is then infinite.
+        assert np.median(errors[apart]) < 1e-9
+    else:
+        assert np.max(errors[apart]) < 1e-9
+        assert np.max(errors[~apart]) < 1e-6
+
+
+@functools.cache
+def _of_coal(coal, shape):
+    sizes = [float(x) for leaf in jax.tree.leaves(shape)[:2] for x in np.ravel(leaf)[:3]]
+    if not isinstance(shape, ConvexHull):
+        return getattr(coal, type(shape).__name__)(*sizes)
+    points, triangles = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
+    points.extend(np.asarray(shape.vertices))
+    for face in np.asarray(shape.faces):
+        triangles.append(coal.Triangle(*map(int, face)))
+    return coal.Convex(points, triangles)

@@ -74,7 +74,9 @@ class Impulses(Structure):
         pressed, fall = self._pressed(speed)
         way, hold = self._rubbed(beside, held)
         gamma = pressed[:, None] * self.normal - self.bound[:, None] * way
-        across = jnp.eye(3, dtype=u.dtype)[None] - _squares(self.normal) - _squares(jnp.where(held[:, None], 0, way))
+        # As squares, which are not negative whatever rounding makes of a slow slip's direction.
+        beside_normal = jnp.eye(3, dtype=u.dtype)[None] - _squares(self.normal)
+        across = jnp.where(held[:, None, None], beside_normal @ beside_normal, _squares(self._across(way)))
         return gamma, fall[:, None, None] * _squares(self.normal) + hold[:, None, None] * across
 
     def along(self, u: Vectors, w: Vectors) -> Line:
@@ -83,9 +85,9 @@ class Impulses(Structure):
         pressed, fall = self._pressed(speed)
         held = self.holds(u)
         way, hold = self._rubbed(beside, held)
-        with_way = _dot(way, w_beside)
-        slope = self.bound * with_way - pressed * w_normal
-        curvature = fall * w_normal**2 + hold * (_dot(w_beside, w_beside) - jnp.where(held, 0, with_way**2))
+        slope = self.bound * _dot(way, w_beside) - pressed * w_normal
+        across = jnp.where(held, _dot(w_beside, w_beside), _dot(self._across(way), w_beside) ** 2)
+        curvature = fall * w_normal**2 + hold * across
         return Line(jnp.sum(slope), jnp.sum(curvature))
 
     def _split(self, u: Vectors) -> tuple[Points, Vectors]:
@@ -100,6 +102,10 @@ class Impulses(Structure):
         pushes = (force > 0) & (damping > 0)
         fall = self.h * (self.h * self.stiffness * damping + self.dissipation * force)
         return jnp.where(pushes, self.h * force * damping, 0), jnp.where(pushes, fall, 0)
+
+    def _across(self, way: Vectors) -> Vectors:
+        """Beside both the normal and a direction of slip."""
+        return jnp.cross(self.normal, way)
 
     def _rubbed(self, beside: Vectors, held: Bool[Array, " points"]) -> tuple[Vectors, Points]:
         """Against what friction acts, as a share of its bound, and how it rises across that."""

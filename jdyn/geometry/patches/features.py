@@ -1,5 +1,6 @@
 """The flat or straight part of a shape that faces a direction."""
 
+import dataclasses
 import functools
 
 import jax
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import Structure
-from jdyn.geometry.directions import unit
+from jdyn.geometry.directions import length_and_unit, unit
 from jdyn.geometry.hull import ConvexHull
 from jdyn.geometry.patches.ground import rim_points
 from jdyn.geometry.shapes import Box, Capsule, Cylinder
@@ -24,15 +25,17 @@ class Feature(Structure):
         corners: Counter-clockwise, seen from outside of the shape [m]; corners may be in one place.
         rounding: How far the surface of the shape is outside of it [m].
         bend: Radius of the surface across a line [m]; zero for a polygon.
+        weight: Of each end of a line [1].
     """
 
     corners: Float[Array, "corners 3"]
     rounding: Scalar
     bend: Scalar
+    weight: Scalar
 
     def to_parent(self, X: Transform) -> "Feature":
         """The same in the frame in which its own has pose X."""
-        return Feature(jax.vmap(X.point_to_parent)(self.corners), self.rounding, self.bend)
+        return dataclasses.replace(self, corners=jax.vmap(X.point_to_parent)(self.corners))
 
 
 @functools.singledispatch
@@ -52,7 +55,7 @@ def feature(shape, direction: Float[Array, "3"]) -> Feature:
 @feature.register
 def _(shape: Capsule, direction):
     start, end = shape.ends
-    return Feature(jnp.stack([start, end, end, start]), shape.radius, shape.radius)
+    return Feature(jnp.stack([start, end, end, start]), shape.radius, shape.radius, jnp.ones_like(shape.radius))
 
 
 @feature.register
@@ -65,7 +68,7 @@ def _(shape: Box, direction):
     side = jnp.where(jnp.sum(jnp.where(axes[0], direction, 0)) < 0, -1, 1).astype(half.dtype)
     outwards, first = side * outwards, side * first
     corners = jnp.stack([first + second, second - first, -first - second, first - second]) + outwards[None]
-    return Feature(corners, *jnp.zeros((2,), half.dtype))
+    return _polygon(corners)
 
 
 @feature.register
@@ -79,8 +82,10 @@ def _(shape: Cylinder, direction):
     ends = jnp.stack([-half, half, half, -half])
     line = jnp.concatenate([jnp.broadcast_to(rim[0], (4, 2)), ends[:, None]], axis=1)
     lies = 2 * direction[2] ** 2 < direction @ direction
-    none = jnp.zeros_like(half)
-    return Feature(jnp.where(lies, line, cap), none, jnp.where(lies, shape.radius, none))
+    # One where it lies; at 45 degrees that of the square's corner, by the angle at which it is seen there.
+    weight = jnp.arctan2(length_and_unit(direction[:2])[0], length_and_unit(direction)[0])
+    bend = jnp.where(lies, shape.radius, 0)
+    return Feature(jnp.where(lies, line, cap), jnp.zeros_like(half), bend, weight / (jnp.pi / 4))
 
 
 @feature.register
@@ -98,8 +103,11 @@ def _(shape: ConvexHull, direction):
     bounds = (left == face) | (right == face)
     of_face = jnp.zeros(len(shape.vertices), bool).at[shape.edges[:, :2]].max(bounds[:, None])
     chosen = _extreme(shape.vertices, of_face, normals[face], shape.faces[face], nearest)
-    none = jnp.zeros_like(direction[0])
-    return Feature(shape.vertices[chosen], none, none)
+    return _polygon(shape.vertices[chosen])
+
+
+def _polygon(corners: Float[Array, "corners 3"]) -> Feature:
+    return Feature(corners, *jnp.zeros(3, corners.dtype))
 
 
 def _normals(hull: ConvexHull) -> Float[Array, "faces 3"]:

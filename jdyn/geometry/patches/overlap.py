@@ -1,5 +1,7 @@
 """Corners of the region where flat or straight parts of two shapes lie on one another."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,7 +54,7 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     """
     sizes = len(p.corners), len(q.corners)
     # Counter-clockwise, as p, seen along the normal.
-    q = Feature(q.corners[::-1], q.rounding, q.bend)
+    q = dataclasses.replace(q, corners=q.corners[::-1])
     # Both by one program, since what is compiled counts.
     both = jax.tree.map(lambda *x: jnp.stack(x), *(_with_corners(part, max(sizes)) for part in (p, q)))
     others = jax.tree.map(lambda x: x[::-1], both)
@@ -63,10 +65,13 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     breadth = jnp.stack([_BREADTH * jnp.min(both.bend), jnp.zeros_like(margin)])
     margins = jnp.stack([margin, -margin])
     pieces = jax.vmap(_pieces)(polygons, jax.tree.map(lambda x: x[::-1], polygons), margins, breadth)
-    share = _smooth_step(jnp.sum(pieces.length) / (_POINT * jnp.where(around > 0, around, 1)))
-    # The ends of a line weigh one each, those of p if both are lines.
+    # Lines that cross at right angles lie on one another in a point.
+    length = jnp.sum(pieces.length) - 4 * breadth[0]
+    share = _smooth_step(length / (_POINT * jnp.where(around > 0, around, 1)))
+    # Those of p if both are lines.
     lies = jnp.stack([p.bend > 0, (q.bend > 0) & (p.bend <= 0)])
-    weights = jnp.where(lies[:, None], jnp.where(pieces.length > 0, 1, 0), pieces.turn / (jnp.pi / 2))
+    ends = jnp.where(pieces.length > 0, both.weight[:, None], 0)
+    weights = jnp.where(lies[:, None], ends, pieces.turn / (jnp.pi / 2))
     weights = jnp.where(lies[::-1, None], 0, share * weights)
     normals = jnp.stack([nearest.normal, -nearest.normal])
     rows = jax.vmap(_rows)(both, pieces, others, normals, weights)
@@ -86,7 +91,7 @@ def _missed(rows: Separation, nearest: Separation, size: Scalar) -> Float[Array,
 def _with_corners(part: Feature, count: int) -> Feature:
     """The same with the first corner repeated, so that sides keep their places."""
     more = jnp.broadcast_to(part.corners[:1], (count - len(part.corners), 3))
-    return Feature(jnp.concatenate([part.corners, more]), part.rounding, part.bend)
+    return dataclasses.replace(part, corners=jnp.concatenate([part.corners, more]))
 
 
 class Polygon(Structure):
@@ -130,6 +135,8 @@ def _beyond(q: Polygon, points: Float[Array, "m 2"], margins: Float[Array, " n"]
     between = (q.lengths <= 0) & (jnp.roll(q.lengths, 1) > 0) & (jnp.roll(q.lengths, -1) > 0)
     ahead = jnp.roll(q.ways, 1, axis=0) - jnp.roll(q.ways, -1, axis=0)
     outwards = jnp.where(between[:, None], jax.vmap(unit)(ahead), outwards)
+    # Nothing is outside of the other sides without length.
+    margins = jnp.where((q.lengths > 0) | between, margins, 0)
     return points @ outwards.T - (jnp.sum(q.corners * outwards, axis=1) + margins)[None]
 
 

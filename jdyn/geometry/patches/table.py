@@ -36,13 +36,23 @@ def contact_patch(a, X_a: Transform, b, X_b: Transform) -> Separation:
     >>> print(points.distance.round(3))
     [-0.1  0.9 -0.1  0.9 -0.1  0.9 -0.1  0.9]
 
+    Ground is touched by points of the other shape, in a row each. Spheres and ellipsoids touch in their nearest points.
+    Of capsules, boxes, cylinders and hulls, the flat or straight parts that face one another are laid on one another
+    along the normal of the nearest points: rows are corners of the common region, up to eight between boxes. The
+    nearest points are one more row, which counts where this region is a point, or has no corner as deep.
+
+    Sums over rows of weight times a function of the distance change without jumps, but for three cases: where the
+    shortest way out of an overlap changes, normals jump; where another face of a hull comes to face the other shape, so
+    do its corners; and at the border of a height field points end. Positions of single rows jump where they have no
+    weight, or are apart. All rows have derivatives in both modes, of one side where there are two.
+
     Args:
         a, b: Two shapes of `jdyn.geometry`.
         X_a, X_b: Their poses in one frame, whose axes all vectors of the result have.
 
     Returns:
-        Rows that are apart have positive distances, rows without a point infinite ones. Rows have equal weights where
-        there is nothing to say; see `jdyn.geometry.Separation`.
+        Rows that are apart have positive distances, rows without a point infinite ones. Weights add up to four for
+        areas, to two for lines, to one for points; ground weighs all points equally.
 
     Raises:
         ValueError: if both are ground (half-spaces or height fields).

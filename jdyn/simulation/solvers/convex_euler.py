@@ -81,6 +81,8 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         found = jnp.all(steps.converged)
         ends = [jax.tree.map(lambda x, n=n: x[n * (n + 1) // 2 - 1], steps.y) for n in range(1, self.rows + 1)]
         y1, error = self._extrapolated(ends) if self.rows > 1 else (ends[0], None)
+        # Step controllers measure errors by both ends.
+        y1 = jax.tree.map(lambda y1, y0: jnp.where(found, y1, y0), y1, y0)
         error = jax.tree.map(lambda error: jnp.where(found, error, jnp.inf), error)
         done, failed = diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
         # `where` takes traced conditions, and is annotated for bool.
