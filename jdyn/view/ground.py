@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
 from jdyn.model import WORLD, Model
 from jdyn.spatial import Transform
@@ -23,12 +22,12 @@ def planes(model: Model) -> list[Transform]:
     return [Transform(rotation[row], translation[row]) for row in rows]
 
 
-def ground_of(model: Model, up: Float[np.ndarray, "3"]) -> Transform | None:
+def ground_of(model: Model, up: np.ndarray) -> Transform | None:
     """Pose of the most level of these planes, or None where all are steep.
 
     Args:
         model: The mechanism.
-        up: Unit vector of the vertical.
+        up: Unit vector of the vertical, shape (3,).
     """
     found = max(planes(model), key=lambda X: X.rotation[:, 2] @ up, default=None)
     return None if found is None or found.rotation[:, 2] @ up < _STEEPEST else found
