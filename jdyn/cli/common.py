@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
+from jdyn.contact import Contact
 from jdyn.model import Model
 from jdyn.simulation import Trajectory
 from jdyn.sweep import Spec
@@ -21,11 +22,38 @@ def load_robot(options) -> Model:
     return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir)
 
 
+# Contact models, by the words for them.
+CONTACTS = {"compliant": jdyn.CompliantContact, "convex": jdyn.ConvexContact}
+
+
+def contact_of(options) -> Contact | None:
+    """How shapes touch; ground is there to be touched."""
+    word = options.contact or (None if options.ground is None else "compliant")
+    return None if word is None else CONTACTS[word]()
+
+
+def on_ground(options, model: Model, q0) -> Model:
+    """The model, with the ground that words ask for, at a height or under what is lowest at the start.
+
+    Raises:
+        ValueError: if no shape could touch it, or the model has such ground already.
+    """
+    if options.ground is None:
+        return model
+    level = jdyn.with_ground(model)
+    pairs = [pair for pair in jdyn.collision_pairs(level) if "ground" in pair]
+    if not pairs:
+        raise ValueError(f"--ground: {model.name!r} has no shapes that could touch it")
+    lowest = options.ground == "lowest"
+    height = jnp.min(jdyn.distances(level, q0, pairs).distance) if lowest else options.ground
+    return jdyn.with_ground(model, (0, 0, height))
+
+
 def let_go(options, model: Model, q0, v0, **more) -> Trajectory:
     """Its motion without motors; joints stop at the ends of their ranges, unless words say otherwise."""
     ends = jnp.stack([model.limits.lower, model.limits.upper])
     stops = jdyn.CompliantLimits() if options.limits and bool(jnp.any(jnp.isfinite(ends))) else None
-    return jdyn.simulate(model, q0, v0, options.t1, joint_limits=stops, **more)
+    return jdyn.simulate(model, q0, v0, options.t1, joint_limits=stops, contact=contact_of(options), **more)
 
 
 def read_spec(options, usual: Mapping[str, Any], entries_of: Callable[[Any], dict]) -> Spec:

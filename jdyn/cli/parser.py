@@ -5,7 +5,7 @@ import pathlib
 
 from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
-from jdyn.terminal.argument_types import count, movie, natural, new_file, part, picture, port, positive, seed
+from jdyn.terminal.argument_types import count, height, movie, natural, new_file, part, picture, port, positive, seed
 
 # The names in `jdyn.ROBOTS`.
 ROBOTS = (
@@ -31,6 +31,9 @@ ROBOTS = (
 # Those of the viewer.
 LOOKS = ("visual", "collision", "skeleton")
 
+# Those of `jdyn.cli.common`.
+CONTACTS = ("compliant", "convex")
+
 # Those of `jdyn.identification`.
 PARTS = ("inertias", "damping", "friction", "armature")
 
@@ -42,7 +45,7 @@ EXAMPLES = """examples:
   jdyn info panda                            what a robot is made of
   jdyn view panda                            look at it in a browser, with sliders of its joints
   jdyn simulate double_pendulum --plot motion.png
-  jdyn simulate quadruped --t1 1 --movie fall.gif
+  jdyn simulate quadruped --t1 2 --ground --movie fall.gif
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
   jdyn sweep notebooks/sweep.toml --store sweep.zarr
@@ -61,7 +64,7 @@ LESSONS = {
     "info": """What a robot is made of: bodies, joints, masses, limits, doubtful numbers, and the condition of its mass
 matrix.""",
     "simulate": """Let a robot move without motors, and print its energy at the start and at the end. Joints stop at the
-ends of their ranges, which takes energy.""",
+ends of their ranges, which takes energy. Shapes touch where --contact or --ground is given.""",
     "view": """Look at a robot in a browser: sliders of joints, a gizmo that drags a body, playing and recording,
 simulating from any configuration, centres of mass, inertia ellipsoids, joint axes. Ctrl-C ends it.
 
@@ -153,6 +156,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
     words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
     _add_limits(words)
+    _add_contact(words)
     words.add_argument(
         "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
     )
@@ -243,6 +247,16 @@ def _add_limits(words):
     words.add_argument("--no-limits", action="store_false", dest="limits", help="let joints pass their limits")
 
 
+def _add_contact(words):
+    words.add_argument(
+        "--contact", choices=CONTACTS, help="how shapes touch (default: compliant with --ground, otherwise not at all)"
+    )
+    words.add_argument(
+        "--ground", type=height, nargs="?", const="lowest", metavar="Z",
+        help="put level ground at this height [m] (default: under the lowest shape of the start)",
+    )  # fmt: skip
+
+
 def _add_movie(words):
     words.add_argument(
         "--movie",
@@ -260,6 +274,7 @@ def _add_view(words):
     )  # fmt: skip
     words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
     _add_limits(words)
+    _add_contact(words)
     words.add_argument("--look", choices=LOOKS, default="visual", help="how links look (default: visual)")
     words.add_argument("--export", type=new_file, metavar="FILE", help="write a page, such as motion.html, and end")
     words.add_argument("--port", type=port, default=8080, help="of the page, or the next free one (default: 8080)")

@@ -17,6 +17,7 @@ from jdyn.cli.common import (
     let_go,
     listed,
     load_robot,
+    on_ground,
     picture_of_motion,
     write_movie,
     write_picture,
@@ -119,6 +120,7 @@ def simulate(options):
     """Let a robot move from a start without motors."""
     model = load_robot(options)
     q0 = random_start(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
+    model = on_ground(options, model, q0)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
     started = time.perf_counter()
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)

@@ -8,7 +8,7 @@ import webbrowser
 import jax.numpy as jnp
 
 import jdyn
-from jdyn.cli.common import let_go, load_robot
+from jdyn.cli.common import contact_of, let_go, load_robot, on_ground
 from jdyn.sweep import random_start
 
 
@@ -32,8 +32,9 @@ def _viewer(options):
     if options.lane is not None:
         raise ValueError(f"--lane: expected the folder of a sweep's store, got {options.robot!r}")
     model = load_robot(options)
+    start = model.neutral() if options.t1 is None else random_start(model, options.seed)
+    model, contact = on_ground(options, model, start), contact_of(options)
     if options.t1 is None:
-        return jdyn.view(model, **shown)
-    start = random_start(model, options.seed)
+        return jdyn.view(model, contact=contact, **shown)
     trajectory = let_go(options, model, start, jnp.zeros(model.nv, model.dtype), throw=False)
-    return jdyn.view(model, trajectory, **shown)
+    return jdyn.view(model, trajectory, contact=contact, **shown)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from jdyn.array import Structure
 from jdyn.contact.hulls import hulls_of, scaled
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
-from jdyn.model import WORLD, Model
+from jdyn.model import WORLD, Free, Model, Topology
 from jdyn.model.messages import known
 from jdyn.model.shapes import Shape, Shapes
 from jdyn.spatial import Transform
@@ -89,6 +89,14 @@ class Colliders(Structure):
         """What each shape is to programs: those of one sort are stacked, and pairs of the same two sorts."""
         return [_sort(self.entries, row) for row in range(len(self.entries))]
 
+    def smallest_size(self) -> float:
+        """The least size of any shape [m]; of a mesh, the least side of the box about it. Infinite if none has one."""
+        sizes = np.abs(np.array(self.sizes))
+        if self.hulls is not None:
+            meshes = [row for row, entry in enumerate(self.entries) if entry.kind == "mesh"]
+            sizes[meshes] *= np.ptp(np.asarray(self.hulls.vertices), axis=1)
+        return float(np.min(sizes[sizes > 0], initial=np.inf))
+
     def shapes(self, rows: Int[np.ndarray, " k"]) -> Any:
         """Shapes of `jdyn.geometry` of some rows of one sort, stacked."""
         kind = self.entries[rows[0]].kind
@@ -117,7 +125,7 @@ def colliders(model: Model) -> Colliders:
         raise ValueError(f"{model.name!r} has no collision shapes: give it some by jdyn.Builder.add_shape")
     entries = tuple(shapes.entries[row] for row in rows)
     hulls = hulls_of(model.name, entries, model.dtype)
-    pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology.parents, shapes)))
+    pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology, shapes)))
     sizes, placements, friction = _taken(rows, (shapes.sizes, shapes.placements, shapes.friction))
     heights = tuple(shapes.heights_of(row) for row in rows if shapes.entries[row].kind == "height field")
     return Colliders(entries, pairs, sizes, placements, friction, heights, hulls)
@@ -149,8 +157,8 @@ def _sort(entries: Sequence[Shape], row: int) -> tuple[int, int]:
 class _Rules:
     """Which shapes may touch."""
 
-    def __init__(self, parents: tuple[int, ...], shapes: Shapes):
-        self._parents = parents
+    def __init__(self, topology: Topology, shapes: Shapes):
+        self._parents, self._kinds = topology.parents, topology.kinds
         self._excluded = {frozenset(pair) for pair in shapes.excluded}
         self._included = {frozenset(pair) for pair in shapes.included}
 
@@ -163,11 +171,15 @@ class _Rules:
         return bits != 0 and not self._related(a, b) and {a.link, b.link} not in self._excluded
 
     def _related(self, a: Shape, b: Shape) -> bool:
-        """Whether the shapes move as one, or belong to a body and the one before it.
+        """Whether the shapes move as one, or belong to a body and the one that bears it.
 
         The world's own shapes are nobody's relatives: robots stand on them.
         """
         if a.body == b.body:
             return True
-        before = [WORLD if body == WORLD else self._parents[body] for body in (a.body, b.body)]
-        return "world" not in (a.link, b.link) and (before[0] == b.body or before[1] == a.body)
+        return "world" not in (a.link, b.link) and (self._bears(a.body, b.body) or self._bears(b.body, a.body))
+
+    def _bears(self, before: int, body: int) -> bool:
+        """Whether a joint of a body is on another one. A free joint needs nothing to be on: a ball may fall on a table
+        that is fixed to the world."""
+        return body != WORLD and self._parents[body] == before and self._kinds[body] is not Free

@@ -9,7 +9,12 @@ from jdyn.contact.colliders import Colliders
 
 
 class ContactWarning(UserWarning):
-    """Shapes overlap at the start so far that they will be thrown apart."""
+    """Shapes overlap at the start so far that they will be thrown apart.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="error", category=jdyn.ContactWarning):
+    ...     pass  # here a deep start is an error
+    """
 
 
 class Contact(eqx.Module):

@@ -49,8 +49,8 @@ class Distances(Structure):
 def collision_pairs(model: Model) -> tuple[tuple[str, str], ...]:
     """Names of the two shapes of each pair that may touch.
 
-    Shapes of one body do not, nor do those of a body and the one that its joint is on, but for shapes of the world
-    itself; nor do those that the robot's file, `jdyn.Builder.exclude` or their bits keep apart.
+    Shapes of one body do not, nor do those of a body and the one that its joint is on, unless the joint is free or the
+    shapes are the world's own; nor do those that the robot's file, `jdyn.Builder.exclude` or their bits keep apart.
 
     >>> jdyn.collision_pairs(jdyn.with_ground(jdyn.load("hopper")))
     (('ground', 'foot'), ('ground', 'body'))

@@ -30,8 +30,8 @@ class HuntCrossley(ContactLaw):
     about (1 − ⅔ c u) u, whatever k and e.
 
     >>> law = jdyn.HuntCrossley()
-    >>> print(law.force(jnp.array([1e-3]), jnp.array([-0.1]), jnp.array([1e5]), jnp.array([2.0])))
-    [80.]
+    >>> print(law.force(jnp.array([0.5]), jnp.array([-0.25]), jnp.array([8.0]), jnp.array([2.0])))
+    [2.]
 
     Attributes:
         exponent: e: 1 for a pad of even thickness, 1.5 for round elastic bodies, by Hertz. The stiffness is in N/mᵉ,
@@ -60,8 +60,8 @@ class SpringDamper(ContactLaw):
     The force jumps when bodies meet, by k c times their speed. What is left of a speed does not depend on it.
 
     >>> law = jdyn.SpringDamper()
-    >>> print(law.force(jnp.array([1e-3]), jnp.array([0.1]), jnp.array([1e5]), jnp.array([1e-3])))
-    [110.]
+    >>> print(law.force(jnp.array([0.5]), jnp.array([0.25]), jnp.array([8.0]), jnp.array([0.5])))
+    [5.]
     """
 
     @property
@@ -79,9 +79,8 @@ class TwoStiffnesses(ContactLaw):
     An impact far above the `speed` keeps the share 1 − c of its energy.
 
     >>> law = jdyn.TwoStiffnesses(speed=1e-3)
-    >>> falls = law.force(jnp.array([1e-3]), jnp.array([-1.0]), jnp.array([1e5]), jnp.array([0.4]))
-    >>> print(falls.round(3))
-    [60.]
+    >>> print(law.force(jnp.array([0.5]), jnp.array([-1.0]), jnp.array([8.0]), jnp.array([0.5])))
+    [2.]
 
     Attributes:
         speed: Rates around zero between which the stiffness changes [m/s].

@@ -8,6 +8,7 @@ Chapters:
 - `jdyn.guide.tutorial`: from a robot file of your own to a picture. Begin here.
 - `jdyn.guide.methods`: which method of forward dynamics, and float32 or float64.
 - `jdyn.guide.solvers`: which solver, which tolerances, and what to do with stiff motions.
+- `jdyn.guide.contact`: shapes that touch, forces there, and their gradients.
 - `jdyn.guide.recipes`: short answers to what people ask for.
 - `jdyn.guide.conventions`: units, frames, order of coordinates, beside those of other programs.
 - `jdyn.guide.interop`: Pinocchio, MuJoCo, arrays and files.

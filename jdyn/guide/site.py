@@ -19,7 +19,7 @@ import jdyn.guide
 from jdyn.guide import reference
 from jdyn.guide.annotations import constructor, legible_signature, written
 
-CHAPTERS = "tutorial", "methods", "solvers", "recipes", "conventions", "interop"
+CHAPTERS = "tutorial", "methods", "solvers", "contact", "recipes", "conventions", "interop"
 
 # Modules that have public names besides those of `import jdyn`.
 SHELVES = (
@@ -29,8 +29,8 @@ SHELVES = (
 
 # Sections of the public names, as they are to be read; others follow.
 ORDER = (
-    "jdyn.robots", "jdyn.io", "jdyn.model", "jdyn.spatial", "jdyn.dynamics", "jdyn.control", "jdyn.simulation",
-    "jdyn.planning", "jdyn.sweep", "jdyn.tuning", "jdyn.identification", "jdyn.view",
+    "jdyn.robots", "jdyn.io", "jdyn.model", "jdyn.spatial", "jdyn.dynamics", "jdyn.control", "jdyn.contact",
+    "jdyn.simulation", "jdyn.planning", "jdyn.sweep", "jdyn.tuning", "jdyn.identification", "jdyn.view",
 )  # fmt: skip
 
 

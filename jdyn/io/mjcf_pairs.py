@@ -35,8 +35,9 @@ class GeomPairs:
         # Whether the column's body is on a joint that is on the row's body.
         on = weld[:, None] == weld[m.body_parentid[weld]]
         theirs = _either(on & (weld != 0)[:, None]) & filters_parents
-        # In jdyn, several joints of one body are a chain of bodies, and only the world's own shapes have no neighbours.
-        ours = _either(on & (np.asarray(joints)[weld] == 1) & (np.arange(m.nbody) != 0)[:, None])
+        # In jdyn, several joints of one body are a chain of bodies, and neither the world's own shapes nor bodies on
+        # free joints have neighbours.
+        ours = _either(on & _borne(m, joints)[weld] & (np.arange(m.nbody) != 0)[:, None])
         stated = _pairs(m.nbody, m.exclude_signature >> 16, m.exclude_signature & 0xFFFF)
         explicit = _pairs(m.ngeom, m.pair_geom1, m.pair_geom2)
         self.touching = (meeting & ~(theirs | stated)[of_geoms]) | explicit
@@ -52,6 +53,13 @@ def _welds(m, joints: Sequence[int]) -> Int[np.ndarray, " nbody"]:
         if not joints[body]:
             weld[body] = weld[m.body_parentid[body]]
     return weld
+
+
+def _borne(m, joints: Sequence[int]) -> Bool[np.ndarray, " nbody"]:
+    """Whether each body is on one joint in jdyn, which is not free. Bases have free joints that are not in the file."""
+    free = m.body_jntnum == 0
+    free[m.jnt_bodyid[m.jnt_type == 0]] = True
+    return (np.asarray(joints) == 1) & ~free
 
 
 def _either(matrix: Bool[np.ndarray, "n n"]) -> Bool[np.ndarray, "n n"]:

@@ -299,8 +299,8 @@ class Builder:
     def exclude(self, link_a: str, link_b: str) -> None:
         """Keep the shapes of two links, and of frames on them, from touching each other.
 
-        Shapes of one body, and of a body and the one that its joint is on, never touch as it is; what belongs to
-        `"world"` itself may touch everything else.
+        Shapes of one body, and of a body and the one that its joint is on, never touch as it is, unless the joint is
+        free; what belongs to `"world"` itself may touch everything else.
         """
         self._excluded.append((link_a, link_b))
 

@@ -61,7 +61,7 @@ def touch_event(
         terminate: Whether the simulation ends there, with the code `Result.event`.
 
     Raises:
-        ValueError: if the model has no collision shapes, or none of a name; if no shapes may touch; or if the event
+        ValueError: if the model has no collision shapes, or none of a name; if no two may touch; or if the event
             neither resets nor terminates.
     """
     found = colliders(model)
@@ -69,5 +69,8 @@ def touch_event(
     for name in itertools.chain.from_iterable(pairs):
         found.row(name)
     if not pairs:
-        raise ValueError(f"touch_event: no shapes of {model.name!r} may touch each other; name pairs that shall")
+        raise ValueError(
+            f"touch_event: no two collision shapes of {model.name!r} may touch, see jdyn.collision_pairs; put ground "
+            "under it by jdyn.with_ground, or name pairs"
+        )
     return Event(Gaps(model, pairs), reset, terminate)

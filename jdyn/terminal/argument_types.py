@@ -19,6 +19,11 @@ def number(word: str) -> float:
     return value
 
 
+def height(word: str) -> float | str:
+    """A number, or `lowest`, for that of what is lowest."""
+    return word if word == "lowest" else number(word)
+
+
 def not_negative(word: str) -> float:
     value = number(word)
     if value < 0:

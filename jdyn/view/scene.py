@@ -64,7 +64,7 @@ def one_model(model: Model) -> None:
 def parts(model: Model, look: Look = "visual") -> list[Part]:
     """The surfaces of a model; rods along its links where it has no such shapes.
 
-    A model with collision shapes alone shows these. Planes are left out, since pictures have a ground of their own, and
+    A model with collision shapes alone shows these. Planes are left out, since floors of pictures stand for them, and
     so is what is wholly transparent. A mesh whose file cannot be read is left out.
 
     Args:

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from jdyn.model import Model
+from jdyn.model import WORLD, Model
 from jdyn.view.camera import Camera, View, facing, perspective
 from jdyn.view.floor import Floor, round_length
+from jdyn.view.ground import ground_of, planes
 from jdyn.view.look import Look
 from jdyn.view.plane import plane_of_motion
 from jdyn.view.playback import Poses
 from jdyn.view.renderer import Lane, Renderer, Trail
 from jdyn.view.scene import Part, parts
+from jdyn.view.solids import box
 from jdyn.view.surface import surfaces
 
 # Instants a frame for trails, which are smoother than a movie.
@@ -24,6 +26,8 @@ STEPS = 4
 _FITTED = 30
 # Smallest lengths that are drawn, and that cast a shadow [pixels].
 _DETAIL, _SHADOW_DETAIL = 1.3, 6.0
+# Planes seen from their side: thickness, as a share of what is seen, and color.
+_SLAB, _EARTH = 0.015, (0.55, 0.55, 0.58)
 # Colors of trails that differ in print without colors, too.
 _TRAILS = ((0.80, 0.15, 0.12), (0.10, 0.35, 0.75), (0.95, 0.60, 0.05), (0.15, 0.55, 0.30), (0.50, 0.25, 0.60))
 
@@ -91,9 +95,10 @@ def staged(
         normal, up = plane
         view, light = facing(normal, up, seen, size), None
         floor = Floor(np.stack([np.cross(up, normal), up, normal]), 0.0, np.inf, _spacing(view))
+        drawn = [*drawn, *_edges(model, normal, seen)]
     else:
         view = perspective(camera or Camera(), up, seen, size)
-        floor = _ground(up, points.reshape(-1, 3) @ up, view)
+        floor = _ground(model, up, points.reshape(-1, 3) @ up, view)
         light = _light(view, up)
     nearest = max(float(np.min(view.from_world(seen.T)[2])), view.nearest)
     # The shadow of what can be looked through is left out.
@@ -130,11 +135,31 @@ def _extremes(vertices) -> np.ndarray:
     return vertices[np.unique(np.argmax(vertices @ directions, axis=0))].astype(float)
 
 
-def _ground(up, heights, view) -> Floor:
-    """The ground at zero; below what is lower, such as a pendulum that hangs from there."""
+def _edges(model, normal, seen) -> list[Part]:
+    """Planes that are seen from their side, as thin slabs that reach out of the picture."""
+    middle, extent = (seen.min(axis=0) + seen.max(axis=0)) / 2, float(np.max(np.ptp(seen, axis=0)))
+    slabs = []
+    for number, X in enumerate(planes(model)):
+        out = X.rotation[:, 2]
+        if abs(out @ normal) < 1e-6:
+            vertices, faces = box((8 * extent, _SLAB * extent, _SLAB * extent))
+            axes = np.stack([np.cross(normal, out), normal, out])
+            center = middle - out * (out @ (middle - X.translation) + _SLAB * extent / 2)
+            placed = (vertices @ axes + center).astype(np.float32)
+            slabs.append(Part(WORLD, f"plane {number}", placed, faces, np.asarray(_EARTH, np.float32)))
+    return slabs
+
+
+def _ground(model, up, heights, view) -> Floor:
+    """That of the model; without, at zero, or below what is lower, such as a pendulum that hangs from there."""
+    extent = view.size[1] * view.pixel(view.depth)
+    found = ground_of(model, up)
+    if found is not None:
+        axes = found.rotation.T
+        return Floor(axes, float(axes[2] @ found.translation), 2.2 * extent, _spacing(view))
     x = np.cross(np.eye(3)[1 if abs(up[1]) < 0.9 else 2], up)
     x /= np.linalg.norm(x)
-    lowest, extent = heights.min(), view.size[1] * view.pixel(view.depth)
+    lowest = heights.min()
     height = lowest if lowest < -0.02 * extent else 0.0
     return Floor(np.stack([x, np.cross(up, x), up]), float(height), 2.2 * extent, _spacing(view))
 

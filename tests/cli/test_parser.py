@@ -10,7 +10,8 @@ import time
 import pytest
 
 import jdyn
-from jdyn.cli.parser import LOOKS, PARTS, ROBOTS, parser
+from jdyn.cli.common import CONTACTS as CONTACTS_OF_COMMANDS
+from jdyn.cli.parser import CONTACTS, LOOKS, PARTS, ROBOTS, parser
 from jdyn.identification.standard import PARTS as PARTS_OF_MODELS
 from jdyn.studies.cloutier1995 import INTEGRATIONS, Session
 from jdyn.studies.prrr.files import QUANTITIES
@@ -64,6 +65,10 @@ def test_help_names_every_robot():
 
 def test_parts_are_those_that_can_be_identified():
     assert PARTS == PARTS_OF_MODELS
+
+
+def test_contacts_are_those_of_the_commands():
+    assert CONTACTS == tuple(CONTACTS_OF_COMMANDS)
 
 
 def test_looks_are_those_of_the_viewer():

@@ -80,6 +80,29 @@ def test_joints_stop_at_the_ends_of_their_ranges(tmp_path, capsys):
     assert -0.105 < ends[0] < -0.09 and ends[1] == pytest.approx(0.2 - 9.81 / 2, abs=1e-3)
 
 
+LIFT = """<robot name="lift">
+  <link name="base"/>
+  <link name="ball">
+    <inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+  <joint name="rail" type="prismatic"><parent link="base"/><child link="ball"/><axis xyz="0 0 1"/>
+    <limit lower="-9" upper="9" velocity="3" effort="40"/></joint>
+</robot>"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "height"),
+    [(["--ground"], 0.2), (["--ground", "-0.1"], 0.0), (["--ground", "-0.1", "--contact", "convex"], 0.0)],
+)
+def test_robots_rest_on_the_ground(words, height, tmp_path, capsys):
+    """Under the start, or at a height. Two surfaces of 2e5 N/m give way by 2e-4 m under 2 kg."""
+    (tmp_path / "lift.urdf").write_text(LIFT)
+    assert main(["simulate", "lift.urdf", "--t1", "2", "--q0", "0.2", *words]) == 0
+    end = float(re.search(r"q\(t1\) = (\S+)", capsys.readouterr().out).group(1))
+    assert end == pytest.approx(height - 2 * 9.81 / 1e5, abs=6e-5)
+
+
 def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
     words = ["sweep", "double_pendulum", "--lanes", "9", "--t1", "0.2", "--payload", "0", "1", "--output", "out"]
     assert main(words) == 0
@@ -179,6 +202,9 @@ def test_stiffness_counts_what_rounding_costs(tmp_path, capsys):
         (["info", "nowhere.urdf"], "nowhere.urdf"),
         (["info", "broken.urdf"], "mass"),
         (["simulate", "pendulum", "--q0", "-1", "2"], "q: expected shape (1,)"),
+        (["simulate", "pendulum", "--ground"], "--ground: 'pendulum' has no shapes that could touch it"),
+        (["view", "pendulum", "--ground", "0"], "--ground: 'pendulum' has no shapes that could touch it"),
+        (["simulate", "pendulum", "--contact", "convex"], "'pendulum' has no collision shapes"),
         (["sweep", "quadruped"], "--fixed-base"),
         (["sweep", "pendulum", "--payload", "-1", "1"], "at least 0 kg"),
         (["sweep", "panda", "--body", "link9"], "no body is called 'link9'"),
@@ -215,6 +241,8 @@ def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, cap
         ["replay", "kept", "--lane", "-1"],
         ["view", "panda", "--port", "70000"],
         ["view", "panda", "--look", "nice"],
+        ["simulate", "quadruped", "--ground", "deep"],
+        ["simulate", "quadruped", "--contact", "rigid"],
     ],
 )
 def test_wrong_words_get_the_usage(words, capsys):

@@ -44,6 +44,15 @@ def test_neighbours_and_what_is_fixed_to_each_other_do_not_touch():
     assert _pairs(_arm()) == RULES
 
 
+def test_what_moves_freely_touches_the_tables_that_are_fixed_to_the_world():
+    def change(builder):
+        builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=1.0)
+        builder.add_shape("ball", "sphere", 0.1, role="collision")
+
+    of_ball = _named("floor ball", "base ball", "upper ball", "lower ball", "hand ball", "palm ball")
+    assert _pairs(_arm(change)) == RULES | of_ball
+
+
 def test_excluded_links_do_not_touch_nor_do_frames_on_them():
     assert _pairs(_arm(lambda builder: builder.exclude("hand", "base"))) == RULES - _named("base hand", "base palm")
     assert _pairs(_arm(lambda builder: builder.exclude("world", "palm"))) == RULES - _named("floor palm")

@@ -109,7 +109,7 @@ def test_models_without_pairs_that_may_touch_are_refused():
     builder = jdyn.Builder("lonely ball")
     builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
     builder.add_shape("ball", "sphere", 0.1, role="collision")
-    with pytest.raises(ValueError, match="touch_event: no shapes of 'lonely ball' may touch each other"):
+    with pytest.raises(ValueError, match="touch_event: no two collision shapes of 'lonely ball' may touch"):
         jdyn.touch_event(builder.build(), terminate=True)
 
 

@@ -106,8 +106,7 @@ def test_the_tip_is_where_forward_kinematics_puts_it(camera):
     """The rod's half ball about the tip ends one radius beyond it, which is 1/30 of the mechanism's length."""
     q = jnp.array([0.4, 0.9])
     X = jdyn.forward_kinematics(MODEL, q)
-    poses = Poses(np.asarray(X.rotation)[None, None], np.asarray(X.translation)[None, None])
-    stage = staged(MODEL, poses, camera, (300, 240), "visual", ())
+    stage = _stage(MODEL, q, camera)
     picture = stage.picture(0, stage.backgrounds()(0)).astype(int)
     tip = np.asarray(jdyn.frame_pose(MODEL, q, "tip").translation)
     along = tip - np.asarray(X.translation[1])
@@ -116,6 +115,42 @@ def test_the_tip_is_where_forward_kinematics_puts_it(camera):
         column, row, _ = np.floor(stage.view.project(stage.view.from_world(point))).astype(int)
         red, _, color = picture[row, column]
         assert (color > red + 40) == blue
+
+
+@pytest.mark.parametrize("placement", [(0, 0, 0.1), jdyn.pose((0, 0, -0.2), (0.0, 0.3, 0.2))])
+def test_the_floor_is_the_ground_of_the_model(placement):
+    """Also a slope; a wall is none."""
+    ball = jdyn.load("ball")
+    model = jdyn.with_ground(ball, placement)
+    plane = model.shapes.placements
+    normal = np.asarray(plane.rotation[-1, :, 2])
+    floor = _stage(model, model.neutral(), jdyn.Camera()).renderer.floor
+    np.testing.assert_allclose(floor.axes[2], normal, atol=1e-12)
+    assert floor.height == pytest.approx(normal @ np.asarray(plane.translation[-1]))
+    wall = jdyn.with_ground(ball, jdyn.pose((3, 0, 0), (0.0, -1.5, 0.0)))
+    floor = _stage(wall, wall.neutral(), jdyn.Camera()).renderer.floor
+    np.testing.assert_allclose(floor.axes[2], [0, 0, 1], atol=1e-12)
+
+
+def test_planes_that_are_seen_from_their_side_are_lines():
+    """Just behind their surface, at which the slabs begin that are drawn."""
+    model = jdyn.load("cartpole_with_walls")
+    stage = _stage(model, jnp.array([0.0, 0.3]), None)
+    picture = stage.picture(0, stage.backgrounds()(0)).astype(int)
+    walls = jdyn.distances(model, jnp.zeros(2), [("left_wall", "tip"), ("right_wall", "tip")])
+    for surface, out in zip(np.asarray(walls.a), np.asarray(walls.normal), strict=True):
+        levels = []
+        for pixels in (-1, 2):
+            point = surface + pixels * stage.view.pixel(1.0) * out
+            column, row, _ = np.floor(stage.view.project(stage.view.from_world(point))).astype(int)
+            levels.append(picture[row, column].mean())
+        assert levels[0] < 160 < 200 < levels[1]
+
+
+def _stage(model, q, camera):
+    X = jdyn.forward_kinematics(model, q)
+    poses = Poses(np.asarray(X.rotation)[None, None], np.asarray(X.translation)[None, None])
+    return staged(model, poses, camera, (300, 240), "visual", ())
 
 
 @pytest.mark.parametrize("fps, frames", [(10, 11), (30, 31)])
@@ -269,7 +304,7 @@ def test_a_motion_of_one_row_is_one_frame(motion):
     assert jdyn.animate(MODEL, one, size=SIZE).frames == 1
 
 
-PLANAR = {"pendulum", "double_pendulum", "cartpole", "acrobot", "prrr", "chain"}
+PLANAR = {"pendulum", "double_pendulum", "cartpole", "acrobot", "prrr", "chain", "cartpole_with_walls", "hopper"}
 
 
 @pytest.mark.parametrize("name", jdyn.ROBOTS)

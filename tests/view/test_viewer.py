@@ -418,6 +418,33 @@ def test_shapes_keep_their_opacity_when_links_fade():
         stop_server(server)
 
 
+def test_the_grid_lies_on_the_ground_of_the_model():
+    """Its quaternion takes z to the normal."""
+    slope = jdyn.pose((0, 0, -0.5), (0.0, 0.3, 0.0))
+    server = start_server("127.0.0.1", 0)
+    try:
+        drawing = Drawing(server.scene, jdyn.with_ground(jdyn.load("ball"), slope), jnp.zeros((1, 7)).at[0, 3].set(1.0))
+        (grid,) = drawing.marks["ground"]._handles
+    finally:
+        stop_server(server)
+    out = np.array([np.sin(0.3), 0, np.cos(0.3)])
+    np.testing.assert_allclose(grid.wxyz, [np.cos(0.15), 0, np.sin(0.15), 0], atol=1e-6)
+    np.testing.assert_allclose(grid.position, out * (out @ [0, 0, -0.5]), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_simulation_of_the_page_feels_the_ground():
+    """A mass of 1 kg on a rail falls through it where it is not told to touch."""
+    builder = jdyn.Builder("ball")
+    builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0, inertia=4e-3)
+    builder.add_shape("ball", "sphere", 0.1, role="collision")
+    model, ends = jdyn.with_ground(builder.build()), []
+    for contact in (None, jdyn.CompliantContact()):
+        motion, _ = Experiment({}, None, contact).run(model, jnp.array([0.2]), jnp.zeros(1), 1.0, {})
+        ends.append(float(motion.q[-1, 0]))
+    assert ends[0] == pytest.approx(0.2 - 9.81 / 2, abs=1e-5) and ends[1] == pytest.approx(0.1, abs=2e-4)
+
+
 def test_errors_are_shown_on_the_page(viewer, capsys):
     def break_something():
         raise ValueError("the spring is broken")

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from jdyn.contact import Contact
 from jdyn.control import Controller, DynamicController
-from jdyn.model import Model
+from jdyn.model import Model, dynamics_only
 from jdyn.simulation import Trajectory, simulate
 
 # Rows of a motion.
@@ -26,12 +27,15 @@ class Experiment:
         gains: Range of each gain, by name.
     """
 
-    def __init__(self, gains: Mapping[str, tuple[float, float]] | None, controller: Any):
+    def __init__(
+        self, gains: Mapping[str, tuple[float, float]] | None, controller: Any, contact: Contact | None = None
+    ):
         """
         Args:
             gains: Least and largest value of each gain; None for a controller without.
             controller: `controller(gains)`, from values by name to a controller, where there are gains; otherwise a
                 controller, or None for none.
+            contact: How shapes touch; None for not at all.
 
         Raises:
             ValueError: if a range is empty, or there are gains without a controller.
@@ -42,12 +46,13 @@ class Experiment:
                 "controller: expected a function of the gains, such as "
                 f"lambda gains: jdyn.PD(model, target, kp=gains['kp'], kd=20.0), got {controller!r}"
             )
+        self._kept = dynamics_only if contact is None else lambda model: model
         make: Any = controller if self.gains else lambda _: controller
 
         @jax.jit
         def program(model, q0, v0, t1, gains):
             ts = t1 * jnp.linspace(0, 1, ROWS, dtype=model.dtype)
-            return simulate(model, q0, v0, t1, controller=make(gains), saveat=ts, throw=False)
+            return simulate(model, q0, v0, t1, controller=make(gains), contact=contact, saveat=ts, throw=False)
 
         self._program = program
 
@@ -65,7 +70,7 @@ class Experiment:
         started = time.perf_counter()
         numbers = {name: jnp.asarray(gains[name], model.dtype) for name in self.gains}
         start = (jnp.asarray(x, model.dtype) for x in (q0, v0, t1))
-        trajectory = jax.block_until_ready(self._program(model.without_shapes(), *start, numbers))
+        trajectory = jax.block_until_ready(self._program(self._kept(model), *start, numbers))
         return trajectory, time.perf_counter() - started
 
 

@@ -11,6 +11,7 @@ import trimesh
 from jdyn.model import WORLD, Model
 from jdyn.spatial import matrix_to_quaternion
 from jdyn.view.floor import round_length
+from jdyn.view.ground import ground_of
 from jdyn.view.inertia_ellipsoids import inertia_ellipsoids
 from jdyn.view.viewer.posed import Posed
 
@@ -179,15 +180,20 @@ def _ellipsoids(scene, bodies, model):
 
 
 def _ground(scene, root, model, size, height):
-    """A grid with cells of a round length."""
+    """A grid with cells of a round length, on the ground of the model or at a height."""
     cell = round_length(0.12 * size)
-    up, _ = up_axis(model)
-    plane = {0: "yz", 1: "xz", 2: "xy"}[up]
-    position = np.zeros(3)
-    position[up] = height
+    up, sign = up_axis(model)
+    upwards = sign * np.eye(3)[up]
+    found = ground_of(model, upwards)
+    if found is None:
+        plane, where = {0: "yz", 1: "xz", 2: "xy"}[up], {"position": abs(upwards) * height}
+    else:
+        out = found.rotation[:, 2]
+        plane = "xy"
+        where = {"position": out * (out @ found.translation), "wxyz": np.asarray(matrix_to_quaternion(found.rotation))}
     return scene.add_grid(
         f"{root}/ground", 40 * cell, 40 * cell, plane=plane, cell_size=cell, section_size=5 * cell,
-        cell_color=(225, 225, 225), section_color=(190, 190, 190), position=position,
+        cell_color=(225, 225, 225), section_color=(190, 190, 190), **where,
     )  # fmt: skip
 
 

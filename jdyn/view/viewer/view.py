@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from jdyn.contact import Contact
 from jdyn.model import Model
 from jdyn.model.messages import one_of
 from jdyn.simulation import Trajectory
@@ -22,6 +23,7 @@ def view(
     *,
     controller: Any = None,
     gains: Mapping[str, tuple[float, float]] | None = None,
+    contact: Contact | None = None,
     store: str | os.PathLike | None = None,
     lane: int = 0,
     seconds: float | None = None,
@@ -55,6 +57,7 @@ def view(
         controller: What moves it in simulations of the page: a function from gains by name to a controller, where
             `gains` are given; otherwise a controller, and no torque if left out.
         gains: Least and largest value of each gain.
+        contact: How shapes touch in simulations of the page, as `jdyn.simulate` takes it; not at all if left out.
         store: Folder of a sweep of a spec, whose lanes are simulated again.
         lane: Which lane is shown first, of a batch or a store.
         seconds: Length of simulations [s]: that of the motion if left out, or 5 s without one.
@@ -88,7 +91,7 @@ def view(
     one_model(model)
     one_of("look", look, LOOKS)
     page = viewer.Viewer(
-        model, trajectory, lane, experiment.Experiment(gains, controller), stored, look, seconds, host, port
+        model, trajectory, lane, experiment.Experiment(gains, controller, contact), stored, look, seconds, host, port
     )
     if block:
         page.wait_for_interrupt()

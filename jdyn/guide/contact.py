@@ -1,0 +1,145 @@
+"""# Robots that touch
+
+Shapes pass through each other unless `jdyn.simulate` is told how they touch: `contact=jdyn.CompliantContact()` or
+`contact=jdyn.ConvexContact()`. This chapter uses a ball on a rail, above the ground:
+
+>>> import dataclasses, diffrax, warnings
+>>> builder = jdyn.Builder("ball on a rail")
+>>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0, inertia=4e-3)
+>>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+>>> model = jdyn.with_ground(builder.build())
+
+`jdyn.with_ground` puts a half-space under any model, level or sloping. Robot files bring their collision shapes along;
+so do the bundled `quadruped`, `hopper`, `gripper`, `ball`, `box`, `ball_on_plate` and `cartpole_with_walls`.
+
+## Which shapes may touch, and how far they are apart
+
+>>> jdyn.collision_pairs(model)
+(('ground', 'ball'),)
+>>> apart = jdyn.distances(model, jnp.array([0.5]))
+>>> print(apart.distance.round(3), apart.normal)
+[0.4] [[0. 0. 1.]]
+
+Shapes of one body do not touch, nor do those of a body and the one that its joint is on, but for shapes of the world;
+nor do pairs that a MuJoCo file, an SRDF file (`jdyn.load(path, srdf=...)`) or `Builder.exclude` keeps apart. Shapes are
+spheres, capsules, cylinders, boxes, ellipsoids, planes, height fields and meshes. A mesh touches as its convex hull;
+`jdyn.decompose(model, folder)` cuts it into convex parts first.
+
+Distances can be differentiated by the configuration, and by sizes and placements of shapes:
+
+>>> print(jax.grad(lambda q: jdyn.distances(model, q).distance[0])(jnp.array([0.5])))
+[1.]
+
+## Two models of contact
+
+>>> contact = jdyn.CompliantContact()
+>>> motion = jdyn.simulate(model, jnp.array([0.5]), jnp.zeros(1), 2.0, contact=contact)
+>>> print(motion.q[-1].round(3))
+[0.1]
+
+`jdyn.ConvexContact()` in its place needs no other change. Which one to take:
+
+| you want | take |
+|---|---|
+| any solver, and `constraints` | `jdyn.CompliantContact` |
+| a law of your own, friction against turning and rolling | `jdyn.CompliantContact` |
+| derivatives through impacts, as exact as the motion, or before shapes touch | `jdyn.CompliantContact` |
+| what sticks to stay where it is: stacks, grasps, slopes | `jdyn.ConvexContact` |
+| stiff shapes that stand or slide for long | `jdyn.ConvexContact` |
+
+Compliant contact pushes by a law of depth and its rate: `jdyn.HuntCrossley`, `jdyn.SpringDamper` or
+`jdyn.TwoStiffnesses`. Its friction is smooth in the slip, so that what sticks creeps, at a part of `slip_speed`, 1e-3
+m/s. The default solver is implicit in these forces where they are stiff.
+
+Convex contact finds the velocity at the end of each step as the minimum of a convex function. Neither stiffness nor the
+slip speed, 1e-6 m/s, limits its steps. It resists sliding alone. Its solver, `jdyn.ConvexEuler`, does not know
+`constraints`, nor steps that are judged by `jdyn.EnergyError`; what bounces often takes it many steps.
+
+## Materials
+
+A `jdyn.Material` has stiffness, dissipation and friction. Two shapes in contact are springs in series, and the larger
+friction counts. `materials` are by name of a shape or a link, `material` is that of all others. Friction that no
+material states is that of the shapes, which comes from files or from `jdyn.with_ground(model, friction=...)`.
+
+>>> firm = jdyn.CompliantContact(materials={"ground": jdyn.Material(stiffness=jnp.inf, friction=0.5)})
+
+## Where shapes touch, and with what forces
+
+`Trajectory.contacts` has every point where shapes may touch, in every row, in the axes of the world. It takes the
+contact that was simulated. The ground bears the weight at the end:
+
+>>> touching = motion.contacts(model, contact)
+>>> print(touching.force("ball")[-1].round(2) + 0.0, touching.points.depth[0].round(3) + 0.0)
+[0.   0.   9.81] [0.]
+
+`Trajectory.a(model, ..., contact=contact)` has the accelerations of such a motion.
+
+## Batches
+
+Every number of a contact model is an array, so lanes can differ in it, like in any other argument. A ball on a softer
+ground lies deeper:
+
+>>> def ground(stiffness):
+...     return jdyn.CompliantContact(material=jdyn.Material(stiffness=stiffness))
+>>> soft = jax.vmap(ground)(jnp.array([1e3, 1e4]))
+>>> lanes = jdyn.simulate_batch(
+...     model, jnp.array([0.5]), jnp.zeros(1), 2.0, contact=soft, in_axes={"contact": 0}, saveat=diffrax.SaveAt(t1=True)
+... )
+>>> print((0.1 - lanes.q[:, 0, 0]).round(4), lanes.success)
+[0.0196 0.002 ] [ True  True]
+
+Frictions of shapes, masses and sizes are numbers of the model, which `jdyn.vary` changes by name:
+`{"collision:ground.friction": ...}`.
+
+## Gradients
+
+Derivatives go through contact in both modes. A step across the instant at which shapes touch keeps the tolerance in the
+motion, but its derivative may miss by per cents. With `located=True`, steps end at these instants:
+
+>>> @jax.jit
+... def after_a_bounce(height):
+...     def end(height):
+...         motion = jdyn.simulate(
+...             model, height[None], jnp.zeros(1), 0.3, contact=jdyn.CompliantContact(located=True),
+...             saveat=diffrax.SaveAt(t1=True), adjoint=diffrax.ForwardMode(),
+...         )
+...         return motion.q[0, 0]
+...     return jax.jvp(end, (height,), (jnp.ones_like(height),))
+>>> (low, _), (_, slope), (high, _) = (after_a_bounce(jnp.array(h)) for h in (0.299, 0.3, 0.301))
+>>> print(abs(slope - (high - low) / 0.002) < 0.01 * abs(slope))
+True
+
+What does not touch has no force, and no derivative of it: a gradient does not tell a gripper where the cube is.
+`CompliantContact(gradient_reach=0.01)` has derivatives feel contact from about 1 cm away. They are wrong on purpose;
+motions do not change. Compare a gradient with differences (`jdyn.gradient_health`) before you trust it: what bounces
+often depends on its start so strongly that its gradient says little.
+
+## When something is wrong
+
+A model without shapes to touch, an unknown name of a material or numbers that cannot be are refused before anything
+runs. Shapes that overlap deeply at the start are thrown apart by compliant contact, which warns of them:
+
+>>> with warnings.catch_warnings(record=True) as told:
+...     warnings.simplefilter("always")
+...     thrown = jdyn.simulate(model, jnp.array([0.05]), jnp.zeros(1), 2.0, contact=contact)
+>>> print(told[0].category.__name__, thrown.stats["start_depth"].round(3))
+ContactWarning 0.05
+
+In compiled functions and batches nobody can be warned: look at `stats["start_depth"]`.
+
+`nearest=8` looks for points of the eight nearest pairs of each two kinds of shapes alone, which pays where more than
+some thirty shapes may touch each other. If more pairs come near at once, the motion fails there rather than overlook
+one; with `throw=False` and in batches `result` says so, and other lanes go on.
+
+A fast, thin shape may pass through another within one step: bound it by `dtmax` of the step controller. The same holds
+for `jdyn.touch_event`, an `Event` where shapes begin to touch. `jdyn.time_of_contact` overlooks nothing, along motions of
+constant velocity.
+
+## What there is not yet
+
+- Impacts of rigid shapes, with a coefficient of restitution. Joints have them (`jdyn.ImpactLimits`), and events with a
+  reset can state them (`jdyn.Event`).
+- Worlds of many robots: what touches is one model. A robot and free bodies can be one: a builder adds the bodies, as
+  in `jdyn.robots.gripper`.
+- Hulls of more than 64 vertices, and meshes with hollows unless `jdyn.decompose` cuts them.
+"""
