@@ -165,12 +165,24 @@ def test_no_sample_of_a_moving_arm_overlaps_before_the_first_contact():
     nearest = jax.jit(jax.vmap(program))
     found = jax.vmap(lambda q, v: jdyn.time_of_contact(model, q, v, horizon))(q, v)
     touching = np.isfinite(found)
-    assert np.all(found > 0) and 8 < np.sum(touching) < lanes
+    apart = nearest(q, v, jnp.zeros(lanes)) > 0
+    np.testing.assert_array_equal(found > 0, apart)
+    touching &= np.array(apart)
+    assert 8 < np.sum(touching) < np.sum(apart)
     samples = jnp.linspace(0, 1, 401)[:-1]
     ends = jnp.minimum(found, horizon)
     gaps = jax.lax.map(lambda s: nearest(q, v, s * ends), samples)
-    assert np.all(gaps > 0)
+    assert np.all(gaps[:, apart] > 0)
     for lane in np.flatnonzero(touching):
         gap = functools.partial(program, q[lane], v[lane])
         root = brentq(gap, 0.999 * found[lane], 1.001 * found[lane])
         np.testing.assert_allclose(found[lane], root, rtol=1e-9)
+    # The derivative along a direction of the velocity, where differences of second order are good to h² and ε / h.
+    lane, h = int(np.argmax(touching)), 1e-6
+    along = jax.random.normal(jax.random.key(1), v[lane].shape)
+
+    def time(s):
+        return jdyn.time_of_contact(model, q[lane], v[lane] + s * along, horizon)
+
+    _, slope = jax.jvp(time, (0.0,), (1.0,))
+    np.testing.assert_allclose(slope, (time(h) - time(-h)) / (2 * h), rtol=1e-6)
