@@ -72,6 +72,14 @@ class Colliders(Structure):
         """What each shape is to programs: those of one sort are stacked, and pairs of the same two sorts."""
         return [_sort(self.entries, row) for row in range(len(self.entries))]
 
+    def smallest_size(self) -> float:
+        """The least size of any shape [m]; of a mesh, the least side of the box about it. Infinite if none has one."""
+        sizes = np.abs(np.array(self.sizes))
+        if self.hulls is not None:
+            meshes = [row for row, entry in enumerate(self.entries) if entry.kind == "mesh"]
+            sizes[meshes] *= np.ptp(np.asarray(self.hulls.vertices), axis=1)
+        return float(np.min(sizes[sizes > 0], initial=np.inf))
+
     def shapes(self, rows: Int[np.ndarray, " k"]) -> Any:
         """Shapes of `jdyn.geometry` of some rows of one sort, stacked."""
         kind = self.entries[rows[0]].kind

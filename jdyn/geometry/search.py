@@ -53,7 +53,7 @@ def search(a: Convex, b: Convex, X: Transform) -> Found:
     eps = float(jnp.finfo(size.dtype).eps)
     curved = isinstance(a, CURVED) or isinstance(b, CURVED)
     tolerance, factors = (eps**0.8, _FARTHER) if curved else (8 * eps, _FARTHER[:1])
-    reach = _reach(radius_a + a.rounding, radius_b + b.rounding, size)
+    reach = reach_between(radius_a + a.rounding, radius_b + b.rounding, size)
 
     def support_b(direction):
         return X.point_to_parent(b.core_support(X.rotation.T @ direction))
@@ -93,7 +93,8 @@ def search(a: Convex, b: Convex, X: Transform) -> Found:
     return Found(found.a, found.b - shift[None], found.weights, normal, distance, reach)
 
 
-def _reach(radius_a: Float[Array, ""], radius_b: Float[Array, ""], size: Float[Array, ""]) -> Float[Array, ""]:
+def reach_between(radius_a: Float[Array, ""], radius_b: Float[Array, ""], size: Float[Array, ""]) -> Float[Array, ""]:
+    """A length between those of two shapes of a size."""
     smaller, larger = jnp.minimum(radius_a, radius_b), jnp.maximum(radius_a, radius_b)
     reach = jnp.maximum(smaller, larger / 1000) / 2
     return jnp.where(reach > 0, reach, jnp.where(size > 0, size, 1))

@@ -35,8 +35,8 @@ class GeomPairs:
         # Whether the column's body is on a joint that is on the row's body.
         on = weld[:, None] == weld[m.body_parentid[weld]]
         theirs = _either(on & (weld != 0)[:, None]) & filters_parents
-        # In jdyn, several joints of one body are a chain of bodies, and neither the world's own shapes nor bodies on free
-        # joints have neighbours.
+        # In jdyn, several joints of one body are a chain of bodies, and neither the world's own shapes nor bodies on
+        # free joints have neighbours.
         ours = _either(on & _borne(m, joints)[weld] & (np.arange(m.nbody) != 0)[:, None])
         stated = _pairs(m.nbody, m.exclude_signature >> 16, m.exclude_signature & 0xFFFF)
         explicit = _pairs(m.ngeom, m.pair_geom1, m.pair_geom2)

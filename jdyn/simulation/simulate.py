@@ -8,7 +8,6 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
@@ -117,7 +116,7 @@ def simulate(
 
     Raises:
         ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, `joint_limits` or
-            `contact` is something else, or a model without collision shapes is to touch something.
+            `contact` is something else, or a model of which no two collision shapes may touch is to touch something.
         SimulationError: if `throw` and the end is not reached. Compiled into a larger program, the error is a
             RuntimeError with the same explanation.
     """
@@ -126,7 +125,7 @@ def simulate(
     model = model.astype(dtype)
     if not isinstance(contact, Contact | None):
         raise ValueError(f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {contact!r}")
-    shapes = None if contact is None else colliders(model)
+    shapes = None if contact is None else _touching(model)
     model = model.without_shapes()
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
@@ -182,6 +181,17 @@ def simulate(
     return raise_on_failure(trajectory, trajectory.result, progress, lambda: _failure(model, trajectory, t1))
 
 
+def _touching(model):
+    """Its collision shapes."""
+    shapes = colliders(model)
+    if not shapes.pairs:
+        raise ValueError(
+            f"contact: no two collision shapes of {model.name!r} may touch, see jdyn.collision_pairs; put ground under "
+            "it by jdyn.with_ground, or leave contact out"
+        )
+    return shapes
+
+
 def _default_solver(contact):
     return ConvexEuler() if isinstance(contact, ConvexContact) else Automatic()
 
@@ -190,8 +200,7 @@ def _warn_of_overlaps(name, shapes, depth):
     """Where numbers are known: traced ones cannot be judged."""
     if isinstance(depth, Tracer) or isinstance(shapes.sizes, Tracer):
         return
-    sizes = np.asarray(shapes.sizes)
-    smallest = np.min(sizes[sizes > 0], initial=np.inf)
+    smallest = shapes.smallest_size()
     if depth > DEEP * smallest:
         warnings.warn(
             f"{name!r}: shapes overlap by {float(depth):.3g} m at the start, and springs will throw them apart; the "

@@ -155,6 +155,13 @@ def test_forces_have_finite_derivatives_where_nothing_moves_or_nothing_touches(s
     assert np.any(at_rest[0][0] != 0) and np.all(at_rest[2][0] == 0)
 
 
+def alone():
+    builder = jdyn.Builder("alone")
+    builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=1.0)
+    builder.add_shape("ball", "sphere", 0.1, role="collision")
+    return builder.build()
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -171,6 +178,10 @@ def test_forces_have_finite_derivatives_where_nothing_moves_or_nothing_touches(s
         (
             lambda: jdyn.simulate(jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1), 1.0, contact=contact()),
             "has no collision shapes",
+        ),
+        (
+            lambda: jdyn.simulate(alone(), alone().neutral(), jnp.zeros(6), 1.0, contact=contact()),
+            "no two collision shapes of 'alone' may touch",
         ),
     ],
 )

@@ -35,8 +35,15 @@ SHAPES = {
 }
 PAIRS = list(itertools.combinations_with_replacement(SHAPES, 2))
 # One of each way to find it, and of each way for shapes to be where they are nearest.
-SOME = [("sphere", "ellipsoid"), ("box", "hull"), pytest.param("cylinder", "ellipsoid", marks=pytest.mark.slow)]
-SLOW = [pytest.param(*pair, marks=pytest.mark.slow) for pair in (("box", "box"), ("cylinder", "hull"))]
+SOME = [
+    ("sphere", "ellipsoid"),
+    ("box", "hull"),
+    ("capsule", "capsule"),
+    pytest.param("cylinder", "ellipsoid", marks=pytest.mark.slow),
+]
+SLOW = [
+    pytest.param(*pair, marks=pytest.mark.slow) for pair in (("box", "box"), ("cylinder", "hull"), ("capsule",) * 2)
+]
 
 
 def poses(count, spread=0.8, seed=1):
