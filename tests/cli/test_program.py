@@ -82,7 +82,8 @@ def test_joints_stop_at_the_ends_of_their_ranges(tmp_path, capsys):
 
 LIFT = """<robot name="lift">
   <link name="base"/>
-  <link name="ball"><inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <link name="ball">
+    <inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
     <collision><geometry><sphere radius="0.1"/></geometry></collision></link>
   <joint name="rail" type="prismatic"><parent link="base"/><child link="ball"/><axis xyz="0 0 1"/>
     <limit lower="-9" upper="9" velocity="3" effort="40"/></joint>
