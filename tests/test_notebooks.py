@@ -75,6 +75,18 @@ def test_batched_sweep(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_contact(tmp_path, monkeypatch):
+    names = run("contact", tmp_path, monkeypatch)
+    # What stands is borne, alike on the right and on the left.
+    feet, weight = {name: force[-1] for name, force in names["feet"].items()}, names["weight"]
+    assert sum(feet.values()) == pytest.approx(weight, rel=1e-3)
+    assert feet["fr"] == pytest.approx(feet["fl"], rel=1e-6) and feet["rr"] == pytest.approx(feet["rl"], rel=1e-6)
+    # What sticks creeps by less than 1e-6 m/s, for a second.
+    assert np.all(names["lanes"].success)
+    np.testing.assert_allclose(names["slid"], names["textbook"], atol=1e-6)
+
+
+@pytest.mark.slow
 def test_formulation_stiffness(tmp_path, monkeypatch):
     names = run("formulation-stiffness", tmp_path, monkeypatch)
     assert names["rough"][str(names["bad"])] > 100 * names["rough"]["ABA()"]

@@ -30,7 +30,7 @@ def _blocks(language):
 
 
 def test_the_quick_start_runs():
-    (code,) = _blocks("python")
+    code, _ = _blocks("python")
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 15
     names, printed = {}, io.StringIO()
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"), contextlib.redirect_stdout(printed):
@@ -41,6 +41,25 @@ def test_the_quick_start_runs():
     np.testing.assert_allclose(names["a"], 0, atol=1e-9)
     gradients = np.array(re.sub(r"[\[\]]", "", printed.getvalue()).split(), float)
     assert gradients[1] == pytest.approx(float(difference), rel=1e-2)
+
+
+@pytest.mark.slow
+def test_the_quadruped_lands_and_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, code = _blocks("python")
+    names, printed = {}, io.StringIO()
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"), contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), names)
+    weight = 9.81 * float(np.sum(names["model"].inertias.mass))
+    force = np.array(re.sub(r"[\[\]]", "", printed.getvalue()).split(), float)
+    # Feet creep on the ground for a while, by friction that is small beside the weight.
+    np.testing.assert_allclose(force, [0, 0, -weight], atol=1e-3 * weight)
+    assert f"its weight, {weight:.1f} N" in README
+    (lowest,) = re.findall(r"drops (\d) cm", README)
+    feet = jdyn.distances(names["model"], names["crouch"], [("ground", "fr_foot")])
+    assert float(feet.distance[0]) == pytest.approx(int(lowest) / 100, abs=0.005)
+    with Image.open("landing.gif") as movie:
+        assert movie.n_frames > 25
 
 
 def _rows(text, start):

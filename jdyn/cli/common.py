@@ -22,6 +22,8 @@ def load_robot(options) -> Model:
     return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir)
 
 
+# How fast springs that hold joints are by the inertia that these see [rad/s].
+HOLD = 100.0
 # Contact models, by the words for them.
 CONTACTS = {"compliant": jdyn.CompliantContact, "convex": jdyn.ConvexContact}
 
@@ -45,8 +47,17 @@ def on_ground(options, model: Model, q0) -> Model:
     if not pairs:
         raise ValueError(f"--ground: {model.name!r} has no shapes that could touch it")
     lowest = options.ground == "lowest"
-    height = jnp.min(jdyn.distances(level, q0, pairs).distance) if lowest else options.ground
+    height = float(jnp.min(jdyn.distances(level, q0, pairs).distance) if lowest else options.ground)
     return jdyn.with_ground(model, (0, 0, height))
+
+
+def holding(model: Model, q0) -> jdyn.PD:
+    """Springs and critical dampers that hold joints at a start; what floats is free."""
+    inertia = jnp.diagonal(jdyn.mass_matrix(model, q0))
+    for body, kind in enumerate(model.topology.kinds):
+        if kind is jdyn.Free:
+            inertia = inertia.at[model.topology.v_slice(body)].set(0)
+    return jdyn.PD(model, q0, kp=HOLD**2 * inertia, kd=2 * HOLD * inertia)
 
 
 def let_go(options, model: Model, q0, v0, **more) -> Trajectory:

@@ -46,6 +46,8 @@ EXAMPLES = """examples:
   jdyn view panda                            look at it in a browser, with sliders of its joints
   jdyn simulate double_pendulum --plot motion.png
   jdyn simulate quadruped --t1 2 --ground --movie fall.gif
+  jdyn simulate quadruped --t1 1 --ground 0 --hold --movie stand.gif \\
+    --q0 0 0 .35 1 0 0 0 0 -.8 1.6 0 -.8 1.6 0 -.8 1.6 0 -.8 1.6
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
   jdyn sweep my_arm.urdf --lanes 4096 --kp 10 1000
   jdyn sweep notebooks/sweep.toml --store sweep.zarr
@@ -63,8 +65,9 @@ Each command explains itself: jdyn sweep --help"""
 LESSONS = {
     "info": """What a robot is made of: bodies, joints, masses, limits, doubtful numbers, and the condition of its mass
 matrix.""",
-    "simulate": """Let a robot move without motors, and print its energy at the start and at the end. Joints stop at the
-ends of their ranges, which takes energy. Shapes touch where --contact or --ground is given.""",
+    "simulate": """Let a robot move without motors, or with joints held where they start, and print its energy at the
+start and at the end. Joints stop at the ends of their ranges, which takes energy. Shapes touch where --contact or
+--ground is given.""",
     "view": """Look at a robot in a browser: sliders of joints, a gizmo that drags a body, playing and recording,
 simulating from any configuration, centres of mass, inertia ellipsoids, joint axes. Ctrl-C ends it.
 
@@ -150,11 +153,14 @@ def parser() -> argparse.ArgumentParser:
 
     _add_view(command("view", "look at a robot, or at a lane of a sweep, in a browser"))
 
-    words = command("simulate", "let a robot move, without motors")
+    words = command("simulate", "let a robot move, or hold its joints")
     words.add_argument("--t1", type=positive, default=5.0, metavar="S", help="end [s] (default: 5)")
     words.add_argument("--q0", type=float, nargs="+", metavar="Q", help="start (default: drawn within the limits)")
     words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
     words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument(
+        "--hold", action="store_true", help="hold joints where they start, by springs and dampers; not a floating base"
+    )
     _add_limits(words)
     _add_contact(words)
     words.add_argument(

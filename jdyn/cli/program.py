@@ -14,6 +14,7 @@ import jdyn
 from jdyn.cli.common import (
     deepest,
     default_path,
+    holding,
     let_go,
     listed,
     load_robot,
@@ -117,14 +118,15 @@ def _conditions(model, samples=64):
 
 
 def simulate(options):
-    """Let a robot move from a start without motors."""
+    """Let a robot move from a start."""
     model = load_robot(options)
     q0 = random_start(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
     model = on_ground(options, model, q0)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
     started = time.perf_counter()
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
-    trajectory = jax.block_until_ready(let_go(options, model, q0, v0, saveat=saveat))
+    controller = holding(model, q0) if options.hold else None
+    trajectory = jax.block_until_ready(let_go(options, model, q0, v0, controller=controller, saveat=saveat))
     seconds = time.perf_counter() - started
     stats = {name: int(count) for name, count in trajectory.stats.items() if name != "t_reached"}
     print(

@@ -53,7 +53,7 @@ class CompliantContact(Contact):
         gradient_reach: None for derivatives as they are: those of what does not touch are zero. A distance [m] for
             those of forces that begin softly, about so far before shapes touch, so that a gradient tells how to reach
             something. Motions do not change. These derivatives are wrong on purpose, also where shapes touch.
-        located: Whether steps end where points begin and cease to touch, which are then `jdyn.Trajectory.events` behind
+        located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
             all others: first all that begin, then all that cease, each at both sides of the kink that forces have
             there. A step across a kink keeps the tolerance in the motion, but derivatives may miss by per cents; with
             steps that end there they are as exact as the motion. Each contact takes four events of `max_events`.

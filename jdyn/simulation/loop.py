@@ -436,10 +436,16 @@ def _smallest(problem):
     return SMALLEST_STEP * jnp.finfo(t1.dtype).eps * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
 
 
+def _smallest_at(problem, t):
+    """At a time: a long simulation may begin with short steps."""
+    eps = jnp.finfo(t.dtype).eps
+    return jnp.maximum(SMALLEST_STEP * eps * jax.lax.stop_gradient(jnp.abs(t)), eps * _smallest(problem))
+
+
 def _judged(problem, run, keep, excused, motion, unmet, target, solver_result, controller_result):
     """Why a simulation cannot go on, or success. A step that was rejected because of an event is excused."""
     # NaN counts as too small.
-    stuck = ~keep & ~excused & ~(target - run.motion.t > _smallest(problem))
+    stuck = ~keep & ~excused & ~(target - run.motion.t > _smallest_at(problem, run.motion.t))
     result = jnp.array(Result.success, jnp.int32)
     result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
     result = jnp.where(_failed(controller_result), Result.solver_failed, result)

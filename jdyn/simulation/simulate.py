@@ -178,7 +178,7 @@ def simulate(
     if not throw:
         return trajectory
     progress = (trajectory.stats["t_reached"] - t0) / (t1 - t0)
-    return raise_on_failure(trajectory, trajectory.result, progress, lambda: _failure(model, trajectory, t1))
+    return raise_on_failure(trajectory, trajectory.result, progress, lambda: _failure(model, contact, trajectory, t1))
 
 
 def _touching(model):
@@ -345,10 +345,12 @@ def _closed_controller(field, solver, t, q, v):
     return Memoryless(_Closed(command, softening, derivatives))
 
 
-def _failure(model: Model, trajectory: Trajectory, t1) -> str:
+def _failure(model: Model, contact: Contact | None, trajectory: Trajectory, t1) -> str:
     stats, code = trajectory.stats, Result(int(trajectory.result))
+    hint = "Do shapes overlap at the start (jdyn.distances), or touch that are both rigid? "
+    hint = "" if contact is None or int(stats["accepted_steps"]) else hint
     return (
         f"simulation of {model.name!r} stopped at t = {float(stats['t_reached']):.6g} s of {float(t1):.6g} s "
         f"({int(stats['accepted_steps'])} steps accepted, {int(stats['rejected_steps'])} rejected): {MESSAGES[code]}. "
-        "With throw=False a failed simulation returns NaN and its result code instead of raising."
+        f"{hint}With throw=False a failed simulation returns NaN and its result code instead of raising."
     )

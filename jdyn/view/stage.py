@@ -139,12 +139,12 @@ def _edges(model, normal, seen) -> list[Part]:
     """Planes that are seen from their side, as thin slabs that reach out of the picture."""
     middle, extent = (seen.min(axis=0) + seen.max(axis=0)) / 2, float(np.max(np.ptp(seen, axis=0)))
     slabs = []
-    for number, X in enumerate(planes(model)):
-        out = X.rotation[:, 2]
+    for number, plane in enumerate(planes(model)):
+        out = plane.axes[2]
         if abs(out @ normal) < 1e-6:
             vertices, faces = box((8 * extent, _SLAB * extent, _SLAB * extent))
             axes = np.stack([np.cross(normal, out), normal, out])
-            center = middle - out * (out @ (middle - X.translation) + _SLAB * extent / 2)
+            center = middle - out * (out @ (middle - plane.point) + _SLAB * extent / 2)
             placed = (vertices @ axes + center).astype(np.float32)
             slabs.append(Part(WORLD, f"plane {number}", placed, faces, np.asarray(_EARTH, np.float32)))
     return slabs
@@ -155,8 +155,7 @@ def _ground(model, up, heights, view) -> Floor:
     extent = view.size[1] * view.pixel(view.depth)
     found = ground_of(model, up)
     if found is not None:
-        axes = found.rotation.T
-        return Floor(axes, float(axes[2] @ found.translation), 2.2 * extent, _spacing(view))
+        return Floor(found.axes, float(found.axes[2] @ found.point), 2.2 * extent, _spacing(view))
     x = np.cross(np.eye(3)[1 if abs(up[1]) < 0.9 else 2], up)
     x /= np.linalg.norm(x)
     lowest = heights.min()

@@ -77,6 +77,12 @@ def test_a_resting_box_bears_its_weight():
     np.testing.assert_allclose(force, [0, 0, G], atol=1e-9 * G)
 
 
+def test_failures_at_the_start_say_where_to_look():
+    model, law = box(sides=(0.4, 0.3, 0.1)), contact(stiffness=np.inf)
+    with pytest.raises(jdyn.SimulationError, match=r"overlap at the start \(jdyn\.distances\), or touch that are both"):
+        run(model, model.neutral().at[2].set(0.05), jnp.zeros(6), 1.0, law)
+
+
 @pytest.mark.slow
 def test_energy_never_grows():
     """Also not that of springs: a box tumbles to rest."""
@@ -164,14 +170,16 @@ def test_derivatives_of_simulations_are_those_of_differences_in_both_modes():
 
 
 @pytest.mark.slow
-def test_a_batch_is_its_lanes_and_one_that_fails_spoils_no_other():
+def test_a_batch_is_its_lanes_and_those_that_fail_spoil_no_other():
     model, law = box(sides=(0.4, 0.3, 0.1)), contact()
-    q = jnp.tile(model.neutral(), (5, 1)).at[:, 2].set(jnp.array([0.05, 0.06, 0.3, jnp.nan, 0.04]))
-    v = jnp.zeros((5, 6)).at[:, 3].set(1.0)
+    # One starts nowhere, and the last one would go backwards in time.
+    q = jnp.tile(model.neutral(), (6, 1)).at[:, 2].set(jnp.array([0.05, 0.06, 0.3, jnp.nan, 0.04, 0.05]))
+    v, t1 = jnp.zeros((6, 6)).at[:, 3].set(1.0), jnp.full(6, 0.5).at[5].set(-0.5)
     control = diffrax.PIDController(rtol=1e-4, atol=1e-4)
     options = {"contact": law, "stepsize_controller": control, "throw": False, "saveat": diffrax.SaveAt(t1=True)}
-    lanes = jdyn.simulate_batch(model, q, v, 0.5, **options)
-    assert [int(result) for result in lanes.result] == [0, 0, 0, int(jdyn.Result.nonfinite), 0]
+    lanes = jdyn.simulate_batch(model, q, v, t1, in_axes={"q0": 0, "v0": 0, "t1": 0}, **options)
+    bad = [jdyn.Result.nonfinite, jdyn.Result.step_too_small]
+    assert [int(result) for result in lanes.result] == [0, 0, 0, int(bad[0]), 0, int(bad[1])]
     for lane in (0, 1, 2, 4):
         alone = jdyn.simulate(model, q[lane], v[lane], 0.5, **options)
         # Batched factorizations round differently, and the box lands on all corners at once.

@@ -208,19 +208,21 @@ PENDULUM = pendulum()
 
 @pytest.fixture(scope="module")
 def lanes():
-    """A healthy lane, one that blows up, one that starts from NaN, a healthy one."""
-    q0 = jnp.array([[0.5], [0.5], [jnp.nan], [1.0]])
+    """A healthy lane, one that blows up, one that starts from NaN, a healthy one. And that which blows up on its way
+    through a billion seconds."""
+    q0, t1 = jnp.array([[0.5], [0.5], [jnp.nan], [1.0]]), jnp.full(4, 2.0)
 
-    def run(q0, switch):
-        return simulate(PENDULUM, q0, jnp.ones(1), 2.0, controller=Blowup(switch), throw=False)
+    def run(q0, switch, t1):
+        return simulate(PENDULUM, q0, jnp.ones(1), t1, controller=Blowup(switch), throw=False)
 
     switch = jnp.array([0.0, 1.0, 0.0, 0.0])
     run = jax.jit(run)
-    return jax.vmap(run)(q0, switch), [run(*lane) for lane in zip(q0, switch, strict=True)]
+    alone = [run(*lane) for lane in zip(q0, switch, t1, strict=True)]
+    return jax.vmap(run)(q0, switch, t1), alone, run(q0[1], switch[1], 1e9)
 
 
 def test_a_batch_equals_its_lanes_one_by_one(lanes):
-    together, alone = lanes
+    together, alone, _ = lanes
     for lane, single in enumerate(alone):
         of_batch = jax.tree.map(lambda leaf, lane=lane: leaf[lane], together)
         np.testing.assert_allclose(of_batch.q, single.q, rtol=1e-9, atol=1e-12)
@@ -231,7 +233,7 @@ def test_a_batch_equals_its_lanes_one_by_one(lanes):
 
 
 def test_failed_lanes_end_early_with_code_and_nan(lanes):
-    together, _ = lanes
+    together, *_ = lanes
     assert together.result.tolist() == [Result.success, Result.step_too_small, Result.nonfinite, Result.success]
     assert together.success.tolist() == [True, False, False, True]
     tried = together.stats["accepted_steps"] + together.stats["rejected_steps"]
@@ -243,6 +245,12 @@ def test_failed_lanes_end_early_with_code_and_nan(lanes):
     assert np.array_equal(np.isnan(together.q[1, :, 0]), late)
     assert np.all(np.isnan(together.q[2]))
     assert np.all(np.isfinite(together.q[0])) and np.all(np.isfinite(together.v[3]))
+
+
+def test_steps_may_be_as_short_in_a_long_simulation_as_in_a_short_one(lanes):
+    _, alone, on_a_long_way = lanes
+    # Sixteen roundings of a billion seconds are a microsecond or two.
+    np.testing.assert_allclose(on_a_long_way.stats["t_reached"], alone[1].stats["t_reached"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", [diffrax.Tsit5(), diffrax.Heun()], ids=["first-same-as-last", "plain"])

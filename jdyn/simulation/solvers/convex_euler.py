@@ -124,7 +124,8 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         found = contact.velocity(model, y0.q, y0.v, h, A, momentum, guess)
         change = terms.prod(system.field.rates_beside(system.direction * t0, y0, tau), h)
         y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), found.v)
-        return _Step(straight(model, y1, h * found.v), found.converged, found.steps)
+        # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
+        return _Step(straight(model, y1, h * found.v), found.converged & (h >= 0), found.steps)
 
     def _extrapolated(self, ends: list[State]) -> tuple[State, State | None]:
         """The state at h = 0, and how far it is from that without the first row."""

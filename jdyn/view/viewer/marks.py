@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import trimesh
 
@@ -188,9 +189,8 @@ def _ground(scene, root, model, size, height):
     if found is None:
         plane, where = {0: "yz", 1: "xz", 2: "xy"}[up], {"position": abs(upwards) * height}
     else:
-        out = found.rotation[:, 2]
-        plane = "xy"
-        where = {"position": out * (out @ found.translation), "wxyz": np.asarray(matrix_to_quaternion(found.rotation))}
+        out, rotation = found.axes[2], jnp.asarray(found.axes.T)
+        plane, where = "xy", {"position": out * (out @ found.point), "wxyz": np.asarray(matrix_to_quaternion(rotation))}
     return scene.add_grid(
         f"{root}/ground", 40 * cell, 40 * cell, plane=plane, cell_size=cell, section_size=5 * cell,
         cell_color=(225, 225, 225), section_color=(190, 190, 190), **where,
