@@ -21,6 +21,9 @@ class Material(eqx.Module):
     linear law. The dissipation is the mean by these shares, as in Drake. Friction is the larger one of the two, as in
     MuJoCo, whose files count on it.
 
+    Stiffness is that of a point. Shapes that touch along a line have two points, along an area as much as four, so that
+    a box on one of its faces is four times as stiff as a ball.
+
     >>> rubber = jdyn.Material(stiffness=1e5, friction=1.0)
     >>> contact = jdyn.CompliantContact(materials={"world": rubber})
 

@@ -30,7 +30,8 @@ class ConvexContact(Contact):
     The law is f = k depth (1 − c u)₊ along the normal, where u is the speed apart, and friction up to μ f beside it,
     which holds what sticks: it creeps by less than `slip_speed`, and what slides bears the whole of μ f. Each step of
     `jdyn.ConvexEuler`, which `jdyn.simulate` takes by itself, finds the velocity at its end as the minimum of a
-    strictly convex function. So it is found from any start, and neither stiffness nor the slip speed limits the step.
+    strictly convex function. So it is found from any start. At rest and in steady motion neither stiffness nor the slip
+    speed limits the step; the vibrations of an impact are followed, as closely as the tolerance asks.
 
     Any other solver that `simulate` is given integrates the same law as a force of the state.
 
