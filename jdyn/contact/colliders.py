@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from jdyn.array import Structure
 from jdyn.contact.hulls import hulls_of, scaled
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
-from jdyn.model import WORLD, Free, Model, Topology
+from jdyn.model import WORLD, Free, Model, Topology, checked
 from jdyn.model.messages import known
 from jdyn.model.shapes import Shape, Shapes
 from jdyn.spatial import Transform
@@ -113,12 +113,13 @@ def colliders(model: Model) -> Colliders:
     """Those of a model.
 
     Raises:
-        ValueError: if it has no collision shapes.
+        ValueError: if it is none, or has no collision shapes.
         ModelError: (a `ValueError`) naming shapes whose meshes have no hull.
 
     Warns:
         ModelWarning: once, naming meshes that are not closed, or whose hulls are simplified.
     """
+    checked(model)
     shapes = model.shapes
     rows = () if shapes is None else shapes.rows("collision")
     if shapes is None or not rows:

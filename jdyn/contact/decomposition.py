@@ -12,7 +12,7 @@ import numpy as np
 from jdyn.contact.hulls import MAX_VERTICES
 from jdyn.io.mesh_files import Mesh, MeshError, read_mesh
 from jdyn.io.whole_file import whole_file
-from jdyn.model import Model, ModelError
+from jdyn.model import Model, ModelError, checked
 from jdyn.model.messages import listed
 from jdyn.model.shapes import Shape
 
@@ -52,6 +52,7 @@ def decompose(
     Source: Wei, Liu, Ling, Su, Approximate convex decomposition for 3D meshes with collision-aware concavity and tree
     search, ACM Transactions on Graphics 41, 2022.
     """
+    checked(model)
     shapes = model.shapes
     if shapes is None:
         return model
