@@ -246,8 +246,8 @@ whose coefficient of friction is more than tan 0.3 = 0.31:
 >>> def fallen(friction):
 ...     contact = jdyn.ConvexContact(material=jdyn.Material(friction=friction))
 ...     return jdyn.simulate(slope, above, jnp.zeros(6), 1.0, contact=contact).q[-1]
->>> print([float(fallen(friction)[0].round(1)) for friction in (0.2, 0.4)])
-[0.6, 0.0]
+>>> print([f"{fallen(friction)[0]:.1f}" for friction in (0.2, 0.4)])
+['0.6', '0.0']
 
 `jdyn.load("quadruped")`, `"hopper"`, `"gripper"` with a cube to lift, `"ball_on_plate"` and `"cartpole_with_walls"`
 have shapes to touch, too; `python -m benchmarks.drops` sweeps 4096 falls of the quadruped over friction and mass.
