@@ -77,7 +77,7 @@ def by_coal(a, b, X):
     request, result = coal.DistanceRequest(), coal.DistanceResult()
     request.gjk_tolerance, request.epa_tolerance = 1e-13, 1e-11
     request.gjk_max_iterations = request.epa_max_iterations = 1000
-    first, second, here = _of_coal(a), _of_coal(b), coal.Transform3s.Identity()
+    first, second, here = of_coal(a), of_coal(b), coal.Transform3s.Identity()
     places = [coal.Transform3s(R, p) for R, p in zip(np.asarray(X.rotation), np.asarray(X.translation), strict=True)]
     found = np.zeros(len(places))
 
@@ -112,7 +112,8 @@ def by_mujoco(a, b, X):
     return found, taken
 
 
-def _of_coal(shape):
+def of_coal(shape):
+    """A shape as coal has it."""
     if not isinstance(shape, ConvexHull):
         sizes = [float(x) for leaf in jax.tree.leaves(shape) for x in np.ravel(leaf)]
         return getattr(coal, type(shape).__name__)(*sizes)

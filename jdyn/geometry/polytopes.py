@@ -18,6 +18,8 @@ from jdyn.spatial import Transform
 # Of the prism for a cylinder: its corners are within a fiftieth of the radius of all points of the circle.
 _PRISM_SIDES = 12
 _EDGES_AT_ONCE = 16
+# Edges are taken for parallel where the square of the sine between them is less than this power of rounding.
+_PARALLEL = 0.75
 
 # Kinds of shapes whose cores are no polytopes.
 CURVED = (Cylinder, Ellipsoid)
@@ -103,8 +105,11 @@ def _edge_pairs(edges: tuple[Array, ...], b: Polytope) -> tuple[Float[Array, "m 
     a_before, a_after = before @ edges_b.T, after @ edges_b.T
     # Triple products of vectors of one edge each, so that no vector of a pair is written down.
     volumes = edges_a @ jnp.cross(edges_b, b.starts).T - jnp.cross(starts, edges_a) @ edges_b.T
-    square = jnp.sum(edges_a**2, axis=1)[:, None] * jnp.sum(edges_b**2, axis=1)[None] - (edges_a @ edges_b.T) ** 2
-    crossing = (b_before * b_after < 0) & (a_before * a_after < 0) & (b_before * a_after > 0) & (square > 0)
+    lengths = jnp.sum(edges_a**2, axis=1)[:, None] * jnp.sum(edges_b**2, axis=1)[None]
+    square = lengths - (edges_a @ edges_b.T) ** 2
+    # Rounding chooses the direction across edges that are nearly parallel; that of a face is nearly as good there.
+    skew = square > float(jnp.finfo(square.dtype).eps) ** _PARALLEL * lengths
+    crossing = (b_before * b_after < 0) & (a_before * a_after < 0) & (b_before * a_after > 0) & skew
     gaps = jnp.where(crossing, volumes * jnp.sign(a_before) / jnp.sqrt(jnp.where(crossing, square, 1)), -jnp.inf)
     return gaps, lambda row, column: unit(jnp.cross(edges_a[row], edges_b[column]) * jnp.sign(a_before[row, column]))
 

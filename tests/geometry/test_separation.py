@@ -4,7 +4,6 @@ What proves a distance of shapes that are apart: points of both at that distance
 support functions are as far from each other, which no pair of points can undercut.
 """
 
-import functools
 import itertools
 
 import equinox as eqx
@@ -74,6 +73,23 @@ def test_no_plane_and_no_points_prove_another_distance(first, second):
     np.testing.assert_allclose(gaps, found.distance, atol=1e-14)
     np.testing.assert_allclose(found.b - found.a, found.distance[:, None] * found.normal, atol=1e-14)
     np.testing.assert_allclose(jnp.linalg.norm(found.normal, axis=1), 1, atol=1e-14)
+
+
+def test_boxes_that_are_nearly_aligned_part_along_their_faces():
+    """Rounding chooses the directions across edges that are nearly parallel, which are no way out."""
+    rng, n = np.random.default_rng(0), 2000
+    depths, tilts = 10.0 ** rng.uniform(-18, -3, n), 10.0 ** rng.uniform(-19, -3, (n, 3))
+    R = Rotation.from_rotvec(tilts * rng.choice([-1, 1], (n, 3))).as_matrix()
+    places = np.stack([np.zeros(n), 0.035 - depths, rng.normal(size=n) * 1e-3 - 0.025], axis=1)
+    a, b = Box(jnp.array([0.02, 0.01, 0.08])), Box(jnp.array([0.06, 0.06, 0.06]))
+    here = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape)), Transform.identity())
+    found = separations(a, here, b, Transform(jnp.array(R), jnp.array(places)))
+    # The way out along y is no longer than what overlaps there: turned boxes are longer by a sum of tilts and sides.
+    size = np.sum(tilts, axis=1) * 0.2
+    assert (
+        np.linalg.norm(found.normal - np.array([[0.0, 1.0, 0.0]]), axis=1) < 10 * np.linalg.norm(tilts, axis=1) + 1e-7
+    ).all()
+    assert (-found.distance < depths + size + 1e-15).all()
 
 
 def test_two_half_spaces_are_refused():
@@ -252,6 +268,8 @@ def test_shapes_that_touch_and_parallel_faces_have_finite_derivatives(first, sec
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_distances_are_those_of_coal(first, second):
     coal = pytest.importorskip("coal")
+    from benchmarks.shape_distances import of_coal
+
     a, b, X = SHAPES[first], SHAPES[second], poses(10_000, seed=5)
     found = jax.jit(jax.vmap(lambda X: separation(a, Transform.identity(), b, X)))(X)
     gaps = jax.vmap(lambda X, normal: _gap(a, Transform.identity(), b, X, normal))(X, found.normal)
@@ -263,12 +281,10 @@ def test_distances_are_those_of_coal(first, second):
     request = coal.DistanceRequest()
     request.gjk_tolerance, request.epa_tolerance = 1e-13, 1e-11
     request.gjk_max_iterations = request.epa_max_iterations = 2000
+    here, of_a, of_b = coal.Transform3s.Identity(), of_coal(a), of_coal(b)
     theirs = [
-        coal.distance(*shapes, request, coal.DistanceResult())
-        for shapes in (
-            (_of_coal(coal, a), coal.Transform3s.Identity(), _of_coal(coal, b), coal.Transform3s(R, p))
-            for R, p in zip(np.asarray(X.rotation), np.asarray(X.translation), strict=True)
-        )
+        coal.distance(of_a, here, of_b, coal.Transform3s(R, p), request, coal.DistanceResult())
+        for R, p in zip(np.asarray(X.rotation), np.asarray(X.translation), strict=True)
     ]
     errors = np.abs(np.asarray(found.distance) - np.array(theirs))
     if {first, second} & {"cylinder", "ellipsoid"}:
@@ -277,15 +293,3 @@ def test_distances_are_those_of_coal(first, second):
     else:
         assert np.max(errors[apart]) < 1e-9
         assert np.max(errors[~apart]) < 1e-6
-
-
-@functools.cache
-def _of_coal(coal, shape):
-    sizes = [float(x) for leaf in jax.tree.leaves(shape)[:2] for x in np.ravel(leaf)[:3]]
-    if not isinstance(shape, ConvexHull):
-        return getattr(coal, type(shape).__name__)(*sizes)
-    points, triangles = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
-    points.extend(np.asarray(shape.vertices))
-    for face in np.asarray(shape.faces):
-        triangles.append(coal.Triangle(*map(int, face)))
-    return coal.Convex(points, triangles)
