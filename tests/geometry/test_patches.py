@@ -357,8 +357,7 @@ def test_the_deepest_row_is_the_separation(first, second):
     assert np.sum(deepest < 0) > 20
     np.testing.assert_allclose(deepest, nearest.distance, atol=1e-12)
     total = np.sum(points.weight, axis=1)
-    # The nearest points count beside the corners where no corner is as deep.
-    assert (total > 1 - 1e-9).all() and (total < 5 + 1e-9).all()
+    assert (total > 1 - 1e-9).all() and (total < 4 + 1e-9).all()
 
 
 @pytest.mark.slow

@@ -125,7 +125,10 @@ def _pieces(p: Polygon, q: Polygon, margin: Scalar, breadth: Scalar) -> Pieces:
     start, end = jnp.max(starts, axis=1), jnp.min(jnp.where(leaves, crossing, 1), axis=1)
     length = jnp.maximum(end - start, 0) * p.lengths
     before = jnp.where(jnp.any(enters, axis=1)[:, None], q.ways[jnp.argmax(starts, axis=1)], _ways_before(p))
-    return Pieces(start, length, jnp.where(length > 0, _turn(before, p.ways), 0))
+    # Where a corner of one is on a side of the other, as where an edge touches a rim, rounding and the margin leave a
+    # piece of a side behind it; the border turns there once.
+    behind = length <= jnp.sqrt(jnp.finfo(length.dtype).eps) * jnp.sum(p.lengths)
+    return Pieces(start, length, jnp.where(behind, 0, _turn(before, p.ways)))
 
 
 def _beyond(q: Polygon, points: Float[Array, "m 2"], margins: Float[Array, " n"]) -> Float[Array, "m n"]:
