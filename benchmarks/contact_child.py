@@ -101,7 +101,10 @@ class Brax(Compiled):
     def steps(self, q, v, timestep, steps):
         system = self.system.tree_replace({"opt.timestep": timestep})
         start = self.pipeline.init(system, q, v)
-        step = lambda _, state: self.pipeline.step(system, state, self.ctrl)  # noqa: E731
+
+        def step(_, state):
+            return self.pipeline.step(system, state, self.ctrl)
+
         return self.jax.lax.fori_loop(0, steps, step, start).q
 
 
@@ -141,7 +144,10 @@ def answer(program, ask):
 
 def main():
     out, sys.stdout = sys.stdout, sys.stderr
-    say = lambda line: print(json.dumps(line), file=out, flush=True)  # noqa: E731
+
+    def say(line):
+        print(json.dumps(line), file=out, flush=True)
+
     try:
         program = PROGRAMS[sys.argv[1]](json.loads(sys.stdin.readline()))
     except Exception as error:

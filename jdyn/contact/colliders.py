@@ -74,6 +74,14 @@ class Colliders(Structure):
             raise ValueError(f"pairs: no collision shape is called {name!r}; {known(name, names)}")
         return names.index(name)
 
+    def rows(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[int, int]]:
+        """The numbers of the shapes of pairs of names.
+
+        Raises:
+            ValueError: if there is none of a name.
+        """
+        return [(self.row(first), self.row(second)) for first, second in pairs]
+
     def pair_friction(self) -> Float[Array, "pairs 3"]:
         """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.
 

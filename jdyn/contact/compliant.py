@@ -15,7 +15,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact
 from jdyn.contact.laws import ContactLaw, HuntCrossley
 from jdyn.contact.materials import Material, PairMaterials, pair_materials
-from jdyn.contact.points import contact_points
+from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics import kinetic_energy
 from jdyn.geometry import Separation
@@ -162,7 +162,7 @@ class CompliantForces(eqx.Module):
         found, pair = contact_points(self.colliders, RelativeMotion.at(model, self.colliders, q1).poses)
         new = (self.distances(model, q0) > 0) & (found.distance < 0)
         depth = -jnp.where(new, found.distance, 0)
-        stiffness, dissipation, _ = self._numbers(found, pair)
+        stiffness, dissipation, _ = self.materials.at(found, pair)
         springs = jnp.sum(self.law.force(depth, jnp.zeros_like(depth), stiffness, dissipation) * depth) / 2
         return springs > kinetic_energy(model, q1, v1) + SLOW**2 / 2 * jnp.sum(model.inertias.mass)
 
@@ -174,7 +174,7 @@ class CompliantForces(eqx.Module):
         found, pair = contact_points(self.colliders, motion.poses)
         places = self._places(motion, found)
         J = motion.twist_jacobian(places.position, pair)
-        numbers = self._numbers(found, pair)
+        numbers = self.materials.at(found, pair)
         by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(places.normal, places.depth, J @ v, *numbers)
         by_depth = jnp.where((places.depth > 0)[:, None], by_depth, 0)
         # Moving along the normal takes depth away.
@@ -193,25 +193,17 @@ class CompliantForces(eqx.Module):
         places = self._places(motion, found)
         twist = motion.twists(v)[pair]
         moving = twist[:, 3:] + jnp.cross(twist[:, :3], places.position - motion.origin[None])
-        twist, numbers = jnp.concatenate([twist[:, :3], moving], axis=1), self._numbers(found, pair)
+        twist, numbers = jnp.concatenate([twist[:, :3], moving], axis=1), self.materials.at(found, pair)
         wrench = jax.vmap(self._straight_through)(places.felt, places.normal, places.depth, twist, *numbers)
         force, torque = wrench[:, 3:], wrench[:, :3]
         return TouchingPoints(places.position, places.normal, places.depth, force, torque), pair
 
     def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
-        # Those that are NaN, where too many pairs are near, spread to the force.
-        exists = found.distance != jnp.inf
-        # Rows without a point may have none.
-        position = jnp.where(exists[:, None], (found.a + found.b) / 2, motion.origin[None])
+        position, exists = middles(found, motion.origin)
         distance, reach = jnp.where(exists, found.distance, 1), self.gradient_reach
         depth = -jnp.minimum(distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
         return _Places(position, found.normal, depth, jnp.where(exists, felt, 0))
-
-    def _numbers(self, found: Separation, pair: np.ndarray) -> PairMaterials:
-        """The materials of each point. A patch is as stiff as its points are together."""
-        stiffness, dissipation, friction = (x[pair] for x in self.materials)
-        return PairMaterials(stiffness * found.weight, dissipation, friction)
 
     def _straight_through(self, felt: Scalar, normal: Array, depth: Scalar, *rest: Array) -> Float[Array, "6"]:
         """The wrench of the depth, with the derivatives of that of the depth that is felt."""

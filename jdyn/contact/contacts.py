@@ -43,5 +43,4 @@ def named_contacts(
 ) -> Contacts:
     """Those at one state, by what `Contact.between` made of the shapes."""
     points, numbers = forces.points(model, q, v)
-    pairs = [colliders.pairs[number] for number in numbers]
-    return Contacts(tuple((colliders.entries[a].name, colliders.entries[b].name) for a, b in pairs), points)
+    return Contacts(tuple(colliders.names[number] for number in numbers), points)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from jdyn.contact.hulls import MAX_VERTICES
-from jdyn.io.mesh_files import Mesh, MeshError, read_mesh
+from jdyn.contact.hulls import MAX_VERTICES, mesh_of
+from jdyn.io.mesh_files import Mesh, MeshError
 from jdyn.io.whole_file import whole_file
 from jdyn.model import Model, ModelError, checked
 from jdyn.model.messages import listed
@@ -85,11 +85,9 @@ def decompose(
 
 def _parts(entry: Shape, folder: pathlib.Path, threshold: float, max_parts: int | None) -> list[str]:
     """Files of the convex parts of a mesh."""
-    if entry.path is None:
-        raise MeshError("its mesh has no file that may be read; name its folder in package_dirs")
-    mesh = read_mesh(entry.path)
+    source, mesh = mesh_of(entry)
     what = mesh.vertices.tobytes() + mesh.faces.tobytes() + repr((threshold, max_parts, MAX_VERTICES)).encode()
-    stem = f"{pathlib.Path(entry.path).stem}-{hashlib.sha256(what).hexdigest()[:16]}"
+    stem = f"{pathlib.Path(source).stem}-{hashlib.sha256(what).hexdigest()[:16]}"
     # The number of parts is in their names, so that those of a call that was cut short are not taken for all.
     found = sorted(folder.glob(f"{stem}-*-of-*.stl"))
     if not found or len(found) != int(found[0].stem.rpartition("-")[2]):

@@ -96,7 +96,7 @@ def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, s
     found = colliders(model)
     if pairs is None:
         return _distances(model, found, q)
-    asked = [(found.row(first), found.row(second)) for first, second in pairs]
+    asked = found.rows(pairs)
     rows = by_kinds(found.entries, asked)
     ordered = _distances(model, dataclasses.replace(found, pairs=rows), q)
     places = np.array([rows.index(pair) if pair in rows else rows.index(pair[::-1]) for pair in asked], int)

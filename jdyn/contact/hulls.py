@@ -45,7 +45,7 @@ def hulls_of(source: str, entries: Sequence[Shape], dtype) -> ConvexHull | None:
     for entry in entries:
         if entry.kind == "mesh":
             try:
-                hull, doubt = _hull(*_mesh(entry))
+                hull, doubt = _hull(*mesh_of(entry))
                 found.append(hull)
                 if doubt:
                     doubts[f"{entry.path}: {doubt}"] = None
@@ -69,7 +69,12 @@ def scaled(hull: ConvexHull, scale: Float[Array, "3"]) -> ConvexHull:
     return ConvexHull(hull.vertices * scale[None], faces, hull.edges)
 
 
-def _mesh(entry: Shape) -> tuple[str, Mesh]:
+def mesh_of(entry: Shape) -> tuple[str, Mesh]:
+    """The file of a shape, and the mesh in it.
+
+    Raises:
+        MeshError: if it has no file, or one that cannot be read.
+    """
     if entry.path is None:
         raise MeshError("its mesh has no file that may be read; name its folder in package_dirs")
     return entry.path, read_mesh(entry.path)

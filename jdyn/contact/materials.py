@@ -11,6 +11,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.contact.colliders import Colliders
+from jdyn.geometry import Separation
 from jdyn.model.messages import known
 
 
@@ -60,6 +61,11 @@ class PairMaterials(NamedTuple):
     stiffness: Float[Array, " pairs"]
     dissipation: Float[Array, " pairs"]
     friction: Float[Array, "pairs 3"]
+
+    def at(self, found: Separation, pair: np.ndarray) -> "PairMaterials":
+        """Those of points, each of the pair of its number. A patch is as stiff as its points are together."""
+        stiffness, dissipation, friction = (x[pair] for x in self)
+        return PairMaterials(stiffness * found.weight, dissipation, friction)
 
 
 def pair_materials(

@@ -6,12 +6,22 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.geometry import Separation, contact_patch
 from jdyn.spatial import Transform
+
+
+def middles(found: Separation, elsewhere: Float[Array, "3"]) -> tuple[Float[Array, "points 3"], Bool[Array, " points"]]:
+    """Where points act, in the middle between the two surfaces; those without a point get a place elsewhere. And
+    whether rows have one.
+
+    Rows that are NaN, where too many pairs are near, count as points, so that they spread to forces.
+    """
+    exists = found.distance != jnp.inf
+    return jnp.where(exists[:, None], (found.a + found.b) / 2, elsewhere[None]), exists
 
 
 def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, Int[Any, " points"]]:

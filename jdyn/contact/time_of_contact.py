@@ -70,8 +70,7 @@ def time_of_contact(
     """
     found = colliders(model)
     if pairs is not None:
-        asked = [(found.row(first), found.row(second)) for first, second in pairs]
-        found = dataclasses.replace(found, pairs=by_kinds(found.entries, asked))
+        found = dataclasses.replace(found, pairs=by_kinds(found.entries, found.rows(pairs)))
     for number in sorted({number for pair in found.pairs for number in pair}):
         if found.entries[number].kind == "height field":
             raise ValueError(

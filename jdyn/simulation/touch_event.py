@@ -1,6 +1,5 @@
 """Events where shapes touch."""
 
-import itertools
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
@@ -66,8 +65,7 @@ def touch_event(
     """
     found = colliders(model)
     pairs = found.names if pairs is None else tuple((first, second) for first, second in pairs)
-    for name in itertools.chain.from_iterable(pairs):
-        found.row(name)
+    found.rows(pairs)
     if not pairs:
         raise ValueError(
             f"touch_event: no two collision shapes of {model.name!r} may touch, see jdyn.collision_pairs; put ground "

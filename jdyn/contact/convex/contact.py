@@ -16,7 +16,7 @@ from jdyn.contact.contact import Contact
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
 from jdyn.contact.materials import Material, PairMaterials, pair_materials
-from jdyn.contact.points import contact_points
+from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.model import Model
 
@@ -139,16 +139,14 @@ class ConvexForces(eqx.Module):
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
         motion = RelativeMotion.at(model, self.colliders, q)
         found, pair = contact_points(self.colliders, motion.poses)
-        # NaN, where too many pairs are near, spreads to the velocity.
-        exists = found.distance != jnp.inf
-        stiffness, dissipation, friction = (x[pair] for x in self.materials)
-        position = jnp.where(exists[:, None], (found.a + found.b) / 2, motion.origin[None])
+        position, exists = middles(found, motion.origin)
+        stiffness, dissipation, friction = self.materials.at(found, pair)
         return _Near(
             pair=pair,
             position=position,
             normal=found.normal,
             distance=jnp.where(exists, found.distance, 0),
-            stiffness=jnp.where(exists, stiffness * found.weight, 0),
+            stiffness=jnp.where(exists, stiffness, 0),
             dissipation=dissipation,
             friction=friction[:, 0],
             slip_speed=self.slip_speed,
