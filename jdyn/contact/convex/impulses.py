@@ -52,6 +52,10 @@ class Impulses(Structure):
     slip: Points
     stopped: Points
 
+    def presses(self, u: Vectors) -> Bool[Array, " points"]:
+        """Where there is an impulse along the normal."""
+        return self._pressed(_dot(u, self.normal))[1] > 0
+
     def holds(self, u: Vectors) -> Bool[Array, " points"]:
         """Where friction sticks."""
         _, beside = self._split(u)

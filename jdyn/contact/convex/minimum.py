@@ -41,13 +41,12 @@ class Motion(Structure):
     J: Float[Array, "points 3 nv"]
     impulses: Impulses
 
-    def gradient(self, v: Vector) -> Vector:
-        """Momentum at v less that which the step gives it."""
-        u = self.J @ v
-        return self._less(v, self.impulses.at(u, self.impulses.holds(u))[0])
+    def gradient(self, v: Vector, held: Held) -> Vector:
+        """Momentum at v less that which the step gives it, where `held` says which points stick."""
+        return self._less(v, self.impulses.at(self.J @ v, held)[0])
 
     def derivatives(self, v: Vector, held: Held) -> tuple[Vector, Float[Array, "nv nv"]]:
-        """The gradient and the Hessian A + Jᵀ G J, where `held` says which points stick."""
+        """The gradient and the Hessian A + Jᵀ G J."""
         gamma, G = self.impulses.at(self.J @ v, held)
         rows = self.J.reshape(-1, len(v))
         return self._less(v, gamma), self.A + rows.T @ (G @ self.J).reshape(rows.shape)
@@ -112,8 +111,9 @@ def _found(motion: Motion, guess: Vector) -> Found:
 def _found_jvp(primals, tangents):
     (motion, guess), (d_motion, _) = primals, tangents
     found = _found(motion, guess)
-    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.v), (motion,), (d_motion,))
-    _, H = motion.derivatives(found.v, motion.holds(found.v))
+    held = motion.holds(found.v)
+    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.v, held), (motion,), (d_motion,))
+    _, H = motion.derivatives(found.v, held)
     change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
     # Flags and counts have no tangents.
     return found, Found(change, None, None)  # type: ignore[arg-type]
@@ -140,9 +140,8 @@ class _Iterate(NamedTuple):
     def unfinished(self, most: int) -> Bool[Array, ""]:
         return (self.change > _small(self.v.dtype) * self.size) & (self.steps < most)
 
-    def moved(self, motion: Motion, step: Vector, share: Any, held: Held, certain: Any) -> "_Iterate":
-        """After a share of a Newton step."""
-        v = self.v + share * step
+    def moved(self, motion: Motion, v: Vector, step: Vector, held: Held, certain: Any) -> "_Iterate":
+        """At v, after a Newton step."""
         size = jnp.maximum(motion.size, _length(motion.A, v))
         change = jnp.where(certain, _length(motion.A, step), jnp.inf)
         return _Iterate(v, held, change, size, self.steps + 1)
@@ -156,22 +155,26 @@ def _length(A, v: Vector) -> Scalar:
     return jnp.sqrt(v @ (A @ v))
 
 
-def _newton_step(motion: Motion, v: Vector, held: Held) -> Vector:
-    gradient, H = motion.derivatives(v, held)
-    return -CHOLESKY.solve(CHOLESKY.factor(H), gradient)
-
-
 def _predicted(motion: Motion, iterate: _Iterate) -> _Iterate:
-    v, held = iterate.v, iterate.held
-    step = _newton_step(motion, v, held)
-    after = motion.impulses.still_holds(motion.J @ (v + step), motion.J @ v, held)
-    return iterate.moved(motion, step, 1, after, jnp.all(after == held))
+    """After a Newton step and, where all points did as predicted, a second one with the same Hessian: how long that is
+    shows whether the first one was enough."""
+    v, held, impulses = iterate.v, iterate.held, motion.impulses
+    gradient, H = motion.derivatives(v, held)
+    L = CHOLESKY.factor(H)
+    first = v - CHOLESKY.solve(L, gradient)
+    u, u_first = motion.J @ v, motion.J @ first
+    after = impulses.still_holds(u_first, u, held)
+    same = jnp.all((after == held) & (impulses.presses(u_first) == impulses.presses(u)))
+    second = jnp.where(same, -CHOLESKY.solve(L, motion.gradient(first, held)), 0)
+    return iterate.moved(motion, first + second, second, after, same)
 
 
 def _improved(motion: Motion, iterate: _Iterate) -> _Iterate:
+    """After a Newton step to the minimum along it."""
     v = iterate.v
-    step = _newton_step(motion, v, motion.holds(v))
-    return iterate.moved(motion, step, _lowest(motion, v, step), iterate.held, True)
+    gradient, H = motion.derivatives(v, motion.holds(v))
+    step = -CHOLESKY.solve(CHOLESKY.factor(H), gradient)
+    return iterate.moved(motion, v + _lowest(motion, v, step) * step, step, iterate.held, True)
 
 
 class _Bracket(NamedTuple):
