@@ -27,5 +27,9 @@ class Contact(eqx.Module):
     """
 
     @abc.abstractmethod
+    def check(self, colliders: Colliders):
+        """Raise a ValueError about numbers that given shapes cannot have. Traced ones are not known."""
+
+    @abc.abstractmethod
     def between(self, colliders: Colliders) -> Any:
         """The same for given shapes, which `VectorField.contact` holds."""
