@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact
+from jdyn.contact.contact import Contact, SmoothForces, TouchingPoints
 from jdyn.contact.laws import ContactLaw, HuntCrossley
 from jdyn.contact.materials import Material, PairMaterials, pair_materials, refuse_rigid_pairs
 from jdyn.contact.points import contact_points, middles
@@ -75,6 +74,8 @@ class CompliantContact(Contact):
             `stats["start_depth"]` is the largest overlap [m].
     """
 
+    stepwise: ClassVar[bool] = False
+
     law: ContactLaw = HuntCrossley()
     material: Material = Material()
     materials: Mapping[str, Material] = eqx.field(default_factory=dict)
@@ -104,25 +105,7 @@ class CompliantContact(Contact):
         return CompliantForces(colliders, self.law, pairs, slip, spin, reach)
 
 
-class TouchingPoints(Structure):
-    """Forces at the points where shapes may touch, in world axes; zero where they are apart.
-
-    Attributes:
-        position: Where they act [m].
-        normal: From the first shape of the pair to the second.
-        depth: By which the shapes overlap [m]; zero where they are apart.
-        force: On the second shape [N]; the first one bears the opposite.
-        torque: Against turning and rolling, on the second shape [N m].
-    """
-
-    position: Float[Array, "*points 3"]
-    normal: Float[Array, "*points 3"]
-    depth: Float[Array, "*points"]
-    force: Float[Array, "*points 3"]
-    torque: Float[Array, "*points 3"]
-
-
-class CompliantForces(eqx.Module):
+class CompliantForces(SmoothForces):
     """`CompliantContact` between the shapes of a model.
 
     Attributes:
@@ -148,11 +131,6 @@ class CompliantForces(eqx.Module):
         wrenches = jnp.concatenate([points.torque + jnp.cross(arms, points.force), points.force], axis=1)
         total = jnp.zeros((len(self.colliders.pairs), 6), wrenches.dtype).at[pair].add(wrenches)
         return motion.generalized(total)
-
-    def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
-        """Of all points [m]; 1 in rows without a point."""
-        found, _ = contact_points(self.colliders, RelativeMotion.at(model, self.colliders, q).poses)
-        return jnp.where(found.distance != jnp.inf, found.distance, 1)
 
     def overshot(
         self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]

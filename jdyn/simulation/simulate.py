@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.contact import CompliantContact, Contact, ContactWarning, ConvexContact, colliders
+from jdyn.contact import Contact, ContactWarning, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method, closed, distance, iterates
@@ -150,7 +150,7 @@ def simulate(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
             "take a Runge-Kutta method"
         )
-    if isinstance(solver, AsksForJacobians) and getattr(contact, "gradient_reach", None) is not None:
+    if isinstance(solver, AsksForJacobians) and contact is not None and contact.gradient_reach is not None:
         raise ValueError(
             f"{type(solver).__name__}: its steps need the derivatives of forces that gradient_reach changes; leave the "
             "solver or the reach out"
@@ -173,7 +173,7 @@ def simulate(
         max_steps=max_steps,
         max_events=max_events,
     )
-    if isinstance(contact, CompliantContact):
+    if contact is not None:
         _warn_of_overlaps(model.name, shapes, trajectory.stats["start_depth"])
     if not throw:
         return trajectory
@@ -194,7 +194,7 @@ def _touching(model, contact):
 
 
 def _default_solver(contact):
-    return ConvexEuler() if isinstance(contact, ConvexContact) else Automatic()
+    return ConvexEuler() if contact is not None and contact.stepwise else Automatic()
 
 
 def _warn_of_overlaps(name, shapes, depth):
@@ -253,14 +253,14 @@ def _simulate(
     field = dataclasses.replace(
         field, controller=controller, constraints=closed(field.model, field.constraints, t0, q0)
     )
-    if contact is not None:
-        field = dataclasses.replace(field, contact=contact.between(shapes))
     field = dataclasses.replace(field, iterates=iterates(field.model, field.constraints, t0, q0, v0))
     if joint_limits is not None:
         field = dataclasses.replace(field, stops=joint_limits.stops(field.model))
         events = (*events, *joint_limits.events(field))
-    if isinstance(contact, CompliantContact) and contact.located:
-        events = (*events, *contact_events(field))
+    if contact is not None:
+        forces = contact.between(shapes)
+        field = dataclasses.replace(field, contact=forces)
+        events = (*events, *contact_events(field.model, forces)) if contact.located else events
     watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(
@@ -294,8 +294,8 @@ def _simulate(
             "row_dynamics_calls": run.rows.evaluations,
             "row_implicit_steps": run.rows.implicit,
         }
-    if isinstance(contact, CompliantContact):
-        stats["start_depth"] = jnp.maximum(jnp.max(-field.contact.distances(field.model, q0), initial=0), 0)
+    if field.contact is not None:
+        stats["start_depth"] = field.contact.overlap(field.model, q0)
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))

@@ -2,17 +2,16 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int, Scalar
+from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.compliant import TouchingPoints
-from jdyn.contact.contact import Contact
+from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
 from jdyn.contact.materials import Material, PairMaterials, pair_materials, refuse_rigid_pairs
@@ -59,7 +58,12 @@ class ConvexContact(Contact):
     Raises:
         ValueError: if the slip speed is not positive, a material belongs to nothing or resists turning or rolling, or
             shapes that may touch are both rigid.
+
+    Warns:
+        ContactWarning: as `jdyn.CompliantContact` does.
     """
+
+    stepwise: ClassVar[bool] = True
 
     material: Material = Material()
     materials: Mapping[str, Material] = eqx.field(default_factory=dict)
@@ -76,6 +80,16 @@ class ConvexContact(Contact):
                     "turning and rolling; take jdyn.CompliantContact()"
                 )
 
+    @property
+    def located(self) -> bool:
+        """False: steps are longer than contacts begin."""
+        return False
+
+    @property
+    def gradient_reach(self) -> None:
+        """None: derivatives are true."""
+        return None
+
     def check(self, colliders: Colliders):
         refuse_rigid_pairs(colliders, self.material, self.materials)
 
@@ -91,7 +105,7 @@ def _resists_turning(friction: Any) -> bool:
     return known and np.shape(friction) == (3,) and bool(np.any(np.asarray(friction)[1:] != 0))
 
 
-class ConvexForces(eqx.Module):
+class ConvexForces(ContactForces):
     """`ConvexContact` between the shapes of a model.
 
     Attributes:
@@ -116,6 +130,10 @@ class ConvexForces(eqx.Module):
         near = self._near(model, q)
         force, depth = near.forces(v), jnp.maximum(-near.distance, 0)
         return TouchingPoints(near.position, near.normal, depth, force, jnp.zeros_like(force)), near.pair
+
+    def overshot(self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Vector) -> Bool[Array, ""]:
+        """Never: ends of steps are within reach of the springs."""
+        return jnp.array(False)
 
     def velocity(
         self,
