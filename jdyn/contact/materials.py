@@ -87,6 +87,25 @@ def pair_materials(
     return PairMaterials(both**-exponent, lost, _pair_friction(colliders, [x.friction for x in shapes]))
 
 
+def refuse_rigid_pairs(colliders: Colliders, default: Material, materials: Mapping[str, Material]):
+    """Raise a ValueError that names a pair of shapes which are both known to be rigid: no force would part them."""
+    rigid = [_is_rigid(_of_shape(entry, default, materials), colliders.sizes.dtype) for entry in colliders.entries]
+    for a, b in colliders.pairs:
+        if rigid[a] and rigid[b]:
+            names = " and ".join(repr(colliders.entries[row].name) for row in (a, b))
+            raise ValueError(
+                f"stiffness: {names} may touch and are both rigid, so that no depth says with what force; give one of "
+                "them a finite stiffness, materials={NAME: jdyn.Material(stiffness=2e5)}"
+            )
+
+
+def _is_rigid(material: Material, dtype: Any) -> bool:
+    """Whether it is known to be; traced numbers are not."""
+    if isinstance(material.stiffness, Tracer):
+        return False
+    return bool(np.any(np.asarray(material.stiffness) > np.finfo(dtype).max))
+
+
 def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
     """The largest of what materials say and of what shapes say that have none."""
     a, b = np.array(colliders.pairs, int).reshape(-1, 2).T

@@ -175,6 +175,15 @@ def alone():
             "no shape and no link with one is called 'foot'; there are body, ground, world",
         ),
         (lambda: jdyn.simulate(ball(), ball().neutral(), jnp.zeros(6), 1.0, contact="hard"), "contact: expected"),
+        *(
+            (
+                lambda kind=kind: jdyn.simulate(
+                    ball(), ball().neutral(), jnp.zeros(6), 1.0, contact=kind(material=jdyn.Material(jnp.inf))
+                ),
+                "stiffness: 'ground' and 'body' may touch and are both rigid",
+            )
+            for kind in (jdyn.CompliantContact, jdyn.ConvexContact)
+        ),
         (
             lambda: jdyn.simulate(jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1), 1.0, contact=contact()),
             "has no collision shapes",

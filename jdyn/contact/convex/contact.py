@@ -14,7 +14,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
-from jdyn.contact.materials import Material, PairMaterials, pair_materials
+from jdyn.contact.materials import Material, PairMaterials, pair_materials, refuse_rigid_pairs
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.model import Model
@@ -56,7 +56,8 @@ class ConvexContact(Contact):
         nearest: As `jdyn.CompliantContact` has it.
 
     Raises:
-        ValueError: if the slip speed is not positive, a material belongs to nothing, or resists turning or rolling.
+        ValueError: if the slip speed is not positive, a material belongs to nothing or resists turning or rolling, or
+            shapes that may touch are both rigid.
 
     Warns:
         ContactWarning: as `jdyn.CompliantContact` does.
@@ -88,6 +89,9 @@ class ConvexContact(Contact):
     def gradient_reach(self) -> None:
         """None: derivatives are true."""
         return None
+
+    def check(self, colliders: Colliders):
+        refuse_rigid_pairs(colliders, self.material, self.materials)
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
