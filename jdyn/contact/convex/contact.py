@@ -14,7 +14,15 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
-from jdyn.contact.materials import Material, PairMaterials, pair_materials, refuse_rigid_pairs
+from jdyn.contact.materials import (
+    Material,
+    PairMaterials,
+    check_materials,
+    check_nearest,
+    check_numbers,
+    pair_materials,
+    refuse_rigid_pairs,
+)
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.model import Model
@@ -71,8 +79,9 @@ class ConvexContact(Contact):
     nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if isinstance(self.slip_speed, int | float) and not self.slip_speed > 0:
-            raise ValueError(f"slip_speed: expected a positive number, got {self.slip_speed}")
+        check_numbers("slip_speed", self.slip_speed, lambda x: x > 0, "a positive number")
+        check_nearest(self.nearest)
+        check_materials(self.material, self.materials)
         for material in (self.material, *self.materials.values()):
             if _resists_turning(material.friction):
                 raise ValueError(
