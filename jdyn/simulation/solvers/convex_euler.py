@@ -35,8 +35,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     stick turns into slip, the order is lost, and the estimate shortens the step.
 
     What `jdyn.simulate` takes with convex contact. `stats["dynamics_calls"]` counts substeps and `stats["jacobians"]`
-    their Newton steps. Forces of joints enter as in `jdyn.ROSJ43`, those of mass and motion by inverse dynamics,
-    whatever the `method`.
+    their Newton steps. Dry friction in joints and the springs at the ends of their ranges are terms of the same convex
+    function as contact, so that joints stick and rest in large steps. Other forces of joints enter as in `jdyn.ROSJ43`,
+    those of mass and motion by inverse dynamics, whatever the `method`.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
