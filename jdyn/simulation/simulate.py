@@ -144,7 +144,10 @@ def simulate(
     if isinstance(joint_limits, ImpactLimits) and backwards:
         raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
     if isinstance(solver, ConvexEuler) and backwards:
-        raise ValueError(f"solver: ConvexEuler steps forwards in time, expected t1 after t0 = {t0}, got {t1}")
+        raise ValueError(
+            f"contact: jdyn.ConvexContact and its solver, jdyn.ConvexEuler, step forwards in time, expected t1 after "
+            f"t0 = {t0}, got {t1}; take another solver to go backwards"
+        )
     if constraints and isinstance(solver, AsksForJacobians):
         raise ValueError(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "

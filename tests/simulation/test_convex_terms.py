@@ -87,8 +87,8 @@ def test_joints_stick_and_meet_their_ends_as_other_solvers_have_them(exact):
 
 
 def test_an_arm_rests_on_its_end_in_large_steps():
-    """Gravity pulls it sideways, against the spring of the upper end; the lower joint hangs. The end is stiff, 100 rad/s,
-    and does not limit steps at rest."""
+    """Gravity pulls it sideways, against the spring of the upper end; the lower joint hangs. The end is stiff, 100
+    rad/s, and does not limit steps at rest."""
     model = arm(friction=0.0).with_gravity((-G, 0, 0))
     for name in ("upper", "lower"):
         model = model.with_joint(name, damping=0.8)

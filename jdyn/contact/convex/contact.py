@@ -16,7 +16,16 @@ from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
 from jdyn.contact.convex.terms import AtPoints, Term
 from jdyn.contact.convex.turning import Turning
-from jdyn.contact.materials import Material, PairMaterials, pair_materials, refuse_rigid_pairs, states_turning
+from jdyn.contact.materials import (
+    Material,
+    PairMaterials,
+    check_materials,
+    check_nearest,
+    check_numbers,
+    pair_materials,
+    refuse_rigid_pairs,
+    states_turning,
+)
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.model import Model
@@ -76,10 +85,10 @@ class ConvexContact(Contact):
     nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        for name in ("slip_speed", "spin_speed"):
-            value = getattr(self, name)
-            if isinstance(value, int | float) and not value > 0:
-                raise ValueError(f"{name}: expected a positive number, got {value}")
+        check_numbers("slip_speed", self.slip_speed, lambda x: x > 0, "a positive number")
+        check_numbers("spin_speed", self.spin_speed, lambda x: x > 0, "a positive number")
+        check_nearest(self.nearest)
+        check_materials(self.material, self.materials)
 
     @property
     def located(self) -> bool:
