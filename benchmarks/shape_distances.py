@@ -171,9 +171,8 @@ def main():
     if options.pairs:
         pairs = [tuple(pair.split("-")) for pair in options.pairs.split(",")]
     print(f"{options.count} pairs, float64, one core; times in µs a pair, of lowering and compiling in s")
-    print(
-        "pair                  lower compile   jdyn   coal mujoco     MJX   proved  coal differs mujoco differs MJX differs"
-    )
+    print("pair                  lower compile   jdyn   coal mujoco     MJX   proved", end=" ")
+    print(" coal differs mujoco differs MJX differs")
     for first, second in pairs:
         a, b = every[first], every[second]
         distance, (lowering, compiling), taken, proved = by_jdyn(a, b, X)
