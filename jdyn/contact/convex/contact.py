@@ -2,20 +2,27 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int, Scalar
+from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.compliant import TouchingPoints
-from jdyn.contact.contact import Contact
+from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
-from jdyn.contact.materials import Material, PairMaterials, pair_materials
+from jdyn.contact.materials import (
+    Material,
+    PairMaterials,
+    check_materials,
+    check_nearest,
+    check_numbers,
+    pair_materials,
+    refuse_rigid_pairs,
+)
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.model import Model
@@ -57,8 +64,14 @@ class ConvexContact(Contact):
         nearest: As `jdyn.CompliantContact` has it.
 
     Raises:
-        ValueError: if the slip speed is not positive, a material belongs to nothing, or resists turning or rolling.
+        ValueError: if the slip speed is not positive, a material belongs to nothing or resists turning or rolling, or
+            shapes that may touch are both rigid.
+
+    Warns:
+        ContactWarning: as `jdyn.CompliantContact` does.
     """
+
+    stepwise: ClassVar[bool] = True
 
     material: Material = Material()
     materials: Mapping[str, Material] = eqx.field(default_factory=dict)
@@ -66,14 +79,28 @@ class ConvexContact(Contact):
     nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if isinstance(self.slip_speed, int | float) and not self.slip_speed > 0:
-            raise ValueError(f"slip_speed: expected a positive number, got {self.slip_speed}")
+        check_numbers("slip_speed", self.slip_speed, lambda x: x > 0, "a positive number")
+        check_nearest(self.nearest)
+        check_materials(self.material, self.materials)
         for material in (self.material, *self.materials.values()):
             if _resists_turning(material.friction):
                 raise ValueError(
                     f"friction: convex contact knows that against sliding alone, got {material.friction} for sliding, "
                     "turning and rolling; take jdyn.CompliantContact()"
                 )
+
+    @property
+    def located(self) -> bool:
+        """False: steps are longer than contacts begin."""
+        return False
+
+    @property
+    def gradient_reach(self) -> None:
+        """None: derivatives are true."""
+        return None
+
+    def check(self, colliders: Colliders):
+        refuse_rigid_pairs(colliders, self.material, self.materials)
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
@@ -87,7 +114,7 @@ def _resists_turning(friction: Any) -> bool:
     return known and np.shape(friction) == (3,) and bool(np.any(np.asarray(friction)[1:] != 0))
 
 
-class ConvexForces(eqx.Module):
+class ConvexForces(ContactForces):
     """`ConvexContact` between the shapes of a model.
 
     Attributes:
@@ -112,6 +139,10 @@ class ConvexForces(eqx.Module):
         near = self._near(model, q)
         force, depth = near.forces(v), jnp.maximum(-near.distance, 0)
         return TouchingPoints(near.position, near.normal, depth, force, jnp.zeros_like(force)), near.pair
+
+    def overshot(self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Vector) -> Bool[Array, ""]:
+        """Never: ends of steps are within reach of the springs."""
+        return jnp.array(False)
 
     def velocity(
         self,
