@@ -61,14 +61,14 @@ def test_derivatives_of_compliant_contact_in_single_precision_are_right_to_a_per
 
 @pytest.mark.slow
 def test_derivatives_of_convex_contact_in_single_precision_are_right_to_a_per_cent():
-    np.testing.assert_allclose(single(lambda *x: convex(*x, 1e-5)), expected(), rtol=1e-2)
+    np.testing.assert_allclose(single(lambda depth, k: convex(depth, k, 1e-5)), expected(), rtol=1e-2)
 
 
 @pytest.mark.slow
 def test_derivatives_of_convex_contact_are_those_of_an_oscillator_in_both_modes():
     """Steps err by 1e-7 of the radius, which is half of the motion or so."""
     at = tuple(map(jnp.asarray, AT))
-    backwards = jax.jit(jax.grad(lambda *x: convex(*x, 1e-8), (0, 1)))(*at)
-    forwards = jax.jit(jax.jacfwd(lambda *x: convex(*x, 1e-8, diffrax.ForwardMode()), (0, 1)))(*at)
+    backwards = jax.jit(jax.grad(lambda depth, k: convex(depth, k, 1e-8), (0, 1)))(*at)
+    forwards = jax.jit(jax.jacfwd(lambda depth, k: convex(depth, k, 1e-8, diffrax.ForwardMode()), (0, 1)))(*at)
     np.testing.assert_allclose(backwards, expected(), rtol=1e-5)
     np.testing.assert_allclose(forwards, backwards, rtol=1e-9)
