@@ -29,7 +29,7 @@ CASES = (
     sticking(),
     peg(compliant, (1e-8, 1e-10)),
     peg(convex, (1e-5, 1e-7)),
-    hop(compliant, (1e-8, 1e-10), located=True),
+    hop(compliant, (1e-8, 1e-10)),
     hop(convex, (1e-6, 1e-8)),
     hop(compliant, (1e-8, 1e-10), kd=3.0, located=True),
 )
