@@ -1,5 +1,7 @@
 """Hulls of meshes that robots touch with, against trimesh's."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import trimesh
@@ -93,6 +95,16 @@ def test_all_meshes_that_cannot_be_read_are_named(tmp_path):
         colliders(_model(tmp_path / "gone.stl", tmp_path / "torn.stl", None))
     for said in ("3 problems", "gone.stl: there is no such file", "torn.stl: ", "its mesh has no file"):
         assert said in str(error.value)
+
+
+@pytest.mark.parametrize("contact", [jdyn.CompliantContact, jdyn.ConvexContact])
+def test_more_pairs_of_meshes_than_simulations_should_look_at_are_counted(tmp_path, contact, recwarn):
+    found = colliders(_model(*[_file(tmp_path, "box.stl", trimesh.creation.box())] * 15))
+    contact(nearest=20).check(found)
+    contact().check(dataclasses.replace(found, pairs=found.pairs[:100]))
+    assert not recwarn
+    with pytest.warns(jdyn.ContactWarning, match=r"105 pairs of meshes .* \(contact=\.\.\.\(nearest=20\)\), .*srdf="):
+        contact().check(found)
 
 
 def test_an_open_mesh_is_named(tmp_path):
