@@ -29,6 +29,7 @@ def _blocks(language):
     return [text for of, text in blocks if of == language]
 
 
+@pytest.mark.slow
 def test_the_quick_start_runs():
     code, _ = _blocks("python")
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 15

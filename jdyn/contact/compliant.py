@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, SmoothForces, TouchingPoints
 from jdyn.contact.laws import ContactLaw, HuntCrossley
+from jdyn.contact.many_pairs import warn_of_many_pairs
 from jdyn.contact.materials import (
     Material,
     PairMaterials,
@@ -79,7 +80,8 @@ class CompliantContact(Contact):
     Warns:
         ContactWarning: in `simulate`, if shapes overlap at the start by more than a tenth of the smallest size of any
             shape: springs will throw them apart. Under `jax.jit` and `jax.vmap` nobody can be warned;
-            `stats["start_depth"]` is the largest overlap [m].
+            `stats["start_depth"]` is the largest overlap [m]. And if more than 100 pairs of meshes may touch, unless
+            `nearest` is given.
     """
 
     stepwise: ClassVar[bool] = False
@@ -104,6 +106,7 @@ class CompliantContact(Contact):
 
     def check(self, colliders: Colliders):
         refuse_rigid_pairs(colliders, self.material, self.materials)
+        warn_of_many_pairs(colliders, self.nearest)
 
     def between(self, colliders: Colliders) -> "CompliantForces":
         pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)

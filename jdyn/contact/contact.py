@@ -15,7 +15,8 @@ from jdyn.model import Model
 
 
 class ContactWarning(UserWarning):
-    """Shapes overlap at the start so far that they will be thrown apart.
+    """Shapes overlap at the start so far that they will be thrown apart, or so many may touch that motions take
+    minutes.
 
     >>> import warnings
     >>> with warnings.catch_warnings(action="error", category=jdyn.ContactWarning):
@@ -109,7 +110,8 @@ class Contact(eqx.Module):
 
     @abc.abstractmethod
     def check(self, colliders: Colliders):
-        """Raise a ValueError about numbers that given shapes cannot have. Traced ones are not known."""
+        """Raise a ValueError about numbers that given shapes cannot have, and warn of what is slow with them. Traced
+        numbers are not known."""
 
     @abc.abstractmethod
     def between(self, colliders: Colliders) -> ContactForces:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from jdyn.contact.hulls import MAX_VERTICES, mesh_of
+from jdyn.contact.hulls import mesh_of
 from jdyn.io.mesh_files import Mesh, MeshError
 from jdyn.io.whole_file import whole_file
 from jdyn.model import Model, ModelError, checked
@@ -86,17 +86,17 @@ def decompose(
 def _parts(entry: Shape, folder: pathlib.Path, threshold: float, max_parts: int | None) -> list[str]:
     """Files of the convex parts of a mesh."""
     source, mesh = mesh_of(entry)
-    what = mesh.vertices.tobytes() + mesh.faces.tobytes() + repr((threshold, max_parts, MAX_VERTICES)).encode()
+    what = mesh.vertices.tobytes() + mesh.faces.tobytes() + repr((threshold, max_parts, entry.hull_vertices)).encode()
     stem = f"{pathlib.Path(source).stem}-{hashlib.sha256(what).hexdigest()[:16]}"
     # The number of parts is in their names, so that those of a call that was cut short are not taken for all.
     found = sorted(folder.glob(f"{stem}-*-of-*.stl"))
     if not found or len(found) != int(found[0].stem.rpartition("-")[2]):
         folder.mkdir(parents=True, exist_ok=True)
-        found = _written(_cut(mesh, threshold, max_parts), folder, stem)
+        found = _written(_cut(mesh, threshold, max_parts, entry.hull_vertices), folder, stem)
     return [str(path.absolute()) for path in found]
 
 
-def _cut(mesh: Mesh, threshold: float, max_parts: int | None) -> list[tuple[np.ndarray, np.ndarray]]:
+def _cut(mesh: Mesh, threshold: float, max_parts: int | None, most: int) -> list[tuple[np.ndarray, np.ndarray]]:
     try:
         import coacd
     except ModuleNotFoundError as error:
@@ -106,7 +106,7 @@ def _cut(mesh: Mesh, threshold: float, max_parts: int | None) -> list[tuple[np.n
     coacd.set_log_level("error")
     return coacd.run_coacd(
         coacd.Mesh(mesh.vertices, mesh.faces), threshold=threshold, max_convex_hull=max_parts or -1,
-        decimate=True, max_ch_vertex=MAX_VERTICES,
+        decimate=True, max_ch_vertex=most,
     )  # fmt: skip
 
 

@@ -17,8 +17,6 @@ from jdyn.model import ModelError, ModelWarning
 from jdyn.model.messages import listed
 from jdyn.model.shapes import Shape
 
-# Distances between hulls take time by their vertices, in penetration by the square of their number.
-MAX_VERTICES = 64
 # Vertices that are left out are named where they stick out by more than this part of the hull's diagonal.
 _SEEN = 1e-2
 
@@ -26,7 +24,7 @@ _SEEN = 1e-2
 def hulls_of(source: str, entries: Sequence[Shape], dtype) -> ConvexHull | None:
     """The hulls of all meshes among some shapes, in the files' units, one after the other; None without meshes.
 
-    A hull has 64 vertices at most, each chosen as the one that sticks out farthest of the hull of those before.
+    A hull has no more vertices than the shape says, each chosen as the one that sticks out farthest of those before.
     Tables are as long as the longest one, by repetition of the last row.
 
     Args:
@@ -45,7 +43,7 @@ def hulls_of(source: str, entries: Sequence[Shape], dtype) -> ConvexHull | None:
     for entry in entries:
         if entry.kind == "mesh":
             try:
-                hull, doubt = _hull(*mesh_of(entry))
+                hull, doubt = _hull(*mesh_of(entry), entry.hull_vertices)
                 found.append(hull)
                 if doubt:
                     doubts[f"{entry.path}: {doubt}"] = None
@@ -81,10 +79,10 @@ def mesh_of(entry: Shape) -> tuple[str, Mesh]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _hull(path: str, mesh: Mesh) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], str]:
+def _hull(path: str, mesh: Mesh, most: int) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], str]:
     """Vertices, faces and edges of the hull of a mesh, and what is doubtful about it."""
     points = mesh.vertices.astype(float)
-    kept, beyond = _corners(points)
+    kept, beyond = _corners(points, most)
     try:
         tables = hull_tables(kept)
     except ValueError as error:
@@ -95,19 +93,19 @@ def _hull(path: str, mesh: Mesh) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarr
     return tables, f"{' and '.join(doubts)}; it touches as this hull" if doubts else ""
 
 
-def _corners(points: Float[np.ndarray, "n 3"]) -> tuple[Float[np.ndarray, "k 3"], float]:
+def _corners(points: Float[np.ndarray, "n 3"], most: int) -> tuple[Float[np.ndarray, "k 3"], float]:
     """The vertices of their hull that are kept, and by how much others stick out of the hull of these."""
     try:
         points = points[scipy.spatial.ConvexHull(points).vertices]
     except (scipy.spatial.QhullError, ValueError):
         # `hull_tables` says why there is none.
         return points, 0.0
-    if len(points) <= MAX_VERTICES:
+    if len(points) <= most:
         return points, 0.0
     hull = scipy.spatial.ConvexHull(_corner_points(points), incremental=True)
     while True:
         heights = np.max(points @ hull.equations[:, :3].T + hull.equations[:, 3], axis=1)
-        if len(hull.vertices) >= MAX_VERTICES or np.max(heights) <= 0:
+        if len(hull.vertices) >= most or np.max(heights) <= 0:
             return hull.points[hull.vertices], float(np.max(heights))
         hull.add_points(points[[np.argmax(heights)]])
 

@@ -22,8 +22,9 @@ so do the bundled `quadruped`, `hopper`, `gripper`, `ball`, `box`, `ball_on_plat
 
 Shapes of one body do not touch, nor do those of a body and the one that its joint is on, but for shapes of the world;
 nor do pairs that a MuJoCo file, an SRDF file (`jdyn.load(path, srdf=...)`) or `Builder.exclude` keeps apart. Shapes are
-spheres, capsules, cylinders, boxes, ellipsoids, planes, height fields and meshes. A mesh touches as its convex hull;
-`jdyn.decompose(model, folder)` cuts it into convex parts first.
+spheres, capsules, cylinders, boxes, ellipsoids, planes, height fields and meshes. A mesh touches as its convex hull,
+of 64 vertices at most (`jdyn.load(path, hull_vertices=64)`); `jdyn.decompose(model, folder)` cuts it into convex parts
+first.
 
 Distances can be differentiated by the configuration, and by sizes and placements of shapes:
 

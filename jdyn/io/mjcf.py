@@ -32,6 +32,7 @@ from jdyn.io.mjcf_source import Document
 from jdyn.io.mjcf_translation import Translation
 from jdyn.model import Constraint, Model, ModelError, ModelWarning
 from jdyn.model.messages import listed
+from jdyn.model.shapes import HULL_VERTICES
 
 _INSTALL = 'pip install "jdyn[mjcf]"'
 _warning_handler = threading.Lock()
@@ -42,6 +43,7 @@ def load_mjcf(
     *,
     floating_base: bool | None = None,
     package_dirs: Iterable[str | os.PathLike] = (),
+    hull_vertices: int = HULL_VERTICES,
     dtype=None,
 ) -> Model:
     """Load a MuJoCo model. MuJoCo itself compiles it: `pip install "jdyn[mjcf]"`.
@@ -58,6 +60,7 @@ def load_mjcf(
         floating_base: `True` frees the single root body if it is fixed to the world, `False` fixes every free body at
             its pose in the file, `None` follows the file.
         package_dirs: Folders, besides the file's own, from which included files and meshes may be read.
+        hull_vertices: How many vertices the hulls have at most as which meshes touch.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Returns:
@@ -72,6 +75,7 @@ def load_mjcf(
     """
     translation, messages = _translated(source, package_dirs, floating_base)
     builder = translation.builder
+    builder.hull_vertices = hull_vertices
     for message in ignored(translation):
         builder.warning(f"not simulated: {message}")
     for message in messages:

@@ -29,6 +29,7 @@ from jdyn.model import (
     pose,
 )
 from jdyn.model.messages import enumerated
+from jdyn.model.shapes import HULL_VERTICES
 from jdyn.spatial import Transform
 
 # A limit of this size means no limit: URDF cannot express infinity, and exporters write the largest double.
@@ -112,6 +113,7 @@ def load_urdf(
     floating_base: bool | None = None,
     package_dirs: Iterable[str | os.PathLike] = (),
     srdf: str | os.PathLike | None = None,
+    hull_vertices: int = HULL_VERTICES,
     dtype=None,
 ) -> Model:
     """Read a robot from a URDF file or text.
@@ -128,6 +130,7 @@ def load_urdf(
         package_dirs: Folders, besides the file's own, that may contain meshes: packages, or folders of packages.
             Mesh files are never opened.
         srdf: Path of an SRDF file, or its text, which says which links may not touch.
+        hull_vertices: How many vertices the hulls have at most as which meshes touch.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
@@ -141,7 +144,8 @@ def load_urdf(
     if root.tag != "robot":
         hint = _OTHER_FORMATS.get(root.tag, "is this a URDF file?")
         raise ModelError(f"{label}: the root element is <{root.tag}>, expected <robot>; {hint}")
-    reader = _Reader(root, Builder(root.attributes.get("name", ""), source=label), MeshFolders(folder, package_dirs))
+    builder = Builder(root.attributes.get("name", ""), source=label, hull_vertices=hull_vertices)
+    reader = _Reader(root, builder, MeshFolders(folder, package_dirs))
     reader.read(floating_base)
     if srdf is not None:
         exclude_pairs(reader.builder, srdf, [link.attributes.get("name", "") for link in root.all("link")])

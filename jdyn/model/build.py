@@ -26,7 +26,7 @@ from jdyn.model.inertial import (
 from jdyn.model.joints import Joint
 from jdyn.model.messages import enumerated, known, listed
 from jdyn.model.model import Limits, Model
-from jdyn.model.shapes import ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction
+from jdyn.model.shapes import HULL_VERTICES, ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction
 from jdyn.model.topology import WORLD, Topology
 from jdyn.spatial import SpatialInertia, Transform
 
@@ -175,12 +175,22 @@ class Builder:
         name: Name of the robot.
         gravity: Acceleration of free fall in the world frame [m/s²].
         source: Origin of the description, for messages; the robot's name if left out.
+        hull_vertices: How many vertices the hulls have at most as which meshes touch: more are nearer to the mesh, and
+            slower.
     """
 
-    def __init__(self, name: str, *, gravity: ArrayLike = (0, 0, -9.81), source: str | None = None):
+    def __init__(
+        self,
+        name: str,
+        *,
+        gravity: ArrayLike = (0, 0, -9.81),
+        source: str | None = None,
+        hull_vertices: int = HULL_VERTICES,
+    ):
         self.name = name
         self.source = source or name
         self.gravity = np.array(gravity, dtype=float)
+        self.hull_vertices = hull_vertices
         self._links: list[_Link] = []
         self._frames: list[tuple[str, str, np.ndarray]] = []
         self._shapes: list[_Shape] = []
@@ -380,6 +390,8 @@ class Builder:
                 "nothing can move: every link is fixed to the world, so there is no dynamics to model; free the "
                 "base (floating_base=True), or attach these links to a robot by fixed joints"
             )
+        if not (isinstance(self.hull_vertices, int) and self.hull_vertices >= 4):
+            self.problem(f"hull_vertices is {self.hull_vertices!r}, expected a whole number of at least 4")
         if not np.all(np.isfinite(self.gravity)) or self.gravity.shape != (3,):
             self.problem(f"gravity is {self.gravity}, expected three finite numbers")
 
@@ -653,7 +665,7 @@ class Builder:
             carrier, pose = placed(link, T @ shape.pose)
             color = None if shape.color is None else (*shape.color, 1.0)[:4]
             body = index.get(carrier, WORLD)
-            touch = shape.contype, shape.conaffinity, shape.condim
+            touch = shape.contype, shape.conaffinity, shape.condim, self.hull_vertices
             entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color, *touch))  # type: ignore[arg-type]
             sizes[row, : len(shape.size)] = shape.size
             poses.append(pose)

@@ -13,6 +13,9 @@ ShapeKind = Literal["box", "sphere", "capsule", "cylinder", "ellipsoid", "plane"
 ShapeRole = Literal["visual", "collision"]
 ROLES: tuple[ShapeRole, ...] = get_args(ShapeRole)
 
+# Of the hull of a mesh. Distances between hulls take time by their vertices, in penetration by the square of these.
+HULL_VERTICES = 64
+
 # Numbers in the size of each kind, and what they are.
 SIZES: dict[ShapeKind, tuple[int, str]] = {
     "box": (3, "the lengths of its sides"),
@@ -60,6 +63,7 @@ class Shape(NamedTuple):
             `conaffinity` share a bit.
         condim: How many components of force a contact has, as in MuJoCo, the larger number of the two shapes: 1 without
             friction, 3 with sliding, 4 with torsional, 6 with rolling friction too.
+        hull_vertices: How many vertices the hull has at most as which a mesh touches.
     """
 
     kind: ShapeKind
@@ -72,6 +76,7 @@ class Shape(NamedTuple):
     contype: int = 1
     conaffinity: int = 1
     condim: int = 6
+    hull_vertices: int = HULL_VERTICES
 
 
 class Shapes(Structure):

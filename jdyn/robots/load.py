@@ -19,6 +19,7 @@ from jdyn.io import (
 from jdyn.io.xml import parse, read
 from jdyn.model import Constraint, Model, ModelError
 from jdyn.model.model import checked
+from jdyn.model.shapes import HULL_VERTICES
 from jdyn.robots.catalogue import ROBOTS
 
 _READERS = {"robot": load_urdf, "mujoco": load_mjcf}
@@ -30,6 +31,7 @@ def load(
     floating_base: bool | None = None,
     package_dirs: Sequence[str | os.PathLike] = (),
     srdf: str | os.PathLike | None = None,
+    hull_vertices: int = HULL_VERTICES,
     dtype=None,
 ) -> Model:
     """A model from a bundled robot's name, a URDF or a MuJoCo file, or the text of one.
@@ -53,6 +55,8 @@ def load(
         floating_base: Whether the base is free to move; the robot's or the file's own choice if left out.
         package_dirs: Folders to search for the `package://` paths of a file.
         srdf: Path of an SRDF file, or its text, beside a URDF file: which of its links may not touch.
+        hull_vertices: How many vertices the hulls have at most as which meshes of a file touch: more are nearer to the
+            meshes, and slower.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
@@ -66,7 +70,7 @@ def load(
         raise ValueError(f"srdf: expected a URDF file beside it, got {what}; leave out srdf")
     if root is None:
         return _bundled(str(source), floating_base, dtype)
-    options: dict = {} if srdf is None else {"srdf": srdf}
+    options: dict = {"hull_vertices": hull_vertices} | ({} if srdf is None else {"srdf": srdf})
     return _READERS[root](source, floating_base=floating_base, package_dirs=package_dirs, dtype=dtype, **options)
 
 

@@ -82,6 +82,7 @@ def test_a_reach_changes_no_motion_and_gives_derivatives_before_contact():
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_lane_that_fails_spoils_no_other_and_depths_at_the_start_are_known():
     """Stiffness differs between lanes; the one of the third is not a number."""
     stiffness = jnp.array([1e4, 1e5, jnp.nan, 1e5])

@@ -1,11 +1,14 @@
 """Hulls of meshes that robots touch with, against trimesh's."""
 
+import dataclasses
+import warnings
+
 import numpy as np
 import pytest
 import trimesh
 
 import jdyn
-from jdyn.contact import colliders, hulls
+from jdyn.contact import colliders
 from jdyn.model import ModelError, ModelWarning
 
 pytestmark = pytest.mark.fast_compile
@@ -62,7 +65,7 @@ def test_a_hull_of_many_vertices_keeps_those_that_stick_out_most(tmp_path):
         ModelWarning, match=r"ball\.stl: it sticks out of the hull of 64 of its vertices by 0\."
     ) as caught:
         hull = colliders(_model(fine)).hulls
-    assert len(caught) == 1 and hull.vertices.shape == (1, hulls.MAX_VERTICES, 3)
+    assert len(caught) == 1 and hull.vertices.shape == (1, 64, 3)
     mesh = trimesh.load(fine)
     proxy = trimesh.Trimesh(hull.vertices[0]).convex_hull
     said = float(str(caught[0].message).rpartition(" by ")[2].split()[0])
@@ -72,6 +75,29 @@ def test_a_hull_of_many_vertices_keeps_those_that_stick_out_most(tmp_path):
     np.testing.assert_allclose(said, beyond, rtol=0.05)
     # 64 caps of equal areas on a sphere are 1/32 high; their centres leave out more.
     assert 1 / 32 < beyond < 3 / 32
+
+
+def _ball(tmp_path, **options):
+    """The hull of a ball of 162 vertices in a URDF file, and what is said of it."""
+    _file(tmp_path, "ball.stl", trimesh.creation.icosphere(2))
+    urdf = """<robot name="ball"><link name="ball">
+        <inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
+        <collision><geometry><mesh filename="ball.stl"/></geometry></collision></link></robot>"""
+    (tmp_path / "ball.urdf").write_text(urdf)
+    model = jdyn.load(tmp_path / "ball.urdf", floating_base=True, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return colliders(model).hulls.vertices[0], [str(warning.message) for warning in caught]
+
+
+def test_hulls_have_as_many_vertices_as_loaders_are_asked_for(tmp_path):
+    coarse, said = _ball(tmp_path, hull_vertices=12)
+    assert len(coarse) == 12 and "of the hull of 12 of its vertices" in said[0]
+    whole, said = _ball(tmp_path, hull_vertices=200)
+    assert len(whole) == 162 and not said
+    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, rtol=1e-6)
+    with pytest.raises(ModelError, match="hull_vertices is 3, expected a whole number of at least 4"):
+        _ball(tmp_path, hull_vertices=3)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +119,16 @@ def test_all_meshes_that_cannot_be_read_are_named(tmp_path):
         colliders(_model(tmp_path / "gone.stl", tmp_path / "torn.stl", None))
     for said in ("3 problems", "gone.stl: there is no such file", "torn.stl: ", "its mesh has no file"):
         assert said in str(error.value)
+
+
+@pytest.mark.parametrize("contact", [jdyn.CompliantContact, jdyn.ConvexContact])
+def test_more_pairs_of_meshes_than_simulations_should_look_at_are_counted(tmp_path, contact, recwarn):
+    found = colliders(_model(*[_file(tmp_path, "box.stl", trimesh.creation.box())] * 15))
+    contact(nearest=20).check(found)
+    contact().check(dataclasses.replace(found, pairs=found.pairs[:100]))
+    assert not recwarn
+    with pytest.warns(jdyn.ContactWarning, match=r"105 pairs of meshes .* \(contact=\.\.\.\(nearest=20\)\), .*srdf="):
+        contact().check(found)
 
 
 def test_an_open_mesh_is_named(tmp_path):

@@ -87,6 +87,7 @@ def test_each_lane_chooses_for_itself():
     np.testing.assert_array_equal(stiff, dampings > 0)
 
 
+@pytest.mark.slow
 def test_gradients_through_a_change_of_method():
     """Central differences, with the steps of one run for all: their ends depend on the damping otherwise."""
     ends = swing(20.0, until=0.05, saveat=diffrax.SaveAt(t0=True, steps=True)).ts

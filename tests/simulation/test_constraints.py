@@ -30,6 +30,7 @@ def misses(model, constraints, motion):
     return np.max(np.asarray(each(motion.ts[rows], motion.q[rows], motion.v[rows])), axis=0)
 
 
+@pytest.mark.slow
 def test_andrews_squeezer():
     """The published solution; its velocities, and so its angles β and Θ, are off by 1e-12 s of phase themselves."""
     model, loops, order = andrews.mechanism()

@@ -152,7 +152,9 @@ class Misleading(jdyn.Controller):
 
 
 @pytest.mark.parametrize("largest", [0.0, 10.0], ids=["nothing is known", "what is known is wrong"])
-@pytest.mark.parametrize(("solver", "order"), [(jdyn.ROSJ43(), 4), (Loose(), 3)], ids=["43", "32"])
+@pytest.mark.parametrize(
+    ("solver", "order"), [(jdyn.ROSJ43(), 4), pytest.param(Loose(), 3, marks=pytest.mark.slow)], ids=["43", "32"]
+)
 def test_order_does_not_depend_on_what_is_known(largest, solver, order):
     """On a tree with a ball joint, four with no Jacobian at all, and with one drawn at random."""
     model = jdyn.random_tree(3, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Prismatic)).with_gravity((0, 0, -3))

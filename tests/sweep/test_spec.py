@@ -49,6 +49,7 @@ def written(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_lane_is_the_simulation_that_the_spec_describes(written, tmp_path):
     spec = jdyn.Spec.read(written)
     assert spec.design == jdyn.Sobol(2, seed=3, **spec.design.intervals)

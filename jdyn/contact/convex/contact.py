@@ -16,6 +16,7 @@ from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
 from jdyn.contact.convex.terms import AtPoints, Term
 from jdyn.contact.convex.turning import Turning
+from jdyn.contact.many_pairs import warn_of_many_pairs
 from jdyn.contact.materials import (
     Material,
     PairMaterials,
@@ -102,6 +103,7 @@ class ConvexContact(Contact):
 
     def check(self, colliders: Colliders):
         refuse_rigid_pairs(colliders, self.material, self.materials)
+        warn_of_many_pairs(colliders, self.nearest)
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
