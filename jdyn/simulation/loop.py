@@ -23,6 +23,9 @@ SMALLEST_STEP = 16
 # First step to try [s]; controllers correct it within a few steps.
 FIRST_STEP = 0.01
 
+# Errors of steps with contact are compared with velocities that are at most so much larger than those at the start.
+FASTER = 4
+
 
 class Equations(diffrax.AbstractTerm):
     """A vector field that is integrated forwards or backwards in time; solvers see a time that increases.
@@ -362,13 +365,23 @@ def _verdict(problem, run, end, motion, error):
     if error is not None:
         # A step into the depth of a contact may end nowhere. A shorter one need not.
         finite = _finite(y1) & _finite(error) & ~problem.equations.field.overshot(run.motion.y, y1)
-        y1 = _where(finite, y1, run.motion.y)
+        y1 = _compared(problem, run.motion.y, _where(finite, y1, run.motion.y))
         error = jax.tree.map(lambda error: jnp.where(finite, error, jnp.inf), error)
     keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
         t0, end, run.motion.y, y1, None, error, order, run.controller_state
     )
     target = jax.lax.stop_gradient(jnp.asarray(target, end.dtype))
     return _Verdict(jnp.asarray(keep), target, jnp.asarray(jumped), controller_state, result)
+
+
+def _compared(problem, y0, y1):
+    """The end of a step as a scale of its error. What goes too deep into stiff shapes is thrown out fast; its speed
+    would excuse its error at tolerances that are relative and loose."""
+    if problem.equations.field.contact is None:
+        return y1
+    before, after = (jnp.linalg.norm(jax.lax.stop_gradient(y.v)) for y in (y0, y1))
+    share = jnp.minimum(1, FASTER * before / jnp.where(after > 0, after, 1))
+    return eqx.tree_at(lambda y: y.v, y1, share * y1.v)
 
 
 def _crossing(problem, run, wanted, span):
