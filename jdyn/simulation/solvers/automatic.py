@@ -104,9 +104,9 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     changes between explicit and implicit steps as its motion asks for it; both are one program. The first step is
     implicit, and compares its rate with the explicit one at its start. Steps turn implicit when they come close to the
     end of the explicit method's stable range, by the rate that its last two stages show; they turn explicit when they
-    are so short, or forces so soft, that they need not be implicit. With compliant contact both follow from the slopes of its
-    forces before each step. `ROSJ43` takes no stiffness away that couples
-    joints, as that of an LQR does, but that of compliant contact; `jdyn.Rodas5P` takes that away, too.
+    are so short, or forces so soft, that they need not be implicit. With compliant contact the slopes of its forces say
+    both before each step. `ROSJ43` takes no stiffness away that couples joints, as that of an LQR does, but that of
+    compliant contact; `jdyn.Rodas5P` takes that away, too.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> stiff = jdyn.PD(model, jnp.ones(1), kp=1e4, kd=1e4)
