@@ -100,6 +100,10 @@ class Problem(eqx.Module):
         steps = self.max_steps // self.every if self.every else 0
         return len(self.times) + steps + (self.last and self.every > 1)
 
+    def near(self, motion: "Motion") -> Equations:
+        """The equations of a step that begins there."""
+        return self.equations.near(motion.t, motion.y)
+
 
 class Motion(eqx.Module):
     """Where a simulation is, between two steps: all that the next one depends on.
@@ -220,7 +224,8 @@ def attempt(problem: Problem, run: Run) -> Run:
     see either, and judges the rest of the step.
     """
     end, landing = _end(problem, run), run.landing.which >= 0
-    motion, error, dense, solver_result = step(problem, run.motion, end)
+    equations = problem.near(run.motion)
+    motion, error, dense, solver_result = step(problem, equations, run.motion, end)
     verdict = _verdict(problem, run, end, motion, error)
     good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
     passed = run.running & jnp.where(landing, good, verdict.keep & good)
@@ -229,7 +234,7 @@ def attempt(problem: Problem, run: Run) -> Run:
     found, hidden = crossing.which >= 0, crossing.hidden
     keep = passed & ~found & ~hidden
     fired = jnp.where(keep, run.landing.which, -1)
-    arrived = settle(problem, motion, fired)
+    arrived = settle(problem, equations, motion, fired)
     arrived = eqx.tree_at(lambda motion: motion.jumped, arrived, arrived.jumped | (keep & verdict.jumped))
     target = _target(problem, run, crossing, keep, end, arrived.t, verdict.target)
     held = landing | found | hidden | (_held(problem) & keep & (end < run.target))
@@ -272,9 +277,9 @@ def _worked(run, motion, fired):
     return run.work + work.where(run.running) + Work.of(_one(fired >= 0))
 
 
-def step(problem: Problem, motion: Motion, end: Scalar):
-    """The motion one step on, the error that the solver estimates, what its dense output needs, how it went."""
-    equations = problem.equations.near(motion.t, motion.y)
+def step(problem: Problem, equations: Equations, motion: Motion, end: Scalar):
+    """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
+    `equations` are those near its start."""
     y, error, dense, solver_state, result = problem.solver.step(
         equations, motion.t, end, motion.y, None, motion.solver_state, motion.jumped
     )
@@ -287,12 +292,14 @@ def step(problem: Problem, motion: Motion, end: Scalar):
     return Motion(end, y, solver_state, jnp.array(False), met), error, dense, result
 
 
-def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
-    """The motion after what happens at the end of a step: an event, unless `fired` is -1, and ticks of the
-    controller."""
+def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Array, ""]) -> Motion:
+    """The motion after what happens at the end of a step by these `equations`: an event, unless `fired` is -1, and
+    ticks of the controller."""
     if problem.events:
         t, y = jax.lax.cond(
-            unvmap_any(fired >= 0), lambda: _after_event(problem, motion, fired), lambda: (motion.t, motion.y)
+            unvmap_any(fired >= 0),
+            lambda: _after_event(problem, equations, motion, fired),
+            lambda: (motion.t, motion.y),
         )
         motion = Motion(t, y, motion.solver_state, motion.jumped | (fired >= 0), motion.met)
     controller = problem.equations.field.controller
@@ -305,13 +312,13 @@ def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
     return Motion(motion.t, y, motion.solver_state, motion.jumped | due, motion.met)
 
 
-def _after_event(problem, motion, fired):
+def _after_event(problem, equations, motion, fired):
     """Time and state after an event, where there is one.
 
     The step ended at the event up to rounding. A Newton step removes the remaining height; its derivative is that of
     the implicit function theorem.
     """
-    equations, t, y = problem.equations, motion.t, motion.y
+    t, y = motion.t, motion.y
     rate = equations.prod(equations.vf(t, y, None), equations.direction)
     which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
 
