@@ -78,9 +78,16 @@ class Colliders(Structure):
         """The numbers of the shapes of pairs of names.
 
         Raises:
-            ValueError: if there is none of a name.
+            ValueError: if there is none of a name, something is not two names, or both are one shape's.
         """
-        return [(self.row(first), self.row(second)) for first, second in pairs]
+        rows = []
+        for pair in pairs:
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise ValueError(f"pairs: expected pairs of names, such as ('ground', 'foot'), got {pair!r} for one")
+            rows.append((self.row(pair[0]), self.row(pair[1])))
+            if rows[-1][0] == rows[-1][1]:
+                raise ValueError(f"pairs: expected two shapes, got {pair[0]!r} twice")
+        return rows
 
     def pair_friction(self) -> Float[Array, "pairs 3"]:
         """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.

@@ -13,7 +13,15 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, SmoothForces, TouchingPoints
 from jdyn.contact.laws import ContactLaw, HuntCrossley
-from jdyn.contact.materials import Material, PairMaterials, pair_materials
+from jdyn.contact.materials import (
+    Material,
+    PairMaterials,
+    check_materials,
+    check_nearest,
+    check_numbers,
+    pair_materials,
+    refuse_rigid_pairs,
+)
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics import kinetic_energy
@@ -65,7 +73,8 @@ class CompliantContact(Contact):
     2506.14186, 2025, for the reach.
 
     Raises:
-        ValueError: if a number is out of its range, or a material belongs to nothing.
+        ValueError: if a number is out of its range, a material belongs to nothing, or shapes that may
+            touch are both rigid.
 
     Warns:
         ContactWarning: in `simulate`, if shapes overlap at the start by more than a tenth of the smallest size of any
@@ -86,11 +95,15 @@ class CompliantContact(Contact):
 
     def __check_init__(self):
         for name in ("slip_speed", "spin_speed", "gradient_reach"):
-            value = getattr(self, name)
-            if isinstance(value, int | float) and not value > 0:
-                raise ValueError(f"{name}: expected a positive number, got {value}")
+            if (value := getattr(self, name)) is not None:
+                check_numbers(name, value, lambda x: x > 0, "a positive number")
+        check_nearest(self.nearest)
+        check_materials(self.material, self.materials)
         if self.located and self.nearest is not None:
             raise ValueError("located: the points of nearest pairs are others in every step; leave out one of the two")
+
+    def check(self, colliders: Colliders):
+        refuse_rigid_pairs(colliders, self.material, self.materials)
 
     def between(self, colliders: Colliders) -> "CompliantForces":
         pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)

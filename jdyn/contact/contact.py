@@ -112,5 +112,9 @@ class Contact(eqx.Module):
     gradient_reach: eqx.AbstractVar[Scalar | float | None]
 
     @abc.abstractmethod
+    def check(self, colliders: Colliders):
+        """Raise a ValueError about numbers that given shapes cannot have. Traced ones are not known."""
+
+    @abc.abstractmethod
     def between(self, colliders: Colliders) -> ContactForces:
         """The same for given shapes."""

@@ -30,6 +30,9 @@ Distances can be differentiated by the configuration, and by sizes and placement
 >>> print(jax.grad(lambda q: jdyn.distances(model, q).distance[0])(jnp.array([0.5])))
 [1.]
 
+In the neutral configuration the robots of many files lie in their ground. `jdyn.load_configurations(model, path)` has
+those that a file names: the start (`"qpos0"`) and the keyframes of a MuJoCo file, the states of an SRDF file.
+
 ## Two models of contact
 
 >>> contact = jdyn.CompliantContact()

@@ -125,7 +125,7 @@ def simulate(
     model = model.astype(dtype)
     if not isinstance(contact, Contact | None):
         raise ValueError(f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {contact!r}")
-    shapes = None if contact is None else _touching(model)
+    shapes = None if contact is None else _touching(model, contact)
     model = model.without_shapes()
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
@@ -144,7 +144,10 @@ def simulate(
     if isinstance(joint_limits, ImpactLimits) and backwards:
         raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
     if isinstance(solver, ConvexEuler) and backwards:
-        raise ValueError(f"solver: ConvexEuler steps forwards in time, expected t1 after t0 = {t0}, got {t1}")
+        raise ValueError(
+            f"contact: jdyn.ConvexContact and its solver, jdyn.ConvexEuler, step forwards in time, expected t1 after "
+            f"t0 = {t0}, got {t1}; take another solver to go backwards"
+        )
     if constraints and isinstance(solver, AsksForJacobians):
         raise ValueError(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
@@ -181,14 +184,15 @@ def simulate(
     return raise_on_failure(trajectory, trajectory.result, progress, lambda: _failure(model, contact, trajectory, t1))
 
 
-def _touching(model):
-    """Its collision shapes."""
+def _touching(model, contact):
+    """Its collision shapes, which may touch in this way."""
     shapes = colliders(model)
     if not shapes.pairs:
         raise ValueError(
             f"contact: no two collision shapes of {model.name!r} may touch, see jdyn.collision_pairs; put ground under "
             "it by jdyn.with_ground, or leave contact out"
         )
+    contact.check(shapes)
     return shapes
 
 
@@ -347,7 +351,7 @@ def _closed_controller(field, solver, t, q, v):
 
 def _failure(model: Model, contact: Contact | None, trajectory: Trajectory, t1) -> str:
     stats, code = trajectory.stats, Result(int(trajectory.result))
-    hint = "Do shapes overlap at the start (jdyn.distances), or touch that are both rigid? "
+    hint = "Do shapes overlap at the start (jdyn.distances)? "
     hint = "" if contact is None or int(stats["accepted_steps"]) else hint
     return (
         f"simulation of {model.name!r} stopped at t = {float(stats['t_reached']):.6g} s of {float(t1):.6g} s "

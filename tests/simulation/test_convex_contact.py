@@ -78,9 +78,9 @@ def test_a_resting_box_bears_its_weight():
 
 
 def test_failures_at_the_start_say_where_to_look():
-    model, law = box(sides=(0.4, 0.3, 0.1)), contact(stiffness=np.inf)
-    with pytest.raises(jdyn.SimulationError, match=r"overlap at the start \(jdyn\.distances\), or touch that are both"):
-        run(model, model.neutral().at[2].set(0.05), jnp.zeros(6), 1.0, law)
+    model, law = box(sides=(0.4, 0.3, 0.1)), contact()
+    with pytest.raises(jdyn.SimulationError, match=r"Do shapes overlap at the start \(jdyn\.distances\)\?"):
+        run(model, model.neutral().at[2].set(0.045), jnp.zeros(6), 1.0, law, max_steps=1)
 
 
 @pytest.mark.slow
@@ -287,7 +287,7 @@ def test_what_convex_contact_does_not_know_is_refused():
     weld = jdyn.Weld("body", "world")
     with pytest.raises(ValueError, match="constraints beyond the tree"):
         jdyn.simulate(model, q, v, 1.0, contact=law, constraints=[weld])
-    with pytest.raises(ValueError, match="forwards in time"):
+    with pytest.raises(ValueError, match=r"contact: jdyn\.ConvexContact and its solver, .* step forwards in time"):
         jdyn.simulate(model, q, v, -1.0, contact=law)
     with pytest.raises(ValueError, match="at least 1"):
         jdyn.ConvexEuler(rows=0)

@@ -14,7 +14,15 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
-from jdyn.contact.materials import Material, PairMaterials, pair_materials
+from jdyn.contact.materials import (
+    Material,
+    PairMaterials,
+    check_materials,
+    check_nearest,
+    check_numbers,
+    pair_materials,
+    refuse_rigid_pairs,
+)
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.model import Model
@@ -56,7 +64,8 @@ class ConvexContact(Contact):
         nearest: As `jdyn.CompliantContact` has it.
 
     Raises:
-        ValueError: if the slip speed is not positive, a material belongs to nothing, or resists turning or rolling.
+        ValueError: if the slip speed is not positive, a material belongs to nothing or resists turning or rolling, or
+            shapes that may touch are both rigid.
 
     Warns:
         ContactWarning: as `jdyn.CompliantContact` does.
@@ -70,8 +79,9 @@ class ConvexContact(Contact):
     nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if isinstance(self.slip_speed, int | float) and not self.slip_speed > 0:
-            raise ValueError(f"slip_speed: expected a positive number, got {self.slip_speed}")
+        check_numbers("slip_speed", self.slip_speed, lambda x: x > 0, "a positive number")
+        check_nearest(self.nearest)
+        check_materials(self.material, self.materials)
         for material in (self.material, *self.materials.values()):
             if _resists_turning(material.friction):
                 raise ValueError(
@@ -88,6 +98,9 @@ class ConvexContact(Contact):
     def gradient_reach(self) -> None:
         """None: derivatives are true."""
         return None
+
+    def check(self, colliders: Colliders):
+        refuse_rigid_pairs(colliders, self.material, self.materials)
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
