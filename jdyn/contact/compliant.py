@@ -28,6 +28,8 @@ from jdyn.dynamics import kinetic_energy
 from jdyn.geometry import Separation
 from jdyn.model import Model
 
+# Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
+BEYOND = 1e-4
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
 SLOW = 1e-3
 
@@ -203,7 +205,7 @@ class CompliantForces(SmoothForces):
     def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
         position, exists = middles(found, motion.origin)
         distance, reach = jnp.where(exists, found.distance, 1), self.gradient_reach
-        touches = distance < 0 if self.touching is None else self.touching
+        touches = distance < 0 if self.touching is None else self.touching & (distance < BEYOND)
         depth = jnp.where(touches, -distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
         return _Places(position, found.normal, touches, depth, jnp.where(exists, felt, 0))

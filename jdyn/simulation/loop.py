@@ -270,11 +270,11 @@ def attempt(problem: Problem, run: Run) -> Run:
 
 
 def _worked(run, motion, fired):
-    """The work so far. An event takes one evaluation, of the rate at which its height changes."""
+    """The work so far. An event takes two evaluations, of rates at the end of the step and halfway from there."""
     work = work_of(motion.solver_state)
     if run.work is None or work is None:
         return None
-    return run.work + work.where(run.running) + Work.of(_one(fired >= 0))
+    return run.work + work.where(run.running) + Work.of(2 * _one(fired >= 0))
 
 
 def step(problem: Problem, equations: Equations, motion: Motion, end: Scalar):
@@ -315,27 +315,40 @@ def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Ar
 def _after_event(problem, equations, motion, fired):
     """Time and state after an event, where there is one.
 
-    The step ended at the event up to rounding. A Newton step removes the remaining height; its derivative is that of
-    the implicit function theorem.
+    The step ended at the event as nearly as dense output knew it. A Newton step removes the remaining height; its
+    derivative is that of the implicit function theorem. Velocities follow by the midpoint rule: with Euler's, their
+    derivatives would miss by the time that is left times how stiff the motion is.
     """
     t, y = motion.t, motion.y
-    rate = equations.prod(equations.vf(t, y, None), equations.direction)
     which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
 
-    def happened(number, event):
+    def rate(t, y):
+        return equations.prod(equations.vf(t, y, None), equations.direction)
+
+    def moved(rate, late):
+        return drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
+
+    at_end = rate(t, y)
+
+    def late_for(number, event):
         mine = (fired >= 0) & (which == number)
 
         def height(t, y):
             return event.condition(equations.direction * t, y)[entry]
 
-        above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), rate))
+        above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), at_end))
         # In a batch all lanes compute this, and an end of a range may be at infinity.
-        late = -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
-        after = drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
-        return t + late, after if event.reset is None else _reset(problem, event, entry, t + late, after)
+        return -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
 
-    after = jax.lax.switch(which, [lambda e=event: happened(*e) for event in enumerate(problem.events)])
-    return _where(fired >= 0, after, (t, y))
+    late = jax.lax.switch(which, [lambda e=e: late_for(*e) for e in enumerate(problem.events)])
+    middle = moved(at_end, late / 2)
+    when, there = t + late, moved(rate(t + late / 2, middle), late)
+
+    def unchanged_or_reset(event):
+        return there if event.reset is None else _reset(problem, event, entry, when, there)
+
+    after = jax.lax.switch(which, [lambda e=e: unchanged_or_reset(e) for e in problem.events])
+    return _where(fired >= 0, (when, after), (t, y))
 
 
 def _reset(problem, event, entry, t, y):
