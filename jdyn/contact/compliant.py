@@ -29,6 +29,8 @@ from jdyn.dynamics import kinetic_energy
 from jdyn.geometry import Separation
 from jdyn.model import Model
 
+# Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
+BEYOND = 1e-4
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
 SLOW = 1e-3
 
@@ -62,9 +64,9 @@ class CompliantContact(Contact):
             those of forces that begin softly, about so far before shapes touch, so that a gradient tells how to reach
             something. Motions do not change. These derivatives are wrong on purpose, also where shapes touch.
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
-            all others: first all that begin, then all that cease, each at both sides of the kink that forces have
-            there. A step across a kink keeps the tolerance in the motion, but derivatives may miss by per cents; with
-            steps that end there they are as exact as the motion. Each contact takes four events of `max_events`.
+            all others: first all that begin, then all that cease. A step across the kink that forces have there keeps
+            the tolerance in the motion, but derivatives may miss by per cents; with steps that end there they are as
+            exact as the motion. Each contact takes two events of `max_events`.
         nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
             boxes along the axes of the world. Worth it from some thirty shapes that may touch each other. A motion in
             which boxes of more pairs overlap fails. None for all pairs.
@@ -114,7 +116,7 @@ class CompliantContact(Contact):
         slip, spin = (jnp.asarray(x, dtype) for x in (self.slip_speed, self.spin_speed))
         colliders = dataclasses.replace(colliders, nearest=self.nearest)
         reach = None if self.gradient_reach is None else jnp.asarray(self.gradient_reach, dtype)
-        return CompliantForces(colliders, self.law, pairs, slip, spin, reach)
+        return CompliantForces(colliders, self.law, pairs, slip, spin, reach, self.located)
 
 
 class CompliantForces(SmoothForces):
@@ -126,6 +128,8 @@ class CompliantForces(SmoothForces):
         materials: Of pairs.
         slip_speed, spin_speed: Below which friction falls [m/s, rad/s].
         gradient_reach: From where derivatives feel contact [m]; None for those that are true.
+        located: Whether steps end where points begin and cease to touch.
+        touching: Which points touch throughout a step, where `located`; None for those that overlap.
     """
 
     colliders: Colliders
@@ -134,6 +138,15 @@ class CompliantForces(SmoothForces):
     slip_speed: Scalar
     spin_speed: Scalar
     gradient_reach: Scalar | None
+    located: bool = eqx.field(static=True, default=False)
+    touching: Bool[Array, " points"] | None = None
+
+    def near(self, model: Model, q: Float[Array, " nq"]) -> "CompliantForces":
+        """Where steps are located, points touch throughout a step or not at all. Then forces have no kink within it,
+        though its end is beyond the kink by its error: else derivatives would be those of the wrong side."""
+        if not self.located:
+            return self
+        return dataclasses.replace(self, touching=self.distances(model, q) < 0)
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces [N m or N]."""
@@ -170,7 +183,7 @@ class CompliantForces(SmoothForces):
         J = motion.twist_jacobian(places.position, pair)
         numbers = self.materials.at(found, pair)
         by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(places.normal, places.depth, J @ v, *numbers)
-        by_depth = jnp.where((places.depth > 0)[:, None], by_depth, 0)
+        by_depth = jnp.where(places.touches[:, None], by_depth, 0)
         # Moving along the normal takes depth away.
         K = jnp.einsum("pin,pi,pj,pjm->nm", J, by_depth, places.normal, J[:, 3:])
         D = -jnp.einsum("pin,pij,pjm->nm", J, by_twist, J)
@@ -195,9 +208,10 @@ class CompliantForces(SmoothForces):
     def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
         position, exists = middles(found, motion.origin)
         distance, reach = jnp.where(exists, found.distance, 1), self.gradient_reach
-        depth = -jnp.minimum(distance, 0)
+        touches = distance < 0 if self.touching is None else self.touching & (distance < BEYOND)
+        depth = jnp.where(touches, -distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
-        return _Places(position, found.normal, depth, jnp.where(exists, felt, 0))
+        return _Places(position, found.normal, touches, depth, jnp.where(exists, felt, 0))
 
     def _straight_through(self, felt: Scalar, normal: Array, depth: Scalar, *rest: Array) -> Float[Array, "6"]:
         """The wrench of the depth, with the derivatives of that of the depth that is felt."""
@@ -222,10 +236,12 @@ class CompliantForces(SmoothForces):
 
 
 class _Places(NamedTuple):
-    """Where points press: position, normal and depth, as in `TouchingPoints`, and the depth that derivatives feel."""
+    """Where points press: position, normal and depth, as in `TouchingPoints`, whether they touch, and the depth that
+    derivatives feel."""
 
     position: Float[Array, "points 3"]
     normal: Float[Array, "points 3"]
+    touches: Bool[Array, " points"]
     depth: Float[Array, " points"]
     felt: Float[Array, " points"]
 

@@ -68,6 +68,10 @@ class ContactForces(eqx.Module):
         """Whether a step between two states has gone too deep into shapes to be kept, whatever its error seems to
         be."""
 
+    @abc.abstractmethod
+    def near(self, model: Model, q: Float[Array, " nq"]) -> "ContactForces":
+        """The same for configurations near this one, such as those of a step that begins there."""
+
     def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
         """Of all points [m]; 1 in rows without a point."""
         found, _ = contact_points(self.colliders, forward_kinematics(model, q))

@@ -228,8 +228,9 @@ def _forwards(problem, record, segment, first, count) -> Motion:
 
     def forwards(i, carry):
         motions, motion = carry
-        motion, *_ = step(problem, motion, record.ends[first + i])
-        motion = settle(problem, motion, record.fired[first + i])
+        equations = problem.near(motion)
+        motion, *_ = step(problem, equations, motion, record.ends[first + i])
+        motion = settle(problem, equations, motion, record.fired[first + i])
         return jax.tree.map(lambda all, x: all.at[i + 1].set(x), motions, motion), motion
 
     start = _at(record.checkpoints, segment)
@@ -246,8 +247,9 @@ def _pulled(problem_of, job: _Job, motion: Motion, end, fired, state: _Replayed)
     def stepped(wanted, moving):
         problem, motion = problem_of((wanted, rest)), eqx.combine(moving, fixed)
         until = jnp.where((end >= problem.t1) & (fired < 0), problem.t1, end)
-        arrived, _, dense, _ = step(problem, motion, until)
-        after = settle(problem, arrived, fired)
+        equations = problem.near(motion)
+        arrived, _, dense, _ = step(problem, equations, motion, until)
+        after = settle(problem, equations, arrived, fired)
         return eqx.filter(after, eqx.is_inexact_array), Span(motion.t, until, arrived.y, dense)
 
     (_, inside), pull = jax.vjp(stepped, wanted, moving)

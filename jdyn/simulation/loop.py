@@ -23,6 +23,9 @@ SMALLEST_STEP = 16
 # First step to try [s]; controllers correct it within a few steps.
 FIRST_STEP = 0.01
 
+# Errors of steps with contact are compared with velocities that are at most so much larger than those at the start.
+FASTER = 4
+
 
 class Equations(diffrax.AbstractTerm):
     """A vector field that is integrated forwards or backwards in time; solvers see a time that increases.
@@ -96,6 +99,10 @@ class Problem(eqx.Module):
         """How many there can be."""
         steps = self.max_steps // self.every if self.every else 0
         return len(self.times) + steps + (self.last and self.every > 1)
+
+    def near(self, motion: "Motion") -> Equations:
+        """The equations of a step that begins there."""
+        return self.equations.near(motion.t, motion.y)
 
 
 class Motion(eqx.Module):
@@ -217,7 +224,8 @@ def attempt(problem: Problem, run: Run) -> Run:
     see either, and judges the rest of the step.
     """
     end, landing = _end(problem, run), run.landing.which >= 0
-    motion, error, dense, solver_result = step(problem, run.motion, end)
+    equations = problem.near(run.motion)
+    motion, error, dense, solver_result = step(problem, equations, run.motion, end)
     verdict = _verdict(problem, run, end, motion, error)
     good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
     passed = run.running & jnp.where(landing, good, verdict.keep & good)
@@ -226,7 +234,7 @@ def attempt(problem: Problem, run: Run) -> Run:
     found, hidden = crossing.which >= 0, crossing.hidden
     keep = passed & ~found & ~hidden
     fired = jnp.where(keep, run.landing.which, -1)
-    arrived = settle(problem, motion, fired)
+    arrived = settle(problem, equations, motion, fired)
     arrived = eqx.tree_at(lambda motion: motion.jumped, arrived, arrived.jumped | (keep & verdict.jumped))
     target = _target(problem, run, crossing, keep, end, arrived.t, verdict.target)
     held = landing | found | hidden | (_held(problem) & keep & (end < run.target))
@@ -262,16 +270,16 @@ def attempt(problem: Problem, run: Run) -> Run:
 
 
 def _worked(run, motion, fired):
-    """The work so far. An event takes one evaluation, of the rate at which its height changes."""
+    """The work so far. An event takes two evaluations, of rates at the end of the step and halfway from there."""
     work = work_of(motion.solver_state)
     if run.work is None or work is None:
         return None
-    return run.work + work.where(run.running) + Work.of(_one(fired >= 0))
+    return run.work + work.where(run.running) + Work.of(2 * _one(fired >= 0))
 
 
-def step(problem: Problem, motion: Motion, end: Scalar):
-    """The motion one step on, the error that the solver estimates, what its dense output needs, how it went."""
-    equations = problem.equations.near(motion.t, motion.y)
+def step(problem: Problem, equations: Equations, motion: Motion, end: Scalar):
+    """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
+    `equations` are those near its start."""
     y, error, dense, solver_state, result = problem.solver.step(
         equations, motion.t, end, motion.y, None, motion.solver_state, motion.jumped
     )
@@ -284,12 +292,14 @@ def step(problem: Problem, motion: Motion, end: Scalar):
     return Motion(end, y, solver_state, jnp.array(False), met), error, dense, result
 
 
-def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
-    """The motion after what happens at the end of a step: an event, unless `fired` is -1, and ticks of the
-    controller."""
+def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Array, ""]) -> Motion:
+    """The motion after what happens at the end of a step by these `equations`: an event, unless `fired` is -1, and
+    ticks of the controller."""
     if problem.events:
         t, y = jax.lax.cond(
-            unvmap_any(fired >= 0), lambda: _after_event(problem, motion, fired), lambda: (motion.t, motion.y)
+            unvmap_any(fired >= 0),
+            lambda: _after_event(problem, equations, motion, fired),
+            lambda: (motion.t, motion.y),
         )
         motion = Motion(t, y, motion.solver_state, motion.jumped | (fired >= 0), motion.met)
     controller = problem.equations.field.controller
@@ -302,30 +312,43 @@ def settle(problem: Problem, motion: Motion, fired: Int[Array, ""]) -> Motion:
     return Motion(motion.t, y, motion.solver_state, motion.jumped | due, motion.met)
 
 
-def _after_event(problem, motion, fired):
+def _after_event(problem, equations, motion, fired):
     """Time and state after an event, where there is one.
 
-    The step ended at the event up to rounding. A Newton step removes the remaining height; its derivative is that of
-    the implicit function theorem.
+    The step ended at the event as nearly as dense output knew it. A Newton step removes the remaining height; its
+    derivative is that of the implicit function theorem. Velocities follow by the midpoint rule: with Euler's, their
+    derivatives would miss by the time that is left times how stiff the motion is.
     """
-    equations, t, y = problem.equations, motion.t, motion.y
-    rate = equations.prod(equations.vf(t, y, None), equations.direction)
+    t, y = motion.t, motion.y
     which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
 
-    def happened(number, event):
+    def rate(t, y):
+        return equations.prod(equations.vf(t, y, None), equations.direction)
+
+    def moved(rate, late):
+        return drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
+
+    at_end = rate(t, y)
+
+    def late_for(number, event):
         mine = (fired >= 0) & (which == number)
 
         def height(t, y):
             return event.condition(equations.direction * t, y)[entry]
 
-        above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), rate))
+        above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), at_end))
         # In a batch all lanes compute this, and an end of a range may be at infinity.
-        late = -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
-        after = drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
-        return t + late, after if event.reset is None else _reset(problem, event, entry, t + late, after)
+        return -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
 
-    after = jax.lax.switch(which, [lambda e=event: happened(*e) for event in enumerate(problem.events)])
-    return _where(fired >= 0, after, (t, y))
+    late = jax.lax.switch(which, [lambda e=e: late_for(*e) for e in enumerate(problem.events)])
+    middle = moved(at_end, late / 2)
+    when, there = t + late, moved(rate(t + late / 2, middle), late)
+
+    def unchanged_or_reset(event):
+        return there if event.reset is None else _reset(problem, event, entry, when, there)
+
+    after = jax.lax.switch(which, [lambda e=e: unchanged_or_reset(e) for e in problem.events])
+    return _where(fired >= 0, (when, after), (t, y))
 
 
 def _reset(problem, event, entry, t, y):
@@ -362,13 +385,23 @@ def _verdict(problem, run, end, motion, error):
     if error is not None:
         # A step into the depth of a contact may end nowhere. A shorter one need not.
         finite = _finite(y1) & _finite(error) & ~problem.equations.field.overshot(run.motion.y, y1)
-        y1 = _where(finite, y1, run.motion.y)
+        y1 = _compared(problem, run.motion.y, _where(finite, y1, run.motion.y))
         error = jax.tree.map(lambda error: jnp.where(finite, error, jnp.inf), error)
     keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
         t0, end, run.motion.y, y1, None, error, order, run.controller_state
     )
     target = jax.lax.stop_gradient(jnp.asarray(target, end.dtype))
     return _Verdict(jnp.asarray(keep), target, jnp.asarray(jumped), controller_state, result)
+
+
+def _compared(problem, y0, y1):
+    """The end of a step as a scale of its error. What goes too deep into stiff shapes is thrown out fast; its speed
+    would excuse its error at tolerances that are relative and loose."""
+    if problem.equations.field.contact is None:
+        return y1
+    before, after = (jnp.linalg.norm(jax.lax.stop_gradient(y.v)) for y in (y0, y1))
+    share = jnp.minimum(1, FASTER * before / jnp.where(after > 0, after, 1))
+    return eqx.tree_at(lambda y: y.v, y1, share * y1.v)
 
 
 def _crossing(problem, run, wanted, span):

@@ -89,10 +89,11 @@ class VectorField(eqx.Module):
 
     def near(self, t: Scalar, y: State) -> "VectorField":
         """The same for states near this one, such as those of a step that begins there."""
-        if not self.iterates:
-            return self
-        start = warm_start(self.model, self.constraints, y.q, t=t, method=self.method)
-        return dataclasses.replace(self, warm_start=start)
+        contact = None if self.contact is None else self.contact.near(self.model, y.q)
+        start = None
+        if self.iterates:
+            start = warm_start(self.model, self.constraints, y.q, t=t, method=self.method)
+        return dataclasses.replace(self, warm_start=start, contact=contact)
 
     def response(self, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """The change of velocity by an impulse on the coordinates, which constraints follow."""

@@ -44,11 +44,13 @@ AT = jnp.array(0.2), jnp.array(1e5)
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 def test_derivatives_through_a_bounce_in_closed_form(mode):
-    """As exact as the motion, since steps end at kinks."""
+    """They follow the tolerance as the motion does, since steps end at kinks. That by the stiffness is of the 10 ms of
+    0.6 s in which the ball touches, which leaves 100 times the tolerance."""
     expected = np.array(jax.grad(height_after_a_bounce, (0, 1))(*AT))
     adjoint, derivatives = (None, jax.grad) if mode == "reverse" else (diffrax.ForwardMode(), jax.jacfwd)
-    found = derivatives(functools.partial(simulated, adjoint=adjoint, located=True), (0, 1))(*AT)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    program = jax.jit(derivatives(functools.partial(simulated, adjoint=adjoint, located=True), (0, 1)))
+    for tolerance in (1e-5, 1e-8):
+        np.testing.assert_allclose(program(*AT, tolerance), expected, rtol=100 * tolerance)
 
 
 @pytest.mark.slow
@@ -60,8 +62,8 @@ def test_located_kinks_are_events_of_touch_and_release():
     speed, omega = np.sqrt(2 * G * 0.2), np.sqrt(1e5)
     touch = speed / G
     release = touch + 2 * (np.pi - np.arctan(speed * omega / G)) / omega
-    np.testing.assert_allclose(motion.events.ts[:4], [touch, touch, release, release], rtol=1e-8)
-    assert motion.events.which[:5].tolist() == [0, 0, 1, 1, -1]
+    np.testing.assert_allclose(motion.events.ts[:2], [touch, release], rtol=1e-8)
+    assert motion.events.which[:3].tolist() == [0, 1, -1]
 
 
 @pytest.mark.slow
@@ -84,15 +86,16 @@ def test_a_reach_changes_no_motion_and_gives_derivatives_before_contact():
 
 @pytest.mark.slow
 def test_a_lane_that_fails_spoils_no_other_and_depths_at_the_start_are_known():
-    """Stiffness differs between lanes; the one of the third is not a number."""
-    stiffness = jnp.array([1e4, 1e5, jnp.nan, 1e5])
-    heights = jnp.array([[0.3], [0.3], [0.3], [0.09]])
-    law = jax.vmap(elastic)(stiffness)
+    """Stiffness differs between lanes; the one of the third is not a number, nor is the force of the last."""
+    stiffness = jnp.array([1e4, 1e5, jnp.nan, 1e5, 1e5])
+    heights = jnp.array([[0.3], [0.3], [0.3], [0.09], [0.3]])
+    law, forces = jax.vmap(elastic)(stiffness), jdyn.Constant(jnp.zeros((5, 1)).at[4].set(jnp.nan))
     motions = jdyn.simulate_batch(
-        bouncing(), heights, jnp.zeros((4, 1)), T, contact=law, in_axes={"q0": 0, "v0": 0, "contact": 0}, saveat=END,
+        bouncing(), heights, jnp.zeros((5, 1)), T, contact=law, controller=forces, saveat=END,
+        in_axes={"q0": 0, "v0": 0, "contact": 0, "controller": 0},
         stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-12),
     )  # fmt: skip
-    assert motions.success.tolist() == [True, True, False, True]
+    assert motions.success.tolist() == [True, True, False, True, False]
     expected = [height_after_a_bounce(0.2, k) for k in (1e4, 1e5)]
     np.testing.assert_allclose(motions.q[:2, 0, 0] - RADIUS, expected, atol=1e-7)
     np.testing.assert_allclose(motions.stats["start_depth"][3], 0.01)

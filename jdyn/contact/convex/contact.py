@@ -148,6 +148,10 @@ class ConvexForces(ContactForces):
         """Never: ends of steps are within reach of the springs."""
         return jnp.array(False)
 
+    def near(self, model: Model, q: Float[Array, " nq"]) -> "ConvexForces":
+        """These: they are the same everywhere."""
+        return self
+
     def velocity(
         self,
         model: Model,

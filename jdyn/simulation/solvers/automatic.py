@@ -13,7 +13,8 @@ from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Int, Real, Scalar
 
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
-from jdyn.simulation.solvers.implicit_rates import ImplicitRates, implicit_rates
+from jdyn.simulation.solvers.coupled_implicit import Coupling
+from jdyn.simulation.solvers.implicit_rates import ImplicitRates, coupling, implicit_rates
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
 from jdyn.simulation.stages import weighted
@@ -103,8 +104,9 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     changes between explicit and implicit steps as its motion asks for it; both are one program. The first step is
     implicit, and compares its rate with the explicit one at its start. Steps turn implicit when they come close to the
     end of the explicit method's stable range, by the rate that its last two stages show; they turn explicit when they
-    are so short, or forces so soft, that they need not be implicit. `ROSJ43` takes no stiffness away that couples
-    joints, as that of an LQR does, but that of compliant contact; `jdyn.Rodas5P` takes that away, too.
+    are so short, or forces so soft, that they need not be implicit. With compliant contact the slopes of its forces say
+    both before each step. `ROSJ43` takes no stiffness away that couples joints, as that of an LQR does, but that of
+    compliant contact; `jdyn.Rodas5P` takes that away, too.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> stiff = jdyn.PD(model, jnp.ones(1), kp=1e4, kd=1e4)
@@ -146,13 +148,15 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         terms = local_term(self, terms)
         h = terms.contr(t0, t1)
-        memory = _for_step(solver_state.memory, jnp.abs(h))
+        here = terms.from_chart(y0)
+        coupled = coupling(terms.term, t0, here)
+        memory = _for_step(solver_state.memory, jnp.abs(h), coupled)
         implicit = memory.implicit
         known = jnp.where(implicit, memory.speed > 0, memory.known & ~made_jump)
-        here = terms.from_chart(y0)
         explicit, stiff = (_of_type(kind, h.dtype) for kind in self._kinds)
         evaluations, order = _chosen(implicit, stiff[1:], explicit[1:])
-        system = implicit_rates(terms.term, t0, here, jnp.where(implicit, stiff.tableau.diagonal[-1] * h, 0))
+        c = jnp.where(implicit, stiff.tableau.diagonal[-1] * h, 0)
+        system = implicit_rates(terms.term, t0, here, coupled, c)
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
         evaluations = evaluations - jnp.where(known, 1, 0)
@@ -175,12 +179,22 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         return [_chosen(fine, finer, coarser), _chosen(loose, looser, stricter)]
 
 
-def _for_step(memory: Memory, h: Scalar) -> Memory:
+def _for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:
     """The memory with the kind that suits a step of this length, of which the last step knows nothing: where accuracy
-    allows it, the next one is ten times as long."""
-    reach = jax.lax.stop_gradient(h) * memory.speed
-    unsuited = jnp.where(memory.implicit, (memory.speed > 0) & (reach <= MILD), reach > STIFF)
+    allows it, the next one is ten times as long.
+
+    What contact couples is known before the step. Its friction is stiff at rest alone, so that stages that slip do not
+    show how stiff it is: explicit steps far too long for it would go on, each with an error that tolerances allow.
+    """
+    h = jax.lax.stop_gradient(h)
+    reach = h * memory.speed
+    soft, stiff, certain = (memory.speed > 0) & (reach <= MILD), reach > STIFF, False
+    if coupled is not None:
+        reach = coupled.reach(h)
+        soft, certain = reach <= MILD, reach > MILD
+    unsuited = jnp.where(memory.implicit, soft, stiff)
     doubts = jnp.where(unsuited, memory.doubts + 1, memory.doubts - jnp.sign(memory.doubts))
+    doubts = jnp.where(~memory.implicit & certain, PATIENCE, doubts)
     changes = doubts >= PATIENCE
     # The first implicit step shows whether it helps.
     fresh = jnp.where(memory.implicit, jnp.where(reach < USELESS, -WARY, 0), PATIENCE - 1)

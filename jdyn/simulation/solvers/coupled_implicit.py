@@ -17,14 +17,38 @@ from jdyn.simulation.solvers.joint_implicit import equations_of_motion, joint_sl
 from jdyn.simulation.vector_field import State, VectorField
 
 
+class Coupling(NamedTuple):
+    """How forces that couple joints fall with configuration and velocity, in one state, without derivatives: neither
+    the order nor the limit of a method depends on them.
+
+    Attributes:
+        K, D: The slopes, with those of the forces of joints [N m/rad, ...].
+        M: The mass matrix.
+    """
+
+    K: Float[Array, "nv nv"]
+    D: Float[Array, "nv nv"]
+    M: Float[Array, "nv nv"]
+
+    @classmethod
+    def at(cls, terms: Any, contact: SmoothForces, t: Any, y: State) -> "Coupling":
+        """That of the equations of motion behind `terms`, whose contact this is."""
+        field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
+        given = field, contact, direction * t, y
+        return cls(*_matrices(*jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)))
+
+    def reach(self, h: Scalar) -> Scalar:
+        """h times the largest rate of the motion, or less: that of single coordinates while all others stand still."""
+        return jnp.max(h * (jnp.diag(self.D) + h * jnp.diag(self.K)) / jnp.diag(self.M), initial=0)
+
+
 class CoupledImplicit(NamedTuple):
     """Rates as those of `JointImplicit`, where W also knows contact: K and D are matrices, and all of W is that at the
     start of the step. With f_v the accelerations in f,
 
         a = f_v − (M + c D + c² K)⁻¹ ((c D + c² K) f_v + D s_v + K (s_q + c (r + s_v))),
 
-    so that one matrix serves all stages, which are forward dynamics as it is. W has no derivatives, since neither the
-    order nor the limit depends on it.
+    so that one matrix serves all stages, which are forward dynamics as it is.
 
     Attributes:
         field: The equations of motion.
@@ -42,16 +66,14 @@ class CoupledImplicit(NamedTuple):
     inertia: Float[Array, " nv"]
 
     @classmethod
-    def of(cls, terms: Any, contact: SmoothForces, t: Any, y: State, c: Scalar) -> "CoupledImplicit":
-        """That of a step that begins at `t` in `y`, on the configuration manifold, and has rates with `c`; matrices are
-        found if this is not zero for all lanes of a batch. `contact` is that of the equations."""
-        field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
-        given = field, contact, direction * t, y, c
-        given = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)
-        none = jnp.zeros((field.model.nv,) * 2, y.v.dtype)
-        needed = unvmap_any(c != 0)
-        matrices = jax.lax.cond(needed, lambda: _matrices(*given), lambda: (none, none, none, jnp.ones_like(y.v)))
-        return cls(field, direction, *matrices)
+    def of(cls, terms: Any, coupling: Coupling, c: Scalar) -> "CoupledImplicit":
+        """That of a step that begins in the state of the coupling, and has rates with `c`; the inverse is found if this
+        is not zero for all lanes of a batch."""
+        field, direction, c = equations_of_motion(terms), getattr(terms, "direction", 1), jax.lax.stop_gradient(c)
+        # Backwards in time dampers push. What W leaves out costs stability, and no order.
+        K, D, M = jnp.where(c != 0, coupling.K, 0), jnp.where(c > 0, coupling.D, 0), coupling.M
+        inverse = jax.lax.cond(unvmap_any(c != 0), lambda: _inverse(M + c * (D + c * K)), lambda: jnp.zeros_like(M))
+        return cls(field, direction, K, D, inverse, jnp.diag(M))
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """As that of `JointImplicit`."""
@@ -68,14 +90,14 @@ class CoupledImplicit(NamedTuple):
 
 
 @precise
-def _matrices(
-    field: VectorField, contact: SmoothForces, t: Scalar, y: State, c: Scalar
-) -> tuple[Array, Array, Array, Array]:
+def _matrices(field: VectorField, contact: SmoothForces, t: Scalar, y: State) -> tuple[Array, Array, Array]:
     model = field.model
     K, D = contact.slopes(model, y.q, y.v)
     in_joints = (reduced(model, jnp.diag(slope)) for slope in joint_slopes(field, t, y))
     K, D = (contact + joints for contact, joints in zip((K, D), in_joints, strict=True))
-    # Backwards in time dampers push. What W leaves out costs stability, and no order.
-    K, D = jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0)
-    M = mass_matrix(model, y.q)
-    return K, D, solution(M + c * (D + c * K), jnp.eye(len(M), dtype=M.dtype)), jnp.diag(M)
+    return K, D, mass_matrix(model, y.q)
+
+
+@precise
+def _inverse(A: Float[Array, "nv nv"]) -> Float[Array, "nv nv"]:
+    return solution(A, jnp.eye(len(A), dtype=A.dtype))

@@ -5,17 +5,21 @@ from typing import Any
 from jaxtyping import Scalar
 
 from jdyn.contact import SmoothForces
-from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit
+from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit, Coupling
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
 from jdyn.simulation.vector_field import State
 
 ImplicitRates = JointImplicit | CoupledImplicit
 
 
-def implicit_rates(terms: Any, t: Any, y: State, c: Scalar) -> ImplicitRates:
-    """Those of a step that begins at `t` in `y`, on the configuration manifold, for rates with `c`. Contact couples
-    joints; without it forces are those of each joint alone."""
+def coupling(terms: Any, t: Any, y: State) -> Coupling | None:
+    """What couples joints at `t` in `y`, on the configuration manifold: contact; None where forces are those of each
+    joint alone."""
     contact = equations_of_motion(terms).contact
-    if isinstance(contact, SmoothForces):
-        return CoupledImplicit.of(terms, contact, t, y, c)
-    return JointImplicit.of(terms, t, y, c)
+    return Coupling.at(terms, contact, t, y) if isinstance(contact, SmoothForces) else None
+
+
+def implicit_rates(terms: Any, t: Any, y: State, coupled: Coupling | None, c: Scalar) -> ImplicitRates:
+    """Those of a step that begins at `t` in `y`, on the configuration manifold, for rates with `c`, by the `coupling`
+    there."""
+    return JointImplicit.of(terms, t, y, c) if coupled is None else CoupledImplicit.of(terms, coupled, c)

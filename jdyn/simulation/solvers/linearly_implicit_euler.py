@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jdyn.model import Model
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
-from jdyn.simulation.solvers.implicit_rates import implicit_rates
+from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.work import Work
 
@@ -42,6 +42,7 @@ class LinearlyImplicitEuler(GeodesicSolver):
     def advance(self, terms, t0, t1, y0, args):
         h = terms.contr(t0, t1)
         none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y0, y0.v))
-        change = terms.prod(implicit_rates(terms, t0, y0, h).rate(t0, y0, y0.v, none, h), h)
+        system = implicit_rates(terms, t0, y0, coupling(terms, t0, y0), h)
+        change = terms.prod(system.rate(t0, y0, y0.v, none, h), h)
         y1 = drifted(self.mechanism, kicked(y0, rest(change)), change.q)
         return y1, change.q, diffrax.RESULTS.successful, Work.of(1)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.simulation.solvers.implicit_rates import implicit_rates
+from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages, triangle
 from jdyn.simulation.work import Counted, Work
@@ -156,8 +156,9 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         terms = local_term(self, terms)
-        tableau = self.tableau
-        system = implicit_rates(terms.term, t0, terms.from_chart(y0), float(tableau.diagonal[-1]) * terms.contr(t0, t1))
+        tableau, here = self.tableau, terms.from_chart(y0)
+        coupled, c = coupling(terms.term, t0, here), float(tableau.diagonal[-1]) * terms.contr(t0, t1)
+        system = implicit_rates(terms.term, t0, here, coupled, c)
         k, _ = stages(tableau, terms, system, t0, t1, y0, jax.tree.map(jnp.zeros_like, y0), 0)
         y1, error, dense = ended(tableau, y0, k)
         return y1, error, dense, Counted(None, Work.of(len(tableau.b))), diffrax.RESULTS.successful
