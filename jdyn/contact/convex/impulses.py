@@ -49,6 +49,10 @@ class Impulses(Law):
     def still_holds(self, u: Vectors, before: Vectors, held: Bool[Array, " points"]) -> Bool[Array, " points"]:
         return self.sliding.still_holds(split(u, self.normal)[1], split(before, self.normal)[1], held)
 
+    def on_one_side(self, u: Vectors, before: Vectors) -> Bool[Array, ""]:
+        presses, pressed = (self._pressed(split(u, self.normal)[0])[0] > 0 for u in (u, before))
+        return jnp.all(presses == pressed)
+
     def at(self, u: Vectors, held: Bool[Array, " points"]) -> tuple[Vectors, Float[Array, "points 3 3"]]:
         speed, beside = split(u, self.normal)
         pressed, fall = self._pressed(speed)

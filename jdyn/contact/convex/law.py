@@ -42,6 +42,10 @@ class Law(Structure):
         be far from the minimum, laws have to tell."""
         return jnp.array(True)
 
+    def on_one_side(self, u: Array, before: Array) -> Bool[Array, ""]:
+        """Whether the law has no kink between the two, beside those of what sticks."""
+        return jnp.array(True)
+
     @abc.abstractmethod
     def at(self, u: Array, held: Bool[Array, "..."]) -> tuple[Array, Array]:
         """γ and −∂γ/∂u, symmetric and not negative, where `held` says what sticks, at any speed."""

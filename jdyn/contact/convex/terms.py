@@ -2,11 +2,17 @@
 
 import abc
 
+import jax
 import jax.numpy as jnp
+from equinox.internal import unvmap_any
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
 from jdyn.contact.convex.law import Law
+
+# Points whose part of the Hessian is left out together where all of them are apart. A humanoid's step, with two hundred
+# points, took two thirds of the time.
+BLOCK = 16
 
 Vector = Float[Array, " nv"]
 Matrix = Float[Array, "nv nv"]
@@ -55,8 +61,18 @@ class AtPoints(Term):
         return jnp.tensordot(gamma, self.J, 2)
 
     def hessian(self, G: Float[Array, "points 3 3"]) -> Matrix:
-        rows = self.J.reshape(-1, self.J.shape[2])
-        return rows.T @ (G @ self.J).reshape(rows.shape)
+        missing = -len(G) % BLOCK
+        blocks = (jnp.pad(x, [(0, missing), (0, 0), (0, 0)]).reshape(-1, BLOCK, *x.shape[1:]) for x in (G, self.J))
+
+        def add(H, block):
+            G, J = block
+            rows = J.reshape(-1, len(H))
+            return jax.lax.cond(
+                unvmap_any(G != 0), lambda H: H + rows.T @ (G @ J).reshape(rows.shape), lambda H: H, H
+            ), None
+
+        nv = self.J.shape[2]
+        return jax.lax.scan(add, jnp.zeros((nv, nv), G.dtype), tuple(blocks))[0]
 
 
 class InJoints(Term):
