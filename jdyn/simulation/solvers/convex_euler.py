@@ -53,7 +53,8 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     rows.
 
     Attributes:
-        rows: How many. More are better for small tolerances.
+        rows: How many. Three took a quarter to a tenth of the evaluations of two on boxes and balls that land and
+            slide, at tolerances of 1e-5 and less; four are no better but for the smallest tolerances.
         model: The mechanism; `simulate` fills it in.
 
     Raises:
