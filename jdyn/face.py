@@ -126,6 +126,7 @@ from jdyn.planning import ilqr as ilqr
 from jdyn.planning import inverse_kinematics as inverse_kinematics
 from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
+from jdyn.robots import load_configurations as load_configurations
 from jdyn.robots import load_constraints as load_constraints
 from jdyn.simulation import ROSJ43 as ROSJ43
 from jdyn.simulation import AdamsBashforthMoulton as AdamsBashforthMoulton

@@ -13,13 +13,34 @@ import numpy as np
 import jdyn
 from jdyn.contact import Contact
 from jdyn.model import Model
+from jdyn.model.messages import known
 from jdyn.simulation import Trajectory
-from jdyn.sweep import Spec
+from jdyn.sweep import Spec, random_start
 from jdyn.view import plots
 
 
-def load_robot(options) -> Model:
-    return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir)
+def load_robot(options, srdf: str | None = None) -> Model:
+    return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir, srdf=srdf)
+
+
+def start_of(options, model: Model):
+    """The configuration that words give by its numbers or its name, or one drawn within the limits.
+
+    Raises:
+        ValueError: if a name stands beside others or numbers, or no file names such a configuration.
+    """
+    if options.q0 is None:
+        return random_start(model, options.seed)
+    names = [word for word in options.q0 if isinstance(word, str)]
+    if not names:
+        return jnp.asarray(options.q0, model.dtype)
+    if len(options.q0) > 1:
+        raise ValueError(f"--q0: expected numbers or one name, got {' '.join(map(str, options.q0))}")
+    source = options.srdf or options.robot
+    found = jdyn.load_configurations(model, source, package_dirs=options.package_dir)
+    if names[0] not in found:
+        raise ValueError(f"--q0: {source} names no configuration {names[0]!r}; {known(names[0], [*found])}")
+    return found[names[0]]
 
 
 # How fast springs that hold joints are by the inertia that these see [rad/s].

@@ -5,7 +5,19 @@ import pathlib
 
 from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
-from jdyn.terminal.argument_types import count, height, movie, natural, new_file, part, picture, port, positive, seed
+from jdyn.terminal.argument_types import (
+    count,
+    height,
+    movie,
+    natural,
+    new_file,
+    number_or_name,
+    part,
+    picture,
+    port,
+    positive,
+    seed,
+)
 
 # The names in `jdyn.ROBOTS`.
 ROBOTS = (
@@ -46,6 +58,7 @@ EXAMPLES = """examples:
   jdyn view panda                            look at it in a browser, with sliders of its joints
   jdyn simulate double_pendulum --plot motion.png
   jdyn simulate quadruped --t1 2 --ground --movie fall.gif
+  jdyn simulate ant.xml --q0 qpos0 --contact compliant --movie ant.gif
   jdyn simulate quadruped --t1 1 --ground 0 --hold --movie stand.gif \\
     --q0 0 0 .35 1 0 0 0 0 -.8 1.6 0 -.8 1.6 0 -.8 1.6 0 -.8 1.6
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
@@ -155,7 +168,11 @@ def parser() -> argparse.ArgumentParser:
 
     words = command("simulate", "let a robot move, or hold its joints")
     words.add_argument("--t1", type=positive, default=5.0, metavar="S", help="end [s] (default: 5)")
-    words.add_argument("--q0", type=float, nargs="+", metavar="Q", help="start (default: drawn within the limits)")
+    words.add_argument(
+        "--q0", type=number_or_name, nargs="+", metavar="Q",
+        help="start: numbers, or the name of a configuration, such as qpos0, of the robot's MuJoCo file or of --srdf "
+        "(default: drawn within the limits)",
+    )  # fmt: skip
     words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
     words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
     words.add_argument(
@@ -261,6 +278,9 @@ def _add_contact(words):
         "--ground", type=height, nargs="?", const="lowest", metavar="Z",
         help="put level ground at this height [m] (default: under the lowest shape of the start)",
     )  # fmt: skip
+    words.add_argument(
+        "--srdf", metavar="FILE", help="SRDF file beside a URDF file: which links may not touch, and configurations"
+    )
 
 
 def _add_movie(words):

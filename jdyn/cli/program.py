@@ -20,6 +20,7 @@ from jdyn.cli.common import (
     load_robot,
     on_ground,
     picture_of_motion,
+    start_of,
     write_movie,
     write_picture,
 )
@@ -119,8 +120,8 @@ def _conditions(model, samples=64):
 
 def simulate(options):
     """Let a robot move from a start."""
-    model = load_robot(options)
-    q0 = random_start(model, options.seed) if options.q0 is None else jnp.asarray(options.q0, model.dtype)
+    model = load_robot(options, options.srdf)
+    q0 = start_of(options, model)
     model = on_ground(options, model, q0)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
     started = time.perf_counter()

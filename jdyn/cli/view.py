@@ -31,7 +31,7 @@ def _viewer(options):
         return jdyn.view(store=options.robot, lane=options.lane or 0, **shown)
     if options.lane is not None:
         raise ValueError(f"--lane: expected the folder of a sweep's store, got {options.robot!r}")
-    model = load_robot(options)
+    model = load_robot(options, options.srdf)
     start = model.neutral() if options.t1 is None else random_start(model, options.seed)
     model, contact = on_ground(options, model, start), contact_of(options)
     if options.t1 is None:

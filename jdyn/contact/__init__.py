@@ -3,10 +3,11 @@
 from jdyn.contact.colliders import Colliders as Colliders
 from jdyn.contact.colliders import colliders as colliders
 from jdyn.contact.compliant import CompliantContact as CompliantContact
-from jdyn.contact.compliant import CompliantForces as CompliantForces
-from jdyn.contact.compliant import TouchingPoints as TouchingPoints
 from jdyn.contact.contact import Contact as Contact
+from jdyn.contact.contact import ContactForces as ContactForces
 from jdyn.contact.contact import ContactWarning as ContactWarning
+from jdyn.contact.contact import SmoothForces as SmoothForces
+from jdyn.contact.contact import TouchingPoints as TouchingPoints
 from jdyn.contact.contacts import Contacts as Contacts
 from jdyn.contact.contacts import named_contacts as named_contacts
 from jdyn.contact.convex import ConvexContact as ConvexContact

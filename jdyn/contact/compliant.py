@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,11 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact
+from jdyn.contact.contact import Contact, SmoothForces, TouchingPoints
 from jdyn.contact.laws import ContactLaw, HuntCrossley
-from jdyn.contact.materials import Material, PairMaterials, pair_materials
+from jdyn.contact.materials import (
+    Material,
+    PairMaterials,
+    check_materials,
+    check_nearest,
+    check_numbers,
+    pair_materials,
+    refuse_rigid_pairs,
+)
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics import kinetic_energy
@@ -66,13 +73,16 @@ class CompliantContact(Contact):
     2506.14186, 2025, for the reach.
 
     Raises:
-        ValueError: if a number is out of its range, or a material belongs to nothing.
+        ValueError: if a number is out of its range, a material belongs to nothing, or shapes that may
+            touch are both rigid.
 
     Warns:
         ContactWarning: in `simulate`, if shapes overlap at the start by more than a tenth of the smallest size of any
             shape: springs will throw them apart. Under `jax.jit` and `jax.vmap` nobody can be warned;
             `stats["start_depth"]` is the largest overlap [m].
     """
+
+    stepwise: ClassVar[bool] = False
 
     law: ContactLaw = HuntCrossley()
     material: Material = Material()
@@ -85,11 +95,15 @@ class CompliantContact(Contact):
 
     def __check_init__(self):
         for name in ("slip_speed", "spin_speed", "gradient_reach"):
-            value = getattr(self, name)
-            if isinstance(value, int | float) and not value > 0:
-                raise ValueError(f"{name}: expected a positive number, got {value}")
+            if (value := getattr(self, name)) is not None:
+                check_numbers(name, value, lambda x: x > 0, "a positive number")
+        check_nearest(self.nearest)
+        check_materials(self.material, self.materials)
         if self.located and self.nearest is not None:
             raise ValueError("located: the points of nearest pairs are others in every step; leave out one of the two")
+
+    def check(self, colliders: Colliders):
+        refuse_rigid_pairs(colliders, self.material, self.materials)
 
     def between(self, colliders: Colliders) -> "CompliantForces":
         pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)
@@ -100,25 +114,7 @@ class CompliantContact(Contact):
         return CompliantForces(colliders, self.law, pairs, slip, spin, reach)
 
 
-class TouchingPoints(Structure):
-    """Forces at the points where shapes may touch, in world axes; zero where they are apart.
-
-    Attributes:
-        position: Where they act [m].
-        normal: From the first shape of the pair to the second.
-        depth: By which the shapes overlap [m]; zero where they are apart.
-        force: On the second shape [N]; the first one bears the opposite.
-        torque: Against turning and rolling, on the second shape [N m].
-    """
-
-    position: Float[Array, "*points 3"]
-    normal: Float[Array, "*points 3"]
-    depth: Float[Array, "*points"]
-    force: Float[Array, "*points 3"]
-    torque: Float[Array, "*points 3"]
-
-
-class CompliantForces(eqx.Module):
+class CompliantForces(SmoothForces):
     """`CompliantContact` between the shapes of a model.
 
     Attributes:
@@ -144,11 +140,6 @@ class CompliantForces(eqx.Module):
         wrenches = jnp.concatenate([points.torque + jnp.cross(arms, points.force), points.force], axis=1)
         total = jnp.zeros((len(self.colliders.pairs), 6), wrenches.dtype).at[pair].add(wrenches)
         return motion.generalized(total)
-
-    def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
-        """Of all points [m]; 1 in rows without a point."""
-        found, _ = contact_points(self.colliders, RelativeMotion.at(model, self.colliders, q).poses)
-        return jnp.where(found.distance != jnp.inf, found.distance, 1)
 
     def overshot(
         self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]

@@ -1,11 +1,17 @@
 """What a simulation asks of a contact model."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Scalar
 
+from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
+from jdyn.contact.points import contact_points
+from jdyn.dynamics.kinematics import forward_kinematics
+from jdyn.model import Model
 
 
 class ContactWarning(UserWarning):
@@ -17,6 +23,71 @@ class ContactWarning(UserWarning):
     """
 
 
+class TouchingPoints(Structure):
+    """Forces at the points where shapes may touch, in world axes; zero where they are apart.
+
+    Attributes:
+        position: Where they act [m].
+        normal: From the first shape of the pair to the second.
+        depth: By which the shapes overlap [m]; zero where they are apart.
+        force: On the second shape [N]; the first one bears the opposite.
+        torque: Against turning and rolling, on the second shape [N m].
+    """
+
+    position: Float[Array, "*points 3"]
+    normal: Float[Array, "*points 3"]
+    depth: Float[Array, "*points"]
+    force: Float[Array, "*points 3"]
+    torque: Float[Array, "*points 3"]
+
+
+class ContactForces(eqx.Module):
+    """A contact model between the shapes of a mechanism, which `VectorField.contact` holds.
+
+    Attributes:
+        colliders: The shapes.
+    """
+
+    colliders: eqx.AbstractVar[Colliders]
+
+    @abc.abstractmethod
+    def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Generalized forces [N m or N]."""
+
+    @abc.abstractmethod
+    def points(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
+        """The forces at all points, and the number of each point's pair."""
+
+    @abc.abstractmethod
+    def overshot(
+        self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]
+    ) -> Bool[Array, ""]:
+        """Whether a step between two states has gone too deep into shapes to be kept, whatever its error seems to
+        be."""
+
+    def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
+        """Of all points [m]; 1 in rows without a point."""
+        found, _ = contact_points(self.colliders, forward_kinematics(model, q))
+        return jnp.where(found.distance != jnp.inf, found.distance, 1)
+
+    def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
+        """The largest depth of a point [m]; zero where nothing touches."""
+        return jnp.maximum(jnp.max(-self.distances(model, q), initial=0), 0)
+
+
+class SmoothForces(ContactForces):
+    """Those in which solvers may be implicit."""
+
+    @abc.abstractmethod
+    def slopes(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+        """How `force` falls with configuration and velocity, or nearly so: what is left out costs an implicit solver
+        steps, and no order."""
+
+
 class Contact(eqx.Module):
     """How shapes of a model act on each other where they touch, as `jdyn.simulate` takes it.
 
@@ -24,8 +95,22 @@ class Contact(eqx.Module):
 
     >>> isinstance(jdyn.CompliantContact(), jdyn.Contact)
     True
+
+    Attributes:
+        stepwise: Whether its forces are stiff for any solver but `jdyn.ConvexEuler`, which `jdyn.simulate` then takes
+            by itself.
+        located: Whether steps end where points begin and cease to touch.
+        gradient_reach: From where derivatives feel contact [m]; None for those that are true.
     """
 
+    stepwise: eqx.AbstractClassVar[bool]
+    located: eqx.AbstractVar[bool]
+    gradient_reach: eqx.AbstractVar[Scalar | float | None]
+
     @abc.abstractmethod
-    def between(self, colliders: Colliders) -> Any:
-        """The same for given shapes, which `VectorField.contact` holds."""
+    def check(self, colliders: Colliders):
+        """Raise a ValueError about numbers that given shapes cannot have. Traced ones are not known."""
+
+    @abc.abstractmethod
+    def between(self, colliders: Colliders) -> ContactForces:
+        """The same for given shapes."""

@@ -1,15 +1,12 @@
 """Contacts of a motion, with names."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
-from jdyn.contact.colliders import Colliders
-from jdyn.contact.compliant import TouchingPoints
+from jdyn.contact.contact import ContactForces, TouchingPoints
 from jdyn.model import Model
 from jdyn.model.messages import known
 
@@ -38,9 +35,7 @@ class Contacts(Structure):
         return jnp.tensordot(self.points.force, jnp.asarray(signs, self.points.force.dtype), ((-2,), (0,)))
 
 
-def named_contacts(
-    colliders: Colliders, forces: Any, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Contacts:
-    """Those at one state, by what `Contact.between` made of the shapes."""
+def named_contacts(forces: ContactForces, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Contacts:
+    """Those at one state."""
     points, numbers = forces.points(model, q, v)
-    return Contacts(tuple(colliders.names[number] for number in numbers), points)
+    return Contacts(tuple(forces.colliders.names[number] for number in numbers), points)

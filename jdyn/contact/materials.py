@@ -1,10 +1,11 @@
 """What surfaces are made of, and what two of them make."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -13,6 +14,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jdyn.contact.colliders import Colliders
 from jdyn.geometry import Separation
 from jdyn.model.messages import known
+from jdyn.model.shapes import all_friction
 
 
 class Material(eqx.Module):
@@ -36,7 +38,7 @@ class Material(eqx.Module):
             [m]. None for those of the shape, as far as its `condim` has them.
 
     Raises:
-        ValueError: if the stiffness is not positive, or something else is negative.
+        ValueError: if the stiffness is not positive, or something else is negative or not finite.
     """
 
     stiffness: Any = 2e5
@@ -44,9 +46,10 @@ class Material(eqx.Module):
     friction: Any = None
 
     def __check_init__(self):
-        _check("stiffness", self.stiffness, lambda x: x > 0, "positive")
-        _check("dissipation", self.dissipation, lambda x: x >= 0, "not negative")
-        _check("friction", self.friction, lambda x: x >= 0, "not negative")
+        check_numbers("stiffness", self.stiffness, lambda x: x > 0, "numbers that are positive")
+        check_numbers("dissipation", self.dissipation, _not_negative, "numbers that are not negative and finite")
+        if self.friction is not None:
+            check_numbers("friction", self.friction, _not_negative, "numbers that are not negative and finite")
 
 
 class PairMaterials(NamedTuple):
@@ -87,6 +90,30 @@ def pair_materials(
     return PairMaterials(both**-exponent, lost, _pair_friction(colliders, [x.friction for x in shapes]))
 
 
+def refuse_rigid_pairs(colliders: Colliders, default: Material, materials: Mapping[str, Material]):
+    """Raise a ValueError that names a pair of shapes which are both known to be rigid: no force would part them."""
+    rigid = [_is_rigid(_of_shape(entry, default, materials), colliders.sizes.dtype) for entry in colliders.entries]
+    for a, b in colliders.pairs:
+        if rigid[a] and rigid[b]:
+            names = " and ".join(repr(colliders.entries[row].name) for row in (a, b))
+            raise ValueError(
+                f"stiffness: {names} may touch and are both rigid, so that no depth says with what force; give one of "
+                "them a finite stiffness, materials={NAME: jdyn.Material(stiffness=2e5)}"
+            )
+
+
+def _is_rigid(material: Material, dtype: Any) -> bool:
+    """Whether it is known to be; traced numbers are not."""
+    if isinstance(material.stiffness, Tracer):
+        return False
+    return bool(np.any(np.asarray(material.stiffness) > np.finfo(dtype).max))
+
+
+def states_turning(friction: Any) -> bool:
+    """Whether a material's friction has numbers for turning and rolling, whatever they are."""
+    return isinstance(friction, tuple | list) or getattr(friction, "shape", ()) == (3,)
+
+
 def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
     """The largest of what materials say and of what shapes say that have none."""
     a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
@@ -121,12 +148,36 @@ def _friction(x: ArrayLike, dtype: Any) -> Float[Array, "3"]:
     x = jnp.asarray(x, dtype)
     if x.shape not in ((), (3,)):
         raise ValueError(f"friction: expected one number or three, got shape {x.shape}")
-    return x if x.shape else jnp.zeros(3, dtype).at[0].set(x)
+    return all_friction(x)
 
 
-def _check(name: str, value: Any, good: Any, expected: str):
+def check_materials(default: Any, materials: Any):
+    """Raise a ValueError about what stands in the place of materials and is none."""
+    if not isinstance(materials, Mapping):
+        raise ValueError(f"materials: expected {{name of a shape or a link: jdyn.Material()}}, got {materials!r}")
+    for name, material in [("material", default), *((f"materials[{key!r}]", x) for key, x in materials.items())]:
+        if not isinstance(material, Material):
+            raise ValueError(f"{name}: expected a jdyn.Material, got {material!r}")
+
+
+def check_nearest(nearest: Any):
+    """Raise a ValueError unless it is a number of pairs, or None."""
+    if nearest is not None and not (isinstance(nearest, int) and nearest >= 1):
+        raise ValueError(f"nearest: expected a whole number of pairs from 1, or None for all, got {nearest!r}")
+
+
+def check_numbers(name: str, value: Any, good: Callable[[np.ndarray], Any], expected: str):
     """Raise a ValueError about bad numbers; traced values cannot be checked."""
-    if isinstance(value, Tracer) or not isinstance(value, int | float | np.ndarray | np.number | Array | tuple | list):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value)):
         return
-    if not np.all(good(np.asarray(value))):
-        raise ValueError(f"{name}: expected numbers that are {expected}, got {value}")
+    try:
+        numbers = np.asarray(value, float)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if not np.all(good(numbers)):
+        shown = repr(value) if isinstance(value, str) else value
+        raise ValueError(f"{name}: expected {expected}, got {shown}")
+
+
+def _not_negative(x: np.ndarray) -> np.ndarray:
+    return np.isfinite(x) & (x >= 0)

@@ -20,7 +20,12 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator
 
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
 from jdyn.io import mjcf_source
+from jdyn.io.mjcf_configurations import configurations
 from jdyn.io.mjcf_constraints import constraint, open_equalities
 from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints
 from jdyn.io.mjcf_source import Document
@@ -102,6 +107,30 @@ def load_mjcf_constraints(
     if messages:
         warnings.warn(listed(translation.builder.source, "warning", messages), ModelWarning, stacklevel=2)
     return tuple(constraint(translation, equality) for equality in open_equalities(translation)[0])
+
+
+def load_mjcf_configurations(
+    model: Model, source: str | os.PathLike, *, package_dirs: Iterable[str | os.PathLike] = ()
+) -> dict[str, Float[Array, " nq"]]:
+    """The configurations that a MuJoCo file names: `"qpos0"`, the pose in which it is written, and its keyframes.
+
+    Args:
+        model: What `load_mjcf` makes of the file, with any base.
+        source: As for `load_mjcf`.
+        package_dirs: As for `load_mjcf`.
+
+    Returns:
+        Each configuration in the coordinates of the model, by name; keyframes without one are `key0`, `key1`, ...
+        Those of models that the file attaches are not among them.
+
+    Raises:
+        ModelError: if the file cannot be read, MuJoCo refuses it, or a keyframe is not a configuration.
+        ValueError: if the model has joints that the file lacks.
+        ImportError: if `mujoco` is not installed.
+    """
+    translation, _ = _translated(source, package_dirs)
+    named = configurations(translation, model)
+    return {name: jax.device_put(np.asarray(q, model.dtype)) for name, q in named.items()}
 
 
 def _translated(source, package_dirs, floating_base=None) -> tuple[Translation, list[str]]:

@@ -53,6 +53,7 @@ class Document:
         paths: Name of each file of `assets` in the source.
         files: Where each file of `assets` is.
         lines: Origin of each line of `text`, for messages.
+        keyframes: The attributes of each keyframe, and where it is. Those of attached models are not among them.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Document:
     paths: dict[str, str]
     files: dict[str, str]
     lines: list[str]
+    keyframes: list[tuple[dict[str, str], str]]
 
 
 def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = ()) -> Document:
@@ -84,7 +86,7 @@ def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = 
     if reader.problems:
         raise ModelError(listed(label, "problem", reader.problems))
     name = root.attributes.get("model") or ("mjcf" if folder is None else _stem(label))
-    return Document(name, label, flat, reader.assets, reader.paths, reader.files, reader.lines)
+    return Document(name, label, flat, reader.assets, reader.paths, reader.files, reader.lines, reader.keyframes)
 
 
 class _Reader:
@@ -99,6 +101,7 @@ class _Reader:
         self.paths: dict[str, str] = {}
         self.files: dict[str, str] = {}
         self.lines: list[str] = []
+        self.keyframes: list[tuple[dict[str, str], str]] = []
         self.problems: list[str] = []
         self._label = label
         self._roots = roots
@@ -276,6 +279,9 @@ class _Reader:
 
     def _drop(self, root: Element):
         """Remove elements that cost memory or open files without changing the dynamics that jdyn computes."""
+        if not self._models:
+            keys = (key for keyframe in root.all("keyframe") for key in keyframe.all("key"))
+            self.keyframes = [(key.attributes, self._origins[id(key)]) for key in keys]
         for element in list(root.walk()):
             element.children = [child for child in element.children if child.tag not in _DROPPED]
             if element.tag == "default":

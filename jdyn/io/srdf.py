@@ -30,10 +30,7 @@ def exclude_pairs(builder: Builder, source: str | os.PathLike, links: Iterable[s
     Raises:
         ModelError: naming the file and every problem found.
     """
-    text, label, _ = read(source, "SRDF")
-    root = parse(text, label)
-    if root.tag != "robot":
-        raise ModelError(f"{label}: the root element is <{root.tag}>, expected <robot>; is this an SRDF file?")
+    root, label = document(source)
     reader = _Reader(root, label, list(links))
     pairs = reader.pairs()
     if reader.problems:
@@ -45,6 +42,15 @@ def exclude_pairs(builder: Builder, source: str | os.PathLike, links: Iterable[s
         builder.warning(f"{label} is of a robot called {name!r}, not {builder.name!r}")
     for what, names in reader.notes.items():
         builder.warning(f"{label}: {what}: {enumerated([*names])}")
+
+
+def document(source: str | os.PathLike) -> tuple[Element, str]:
+    """The root element of an SRDF file, or of its text, and its label for messages."""
+    text, label, _ = read(source, "SRDF")
+    root = parse(text, label)
+    if root.tag != "robot":
+        raise ModelError(f"{label}: the root element is <{root.tag}>, expected <robot>; is this an SRDF file?")
+    return root, label
 
 
 class _Reader:

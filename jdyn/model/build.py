@@ -26,7 +26,7 @@ from jdyn.model.inertial import (
 from jdyn.model.joints import Joint
 from jdyn.model.messages import enumerated, known, listed
 from jdyn.model.model import Limits, Model
-from jdyn.model.shapes import ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes
+from jdyn.model.shapes import ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction
 from jdyn.model.topology import WORLD, Topology
 from jdyn.spatial import SpatialInertia, Transform
 
@@ -284,15 +284,20 @@ class Builder:
                 3 with sliding, 4 with torsional, 6 with rolling friction too.
             heights: Of a height field, over the rectangle about its origin: a row for each y, a column for each x, both
                 increasing [m].
+
+        Raises:
+            ValueError: if a size, a friction or heights are no numbers. `build` says what else is wrong.
         """
         path = None if path is None else os.fspath(path)
         color = None if color is None else tuple(map(float, color))
-        sizes, friction = np.atleast_1d(np.asarray(size, float)), np.asarray(friction, float)
-        friction = np.array([friction, 0, 0]) if friction.ndim == 0 else friction
+        where = f"link {link!r}: shape" if name is None else f"link {link!r}: shape {name!r}"
+        sizes, friction = (_numbers(f"{where}: {what}", x) for what, x in (("size", size), ("friction", friction)))
+        sizes, friction = np.atleast_1d(sizes), all_friction(friction)
+        heights = None if heights is None else _numbers(f"{where}: heights", heights)
         for each in ROLES if role is None else (role,):
             shape = _Shape(
                 link, kind, sizes, _matrix(placement), each, path, name, color,
-                friction, contype, conaffinity, condim, None if heights is None else np.asarray(heights, float),
+                friction, contype, conaffinity, condim, heights,
             )  # fmt: skip
             self._shapes.append(shape)
 
@@ -309,12 +314,14 @@ class Builder:
         self._included.append((shape_a, shape_b))
 
     def problem(self, message: str) -> None:
-        """Record a problem; `build` reports all problems in one error."""
-        self._problems.append(message)
+        """Record a problem, once; `build` reports all problems in one error."""
+        if message not in self._problems:
+            self._problems.append(message)
 
     def warning(self, message: str) -> None:
-        """Record something ignored or suspicious; `build` reports all of it in one warning."""
-        self._warnings.append(message)
+        """Record something ignored or suspicious, once; `build` reports all of it in one warning."""
+        if message not in self._warnings:
+            self._warnings.append(message)
 
     def build(self, *, dtype=None) -> Model:
         """Check everything and make the model.
@@ -502,22 +509,27 @@ class Builder:
             self.problem(f"{where}: kind is {shape.kind!r}, expected one of {', '.join(SIZES)}")
             return
         count, meaning = SIZES[shape.kind]
+        of_kind = f"{'an' if shape.kind[0] in 'aeiou' else 'a'} {shape.kind}"
         if shape.size.shape != (count,):
             expected = f"a number, {meaning}" if count == 1 else f"{count} numbers, {meaning}"
-            self.problem(f"{where}: the size of a {shape.kind} has shape {shape.size.shape}, expected {expected}")
+            self.problem(f"{where}: the size of {of_kind} has shape {shape.size.shape}, expected {expected}")
         elif not np.all(np.isfinite(shape.size)) or (shape.kind != "mesh" and np.any(shape.size < 0)):
-            self.problem(f"{where}: the size of a {shape.kind} is {shape.size}, expected finite numbers from 0")
+            self.problem(f"{where}: the size of {of_kind} is {shape.size}, expected finite numbers from 0")
         elif shape.role == "collision" and np.any(shape.size[: _NOT_ZERO.get(shape.kind, count)] == 0):
-            self.warning(f"{where}: the size of a {shape.kind} that may touch is {shape.size}, which encloses nothing")
+            self.warning(f"{where}: the size of {of_kind} that may touch is {shape.size}, which encloses nothing")
         if shape.path is not None and shape.kind != "mesh":
-            self.problem(f"{where}: a {shape.kind} has no file, got {shape.path!r}")
+            self.problem(f"{where}: {of_kind} has no file, got {shape.path!r}")
         heights = shape.heights
         if shape.kind != "height field":
             if heights is not None:
-                self.problem(f"{where}: a {shape.kind} has no heights, got some of shape {heights.shape}")
-        elif heights is None or heights.ndim != 2 or min(heights.shape) < 2 or not np.all(np.isfinite(heights)):
+                self.problem(f"{where}: {of_kind} has no heights, got some of shape {heights.shape}")
+        elif heights is None or heights.ndim != 2 or min(heights.shape) < 2:
             got = "none" if heights is None else f"some of shape {heights.shape}"
             self.problem(f"{where}: expected finite heights in two rows and two columns or more, got {got}")
+        elif not np.all(np.isfinite(heights)):
+            row, column = np.argwhere(~np.isfinite(heights))[0]
+            got = f"{heights[row, column]} in row {row} and column {column}"
+            self.problem(f"{where}: expected finite heights, got {got}")
         if not np.all(np.isfinite(shape.pose)) or not _is_rotation(shape.pose[:3, :3]):
             self.problem(f"{where}: placement is not a rotation and a translation")
         if shape.color is not None and not (len(shape.color) in (3, 4) and all(0 <= c <= 1 for c in shape.color)):
@@ -689,6 +701,18 @@ class Builder:
                 f"no mass on or beyond {enumerated(bare)}; the mass matrix is singular and forward dynamics is not "
                 "finite. Add mass or armature, or fix the joints"
             )
+
+
+def _numbers(what: str, x: ArrayLike) -> np.ndarray:
+    """An array of numbers.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    try:
+        return np.asarray(x, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}: expected numbers, got {x!r}") from None
 
 
 def _matrix(placement) -> np.ndarray:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from jdyn.array import shaped
 from jdyn.model.model import Model, checked
-from jdyn.model.shapes import Shape, Shapes
+from jdyn.model.shapes import Shape, Shapes, all_friction
 from jdyn.model.topology import WORLD
 from jdyn.spatial import Transform
 
@@ -46,8 +46,7 @@ def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0), *, f
         )
     entry = Shape("plane", "collision", WORLD, "world", _NAME)
     X = jax.tree.map(lambda leaf: leaf[None], _pose(model, placement))
-    slides = shaped("friction", jnp.asarray(friction), model.dtype, (), (3,))
-    slides = slides if slides.shape else jnp.zeros(3, model.dtype).at[0].set(slides)
+    slides = all_friction(shaped("friction", jnp.asarray(friction), model.dtype, (), (3,)))
     ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X, slides[None])
     return dataclasses.replace(model, shapes=ground if model.shapes is None else _with(model.shapes, ground))
 

@@ -3,6 +3,7 @@
 from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
@@ -23,6 +24,15 @@ SIZES: dict[ShapeKind, tuple[int, str]] = {
     "mesh": (3, "its scales along x, y and z"),
     "height field": (2, "the lengths of its sides"),
 }
+
+
+def all_friction(friction):
+    """Coefficients of sliding [1], torsional [m] and rolling friction [m]: a number is that of sliding alone.
+
+    Args:
+        friction: An array of NumPy or JAX, with one number or three.
+    """
+    return friction * np.eye(3, dtype=friction.dtype)[0] if friction.shape == () else friction
 
 
 # A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.

@@ -12,6 +12,7 @@ from jdyn.robots.gripper import gripper as gripper
 from jdyn.robots.hopper import hopper as hopper
 from jdyn.robots.links import per_link as per_link
 from jdyn.robots.load import load as load
+from jdyn.robots.load import load_configurations as load_configurations
 from jdyn.robots.load import load_constraints as load_constraints
 from jdyn.robots.panda import panda as panda
 from jdyn.robots.pendulums import chain as chain

@@ -7,9 +7,18 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from jdyn.io import load_mjcf, load_mjcf_constraints, load_urdf
+from jaxtyping import Array, Float
+
+from jdyn.io import (
+    load_mjcf,
+    load_mjcf_configurations,
+    load_mjcf_constraints,
+    load_srdf_configurations,
+    load_urdf,
+)
 from jdyn.io.xml import parse, read
 from jdyn.model import Constraint, Model, ModelError
+from jdyn.model.model import checked
 from jdyn.robots.catalogue import ROBOTS
 
 _READERS = {"robot": load_urdf, "mujoco": load_mjcf}
@@ -25,7 +34,8 @@ def load(
 ) -> Model:
     """A model from a bundled robot's name, a URDF or a MuJoCo file, or the text of one.
 
-    Closed loops and other constraints of MuJoCo files are read by `jdyn.load_constraints`.
+    Closed loops and other constraints of MuJoCo files are read by `jdyn.load_constraints`, the start and the keyframes
+    of MuJoCo files and the states of SRDF files by `jdyn.load_configurations`.
 
     ```
     jdyn.load("panda")
@@ -100,6 +110,56 @@ def load_constraints(
     if _root(source) == "robot":
         return ()
     return load_mjcf_constraints(source, package_dirs=package_dirs)
+
+
+def load_configurations(
+    model: Model, source: str | os.PathLike, *, package_dirs: Sequence[str | os.PathLike] = ()
+) -> dict[str, Float[Array, " nq"]]:
+    """The configurations that a file names: the start and the keyframes of a MuJoCo file, the states of an SRDF file.
+
+    `model.neutral()` has zeros and identities, which are rarely a pose to start from: torsos of MuJoCo's robots would
+    be in the floor. `"qpos0"` is the pose in which a MuJoCo file is written.
+
+    ```
+    ant = jdyn.load("ant.xml")
+    start = jdyn.load_configurations(ant, "ant.xml")["qpos0"]
+    talos = jdyn.load("talos.urdf", floating_base=True, srdf="talos.srdf")
+    sitting = jdyn.load_configurations(talos, "talos.srdf")["half_sitting"]
+    ```
+
+    >>> text = '''<mujoco><worldbody>
+    ...   <body name="ball" pos="0 0 2"><freejoint name="free"/><geom size="0.1"/></body>
+    ... </worldbody><keyframe><key name="low" qpos="0 0 0.1 1 0 0 0"/></keyframe></mujoco>'''
+    >>> ball = jdyn.load(text)
+    >>> for name, q in jdyn.load_configurations(ball, text).items():
+    ...     print(name, q)
+    qpos0 [0. 0. 2. 1. 0. 0. 0.]
+    low [0.  0.  0.1 1.  0.  0.  0. ]
+
+    Args:
+        model: The robot, with any base.
+        source: The MuJoCo file that the robot is from (`<mujoco>`), or the SRDF file beside its URDF file (`<robot>`);
+            a path, or the text. Bundled robots name no configurations.
+        package_dirs: As for `jdyn.load`.
+
+    Returns:
+        Each configuration by its name. MuJoCo's keyframes without a name are `key0`, `key1`, ...; states of an SRDF
+        file that share a name are `group/name`. What a state does not mention is where `model.neutral()` has it. In
+        SRDF files quaternions are x, y, z, w, and `root_joint`, or a virtual joint of a link that floats, is the base.
+
+    Raises:
+        ValueError: if there is no bundled robot of that name, or the model has joints that the MuJoCo file lacks.
+        ModelError: (a `ValueError`) if a file or a text cannot be read, or holds what is no configuration.
+
+    Warns:
+        ModelWarning: once, naming what is ignored of an SRDF file.
+    """
+    checked(model)
+    if isinstance(source, str) and source in ROBOTS:
+        return {}
+    if _root(source) == "robot":
+        return load_srdf_configurations(model, source)
+    return load_mjcf_configurations(model, source, package_dirs=package_dirs)
 
 
 def _root(source: str | os.PathLike) -> str:

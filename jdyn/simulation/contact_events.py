@@ -2,14 +2,15 @@
 
 import jax.numpy as jnp
 
+from jdyn.contact import ContactForces
+from jdyn.model import Model
 from jdyn.simulation.events import Event
-from jdyn.simulation.vector_field import VectorField
 
 # Steps end at this power of rounding on either side of a kink [m].
 APART = 2 / 3
 
 
-def contact_events(field: VectorField) -> tuple[Event, ...]:
+def contact_events(model: Model, contact: ContactForces) -> tuple[Event, ...]:
     """Where forces of contact have kinks; none of them changes the state.
 
     Each has an entry for its near side and one for its far side, so that the one step across is too short to matter:
@@ -17,7 +18,7 @@ def contact_events(field: VectorField) -> tuple[Event, ...]:
     """
 
     def sides(t, y):
-        distances = field.contact.distances(field.model, y.q)
+        distances = contact.distances(model, y.q)
         width = jnp.finfo(distances.dtype).eps ** APART
         return jnp.concatenate([distances - width, distances + width])
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.contact import CompliantContact, Contact, ContactWarning, ConvexContact, colliders
+from jdyn.contact import Contact, ContactWarning, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method, closed, distance, iterates
@@ -125,7 +125,7 @@ def simulate(
     model = model.astype(dtype)
     if not isinstance(contact, Contact | None):
         raise ValueError(f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {contact!r}")
-    shapes = None if contact is None else _touching(model)
+    shapes = None if contact is None else _touching(model, contact)
     model = model.without_shapes()
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
@@ -144,13 +144,16 @@ def simulate(
     if isinstance(joint_limits, ImpactLimits) and backwards:
         raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
     if isinstance(solver, ConvexEuler) and backwards:
-        raise ValueError(f"solver: ConvexEuler steps forwards in time, expected t1 after t0 = {t0}, got {t1}")
+        raise ValueError(
+            f"contact: jdyn.ConvexContact and its solver, jdyn.ConvexEuler, step forwards in time, expected t1 after "
+            f"t0 = {t0}, got {t1}; take another solver to go backwards"
+        )
     if constraints and isinstance(solver, AsksForJacobians):
         raise ValueError(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
             "take a Runge-Kutta method"
         )
-    if isinstance(solver, AsksForJacobians) and getattr(contact, "gradient_reach", None) is not None:
+    if isinstance(solver, AsksForJacobians) and contact is not None and contact.gradient_reach is not None:
         raise ValueError(
             f"{type(solver).__name__}: its steps need the derivatives of forces that gradient_reach changes; leave the "
             "solver or the reach out"
@@ -173,7 +176,7 @@ def simulate(
         max_steps=max_steps,
         max_events=max_events,
     )
-    if isinstance(contact, CompliantContact):
+    if contact is not None:
         _warn_of_overlaps(model.name, shapes, trajectory.stats["start_depth"])
     if not throw:
         return trajectory
@@ -181,19 +184,20 @@ def simulate(
     return raise_on_failure(trajectory, trajectory.result, progress, lambda: _failure(model, contact, trajectory, t1))
 
 
-def _touching(model):
-    """Its collision shapes."""
+def _touching(model, contact):
+    """Its collision shapes, which may touch in this way."""
     shapes = colliders(model)
     if not shapes.pairs:
         raise ValueError(
             f"contact: no two collision shapes of {model.name!r} may touch, see jdyn.collision_pairs; put ground under "
             "it by jdyn.with_ground, or leave contact out"
         )
+    contact.check(shapes)
     return shapes
 
 
 def _default_solver(contact):
-    return ConvexEuler() if isinstance(contact, ConvexContact) else Automatic()
+    return ConvexEuler() if contact is not None and contact.stepwise else Automatic()
 
 
 def _warn_of_overlaps(name, shapes, depth):
@@ -252,14 +256,14 @@ def _simulate(
     field = dataclasses.replace(
         field, controller=controller, constraints=closed(field.model, field.constraints, t0, q0)
     )
-    if contact is not None:
-        field = dataclasses.replace(field, contact=contact.between(shapes))
     field = dataclasses.replace(field, iterates=iterates(field.model, field.constraints, t0, q0, v0))
     if joint_limits is not None:
         field = dataclasses.replace(field, stops=joint_limits.stops(field.model))
         events = (*events, *joint_limits.events(field))
-    if isinstance(contact, CompliantContact) and contact.located:
-        events = (*events, *contact_events(field))
+    if contact is not None:
+        forces = contact.between(shapes)
+        field = dataclasses.replace(field, contact=forces)
+        events = (*events, *contact_events(field.model, forces)) if contact.located else events
     watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(
@@ -293,8 +297,8 @@ def _simulate(
             "row_dynamics_calls": run.rows.evaluations,
             "row_implicit_steps": run.rows.implicit,
         }
-    if isinstance(contact, CompliantContact):
-        stats["start_depth"] = jnp.maximum(jnp.max(-field.contact.distances(field.model, q0), initial=0), 0)
+    if field.contact is not None:
+        stats["start_depth"] = field.contact.overlap(field.model, q0)
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
@@ -347,7 +351,7 @@ def _closed_controller(field, solver, t, q, v):
 
 def _failure(model: Model, contact: Contact | None, trajectory: Trajectory, t1) -> str:
     stats, code = trajectory.stats, Result(int(trajectory.result))
-    hint = "Do shapes overlap at the start (jdyn.distances), or touch that are both rigid? "
+    hint = "Do shapes overlap at the start (jdyn.distances)? "
     hint = "" if contact is None or int(stats["accepted_steps"]) else hint
     return (
         f"simulation of {model.name!r} stopped at t = {float(stats['t_reached']):.6g} s of {float(t1):.6g} s "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import warnings
 from collections.abc import Sequence
@@ -75,8 +74,8 @@ class Trajectory(eqx.Module):
             what moves the end of a step onto constraints; `jacobians`, Jacobians of implicit solvers, which are
             closed-form derivatives and count apart. A lane of a batch counts what it would evaluate alone. Both are
             None for solvers of diffrax that are not Runge-Kutta methods, since these do not report evaluations.
-            `implicit_steps`, tried steps in which the default solver was implicit; `start_depth`, with compliant
-            contact, by how much shapes overlapped at the start [m]. Where rows follow steps, `row_tries`,
+            `implicit_steps`, tried steps in which the default solver was implicit; `start_depth`, with contact, by how
+            much shapes overlapped at the start [m]. Where rows follow steps, `row_tries`,
             `row_dynamics_calls` and `row_implicit_steps` count up to each row.
     """
 
@@ -184,8 +183,8 @@ class Trajectory(eqx.Module):
         """
         shapes = colliders(model)
         # All pairs have rows, whatever is simulated: these have the same names at all times.
-        forces: Any = dataclasses.replace(contact.between(shapes), colliders=shapes)
-        return self._rows(lambda q, v: named_contacts(shapes, forces, model, q, v), self.q, self.v)
+        forces = eqx.tree_at(lambda forces: forces.colliders, contact.between(shapes), shapes)
+        return self._rows(lambda q, v: named_contacts(forces, model, q, v), self.q, self.v)
 
     def _field(self, model, joint_limits, contact, constraints, method):
         stops = None if joint_limits is None else joint_limits.stops(model)

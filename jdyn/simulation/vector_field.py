@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
-from jdyn.contact import CompliantForces
+from jdyn.contact import ContactForces
 from jdyn.control.controller import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import (
@@ -58,7 +58,7 @@ class VectorField(eqx.Module):
         constraints: Beyond the tree of joints.
         iterates: Whether constraints have so many rows that iterating is faster than factoring their matrix.
         warm_start: Where iterations start; None where nothing is known.
-        contact: What pushes apart shapes that touch, by `force(model, q, v)`; None if nothing does.
+        contact: What pushes apart shapes that touch; None if nothing does.
     """
 
     model: Model
@@ -68,7 +68,7 @@ class VectorField(eqx.Module):
     constraints: tuple[Constraint, ...] = ()
     iterates: bool = eqx.field(static=True, default=False)
     warm_start: WarmStart | None = None
-    contact: Any = None
+    contact: ContactForces | None = None
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.force(t, y)
@@ -115,7 +115,7 @@ class VectorField(eqx.Module):
 
     def overshot(self, y0: State, y1: State) -> Bool[Array, ""]:
         """Whether a step between two states has gone through the beginning of a contact without seeing it."""
-        if not isinstance(self.contact, CompliantForces):
+        if self.contact is None:
             return jnp.array(False)
         return self.contact.overshot(self.model, y0.q, y1.q, y1.v)
 

@@ -19,6 +19,15 @@ def number(word: str) -> float:
     return value
 
 
+def number_or_name(word: str) -> float | str:
+    """A finite number, or a word that is no number at all."""
+    try:
+        float(word)
+    except ValueError:
+        return word
+    return number(word)
+
+
 def height(word: str) -> float | str:
     """A number, or `lowest`, for that of what is lowest."""
     return word if word == "lowest" else number(word)

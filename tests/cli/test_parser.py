@@ -11,6 +11,7 @@ import pytest
 
 import jdyn
 from jdyn.cli.common import CONTACTS as CONTACTS_OF_COMMANDS
+from jdyn.cli.common import load_robot, start_of
 from jdyn.cli.parser import CONTACTS, LOOKS, PARTS, ROBOTS, parser
 from jdyn.identification.standard import PARTS as PARTS_OF_MODELS
 from jdyn.studies.cloutier1995 import INTEGRATIONS, Session
@@ -83,3 +84,21 @@ def test_the_package_shows_its_names():
     subprocess.run([sys.executable, "-c", script], check=True)
     with pytest.raises(AttributeError, match="module 'jdyn' has no attribute 'nothing'"):
         jdyn.nothing  # noqa: B018
+
+
+SWING = """<mujoco><worldbody><body name="rod"><joint/><inertial pos="0 0 -1" mass="1" diaginertia="1 1 1"/></body>
+</worldbody><keyframe><key name="level" qpos="1.5"/></keyframe></mujoco>"""
+
+
+def test_a_start_is_numbers_or_the_name_of_a_configuration(tmp_path):
+    (tmp_path / "swing.xml").write_text(SWING)
+
+    def start(*words):
+        options = parser().parse_args(["simulate", str(tmp_path / "swing.xml"), "--q0", *words])
+        return start_of(options, load_robot(options)).tolist()
+
+    assert start("level") == [1.5] and start("qpos0") == [0] and start("-0.25") == [-0.25]
+    with pytest.raises(ValueError, match=r"--q0: .*swing\.xml names no configuration 'lovel'; there are qpos0, level"):
+        start("lovel")
+    with pytest.raises(ValueError, match=r"--q0: expected numbers or one name, got level 1\.0"):
+        start("level", "1")

@@ -168,13 +168,41 @@ def alone():
         (lambda: jdyn.Material(stiffness=0.0), "stiffness: expected numbers that are positive, got 0.0"),
         (lambda: jdyn.Material(dissipation=-1.0), "dissipation: expected numbers that are not negative"),
         (lambda: jdyn.Material(friction=(0.5, -0.1, 0.0)), "friction: expected numbers that are not negative"),
+        (
+            lambda: jdyn.Material(friction=np.inf),
+            "friction: expected numbers that are not negative and finite, got inf",
+        ),
+        (lambda: jdyn.Material(dissipation=np.nan), "dissipation: expected numbers that .* got nan"),
+        (lambda: jdyn.Material(stiffness="hard"), "stiffness: expected numbers that are positive, got 'hard'"),
         (lambda: jdyn.CompliantContact(slip_speed=0.0), "slip_speed: expected a positive number, got 0.0"),
+        *(
+            (lambda kind=kind, options=options: kind(**options), message)
+            for kind in (jdyn.CompliantContact, jdyn.ConvexContact)
+            for options, message in (
+                ({"slip_speed": jnp.array(-1.0)}, "slip_speed: expected a positive number, got -1.0"),
+                ({"slip_speed": "low"}, "slip_speed: expected a positive number, got 'low'"),
+                ({"nearest": 0}, "nearest: expected a whole number of pairs from 1, or None for all, got 0"),
+                ({"nearest": 1.5}, "nearest: expected a whole number of pairs"),
+                ({"material": 0.5}, "material: expected a jdyn.Material, got 0.5"),
+                ({"materials": {"body": 0.5}}, r"materials\['body'\]: expected a jdyn.Material, got 0.5"),
+                ({"materials": [jdyn.Material()]}, "materials: expected {name of a shape or a link: jdyn.Material"),
+            )
+        ),
         (lambda: jdyn.HuntCrossley(2.0), "exponent: expected 1 or 1.5, got 2.0"),
         (
             lambda: jdyn.CompliantContact(materials={"foot": jdyn.Material()}).between(colliders(ball())),
             "no shape and no link with one is called 'foot'; there are body, ground, world",
         ),
         (lambda: jdyn.simulate(ball(), ball().neutral(), jnp.zeros(6), 1.0, contact="hard"), "contact: expected"),
+        *(
+            (
+                lambda kind=kind: jdyn.simulate(
+                    ball(), ball().neutral(), jnp.zeros(6), 1.0, contact=kind(material=jdyn.Material(jnp.inf))
+                ),
+                "stiffness: 'ground' and 'body' may touch and are both rigid",
+            )
+            for kind in (jdyn.CompliantContact, jdyn.ConvexContact)
+        ),
         (
             lambda: jdyn.simulate(jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1), 1.0, contact=contact()),
             "has no collision shapes",

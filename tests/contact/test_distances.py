@@ -61,6 +61,19 @@ def test_an_unknown_shape_is_refused_by_name():
         jdyn.distances(MODEL, Q, pairs=[("ball0", "ball3")])
 
 
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (("ball0", "ball1"), r"pairs: expected pairs of names, such as .*, got 'ball0' for one"),
+        ([("ball0", "ball1", "ball2")], r"got \('ball0', 'ball1', 'ball2'\) for one"),
+        ([("ball0", "ball0")], "pairs: expected two shapes, got 'ball0' twice"),
+    ],
+)
+def test_pairs_that_are_none_are_refused(pairs, message):
+    with pytest.raises(ValueError, match=message):
+        jdyn.distances(MODEL, Q, pairs=pairs)
+
+
 def test_derivatives_by_sizes_and_placements_are_those_of_the_formula():
     by_model = jax.grad(lambda model: jnp.sum(jdyn.distances(model, Q).distance))(MODEL)
     # Each ball is in three pairs; the ground's height counts in three.

@@ -142,8 +142,8 @@ def given_to(executor, trees):
 
 
 def by_structure(method, executor, name):
-    """On the wider of the two structures alone, but for the default, unless all is tried."""
-    option = name != WIDER and (method, executor) != (jdyn.ABA(), "auto")
+    """One of each kind of method, on the wider of the two structures alone but for the default, unless all is tried."""
+    option = (method not in KINDS or name != WIDER) and (method, executor) != (jdyn.ABA(), "auto")
     return pytest.param(
         method, executor, name, marks=[pytest.mark.exhaustive] * option, id=f"{method}-{executor}-{name}"
     )
@@ -162,11 +162,13 @@ def test_every_method_and_derivative(method, executor, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize(
-    ("method", "executor"),
-    [*((method, "auto") for method in (jdyn.ABA(), jdyn.CRBA(), jdyn.LeastConstraint())), *ALONE],
-    ids=str,
+    ("method", "executor", "name"),
+    [
+        by_structure(*case, name)
+        for case in [*((method, "auto") for method in (jdyn.ABA(), jdyn.CRBA(), jdyn.LeastConstraint())), *ALONE]
+        for name in STRUCTURES
+    ],
 )
 def test_one_tree_at_a_time(method, executor, name):
     """Single configurations have programs of their own for these methods, and for the derivatives of all."""

@@ -81,6 +81,7 @@ def test_a_name_is_used_once_for_each_role():
         (("a", "sphere", 0.1, {"contype": -1}), ["contype is -1", "bits"]),
         (("a", "height field", (1, 1)), ["expected finite heights in two rows and two columns or more, got none"]),
         (("a", "height field", (1, 1), {"heights": [[0, 1]]}), ["got some of shape (1, 2)"]),
+        (("a", "height field", (1, 1), {"heights": [[0, 1], [np.nan, 0]]}), ["got nan in row 1 and column 0"]),
         (("a", "sphere", 1, {"heights": [[0, 1]]}), ["a sphere has no heights, got some of shape (1, 2)"]),
         (("a", "sphere", 0.1, {"condim": 2}), ["condim is 2", "1, 3, 4 or 6"]),
         (("a", "sphere", 0.1, {"placement": Transform(2 * np.eye(3), np.zeros(3))}), ["not a rotation"]),
@@ -95,6 +96,27 @@ def test_what_cannot_be_a_shape_is_refused_by_name(shape, phrases):
     with pytest.raises(ModelError) as error:
         builder.build()
     assert all(phrase in str(error.value) for phrase in ["r: ", *phrases])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"size": "big"}, "link 'a': shape 'tip': size: expected numbers, got 'big'"),
+        ({"friction": "low"}, "link 'a': shape 'tip': friction: expected numbers, got 'low'"),
+        ({"heights": [[0, 1], [2]]}, r"link 'a': shape 'tip': heights: expected numbers, got \[\[0, 1\], \[2\]\]"),
+    ],
+)
+def test_what_is_no_number_is_named(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        jdyn.Builder("r").add_shape("a", "height field", **{"size": (1, 1), "name": "tip"} | numbers)
+
+
+def test_shapes_with_both_roles_are_named_once():
+    builder = jdyn.Builder("r")
+    builder.add_link("a", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
+    builder.add_shape("a", "sphere", -0.1)
+    with pytest.raises(ModelError, match="r: 1 problem"):
+        builder.build()
 
 
 def test_shapes_that_enclose_nothing_are_named():

@@ -9,6 +9,7 @@ from equinox.internal import unvmap_any
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import solution
+from jdyn.contact import SmoothForces
 from jdyn.dynamics import mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model.compiled import precise
@@ -41,11 +42,12 @@ class CoupledImplicit(NamedTuple):
     inertia: Float[Array, " nv"]
 
     @classmethod
-    def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "CoupledImplicit":
+    def of(cls, terms: Any, contact: SmoothForces, t: Any, y: State, c: Scalar) -> "CoupledImplicit":
         """That of a step that begins at `t` in `y`, on the configuration manifold, and has rates with `c`; matrices are
-        found if this is not zero for all lanes of a batch."""
+        found if this is not zero for all lanes of a batch. `contact` is that of the equations."""
         field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
-        given = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (field, direction * t, y, c))
+        given = field, contact, direction * t, y, c
+        given = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)
         none = jnp.zeros((field.model.nv,) * 2, y.v.dtype)
         needed = unvmap_any(c != 0)
         matrices = jax.lax.cond(needed, lambda: _matrices(*given), lambda: (none, none, none, jnp.ones_like(y.v)))
@@ -66,9 +68,11 @@ class CoupledImplicit(NamedTuple):
 
 
 @precise
-def _matrices(field: VectorField, t: Scalar, y: State, c: Scalar) -> tuple[Array, Array, Array, Array]:
+def _matrices(
+    field: VectorField, contact: SmoothForces, t: Scalar, y: State, c: Scalar
+) -> tuple[Array, Array, Array, Array]:
     model = field.model
-    K, D = field.contact.slopes(model, y.q, y.v)
+    K, D = contact.slopes(model, y.q, y.v)
     in_joints = (reduced(model, jnp.diag(slope)) for slope in joint_slopes(field, t, y))
     K, D = (contact + joints for contact, joints in zip((K, D), in_joints, strict=True))
     # Backwards in time dampers push. What W leaves out costs stability, and no order.

@@ -4,7 +4,7 @@ from typing import Any
 
 from jaxtyping import Scalar
 
-from jdyn.contact import CompliantForces
+from jdyn.contact import SmoothForces
 from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
 from jdyn.simulation.vector_field import State
@@ -13,7 +13,9 @@ ImplicitRates = JointImplicit | CoupledImplicit
 
 
 def implicit_rates(terms: Any, t: Any, y: State, c: Scalar) -> ImplicitRates:
-    """Those of a step that begins at `t` in `y`, on the configuration manifold, for rates with `c`. Compliant contact
-    couples joints; without it forces are those of each joint alone."""
-    couples = isinstance(equations_of_motion(terms).contact, CompliantForces)
-    return (CoupledImplicit if couples else JointImplicit).of(terms, t, y, c)
+    """Those of a step that begins at `t` in `y`, on the configuration manifold, for rates with `c`. Contact couples
+    joints; without it forces are those of each joint alone."""
+    contact = equations_of_motion(terms).contact
+    if isinstance(contact, SmoothForces):
+        return CoupledImplicit.of(terms, contact, t, y, c)
+    return JointImplicit.of(terms, t, y, c)
