@@ -1,158 +1,93 @@
-"""Gradients through compliant contact: both modes beside closed forms and differences, what they cost, and what a
-gradient reach does where nothing touches yet. Run from the repository's root: `python -m benchmarks.contact_gradients`.
+"""Gradients through contact: both modes beside closed forms and differences, what they cost, and what a gradient reach
+does where nothing touches yet.
+
+    python -m benchmarks.contact_gradients [NAME ...]
+
+Names are parts of those of cases, such as `ball`, `block`, `peg`, `leg` or `push`; all if none is given. Times are
+those of the processor, compiling apart; a gradient's is that of the simulation times a number.
 """
 
+import argparse
 import time
-from collections.abc import Callable
-from typing import NamedTuple
 
 import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 import jdyn
+from benchmarks.clock import measure
+from benchmarks.contact_cases import AHEAD, END, Case, bounce, compliant, convex, hop, peg, sliding, sticking
 
-G, STEP = 9.81, 1e-5
-STEPS = diffrax.PIDController(rtol=1e-8, atol=1e-11)
-END = diffrax.SaveAt(t1=True)
-
-
-class Case(NamedTuple):
-    """A number at the end of a motion.
-
-    Attributes:
-        end: From two parameters, and the `adjoint` of `jdyn.simulate`.
-        exact: The same in closed form.
-        at: The parameters.
-    """
-
-    name: str
-    end: Callable
-    exact: Callable
-    at: tuple[float, float]
+# Of differences, as a share of the parameter.
+STEP = 1e-4
+CASES = (
+    bounce(False),
+    bounce(True),
+    sliding(),
+    sticking(),
+    peg(compliant, (1e-8, 1e-10)),
+    peg(convex, (1e-5, 1e-7)),
+    hop(compliant, (1e-8, 1e-10)),
+    hop(convex, (1e-6, 1e-8)),
+    hop(compliant, (1e-8, 1e-10), kd=3.0, located=True),
+)
 
 
-def rigid(stiffness, friction=0.0, dissipation=0.0, **options):
-    """Contact of bodies of a stiffness with a rigid ground."""
-    ground = jdyn.Material(jnp.inf, 0.0, 0.0)
-    return jdyn.CompliantContact(
-        material=jdyn.Material(stiffness, dissipation, friction), materials={"ground": ground}, **options
-    )
+def _compiled(function, at):
+    """The function as a program for these arguments, and the seconds to compile it."""
+    began = time.process_time()
+    program = jax.jit(function).lower(*at).compile()
+    return program, time.process_time() - began
 
 
-def ball() -> jdyn.Model:
-    """Of 1 kg, on a vertical rail; its coordinate is the height of its lowest point."""
-    builder = jdyn.Builder("ball")
-    builder.add_link("ball", jdyn.Prismatic(jnp.array([0.0, 0.0, 1.0])), mass=1.0, inertia=(0.01, 0.01, 0.01))
-    builder.add_shape("ball", "sphere", 0.1, placement=(0, 0, 0.1), role="collision")
-    builder.add_shape("world", "plane", (0, 0), role="collision", name="ground")
-    return builder.build()
+def _seconds(program, at):
+    """Of a call."""
+    return float(np.median(measure(lambda: jax.block_until_ready(program(*at)), 5, 5.0)["cpu_s"]))
 
 
-def block() -> jdyn.Model:
-    """Of 1 kg, which moves along x and z, and does not turn; its bottom is at the height of its coordinate."""
-    builder = jdyn.Builder("block")
-    builder.add_link("rail", jdyn.Prismatic(jnp.array([1.0, 0.0, 0.0])))
-    builder.add_link(
-        "block", jdyn.Prismatic(jnp.array([0.0, 0.0, 1.0])), parent="rail", mass=1.0, inertia=(0.01, 0.01, 0.01)
-    )
-    builder.add_shape("block", "box", (0.2, 0.2, 0.2), placement=(0, 0, 0.1), role="collision")
-    builder.add_shape("world", "plane", (0, 0), role="collision", name="ground")
-    return builder.build()
-
-
-def bounce(located: bool) -> Case:
-    """Height after a bounce without losses, by the height at the start and the stiffness."""
-    model, T = ball(), 0.6
-
-    def end(height, stiffness, adjoint):
-        motion = jdyn.simulate(
-            model, height[None], jnp.zeros(1), T, contact=rigid(stiffness, located=located), stepsize_controller=STEPS,
-            saveat=END, adjoint=adjoint,
-        )  # fmt: skip
-        return motion.q[0, 0]
-
-    def exact(height, stiffness):
-        speed, omega = jnp.sqrt(2 * G * height), jnp.sqrt(stiffness)
-        left = T - speed / G - 2 * (jnp.pi - jnp.arctan(speed * omega / G)) / omega
-        return speed * left - G * left**2 / 2
-
-    return Case("bouncing ball" + ", kinks located" * located, end, exact, (0.2, 1e5))
-
-
-def _on_the_ground(model, friction, slip, push, v0, T, adjoint):
-    q0 = jnp.array([0.0, -G / 4e5])
-    return jdyn.simulate(
-        model, q0, jnp.stack([v0, jnp.zeros_like(v0)]), T, contact=rigid(1e5, friction, 5.0, slip_speed=slip),
-        controller=jdyn.Constant(jnp.stack([push, jnp.zeros_like(push)])), stepsize_controller=STEPS, saveat=END,
-        adjoint=adjoint,
-    )  # fmt: skip
-
-
-def sliding() -> Case:
-    """Way of a block until it stops, by its speed and the friction."""
-    model, slip = block(), 1e-3
-
-    def end(speed, friction, adjoint):
-        return _on_the_ground(model, friction, slip, jnp.zeros(()), speed, 0.5, adjoint).q[0, 0]
-
-    def exact(speed, friction):
-        return (speed * jnp.sqrt(speed**2 + slip**2) + slip**2 * jnp.arcsinh(speed / slip)) / (2 * friction * G)
-
-    return Case("sliding block", end, exact, (1.0, 0.5))
-
-
-def sticking() -> Case:
-    """Speed at which a pushed block creeps, by the push and the friction."""
-    model, slip = block(), 1e-3
-
-    def end(push, friction, adjoint):
-        return _on_the_ground(model, friction, slip, push, jnp.zeros(()), 0.3, adjoint).v[0, 0]
-
-    def exact(push, friction):
-        share = push / (friction * G)
-        return slip * share / jnp.sqrt(1 - share**2)
-
-    return Case("sticking block", end, exact, (3.0, 0.5))
-
-
-def _timed(function, *args):
-    """The result, and the seconds of a second call."""
-    jax.block_until_ready(function(*args))
-    start = time.perf_counter()
-    result = jax.block_until_ready(function(*args))
-    return result, time.perf_counter() - start
-
-
-def _differences(value, at):
-    """Of order 4."""
+def differences(value, at):
+    """Central ones of two steps, extrapolated to order 4."""
     weights = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
     moved = [sum(w * value(*_moved(at, i, n)) for n, w in weights.items()) / (STEP * at[i]) for i in range(len(at))]
     return np.array(moved)
 
 
 def _moved(at, i, n):
-    return [jnp.asarray(x * (1 + n * STEP * (i == j))) for j, x in enumerate(at)]
+    return [x * (1 + n * STEP * (i == j)) for j, x in enumerate(at)]
 
 
 def compare(case: Case):
-    at = [jnp.asarray(x) for x in case.at]
-    exact = np.array(jax.grad(case.exact, (0, 1))(*at))
-    value = jax.jit(lambda *x: case.end(*x, None))
-    end, alone = _timed(value, *at)
-    reverse, back = _timed(jax.jit(jax.grad(lambda *x: case.end(*x, None), (0, 1))), *at)
-    forward, ahead = _timed(jax.jit(jax.jacfwd(lambda *x: case.end(*x, diffrax.ForwardMode()), (0, 1))), *at)
-    rows = {
-        "reverse": (reverse, back),
-        "forward": (forward, ahead),
-        "differences": (_differences(value, at), 8 * alone),
-    }
-    missed = abs(float(end) / float(case.exact(*at)) - 1)
-    print(f"{case.name}: the end differs from the closed form by {missed:.1e}; simulated in {1e3 * alone:.1f} ms")
-    for name, (gradient, seconds) in rows.items():
-        errors = np.abs(np.array(gradient) / exact - 1)
-        print(f"  {name:12} errors {errors[0]:.1e} {errors[1]:.1e}   {1e3 * seconds:7.1f} ms")
+    """Print errors of a case's derivatives, relative for each parameter, and what they cost."""
+    at, (usual, tight) = [jnp.asarray(x) for x in case.at], map(jnp.asarray, case.tolerances)
+    which = tuple(range(len(at)))
+    value, compiling = _compiled(lambda tolerance, *x: case.end(tolerance, None, *x), (usual, *at))
+    alone = _seconds(value, (usual, *at))
+    by_differences = differences(lambda *x: value(tight, *x), at)
+    print(f"{case.name}: simulated in {1e3 * alone:.1f} ms, compiled in {compiling:.0f} s", end="")
+    if case.exact is None:
+        oracle = by_differences
+        print(f"; errors against differences at a tolerance of {case.tolerances[1]:.0e}")
+    else:
+        oracle = np.array(jax.grad(case.exact, which)(*at))
+        missed = abs(float(value(usual, *at)) / float(case.exact(*at)) - 1)
+        print(f"; the end misses its closed form by {missed:.1e}")
+        _row("differences", by_differences, oracle, f"{4 * len(at)} simulations")
+    for name, derivatives, adjoint in (("reverse", jax.grad, None), ("forward", jax.jacfwd, diffrax.ForwardMode())):
+
+        def end(*x, adjoint=adjoint):
+            return case.end(usual, adjoint, *x)
+
+        program, compiling = _compiled(derivatives(end, which), at)
+        seconds = _seconds(program, at)
+        cost = f"{seconds / alone:.1f} simulations, compiled in {compiling:.0f} s"
+        _row(name, np.array(program(*at)), oracle, cost)
+
+
+def _row(name, found, oracle, cost):
+    errors = " ".join(f"{error:.1e}" for error in np.abs(found / oracle - 1))
+    print(f"  {name:12} errors {errors}   {cost}", flush=True)
 
 
 def table() -> jdyn.Model:
@@ -160,37 +95,50 @@ def table() -> jdyn.Model:
     builder = jdyn.Builder("table", gravity=(0, 0, 0))
     for name, x in (("pusher", 0.0), ("puck", 0.6)):
         builder.add_link(
-            name, jdyn.Prismatic(jnp.array([1.0, 0.0, 0.0])), placement=(x, 0, 0), mass=1.0, inertia=(0.01, 0.01, 0.01),
+            name, jdyn.Prismatic(AHEAD), placement=(x, 0, 0), mass=1.0, inertia=(0.01, 0.01, 0.01),
             damping=1.0,
         )  # fmt: skip
         builder.add_shape(name, "sphere", 0.05, role="collision")
     return builder.build()
 
 
-def push(reach: float | None, iterations: int = 40):
-    """Gradient descent on the speed of the pusher that brings the puck 0.3 m ahead; at first the two do not touch."""
+def push(reach: float | None, steps: int = 60):
+    """Tune the speed of the pusher that brings the puck 0.3 m ahead; at first the two do not touch."""
     model = table()
     contact = jdyn.CompliantContact(material=jdyn.Material(2e4, 0.1, 0.0), gradient_reach=reach)
 
     def loss(speed):
-        motion = jdyn.simulate(
-            model, jnp.zeros(2), jnp.stack([speed, jnp.zeros_like(speed)]), 4.0, contact=contact, saveat=END
-        )
+        v0 = jnp.stack([speed, jnp.zeros_like(speed)])
+        motion = jdyn.simulate(model, jnp.zeros(2), v0, 8.0, contact=contact, saveat=END, throw=False)
         return (motion.q[0, 1] - 0.3) ** 2
 
-    step, speed, history = jax.jit(jax.value_and_grad(loss)), jnp.asarray(0.3), []
-    for _ in range(iterations):
-        missed, slope = step(speed)
-        history.append((float(speed), float(missed), float(slope)))
-        speed = speed - jnp.clip(2.0 * slope, -0.1, 0.1)
-    (_, _, first), (speed, missed, _) = history[0], history[-1]
+    # With a reach, derivatives are not those of the loss, on purpose; a check would warn of it.
+    found = jdyn.tune(
+        loss, jnp.asarray(0.3), optimizer=optax.adam(optax.cosine_decay_schedule(0.1, steps)), steps=steps,
+        check=reach is None, progress=False,
+    )  # fmt: skip
+    missed = float(found.losses[found.best_step]) ** 0.5
     print("push to a target,", "true gradient" if reach is None else f"reach {reach} m", end=": ")
-    print(f"slope at first {first:.1e}; after {iterations} steps, {speed:.3f} m/s, missed by {missed**0.5:.1e} m")
+    compiling, running = found.info["compile_seconds"], found.info["run_seconds"]
+    print(f"{float(found.params):.4f} m/s after {steps} steps of Adam, missed by {missed:.1e} m", end="; ")
+    print(f"{running:.1f} s, compiled in {compiling:.0f} s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    names = parser.parse_args().names
+    jax.config.update("jax_enable_x64", True)
+
+    def chosen(name):
+        return not names or any(part in name for part in names)
+
+    for case in filter(lambda case: chosen(case.name), CASES):
+        compare(case)
+    for reach in (None, 0.02, 0.1):
+        if chosen("push to a target"):
+            push(reach)
 
 
 if __name__ == "__main__":
-    jax.config.update("jax_enable_x64", True)
-    for case in (bounce(False), bounce(True), sliding(), sticking()):
-        compare(case)
-    for reach in (None, 0.02, 0.1):
-        push(reach)
+    main()

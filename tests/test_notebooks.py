@@ -160,6 +160,14 @@ def test_tune_a_policy(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_hopper_by_gradient(tmp_path, monkeypatch):
+    names = run("hopper-by-gradient", tmp_path, monkeypatch)
+    result, after = names["result"], names["runs"]["after"]
+    assert result.losses[result.best_step] < 0.25 * result.losses[0]
+    assert abs(np.max(after.q[:, 1]) - names["HEIGHT"]) < 0.1
+
+
+@pytest.mark.slow
 def test_tuning_by_gradient(tmp_path, monkeypatch):
     names = run("tuning-by-gradient", tmp_path, monkeypatch)
     assert names["health"].healthy and not names["health"].growth.exponential

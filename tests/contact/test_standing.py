@@ -21,32 +21,52 @@ LAST = diffrax.SaveAt(t1=True)
 
 @eqx.filter_jit
 def forces(model, contact, q, v):
-    """On everything but the world, a row a point."""
-    return contact.between(colliders(model)).points(model.without_shapes(), q, v)[0].force
+    """On everything but the world, shape (rows, points, 3)."""
+    between, bare = contact.between(colliders(model)), model.without_shapes()
+    return jax.vmap(lambda q, v: between.points(bare, q, v)[0].force)(q, v)
 
 
-def crouching_quadruped():
-    """Without the friction of its motors, which would let it creep for seconds, and its controller."""
+class Gait(jdyn.Controller):
+    """Legs under PD about a crouch, or a step about it by the clock, those across from each other together."""
+
+    crouch: jdyn.PD
+    stepping: jax.Array
+    stride: float = eqx.field(static=True, default=0.4)
+
+    def __call__(self, t, q, v):
+        angle = 2 * jnp.pi * t / self.stride + jnp.array([0, jnp.pi, jnp.pi, 0])
+        lift = 0.5 * jnp.maximum(jnp.sin(angle), 0)
+        step = jnp.stack([jnp.zeros(4), -0.15 * jnp.cos(angle) + 0.5 * lift, lift], axis=1).ravel()
+        return self.crouch(t, q.at[7:].add(-self.stepping * step), v)
+
+    def slopes(self, model, t, q, v):
+        return self.crouch.slopes(model, t, q, v)
+
+
+def of_a_quadruped(contact, kd, stepping, t1):
+    """Model and motion from a crouch, in rows of the last 0.8 s, and the forces at all points. Both ways to move share
+    a program. The friction of motors, which would let it creep for seconds, is off."""
     model = jdyn.with_ground(jdyn.load("quadruped"))
     model = dataclasses.replace(model, friction=jnp.zeros(model.nv))
     q0 = model.neutral().at[2].set(0.2925).at[7:].set(jnp.tile(jnp.array([0, -0.8, 1.6]), 4))
-    kp, kd = (jnp.full(model.nv, gain).at[:6].set(0) for gain in (100.0, 8.0))
-    return model, q0, jdyn.PD(model, q0, kp=kp, kd=kd)
+    kp, kd = (jnp.full(model.nv, gain).at[:6].set(0) for gain in (100.0, kd))
+    gait = Gait(jdyn.PD(model, q0, kp=kp, kd=kd), jnp.asarray(stepping))
+    ts = jnp.linspace(t1 - 0.8, t1, 801)
+    motion = jdyn.simulate(model, q0, jnp.zeros(model.nv), t1, controller=gait, contact=contact, saveat=ts)
+    return model, motion, np.asarray(forces(model, contact, motion.q, motion.v))
 
 
 @pytest.mark.parametrize(
     "contact",
     # Friction of 1e-5 m/s lets feet creep by about that much against each other.
-    [jdyn.CompliantContact(slip_speed=1e-5), jdyn.ConvexContact()],
+    [jdyn.CompliantContact(slip_speed=jnp.array(1e-5)), jdyn.ConvexContact()],
     ids=["compliant", "convex"],
 )
 def test_a_quadruped_lands_and_stands_on_its_four_feet(contact):
-    model, q0, controller = crouching_quadruped()
-    motion = jdyn.simulate(model, q0, jnp.zeros(model.nv), 2.5, controller=controller, contact=contact, saveat=LAST)
-    q, v = motion.q[-1], motion.v[-1]
-    assert np.abs(v).max() < 1e-5
+    model, motion, force = of_a_quadruped(contact, kd=8.0, stepping=0.0, t1=2.5)
+    assert np.abs(motion.v[-1]).max() < 1e-5
     weight = 9.81 * float(model.inertias.mass.sum())
-    force = np.asarray(forces(model, contact, q, v))
+    force = force[-1]
     np.testing.assert_allclose(force.sum(axis=0), [0, 0, weight], atol=1e-9 * weight)
     bearing = force[force[:, 2] > 0, 2]
     assert len(bearing) == 4
@@ -55,26 +75,14 @@ def test_a_quadruped_lands_and_stands_on_its_four_feet(contact):
 
 
 def test_a_quadruped_trots_by_the_clock():
-    """Legs that follow a clock, those across from each other together, carry it forwards with a level trunk; what its
-    feet bear on the average is its weight."""
-    model, q0, _ = crouching_quadruped()
-    contact, stride = jdyn.CompliantContact(), 0.4
-    phase = jnp.array([0, jnp.pi, jnp.pi, 0])
-
-    def trot(t, q, v):
-        angle = 2 * jnp.pi * t / stride + phase
-        lift = 0.5 * jnp.maximum(jnp.sin(angle), 0)
-        legs = jnp.stack([jnp.zeros(4), -0.8 - 0.15 * jnp.cos(angle) + 0.5 * lift, 1.6 + lift], axis=1).ravel()
-        return jnp.concatenate([jnp.zeros(6), 100 * (legs - q[7:]) - 4 * v[6:]])
-
-    ts = jnp.linspace(1.2, 2.0, 801)
-    motion = jdyn.simulate(model, q0, jnp.zeros(model.nv), 2.0, controller=trot, contact=contact, saveat=ts)
+    """Legs that follow a clock carry it forwards with a level trunk; on the average its feet bear its weight."""
+    contact = jdyn.CompliantContact(slip_speed=jnp.array(1e-3))
+    model, motion, force = of_a_quadruped(contact, kd=4.0, stepping=1.0, t1=2.0)
     x, y, z = np.asarray(motion.q[:, :3]).T
     assert x[-1] > 0.7 and np.abs(y).max() < 0.1 and z.min() > 0.25
     assert np.asarray(motion.q[:, 3]).min() > np.cos(0.1 / 2)
-    upward = np.asarray(jax.vmap(lambda q, v: forces(model, contact, q, v)[:, 2].sum())(motion.q, motion.v))
-    weight = 9.81 * float(model.inertias.mass.sum())
-    np.testing.assert_allclose(np.trapezoid(upward, ts) / (2 * stride), weight, rtol=0.02)
+    upward, weight = force[:, :, 2].sum(axis=1), 9.81 * float(model.inertias.mass.sum())
+    np.testing.assert_allclose(np.trapezoid(upward, motion.ts) / 0.8, weight, rtol=0.02)
     assert upward.max() > 1.5 * weight
 
 
@@ -127,10 +135,9 @@ def test_gymnasiums_robots_rest_with_their_weight_on_the_ground_as_in_mujoco(fil
     contact = jdyn.CompliantContact(slip_speed=1e-5)
     q0 = jnp.asarray(mujoco.MjData(m).qpos)
     motion = jdyn.simulate(model, q0, jnp.zeros(model.nv), 10.0, contact=contact, saveat=LAST)
-    q, v = motion.q[-1], motion.v[-1]
-    assert np.abs(v).max() < 1e-4
+    assert np.abs(motion.v[-1]).max() < 1e-4
     weight = 9.81 * float(model.inertias.mass.sum())
-    ours = np.asarray(forces(model, contact, q, v)).sum(axis=0)
+    ours = np.asarray(forces(model, contact, motion.q, motion.v))[-1].sum(axis=0)
     theirs = in_mujoco(m, m.qpos0, 10.0)
     np.testing.assert_allclose(ours, [0, 0, weight], atol=1e-6 * weight)
     np.testing.assert_allclose(ours, theirs, atol=1e-6 * weight)
