@@ -1,13 +1,15 @@
-"""Compile time of batched forward dynamics against the number of bodies, what a second load of a robot costs, and
-compile time of simulations of a Panda under PD control and of their gradients.
+"""Compile time of batched forward dynamics against the number of bodies, what a second load of a robot costs, compile
+time of simulations of a Panda under PD control and of their gradients, and that of simulations with contact.
 
     python benchmarks/compile_time.py
 
 Compilations of the two sizes alternate, nothing is cached between them, and medians are printed. Simulations are
-compiled once each (`--simulations none` leaves them out); lowering includes tracing.
+compiled once each (`--simulations none` and `--contact none` leave them out); lowering includes tracing. Those with
+contact are measured in processor time, with operations as they are lowered.
 """
 
 import argparse
+import re
 import statistics
 import time
 
@@ -94,12 +96,49 @@ def print_simulations(names):
             print(f"{name:8} {program:24} {lowering:11.2f} {compiling:12.2f} {lowering + compiling:9.2f}", flush=True)
 
 
+def ball_on_ground():
+    builder = jdyn.Builder("ball")
+    builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
+    builder.add_shape("ball", "sphere", 0.1, role="collision")
+    return jdyn.with_ground(builder.build())
+
+
+def grounded(name):
+    return lambda: jdyn.with_ground(jdyn.load(name))
+
+
+CONTACT_SCENES = {"ball": ball_on_ground, **{name: grounded(name) for name in ("hopper", "quadruped", "gripper")}}
+CONTACTS = {"none": None, "compliant": jdyn.CompliantContact(), "convex": jdyn.ConvexContact()}
+
+
+def print_contact(names):
+    print(f"\n{'scene':9} {'contact':9} {'operations':>10} {'lowered [s]':>11} {'compiled [s]':>12} {'both [s]':>9}")
+    for name in names:
+        model = CONTACT_SCENES[name]()
+        for kind, contact in CONTACTS.items():
+
+            def simulated(model, q, v, contact=contact):
+                return jdyn.simulate(model, q, v, 0.1, contact=contact, throw=False)
+
+            jax.clear_caches()
+            times = [time.process_time()]
+            lowered = jax.jit(simulated).lower(model, model.neutral(), jnp.zeros(model.nv, model.dtype))
+            times.append(time.process_time())
+            operations = len(re.findall(r"(?<![#\w])stablehlo\.\w+", lowered.as_text()))
+            times.append(time.process_time())
+            lowered.compile()
+            lowering, compiling = times[1] - times[0], time.process_time() - times[2]
+            both = lowering + compiling
+            print(f"{name:9} {kind:9} {operations:10} {lowering:11.2f} {compiling:12.2f} {both:9.2f}", flush=True)
+
+
 def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--batch", type=int, default=256)
     words.add_argument("--repeats", type=int, default=5)
     words.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     words.add_argument("--simulations", default="default,Tsit5,Rodas5P", help="solvers, separated by commas, or none")
+    words.add_argument("--contact", default=",".join(CONTACT_SCENES), help="scenes, separated by commas, or none")
     options = words.parse_args()
     jax.config.update("jax_enable_compilation_cache", False)
     jax.config.update("jax_enable_x64", options.dtype == "float64")
@@ -123,6 +162,8 @@ def main():
     print(f"programs compiled for two loads of one robot: {traces_of_two_loads('panda')} (goal: 1)")
     if options.simulations != "none":
         print_simulations(options.simulations.split(","))
+    if options.contact != "none":
+        print_contact(options.contact.split(","))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pinocchio as pin
 import pytest
 
 import jdyn
+from tests.contact.scenes import ball
 
 ANYMAL = pathlib.Path(pin.__file__).parents[4] / (
     "share/example-robot-data/robots/anymal_b_simple_description/robots/anymal.urdf"
@@ -51,9 +52,13 @@ LENGTHS = {name: (8, 128, 1024) if name == "forward dynamics" else (8, 128) for 
 
 
 def _operations(model, function, count):
-    """StableHLO operations of a batch; functions of the program count wherever they are called, as XLA inlines them."""
+    """Of a batch."""
     batch = [jax.ShapeDtypeStruct((LANES, size), model.dtype) for size in (model.nq, model.nv, model.nv)[:count]]
-    lowered = jax.jit(jax.vmap(function, (None, *(0,) * count))).lower(model, *batch)
+    return _operations_of(jax.jit(jax.vmap(function, (None, *(0,) * count))).lower(model, *batch))
+
+
+def _operations_of(lowered):
+    """StableHLO operations; functions of the program count wherever they are called, as XLA inlines them."""
     own, calls = {}, {}
     for text in lowered.as_text().split("func.func ")[1:]:
         name = re.search(r"@([\w.]+)", text)[1]
@@ -85,3 +90,35 @@ def test_branches_and_a_free_base_stay_within_budget(name):
         warnings.simplefilter("ignore", jdyn.ModelWarning)
         anymal = jdyn.load(ANYMAL, floating_base=True)
     assert _operations(anymal, function, count) <= SLACK * budget
+
+
+# Simulations with contact, as they were found: of a ball on ground, and of two fingers with a cube. Compliant contact
+# looks for points at five places of the program: at stages, for slopes, at each end of a step, and for the depth at the
+# start; convex contact at two. Those of boxes are some 2800 operations a place, and one place more does not pass.
+CONTACT_SLACK = 1.1
+CONTACTS = {
+    "compliant": (jdyn.CompliantContact(), 8013, 26143),
+    "convex": (jdyn.ConvexContact(), 11722, 19178),
+}
+
+
+def _contact_operations(model, contact):
+    def simulated(model, q, v):
+        return jdyn.simulate(model, q, v, 0.1, contact=contact, throw=False)
+
+    state = (jax.ShapeDtypeStruct((size,), model.dtype) for size in (model.nq, model.nv))
+    return _operations_of(jax.jit(simulated).lower(model, *state))
+
+
+@pytest.mark.parametrize("kind", CONTACTS)
+def test_a_ball_on_ground_stays_within_budget(kind):
+    contact, budget, _ = CONTACTS[kind]
+    assert _contact_operations(ball(), contact) <= CONTACT_SLACK * budget
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CONTACTS)
+def test_boxes_stay_within_budget(kind):
+    contact, _, budget = CONTACTS[kind]
+    gripper = jdyn.with_ground(jdyn.load("gripper"), (0, 0, -0.0305))
+    assert _contact_operations(gripper, contact) <= CONTACT_SLACK * budget
