@@ -1,16 +1,21 @@
 """Distances of two shapes: `python -m benchmarks.shape_distances`, float64, one core.
 
 For every two kinds, random poses of which about half overlap. Processor time a pair of `jdyn.geometry.separation`,
-vmapped in one batch, beside the time to lower and to compile it; and of coal and of MuJoCo's `mj_geomDistance`, which
-take one pair a call from Python. `proved` is the largest difference between jdyn's distance and how far the support
-functions of both shapes are apart along its normal, which no distance of shapes that are apart can undercut; the last
-columns are the largest differences of the others' distances from jdyn's where shapes are apart, infinite where coal
-finds none.
+vmapped in one batch, beside the time to lower and to compile it; of coal and of MuJoCo's `mj_geomDistance`, which take
+one pair a call from Python; and of MJX, one batch as well, in a process of --peer-python (benchmarks/peers.txt). MJX
+looks for contacts, and has no distances of most shapes that are apart, nor every pair. `proved` is the largest
+difference between jdyn's distance and how far the support functions of both shapes are apart along its normal, which no
+distance of shapes that are apart can undercut; the last columns are the largest differences of the others' distances
+from jdyn's: of coal and MuJoCo where shapes are apart, infinite where coal finds none; of MJX where they overlap.
 """
 
 import argparse
 import itertools
+import json
 import os
+import pathlib
+import subprocess
+import sys
 import time
 
 import coal
@@ -20,6 +25,8 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from benchmarks.processes import ONE_THREAD
+from benchmarks.shape_child import placed, seconds
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere, separation
 from jdyn.spatial import Transform
 
@@ -42,16 +49,6 @@ def poses(count):
     rng = np.random.default_rng(1)
     places = rng.normal(size=(count, 3)) * 0.7 * rng.uniform(size=(count, 1))
     return Transform(jnp.array(Rotation.random(count, random_state=2).as_matrix()), jnp.array(places))
-
-
-def seconds(call):
-    """Processor time of the fastest of five calls."""
-    times = []
-    for _ in range(5):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def by_jdyn(a, b, X):
@@ -91,17 +88,8 @@ def by_coal(a, b, X):
 
 
 def by_mujoco(a, b, X):
-    model = mujoco.MjModel.from_xml_string(
-        f"<mujoco><option ccd_tolerance='1e-12' ccd_iterations='500'/><asset>{_mesh(a, 'a')}{_mesh(b, 'b')}</asset>"
-        f"<worldbody><geom {_geom(a, 'a')}/><body mocap='true'><geom {_geom(b, 'b')}/></body></worldbody></mujoco>"
-    )
-    data, line, found = mujoco.MjData(model), np.zeros(6), np.zeros(len(X.translation))
-    mujoco.mj_forward(model, data)
-    # Meshes are moved to their centres of mass, which the frames of geoms follow.
-    turn, shift = np.zeros(9), model.geom_pos[1]
-    mujoco.mju_quat2Mat(turn, model.geom_quat[1])
-    rotations = np.asarray(X.rotation) @ turn.reshape(3, 3)
-    places = np.asarray(X.rotation) @ shift + np.asarray(X.translation)
+    model, data, rotations, places = placed(mujoco, _two_geoms(a, b, X))
+    line, found = np.zeros(6), np.zeros(len(places))
 
     def all_pairs():
         for k in range(len(found)):
@@ -110,6 +98,31 @@ def by_mujoco(a, b, X):
 
     taken = seconds(all_pairs)
     return found, taken
+
+
+def by_mjx(a, b, X, python, core):
+    """NaN where MJX is not installed, or does not have the pair."""
+    environment = {"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    # -E: PYTHONPATH belongs to this interpreter, not to another one.
+    child = subprocess.run(
+        ["taskset", "-c", str(core), python, *([] if python == sys.executable else ["-E"]), "-m",
+         "benchmarks.shape_child"],
+        input=json.dumps(_two_geoms(a, b, X)) + "\n", cwd=pathlib.Path(__file__).parents[1], text=True,
+        capture_output=True, env={**os.environ, **environment, **dict.fromkeys(ONE_THREAD, "1")},
+    )  # fmt: skip
+    answer = json.loads(child.stdout or '{"error": "its process has ended"}')
+    if "error" in answer:
+        return np.full(len(X.translation), np.nan), np.nan
+    return np.array(answer["distance"]), answer["cpu_s"]
+
+
+def _two_geoms(a, b, X):
+    """A model of both shapes, and poses of the second one's body."""
+    xml = (
+        f"<mujoco><option ccd_tolerance='1e-12' ccd_iterations='500'/><asset>{_mesh(a, 'a')}{_mesh(b, 'b')}</asset>"
+        f"<worldbody><geom {_geom(a, 'a')}/><body><freejoint/><geom {_geom(b, 'b')}/></body></worldbody></mujoco>"
+    )
+    return {"xml": xml, "rotations": np.asarray(X.rotation).tolist(), "places": np.asarray(X.translation).tolist()}
 
 
 def of_coal(shape):
@@ -148,6 +161,7 @@ def main():
     parser.add_argument("--count", type=int, default=1024, help="pairs in a batch")
     parser.add_argument("--pairs", help="for instance box-box,cylinder-hull; all if left out")
     parser.add_argument("--core", type=int, default=0, help="the processor to run on")
+    parser.add_argument("--peer-python", default=sys.executable, help="the interpreter that has MJX")
     options = parser.parse_args()
     os.sched_setaffinity(0, {options.core})
     jax.config.update("jax_enable_x64", True)
@@ -157,17 +171,21 @@ def main():
     if options.pairs:
         pairs = [tuple(pair.split("-")) for pair in options.pairs.split(",")]
     print(f"{options.count} pairs, float64, one core; times in µs a pair, of lowering and compiling in s")
-    print("pair                  lower compile   jdyn   coal mujoco   proved  coal differs mujoco differs")
+    print("pair                  lower compile   jdyn   coal mujoco     MJX   proved", end=" ")
+    print(" coal differs mujoco differs MJX differs")
     for first, second in pairs:
         a, b = every[first], every[second]
         distance, (lowering, compiling), taken, proved = by_jdyn(a, b, X)
-        others = [by_coal(a, b, X), by_mujoco(a, b, X)]
-        apart = distance > 1e-6
+        others = [by_coal(a, b, X), by_mujoco(a, b, X), by_mjx(a, b, X, options.peer_python, options.core)]
         times = [1e6 * t / options.count for t in (taken, *(taken for _, taken in others))]
-        differ = [np.max(np.abs(theirs - distance)[apart], initial=0) for theirs, _ in others]
+        where = distance > 1e-6, distance > 1e-6, distance < -1e-6
+        differ = [
+            np.max(np.abs(theirs - distance)[rows], initial=0) for (theirs, _), rows in zip(others, where, strict=True)
+        ]
         print(
-            f"{first + ' ' + second:21s} {lowering:5.2f} {compiling:7.2f} " + " ".join(f"{t:6.2f}" for t in times)
-            + f" {proved:8.1e} {differ[0]:13.1e} {differ[1]:14.1e}"
+            f"{first + ' ' + second:21s} {lowering:5.2f} {compiling:7.2f} {times[0]:6.2f} {times[1]:6.2f} "
+            f"{times[2]:6.2f} {times[3]:7.2f} {proved:8.1e} {differ[0]:13.1e} {differ[1]:14.1e} {differ[2]:11.1e}",
+            flush=True,
         )  # fmt: skip
 
 

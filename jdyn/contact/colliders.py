@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from jdyn.array import Structure
@@ -43,6 +44,7 @@ class Colliders(Structure):
         hulls: Those of meshes, one after the other, in the units of their files; None without meshes.
         nearest: Of how many pairs of each two sorts of shapes contact points are looked for: those whose boxes along
             the axes of the world are nearest. None for all of them.
+        turning: Whether shapes may have friction against turning or rolling: numbers that are traced are not known.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
@@ -53,6 +55,7 @@ class Colliders(Structure):
     heights: tuple[Float[Array, "rows columns"], ...] = ()
     hulls: ConvexHull | None = None
     nearest: int | None = eqx.field(static=True, default=None)
+    turning: bool = eqx.field(static=True, default=False)
 
     def bodies(self, side: int) -> list[int]:
         """Of each pair, the body that carries the first (0) or the second shape (1)."""
@@ -95,8 +98,7 @@ class Colliders(Structure):
         They are the larger ones of the two shapes; those beyond the larger `condim` of the two are zero.
         """
         a, b = np.reshape(self.pairs, (-1, 2)).T.astype(int)
-        condim = np.array([entry.condim for entry in self.entries])
-        counts = np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
+        counts = _counts(self.entries, self.pairs)
         return jnp.where(counts, jnp.maximum(self.friction[a], self.friction[b]), 0)
 
     @property
@@ -144,7 +146,26 @@ def colliders(model: Model) -> Colliders:
     pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology, shapes)))
     sizes, placements, friction = _taken(rows, (shapes.sizes, shapes.placements, shapes.friction))
     heights = tuple(shapes.heights_of(row) for row in rows if shapes.entries[row].kind == "height field")
-    return Colliders(entries, pairs, sizes, placements, friction, heights, hulls)
+    turning = _resist_turning(entries, pairs, shapes.friction, rows)
+    return Colliders(entries, pairs, sizes, placements, friction, heights, hulls, turning=turning)
+
+
+def _counts(entries: tuple[Shape, ...], pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Which coefficients of friction each pair has."""
+    a, b = np.reshape(pairs, (-1, 2)).T.astype(int)
+    condim = np.array([entry.condim for entry in entries])
+    return np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
+
+
+def _resist_turning(
+    entries: tuple[Shape, ...], pairs: Sequence[tuple[int, int]], friction: Array, rows: Sequence[int]
+) -> bool:
+    counts = _counts(entries, pairs)[:, 1:]
+    if isinstance(friction, Tracer):
+        return bool(counts.any())
+    a, b = np.reshape(pairs, (-1, 2)).T.astype(int)
+    known = np.asarray(friction)[np.array(rows), 1:]
+    return bool(np.any(counts & (np.maximum(known[a], known[b]) != 0)))
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -109,6 +109,11 @@ def _is_rigid(material: Material, dtype: Any) -> bool:
     return bool(np.any(np.asarray(material.stiffness) > np.finfo(dtype).max))
 
 
+def states_turning(friction: Any) -> bool:
+    """Whether a material's friction has numbers for turning and rolling, whatever they are."""
+    return isinstance(friction, tuple | list) or getattr(friction, "shape", ()) == (3,)
+
+
 def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
     """The largest of what materials say and of what shapes say that have none."""
     a, b = np.array(colliders.pairs, int).reshape(-1, 2).T

@@ -63,7 +63,3 @@ class RelativeMotion(NamedTuple):
         full = jnp.concatenate([turning, moving[None] + jnp.cross(turning, arms[:, None])], axis=2)
         full = self.moved[pair][:, :, None] * full
         return jax.vmap(jax.vmap(self.model.reduce_force, 1))(full)
-
-    def point_jacobian(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> Float[Array, "rows 3 nv"]:
-        """The part of it that is velocities of the points."""
-        return self.twist_jacobian(points, pair)[:, 3:]

@@ -1,13 +1,15 @@
 """Unit vectors without NaN, also in derivatives."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
 def length_and_unit(vector: Float[Array, " n"]) -> tuple[Float[Array, ""], Float[Array, " n"]]:
     """Length of a vector, and the vector over it; zero, with zero derivatives, for the vector zero."""
-    # A square may underflow where the vector does not.
-    size = jnp.max(jnp.abs(vector))
+    # A square may underflow where the vector does not. The scale drops out, and derivatives of `jnp.max` are not safe:
+    # they look for numbers that equal it, which XLA may compute twice, and round differently.
+    size = jax.lax.stop_gradient(jnp.max(jnp.abs(vector)))
     scale = jnp.where(size > 0, size, 1)
     scaled = vector / scale
     square = jnp.sum(scaled**2)

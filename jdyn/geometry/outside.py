@@ -8,6 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.geometry.directions import length_and_unit, perpendicular
+from jdyn.geometry.lanes import in_blocks
+from jdyn.geometry.polytopes import CURVED
 from jdyn.spatial import Transform
 
 _STEPS = 20
@@ -55,6 +57,22 @@ def outside(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
     overlap makes no difference. Where faces are parallel or edges lie in faces, many points would do, and the step is
     the smallest.
     """
+    # Between polytopes, the search ends where this would.
+    if not isinstance(pair.a, CURVED) and not isinstance(pair.b, CURVED):
+        return start
+    return in_blocks(_by_newton, pair, start)
+
+
+@outside.def_jvp
+def _outside_jvp(primals, tangents):
+    pair, start = primals
+    point = outside(pair, start)
+    _, change = eqx.filter_jvp(lambda pair: _error(pair, point), (pair,), (tangents[0],))
+    _, J, frame = _linear(pair, point)
+    return point, _step(pair, J, frame, -change)
+
+
+def _by_newton(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
     smallest = (4 * jnp.finfo(start.dtype).eps) ** 2
 
     def going_on(state):
@@ -72,15 +90,6 @@ def outside(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
 
     infinite = jnp.full((), jnp.inf, start.dtype)
     return jax.lax.while_loop(going_on, step, (start, start, infinite, infinite, 0))[1]
-
-
-@outside.def_jvp
-def _outside_jvp(primals, tangents):
-    pair, start = primals
-    point = outside(pair, start)
-    _, change = eqx.filter_jvp(lambda pair: _error(pair, point), (pair,), (tangents[0],))
-    _, J, frame = _linear(pair, point)
-    return point, _step(pair, J, frame, -change)
 
 
 def _linear(pair: Pair, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3 3"], Float[Array, "3 3"]]:

@@ -4,17 +4,22 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jdyn.geometry.directions import unit
 from jdyn.geometry.gjk import Nearest, nearest
-from jdyn.geometry.polytopes import CURVED, least_overlap, polytope
+from jdyn.geometry.lanes import in_blocks
+from jdyn.geometry.least_overlap import least_overlap
+from jdyn.geometry.polytopes import CURVED, polytope
 from jdyn.geometry.shapes import Convex
 from jdyn.spatial import Transform
 
 # Each round of curved shapes takes half off the error of the direction or more, and Newton's method follows.
 _ROUNDS = 24
 _SETTLED = 1e-4
+# Rounding leaves few digits to the direction between points that are nearer than this part of the reach: such cores are
+# moved apart as well.
+_NEAR = 0.01
 _FARTHER = (0, 1, 2, 4, 8, 16)
 
 
@@ -37,6 +42,43 @@ class Found(NamedTuple):
     reach: Float[Array, ""]
 
 
+class _Way(NamedTuple):
+    """Two cores that are on the way to be apart.
+
+    Attributes:
+        nearest: Of a and of b, moved by the shift.
+        shift: Of b [m].
+        normal: Between the nearest points.
+        rounds: So many shifts were tried.
+        settled: Whether no other is to be tried.
+    """
+
+    nearest: Nearest
+    shift: Float[Array, "3"]
+    normal: Float[Array, "3"]
+    rounds: Int[Array, ""]
+    settled: Bool[Array, ""]
+
+
+class _Cores(NamedTuple):
+    """Two shapes, and how large they are.
+
+    Attributes:
+        a, b: The shapes.
+        X: Pose of b in the frame of a.
+        centres: From the middle of a to that of b [m].
+        size: Of both and their distance [m].
+        reach: A length between those of the two shapes [m].
+    """
+
+    a: Convex
+    b: Convex
+    X: Transform
+    centres: Float[Array, "3"]
+    size: Float[Array, ""]
+    reach: Float[Array, ""]
+
+
 def search(a: Convex, b: Convex, X: Transform) -> Found:
     """For b with pose X in the frame of a.
 
@@ -45,52 +87,79 @@ def search(a: Convex, b: Convex, X: Transform) -> Found:
     makes the way longer: if b, moved by s n, is nearest in direction m, the way along m is shorter by s (1 − m·n) or
     more.
     """
-    polytope_a, polytope_b = polytope(a), polytope(b).to_parent(X)
-    (centre_a, radius_a), (centre_b, radius_b) = polytope_a.ball(), polytope_b.ball()
+    return in_blocks(_search, a, b, X)
+
+
+def _search(a: Convex, b: Convex, X: Transform) -> Found:
+    cores = _cores(a, b, X)
+    nothing = jnp.zeros((3, 3), cores.centres.dtype)
+    none = jnp.zeros((), bool)
+    start = _Way(
+        Nearest(nothing, nothing, nothing[0], nothing[0], none), nothing[0], cores.centres, jnp.zeros((), int), none
+    )
+    way = jax.lax.while_loop(
+        lambda way: ~way.settled & (way.rounds < _ROUNDS), lambda way: _another_round(way, cores), start
+    )
+    found, normal = way.nearest, way.normal
+    distance = normal @ (found.difference - way.shift)
+    return Found(found.a, found.b - way.shift[None], found.weights, normal, distance, cores.reach)
+
+
+def _cores(a: Convex, b: Convex, X: Transform) -> _Cores:
+    (centre_a, radius_a), (centre_b, radius_b) = polytope(a).ball(), polytope(b).to_parent(X).ball()
     centres = centre_b - centre_a
     size = radius_a + radius_b + jnp.sqrt(centres @ centres)
-    # Polytopes have finitely many corners, and the last step is exact; Newton's method follows that of others.
-    eps = float(jnp.finfo(size.dtype).eps)
-    curved = isinstance(a, CURVED) or isinstance(b, CURVED)
-    tolerance, factors = (eps**0.8, _FARTHER) if curved else (8 * eps, _FARTHER[:1])
-    reach = reach_between(radius_a + a.rounding, radius_b + b.rounding, size)
+    return _Cores(a, b, X, centres, size, reach_between(radius_a + a.rounding, radius_b + b.rounding, size))
 
-    def support_b(direction):
-        return X.point_to_parent(b.core_support(X.rotation.T @ direction))
+
+def _support_b(cores: _Cores, direction: Float[Array, "3"]) -> Float[Array, "3"]:
+    return cores.X.point_to_parent(cores.b.core_support(cores.X.rotation.T @ direction))
+
+
+def _curved(cores: _Cores) -> bool:
+    return isinstance(cores.a, CURVED) or isinstance(cores.b, CURVED)
+
+
+def _nearest(cores: _Cores, shift: Float[Array, "3"], guess: Float[Array, "3"]) -> Nearest:
+    # Polytopes have finitely many corners, and the last step is exact; Newton's method follows that of others.
+    eps = float(jnp.finfo(shift.dtype).eps)
+    tolerance = eps**0.8 if _curved(cores) else 8 * eps
+    a = cores.a.core_support
+    return nearest(a, lambda direction: _support_b(cores, direction) + shift, guess, cores.size, tolerance)
+
+
+def _another_round(way: _Way, cores: _Cores) -> _Way:
+    normal, _ = jax.lax.while_loop(
+        # A loop of one step or none: a batch pays for it only if some of its cores overlap.
+        lambda state: state[1],
+        lambda state: (_least_overlap(cores), jnp.zeros_like(state[1])),
+        (way.normal, way.nearest.overlapping),
+    )
+    first = way.rounds == 0
+    shift = jnp.where(first, 0, _way_out(cores, unit(way.shift), normal))
+    found = _nearest(cores, shift, normal)
+    normal = unit(found.difference)
+    far = found.difference @ found.difference > (_NEAR * cores.reach) ** 2
+    settled = ~found.overlapping & jnp.where(first, far, unit(shift) @ normal > 1 - _SETTLED**2 / 2)
+    return _Way(found, shift, normal, way.rounds + 1, settled)
+
+
+def _least_overlap(cores: _Cores) -> Float[Array, "3"]:
+    return least_overlap(polytope(cores.a), polytope(cores.b).to_parent(cores.X))
+
+
+def _way_out(cores: _Cores, before: Float[Array, "3"], normal: Float[Array, "3"]) -> Float[Array, "3"]:
+    """From overlapping at all to being apart by the reach; farther from the direction before, while it pays."""
 
     def gap(normal):
-        return normal @ (support_b(-normal) - a.core_support(normal))
+        return normal @ (_support_b(cores, -normal) - cores.a.core_support(normal))
 
-    def way_out(before, normal):
-        """From overlapping at all to being apart by the reach; farther from the direction before, while it pays."""
-        farther = jnp.where(jnp.any(before != 0), normal - before, 0)
-        normals = jax.vmap(lambda factor: unit(normal + factor * farther))(jnp.asarray(factors, normal.dtype))
-        gaps = jax.vmap(gap)(normals)
-        best = jnp.argmax(gaps)
-        return (reach - gaps[best]) * normals[best]
-
-    def going_on(state):
-        return ~state[-1] & (state[-2] < _ROUNDS)
-
-    def another_round(state):
-        _, shift, guess, rounds, _ = state
-        found = nearest(a.core_support, lambda direction: support_b(direction) + shift, guess, size, tolerance)
-        # A loop of one step or none: a batch pays for it only if some of its cores overlap.
-        normal, _ = jax.lax.while_loop(
-            lambda state: state[1],
-            lambda state: (least_overlap(polytope_a, polytope_b), jnp.zeros_like(state[1])),
-            (unit(found.difference), found.overlapping),
-        )
-        settled = ~found.overlapping & ((jnp.sum(jnp.abs(shift)) == 0) | (unit(shift) @ normal > 1 - _SETTLED**2 / 2))
-        shift = jnp.where(settled, shift, way_out(unit(shift), normal))
-        return found, shift, normal, rounds + 1, settled
-
-    nothing = jnp.zeros((3, 3), centres.dtype)
-    start = Nearest(nothing, nothing, nothing[0], nothing[0], size < 0), nothing[0], centres, 0, size < 0
-    found, shift, _, _, _ = jax.lax.while_loop(going_on, another_round, start)
-    normal = unit(found.difference)
-    distance = normal @ (found.difference - shift)
-    return Found(found.a, found.b - shift[None], found.weights, normal, distance, reach)
+    farther = jnp.where(jnp.any(before != 0), normal - before, 0)
+    factors = jnp.asarray(_FARTHER if _curved(cores) else _FARTHER[:1], normal.dtype)
+    normals = jax.vmap(lambda factor: unit(normal + factor * farther))(factors)
+    gaps = jax.vmap(gap)(normals)
+    best = jnp.argmax(gaps)
+    return (cores.reach - gaps[best]) * normals[best]
 
 
 def reach_between(radius_a: Float[Array, ""], radius_b: Float[Array, ""], size: Float[Array, ""]) -> Float[Array, ""]:

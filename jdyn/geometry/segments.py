@@ -31,13 +31,17 @@ def nearest_of_segments(a: Capsule, b: Capsule, X: Transform) -> Found:
     squares = jnp.sum((points_b - points_a) ** 2, axis=1)
     best = jnp.argmin(squares.at[0].set(jnp.where(inside, squares[0], jnp.inf)))
     point_a, point_b = points_a[best], points_b[best]
-    size = a.length + b.length + jnp.sqrt(between @ between)
-    apart = squares[best] > (100 * jnp.finfo(size.dtype).eps * size) ** 2
+    way, size = point_b - point_a, a.length + b.length + jnp.sqrt(between @ between)
     beside = jnp.where(jnp.any(across != 0), unit(across), perpendicular(unit(way_a)))
-    normal = jnp.where(apart, unit(jnp.where(apart, point_b - point_a, 1)), beside)
+    beside = jnp.where(beside @ way < 0, -beside, beside)
+    # Rounding leaves the direction across them more digits the less they are parallel, that between points that are
+    # far apart.
+    crossing = (best == 0) & (squares[best] * (way_a @ way_a) * (way_b @ way_b) < square * size**2)
+    touching = squares[best] <= (100 * jnp.finfo(size.dtype).eps * size) ** 2
+    normal = jnp.where(crossing | touching, beside, unit(jnp.where(touching, 1, way)))
     rows_a, rows_b = (jnp.broadcast_to(point, (3, 3)) for point in (point_a, point_b))
     reach = reach_between(a.length / 2 + a.radius, b.length / 2 + b.radius, size)
-    return Found(rows_a, rows_b, jnp.array([1, 0, 0], size.dtype), normal, normal @ (point_b - point_a), reach)
+    return Found(rows_a, rows_b, jnp.array([1, 0, 0], size.dtype), normal, normal @ way, reach)
 
 
 def _foot(point: Float[Array, "3"], ends: Float[Array, "2 3"]) -> Float[Array, "3"]:

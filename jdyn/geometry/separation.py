@@ -1,9 +1,11 @@
 """How far apart two shapes are, and where."""
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
+from jdyn.spatial import Transform
 
 
 class Separation(Structure):
@@ -26,3 +28,8 @@ class Separation(Structure):
     def flipped(self) -> "Separation":
         """That of shape a from shape b."""
         return Separation(self.b, self.a, -self.normal, self.distance, self.weight)
+
+    def to_parent(self, X: Transform) -> "Separation":
+        """Rows in the frame in which theirs has pose X."""
+        a, b = (jax.vmap(X.point_to_parent)(x) for x in (self.a, self.b))
+        return Separation(a, b, self.normal @ X.rotation.T, self.distance, self.weight)

@@ -45,7 +45,7 @@ those that a file names: the start (`"qpos0"`) and the keyframes of a MuJoCo fil
 | you want | take |
 |---|---|
 | any solver, and `constraints` | `jdyn.CompliantContact` |
-| a law of your own, friction against turning and rolling | `jdyn.CompliantContact` |
+| a law of your own | `jdyn.CompliantContact` |
 | derivatives through impacts, as exact as the motion, or before shapes touch | `jdyn.CompliantContact` |
 | what sticks to stay where it is: stacks, grasps, slopes | `jdyn.ConvexContact` |
 | stiff shapes that stand or slide for long | `jdyn.ConvexContact` |
@@ -55,8 +55,9 @@ Compliant contact pushes by a law of depth and its rate: `jdyn.HuntCrossley`, `j
 m/s. The default solver is implicit in these forces where they are stiff.
 
 Convex contact finds the velocity at the end of each step as the minimum of a convex function. Neither stiffness nor the
-slip speed, 1e-6 m/s, limits its steps. It resists sliding alone. Its solver, `jdyn.ConvexEuler`, does not know
-`constraints`, nor steps that are judged by `jdyn.EnergyError`; what bounces often takes it many steps.
+slip speed, 1e-6 m/s, limits its steps; nor do dry friction in joints and the ends of their ranges
+(`joint_limits=jdyn.CompliantLimits()`), which are terms of the same function. Its solver, `jdyn.ConvexEuler`, does not
+know `constraints`, nor steps that are judged by `jdyn.EnergyError`; what bounces often takes it many steps.
 
 ## Materials
 
@@ -119,8 +120,9 @@ often depends on its start so strongly that its gradient says little.
 
 ## When something is wrong
 
-A model without shapes to touch, an unknown name of a material or numbers that cannot be are refused before anything
-runs. Shapes that overlap deeply at the start are thrown apart by compliant contact, which warns of them:
+A model without shapes to touch, an unknown name of a material, two rigid materials that meet or numbers that cannot be
+are refused before anything runs. Shapes that overlap deeply at the start are thrown apart by their springs, and a
+warning says so:
 
 >>> with warnings.catch_warnings(record=True) as told:
 ...     warnings.simplefilter("always")

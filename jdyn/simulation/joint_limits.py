@@ -48,13 +48,17 @@ class Stops(eqx.Module):
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces on the model's coordinates [N m or N]."""
         gaps, speeds = approach(model, q, v)
-        # Some ends are at infinity.
-        depth = jnp.maximum(-gaps - self.slack, 0)
-        leaning = jnp.maximum(1 + self.dissipation * speeds, 0)
-        upper, lower = self.stiffness[None] * depth**2 / (depth + self.onset) * leaning
+        upper, lower = self.push(-gaps - self.slack, speeds)
         _, places = model.topology.ranged
         full = jnp.zeros(model.topology.v_offsets[-1], q.dtype).at[places].set(lower - upper)
         return model.reduce_force(full)
+
+    def push(self, beyond: Float[Array, "2 ends"], speeds: Float[Array, "2 ends"]) -> Float[Array, "2 ends"]:
+        """The forces of the springs of upper and lower ends, by how far joints are beyond the beginning of each, and
+        how fast that grows."""
+        # Some ends are at infinity.
+        depth = jnp.maximum(beyond, 0)
+        return self.stiffness[None] * depth**2 / (depth + self.onset) * jnp.maximum(1 + self.dissipation * speeds, 0)
 
 
 class CompliantLimits(eqx.Module):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from jdyn.contact.convex import Impulses, Motion, minimum
+from jdyn.contact.convex import AtPoints, Friction, Impulses, InJoints, JointFriction, Motion, Turning, minimum
 
 pytestmark = pytest.mark.fast_compile
 
@@ -14,40 +14,59 @@ COUNT, NV = 3, 6
 
 
 def _motion(seed=0, slip=1e-3, stiffness=2e4):
-    """Three points on six coordinates: of one the spring pushes, one is apart, one slides."""
+    """Three points on six coordinates: of one the spring pushes, one is apart, one slides. Points and joints resist
+    turning."""
     rng = np.random.default_rng(seed)
     normal = rng.normal(size=(COUNT, 3))
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     root = rng.normal(size=(NV, NV))
-    impulses = Impulses(
+
+    def friction(*bounds):
+        bound = jnp.array(bounds)
+        return Friction(bound, jnp.full(COUNT, slip), 4 * bound)
+
+    pressing = Impulses(
         h=jnp.array(0.01),
         normal=jnp.array(normal),
         force=jnp.array([8.0, -5.0, 20.0]),
         stiffness=jnp.full(COUNT, stiffness),
         dissipation=jnp.array([0.5, 0.0, 2.0]),
-        bound=jnp.array([0.02, 0.0, 0.3]),
-        slip=jnp.full(COUNT, slip),
-        stopped=jnp.array([0.1, 0.0, 1.0]),
+        sliding=friction(0.02, 0.0, 0.3),
     )
-    J = jnp.array(rng.normal(size=(COUNT, 3, NV)))
-    return Motion(jnp.array(root @ root.T + np.eye(NV)), jnp.array(5 * rng.normal(size=NV)), J, impulses)
+    J, J_turning = jnp.array(rng.normal(size=(2, COUNT, 3, NV)))
+    turning = Turning(jnp.array(normal), friction(0.03, 0.0, 0.2), friction(0.05, 0.0, 0.1))
+    bound = jnp.array([0.0, 0.1, 0.0, 2.0, 0.3, 0.02])
+    joints = InJoints(JointFriction(bound, jnp.full(NV, slip), bound), None)
+    terms = (AtPoints(pressing, J), AtPoints(turning, J_turning), joints)
+    return Motion(jnp.array(root @ root.T + np.eye(NV)), jnp.array(5 * rng.normal(size=NV)), terms)
 
 
 def _cost(motion, v):
-    """ℓ(v) in NumPy, by antiderivatives of both parts of the law."""
-    A, momentum, J, law = motion.A, motion.momentum, motion.J, motion.impulses
+    """ℓ(v) in NumPy, by antiderivatives of all laws."""
+    A, momentum = motion.A, motion.momentum
+    points, turning, joints = motion.terms
     total = v @ A @ v / 2 - momentum @ v
+    law = points.law
     h = float(law.h)
+
+    def rubbed(friction, i, slide):
+        slip = float(friction.slip[i])
+        return float(friction.bound[i]) * (slide - slip / 2 if slide > slip else slide**2 / (2 * slip))
+
     for i in range(COUNT):
-        u = np.asarray(J[i]) @ v
+        u = np.asarray(points.J[i]) @ v
         n, f, k, c = (np.asarray(x[i]) for x in (law.normal, law.force, law.stiffness, law.dissipation))
         # Where n is zero from, and stays so.
         end = min(f / (h * k), 1 / c if c > 0 else np.inf)
         speed = min(u @ n, end)
         total -= h * (f * speed - (h * k + c * f) * speed**2 / 2 + c * h * k * speed**3 / 3)
-        slide, slip = np.linalg.norm(u - (u @ n) * n), float(law.slip[i])
-        total += float(law.bound[i]) * (slide - slip / 2 if slide > slip else slide**2 / (2 * slip))
-    return total
+        total += rubbed(law.sliding, i, np.linalg.norm(u - (u @ n) * n))
+        w = np.asarray(turning.J[i]) @ v
+        total += rubbed(turning.law.spinning, i, abs(w @ n))
+        total += rubbed(turning.law.rolling, i, np.linalg.norm(w - (w @ n) * n))
+    # log(cosh x), which overflows as it stands.
+    x = v / np.asarray(joints.law.speed)
+    return total + np.sum(joints.law.bound * joints.law.speed * (np.logaddexp(x, -x) - np.log(2)))
 
 
 @pytest.fixture(scope="module")
@@ -76,20 +95,20 @@ def test_gradients_and_hessians_are_derivatives_of_the_cost():
     difference = [(_cost(motion, v + e) - _cost(motion, v - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)
     np.testing.assert_allclose(H, slopes, atol=1e-12)
-    u, w = motion.J @ v, motion.J @ jnp.arange(1.0, NV + 1)
-    line = motion.impulses.along(u, w)
-    gamma, G = motion.impulses.at(u, motion.impulses.holds(u))
-    np.testing.assert_allclose(line.slope, -jnp.sum(gamma * w), rtol=1e-12)
-    np.testing.assert_allclose(line.curvature, jnp.einsum("pi,pij,pj", w, G, w), rtol=1e-12)
+    w = jnp.arange(1.0, NV + 1)
+    line = motion.along(motion.velocities(v), motion.velocities(w))
+    np.testing.assert_allclose(line.slope, gradient @ w - (motion.A @ v - motion.momentum) @ w, rtol=1e-12)
+    np.testing.assert_allclose(line.curvature, w @ H @ w - w @ motion.A @ w, rtol=1e-12)
 
 
 def test_a_block_on_the_ground_ends_as_in_closed_form(found):
     """A mass of 2 kg that falls by h g on a spring, and slides or sticks."""
     h, m, g, k, mu = 0.01, 2.0, 9.81, 1e6, 0.5
     bound = mu * m * g * h
-    law = Impulses(*(jnp.array(x) for x in (h, [[0.0, 0.0, 1.0]], [m * g], [k], [0.0], [bound], [1e-6], [0.1])))
+    numbers = (jnp.array(x) for x in (h, [[0.0, 0.0, 1.0]], [m * g], [k], [0.0]))
+    law = Impulses(*numbers, Friction(*(jnp.array([x]) for x in (bound, 1e-6, 0.1))))
     for push, expected in ((2.0, 2.0 - bound / m), (0.03, 0.03 * m / (m + bound / 1e-6))):
-        motion = Motion(m * jnp.eye(3), m * jnp.array([push, 0.0, -h * g]), jnp.eye(3)[None], law)
+        motion = Motion(m * jnp.eye(3), m * jnp.array([push, 0.0, -h * g]), (AtPoints(law, jnp.eye(3)[None]),))
         v = found(motion, jnp.zeros(3)).v
         # The spring bears the weight from the start: nothing moves along the normal.
         np.testing.assert_allclose(v, [expected, 0, 0], atol=1e-12)
@@ -97,14 +116,13 @@ def test_a_block_on_the_ground_ends_as_in_closed_form(found):
 
 def test_derivatives_are_those_of_the_minimum_in_both_modes(found):
     motion = _motion()
+    leaves, tree = jax.tree.flatten(motion)
 
     def v_of(x):
-        law = motion.impulses
-        law = Impulses(law.h, law.normal, law.force * x[0], law.stiffness * x[1], law.dissipation * x[2],
-                       law.bound * x[3], law.slip * x[4], law.stopped)  # fmt: skip
-        return found(Motion(motion.A * x[5], motion.momentum * x[6], motion.J * x[7], law), jnp.zeros(NV)).v
+        """By a factor of every array."""
+        return found(tree.unflatten([leaf * factor for leaf, factor in zip(leaves, x, strict=True)]), jnp.zeros(NV)).v
 
-    x = jnp.ones(8)
+    x = jnp.ones(len(leaves))
     forwards, backwards = jax.jit(jax.jacfwd(v_of))(x), jax.jit(jax.jacrev(v_of))(x)
     steps = 1e-6 * jnp.eye(len(x))
     differences = jnp.stack([(v_of(x + e) - v_of(x - e)) / 2e-6 for e in steps], axis=1)
@@ -123,7 +141,7 @@ def test_the_guess_does_not_matter(found):
 
 def test_slow_slip_does_not_make_hessians_indefinite_in_single_precision():
     """Of a velocity along the normal, rounding leaves as much beside it as the slip."""
-    law = _motion(slip=1e-7).impulses
+    law = _motion(slip=1e-7).terms[0].law
     u = 0.1 * law.normal + 1e-6 * jnp.roll(law.normal, 1, axis=1)
     law, u = jax.tree.map(lambda x: x.astype(jnp.float32), (law, u))
     _, G = law.at(u, law.holds(u))

@@ -18,7 +18,8 @@ from jdyn.geometry import (
     contact_patch,
     separation,
 )
-from jdyn.spatial import Transform, quaternion_to_matrix
+from jdyn.geometry.patches.flat import flat_on_flat
+from jdyn.spatial import Transform, quaternion_exp, quaternion_to_matrix
 
 pytestmark = pytest.mark.fast_compile
 
@@ -375,10 +376,16 @@ def test_a_capsule_on_a_box_touches_with_its_ends_or_where_the_box_ends():
 @pytest.mark.slow
 def test_parallel_capsules_touch_with_two_points_and_crossed_ones_with_one():
     a = Capsule(jnp.array(0.1), jnp.array(1.0))
-    X = _turned((0, 0, 1), np.linspace(0, np.pi / 2, 2), (0.19, 0, 0.3))
-    X = Transform(X.rotation.at[1].set(jnp.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])), X.translation)
-    points = of_poses(a, _repeated(HERE, 2), a, X)
-    parallel, crossed = ((points.distance[row] < 0) & (points.weight[row] > 1e-9) for row in (0, 1))
+    upright, across, standing = (
+        jnp.eye(3),
+        jnp.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]),
+        jnp.array([[0, 0, 1.0], [0, 1, 0], [-1, 0, 0]]),
+    )
+    places = jnp.array([[0.19, 0, 0.3], [0.19, 0, 0.3], [0.69, 0, 0.3]])
+    points = of_poses(a, _repeated(HERE, 3), a, Transform(jnp.stack([upright, across, standing]), places))
+    parallel, crossed, stood = ((points.distance[row] < 0) & (points.weight[row] > 1e-9) for row in range(3))
+    np.testing.assert_allclose(points.a[2][stood], [[0.1, 0, 0.3]], atol=1e-12)
+    np.testing.assert_allclose(points.distance[2][stood], -0.01)
     np.testing.assert_allclose(np.sort(points.a[0][parallel][:, 2]), [-0.2, 0.5], atol=1e-12)
     np.testing.assert_allclose(points.weight[0][parallel], 1, atol=1e-12)
     np.testing.assert_allclose(points.a[1][crossed], [[0.1, 0, 0.3]], atol=1e-12)
@@ -386,6 +393,30 @@ def test_parallel_capsules_touch_with_two_points_and_crossed_ones_with_one():
     np.testing.assert_allclose(np.concatenate([points.distance[0][parallel], points.distance[1][crossed]]), -0.01)
     # From parallel to crossed.
     _check_no_jumps(a, a, lambda s: _turned((1, 0, 0), s * np.pi / 2, (0.19, 0, 0.3)))
+
+
+@pytest.mark.slow
+def test_two_lines_touch_as_polygons_that_are_lines_do():
+    """Points, weights, and derivatives of a sum over them; also where lines are nearly parallel."""
+    rng, count = np.random.default_rng(5), 200
+    a, b = (Capsule(*jnp.asarray(rng.uniform([[0.05], [0.1]], [[0.5], [2.0]], (2, count)))) for _ in range(2))
+    ways = rng.normal(size=(2, count, 3))
+    angles = 10.0 ** rng.uniform(-9, 0.5, (count, 1))
+    turns, places = jnp.asarray(ways[0] / np.linalg.norm(ways[0], axis=1, keepdims=True) * angles), 0.4 * ways[1]
+    given = a, b, _poses(6, count, 0.5), turns, jnp.asarray(places), jnp.asarray(rng.normal(size=(count, 3)))
+
+    def touching(function):
+        def at(share, a, b, X_a, turn, place, spin):
+            turned = quaternion_to_matrix(quaternion_exp(turn)) @ quaternion_to_matrix(quaternion_exp(share * spin))
+            points = function(a, X_a, b, X_a @ Transform(turned, place + share * spin))
+            depths = jnp.where(points.distance < 0, points.distance, 0)
+            return points.weight @ depths**2, (points.distance, points.weight, points.weight[:, None] * points.a)
+
+        return jax.jit(jax.vmap(jax.value_and_grad(at, has_aux=True), (None, *(0,) * len(given))))(0.0, *given)
+
+    ours, others = touching(contact_patch), touching(flat_on_flat)
+    assert np.sum(ours[0][1][0][:, 1] < 0) > 50
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-10), ours, others)
 
 
 @pytest.mark.slow

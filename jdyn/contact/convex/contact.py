@@ -1,19 +1,21 @@
 """Contact as the minimum of a convex function of the velocity, step by step."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
+from jdyn.contact.convex.friction import Friction
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
+from jdyn.contact.convex.terms import AtPoints, Term
+from jdyn.contact.convex.turning import Turning
 from jdyn.contact.materials import (
     Material,
     PairMaterials,
@@ -22,6 +24,7 @@ from jdyn.contact.materials import (
     check_numbers,
     pair_materials,
     refuse_rigid_pairs,
+    states_turning,
 )
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
@@ -35,10 +38,13 @@ class ConvexContact(Contact):
     """Stiff shapes with dry friction, in steps as long as the motion between impacts allows.
 
     The law is f = k depth (1 − c u)₊ along the normal, where u is the speed apart, and friction up to μ f beside it,
-    which holds what sticks: it creeps by less than `slip_speed`, and what slides bears the whole of μ f. Each step of
-    `jdyn.ConvexEuler`, which `jdyn.simulate` takes by itself, finds the velocity at its end as the minimum of a
-    strictly convex function. So it is found from any start. At rest and in steady motion neither stiffness nor the slip
-    speed limits the step; the vibrations of an impact are followed, as closely as the tolerance asks.
+    which holds what sticks: it creeps by less than `slip_speed`, and what slides bears the whole of μ f. Torques
+    against turning about the normal and against rolling obey the same with lengths in the place of μ.
+
+    Each step of `jdyn.ConvexEuler`, which `jdyn.simulate` takes by itself, finds the velocity at its end as the minimum
+    of a strictly convex function. So it is found from any start. Ends of joints' ranges and dry friction in joints are
+    terms of the same function. At rest and in steady motion neither stiffness nor the slip speed limits the step; the
+    vibrations of an impact are followed, as closely as the tolerance asks.
 
     Any other solver that `simulate` is given integrates the same law as a force of the state.
 
@@ -57,15 +63,14 @@ class ConvexContact(Contact):
     2511.08771, 2025.
 
     Attributes:
-        material: Of shapes that `materials` does not name. Friction is that against sliding alone, also where shapes
-            have more.
+        material: Of shapes that `materials` does not name.
         materials: By name of shape or, for all shapes of a link, of link.
         slip_speed: [m/s]. In single precision long steps take a larger one, as far as rounding asks for it.
+        spin_speed: The same for turning and rolling [rad/s].
         nearest: As `jdyn.CompliantContact` has it.
 
     Raises:
-        ValueError: if the slip speed is not positive, a material belongs to nothing or resists turning or rolling, or
-            shapes that may touch are both rigid.
+        ValueError: if a speed is not positive, a material belongs to nothing, or shapes that may touch are both rigid.
 
     Warns:
         ContactWarning: as `jdyn.CompliantContact` does.
@@ -76,18 +81,14 @@ class ConvexContact(Contact):
     material: Material = Material()
     materials: Mapping[str, Material] = eqx.field(default_factory=dict)
     slip_speed: Scalar | float = 1e-6
+    spin_speed: Scalar | float = 1e-5
     nearest: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         check_numbers("slip_speed", self.slip_speed, lambda x: x > 0, "a positive number")
+        check_numbers("spin_speed", self.spin_speed, lambda x: x > 0, "a positive number")
         check_nearest(self.nearest)
         check_materials(self.material, self.materials)
-        for material in (self.material, *self.materials.values()):
-            if _resists_turning(material.friction):
-                raise ValueError(
-                    f"friction: convex contact knows that against sliding alone, got {material.friction} for sliding, "
-                    "turning and rolling; take jdyn.CompliantContact()"
-                )
 
     @property
     def located(self) -> bool:
@@ -104,14 +105,10 @@ class ConvexContact(Contact):
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
-        colliders = dataclasses.replace(colliders, nearest=self.nearest)
-        return ConvexForces(colliders, materials, jnp.asarray(self.slip_speed, colliders.sizes.dtype))
-
-
-def _resists_turning(friction: Any) -> bool:
-    """Whether it is known to."""
-    known = isinstance(friction, tuple | list | np.ndarray | Array) and not isinstance(friction, Tracer)
-    return known and np.shape(friction) == (3,) and bool(np.any(np.asarray(friction)[1:] != 0))
+        slip, spin = (jnp.asarray(x, colliders.sizes.dtype) for x in (self.slip_speed, self.spin_speed))
+        stated = (material.friction for material in (self.material, *self.materials.values()))
+        turning = colliders.turning or any(states_turning(friction) for friction in stated)
+        return ConvexForces(dataclasses.replace(colliders, nearest=self.nearest), materials, slip, spin, turning)
 
 
 class ConvexForces(ContactForces):
@@ -120,25 +117,30 @@ class ConvexForces(ContactForces):
     Attributes:
         colliders: The shapes.
         materials: Of pairs.
-        slip_speed: Up to which friction holds [m/s].
+        slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
+        turning: Whether friction against turning or rolling may not be zero.
     """
 
     colliders: Colliders
     materials: PairMaterials
     slip_speed: Scalar
+    spin_speed: Scalar
+    turning: bool = eqx.field(static=True)
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
         """Generalized forces at a state [N m or N]."""
         near = self._near(model, q)
-        return jnp.tensordot(near.forces(v), near.J, 2)
+        return sum((term.generalized(force) for term, force in near.forces(v)), start=jnp.zeros_like(v))
 
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Vector
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
         """The forces at all points, and the number of each point's pair."""
         near = self._near(model, q)
-        force, depth = near.forces(v), jnp.maximum(-near.distance, 0)
-        return TouchingPoints(near.position, near.normal, depth, force, jnp.zeros_like(force)), near.pair
+        (_, force), *turning = near.forces(v)
+        depth = jnp.maximum(-near.distance, 0)
+        torque = turning[0][1] if turning else jnp.zeros_like(force)
+        return TouchingPoints(near.position, near.normal, depth, force, torque), near.pair
 
     def overshot(self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Vector) -> Bool[Array, ""]:
         """Never: ends of steps are within reach of the springs."""
@@ -153,6 +155,7 @@ class ConvexForces(ContactForces):
         A: Float[Array, "nv nv"],
         momentum: Vector,
         guess: Vector,
+        others: Sequence[Term],
     ) -> Found:
         """The velocity at the end of a step.
 
@@ -161,17 +164,19 @@ class ConvexForces(ContactForces):
             q, v: State at the start.
             h: Length of the step [s].
             A: Inertia, with what joints' springs and dampers add to it within the step.
-            momentum: A times the velocity at the end without contact.
+            momentum: A times the velocity at the end without any term.
             guess: Of the velocity.
+            others: Terms beside those of contact.
         """
         near = self._near(model, q)
-        return minimum(Motion(A, momentum, near.J, near.impulses(v, h, A)), guess)
+        return minimum(Motion(A, momentum, (*near.impulses(v, h, A), *others)), guess)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
         motion = RelativeMotion.at(model, self.colliders, q)
         found, pair = contact_points(self.colliders, motion.poses)
         position, exists = middles(found, motion.origin)
         stiffness, dissipation, friction = self.materials.at(found, pair)
+        J = motion.twist_jacobian(position, pair)
         return _Near(
             pair=pair,
             position=position,
@@ -179,9 +184,11 @@ class ConvexForces(ContactForces):
             distance=jnp.where(exists, found.distance, 0),
             stiffness=jnp.where(exists, stiffness, 0),
             dissipation=dissipation,
-            friction=friction[:, 0],
+            friction=friction,
             slip_speed=self.slip_speed,
-            J=motion.point_jacobian(position, pair),
+            spin_speed=self.spin_speed,
+            J=J[:, 3:],
+            J_turning=J[:, :3] if self.turning else None,
         )
 
 
@@ -190,7 +197,10 @@ class _Near(NamedTuple):
 
     Attributes:
         pair: Number of each point's pair.
+        friction: For sliding [1], turning and rolling [m].
+        slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
         J: Velocities of the points of second bodies relative to the first, by those of the joints.
+        J_turning: Their angular velocities; None where nothing resists turning.
     """
 
     pair: np.ndarray
@@ -199,34 +209,44 @@ class _Near(NamedTuple):
     distance: Numbers
     stiffness: Numbers
     dissipation: Numbers
-    friction: Numbers
+    friction: Float[Array, "points 3"]
     slip_speed: Scalar
+    spin_speed: Scalar
     J: Float[Array, "points 3 nv"]
+    J_turning: Float[Array, "points 3 nv"] | None
 
-    def forces(self, v: Vector) -> Float[Array, "points 3"]:
-        """On the second bodies at a state, as a step without length has them."""
-        none, slip = jnp.zeros_like(self.stiffness), jnp.broadcast_to(self.slip_speed, self.stiffness.shape)
-        bound = self.friction * self._pressed(v)
-        one = jnp.ones_like(self.slip_speed)
-        law = Impulses(one, self.normal, self._springs, none, self.dissipation, bound, slip, slip)
-        u = self.J @ v
-        return law.at(u, law.holds(u))[0]
+    def forces(self, v: Vector) -> list[tuple[AtPoints, Float[Array, "points 3"]]]:
+        """On the second bodies at a state, as a step without length has them, and torques where something resists
+        turning."""
 
-    def impulses(self, v: Vector, h: Scalar, A: Float[Array, "nv nv"]) -> Impulses:
+        def friction(J, bound, speed):
+            speed = jnp.broadcast_to(speed, bound.shape)
+            return Friction(bound, speed, speed)
+
+        terms = self._terms(v, jnp.ones_like(self.slip_speed), jnp.zeros_like(self.stiffness), friction)
+        return [(term, term.at(v)) for term in terms]
+
+    def impulses(self, v: Vector, h: Scalar, A: Float[Array, "nv nv"]) -> list[AtPoints]:
         """Those of a step from a state, by the velocity at its end."""
-        bound = h * self.friction * self._pressed(v)
-        # Friction that rises more steeply with the slip would leave too few digits of A in the sum of both.
-        yielding = jnp.sum(self.J**2 / jnp.diag(A)[None, None], axis=(1, 2)) / 3
-        stopped = yielding * bound
-        slip = jnp.maximum(self.slip_speed, jnp.sqrt(jnp.finfo(bound.dtype).eps) * stopped)
-        return Impulses(h, self.normal, self._springs, self.stiffness, self.dissipation, bound, slip, stopped)
 
-    @property
-    def _springs(self) -> Numbers:
-        """Forces of depth alone; negative where shapes are apart."""
-        return -self.stiffness * self.distance
+        def friction(J, bound, speed):
+            # Friction that rises more steeply with the slip would leave too few digits of A in the sum of both.
+            stopped = bound * jnp.sum(J**2 / jnp.diag(A)[None, None], axis=(1, 2)) / 3
+            return Friction(bound, jnp.maximum(speed, jnp.sqrt(jnp.finfo(bound.dtype).eps) * stopped), stopped)
 
-    def _pressed(self, v: Vector) -> Numbers:
-        """Forces along the normals."""
-        speed = jnp.sum((self.J @ v) * self.normal, axis=1)
-        return jnp.maximum(self._springs, 0) * jnp.maximum(1 - self.dissipation * speed, 0)
+        return self._terms(v, h, self.stiffness, friction)
+
+    def _terms(self, v: Vector, h: Scalar, stiffness: Numbers, friction: Callable[..., Friction]) -> list[AtPoints]:
+        """With the friction that a function makes of Jacobians, bounds and speeds up to which it holds."""
+        # Of depth alone; negative where shapes are apart.
+        springs = -self.stiffness * self.distance
+        leaning = 1 - self.dissipation * jnp.sum((self.J @ v) * self.normal, axis=1)
+        pressed = jnp.maximum(springs, 0) * jnp.maximum(leaning, 0)
+        sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
+        against_sliding = friction(self.J, sliding, self.slip_speed)
+        law = Impulses(h, self.normal, springs, stiffness, self.dissipation, against_sliding)
+        terms = [AtPoints(law, self.J)]
+        if self.J_turning is not None:
+            against = [friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling)]
+            terms.append(AtPoints(Turning(self.normal, *against), self.J_turning))
+        return terms

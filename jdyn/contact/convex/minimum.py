@@ -1,5 +1,7 @@
 """The velocity at which a step ends, as the minimum of a strictly convex function."""
 
+import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -8,12 +10,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import CHOLESKY, Structure
-from jdyn.contact.convex.impulses import Impulses
+from jdyn.contact.convex.law import Law, Line
+from jdyn.contact.convex.terms import Term
+from jdyn.dynamics.execution.batching import in_chunks
 from jdyn.model.compiled import precise
 
 # Steps that predict before Newton steps begin, all steps before giving up, and the most evaluations that look for the
 # minimum along one.
-PREDICTED_STEPS, NEWTON_STEPS, LINE_STEPS = 15, 65, 12
+PREDICTED_STEPS, NEWTON_STEPS, LINE_STEPS = 15, 65, 40
+# So many lanes of a batch wait for each other. Among 96 the slowest took twice as many steps as the mean.
+LANES = 8
 # A Newton step goes no further than this multiple of itself.
 LONGEST = 1.5
 # What is left of the slope at the minimum along a line. Near the solution full steps leave less.
@@ -23,46 +29,84 @@ FLAT = 1e-2
 CONVERGED = 0.45
 
 Vector = Float[Array, " nv"]
-Held = Bool[Array, " points"]
+# Of each term, what sticks.
+Held = tuple[Bool[Array, "..."], ...]
 
 
 class Motion(Structure):
-    """½ vᵀ A v − momentum · v plus the potentials of all points, at their velocities J v.
+    """½ vᵀ A v − momentum · v plus the potentials of all terms, at their velocities.
 
     Attributes:
         A: Inertia, with what joints' springs and dampers add to it within the step.
-        momentum: A times the velocity at the end of the step without contact.
-        J: Velocities of the points by those of the joints, in world axes.
-        impulses: At the points.
+        momentum: A times the velocity at the end of the step without any term.
+        terms: At points of contact, and in joints.
     """
 
     A: Float[Array, "nv nv"]
     momentum: Vector
-    J: Float[Array, "points 3 nv"]
-    impulses: Impulses
+    terms: tuple[Term, ...]
 
-    def gradient(self, v: Vector) -> Vector:
-        """Momentum at v less that which the step gives it."""
-        u = self.J @ v
-        return self._less(v, self.impulses.at(u, self.impulses.holds(u))[0])
+    def gradient(self, v: Vector, held: Held) -> Vector:
+        """Momentum at v less that which the step gives it, where `held` says what sticks."""
+        return self._less(v, self._at(v, held)[0])
 
     def derivatives(self, v: Vector, held: Held) -> tuple[Vector, Float[Array, "nv nv"]]:
-        """The gradient and the Hessian A + Jᵀ G J, where `held` says which points stick."""
-        gamma, G = self.impulses.at(self.J @ v, held)
-        rows = self.J.reshape(-1, len(v))
-        return self._less(v, gamma), self.A + rows.T @ (G @ self.J).reshape(rows.shape)
+        """The gradient and the Hessian A + Jᵀ G J."""
+        gammas, Gs = self._at(v, held)
+        H = sum((term.hessian(G) for term, G in zip(self.terms, Gs, strict=True)), start=self.A)
+        return self._less(v, gammas), H
 
     @property
     def size(self) -> Scalar:
         """About the length of the velocity without contact, in the norm of A."""
         return jnp.sqrt(jnp.sum(self.momentum**2 / jnp.diag(self.A)))
 
-    def holds(self, v: Vector) -> Held:
-        """Which points stick."""
-        return self.impulses.holds(self.J @ v)
+    @property
+    def laws(self) -> list[Law]:
+        """Of all terms."""
+        return [term.law for term in self.terms]
 
-    def _less(self, v: Vector, gamma: Float[Array, "points 3"]) -> Vector:
-        return self.A @ v - self.momentum - jnp.tensordot(gamma, self.J, 2)
+    def velocities(self, v: Vector) -> list[Array]:
+        """Of all terms."""
+        return [term.velocities(v) for term in self.terms]
+
+    def holds(self, v: Vector) -> Held:
+        """What sticks."""
+        return tuple(law.holds(u) for law, u in zip(self.laws, self.velocities(v), strict=True))
+
+    def may_hold(self, v: Vector) -> Held:
+        """What may stick at the end, at a guess of the velocity."""
+        return tuple(law.may_hold(u) for law, u in zip(self.laws, self.velocities(v), strict=True))
+
+    def still_holds(self, v: Vector, before: Vector, held: Held) -> Held:
+        """What to take for sticking after an iteration."""
+        states = zip(self.laws, self.velocities(v), self.velocities(before), held, strict=True)
+        return tuple(law.still_holds(u, before, held) for law, u, before, held in states)
+
+    def followed(self, v: Vector, before: Vector, held: Held) -> Bool[Array, ""]:
+        """Whether all laws went on from `before` to `v` nearly as their derivatives said."""
+        states = zip(self.laws, self.velocities(v), self.velocities(before), held, strict=True)
+        return jnp.all(jnp.stack([law.followed(u, before, held) for law, u, before, held in states]))
+
+    def on_one_side(self, v: Vector, before: Vector) -> Bool[Array, ""]:
+        """Whether all laws have no kink between the two, beside those of what sticks."""
+        states = zip(self.laws, self.velocities(v), self.velocities(before), strict=True)
+        return jnp.all(jnp.stack([law.on_one_side(u, before) for law, u, before in states]))
+
+    def along(self, us: Sequence[Array], ws: Sequence[Array]) -> Line:
+        """The potentials of all terms at their velocities, in their directions."""
+        lines = [law.along(u, w) for law, u, w in zip(self.laws, us, ws, strict=True)]
+        return functools.reduce(Line.__add__, lines)
+
+    def _at(self, v: Vector, held: Held) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """γ and −∂γ/∂u of all terms."""
+        states = zip(self.laws, self.velocities(v), held, strict=True)
+        gammas, Gs = zip(*(law.at(u, held) for law, u, held in states), strict=True)
+        return gammas, Gs
+
+    def _less(self, v: Vector, gammas: Sequence[Array]) -> Vector:
+        given = sum(term.generalized(gamma) for term, gamma in zip(self.terms, gammas, strict=True))
+        return self.A @ v - self.momentum - given
 
 
 class Found(NamedTuple):
@@ -80,7 +124,7 @@ class Found(NamedTuple):
 
 
 def minimum(motion: Motion, guess: Vector) -> Found:
-    """The minimum, first by steps as if each point went on to stick or to slide until it shows the contrary, which find
+    """The minimum, first by steps as if everything went on to stick or to slide until it shows the contrary, which find
     it in a few steps or not at all; then by Newton steps, each to the minimum along it, which always find it.
 
     Its derivatives are those of the minimum, H dv = −∂(gradient)/∂θ dθ, and do not depend on the iteration or on the
@@ -95,9 +139,13 @@ def minimum(motion: Motion, guess: Vector) -> Found:
 
 @eqx.filter_custom_jvp
 def _found(motion: Motion, guess: Vector) -> Found:
+    like = Found(guess, jnp.array(False), jnp.array(0, jnp.int32))
+    return in_chunks(_iterated, LANES, like)(motion, guess)
+
+
+def _iterated(motion: Motion, guess: Vector) -> Found:
     infinite = jnp.full((), jnp.inf, guess.dtype)
-    held = motion.impulses.may_hold(motion.J @ guess)
-    start = _Iterate(guess, held, infinite, motion.size, jnp.array(0, jnp.int32))
+    start = _Iterate(guess, motion.may_hold(guess), infinite, motion.size, jnp.array(0, jnp.int32))
     near = jax.lax.while_loop(
         lambda iterate: iterate.unfinished(PREDICTED_STEPS), lambda iterate: _predicted(motion, iterate), start
     )
@@ -112,8 +160,9 @@ def _found(motion: Motion, guess: Vector) -> Found:
 def _found_jvp(primals, tangents):
     (motion, guess), (d_motion, _) = primals, tangents
     found = _found(motion, guess)
-    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.v), (motion,), (d_motion,))
-    _, H = motion.derivatives(found.v, motion.holds(found.v))
+    held = motion.holds(found.v)
+    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.v, held), (motion,), (d_motion,))
+    _, H = motion.derivatives(found.v, held)
     change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
     # Flags and counts have no tangents.
     return found, Found(change, None, None)  # type: ignore[arg-type]
@@ -124,9 +173,9 @@ class _Iterate(NamedTuple):
 
     Attributes:
         v: Minimum so far.
-        held: Which points are taken to stick.
-        change: Length of the last whole Newton step, in the norm of A; infinite where points turned out to do something
-            else.
+        held: What is taken to stick.
+        change: Length of the last whole Newton step, in the norm of A; infinite where something turned out to do
+            otherwise.
         size: That of the velocities.
         steps: Number of steps.
     """
@@ -140,9 +189,8 @@ class _Iterate(NamedTuple):
     def unfinished(self, most: int) -> Bool[Array, ""]:
         return (self.change > _small(self.v.dtype) * self.size) & (self.steps < most)
 
-    def moved(self, motion: Motion, step: Vector, share: Any, held: Held, certain: Any) -> "_Iterate":
-        """After a share of a Newton step."""
-        v = self.v + share * step
+    def moved(self, motion: Motion, v: Vector, step: Vector, held: Held, certain: Any) -> "_Iterate":
+        """At v, after a Newton step."""
         size = jnp.maximum(motion.size, _length(motion.A, v))
         change = jnp.where(certain, _length(motion.A, step), jnp.inf)
         return _Iterate(v, held, change, size, self.steps + 1)
@@ -156,22 +204,33 @@ def _length(A, v: Vector) -> Scalar:
     return jnp.sqrt(v @ (A @ v))
 
 
-def _newton_step(motion: Motion, v: Vector, held: Held) -> Vector:
-    gradient, H = motion.derivatives(v, held)
-    return -CHOLESKY.solve(CHOLESKY.factor(H), gradient)
-
-
 def _predicted(motion: Motion, iterate: _Iterate) -> _Iterate:
+    """After a Newton step and, where everything did as predicted, a second one with the same Hessian: how long that is
+    shows whether the first one was enough."""
     v, held = iterate.v, iterate.held
-    step = _newton_step(motion, v, held)
-    after = motion.impulses.still_holds(motion.J @ (v + step), motion.J @ v, held)
-    return iterate.moved(motion, step, 1, after, jnp.all(after == held))
+    gradient, H = motion.derivatives(v, held)
+    L = CHOLESKY.factor(H)
+    step = -CHOLESKY.solve(L, gradient)
+    after = motion.still_holds(v + step, v, held)
+    certain = _same(after, held) & motion.followed(v + step, v, held)
+    again = certain & motion.on_one_side(v + step, v)
+    second = -CHOLESKY.solve(L, motion.gradient(v + step, held))
+    end = v + step + jnp.where(again, second, 0)
+    return iterate.moved(motion, end, jnp.where(again, second, step), after, certain)
+
+
+def _same(a: Held, b: Held) -> Bool[Array, ""]:
+    return jnp.all(jnp.stack([jnp.all(a == b) for a, b in zip(a, b, strict=True)]))
 
 
 def _improved(motion: Motion, iterate: _Iterate) -> _Iterate:
+    """After a Newton step to the minimum along it."""
     v = iterate.v
-    step = _newton_step(motion, v, motion.holds(v))
-    return iterate.moved(motion, step, _lowest(motion, v, step), iterate.held, True)
+    held = motion.holds(v)
+    gradient, H = motion.derivatives(v, held)
+    step = -CHOLESKY.solve(CHOLESKY.factor(H), gradient)
+    certain = motion.followed(v + step, v, held)
+    return iterate.moved(motion, v + _lowest(motion, v, step) * step, step, iterate.held, certain)
 
 
 class _Bracket(NamedTuple):
@@ -195,15 +254,15 @@ class _Bracket(NamedTuple):
 
 def _lowest(motion: Motion, v: Vector, step: Vector) -> Scalar:
     """Share of a step at the minimum along it: Newton's method within a bracket."""
-    u, w = motion.J @ v, motion.J @ step
+    us, ws = motion.velocities(v), motion.velocities(step)
     A_step = motion.A @ step
     slope, curvature = v @ A_step - motion.momentum @ step, step @ A_step
-    start = slope + motion.impulses.along(u, w).slope
+    start = slope + motion.along(us, ws).slope
 
     def look(bracket: _Bracket) -> _Bracket:
         share = bracket.next
-        points = motion.impulses.along(u + share * w, w)
-        here, bend = slope + share * curvature + points.slope, curvature + points.curvature
+        terms = motion.along([u + share * w for u, w in zip(us, ws, strict=True)], ws)
+        here, bend = slope + share * curvature + terms.slope, curvature + terms.curvature
         low = jnp.where(here < 0, share, bracket.low)
         high = jnp.where(here < 0, bracket.high, share)
         newton = share - here / jnp.where(bend > 0, bend, 1)

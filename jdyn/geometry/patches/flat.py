@@ -30,9 +30,4 @@ def flat_on_flat(a: Convex, X_a: Transform, b: Convex, X_b: Transform) -> Separa
     parts = [jax.tree.map(lambda x: x[None], point), rows_a, rows_b]
     if isinstance(a, Capsule):  # only the two sides of its line
         parts = [parts[0], jax.tree.map(lambda x: x[::2], rows_a)]
-    return _to_parent(jax.tree.map(lambda *x: jnp.concatenate(x), *parts), X_a)
-
-
-def _to_parent(points: Separation, X: Transform) -> Separation:
-    a, b = (jax.vmap(X.point_to_parent)(x) for x in (points.a, points.b))
-    return Separation(a, b, points.normal @ X.rotation.T, points.distance, points.weight)
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *parts).to_parent(X_a)

@@ -13,14 +13,14 @@ from jdyn.geometry.patches.features import Feature
 from jdyn.geometry.separation import Separation
 
 # Lines on bent sides lie on one another where they are nearer than this part of the smaller radius.
-_BREADTH = 0.1
+BREADTH = 0.1
 # A region that is shorter around than this part of its shapes' is on the way to a point.
-_POINT = 0.1
+POINT = 0.1
 # The nearest points count in full where all rows are higher by this part of the region's breadth, and rows of less than
 # this weight are taken for higher.
 _MISSED, _LIGHT = 0.01, 0.25
 # Where a face is steeper than this against the normal, its height is that of a face which is not.
-_LEAST_COSINE = 1e-3
+LEAST_COSINE = 1e-3
 
 
 class Pieces(Structure):
@@ -62,12 +62,14 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     around = jnp.min(jnp.sum(polygons.lengths, axis=1))
     # Sides that lie on one another count once: p is within q where they differ by rounding, and q is not within p.
     margin = 16 * jnp.finfo(around.dtype).eps * around
-    breadth = jnp.stack([_BREADTH * jnp.min(both.bend), jnp.zeros_like(margin)])
+    breadth = jnp.stack([BREADTH * jnp.min(both.bend), jnp.zeros_like(margin)])
     margins = jnp.stack([margin, -margin])
     pieces = jax.vmap(_pieces)(polygons, jax.tree.map(lambda x: x[::-1], polygons), margins, breadth)
     # Lines that cross at right angles lie on one another in a point.
     length = jnp.sum(pieces.length) - 4 * breadth[0]
-    share = _smooth_step(length / (_POINT * jnp.where(around > 0, around, 1)))
+    share = smooth_step(length / (POINT * jnp.where(around > 0, around, 1)))
+    # A line that stands on the other part is a point.
+    share = jnp.where(around > 0, share, 0)
     # Those of p if both are lines.
     lies = jnp.stack([p.bend > 0, (q.bend > 0) & (p.bend <= 0)])
     ends = jnp.where(pieces.length > 0, both.weight[:, None], 0)
@@ -76,16 +78,16 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     normals = jnp.stack([nearest.normal, -nearest.normal])
     rows = jax.vmap(_rows)(both, pieces, others, normals, weights)
     rows_p, rows_q = (jax.tree.map(lambda x, k=k: x[k, : sizes[k]], rows) for k in (0, 1))
-    return rows_p, rows_q.flipped(), 1 - share * (1 - _missed(rows, nearest, around / 4))
+    return rows_p, rows_q.flipped(), 1 - share * (1 - missed(rows, nearest, around / 4))
 
 
-def _missed(rows: Separation, nearest: Separation, size: Scalar) -> Float[Array, ""]:
+def missed(rows: Separation, nearest: Separation, size: Scalar) -> Float[Array, ""]:
     """How much rows lack the depth of the nearest points, from none to all: sides may be round, or turn too little."""
     reach = _MISSED * jnp.where(size > 0, size, 1)
     higher = rows.distance - nearest.distance + reach * jnp.maximum(0, 1 - rows.weight / _LIGHT)
     rounding = 64 * jnp.finfo(reach.dtype).eps * size
     lack = jnp.min(jnp.where(rows.weight > 0, higher, 2 * reach)) - rounding
-    return _smooth_step(lack / reach)
+    return smooth_step(lack / reach)
 
 
 def _with_corners(part: Feature, count: int) -> Feature:
@@ -164,7 +166,7 @@ def _rows(p: Feature, of_p: Pieces, q: Feature, normal: Float[Array, "3"], weigh
     upright, along = _upright(q, normal)
     cosine = normal @ upright
     from_q = points - q.corners[:1]
-    gaps = -(from_q @ upright) / jnp.where(cosine > _LEAST_COSINE, cosine, _LEAST_COSINE)
+    gaps = -(from_q @ upright) / jnp.where(cosine > LEAST_COSINE, cosine, LEAST_COSINE)
     # Two lines that are not parallel are apart beside their nearest points, since their sides are bent.
     bend = jnp.where(p.bend > 0, q.bend, 0)
     aside = jnp.minimum((from_q @ jnp.cross(normal, along)) ** 2, bend**2 / 4)
@@ -186,7 +188,7 @@ def _upright(part: Feature, normal: Float[Array, "3"]) -> tuple[Float[Array, "3"
     return jnp.where(upright @ normal < 0, -upright, upright), way
 
 
-def _smooth_step(x: Float[Array, ""]) -> Float[Array, ""]:
+def smooth_step(x: Float[Array, ""]) -> Float[Array, ""]:
     """From 0 at 0 to 1 at 1, with slopes of zero."""
     x = jnp.clip(x, 0, 1)
     return x**2 * (3 - 2 * x)

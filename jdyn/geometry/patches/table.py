@@ -7,6 +7,7 @@ from jdyn.geometry.height_field import HeightField
 from jdyn.geometry.hull import ConvexHull
 from jdyn.geometry.patches.flat import flat_on_flat
 from jdyn.geometry.patches.ground import on_half_space, on_height_field
+from jdyn.geometry.patches.lines import line_on_line
 from jdyn.geometry.patches.round import round_on_any
 from jdyn.geometry.separation import Separation
 from jdyn.geometry.shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Sphere
@@ -24,6 +25,7 @@ PATCHES: dict[tuple[type, type], Callable[..., Separation]] = {
         (first, second): round_on_any if first in ROUND or second in ROUND else flat_on_flat
         for first, second in itertools.combinations_with_replacement(BODIES, 2)
     },
+    (Capsule, Capsule): line_on_line,
 }
 
 

@@ -16,11 +16,12 @@ from jdyn.model import Model
 from jdyn.simulation.interpolation import hermite
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
+from jdyn.simulation.solvers.joint_terms import joint_terms, without_joint_terms
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.solvers.straight_motion import straight, turning
 from jdyn.simulation.stages import weighted
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.vector_field import State, VectorField
 from jdyn.simulation.work import Counted, Work
 
 
@@ -34,8 +35,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     stick turns into slip, the order is lost, and the estimate shortens the step.
 
     What `jdyn.simulate` takes with convex contact. `stats["dynamics_calls"]` counts substeps and `stats["jacobians"]`
-    their Newton steps. Forces of joints enter as in `jdyn.ROSJ43`, those of mass and motion by inverse dynamics,
-    whatever the `method`.
+    their Newton steps. Dry friction in joints and the springs at the ends of their ranges are terms of the same convex
+    function as contact, so that joints stick and rest in large steps. Other forces of joints enter as in `jdyn.ROSJ43`,
+    those of mass and motion by inverse dynamics, whatever the `method`.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
@@ -114,14 +116,15 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     def _advance(self, terms, t0, t1, y0: State, guess) -> "_Step":
         model, h = self.mechanism, terms.contr(t0, t1)
-        contact, terms = _apart(terms)
+        contact, field, terms = _apart(terms)
         none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y0, y0.v))
         system = JointImplicit.of(terms, t0, y0, h)
         tau = system.force(t0, y0)
-        force = tau - system.pull(y0.v, none, h) - bias_forces(model, y0.q, y0.v)
+        force = tau - system.pull(y0.v, none, h) - bias_forces(system.field.model, y0.q, y0.v)
         A = mass_matrix(system.stiffened(h), y0.q)
         momentum = A @ (y0.v + h * turning(model, y0.v)) + h * force
-        found = contact.velocity(model, y0.q, y0.v, h, A, momentum, guess)
+        joints = joint_terms(field, y0, h, A)
+        found = contact.velocity(model, y0.q, y0.v, h, A, momentum, guess, joints)
         change = terms.prod(system.field.rates_beside(system.direction * t0, y0, tau), h)
         y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), found.v)
         # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
@@ -143,8 +146,8 @@ def _at_zero(counts: range) -> np.ndarray:
     return np.array([np.prod([n / (n - other) for other in counts if other != n]) for n in counts])
 
 
-def _apart(terms: Any) -> tuple[ConvexForces, Any]:
-    """Contact, and the equations of motion without it.
+def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
+    """Contact, the equations of motion, and their terms without what the convex function has.
 
     Raises:
         ValueError: at trace time, if there is something that this method does not know.
@@ -159,7 +162,8 @@ def _apart(terms: Any) -> tuple[ConvexForces, Any]:
             "ConvexEuler: constraints beyond the tree of joints do not go with convex contact yet; take "
             "jdyn.CompliantContact(), or another solver"
         )
-    return field.contact, eqx.tree_at(lambda terms: terms.field.contact, terms, None)
+    smooth = without_joint_terms(eqx.tree_at(lambda field: field.contact, field, None))
+    return field.contact, field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
 
 
 class _Step(NamedTuple):

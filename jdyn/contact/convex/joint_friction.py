@@ -1,0 +1,53 @@
+"""Dry friction in joints as the gradient of a convex function of the velocity."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jdyn.contact.convex.law import Law, Line
+
+# By this power of rounding, as a share of the bound, the law may depart from its derivative in the last iteration.
+MISSED = 0.45
+
+Coordinates = Float[Array, " nv_full"]
+Held = Bool[Array, " nv_full"]
+
+
+class JointFriction(Law):
+    """γ = −bound tanh(u / speed), the law of `jdyn.Model`, with the velocity at the end of the step.
+
+    Newton's method finds its way along this function from the side of u = 0, and is thrown across by the other side. So
+    what turns its way is taken for what sticks, γ = −bound u / speed, for one iteration, which ends on that side.
+
+    Attributes:
+        bound: Largest impulse [N m s or N s].
+        speed: At which friction reaches 76 % of it [rad/s or m/s].
+        stopped: Speed that friction can about take away.
+    """
+
+    bound: Coordinates
+    speed: Coordinates
+    stopped: Coordinates
+
+    def holds(self, u: Coordinates) -> Held:
+        """Nothing does for good."""
+        return jnp.zeros(u.shape, bool)
+
+    def may_hold(self, u: Coordinates) -> Held:
+        return (jnp.abs(u) <= self.stopped) & (jnp.abs(u) > self.speed)
+
+    def still_holds(self, u: Coordinates, before: Coordinates, held: Held) -> Held:
+        return (u * before < 0) & (jnp.abs(before) > self.speed) & ~held
+
+    def followed(self, u: Coordinates, before: Coordinates, held: Held) -> Bool[Array, ""]:
+        """Iterations begin to slide by small steps, the next of which are larger."""
+        gamma, rise = self.at(before, held)
+        missed = self.at(u, self.holds(u))[0] - (gamma - rise * (u - before))
+        return jnp.all(jnp.abs(missed) <= float(jnp.finfo(u.dtype).eps) ** MISSED * self.bound)
+
+    def at(self, u: Coordinates, held: Held) -> tuple[Coordinates, Coordinates]:
+        share = jnp.where(held, u / self.speed, jnp.tanh(u / self.speed))
+        return -self.bound * share, self.bound / self.speed * jnp.where(held, 1, 1 - share**2)
+
+    def along(self, u: Coordinates, w: Coordinates) -> Line:
+        gamma, rise = self.at(u, self.holds(u))
+        return Line(-jnp.sum(gamma * w), jnp.sum(rise * w**2))

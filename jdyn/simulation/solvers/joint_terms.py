@@ -1,0 +1,84 @@
+"""What holds joints, as terms of the convex function whose minimum is the velocity at the end of a step."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Scalar
+
+from jdyn.contact.convex import InJoints, JointFriction, Law, Line
+from jdyn.simulation.joint_limits import Stops, approach
+from jdyn.simulation.vector_field import State, VectorField
+
+Coordinates = Float[Array, " nv_full"]
+
+
+class Ends(Law):
+    """Impulses h n(u) of the springs at the ends of ranges, with their depth at the end of the step: both the spring
+    and what dissipation makes of it grow with the speed u towards the end.
+
+    Attributes:
+        h: Length of the step [s].
+        stops: The springs.
+        beyond: How far joints are beyond the beginning of upper and lower springs at the start of the step [rad or m].
+        places: Which coordinates have ends.
+    """
+
+    h: Scalar
+    stops: Stops
+    beyond: Float[Array, "2 ends"]
+    places: tuple[int, ...] = eqx.field(static=True)
+
+    def holds(self, u: Coordinates) -> Bool[Array, "0"]:
+        """Springs do not stick."""
+        return jnp.zeros(0, bool)
+
+    def may_hold(self, u: Coordinates) -> Bool[Array, "0"]:
+        return self.holds(u)
+
+    def still_holds(self, u: Coordinates, before: Coordinates, held: Bool[Array, "0"]) -> Bool[Array, "0"]:
+        return held
+
+    def at(self, u: Coordinates, held: Bool[Array, "0"]) -> tuple[Coordinates, Coordinates]:
+        speeds = u[np.array(self.places, int)]
+        speeds = jnp.stack([speeds, -speeds])
+
+        def impulses(speeds):
+            return self.h * self.stops.push(self.beyond + self.h * speeds, speeds)
+
+        (upper, lower), rises = jax.jvp(impulses, (speeds,), (jnp.ones_like(speeds),))
+        full = jnp.zeros((2, *u.shape), u.dtype)
+        return tuple(full.at[:, np.array(self.places, int)].set(jnp.stack([lower - upper, jnp.sum(rises, axis=0)])))
+
+    def along(self, u: Coordinates, w: Coordinates) -> Line:
+        gamma, rise = self.at(u, self.holds(u))
+        return Line(-jnp.sum(gamma * w), jnp.sum(rise * w**2))
+
+
+def joint_terms(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]) -> list[InJoints]:
+    """Those of a step from a state: of dry friction, and of the ends of ranges if they hold joints.
+
+    Args:
+        field: The equations of motion.
+        y: State at the start.
+        h: Length of the step [s].
+        A: Inertia.
+    """
+    model = field.model
+    followed = jax.vmap(model.expand_velocity)(jnp.eye(model.nv, dtype=A.dtype)).T if model.topology.mimics else None
+    bound = h * model.friction
+    stopped = bound * jnp.abs(model.expand_velocity(1 / jnp.diag(A)))
+    # Rounding of larger speeds must not hide what friction does within its own.
+    speed = jnp.maximum(model.friction_speed, jnp.sqrt(jnp.finfo(A.dtype).eps) * stopped)
+    terms = [InJoints(JointFriction(bound, speed, stopped), followed)]
+    if field.stops is not None:
+        gaps, _ = approach(model, y.q, y.v)
+        places = tuple(map(int, model.topology.ranged[1]))
+        terms.append(InJoints(Ends(h, field.stops, -gaps - field.stops.slack, places), followed))
+    return terms
+
+
+def without_joint_terms(field: VectorField) -> VectorField:
+    """The equations of motion without what `joint_terms` has."""
+    model = eqx.tree_at(lambda model: model.friction, field.model, jnp.zeros_like(field.model.friction))
+    return eqx.tree_at(lambda field: (field.model, field.stops), field, (model, None), is_leaf=lambda x: x is None)
