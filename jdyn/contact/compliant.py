@@ -218,7 +218,8 @@ class CompliantForces(SmoothForces):
     def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
         position, exists = middles(found, motion.origin)
         distance, reach = jnp.where(exists, found.distance, 1), self.gradient_reach
-        touches = distance < 0
+        # NaN touches, so that it spreads to forces.
+        touches = ~(distance >= 0)
         if self.located and self.start is not None:
             touches = (self.start[0].distance < 0) & (distance < BEYOND)
         depth = jnp.where(touches, -distance, 0)
