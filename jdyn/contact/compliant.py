@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,9 +23,9 @@ from jdyn.contact.materials import (
     pair_materials,
     refuse_rigid_pairs,
 )
-from jdyn.contact.points import contact_points, middles
+from jdyn.contact.points import contact_points, deepest, middles
 from jdyn.contact.relative_motion import RelativeMotion
-from jdyn.dynamics import kinetic_energy
+from jdyn.dynamics import forward_kinematics, kinetic_energy
 from jdyn.geometry import Separation
 from jdyn.model import Model
 
@@ -137,7 +137,7 @@ class CompliantForces(SmoothForces):
         slip_speed, spin_speed: Below which friction falls [m/s, rad/s].
         gradient_reach: From where derivatives feel contact [m]; None for those that are true.
         located: Whether steps end where points begin and cease to touch.
-        touching: Which points touch throughout a step, where `located`; None for those that overlap.
+        start: Points at the start of a step, and the number of each point's pair; None for forces of no step.
     """
 
     colliders: Colliders
@@ -147,14 +147,16 @@ class CompliantForces(SmoothForces):
     spin_speed: Scalar
     gradient_reach: Scalar | None
     located: bool = eqx.field(static=True, default=False)
-    touching: Bool[Array, " points"] | None = None
+    start: tuple[Separation, Int[Any, " points"]] | None = None
 
     def near(self, model: Model, q: Float[Array, " nq"]) -> "CompliantForces":
-        """Where steps are located, points touch throughout a step or not at all. Then forces have no kink within it,
-        though its end is beyond the kink by its error: else derivatives would be those of the wrong side."""
-        if not self.located:
-            return self
-        return dataclasses.replace(self, touching=self.distances(model, q) < 0)
+        """With the points there, which are looked for once for all that asks about the start of a step.
+
+        Where steps are located, points touch throughout a step or not at all. Then forces have no kink within it,
+        though its end is beyond the kink by its error: else derivatives would be those of the wrong side.
+        """
+        model, colliders, q = jax.lax.stop_gradient((model, self.colliders, q))
+        return dataclasses.replace(self, start=contact_points(colliders, forward_kinematics(model, q)))
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces [N m or N]."""
@@ -174,8 +176,9 @@ class CompliantForces(SmoothForces):
         Then the step is longer than these springs take to stop what arrives. Error estimates may miss that: stages
         without weight in them throw the following stages out of the contact again.
         """
-        found, pair = contact_points(self.colliders, RelativeMotion.at(model, self.colliders, q1).poses)
-        new = (self.distances(model, q0) > 0) & (found.distance < 0)
+        found, pair = contact_points(self.colliders, forward_kinematics(model, q1))
+        before, _ = self._at_start(model, q0)
+        new = (before.distance > 0) & (found.distance < 0)
         depth = -jnp.where(new, found.distance, 0)
         stiffness, dissipation, _ = self.materials.at(found, pair)
         springs = jnp.sum(self.law.force(depth, jnp.zeros_like(depth), stiffness, dissipation) * depth) / 2
@@ -186,7 +189,7 @@ class CompliantForces(SmoothForces):
     ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
         """How `force` falls with configuration and velocity as long as points and normals stay where they are."""
         motion = RelativeMotion.at(model, self.colliders, q)
-        found, pair = contact_points(self.colliders, motion.poses)
+        found, pair = self._at_start(model, q)
         places = self._places(motion, found)
         J = motion.twist_jacobian(places.position, pair)
         numbers = self.materials.at(found, pair)
@@ -196,6 +199,13 @@ class CompliantForces(SmoothForces):
         K = jnp.einsum("pin,pi,pj,pjm->nm", J, by_depth, places.normal, J[:, 3:])
         D = -jnp.einsum("pin,pij,pjm->nm", J, by_twist, J)
         return K, D
+
+    def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
+        return deepest(self._at_start(model, q)[0])
+
+    def _at_start(self, model: Model, q: Array) -> tuple[Separation, Int[Any, " points"]]:
+        """Points where a step begins; looked for unless `near` has done so."""
+        return self.start or contact_points(self.colliders, forward_kinematics(model, q))
 
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
@@ -216,7 +226,10 @@ class CompliantForces(SmoothForces):
     def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
         position, exists = middles(found, motion.origin)
         distance, reach = jnp.where(exists, found.distance, 1), self.gradient_reach
-        touches = distance < 0 if self.touching is None else self.touching & (distance < BEYOND)
+        # NaN touches, so that it spreads to forces.
+        touches = ~(distance >= 0)
+        if self.located and self.start is not None:
+            touches = (self.start[0].distance < 0) & (distance < BEYOND)
         depth = jnp.where(touches, -distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
         return _Places(position, found.normal, touches, depth, jnp.where(exists, felt, 0))

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.points import contact_points
+from jdyn.contact.points import contact_points, deepest
 from jdyn.dynamics.kinematics import forward_kinematics
 from jdyn.model import Model
 
@@ -79,7 +79,7 @@ class ContactForces(eqx.Module):
 
     def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
         """The largest depth of a point [m]; zero where nothing touches."""
-        return jnp.maximum(jnp.max(-self.distances(model, q), initial=0), 0)
+        return deepest(contact_points(self.colliders, forward_kinematics(model, q))[0])
 
 
 class SmoothForces(ContactForces):

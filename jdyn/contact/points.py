@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.placed_pairs import placed_pairs
@@ -22,6 +22,11 @@ def middles(found: Separation, elsewhere: Float[Array, "3"]) -> tuple[Float[Arra
     """
     exists = found.distance != jnp.inf
     return jnp.where(exists[:, None], (found.a + found.b) / 2, elsewhere[None]), exists
+
+
+def deepest(found: Separation) -> Scalar:
+    """The largest depth of a point [m]; zero where nothing touches."""
+    return jnp.max(-found.distance, initial=0)
 
 
 def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, Int[Any, " points"]]:

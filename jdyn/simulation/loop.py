@@ -163,6 +163,7 @@ class Run(eqx.Module):
         accepted, rejected: Steps.
         unmet: Whether constraints were not met by a step that was tried since the last accepted one.
         work: Of all steps that were tried, and of events; None for solvers that do not say.
+        start_depth: By how much shapes overlapped at the start [m]: NaN before the first step, None without contact.
     """
 
     motion: Motion
@@ -180,6 +181,7 @@ class Run(eqx.Module):
     rejected: Int[Array, ""]
     unmet: Bool[Array, ""]
     work: Work | None
+    start_depth: Scalar | None
 
 
 def begin(problem: Problem) -> Run:
@@ -214,6 +216,7 @@ def begin(problem: Problem) -> Run:
         rejected=counts,
         unmet=jnp.array(False),
         work=work,
+        start_depth=None if problem.equations.field.contact is None else jnp.full_like(t0, jnp.nan),
     )
 
 
@@ -226,7 +229,7 @@ def attempt(problem: Problem, run: Run) -> Run:
     end, landing = _end(problem, run), run.landing.which >= 0
     equations = problem.near(run.motion)
     motion, error, dense, solver_result = step(problem, equations, run.motion, end)
-    verdict = _verdict(problem, run, end, motion, error)
+    verdict = _verdict(problem, equations, run, end, motion, error)
     good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
     passed = run.running & jnp.where(landing, good, verdict.keep & good)
     span = Span(run.motion.t, end, motion.y, dense)
@@ -266,7 +269,18 @@ def attempt(problem: Problem, run: Run) -> Run:
         rejected=rejected,
         unmet=_where(run.running, ~keep & unmet, run.unmet),
         work=work,
+        start_depth=_start_depth(run, equations),
     )
+
+
+def _start_depth(run, equations):
+    """How deep shapes overlap at the start of the first step, which has looked for their points anyway."""
+    field, first = equations.field, run.running & (run.accepted + run.rejected == 0)
+    if field.contact is None:
+        return None
+    model, q = jax.lax.stop_gradient((field.model, run.motion.y.q))
+    depth = jax.lax.cond(unvmap_any(first), lambda: field.contact.overlap(model, q), lambda: run.start_depth)
+    return jnp.where(first, depth, run.start_depth)
 
 
 def _worked(run, motion, fired):
@@ -377,14 +391,14 @@ class _Verdict(NamedTuple):
     result: Any
 
 
-def _verdict(problem, run, end, motion, error):
+def _verdict(problem, equations, run, end, motion, error):
     t0, order = run.motion.t, order_of(motion.solver_state)
     # Solvers without an order need step controllers that do not use one.
     order: Any = problem.solver.error_order(problem.equations) if order is None else order
     y1 = motion.y
     if error is not None:
         # A step into the depth of a contact may end nowhere. A shorter one need not.
-        finite = _finite(y1) & _finite(error) & ~problem.equations.field.overshot(run.motion.y, y1)
+        finite = _finite(y1) & _finite(error) & ~equations.field.overshot(run.motion.y, y1)
         y1 = _compared(problem, run.motion.y, _where(finite, y1, run.motion.y))
         error = jax.tree.map(lambda error: jnp.where(finite, error, jnp.inf), error)
     keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(

@@ -302,7 +302,7 @@ def _simulate(
             "row_implicit_steps": run.rows.implicit,
         }
     if field.contact is not None:
-        stats["start_depth"] = field.contact.overlap(field.model, q0)
+        stats["start_depth"] = run.start_depth
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))

@@ -75,7 +75,7 @@ class Trajectory(eqx.Module):
             closed-form derivatives and count apart. A lane of a batch counts what it would evaluate alone. Both are
             None for solvers of diffrax that are not Runge-Kutta methods, since these do not report evaluations.
             `implicit_steps`, tried steps in which the default solver was implicit; `start_depth`, with contact, by how
-            much shapes overlapped at the start [m]. Where rows follow steps, `row_tries`,
+            much shapes overlapped at the start [m], NaN where no step was tried. Where rows follow steps, `row_tries`,
             `row_dynamics_calls` and `row_implicit_steps` count up to each row.
     """
 

@@ -29,11 +29,12 @@ def contact(law=None, **numbers):
 def test_a_ball_leaves_with_the_speed_that_quadrature_finds(exponent):
     """With h the speed over 1/c, m h dh/dd = −k dᵉ c² (1 + h) without gravity: h − log(1 + h) is the same before and
     after, whatever the spring."""
+    # It starts where it touches: the error of a step across the kink of the force there would be as rounding has it.
     model, k, c, u = bouncing().with_gravity((0, 0, 0)), 1e5, 0.3, 1.2
     law = contact(jdyn.HuntCrossley(exponent), stiffness=k, dissipation=c)
     rows = diffrax.SaveAt(t1=True)
     motion = jdyn.simulate(
-        model, [0.11], [-u], 0.05, contact=law, stepsize_controller=TIGHT, solver=diffrax.Dopri8(), saveat=rows
+        model, [0.1], [-u], 0.05, contact=law, stepsize_controller=TIGHT, solver=diffrax.Dopri8(), saveat=rows
     )
 
     def missed(speed):
