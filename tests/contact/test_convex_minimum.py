@@ -59,10 +59,11 @@ def _cost(motion, v):
         u = np.asarray(points.J[i]) @ v
         slip = u + np.asarray(law.gained[i])
         n, f, k, c = (np.asarray(x[i]) for x in (law.normal, law.force, law.stiffness, law.dissipation))
+        f, damping = f - h * k * (law.gained[i] @ n) / 2, 1 - c * (law.gained[i] @ n)
         # Where n is zero from, and stays so.
-        end = min(f / (h * k), 1 / c if c > 0 else np.inf)
+        end = min(f / (h * k), damping / c if c > 0 else np.inf)
         speed = min(u @ n, end)
-        total -= h * (f * speed - (h * k + c * f) * speed**2 / 2 + c * h * k * speed**3 / 3)
+        total -= h * (damping * f * speed - (damping * h * k + c * f) * speed**2 / 2 + c * h * k * speed**3 / 3)
         total += rubbed(law.sliding, i, np.linalg.norm(slip - (slip @ n) * n))
         w = np.asarray(turning.J[i]) @ v + np.asarray(turning.law.gained[i])
         total += rubbed(turning.law.spinning, i, abs(w @ n))
@@ -92,8 +93,8 @@ def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
     v = jnp.linspace(-0.5, 1.0, NV)
     gradient, H, slopes = jax.jit(
-        lambda motion: (*motion.derivatives(v, motion.holds(v)), jax.jacfwd(lambda v: motion.gradient(v, motion.holds(v)))(v))
-    )(motion)
+        lambda motion, held: (*motion.derivatives(v, held), jax.jacfwd(lambda v: motion.gradient(v, held))(v))
+    )(motion, motion.holds(v))
     steps = 1e-6 * np.eye(NV)
     difference = [(_cost(motion, v + e) - _cost(motion, v - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)

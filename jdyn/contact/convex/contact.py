@@ -170,9 +170,12 @@ class ConvexForces(ContactForces):
 
         def moving(q, v):
             near = self._near(model, q)
-            return near.twists(v), near
+            return (near.twists(v), near.normal), near
 
-        _, rates, near = jax.jvp(moving, (q, v), (model.rate(q, v), v_rate), has_aux=True)
+        (twists, _), (rates, turning), near = jax.jvp(moving, (q, v), (model.rate(q, v), v_rate), has_aux=True)
+        # Where normals turn, so do distances' rates.
+        parting = jnp.sum(turning * twists[:, 3:], axis=1)
+        rates = rates.at[:, 3:].add(parting[:, None] * near.normal)
         return minimum(Motion(A, momentum, (*near.impulses(v, h, A, h * rates), *others)), guess)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":

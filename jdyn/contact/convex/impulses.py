@@ -14,17 +14,19 @@ Vectors = Float[Array, "points 3"]
 class Impulses(Law):
     """γ(u) for the velocities u of shape b relative to shape a, one of each point, at the end of a step of length h.
 
-    With the speed u_n = u · normal, and the slip s, what u + gained has beside the normal,
+    With the speed u_n = u · normal, the speed g_n = gained · normal, and the slip s, what u + gained has beside the
+    normal,
 
         γ = n(u_n) normal − bound s / max(|s|, slip),
-        n(u_n) = h (force − h stiffness u_n)₊ (1 − dissipation u_n)₊.
+        n(u_n) = h (force − h stiffness (u_n + g_n/2))₊ (1 − dissipation (u_n + g_n))₊.
 
     Both parts fall along u, so that −γ is the gradient of a convex function: n is the impulse of Hunt and Crossley's
     law with the depth at the end of the step, and the bound of friction is known from its start.
 
     The velocities u are those of the configuration at the start. Without what is gained, a foot about which a leg turns
-    would have to stick there, and slip where the step ends. The next step would stop that at once, with an impulse that
-    does not belong to the motion and soon needs more friction than there is.
+    would have to stick there, and slip where the step ends, and the ground would be lower for it than it is. The next
+    step would mend that at once, with an impulse that does not belong to the motion, and that soon needs more friction
+    than there is.
 
     Source: Castro, Han, Masterjohn, Irrotational contact fields, arXiv 2312.03908, 2023, the lagged model.
 
@@ -70,13 +72,17 @@ class Impulses(Law):
         pressing = Line(-jnp.sum(pressed * w_normal), jnp.sum(fall * w_normal**2))
         return pressing + rubbing_along(self.sliding, self.normal, self._slip(u), w_beside)
 
+    @property
+    def _parting(self) -> Points:
+        return dot(self.gained, self.normal)
+
     def _slip(self, u: Vectors) -> Vectors:
         return split(u + self.gained, self.normal)[1]
 
     def _pressed(self, speed: Points) -> tuple[Points, Points]:
         """n, and how it falls with the speed."""
-        force = self.force - self.h * self.stiffness * speed
-        damping = 1 - self.dissipation * speed
+        force = self.force - self.h * self.stiffness * (speed + self._parting / 2)
+        damping = 1 - self.dissipation * (speed + self._parting)
         pushes = (force > 0) & (damping > 0)
         fall = self.h * (self.h * self.stiffness * damping + self.dissipation * force)
         return jnp.where(pushes, self.h * force * damping, 0), jnp.where(pushes, fall, 0)
