@@ -216,9 +216,7 @@ class CompliantForces(SmoothForces):
     def _points(self, motion: RelativeMotion, v: Array) -> tuple[TouchingPoints, np.ndarray]:
         found, pair = contact_points(self.colliders, motion.poses)
         places = self._places(motion, found)
-        twist = motion.twists(v)[pair]
-        moving = twist[:, 3:] + jnp.cross(twist[:, :3], places.position - motion.origin[None])
-        twist, numbers = jnp.concatenate([twist[:, :3], moving], axis=1), self.materials.at(found, pair)
+        twist, numbers = motion.twists_at(places.position, pair, v), self.materials.at(found, pair)
         wrench = jax.vmap(self._straight_through)(places.felt, places.normal, places.depth, twist, *numbers)
         force, torque = wrench[:, 3:], wrench[:, :3]
         return TouchingPoints(places.position, places.normal, places.depth, force, torque), pair

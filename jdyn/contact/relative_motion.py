@@ -49,6 +49,13 @@ class RelativeMotion(NamedTuple):
         """[ω; v] of each pair at the origin, by the velocity of the model."""
         return self.moved @ (self.model.expand_velocity(v)[:, None] * self.columns)
 
+    def twists_at(
+        self, points: Float[Array, "rows 3"], pair: np.ndarray, v: Float[Array, " nv"]
+    ) -> Float[Array, "rows 6"]:
+        """[ω; v] at points of the second bodies; each row belongs to the pair of that number."""
+        turning, moving = jnp.split(self.twists(v)[pair], 2, axis=1)
+        return jnp.concatenate([turning, moving + jnp.cross(turning, points - self.origin[None])], axis=1)
+
     def generalized(self, wrenches: Float[Array, "pairs 6"]) -> Float[Array, " nv"]:
         """Generalized forces of wrenches [n; f] at the origin, on the second body of each pair; the first one bears the
         opposite."""

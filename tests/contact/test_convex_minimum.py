@@ -20,6 +20,7 @@ def _motion(seed=0, slip=1e-3, stiffness=2e4):
     normal = rng.normal(size=(COUNT, 3))
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     root = rng.normal(size=(NV, NV))
+    gained = jnp.array(0.3 * np.random.default_rng(seed + 1000).normal(size=(2, COUNT, 3)))
 
     def friction(*bounds):
         bound = jnp.array(bounds)
@@ -32,9 +33,10 @@ def _motion(seed=0, slip=1e-3, stiffness=2e4):
         stiffness=jnp.full(COUNT, stiffness),
         dissipation=jnp.array([0.5, 0.0, 2.0]),
         sliding=friction(0.02, 0.0, 0.3),
+        gained=gained[0],
     )
     J, J_turning = jnp.array(rng.normal(size=(2, COUNT, 3, NV)))
-    turning = Turning(jnp.array(normal), friction(0.03, 0.0, 0.2), friction(0.05, 0.0, 0.1))
+    turning = Turning(jnp.array(normal), friction(0.03, 0.0, 0.2), friction(0.05, 0.0, 0.1), gained[1])
     bound = jnp.array([0.0, 0.1, 0.0, 2.0, 0.3, 0.02])
     joints = InJoints(JointFriction(bound, jnp.full(NV, slip), bound), None)
     terms = (AtPoints(pressing, J), AtPoints(turning, J_turning), joints)
@@ -55,13 +57,15 @@ def _cost(motion, v):
 
     for i in range(COUNT):
         u = np.asarray(points.J[i]) @ v
+        slip = u + np.asarray(law.gained[i])
         n, f, k, c = (np.asarray(x[i]) for x in (law.normal, law.force, law.stiffness, law.dissipation))
+        f, damping = f - h * k * (law.gained[i] @ n) / 2, 1 - c * (law.gained[i] @ n)
         # Where n is zero from, and stays so.
-        end = min(f / (h * k), 1 / c if c > 0 else np.inf)
+        end = min(f / (h * k), damping / c if c > 0 else np.inf)
         speed = min(u @ n, end)
-        total -= h * (f * speed - (h * k + c * f) * speed**2 / 2 + c * h * k * speed**3 / 3)
-        total += rubbed(law.sliding, i, np.linalg.norm(u - (u @ n) * n))
-        w = np.asarray(turning.J[i]) @ v
+        total -= h * (damping * f * speed - (damping * h * k + c * f) * speed**2 / 2 + c * h * k * speed**3 / 3)
+        total += rubbed(law.sliding, i, np.linalg.norm(slip - (slip @ n) * n))
+        w = np.asarray(turning.J[i]) @ v + np.asarray(turning.law.gained[i])
         total += rubbed(turning.law.spinning, i, abs(w @ n))
         total += rubbed(turning.law.rolling, i, np.linalg.norm(w - (w @ n) * n))
     # log(cosh x), which overflows as it stands.
@@ -88,10 +92,9 @@ def test_the_minimum_is_that_of_scipy(found, seed):
 def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
     v = jnp.linspace(-0.5, 1.0, NV)
-    held = motion.holds(v)
-    gradient, H, slopes = jax.jit(lambda motion: (*motion.derivatives(v, held), jax.jacfwd(motion.gradient)(v, held)))(
-        motion
-    )
+    gradient, H, slopes = jax.jit(
+        lambda motion, held: (*motion.derivatives(v, held), jax.jacfwd(lambda v: motion.gradient(v, held))(v))
+    )(motion, motion.holds(v))
     steps = 1e-6 * np.eye(NV)
     difference = [(_cost(motion, v + e) - _cost(motion, v - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)
@@ -107,7 +110,7 @@ def test_a_block_on_the_ground_ends_as_in_closed_form(found):
     h, m, g, k, mu = 0.01, 2.0, 9.81, 1e6, 0.5
     bound = mu * m * g * h
     numbers = (jnp.array(x) for x in (h, [[0.0, 0.0, 1.0]], [m * g], [k], [0.0]))
-    law = Impulses(*numbers, Friction(*(jnp.array([x]) for x in (bound, 1e-6, 0.1))))
+    law = Impulses(*numbers, Friction(*(jnp.array([x]) for x in (bound, 1e-6, 0.1))), jnp.zeros((1, 3)))
     for push, expected in ((2.0, 2.0 - bound / m), (0.03, 0.03 * m / (m + bound / 1e-6))):
         motion = Motion(m * jnp.eye(3), m * jnp.array([push, 0.0, -h * g]), (AtPoints(law, jnp.eye(3)[None]),))
         v = found(motion, jnp.zeros(3)).v

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Scalar
@@ -147,6 +148,7 @@ class ConvexForces(ContactForces):
         model: Model,
         q: Float[Array, " nq"],
         v: Vector,
+        v_rate: Vector,
         h: Scalar,
         A: Float[Array, "nv nv"],
         momentum: Vector,
@@ -158,14 +160,23 @@ class ConvexForces(ContactForces):
         Args:
             model: The mechanism.
             q, v: State at the start.
+            v_rate: How the numbers of v change if nothing accelerates, in axes that turn [rad/s² or m/s²].
             h: Length of the step [s].
             A: Inertia, with what joints' springs and dampers add to it within the step.
             momentum: A times the velocity at the end without any term.
             guess: Of the velocity.
             others: Terms beside those of contact.
         """
-        near = self._near(model, q)
-        return minimum(Motion(A, momentum, (*near.impulses(v, h, A), *others)), guess)
+
+        def moving(q, v):
+            near = self._near(model, q)
+            return (near.twists(v), near.normal), near
+
+        (twists, _), (rates, turning), near = jax.jvp(moving, (q, v), (model.rate(q, v), v_rate), has_aux=True)
+        # Where normals turn, so do distances' rates.
+        parting = jnp.sum(turning * twists[:, 3:], axis=1)
+        rates = rates.at[:, 3:].add(parting[:, None] * near.normal)
+        return minimum(Motion(A, momentum, (*near.impulses(v, h, A, h * rates), *others)), guess)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
         motion = RelativeMotion.at(model, self.colliders, q)
@@ -174,6 +185,7 @@ class ConvexForces(ContactForces):
         stiffness, dissipation, friction = self.materials.at(found, pair)
         J = motion.twist_jacobian(position, pair)
         return _Near(
+            motion=motion,
             pair=pair,
             position=position,
             normal=found.normal,
@@ -192,6 +204,7 @@ class _Near(NamedTuple):
     """Points at which shapes may touch in one configuration; those that do not exist have no stiffness.
 
     Attributes:
+        motion: Of pairs.
         pair: Number of each point's pair.
         friction: For sliding [1], turning and rolling [m].
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
@@ -199,6 +212,7 @@ class _Near(NamedTuple):
         J_turning: Their angular velocities; None where nothing resists turning.
     """
 
+    motion: RelativeMotion
     pair: np.ndarray
     position: Float[Array, "points 3"]
     normal: Float[Array, "points 3"]
@@ -211,6 +225,10 @@ class _Near(NamedTuple):
     J: Float[Array, "points 3 nv"]
     J_turning: Float[Array, "points 3 nv"] | None
 
+    def twists(self, v: Vector) -> Float[Array, "points 6"]:
+        """[ω; v] of the second bodies relative to the first."""
+        return self.motion.twists_at(self.position, self.pair, v)
+
     def forces(self, v: Vector) -> list[tuple[AtPoints, Float[Array, "points 3"]]]:
         """On the second bodies at a state, as a step without length has them, and torques where something resists
         turning."""
@@ -219,20 +237,30 @@ class _Near(NamedTuple):
             speed = jnp.broadcast_to(speed, bound.shape)
             return Friction(bound, speed, speed)
 
-        terms = self._terms(v, jnp.ones_like(self.slip_speed), jnp.zeros_like(self.stiffness), friction)
+        none = jnp.zeros((len(self.stiffness), 6), v.dtype)
+        terms = self._terms(v, jnp.ones_like(self.slip_speed), jnp.zeros_like(self.stiffness), friction, none)
         return [(term, term.at(v)) for term in terms]
 
-    def impulses(self, v: Vector, h: Scalar, A: Float[Array, "nv nv"]) -> list[AtPoints]:
-        """Those of a step from a state, by the velocity at its end."""
+    def impulses(
+        self, v: Vector, h: Scalar, A: Float[Array, "nv nv"], gained: Float[Array, "points 6"]
+    ) -> list[AtPoints]:
+        """Those of a step from a state, by the velocity at its end and by what twists gain without acceleration."""
 
         def friction(J, bound, speed):
             # Friction that rises more steeply with the slip would leave too few digits of A in the sum of both.
             stopped = bound * jnp.sum(J**2 / jnp.diag(A)[None, None], axis=(1, 2)) / 3
             return Friction(bound, jnp.maximum(speed, jnp.sqrt(jnp.finfo(bound.dtype).eps) * stopped), stopped)
 
-        return self._terms(v, h, self.stiffness, friction)
+        return self._terms(v, h, self.stiffness, friction, gained)
 
-    def _terms(self, v: Vector, h: Scalar, stiffness: Numbers, friction: Callable[..., Friction]) -> list[AtPoints]:
+    def _terms(
+        self,
+        v: Vector,
+        h: Scalar,
+        stiffness: Numbers,
+        friction: Callable[..., Friction],
+        gained: Float[Array, "points 6"],
+    ) -> list[AtPoints]:
         """With the friction that a function makes of Jacobians, bounds and speeds up to which it holds."""
         # Of depth alone; negative where shapes are apart.
         springs = -self.stiffness * self.distance
@@ -240,9 +268,11 @@ class _Near(NamedTuple):
         pressed = jnp.maximum(springs, 0) * jnp.maximum(leaning, 0)
         sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
         against_sliding = friction(self.J, sliding, self.slip_speed)
-        law = Impulses(h, self.normal, springs, stiffness, self.dissipation, against_sliding)
+        law = Impulses(h, self.normal, springs, stiffness, self.dissipation, against_sliding, gained[:, 3:])
         terms = [AtPoints(law, self.J)]
         if self.J_turning is not None:
-            against = [friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling)]
-            terms.append(AtPoints(Turning(self.normal, *against), self.J_turning))
+            against_spin, against_roll = (
+                friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling)
+            )
+            terms.append(AtPoints(Turning(self.normal, against_spin, against_roll, gained[:, :3]), self.J_turning))
         return terms

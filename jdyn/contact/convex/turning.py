@@ -18,27 +18,29 @@ class Turning(Law):
     Attributes:
         normal: Unit vectors from a to b.
         spinning, rolling: Friction.
+        gained: As `Impulses` has it [rad/s].
     """
 
     normal: Vectors
     spinning: Friction
     rolling: Friction
+    gained: Vectors
 
     def holds(self, u: Vectors) -> Bool[Array, "2 points"]:
-        along, beside = self._split(u)
+        along, beside = self._turning(u)
         return jnp.stack([self.spinning.holds(along), self.rolling.holds(beside)])
 
     def may_hold(self, u: Vectors) -> Bool[Array, "2 points"]:
-        along, beside = self._split(u)
+        along, beside = self._turning(u)
         return jnp.stack([self.spinning.may_hold(along), self.rolling.may_hold(beside)])
 
     def still_holds(self, u: Vectors, before: Vectors, held: Bool[Array, "2 points"]) -> Bool[Array, "2 points"]:
-        (along, beside), (along_before, beside_before) = self._split(u), self._split(before)
+        (along, beside), (along_before, beside_before) = self._turning(u), self._turning(before)
         spins = self.spinning.still_holds(along, along_before, held[0])
         return jnp.stack([spins, self.rolling.still_holds(beside, beside_before, held[1])])
 
     def at(self, u: Vectors, held: Bool[Array, "2 points"]) -> tuple[Vectors, Float[Array, "points 3 3"]]:
-        along, beside = self._split(u)
+        along, beside = self._turning(u)
         way, rise = self.spinning.rubbed(along, held[0])
         rubbed, rises = rubbing(self.rolling, self.normal, beside, held[1])
         # What turns about the normal has no direction beside its own.
@@ -47,12 +49,15 @@ class Turning(Law):
         return gamma, rise[:, None, None] * squares(self.normal) + rises
 
     def along(self, u: Vectors, w: Vectors) -> Line:
-        (along, beside), (w_along, w_beside) = self._split(u), self._split(w)
+        (along, beside), (w_along, w_beside) = self._turning(u), self._split(w)
         held = self.spinning.holds(along)
         way, rise = self.spinning.rubbed(along, held)
         slope = jnp.sum(self.spinning.bound * dot(way, w_along))
         spinning = Line(slope, jnp.sum(jnp.where(held, rise, 0) * dot(w_along, w_along)))
         return spinning + rubbing_along(self.rolling, self.normal, beside, w_beside)
+
+    def _turning(self, u: Vectors) -> tuple[Vectors, Vectors]:
+        return self._split(u + self.gained)
 
     def _split(self, u: Vectors) -> tuple[Vectors, Vectors]:
         speed, beside = split(u, self.normal)

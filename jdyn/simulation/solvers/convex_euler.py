@@ -123,9 +123,10 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         tau = system.force(t0, y0)
         force = tau - system.pull(y0.v, none, h) - bias_forces(system.field.model, y0.q, y0.v)
         A = mass_matrix(system.stiffened(h), y0.q)
-        momentum = A @ (y0.v + h * turning(model, y0.v)) + h * force
+        turned = turning(model, y0.v)
+        momentum = A @ (y0.v + h * turned) + h * force
         joints = joint_terms(field, y0, h, A)
-        found = contact.velocity(model, y0.q, y0.v, h, A, momentum, guess, joints)
+        found = contact.velocity(model, y0.q, y0.v, -turned, h, A, momentum, guess, joints)
         change = terms.prod(system.field.rates_beside(system.direction * t0, y0, tau), h)
         y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), found.v)
         # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
