@@ -109,6 +109,14 @@ class CompliantContact(Contact):
         if self.located and self.nearest is not None:
             raise ValueError("located: the points of nearest pairs are others in every step; leave out one of the two")
 
+    @property
+    def ends_steps(self) -> bool:
+        return self.located
+
+    @property
+    def softens_derivatives(self) -> bool:
+        return self.gradient_reach is not None
+
     def check(self, colliders: Colliders):
         refuse_rigid_pairs(colliders, self.material, self.materials)
         warn_of_many_pairs(colliders, self.nearest)

@@ -104,13 +104,19 @@ class Contact(eqx.Module):
     Attributes:
         stepwise: Whether its forces are stiff for any solver but `jdyn.ConvexEuler`, which `jdyn.simulate` then takes
             by itself.
-        located: Whether steps end where points begin and cease to touch.
-        gradient_reach: From where derivatives feel contact [m]; None for those that are true.
     """
 
     stepwise: eqx.AbstractClassVar[bool]
-    located: eqx.AbstractVar[bool]
-    gradient_reach: eqx.AbstractVar[Scalar | float | None]
+
+    @property
+    def ends_steps(self) -> bool:
+        """Whether steps end where points begin and cease to touch."""
+        return False
+
+    @property
+    def softens_derivatives(self) -> bool:
+        """Whether derivatives feel contact before shapes touch."""
+        return False
 
     @abc.abstractmethod
     def check(self, colliders: Colliders):

@@ -154,7 +154,7 @@ def simulate(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
             "take a Runge-Kutta method"
         )
-    if isinstance(solver, AsksForJacobians) and contact is not None and contact.gradient_reach is not None:
+    if isinstance(solver, AsksForJacobians) and contact is not None and contact.softens_derivatives:
         raise ValueError(
             f"{type(solver).__name__}: its steps need the derivatives of forces that gradient_reach changes; leave the "
             "solver or the reach out"
@@ -267,7 +267,7 @@ def _simulate(
     if contact is not None:
         forces = contact.between(shapes)
         field = dataclasses.replace(field, contact=forces)
-        events = (*events, *contact_events(field.model, forces)) if contact.located else events
+        events = (*events, *contact_events(field.model, forces)) if contact.ends_steps else events
     watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(

@@ -88,9 +88,10 @@ def test_the_minimum_is_that_of_scipy(found, seed):
 def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
     v = jnp.linspace(-0.5, 1.0, NV)
-    gradient, H, slopes = jax.jit(
-        lambda motion: (*motion.derivatives(v, motion.holds(v)), jax.jacfwd(motion.gradient)(v))
-    )(motion)
+    held = motion.holds(v)
+    gradient, H, slopes = jax.jit(lambda motion: (*motion.derivatives(v, held), jax.jacfwd(motion.gradient)(v, held)))(
+        motion
+    )
     steps = 1e-6 * np.eye(NV)
     difference = [(_cost(motion, v + e) - _cost(motion, v - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)

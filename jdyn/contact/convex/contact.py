@@ -91,16 +91,6 @@ class ConvexContact(Contact):
         check_nearest(self.nearest)
         check_materials(self.material, self.materials)
 
-    @property
-    def located(self) -> bool:
-        """False: steps are longer than contacts begin."""
-        return False
-
-    @property
-    def gradient_reach(self) -> None:
-        """None: derivatives are true."""
-        return None
-
     def check(self, colliders: Colliders):
         refuse_rigid_pairs(colliders, self.material, self.materials)
         warn_of_many_pairs(colliders, self.nearest)
