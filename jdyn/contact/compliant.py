@@ -62,7 +62,10 @@ class CompliantContact(Contact):
         spin_speed: The same for turning and rolling [rad/s].
         gradient_reach: None for derivatives as they are: those of what does not touch are zero. A distance [m] for
             those of forces that begin softly, about so far before shapes touch, so that a gradient tells how to reach
-            something. Motions do not change. These derivatives are wrong on purpose, also where shapes touch.
+            something. Motions do not change. These derivatives are wrong on purpose, also where shapes touch: take the
+            true ones once there is contact. They are those of springs that steps do not know of, and grow without
+            bound where steps are long for these: give the step controller a `dtmax` of about √(m / 2k) [s], with the
+            stiffness k [N/m] and the lighter mass m [kg].
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
             all others: first all that begin, then all that cease. A step across the kink that forces have there keeps
             the tolerance in the motion, but derivatives may miss by per cents; with steps that end there they are as

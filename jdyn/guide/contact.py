@@ -118,8 +118,10 @@ True
 
 What does not touch has no force, and no derivative of it: a gradient does not tell a gripper where the cube is.
 `CompliantContact(gradient_reach=0.01)` has derivatives feel contact from about 1 cm away. They are wrong on purpose;
-motions do not change. Compare a gradient with differences (`jdyn.gradient_health`) before you trust it: what bounces
-often depends on its start so strongly that its gradient says little.
+motions do not change. Steps do not know of the springs that derivatives then feel: give them a `dtmax` that is short
+for these, about √(m / 2k) for a stiffness k and the lighter mass m, or derivatives grow without bound. Compare a
+gradient with differences (`jdyn.gradient_health`) before you trust it: what bounces often depends on its start so
+strongly that its gradient says little.
 
 ## When something is wrong
 
