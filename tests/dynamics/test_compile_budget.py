@@ -94,7 +94,8 @@ def test_branches_and_a_free_base_stay_within_budget(name):
 
 # Simulations with contact, as they were found: of a ball on ground, and of two fingers with a cube. Compliant contact
 # looks for points at five places of the program: at stages, for slopes, at each end of a step, and for the depth at the
-# start; convex contact at two, at one of them with rates. Those of boxes are some 2800 operations a place, and one place more does not pass.
+# start; convex contact at two, at one of them with rates. Those of boxes are some 2800 operations a place, and one
+# place more does not pass.
 CONTACT_SLACK = 1.1
 CONTACTS = {
     "compliant": (jdyn.CompliantContact(), 8013, 26143),

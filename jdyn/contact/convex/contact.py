@@ -272,5 +272,5 @@ class _Near(NamedTuple):
         terms = [AtPoints(law, self.J)]
         if self.J_turning is not None:
             against = [friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling)]
-            terms.append(AtPoints(Turning(self.normal, *against, gained[:, :3]), self.J_turning))
+            terms.append(AtPoints(Turning(self.normal, *against, gained=gained[:, :3]), self.J_turning))
         return terms
