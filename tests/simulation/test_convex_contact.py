@@ -229,8 +229,8 @@ def test_a_stack_of_ten_boxes_stands():
     q = q.at[:, 0].set(0.002 * np.sin(np.arange(count)))
     motion = run(model, q.ravel(), jnp.zeros(6 * count), 10.0, law, 1e-3)
     energies = _energies(model, law, motion)
-    # They settle by less than the tolerance, and energy is quadratic in that.
-    assert jnp.max(jnp.diff(energies)) < 1e-8 and energies[-1] < energies[0] - 0.04
+    # While they settle, speeds err by a tenth of the tolerance: energy by half of 10 kg times the square of that.
+    assert jnp.max(jnp.diff(energies)) < 5e-8 and energies[-1] < energies[0] - 0.04
     end = motion.q[-1].reshape(count, 7)
     np.testing.assert_allclose(end[:, :2], q[:, :2], atol=2e-4)
     # Four corners bear all boxes above them.

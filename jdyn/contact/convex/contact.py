@@ -271,8 +271,6 @@ class _Near(NamedTuple):
         law = Impulses(h, self.normal, springs, stiffness, self.dissipation, against_sliding, gained[:, 3:])
         terms = [AtPoints(law, self.J)]
         if self.J_turning is not None:
-            against_spin, against_roll = (
-                friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling)
-            )
-            terms.append(AtPoints(Turning(self.normal, against_spin, against_roll, gained[:, :3]), self.J_turning))
+            against = [friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling)]
+            terms.append(AtPoints(Turning(self.normal, *against, gained=gained[:, :3]), self.J_turning))
         return terms
