@@ -17,6 +17,8 @@ from tests.reference import test_gymnasium as gymnasium
 pytestmark = [pytest.mark.slow, pytest.mark.fast_compile]
 
 LAST = diffrax.SaveAt(t1=True)
+# What rests has to be still.
+FINE = diffrax.PIDController(rtol=1e-6, atol=1e-8)
 
 
 @eqx.filter_jit
@@ -52,7 +54,9 @@ def of_a_quadruped(contact, kd, stepping, t1):
     kp, kd = (jnp.full(model.nv, gain).at[:6].set(0) for gain in (100.0, kd))
     gait = Gait(jdyn.PD(model, q0, kp=kp, kd=kd), jnp.asarray(stepping))
     ts = jnp.linspace(t1 - 0.8, t1, 801)
-    motion = jdyn.simulate(model, q0, jnp.zeros(model.nv), t1, controller=gait, contact=contact, saveat=ts)
+    motion = jdyn.simulate(
+        model, q0, jnp.zeros(model.nv), t1, controller=gait, contact=contact, saveat=ts, stepsize_controller=FINE
+    )
     return model, motion, np.asarray(forces(model, contact, motion.q, motion.v))
 
 
@@ -111,8 +115,9 @@ def test_a_gripper_lifts_a_cube_where_friction_can_bear_it():
     def lifted(friction):
         contact = jdyn.ConvexContact(material=jdyn.Material(friction=friction))
         motion = jdyn.simulate(
-            model, model.neutral(), jnp.zeros(model.nv), 1.0, controller=controller, contact=contact, saveat=LAST
-        )
+            model, model.neutral(), jnp.zeros(model.nv), 1.0, controller=controller, contact=contact, saveat=LAST,
+            stepsize_controller=FINE,
+        )  # fmt: skip
         q, v = motion.q[-1], motion.v[-1]
         return q, contact.between(colliders(model)).points(model.without_shapes(), q, v)[0].force
 

@@ -187,7 +187,9 @@ def test_derivatives_of_simulations_are_those_of_differences_in_both_modes():
 def test_a_batch_is_its_lanes_and_those_that_fail_spoil_no_other():
     model, law = box(sides=(0.4, 0.3, 0.1)), contact()
     # One starts nowhere, and the last one would go backwards in time.
-    q = jnp.tile(model.neutral(), (6, 1)).at[:, 2].set(jnp.array([0.05, 0.06, 0.3, jnp.nan, 0.04, 0.05]))
+    # Tilted, since rounding decides which of four corners that land at once stick first.
+    q = jnp.tile(model.neutral().at[3:].set(jnp.array([0.9993, 0.03, 0.02, 0.01])), (6, 1))
+    q = q.at[:, 2].set(jnp.array([0.07, 0.08, 0.3, jnp.nan, 0.06, 0.07]))
     v, t1 = jnp.zeros((6, 6)).at[:, 3].set(1.0), jnp.full(6, 0.5).at[5].set(-0.5)
     control = diffrax.PIDController(rtol=1e-4, atol=1e-4)
     options = {"contact": law, "stepsize_controller": control, "throw": False, "saveat": diffrax.SaveAt(t1=True)}
@@ -196,7 +198,7 @@ def test_a_batch_is_its_lanes_and_those_that_fail_spoil_no_other():
     assert [int(result) for result in lanes.result] == [0, 0, 0, int(bad[0]), 0, int(bad[1])]
     for lane in (0, 1, 2, 4):
         alone = jdyn.simulate(model, q[lane], v[lane], 0.5, **options)
-        # Batched factorizations round differently, and the box lands on all corners at once.
+        # Batched factorizations round differently.
         np.testing.assert_allclose(lanes.q[lane], alone.q, atol=1e-6)
 
 
