@@ -40,7 +40,7 @@ def seconds(call):
 def by_mjx(ask):
     import jax
     import mujoco
-    from mujoco import mjx  # type: ignore
+    from mujoco import mjx
 
     host, data, rotations, places = placed(mujoco, ask)
     model, rest = mjx.put_model(host), mjx.make_data(host)

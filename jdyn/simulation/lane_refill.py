@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
+from jdyn.array.lanes import all_varying, merged
+
 # Measured on two arms: on a CPU, a lane costs a tenth less among 96 than among 64, and no less among 128, since more of
 # them wait for the last ones. Accelerators need thousands of lanes to be busy.
 CPU_LANES = 96
@@ -57,8 +59,10 @@ def run(loop: Loop, job):
 
     @batchable.def_vmap
     def batch(jobs, batched, leaves):
-        results = _all(loop, structure, jobs, batched[0], leaves)
-        return results, jax.tree.map(lambda _: True, results)
+        def refilled(jobs, batched, leaves):
+            return _refilled(loop, jobs, *(jax.tree.unflatten(structure, tree) for tree in (batched, leaves)))
+
+        return all_varying(merged(refilled, jobs, batched[0], leaves))
 
     # `custom_vmap` would treat primal values as batched wherever tangents are, which `jax.jacfwd` does not allow.
     differentiable = jax.custom_jvp(batchable)
@@ -71,31 +75,6 @@ def _batched_like(leaves: list, results):
     batched, and a batch has all results of all jobs, also those that no job changes."""
     different = jnp.any(jnp.array([jnp.any(x != x) for x in leaves]))
     return jax.tree.map(lambda x: jax.lax.select(different, x, x), results)
-
-
-def _all(loop: Loop, structure, jobs: int, batched: list[bool], leaves: list):
-    """Results of many jobs; another `jax.vmap` merges all batches into one larger batch."""
-
-    @custom_vmap
-    def batch(leaves):
-        return _refilled(loop, jobs, *(jax.tree.unflatten(structure, tree) for tree in (batched, leaves)))
-
-    @batch.def_vmap
-    def nested(batches, outside, leaves):
-        def flattened(x, inner, outer):
-            if not inner:
-                return jnp.repeat(x, jobs, axis=0) if outer else x
-            return (x if outer else jnp.stack([x] * batches)).reshape(batches * jobs, *x.shape[1 + outer :])
-
-        flat = [flattened(*leaf) for leaf in zip(leaves, batched, outside[0], strict=True)]
-        either = [inner or outer for inner, outer in zip(batched, outside[0], strict=True)]
-        results = _all(loop, structure, batches * jobs, either, flat)
-        return (
-            jax.tree.map(lambda x: x.reshape(batches, jobs, *x.shape[1:]), results),
-            jax.tree.map(lambda _: True, results),
-        )
-
-    return batch(leaves)
 
 
 def lanes_at_once(jobs: int) -> int:

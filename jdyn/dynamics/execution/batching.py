@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jdyn.array.lanes import in_turn
 from jdyn.dynamics.execution.batchable import batchable
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
 from jdyn.dynamics.recursion.dof_tree import dof_tree
@@ -130,16 +131,11 @@ def _mapped(function: Callable, batched: Any, x: Any, count: int) -> Any:
     leaves, tree = jax.tree.flatten(x)
     varies = jax.tree.leaves(batched)
     lanes = [x for x, each in zip(leaves, varies, strict=True) if each]
-    size = len(lanes[0])
-    chunks = -(-size // count)
 
     def whole(lanes):
         rest = iter(lanes)
         return function(tree.unflatten([next(rest) if each else x for x, each in zip(leaves, varies, strict=True)]))
 
-    def in_turn(lanes):
-        filled = [jnp.pad(x, [(0, chunks * count - size)] + [(0, 0)] * (x.ndim - 1), mode="edge") for x in lanes]
-        y = jax.lax.map(whole, [x.reshape(chunks, count, *x.shape[1:]) for x in filled])
-        return jax.tree.map(lambda x: x.reshape(chunks * count, *x.shape[2:])[:size], y)
-
-    return whole(lanes) if chunks == 1 else jax.lax.platform_dependent(lanes, cpu=in_turn, default=whole)
+    if len(lanes[0]) <= count:
+        return whole(lanes)
+    return jax.lax.platform_dependent(lanes, cpu=lambda lanes: in_turn(whole, lanes, count), default=whole)

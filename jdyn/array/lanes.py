@@ -1,0 +1,59 @@
+"""Batches as wholes: nested ones merged into one, and lanes some at a time."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+
+T = TypeVar("T")
+
+
+def merged(run: Callable[[int, list[bool], list], T], lanes: int, varies: list[bool], leaves: list) -> T:
+    """`run(lanes, varies, leaves)`, where another `jax.vmap` merges all batches into one larger batch.
+
+    Args:
+        run: From the number of lanes, whether each array has an axis of lanes, its first one, and the arrays, to
+            results that all have that axis.
+        lanes: As `run` takes it.
+        varies: As `run` takes it.
+        leaves: As `run` takes it.
+    """
+
+    @custom_vmap
+    def batch(leaves):
+        return run(lanes, varies, leaves)
+
+    @batch.def_vmap
+    def nested(batches, outside, leaves):
+        def flattened(x, inner, outer):
+            if not inner:
+                return jnp.repeat(x, lanes, axis=0) if outer else x
+            return (x if outer else jnp.stack([x] * batches)).reshape(batches * lanes, *x.shape[1 + outer :])
+
+        flat = [flattened(*leaf) for leaf in zip(leaves, varies, outside[0], strict=True)]
+        either = [inner or outer for inner, outer in zip(varies, outside[0], strict=True)]
+        found = merged(run, batches * lanes, either, flat)
+        return all_varying(jax.tree.map(lambda x: x.reshape(batches, lanes, *x.shape[1:]), found))
+
+    return batch(leaves)
+
+
+def all_varying(results: T) -> tuple[T, Any]:
+    """Results that all have an axis of lanes, as rules of `custom_vmap` return them."""
+    return results, jax.tree.map(lambda _: True, results)
+
+
+def in_turn(function: Callable, lanes: Any, count: int) -> Any:
+    """`function` of arrays with an axis of lanes, `count` lanes at a time. The last lane is repeated to fill the last
+    block."""
+    size = len(jax.tree.leaves(lanes)[0])
+    blocks = -(-size // count)
+
+    def filled(x):
+        x = jnp.pad(x, [(0, blocks * count - size)] + [(0, 0)] * (x.ndim - 1), mode="edge")
+        return x.reshape(blocks, count, *x.shape[1:])
+
+    found = jax.lax.map(function, jax.tree.map(filled, lanes))
+    return jax.tree.map(lambda x: x.reshape(blocks * count, *x.shape[2:])[:size], found)
