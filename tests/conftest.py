@@ -6,6 +6,8 @@ in half of the time.
 """
 
 import os
+import pathlib
+import sys
 from typing import get_args
 
 # The commands that are tested leave the programs alone that their user's commands have kept.
@@ -17,6 +19,9 @@ import jaxlib.version
 import pytest
 from jax._src import compiler
 from jax.extend import core
+
+# Tests import benchmarks, which are not installed. Last, so that `jdyn` is the installed one.
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

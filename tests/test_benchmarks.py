@@ -16,14 +16,12 @@ import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 
-ROOT = pathlib.Path(__file__).parents[1]
-# Benchmarks are not installed; what follows needs their folder's parent.
-sys.path.insert(0, str(ROOT))
+import jdyn
+from benchmarks import contact_scenes, frax_peer, gpu, operation_counts, peer_models, table, verdict, work
+from jdyn.contact import colliders, contact_points
+from jdyn.interop import MujocoMap
 
-import jdyn  # noqa: E402
-from benchmarks import contact_scenes, frax_peer, gpu, operation_counts, peer_models, table, verdict, work  # noqa: E402
-from jdyn.contact import colliders, contact_points  # noqa: E402
-from jdyn.interop import MujocoMap  # noqa: E402
+ROOT = pathlib.Path(__file__).parents[1]
 
 
 def _row(library, seconds, **more):

@@ -1,18 +1,11 @@
 """Tuning robots from gains that are ten times off, beside a grid; and for payloads, beside the one in the middle."""
 
-import pathlib
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jdyn
-
-# Benchmarks are not installed; what follows needs their folder's parent.
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
-
 from benchmarks import tuning
 
 pytestmark = pytest.mark.fast_compile
