@@ -24,7 +24,7 @@ class Own:
     """One of the curves; its settings are relative tolerances."""
 
     def __init__(self, scene: dict, curve: str):
-        self.scene = SCENES[scene["name"]]()
+        self.scene = SCENES[scene["name"]](len(scene["qpos"]))
         self.contact, self.solver = CURVES[curve]()
         self.version = f"jdyn {jdyn.__version__}, jax {jax.__version__}"
         self.programs: dict = {}

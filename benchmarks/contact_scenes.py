@@ -5,7 +5,6 @@ import pathlib
 import warnings
 import xml.etree.ElementTree as ET
 
-import gymnasium
 import jax.numpy as jnp
 import mujoco
 import numpy as np
@@ -16,7 +15,6 @@ from jdyn.interop import MujocoMap
 
 LANES = 1024
 SEED = 7
-_ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,17 +58,19 @@ class ContactScene:
         return {"name": self.name, "xml": self.xml, "qpos": qpos.tolist(), "qvel": qvel.tolist(), "ctrl": ctrl.tolist()}
 
 
-def quadruped() -> ContactScene:
+def quadruped(lanes: int = LANES) -> ContactScene:
     model = _frictionless(jdyn.with_ground(jdyn.load("quadruped")))
     crouch = np.concatenate([[0, 0, 0.2875, 1, 0, 0, 0], np.tile([0, -0.8, 1.6], 4)])
     kp, kd = (np.concatenate([np.zeros(6), np.full(12, gain)]) for gain in (60.0, 2.0))
     about = "Mini Cheetah that lands from 5 mm and stands under PD (kp 60, kd 2), 0.15 s"
-    q0, v0 = _starts(model, crouch, 0.05)
+    q0, v0 = _starts(model, crouch, 0.05, lanes)
     return ContactScene("quadruped", about, model, mjcf(model, kp, kd), q0, v0, 0.15, kp, kd, crouch)
 
 
-def humanoid() -> ContactScene:
-    path = _ASSETS / "humanoid.xml"
+def humanoid(lanes: int = LANES) -> ContactScene:
+    import gymnasium  # the others do without
+
+    path = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / "humanoid.xml"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jdyn.ModelWarning)
         model = jdyn.load(path)
@@ -80,16 +80,16 @@ def humanoid() -> ContactScene:
     middle = np.clip(np.asarray(model.neutral()), *(np.asarray(x) for x in (model.limits.lower, model.limits.upper)))
     middle[2] = 1.3  # its feet are 7 mm above the floor
     about = "Gymnasium's humanoid that falls limply, with its self-collisions, 0.5 s"
-    q0, v0 = _starts(model, middle, 0.3)
+    q0, v0 = _starts(model, middle, 0.3, lanes)
     return ContactScene("humanoid", about, model, ET.tostring(root, encoding="unicode"), q0, v0, 0.5)
 
 
-def gripper() -> ContactScene:
+def gripper(lanes: int = LANES) -> ContactScene:
     model = jdyn.with_ground(jdyn.load("gripper"), (0, 0, -0.0305))
     target = np.asarray(model.neutral().at[:3].set(jnp.array([0.1, 0.035, 0.035])))
     kp, kd = (np.concatenate([gains, np.zeros(6)]) for gains in ([1000.0, 1000.0, 1000.0], [60.0, 10.0, 10.0]))
     about = "two fingers that grasp a cube and lift it, 0.3 s"
-    q0, v0 = _starts(model, np.asarray(model.neutral()), 0.01)
+    q0, v0 = _starts(model, np.asarray(model.neutral()), 0.01, lanes)
     return ContactScene("gripper", about, model, mjcf(model, kp, kd), q0, v0, 0.3, kp, kd, target)
 
 
@@ -101,8 +101,8 @@ def _frictionless(model):
     return dataclasses.replace(model, friction=zero)
 
 
-def _starts(model, q, spread):
+def _starts(model, q, spread, lanes):
     """The first lane starts from `q` at rest, the others with other velocities [rad/s or m/s]."""
-    v0 = spread * np.random.default_rng(SEED).normal(size=(LANES, model.nv))
+    v0 = spread * np.random.default_rng(SEED).normal(size=(lanes, model.nv))
     v0[0] = 0
-    return np.tile(q, (LANES, 1)), v0
+    return np.tile(q, (lanes, 1)), v0

@@ -37,7 +37,8 @@ def lanes_of(count):
 
 
 def measured(function, lanes) -> dict:
-    """Seconds to compile and to run, lanes a second, and bytes at the peak."""
+    """Seconds to compile and to run, lanes a second, bytes at the peak, and the mean of what all lanes found, which
+    devices agree on."""
     began = time.perf_counter()
     program = jax.jit(function).lower(lanes).compile()
     compiling = time.perf_counter() - began
@@ -56,6 +57,7 @@ def measured(function, lanes) -> dict:
         "compile_s": compiling,
         "run_s": seconds,
         "lanes_per_s": count / min(seconds),
+        "means": {name: float(np.mean(x, dtype=np.float64)) for name, x in found.items()},
         "temporaries": program.memory_analysis().temp_size_in_bytes,
         "peak_bytes": memory.get("peak_bytes_in_use"),
         "profile": profiled(lambda: jax.block_until_ready(program(lanes))),
@@ -87,6 +89,7 @@ def show(name, found):
         f"{', '.join(f'{x:.2f}' for x in found['run_s'])} s: {found['lanes_per_s']:.0f} lanes a second, "
         f"{found['temporaries'] / 1e9:.2f} GB of temporaries{peak}"
     )
+    print("  mean " + ", ".join(f"{name} {mean:.6g}" for name, mean in found["means"].items()))
     for program, seconds, times in found["profile"]:
         print(f"  {1e3 * seconds:10.2f} ms {times:8} times  {program}")
 

@@ -108,7 +108,9 @@ def _g1_file(g1, peer_python):
     if g1:
         return pathlib.Path(g1)
     find = "import importlib.util as u; print(u.find_spec('frax').submodule_search_locations[0])"
-    found = subprocess.run([peer_python, "-E", "-c", find], capture_output=True, text=True)
+    # -E: PYTHONPATH belongs to this interpreter, not to another one.
+    own = [] if peer_python == sys.executable else ["-E"]
+    found = subprocess.run([peer_python, *own, "-c", find], capture_output=True, text=True)
     if found.returncode:
         raise RobotError("the G1's file ships with frax, which is not installed; --g1 takes its path")
     return pathlib.Path(found.stdout.strip(), "assets/unitree_g1/g1_29dof_rev_1_0.urdf")

@@ -17,7 +17,7 @@ import pytest
 from jax.experimental import pallas as pl
 
 import jdyn
-from benchmarks import contact_scenes, frax_peer, gpu, operation_counts, peer_models, table, verdict, work
+from benchmarks import contact_scenes, frax_peer, gpu, main_job, operation_counts, peer_models, table, verdict, work
 from jdyn.contact import colliders, contact_points
 from jdyn.interop import MujocoMap
 
@@ -110,6 +110,13 @@ def test_a_line_of_counts_has_the_polynomials():
     assert f"{single.total / (300 * 6 - 267 + 279 * 6 - 259) - 1:+.0%}" in words
 
 
+def test_the_main_job_says_what_its_lanes_found():
+    found = main_job.measured(jax.vmap(lambda p: {"product": p["kp"] * p["payload"]}), main_job.lanes_of(4))
+    # Gains of 5 and 500, each with payloads of 0 and 5.
+    assert found["means"]["product"] == pytest.approx((25 + 2500) / 4)
+    assert found["lanes"] == 4 and len(found["run_s"]) == 3
+
+
 @pytest.mark.slow
 def test_a_gpu_run_can_be_tried_without_one(tmp_path):
     words = "--device gpu --interpret --peers none --robots double_pendulum --batches 4 --dtypes float32 --repeats 1"
@@ -161,7 +168,8 @@ def test_peers_run_without_jdyn():
 @pytest.mark.slow
 def test_a_mujoco_file_of_a_model_is_the_same_mechanism():
     """Accelerations in the air under its controller, and depths of its feet in the ground."""
-    scene = contact_scenes.SCENES["quadruped"]()
+    scene = contact_scenes.SCENES["quadruped"](2)
+    assert len(scene.q0) == len(scene.v0) == 2
     m = mujoco.MjModel.from_xml_string(scene.xml)
     data, peer = mujoco.MjData(m), MujocoMap(scene.model, m)
     v0 = np.random.default_rng(0).normal(size=scene.model.nv)
