@@ -66,8 +66,11 @@ def measured(function, lanes) -> dict:
 
 def profiled(call) -> list[tuple[str, float, int]]:
     """What a device did during a call: name, seconds and times, the most expensive first."""
+    # What the processor does is not read, and its events are many.
+    options = jax.profiler.ProfileOptions()
+    options.host_tracer_level = options.python_tracer_level = 0
     with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
+        with jax.profiler.trace(folder, profiler_options=options):
             call()
         total: dict[str, list[float]] = {}
         for path in pathlib.Path(folder).rglob("*.xplane.pb"):
