@@ -57,7 +57,7 @@ def measured(function, lanes) -> dict:
         "compile_s": compiling,
         "run_s": seconds,
         "lanes_per_s": count / min(seconds),
-        "means": {name: float(np.mean(x, dtype=np.float64)) for name, x in found.items()},
+        "means": {name: float(np.asarray(x, float).mean()) for name, x in found.items()},
         "temporaries": program.memory_analysis().temp_size_in_bytes,
         "peak_bytes": memory.get("peak_bytes_in_use"),
         "profile": profiled(lambda: jax.block_until_ready(program(lanes))),
