@@ -1,5 +1,6 @@
 """A while loop whose batch does not wait for its slowest lane."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
 from jdyn.array.lanes import all_varying, merged
+from jdyn.threads.kernel import on_threads, threaded
 
 # Measured on two arms: on a CPU, a lane costs a tenth less among 96 than among 64, and no less among 128, since more of
 # them wait for the last ones. Accelerators need thousands of lanes to be busy.
@@ -55,19 +57,34 @@ def run(loop: Loop, job):
         )
         return loop.result(job, eqx.combine(state, static))
 
+    def refilled(jobs, batched, leaves):
+        return _refilled(loop, jobs, *(jax.tree.unflatten(structure, tree) for tree in (batched, leaves)))
+
+    together = functools.partial(_on_threads, alone, refilled) if threaded() else refilled
     batchable = custom_vmap(alone)
 
     @batchable.def_vmap
     def batch(jobs, batched, leaves):
-        def refilled(jobs, batched, leaves):
-            return _refilled(loop, jobs, *(jax.tree.unflatten(structure, tree) for tree in (batched, leaves)))
-
-        return all_varying(merged(refilled, jobs, batched[0], leaves))
+        return all_varying(merged(together, jobs, batched[0], leaves))
 
     # `custom_vmap` would treat primal values as batched wherever tangents are, which `jax.jacfwd` does not allow.
     differentiable = jax.custom_jvp(batchable)
     differentiable.defjvp(lambda *args: jax.jvp(lambda leaves: _batched_like(leaves, alone(leaves)), *args))
     return differentiable(leaves)
+
+
+def _on_threads(alone, refilled, jobs, batched, leaves):
+    """One job a thread."""
+    shapes = [jax.ShapeDtypeStruct(x.shape[each:], x.dtype) for x, each in zip(leaves, batched, strict=True)]
+    structure = jax.tree.structure(jax.eval_shape(alone, shapes))
+
+    def lane(*leaves):
+        return jax.tree.leaves(alone(list(leaves)))
+
+    def otherwise(*leaves):
+        return jax.tree.leaves(refilled(jobs, batched, list(leaves)))
+
+    return structure.unflatten(on_threads(lane, otherwise, jobs, batched, leaves))
 
 
 def _batched_like(leaves: list, results):

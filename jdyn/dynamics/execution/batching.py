@@ -16,10 +16,12 @@ from jdyn.array.lanes import in_turn
 from jdyn.dynamics.execution.batchable import batchable
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
 from jdyn.dynamics.recursion.dof_tree import dof_tree
+from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order
 from jdyn.model import Model, Tree
 from jdyn.model.compiled import precise, widest
+from jdyn.threads.kernel import on_threads, threaded
 
 # The data of so many lanes fits a processor's cache. There, larger batches run in chunks, one after another.
 _CHUNK = 256
@@ -60,6 +62,9 @@ def by_lanes(
         recursive = _traced_once(recursion, order, tree)
         return _lanes_last(recursive, like, chunked=order is DEPTH_FIRST)(packed)
 
+    if threaded() and model.links is None:
+        # Once for all lanes, unless their models differ.
+        model = with_links(model)
     if model.executor != "auto":
         return (by_levels if model.executor == "levels" else by_numbers)(model, *arguments)
     return single_or_batch(by_levels, by_numbers, like)(model, *arguments)
@@ -74,10 +79,29 @@ def single_or_batch(single: Callable, batch: Callable, like: Any) -> Callable:
             # A batch is fast because of its lanes, and this one has no others.
             y = function(*jax.tree.map(lambda x, each: x[0] if each else x, arguments, varies))
             return jax.tree.map(lambda x: x[None], y)
+        if threaded():
+            return _on_threads(precise(batch), batched, size, varies, arguments, like)
+        return batched(size, varies, *arguments)
+
+    def batched(size, varies, *arguments):
         return jax.vmap(precise(batch), _axes(varies), axis_size=size)(*arguments)
 
-    function = batchable(precise(single), together, like)
+    function = batchable(precise(single), together, like, lane=precise(batch))
     return function
+
+
+def _on_threads(function, batched, size, varies, arguments, like):
+    """One thread a lane."""
+    leaves, tree = jax.tree.flatten(arguments)
+
+    def lane(*leaves):
+        return jax.tree.leaves(function(*tree.unflatten(leaves)))
+
+    def otherwise(*leaves):
+        return jax.tree.leaves(batched(size, varies, *tree.unflatten(leaves)))
+
+    found = on_threads(lane, otherwise, size, jax.tree.leaves(varies), leaves)
+    return jax.tree.unflatten(jax.tree.structure(like), found)
 
 
 def in_chunks(function: Callable, lanes: int, like: Any) -> Callable:

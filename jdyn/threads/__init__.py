@@ -1,0 +1,1 @@
+"""One thread a lane: programs of batches as kernels of a GPU."""
