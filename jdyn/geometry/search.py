@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jdyn.geometry.boxes import least_overlap_of_boxes
 from jdyn.geometry.directions import unit
 from jdyn.geometry.gjk import Nearest, nearest
 from jdyn.geometry.lanes import in_blocks
 from jdyn.geometry.least_overlap import least_overlap
 from jdyn.geometry.polytopes import CURVED, polytope
-from jdyn.geometry.shapes import Convex
+from jdyn.geometry.shapes import Box, Convex
 from jdyn.spatial import Transform
 
 # Each round of curved shapes takes half off the error of the direction or more, and Newton's method follows.
@@ -145,6 +146,8 @@ def _another_round(way: _Way, cores: _Cores) -> _Way:
 
 
 def _least_overlap(cores: _Cores) -> Float[Array, "3"]:
+    if isinstance(cores.a, Box) and isinstance(cores.b, Box):
+        return least_overlap_of_boxes(cores.a, cores.b, cores.X)
     return least_overlap(polytope(cores.a), polytope(cores.b).to_parent(cores.X))
 
 

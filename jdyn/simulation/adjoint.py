@@ -105,7 +105,7 @@ def solve_forwards(problem: Problem) -> Run:
 def _simulation(problem_of) -> Loop:
     return Loop(
         init=lambda arrays: begin(problem_of(arrays)),
-        running=lambda state: state.running,
+        running=lambda state: state.unfinished,
         body=lambda arrays, state: attempt(problem_of(arrays), state),
         result=lambda arrays, state: state,
     )
@@ -122,7 +122,7 @@ def _recorded_simulation(problem_of) -> Loop:
         after = attempt(problem_of(arrays), before)
         return after, _written(record, before, after)
 
-    return Loop(init, lambda state: state[0].running, body, lambda arrays, state: state)
+    return Loop(init, lambda state: state[0].unfinished, body, lambda arrays, state: state)
 
 
 def _blank(problem: Problem, motion: Motion) -> Record:

@@ -15,7 +15,7 @@ from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing,
 from jdyn.simulation.result import Result
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State, VectorField
-from jdyn.simulation.work import Work, order_of, work_of
+from jdyn.simulation.work import Work, order_of, overlap_of, work_of
 
 # A step of this many roundings of the time is too small to be told from none.
 SMALLEST_STEP = 16
@@ -183,6 +183,15 @@ class Run(eqx.Module):
     work: Work | None
     start_depth: Scalar | None
 
+    @property
+    def unfinished(self) -> Bool[Array, ""]:
+        """Whether to go on, as a loop asks for it: what `running` says, by two entries.
+
+        By one alone XLA takes the loop for one that counts, and copies all that leads to this entry, the whole step,
+        whenever a pass looks for the number of rounds: with contact, a quarter of the time to compile.
+        """
+        return self.running & (self.result == Result.success)
+
 
 def begin(problem: Problem) -> Run:
     """A simulation before its first step."""
@@ -269,17 +278,19 @@ def attempt(problem: Problem, run: Run) -> Run:
         rejected=rejected,
         unmet=_where(run.running, ~keep & unmet, run.unmet),
         work=work,
-        start_depth=_start_depth(run, equations),
+        start_depth=_start_depth(run, equations, motion),
     )
 
 
-def _start_depth(run, equations):
+def _start_depth(run, equations, motion):
     """How deep shapes overlap at the start of the first step, which has looked for their points anyway."""
     field, first = equations.field, run.running & (run.accepted + run.rejected == 0)
     if field.contact is None:
         return None
-    model, q = jax.lax.stop_gradient((field.model, run.motion.y.q))
-    depth = jax.lax.cond(unvmap_any(first), lambda: field.contact.overlap(model, q), lambda: run.start_depth)
+    depth = overlap_of(motion.solver_state)
+    if depth is None:
+        model, q = jax.lax.stop_gradient((field.model, run.motion.y.q))
+        depth = jax.lax.cond(unvmap_any(first), lambda: field.contact.overlap(model, q), lambda: run.start_depth)
     return jnp.where(first, depth, run.start_depth)
 
 

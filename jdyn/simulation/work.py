@@ -5,7 +5,7 @@ from typing import Any, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Int, PyTree
+from jaxtyping import Array, ArrayLike, Int, PyTree, Scalar
 
 
 class Work(eqx.Module):
@@ -45,11 +45,13 @@ class Counted(eqx.Module):
         memory: What the next step needs.
         work: Of the last step; None for a solver that does not say.
         order: Of the last step's estimate of its error; None for a solver whose order does not change.
+        overlap: Of shapes at the start of the last step [m]; None for a solver that does not say.
     """
 
     memory: PyTree[Any] = None
     work: Work | None = None
     order: Int[Array, ""] | None = None
+    overlap: Scalar | None = None
 
 
 def work_of(solver_state) -> Work | None:
@@ -60,3 +62,8 @@ def work_of(solver_state) -> Work | None:
 def order_of(solver_state) -> Int[Array, ""] | None:
     """The order of the error that the last step of a solver estimated, if it changes from step to step."""
     return solver_state.order if isinstance(solver_state, Counted) else None
+
+
+def overlap_of(solver_state) -> Scalar | None:
+    """By how much shapes overlapped at the start of the last step [m]; None for a solver that does not say."""
+    return solver_state.overlap if isinstance(solver_state, Counted) else None

@@ -77,6 +77,12 @@ def test_a_resting_box_bears_its_weight():
     np.testing.assert_allclose(force, [0, 0, G], atol=1e-9 * G)
 
 
+def test_the_depth_at_the_start_is_that_of_the_deepest_point():
+    model = box(sides=(0.4, 0.3, 0.1))
+    motion = run(model, model.neutral().at[2].set(0.05 - 2e-3), jnp.zeros(6), 0.01, contact())
+    np.testing.assert_allclose(motion.stats["start_depth"], 2e-3, rtol=1e-12)
+
+
 def test_failures_at_the_start_say_where_to_look():
     model, law = box(sides=(0.4, 0.3, 0.1)), contact()
     with pytest.raises(jdyn.SimulationError, match=r"Do shapes overlap at the start \(jdyn\.distances\)\?"):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
+from jax.extend.core import jaxprs_in_params
 
 import jdyn
 from jdyn.simulation import Result, SimulationError, simulate
@@ -345,3 +346,26 @@ def test_wrong_arguments_are_named(change, message):
     arguments = {"q0": jnp.zeros(1), "v0": jnp.zeros(1), "t1": 1.0} | change
     with pytest.raises(ValueError, match=message):
         simulate(PENDULUM, **arguments)
+
+
+def _whiles(jaxpr):
+    """All loops of a program, outer ones first."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "while":
+            yield equation
+        for inner in jaxprs_in_params(equation.params):
+            yield from _whiles(inner)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.grad], ids=["motion", "gradient"])
+def test_the_loop_goes_on_by_two_entries(transform):
+    """XLA takes others for loops that count, and copies all of the step to find out how far: see `Run.unfinished`."""
+    model, v = jdyn.load("pendulum"), jnp.zeros(1)
+
+    def end(x):
+        return jdyn.simulate(model, x[None], v, 0.1, throw=False).q[-1, 0]
+
+    loop = next(_whiles(jax.make_jaxpr(transform(end))(0.3).jaxpr))
+    condition = loop.params["cond_jaxpr"].jaxpr
+    used = {id(x) for equation in condition.eqns for x in equation.invars}
+    assert sum(id(x) in used for x in condition.invars) > 1

@@ -154,8 +154,8 @@ class ConvexForces(ContactForces):
         momentum: Vector,
         guess: Vector,
         others: Sequence[Term],
-    ) -> Found:
-        """The velocity at the end of a step.
+    ) -> tuple[Found, Scalar]:
+        """The velocity at the end of a step, and the largest depth of a point at its start [m].
 
         Args:
             model: The mechanism.
@@ -176,7 +176,8 @@ class ConvexForces(ContactForces):
         # Where normals turn, so do distances' rates.
         parting = jnp.sum(turning * twists[:, 3:], axis=1)
         rates = rates.at[:, 3:].add(parting[:, None] * near.normal)
-        return minimum(Motion(A, momentum, (*near.impulses(v, h, A, h * rates), *others)), guess)
+        found = minimum(Motion(A, momentum, (*near.impulses(v, h, A, h * rates), *others)), guess)
+        return found, jnp.max(-near.distance, initial=0)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
         motion = RelativeMotion.at(model, self.colliders, q)

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Int, Scalar
 
 from jdyn.contact import ConvexForces
 from jdyn.dynamics import bias_forces, mass_matrix
@@ -75,7 +75,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         return self.rows
 
     def init(self, terms, t0, t1, y0, args):
-        return Counted(None, Work.of())
+        return Counted(None, Work.of(), overlap=jnp.zeros((), y0.v.dtype))
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         if y0.energy is not None:
@@ -91,7 +91,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         # `where` takes traced conditions, and is annotated for bool.
         result = diffrax.RESULTS.where(found, done, failed)  # type: ignore[arg-type]
         work = Work.of(len(steps.converged), jnp.sum(steps.newton))
-        return y1, error, {"y0": y0, "y1": y1}, Counted(None, work), result
+        # The first substep begins where the step does.
+        counted = Counted(None, work, overlap=jax.lax.stop_gradient(steps.overlap[0]))
+        return y1, error, {"y0": y0, "y1": y1}, counted, result
 
     @property
     def interpolation_cls(self):
@@ -126,11 +128,11 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         turned = turning(model, y0.v)
         momentum = A @ (y0.v + h * turned) + h * force
         joints = joint_terms(field, y0, h, A)
-        found = contact.velocity(model, y0.q, y0.v, -turned, h, A, momentum, guess, joints)
+        found, overlap = contact.velocity(model, y0.q, y0.v, -turned, h, A, momentum, guess, joints)
         change = terms.prod(system.field.rates_beside(system.direction * t0, y0, tau), h)
         y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), found.v)
         # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
-        return _Step(straight(model, y1, h * found.v), found.converged & (h >= 0), found.steps)
+        return _Step(straight(model, y1, h * found.v), found.converged & (h >= 0), found.steps, overlap)
 
     def _extrapolated(self, ends: list[State]) -> tuple[State, State | None]:
         """The state at h = 0, and how far it is from that without the first row."""
@@ -169,11 +171,13 @@ def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
 
 
 class _Step(NamedTuple):
-    """Where a step ends, whether its velocity was found, and in how many Newton steps."""
+    """Where a step ends, whether its velocity was found, in how many Newton steps, and by how much shapes overlapped at
+    its start [m]."""
 
     y: State
     converged: Bool[Array, ""]
     newton: Int[Array, ""]
+    overlap: Scalar
 
 
 class _Interpolation(DenseOutput):

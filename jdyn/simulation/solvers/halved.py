@@ -33,5 +33,5 @@ class Halved(Delegating, diffrax.AbstractAdaptiveSolver):
             result = diffrax.RESULTS.where(result == diffrax.RESULTS.successful, other, result)
         error = jax.tree.map(lambda fine, coarse: jnp.abs(fine - coarse), y1, whole[0])
         if work_of(second) is not None:
-            second = Counted(second.memory, first.work + second.work + whole[3].work)
+            second = Counted(second.memory, first.work + second.work + whole[3].work, overlap=first.overlap)
         return y1, error, whole[2], second, result

@@ -1,0 +1,29 @@
+"""Which way two boxes that overlap leave each other first."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.geometry.directions import unit
+from jdyn.geometry.shapes import Box
+from jdyn.spatial import Transform
+
+
+def least_overlap_of_boxes(a: Box, b: Box, X: Transform) -> Float[Array, "3"]:
+    """What `least_overlap` finds for their polytopes, by a fifth of its program: one of fifteen directions, in the
+    frame of a, where b has pose X.
+
+    They are the normals of the faces of either box, and the normals to an edge of each.
+
+    Source: Gottschalk, Lin, Manocha, OBBTree: a hierarchical structure for rapid interference detection, SIGGRAPH 1996.
+    """
+    axes = jnp.eye(3, dtype=a.sides.dtype)
+    edges = jnp.cross(axes[:, None], X.rotation.T[None]).reshape(9, 3)
+    normals = jnp.concatenate([axes, X.rotation.T, jax.vmap(unit)(edges)])
+    towards_b = normals @ X.translation
+    reach = (jnp.abs(normals) @ a.sides + jnp.abs(normals @ X.rotation) @ b.sides) / 2
+    # Parallel edges have no normal. Where rounding decides, faces do better than edges.
+    rounding = 8 * jnp.finfo(reach.dtype).eps * reach[6:]
+    later = jnp.where(jnp.any(edges != 0, axis=1), rounding, jnp.inf)
+    best = jnp.argmin(reach - jnp.abs(towards_b) + jnp.pad(later, (6, 0)))
+    return jnp.where(towards_b[best] < 0, -normals[best], normals[best])
