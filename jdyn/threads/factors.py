@@ -1,22 +1,20 @@
 """Cholesky factors and triangular systems of a thread."""
 
-from typing import Any
-
-from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from jdyn.threads.operation import Operation
 from jdyn.threads.translation import Translation
 from jdyn.threads.values import Kind, Untranslatable, Value
 
 
-def cholesky(program: Translation, operation: Any, operands: list[Value], consumed: list[bool]) -> list[Value]:
+def _cholesky(program: Translation, operation: Operation) -> list[Value]:
     """L of A = L Lᵀ, column by column, or its transpose."""
-    (A,) = operands
+    (A,) = operation.operands
     kind = A.kind
     if not kind.floating:
         raise Untranslatable("a Cholesky factor of integers")
-    lower = "lower" in operation.attributes and ir.BoolAttr(operation.attributes["lower"]).value
-    L = program.own(A, consumed[0])
+    lower = operation.flag("lower")
+    L = program.own(A, operation.consumed[0])
     n, c = kind.shape[-1], kind.c
 
     def entry(first, i, j):
@@ -41,12 +39,12 @@ def cholesky(program: Translation, operation: Any, operands: list[Value], consum
     return [L.like(kind)]
 
 
-def triangular_solve(program: Translation, operation: Any, operands: list[Value], consumed: list[bool]) -> list[Value]:
+def _triangular_solve(program: Translation, operation: Operation) -> list[Value]:
     """X of op(A) X = B, or of X op(A) = B, by substitution."""
-    A, B = operands
-    flags = {x: ir.BoolAttr(operation.attributes[x]).value for x in ("left_side", "lower", "unit_diagonal")}
+    A, B = operation.operands
+    flags = {x: operation.flag(x) for x in ("left_side", "lower", "unit_diagonal")}
     transposed = stablehlo.TransposeAttr(operation.attributes["transpose_a"]).value != "NO_TRANSPOSE"
-    X, A = program.own(B, consumed[1]), program.as_buffer(A)
+    X, A = program.own(B, operation.consumed[1]), program.as_buffer(A)
     n, (rows, columns) = A.kind.shape[-1], B.kind.shape[-2:]
     # X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ.
     swapped = transposed == flags["left_side"]
@@ -84,3 +82,6 @@ def _for_each(program, batch, size, body):
     number = program.name("i")
     with program.block(f"for (int {number} = 0; {number} < {count}; ++{number})"):
         body(f"{number} * {size}" if size != 1 else number)
+
+
+RULES = {"stablehlo.cholesky": _cholesky, "stablehlo.triangular_solve": _triangular_solve}

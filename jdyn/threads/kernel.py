@@ -1,5 +1,6 @@
 """A batch as a kernel of an NVIDIA GPU, one thread a lane."""
 
+import array
 import dataclasses
 import functools
 import warnings
@@ -171,7 +172,7 @@ def _layout(aval, lanes_last: bool):
     """Axes from the one whose entries lie side by side on."""
     axes = list(reversed(range(len(aval.shape))))
     axes = [0, *axes[:-1]] if lanes_last else axes
-    return ir.DenseIntElementsAttr.get(memoryview(np.array(axes, np.int64)), type=ir.IndexType.get())
+    return ir.DenseElementsAttr.get(array.array("q", axes), type=ir.IndexType.get())
 
 
 def _int32(number: int):

@@ -5,6 +5,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from jdyn.threads.operation import Operation
 from jdyn.threads.translation import UNROLLED, Translation, callee
 from jdyn.threads.values import Buffer, Item, Kind, Numbers, Value, written
 
@@ -12,9 +13,10 @@ from jdyn.threads.values import Buffer, Item, Kind, Numbers, Value, written
 FEW = 16
 
 
-def loop(program: Translation, operation: Any, values: dict, start: list[Value], consumed: list[bool]) -> list[Value]:
+def _while(program: Translation, operation: Operation) -> list[Value]:
     """What `stablehlo.while` ends with."""
-    condition, body = (region.blocks[0] for region in operation.regions)
+    condition, body = operation.blocks
+    start, consumed, values = operation.operands, operation.consumed, operation.values
     turns = _turns(condition, body, start)
     if turns is None or turns * program.cost(body) > UNROLLED:
         return _rolled(program, condition, body, values, start, consumed)
@@ -151,10 +153,10 @@ def _written_by_entry(program: Translation, value: Any) -> bool:
     return False
 
 
-def branch(program: Translation, operation: Any, values: dict, operands: list[Value], over: set) -> list[Value]:
+def _case(program: Translation, operation: Operation) -> list[Value]:
     """What the chosen branch ends with."""
-    blocks = [region.blocks[0] for region in operation.regions]
-    (which,) = program.as_numbers(operands[0]).items
+    blocks, values, over = operation.blocks, operation.values, operation.over
+    (which,) = program.as_numbers(operation.operands[0]).items
     if operation.name == "stablehlo.if":
         blocks = blocks[::-1]
     if isinstance(which, int) or len(blocks) == 1:
@@ -204,3 +206,16 @@ def _joined(program, scopes, found) -> Value:
             scope.lines.append(f"{name} = {written(item)};")
         items.append(name)
     return program.numbers(kind, items)
+
+
+def _call(program: Translation, operation: Operation) -> list[Value]:
+    return program.call(callee(operation.raw), operation.operands, operation.consumed)
+
+
+RULES = {
+    "stablehlo.while": _while,
+    "stablehlo.case": _case,
+    "stablehlo.if": _case,
+    "func.call": _call,
+    "stablehlo.composite": _call,
+}

@@ -1,21 +1,16 @@
 """Sorting by a thread."""
 
-from typing import Any
-
-from jaxlib.mlir import ir
-
+from jdyn.threads.operation import Operation
 from jdyn.threads.translation import Translation
 from jdyn.threads.values import Kind, Value, written
 
 
-def sort(
-    program: Translation, operation: Any, values: dict, operands: list[Value], consumed: list[bool]
-) -> list[Value]:
+def _sort(program: Translation, operation: Operation) -> list[Value]:
     """Arrays in the order that a comparison of their entries gives, by insertion, which is stable."""
-    shape = operands[0].kind.shape
-    axis = ir.IntegerAttr(operation.attributes["dimension"]).value % len(shape)
-    block = operation.regions[0].blocks[0]
-    arrays = [program.own(x, each) for x, each in zip(operands, consumed, strict=True)]
+    shape = operation.operands[0].kind.shape
+    axis = operation.integer("dimension") % len(shape)
+    block = operation.blocks[0]
+    arrays = [program.own(x, each) for x, each in zip(operation.operands, operation.consumed, strict=True)]
     strides = Kind(shape, "i32").strides()
     i, j = program.name("i"), program.name("i")
 
@@ -29,7 +24,7 @@ def sort(
                 arguments = [
                     program.numbers(kind, [item]) for kind, pair in zip(kinds, pairs, strict=True) for item in pair
                 ]
-                (smaller,) = program.run(block, values, set(), arguments, [False] * len(arguments))
+                (smaller,) = program.run(block, operation.values, set(), arguments, [False] * len(arguments))
                 program.emit(f"if (!({written(program.as_numbers(smaller).items[0])})) break;")
                 for x, (item, other) in zip(arrays, pairs, strict=True):
                     program.emit(f"{x.at(here)} = {other};")
@@ -37,4 +32,7 @@ def sort(
 
     others = [a for a in range(len(shape)) if a != axis]
     program.nest([shape[a] for a in others], lambda indices: insert(list(zip(others, indices, strict=True))))
-    return [x.like(value.kind) for x, value in zip(arrays, operands, strict=True)]
+    return [x.like(value.kind) for x, value in zip(arrays, operation.operands, strict=True)]
+
+
+RULES = {"stablehlo.sort": _sort}

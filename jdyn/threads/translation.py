@@ -11,10 +11,15 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jdyn.threads.operation import Operation
 from jdyn.threads.values import Buffer, Item, Kind, Numbers, Untranslatable, Value, written
 
-# Arrays of more entries are buffers.
+# Arrays of more entries that are computed are buffers.
 MOST_NUMBERS = 128
+# As many entries of variables may be arranged anew.
+MOST_ARRANGED = 2048
+# Entries that are read or written one by one, at most.
+MOST_WRITTEN_OUT = 4096
 # Operations of all turns of a loop up to which it is unrolled.
 UNROLLED = 6000
 # Bytes up to which a buffer is the thread's own; larger ones lie in memory that all threads share, side by side.
@@ -117,7 +122,7 @@ class Translation:
     def as_numbers(self, value: Value) -> Numbers:
         if isinstance(value, Numbers):
             return value
-        if value.kind.size > 4096:
+        if value.kind.size > MOST_WRITTEN_OUT:
             raise Untranslatable(f"an array of shape {value.kind.shape} where numbers are needed")
         return self.numbers(value.kind, [self.loaded(value, i) for i in range(value.kind.size)])
 
@@ -142,6 +147,11 @@ class Translation:
             home.lines.append(f"const {value.kind.c} {table.name}[] = {{{entries}}};")
         self._tables[value] = table
         return table
+
+    def from_items(self, kind: Kind, items: Sequence[Item]) -> Value:
+        """Variables, or a buffer that holds them."""
+        found = self.numbers(kind, items)
+        return found if kind.size <= MOST_NUMBERS else self.own(found, False)
 
     def entry(self, value: Value, index: Item) -> Item:
         """The entry of a flat index, known or not."""
@@ -239,7 +249,8 @@ class Translation:
         for i, operation in enumerate(operations):
             over = {x for x in mine if last.get(x, -1) <= i}
             consumed = [_read_by_one(values, over, operation, x) for x in operation.operands]
-            found = self.translate(self, operation.operation, values, consumed, over)
+            operands = [values[x] for x in operation.operands]
+            found = self.translate(self, Operation(operation.operation, operands, consumed, values, over))
             for result, value in zip(operation.results, found, strict=True):
                 values[result] = value
                 mine.add(result)
@@ -259,6 +270,11 @@ class Translation:
                     total += sum(self.cost(inner) for region in operation.regions for inner in region.blocks)
             self._costs[block] = total
         return self._costs[block]
+
+
+def most_numbers(*sources: Value) -> int:
+    """How many entries are as many variables, where sources are only arranged."""
+    return MOST_ARRANGED if all(isinstance(x, Numbers) or not x.writable for x in sources) else MOST_NUMBERS
 
 
 # Operations that are computed; others only arrange numbers.

@@ -74,6 +74,11 @@ class Kind:
     def flat(self, index) -> int:
         return sum(i * stride for i, stride in zip(index, self.strides(), strict=True))
 
+    def flat_in_c(self, index) -> Item:
+        """The same of indices that may be C's."""
+        terms = [f"({i}) * {stride}" for i, stride in zip(index, self.strides(), strict=True) if i not in (0, "0")]
+        return " + ".join(terms) if terms else 0
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Numbers:
@@ -158,3 +163,20 @@ def written(item: Item) -> str:
         text = str(item) if -(2**31) < item < 2**31 else f"{item}{'ULL' if item >= 2**63 else 'LL'}"
         return text if item >= 0 else f"({text})"
     return item
+
+
+def known(*items: Item) -> bool:
+    """Whether all are numbers that are known."""
+    return all(isinstance(x, int) for x in items)
+
+
+def wrapped(number: int, kind: Kind) -> int:
+    """A known integer as its type holds it."""
+    bits = int(kind.dtype.lstrip("ui"))
+    number %= 1 << bits
+    return number if kind.dtype.startswith("ui") or number < 1 << bits - 1 else number - (1 << bits)
+
+
+def clamped(x: Item, low: Item, high: Item) -> str:
+    """An integer between two bounds."""
+    return f"({x} < {low} ? {low} : {x} > {high} ? {high} : {x})"
