@@ -305,6 +305,7 @@ RULES = {
     "stablehlo.shift_left": _written_as(None, "shifted_left<{c}>({0}, {1})"),
     "stablehlo.shift_right_logical": _written_as(None, "shifted_right<{c}>({0}, {1})"),
     "stablehlo.shift_right_arithmetic": _written_as(None, "shifted_right_signed<{c}>({0}, {1})"),
+    "chlo.square": _written_as("{0} * {0}", "{0} * {0}"),
     "chlo.acos": _written_as("acos({0})"),
     "chlo.asin": _written_as("asin({0})"),
     "chlo.atan": _written_as("atan({0})"),

@@ -93,11 +93,15 @@ class _Batch:
 
     def source(self) -> Source:
         """The kernel's source."""
-        with one_of_many():
-            traced = jax.jit(lambda *operands: self.function(*operands), keep_unused=True).trace(*self.operands)
-            # The platform whose programs call the fewest libraries: threads have none.
-            lowered = traced.lower(lowering_platforms=("tpu",))
-        return source_of(lowered.compiler_ir("stablehlo"), self.lanes, self.varies)
+        return source_of(program_of_lane(self.function, self.operands), self.lanes, self.varies)
+
+
+def program_of_lane(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """What a lane computes from operands like these, as a module of StableHLO."""
+    with one_of_many():
+        traced = jax.jit(lambda *operands: function(*operands), keep_unused=True).trace(*operands)
+        # The platform whose programs call the fewest libraries: threads have none.
+        return traced.lower(lowering_platforms=("tpu",)).compiler_ir("stablehlo")
 
 
 _threads = Primitive("threads")

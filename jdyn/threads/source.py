@@ -24,14 +24,21 @@ template <class T> DEVICE T integer_power(T x, T n) {
   return y;
 }
 template <class T> DEVICE T shifted_left(T x, T n) { return n < 0 || n >= 8 * (T)sizeof(T) ? (T)0 : (T)(x << n); }
-template <class T> struct without_sign { typedef T type; };
-template <> struct without_sign<int> { typedef unsigned type; };
-template <> struct without_sign<long long> { typedef unsigned long long type; };
+template <class T> struct signs { typedef T without; typedef T with; };
+template <> struct signs<signed char> { typedef unsigned char without; typedef signed char with; };
+template <> struct signs<short> { typedef unsigned short without; typedef short with; };
+template <> struct signs<int> { typedef unsigned without; typedef int with; };
+template <> struct signs<long long> { typedef unsigned long long without; typedef long long with; };
+template <> struct signs<unsigned char> { typedef unsigned char without; typedef signed char with; };
+template <> struct signs<unsigned short> { typedef unsigned short without; typedef short with; };
+template <> struct signs<unsigned> { typedef unsigned without; typedef int with; };
+template <> struct signs<unsigned long long> { typedef unsigned long long without; typedef long long with; };
 template <class T> DEVICE T shifted_right(T x, T n) {
-  return n < 0 || n >= 8 * (T)sizeof(T) ? (T)0 : (T)((typename without_sign<T>::type)x >> n);
+  return n < 0 || n >= 8 * (T)sizeof(T) ? (T)0 : (T)((typename signs<T>::without)x >> n);
 }
 template <class T> DEVICE T shifted_right_signed(T x, T n) {
-  return n < 0 || n >= 8 * (T)sizeof(T) ? (x < 0 ? (T)-1 : (T)0) : (T)(x >> n);
+  typedef typename signs<T>::with S;
+  return n < 0 || n >= 8 * (T)sizeof(T) ? ((S)x < 0 ? (T)-1 : (T)0) : (T)((S)x >> n);
 }
 DEVICE int in_order(float x) { int y = bits_of<int>(x); return y < 0 ? y ^ 0x7fffffff : y; }
 DEVICE long long in_order(double x) {

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from jdyn.threads.operation import Operation
@@ -107,6 +108,36 @@ def _reduce(program: Translation, operation: Operation) -> list[Value]:
     return [program.from_items(kind, column) for kind, column in zip(kinds, columns, strict=True)]
 
 
+def _reduce_window(program: Translation, operation: Operation) -> list[Value]:
+    """Of one array, as cumulative sums are written."""
+    source, start = operation.operands
+    kind, block, given = operation.kind(), operation.blocks[0], source.kind
+    names = ("window_dimensions", "window_strides")
+    window, steps = (operation.integers(x) if x in operation.attributes else [1] * len(given.shape) for x in names)
+    if any(
+        set(operation.integers(x)) != {1} for x in ("base_dilations", "window_dilations") if x in operation.attributes
+    ):
+        raise Untranslatable("windows with gaps")
+    low = [0] * len(given.shape)
+    if "padding" in operation.attributes:
+        low = np.array(ir.DenseElementsAttr(operation.attributes["padding"])).reshape(-1, 2)[:, 0].tolist()
+    array, first = program.as_numbers(source).array(), program.entry(start, 0)
+    items, count = [], 0
+    for index in kind.indices():
+        begin = [i * step - before for i, step, before in zip(index, steps, low, strict=True)]
+        inside = [slice(max(a, 0), max(a + size, 0)) for a, size in zip(begin, window, strict=True)]
+        item, entries = first, array[tuple(inside)].reshape(-1).tolist()
+        count += len(entries)
+        if count > MOST_WRITTEN_OUT:
+            raise Untranslatable(f"windows of {count} entries and more")
+        for entry in entries:
+            arguments = [program.numbers(Kind((), kind.dtype), [x]) for x in (item, entry)]
+            (found,) = program.run(block, operation.values, set(), arguments, [False, False])
+            (item,) = program.as_numbers(found).items
+        items.append(item)
+    return [program.from_items(kind, items)]
+
+
 def _neutral(block, kind, item) -> bool:
     """Whether a reduction may begin with its first entry."""
     operations = [x.operation.name for x in block.operations]
@@ -138,4 +169,5 @@ def _assigned(program, names, kinds, items):
 RULES = {
     "stablehlo.dot_general": _dot_general,
     "stablehlo.reduce": _reduce,
+    "stablehlo.reduce_window": _reduce_window,
 }

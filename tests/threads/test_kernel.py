@@ -1,0 +1,174 @@
+"""Batches as kernels: what a GPU is asked for, what runs elsewhere, and simulations whose lanes are threads."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.dynamics.execution import batching
+from jdyn.simulation import lane_refill
+from jdyn.threads import kernel, nvrtc
+from tests.threads.on_host import needs_compiler, run, source
+
+PTX = ".version 8.0 // instead of a compiler's"
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Programs are made as for a GPU of NVIDIA; C++ is kept, and not compiled."""
+    texts = []
+
+    def compiled(text, architecture):
+        texts.append(text)
+        return PTX
+
+    monkeypatch.setattr(kernel, "compiled", compiled)
+    for module in (kernel, batching, lane_refill):
+        monkeypatch.setattr(module, "threaded", lambda: True)
+    monkeypatch.setattr(kernel, "_architecture", lambda: 90)
+    yield texts
+    jax.clear_caches()
+
+
+def lowered(function, *operands):
+    return jax.jit(function).trace(*operands).lower(lowering_platforms=("cuda",)).as_text()
+
+
+def doubled(x, shared):
+    return [2 * x + shared, jnp.stack([x, x * shared])]
+
+
+def batch(x, shared, function=doubled, otherwise=None):
+    def plain(x, shared):
+        return jax.vmap(function, (0, None))(x, shared)
+
+    return kernel.on_threads(function, otherwise or plain, len(x), [True, False], [x, shared])
+
+
+def test_a_batch_is_one_call(gpu):
+    text = lowered(batch, np.arange(100.0), np.float64(3.0))
+    assert text.count("__gpu$xla.gpu.ptx") == 1 and PTX in text
+    assert "grid_x = 4" in text and "block_x = 32" in text and "output_indices = [2 : i32, 3 : i32]" in text
+    assert len(gpu) == 1 and "#define LANES 100" in gpu[0]
+
+
+def test_results_that_nobody_uses_are_not_computed(gpu):
+    text = lowered(lambda x, shared: batch(x, shared)[0], np.arange(100.0), np.float64(3.0))
+    assert "output_indices = [2 : i32]" in text and "o1" not in gpu[0]
+
+
+def test_elsewhere_a_batch_runs_as_it_did():
+    x, shared = np.arange(5.0), np.float64(3.0)
+    for found, expected in zip(jax.jit(batch)(x, shared), jax.vmap(doubled, (0, None))(x, shared), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_what_threads_cannot_do_runs_as_it_did_and_says_so(gpu):
+    def values(x, shared):
+        return [jnp.linalg.eigvalsh(jnp.diag(jnp.stack([x, shared])))]
+
+    with pytest.warns(UserWarning, match="threads of a GPU cannot do the operation stablehlo.custom_call"):
+        text = lowered(lambda x, shared: batch(x, shared, values), np.arange(5.0), np.float64(3.0))
+    assert "xla.gpu.ptx" not in text and not gpu
+
+
+def test_one_kernel_a_function_of_dynamics(gpu):
+    model = jdyn.load("quadruped")
+    q, v = jnp.tile(model.neutral(), (3, 1)), jnp.zeros((3, model.nv))
+    text = lowered(jax.vmap(lambda q, v: jdyn.forward_dynamics(model, q, v, v)), q, v)
+    assert text.count("__gpu$xla.gpu.ptx") == 1
+    text = lowered(lambda q, v: jdyn.forward_dynamics(model, q, v, v), q[0], v[0])
+    assert "__gpu$xla.gpu.ptx" not in text
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["double_pendulum", pytest.param("quadruped", marks=pytest.mark.slow)])
+def test_forward_dynamics(gpu, name):
+    model, rng = jdyn.load(name), np.random.default_rng(0)
+    q = np.array(jax.vmap(model.normalize)(rng.normal(size=(4, model.nq))))
+    v, tau = rng.normal(size=(2, 4, model.nv))
+
+    def accelerations(q, v, tau):
+        return [jdyn.forward_dynamics(model, q, v, tau)]
+
+    (found,) = run(source(accelerations, 4, [True] * 3, [q, v, tau]), 4, [True] * 3, [q, v, tau])
+    expected = jax.jit(jax.vmap(lambda *x: jdyn.forward_dynamics(model, *x)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batching, "threaded", lambda: False)
+        expected = expected(q, v, tau)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+class OnHost:
+    """Kernels run on the processor within JAX's programs."""
+
+    def __call__(self, function, otherwise, lanes, varies, operands):
+        lane = [jax.ShapeDtypeStruct(x.shape[each:], x.dtype) for x, each in zip(operands, varies, strict=True)]
+        shapes = [jax.ShapeDtypeStruct((lanes, *x.shape), x.dtype) for x in jax.eval_shape(function, *lane)]
+
+        def called(*operands):
+            operands = [np.asarray(x) for x in operands]
+            found = iter(run(source(function, lanes, varies, operands), lanes, varies, operands))
+            return [next(found) if np.prod(x.shape) else np.zeros(x.shape, x.dtype) for x in shapes]
+
+        return jax.pure_callback(called, shapes, *operands)
+
+
+@pytest.fixture
+def on_host(monkeypatch):
+    monkeypatch.setattr(lane_refill, "threaded", lambda: True)
+    monkeypatch.setattr(lane_refill, "on_threads", OnHost())
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+def _compared(function, *operands):
+    """What threads find, and what XLA does."""
+    found = jax.jit(jax.vmap(function))(*operands)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lane_refill, "threaded", lambda: False)
+        jax.clear_caches()
+        return found, jax.jit(jax.vmap(function))(*operands)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_simulations(on_host):
+    """Lanes take their own steps, some implicit; accepted steps are the same, and rows up to rounding."""
+    model = jdyn.load("double_pendulum")
+    starts = np.random.default_rng(0).normal(size=(3, model.nq))
+
+    def motion(q):
+        trajectory = jdyn.simulate(model, q, jnp.zeros_like(q), 1.0, throw=False)
+        return trajectory.q, trajectory.stats["accepted_steps"], trajectory.result
+
+    found, expected = _compared(motion, starts)
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_array_equal(found[2], expected[2])
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-12)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_gradients_of_simulations(on_host):
+    model, starts = jdyn.load("pendulum"), np.array([[0.3], [2.0]])
+
+    def end(q):
+        return jdyn.simulate(model, q, jnp.zeros_like(q), 0.3, throw=False).q[-1, 0]
+
+    found, expected = _compared(jax.grad(end), starts)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_nvrtc_compiles_or_says_what_is_missing():
+    text = 'extern "C" __global__ void lanes(float* x) { x[threadIdx.x] *= 2; }'
+    try:
+        ptx = nvrtc.compiled(text, "compute_80")
+    except FileNotFoundError as error:
+        assert "pip install" in str(error)
+        return
+    assert ptx.count(".visible .entry lanes") == 1 and ".version 8.0\n" in ptx
+    with pytest.raises(nvrtc.CompilationError, match="undefined"):
+        nvrtc.compiled(text.replace("2;", "nothing;"), "compute_80")
