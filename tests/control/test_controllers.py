@@ -97,9 +97,10 @@ def test_controllers_know_their_jacobians():
             found = controller.force_jacobians(model, t, q, v, controller.start(t, q, v))  # noqa: B023
             return found, jax.jacfwd(near, (1, 2, 3))(controller, t, jnp.zeros_like(v), v)  # noqa: B023
 
-        for controller in (pd + weight + jdyn.Constant(v), computed, pid + weight):
-            for found, expected in zip(*both(with_memory(controller)), strict=True):
-                np.testing.assert_allclose(found, expected, atol=1e-12)
+        # All kinds in one program.
+        controller = pd + weight + jdyn.Constant(v) + computed + pid
+        for found, expected in zip(*both(with_memory(controller)), strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_pd_turns_the_short_way_round():
