@@ -162,6 +162,7 @@ def test_programs_find_constants_of_a_model_computed(robot):
     assert not re.findall(r"\b(dot|sqrt|rsqrt)\(", program)
 
 
+@pytest.mark.slow
 def test_single_precision():
     """A chain of thirty links as exact as by matrices, from which it differs by rounding."""
     model = jdyn.random_tree(0, 30, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)

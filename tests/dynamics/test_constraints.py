@@ -111,7 +111,7 @@ def test_constraints_that_differ_in_more_than_numbers_are_told_apart():
     np.testing.assert_allclose(residuals(model, told, jnp.asarray(1.0), jnp.zeros(2)), [-2, -3])
 
 
-@pytest.mark.parametrize("method", [None, jdyn.CRBA()], ids=["ABA", "CRBA"])
+@pytest.mark.parametrize("method", [None, pytest.param(jdyn.CRBA(), marks=pytest.mark.slow)], ids=["ABA", "CRBA"])
 def test_accelerations_solve_the_equations(method):
     """Against M a + h = τ + Jᵀ λ, J a = γ as one dense system."""
     q, v, tau = state(TREE)
