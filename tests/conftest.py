@@ -28,9 +28,10 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
-# Test programs run once, so XLA's machine-code optimiser would cost more than it saves; and without its newer emitters
-# it compiles in two thirds of the time. It refuses flags that it does not know, and knew this one in jaxlib 0.10.
-FAST = {"xla_backend_optimization_level": 0}
+# Test programs run once, so XLA's machine-code optimiser would cost more than it saves. Programs in one part take a
+# tenth less of the processors, which other tests keep busy; and without its newer emitters XLA compiles in two thirds
+# of the time. It refuses flags that it does not know, and knew this one in jaxlib 0.10.
+FAST = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
 if jaxlib.version.__version__.startswith("0.10."):
     FAST["xla_cpu_use_fusion_emitters"] = False
 

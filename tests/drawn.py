@@ -9,11 +9,21 @@ import numpy as np
 
 def drawn_states(model, *lanes, seed=0, dtype=jnp.float64):
     """A configuration, a velocity, an acceleration or forces of joints, and forces on bodies; or some of each."""
-    keys = jax.random.split(jax.random.key(seed), 4)
-    q = jax.vmap(model.random)(jax.random.split(keys[0], *lanes)) if lanes else model.random(keys[0])
-    v, a = (jax.random.normal(key, (*lanes, model.nv)) for key in keys[1:3])
-    f_ext = jax.random.normal(keys[3], (*lanes, model.nb, 6))
-    return tuple(x.astype(dtype) for x in (q, v, a, f_ext))
+    # Other numbers than a test draws that seeds a generator of its own alike.
+    key, rng = jax.random.key(seed), np.random.default_rng((seed, 1))
+    q = jax.vmap(model.random)(jax.random.split(key, *lanes)) if lanes else model.random(key)
+    # By NumPy, which compiles nothing.
+    drawn = (rng.normal(size=(*lanes, *each)) for each in ((model.nv,), (model.nv,), (model.nb, 6)))
+    return q.astype(dtype), *(jnp.asarray(x, dtype) for x in drawn)
+
+
+def unit(q, *starts):
+    """The configurations with unit quaternions at these places. Unlike draws, it compiles nothing where files are
+    imported."""
+    q = np.array(q)
+    for start in starts:
+        q[..., start : start + 4] /= np.linalg.norm(q[..., start : start + 4], axis=-1, keepdims=True)
+    return jnp.asarray(q)
 
 
 def with_joint_elements(model):

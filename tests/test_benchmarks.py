@@ -298,6 +298,7 @@ def test_what_constraints_cost(tmp_path):
     assert "slope" in done.stdout and "lanes a second" in done.stdout
 
 
+@pytest.mark.slow
 def test_forces_of_joints_around_frax_are_those_of_the_scene(monkeypatch):
     """frax itself is replaced by the mechanism without them, its joints in another order."""
     bare = jdyn.load("double_pendulum")

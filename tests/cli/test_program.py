@@ -103,6 +103,7 @@ def test_robots_rest_on_the_ground(words, height, tmp_path, capsys):
     assert end == pytest.approx(height - 2 * 9.81 / 1e5, abs=6e-5)
 
 
+@pytest.mark.slow
 def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
     words = ["sweep", "double_pendulum", "--lanes", "9", "--t1", "0.2", "--payload", "0", "1", "--output", "out"]
     assert main(words) == 0

@@ -27,6 +27,7 @@ def contact_time(speed, weight, omega):
     return 2 * (np.pi - np.arctan(speed * omega / weight)) / omega
 
 
+@pytest.mark.slow
 def test_a_ball_bounces_between_ground_and_joint_limit_and_an_event_slows_it_in_single_precision():
     """It is thrown up, turns at the end of its rail with all of its speed, bounces off the ground, and loses half of
     its speed at a mark on the way up."""

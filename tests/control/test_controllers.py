@@ -73,33 +73,44 @@ def test_controllers_know_their_slopes():
     np.testing.assert_allclose(D, [1.0] * 4)
 
 
-def test_controllers_know_their_jacobians():
-    """They are those of JAX, with a follower and springs; on a ball joint by differentiation."""
-    builder = jdyn.Builder("arm")
-    body = dict(mass=1.0, com=(0, 0.1, 1), inertia=(0.1, 0.2, 0.1), stiffness=2.0, damping=0.5)
+SPRUNG = dict(mass=1.0, com=(0, 0.1, 1), inertia=(0.1, 0.2, 0.1), stiffness=2.0, damping=0.5)
+
+
+def _flat():
+    """With a follower."""
+    builder, body = jdyn.Builder("arm"), SPRUNG
     builder.add_link("upper", jdyn.Revolute((1, 0, 0)), joint_name="upper", **body)
     builder.add_link("slide", jdyn.Prismatic((0, 1, 1)), parent="upper", **body)
     builder.add_link("lower", jdyn.Revolute((0, 1, 0)), parent="slide", mimic=jdyn.Mimic("upper", -0.5, 0.1), **body)
-    flat = builder.build()
+    return builder.build()
+
+
+def _ball():
     builder = jdyn.Builder("ball")
-    builder.add_link("ball", jdyn.Ball(), **body)
-    for model in (flat, builder.build()):
-        q, v, t = model.random(jax.random.key(0)), jnp.arange(1.0, model.nv + 1), jnp.array(0.3)
-        gains = dict(kp=jnp.arange(1.0, model.nv + 1), kd=0.5)
-        pd, pid = jdyn.PD(model, model.neutral(), **gains), jdyn.PID(model, model.neutral(), ki=1.0, **gains)
-        weight, computed = jdyn.GravityCompensation(model), jdyn.ComputedTorque(model, model.neutral(), **gains)
+    builder.add_link("ball", jdyn.Ball(), **SPRUNG)
+    return builder.build()
 
-        def near(controller, t, e, v):
-            return controller.force(t, model.integrate(q, e), v, controller.start(t, q, v))  # noqa: B023
 
-        @jax.jit
-        def both(controller):
-            found = controller.force_jacobians(model, t, q, v, controller.start(t, q, v))  # noqa: B023
-            return found, jax.jacfwd(near, (1, 2, 3))(controller, t, jnp.zeros_like(v), v)  # noqa: B023
+@pytest.mark.parametrize("model", [_flat(), pytest.param(_ball(), marks=pytest.mark.slow)], ids=["flat", "ball"])
+def test_controllers_know_their_jacobians(model):
+    """They are those of JAX, with springs; on a ball joint by differentiation."""
+    q, v, t = model.random(jax.random.key(0)), jnp.arange(1.0, model.nv + 1), jnp.array(0.3)
+    gains = dict(kp=jnp.arange(1.0, model.nv + 1), kd=0.5)
+    pd, pid = jdyn.PD(model, model.neutral(), **gains), jdyn.PID(model, model.neutral(), ki=1.0, **gains)
+    weight, computed = jdyn.GravityCompensation(model), jdyn.ComputedTorque(model, model.neutral(), **gains)
 
-        for controller in (pd + weight + jdyn.Constant(v), computed, pid + weight):
-            for found, expected in zip(*both(with_memory(controller)), strict=True):
-                np.testing.assert_allclose(found, expected, atol=1e-12)
+    def near(controller, t, e, v):
+        return controller.force(t, model.integrate(q, e), v, controller.start(t, q, v))
+
+    @jax.jit
+    def both(controller):
+        found = controller.force_jacobians(model, t, q, v, controller.start(t, q, v))
+        return found, jax.jacfwd(near, (1, 2, 3))(controller, t, jnp.zeros_like(v), v)
+
+    # All kinds in one program.
+    controller = pd + weight + jdyn.Constant(v) + computed + pid
+    for found, expected in zip(*both(with_memory(controller)), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_pd_turns_the_short_way_round():

@@ -132,6 +132,7 @@ def test_gain_over_models_and_its_derivative():
     np.testing.assert_allclose(derivatives, differences, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_float32():
     single = LQR(ACROBOT.astype(jnp.float32), UPRIGHT, Q=COSTS, R=1.0, actuated=[1])
     tau = single(0.0, jnp.array([3.0, 0.1], jnp.float32), jnp.zeros(2, jnp.float32))

@@ -9,6 +9,7 @@ from scipy.interpolate import CubicSpline
 
 import jdyn
 from jdyn.control import Quintic, Spline
+from tests.drawn import unit
 
 pytestmark = pytest.mark.fast_compile
 
@@ -16,8 +17,8 @@ ARM = jdyn.load("double_pendulum")
 FLOATING = jdyn.random_tree(2, 2, kinds=(jdyn.Free, jdyn.Ball))
 TIMES = np.array([0.0, 0.4, 1.0, 1.3, 2.0])
 POINTS = np.random.default_rng(0).normal(size=(5, 2))
-POSES = jax.vmap(FLOATING.random)(jax.random.split(jax.random.key(3), 5))
-RATES = jax.random.normal(jax.random.key(4), (4, FLOATING.nv))
+POSES = unit(np.random.default_rng(3).normal(size=(5, FLOATING.nq)), 3, 7)
+RATES = jnp.asarray(np.random.default_rng(4).normal(size=(4, FLOATING.nv)))
 
 
 @jax.jit

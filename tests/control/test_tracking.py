@@ -17,6 +17,7 @@ POINTS = jnp.array([[0.1, 0.2], [0.9, -0.4], [0.3, 0.5]])
 TIGHT = diffrax.PIDController(rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_an_exact_model_stays_on_its_reference():
     reference = Spline(ARM, TIMES, POINTS)
     ts = jnp.linspace(0.0, 1.2, 13)

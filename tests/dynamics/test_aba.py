@@ -153,7 +153,7 @@ def test_frames_are_those_of_the_joints():
 
 
 @pytest.mark.usefixtures("chosen_by_aba")
-@pytest.mark.parametrize("robot", ["panda", "stanford_arm"])
+@pytest.mark.parametrize("robot", ["panda", pytest.param("stanford_arm", marks=pytest.mark.slow)])
 def test_programs_find_constants_of_a_model_computed(robot):
     """Joints' frames and what is placed in them take products of matrices and roots; a batch on a fixed base none."""
     model = jdyn.load(robot)
@@ -162,6 +162,7 @@ def test_programs_find_constants_of_a_model_computed(robot):
     assert not re.findall(r"\b(dot|sqrt|rsqrt)\(", program)
 
 
+@pytest.mark.slow
 def test_single_precision():
     """A chain of thirty links as exact as by matrices, from which it differs by rounding."""
     model = jdyn.random_tree(0, 30, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)

@@ -123,8 +123,11 @@ PROPORTIONAL = [
 ]
 
 
+# By default the method that users get if they name none.
 @pytest.mark.parametrize("moving", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("method", UNAFFECTED, ids=str)
+@pytest.mark.parametrize(
+    "method", [pytest.param(x, marks=[pytest.mark.slow] * (x != jdyn.ABA())) for x in UNAFFECTED], ids=str
+)
 def test_mass_ratios_leave_the_robust_methods_unaffected(method, moving):
     assert max(worst_error(method, power, jnp.float64, moving) for power in POWERS) < 1e-13
 

@@ -49,6 +49,10 @@ KINDS = [
 ]
 
 
+SMALL = jdyn.random_tree(3, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Ball))
+HELD = jdyn.Connect("world", SMALL.body_names[-1], point_a=(0.1, 0.2, 0.3), point_b=(0.3, -0.1, 0.2))
+
+
 def rows_of(model, constraints, t, q, v):
     return eqx.filter_jit(constraint_rows)(model, constraints, t, q, v)
 
@@ -107,7 +111,7 @@ def test_constraints_that_differ_in_more_than_numbers_are_told_apart():
     np.testing.assert_allclose(residuals(model, told, jnp.asarray(1.0), jnp.zeros(2)), [-2, -3])
 
 
-@pytest.mark.parametrize("method", [None, jdyn.CRBA()], ids=["ABA", "CRBA"])
+@pytest.mark.parametrize("method", [None, pytest.param(jdyn.CRBA(), marks=pytest.mark.slow)], ids=["ABA", "CRBA"])
 def test_accelerations_solve_the_equations(method):
     """Against M a + h = τ + Jᵀ λ, J a = γ as one dense system."""
     q, v, tau = state(TREE)
@@ -160,8 +164,8 @@ def test_a_plane_mechanism_moves_alike_in_any_plane(turn):
 
 
 def test_repeated_rows_share_their_force_and_change_no_motion():
-    q, v, tau = state(TREE)
-    once, twice = (jdyn.constrained_dynamics(TREE, many * [KINDS[0]], q, v, tau) for many in (1, 2))
+    q, v, tau = state(SMALL)
+    once, twice = (jdyn.constrained_dynamics(SMALL, many * [HELD], q, v, tau) for many in (1, 2))
     np.testing.assert_allclose(twice.a, once.a, rtol=1e-10, atol=1e-10)
     # The least norm shares evenly.
     np.testing.assert_allclose(twice.multipliers, np.tile(once.multipliers / 2, 2), rtol=1e-8, atol=1e-10)
@@ -169,9 +173,8 @@ def test_repeated_rows_share_their_force_and_change_no_motion():
 
 @pytest.mark.slow
 def test_derivatives_in_both_modes_by_every_leaf():
-    model = jdyn.random_tree(3, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Ball))
+    model, connect = SMALL, HELD
     q, v, tau = state(model)
-    connect = jdyn.Connect("world", model.body_names[-1], point_a=(0.1, 0.2, 0.3), point_b=(0.3, -0.1, 0.2))
     told = jdyn.PrescribedJoint(model.joint_names[model.topology.kinds.index(jdyn.Revolute)], jnp.sin)
 
     def energy(model, connect, v, tau):

@@ -102,7 +102,12 @@ def test_batches_of_batches_and_single_configurations():
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [("chain", jnp.float32), ("chain", jnp.float64), ("tree", jnp.float32), ("free base", jnp.float64)],
+    [
+        ("chain", jnp.float32),
+        pytest.param("chain", jnp.float64, marks=pytest.mark.slow),
+        ("tree", jnp.float32),
+        pytest.param("free base", jnp.float64, marks=pytest.mark.slow),
+    ],
 )
 def test_kernels_lower_for_cuda(name, dtype):
     """One for each loop over bodies: three of the motion, one of the elimination, two of the response to forces, two of

@@ -10,6 +10,8 @@ from jdyn.dynamics import mass_product
 from jdyn.model.random_tree import ALL_KINDS
 from tests.drawn import with_joint_elements
 
+pytestmark = pytest.mark.fast_compile
+
 EPS = float(np.finfo(np.float64).eps)
 # Kinds by two, so that a law that one breaks is known to be its.
 PAIRS = zip(ALL_KINDS[::2], ALL_KINDS[1::2], strict=True)

@@ -4,10 +4,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jdyn
 from jdyn.interop.values import nameless, random_states
 from tests.reference.example_robots import SAMPLES, every_robot, load
+
+# By default, `tests/dynamics/test_accuracy.py` shows it on chains.
+pytestmark = pytest.mark.slow
 
 
 @eqx.filter_jit

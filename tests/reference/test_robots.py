@@ -23,7 +23,8 @@ def test_every_function_agrees_with_pinocchio(name, floating):
     assert len(result.errors) == len(result.comparisons), f"\n{result}"
 
 
-@robots(("panda", FIXED), slow=[("ur5", FIXED), ("solo12", FLOATING), ("talos", FLOATING)])
+# By default, tests of `verify` compare smaller mechanisms with MuJoCo.
+@robots(slow=[("panda", FIXED), ("ur5", FIXED), ("solo12", FLOATING), ("talos", FLOATING)])
 def test_every_function_agrees_with_mujoco(name, floating):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jdyn.ModelWarning)

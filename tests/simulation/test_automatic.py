@@ -43,7 +43,11 @@ def tries(motion):
     return motion.stats["accepted_steps"] + motion.stats["rejected_steps"]
 
 
-@pytest.mark.parametrize(("tolerance", "stages"), [(1e-6, 8), (1e-9, 13)], ids=["order 6", "order 8"])
+@pytest.mark.parametrize(
+    ("tolerance", "stages"),
+    [(1e-6, 8), pytest.param(1e-9, 13, marks=pytest.mark.slow)],
+    ids=["order 6", "order 8"],
+)
 @pytest.mark.parametrize("compile", [lambda f: f, jax.jit], ids=["known tolerance", "traced tolerance"])
 def test_where_nothing_is_stiff_it_is_explicit(tolerance, stages, compile):
     found = compile(lambda tolerance: swing(tolerance=tolerance))(tolerance)

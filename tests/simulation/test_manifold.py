@@ -60,9 +60,9 @@ def errors(solver, steps):
         (diffrax.Heun(), 2, 2, [128, 256, 512]),
         pytest.param(diffrax.Bosh3(), 3, 3, [64, 128, 256], marks=pytest.mark.slow),
         pytest.param(diffrax.Dopri5(), 5, 4, [32, 64, 128], marks=pytest.mark.slow),
-        (diffrax.Tsit5(), 5, 4, [32, 64, 128]),
+        pytest.param(diffrax.Tsit5(), 5, 4, [32, 64, 128], marks=pytest.mark.slow),
         # Diffrax' interpolant of Dopri8 has order 6 at most.
-        (diffrax.Dopri8(), 8, 5.5, [12, 18, 27]),
+        pytest.param(diffrax.Dopri8(), 8, 5.5, [12, 18, 27], marks=pytest.mark.slow),
     ],
     ids=lambda x: type(x).__name__ if isinstance(x, diffrax.AbstractSolver) else "",
 )

@@ -7,6 +7,8 @@ import pytest
 
 from jdyn.simulation.lane_refill import CPU_LANES, Loop, run
 
+pytestmark = pytest.mark.fast_compile
+
 
 def counting(calls=None):
     """Adds `add` as many times as `steps` says."""

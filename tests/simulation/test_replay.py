@@ -15,6 +15,7 @@ from jdyn.control.dynamic import with_memory
 from jdyn.simulation import adjoint as replay
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.vector_field import State, VectorField
+from tests.drawn import unit
 
 pytestmark = pytest.mark.fast_compile
 
@@ -37,9 +38,9 @@ def flyer():
 
 
 FLYER = flyer()
-Q0 = FLYER.random(jax.random.key(0))
-V0 = jax.random.normal(jax.random.key(1), (FLYER.nv,))
-WEIGHTS = jax.random.normal(jax.random.key(2), (FLYER.nq + FLYER.nv,))
+Q0 = unit([-0.68, 0.64, 0.87, 0.2, 0.32, -0.69, 0.62, -2.64], 3)
+V0 = jnp.array([-1.18, -0.12, 0.17, 0.96, -0.83, 0.69, 0.08])
+WEIGHTS = jnp.asarray(np.random.default_rng(2).normal(size=FLYER.nq + FLYER.nv))
 
 
 class Wobble(jdyn.Controller):

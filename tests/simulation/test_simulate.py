@@ -11,6 +11,8 @@ from jax.extend.core import jaxprs_in_params
 
 import jdyn
 from jdyn.simulation import Result, SimulationError, simulate
+from tests.drawn import unit
+from tests.simulation import test_manifold as free
 
 pytestmark = pytest.mark.fast_compile
 
@@ -35,13 +37,9 @@ def satellite(gravity=(0, 0, 0)):
     return builder.build()
 
 
-def state(model, seed=0):
-    key, other = jax.random.split(jax.random.key(seed))
-    return model.random(key), jax.random.normal(other, (model.nv,), model.dtype)
-
-
 SATELLITE = satellite()
-Q0, V0 = state(SATELLITE)
+Q0 = unit([-0.48, -0.28, -0.96, -0.44, -0.25, -0.77, -0.39, 0.2, 0.32, -0.69, 0.62, -0.6], 3, 7)
+V0 = jnp.array([-1.4, 1.43, 0.62, 0.2, 0.25, 0.52, 0.86, 1.22, -1.43, 1.14])
 
 
 @pytest.fixture(scope="module")
@@ -81,26 +79,17 @@ def test_saved_quaternions_have_unit_length(flight):
 
 @pytest.fixture(scope="module")
 def spins():
-    """A free body simulated with ever smaller fixed steps: end and off-grid states for each, and their numbers."""
-    builder = jdyn.Builder("body", gravity=(0, 0, 0))
-    builder.add_link("body", jdyn.Free(), mass=1.0, com=(0.1, 0, 0), inertia=INERTIA)
-    model = builder.build()
-    q0, v0 = model.neutral(), jnp.array([4.0, 0.1, -2.0, 0.5, 0.2, -0.1])
-    steps = np.array([16, 32, 64, 128])
+    """A free body simulated with ever smaller fixed steps: end and off-grid states for each, their numbers, and the
+    closed form."""
+    steps, times = np.array([16, 32, 64, 128]), [0.3, 0.77, 1.0]
 
     @jax.vmap
     def run(dt):
         constant = diffrax.ConstantStepSize()
-        return simulate(model, q0, v0, 1.0, stepsize_controller=constant, dt0=dt, saveat=[0.3, 0.77, 1.0], throw=False)
+        options = dict(stepsize_controller=constant, dt0=dt, saveat=times, throw=False)
+        return simulate(free.BODY, free.BODY.neutral(), free.V0, 1.0, **options)
 
-    # Each time is the end of a solve of its own: dense output would be no exacter than what it is to judge.
-    fine = diffrax.PIDController(rtol=1e-13, atol=1e-13)
-    exact = jax.vmap(
-        lambda t: simulate(
-            model, q0, v0, t, solver=diffrax.Dopri8(), stepsize_controller=fine, saveat=END, throw=False
-        ).q[0]
-    )(jnp.array([0.3, 0.77, 1.0]))
-    return steps, run(1.0 / steps), np.asarray(exact)
+    return steps, run(1.0 / steps), np.array([free.exact(t) for t in times])
 
 
 @pytest.mark.slow
@@ -284,7 +273,7 @@ def test_implicit_solvers_run_on_quaternions():
     builder = jdyn.Builder("top")
     builder.add_link("top", jdyn.Ball(), mass=1.0, com=(0, 0, 0.2), inertia=(0.02, 0.02, 0.01))
     model = builder.build()
-    q0, v0 = state(model)
+    q0, v0 = unit([-0.2, 0.8, -0.4, 0.5], 0), jnp.array([0.6, -1.3, 0.9])
     implicit = simulate(model, q0, v0, 0.3, solver=diffrax.Kvaerno5(), saveat=END)
     explicit = simulate(model, q0, v0, 0.3, saveat=END)
     np.testing.assert_allclose(implicit.q, explicit.q, rtol=0, atol=1e-5)
@@ -308,14 +297,14 @@ def test_failure_raises_in_a_compiled_batch():
 
 
 def test_rows_are_those_asked_for():
-    def rows(saveat):
-        return simulate(PENDULUM, [0.5], [1.0], 1.0, saveat=saveat)
+    def rows(saveat, **options):
+        return simulate(PENDULUM, [0.5], [1.0], 1.0, saveat=saveat, solver=diffrax.Tsit5(), **options)
 
     times = jnp.array([0.1, 0.4])
     both = rows(diffrax.SaveAt(t0=True, ts=times, t1=True))
     np.testing.assert_array_equal(both.ts, [0, 0.1, 0.4, 1])
     np.testing.assert_array_equal(rows(times).q, both.q[1:3])
-    steps = simulate(PENDULUM, [0.5], [1.0], 1.0, saveat=diffrax.SaveAt(steps=True), max_steps=100)
+    steps = rows(diffrax.SaveAt(steps=True), max_steps=100)
     taken = int(steps.stats["accepted_steps"])
     assert steps.q.shape == (100, 1) and np.isfinite(steps.ts).sum() == taken == np.isfinite(steps.q[:, 0]).sum()
     np.testing.assert_allclose(steps.q[taken - 1], both.q[-1], atol=1e-12)

@@ -6,11 +6,14 @@ from collections import Counter
 import diffrax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jdyn.simulation.solvers import verner6
 from jdyn.simulation.solvers.tableau import Interpolation
 from jdyn.simulation.stages import plus, weighted
 from tests.simulation.rooted_trees import forests
+
+pytestmark = pytest.mark.fast_compile
 
 METHOD = verner6.TABLEAU
 SHARES = np.linspace(0, 1, 101)

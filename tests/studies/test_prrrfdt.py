@@ -39,6 +39,7 @@ def test_figure_5_3(tmp_path, capsys):
     assert f"{max(rows[:, 1]):.4g}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_words_do_what_the_library_does(tmp_path, capsys):
     words = (
         "prrrfdt robot.dat --id T07 --vary length2 mass2 --from 0.1 --to 10 --samples 5 --log --method crbm "

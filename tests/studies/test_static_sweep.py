@@ -6,6 +6,8 @@ import pytest
 import jdyn
 from jdyn.studies.cloutier1995 import Link, Session, static_sweep, turn, two_links
 
+pytestmark = pytest.mark.fast_compile
+
 ABA, CRBA = jdyn.ABA(), jdyn.CRBA()
 START = Session(
     links=(Link(1.0, 1.0, 1.0), Link(3.0, 2.0, 0.5)), q0=(0.3, -0.7), v0=(0.5, 1.5), torques=(2.0, -1.0), friction=0.1

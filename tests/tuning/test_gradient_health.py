@@ -11,6 +11,8 @@ import jdyn
 from jdyn.tuning.finite_differences import central_difference, step_lengths
 from jdyn.tuning.first_nan import of_value
 
+pytestmark = pytest.mark.fast_compile
+
 QUICK = dict(saveat=jnp.linspace(0, 1, 11), throw=False)
 
 
