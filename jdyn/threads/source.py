@@ -62,6 +62,9 @@ using namespace std;
 # Lines of programs that are compiled: 40 000 take half a minute.
 MOST_LINES = 50_000
 
+# Bytes of a thread's own buffers and tables, which CUDA sets aside for as many threads as the card has room for.
+MOST_MEMORY = 65_536
+
 # Entries of arguments and results up to which a lane's lie side by side.
 FEW = 32
 
@@ -142,6 +145,8 @@ def source_of(module: Any, lanes: int, varies: Sequence[bool]) -> Source:
     lines = program.scopes[0].lines
     if len(lines) > MOST_LINES:
         raise Untranslatable(f"a program of {len(lines)} lines, which would take minutes to compile")
+    if program.memory > MOST_MEMORY:
+        raise Untranslatable(f"a program that needs {program.memory} bytes of every thread")
     given = [x for x in arguments if x.kind.size]
     scratch = [Buffer(kind, name, "LANES", writable=True) for name, kind in program.shared]
     memory = [*given, *results, *scratch]

@@ -50,6 +50,7 @@ class Translation:
         scopes: From the outermost to the innermost.
         constants: Tables that all lanes share, as C writes them.
         shared: Buffers of scratch memory in which lanes lie side by side: name and kind.
+        memory: Bytes of the thread's own buffers and tables.
     """
 
     def __init__(self, module: Any, translate: Callable[..., list[Value]]):
@@ -58,6 +59,7 @@ class Translation:
         self.scopes = [Scope()]
         self.constants: list[str] = []
         self.shared: list[tuple[str, Kind]] = []
+        self.memory = 0
         self._count = 0
         self._home: dict[Numbers, Scope] = {}
         self._tables: dict[Numbers, Buffer] = {}
@@ -144,6 +146,7 @@ class Translation:
             table = Buffer(value.kind, self.name("t"), "1", writable=False)
             home = self._home[value]
             home = home if home in self.scopes else self.scopes[-1]
+            self.memory += value.kind.bytes
             home.lines.append(f"const {value.kind.c} {table.name}[] = {{{entries}}};")
         self._tables[value] = table
         return table
@@ -185,8 +188,8 @@ class Translation:
 
     def new_buffer(self, kind: Kind) -> Buffer:
         name = self.name("b")
-        size = kind.size * 8 if kind.dtype in ("f64", "i64", "ui64") else kind.size * 4
-        if size <= OWN:
+        if kind.bytes <= OWN:
+            self.memory += kind.bytes
             self.emit(f"{kind.c} {name}[{max(kind.size, 1)}];")
             return Buffer(kind, name, "1", writable=True)
         self.shared.append((name, kind))

@@ -61,6 +61,10 @@ class Kind:
         return math.prod(self.shape)
 
     @property
+    def bytes(self) -> int:
+        return self.size * (8 if self.dtype.endswith("64") else 4)
+
+    @property
     def floating(self) -> bool:
         return self.dtype.startswith("f")
 
