@@ -128,7 +128,7 @@ def test_there_and_back():
     np.testing.assert_allclose(back.v, exact.v, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gradients_in_batches_are_those_of_finite_differences():
     """Of a model, a controller and the start together, with steps that stay as they are, in both modes."""
     builder = jdyn.Builder("arm")
