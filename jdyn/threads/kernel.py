@@ -25,6 +25,8 @@ from jdyn.threads.values import Untranslatable
 # Threads of a block. A lane fills its thread's registers, so that a multiprocessor has room for 256 of them.
 THREADS = 64
 FEWER_THREADS = 32
+# Of an H100 or H200. Fewer lanes than fill all of them go into smaller blocks.
+MULTIPROCESSORS = 132
 # Threads that a multiprocessor has room for at least. More hide more of each other's waiting, and have fewer registers.
 RESIDENT = 384
 
@@ -130,7 +132,7 @@ def _lowered(context, *operands, batch: _Batch, x64: bool):
     except Untranslatable as why:
         warnings.warn(f"a batch runs slower than it could: threads of a GPU cannot do {why}", stacklevel=2)
         return _otherwise(context, *operands, batch=batch, x64=x64)
-    threads = THREADS if batch.lanes > 132 * THREADS else FEWER_THREADS
+    threads = THREADS if batch.lanes > MULTIPROCESSORS * THREADS else FEWER_THREADS
     text = compiled(source.cuda(threads, RESIDENT // threads), f"compute_{_architecture()}")
     given = [i for i, x in enumerate(batch.operands) if np.prod(x.shape)]
     found = [i for i, x in enumerate(batch.results) if np.prod(x.shape)]

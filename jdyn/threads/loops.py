@@ -20,7 +20,10 @@ def _while(program: Translation, operation: Operation) -> list[Value]:
     turns = _turns(condition, body, start)
     if turns is None or turns * program.cost(body) > UNROLLED:
         return _rolled(program, condition, body, values, start, consumed)
-    state, owned, values = start, consumed, _without(values, start, consumed)
+    state, owned = start, consumed
+    values = _unseen(
+        values, {x.name for x, each in zip(start, consumed, strict=True) if each and isinstance(x, Buffer)}
+    )
     kept = {x.name for x, each in zip(start, consumed, strict=True) if isinstance(x, Buffer) and not each}
     for _ in range(turns):
         state = program.run(body, values, set(), state, owned)
@@ -38,7 +41,7 @@ def _rolled(program, condition, body, values, start, consumed) -> list[Value]:
             value = _carried(program, value, each, argument)
             taken |= {value.name} if isinstance(value, Buffer) else set()
         carried.append(value)
-    values = {x: value for x, value in values.items() if not (isinstance(value, Buffer) and value.name in taken)}
+    values = _unseen(values, taken)
     with program.block("while (true)"):
         inside = [x if same else _here(program, x) for x, same in zip(carried, constant, strict=True)]
         (go_on,) = program.run(condition, values, set(), inside, [False] * len(inside))
@@ -48,9 +51,8 @@ def _rolled(program, condition, body, values, start, consumed) -> list[Value]:
     return [x if same else _here(program, x) for x, same in zip(carried, constant, strict=True)]
 
 
-def _without(values: dict, start: list[Value], consumed: list[bool]) -> dict:
-    """What a loop can see: its start is its own now."""
-    taken = {x.name for x, each in zip(start, consumed, strict=True) if each and isinstance(x, Buffer)}
+def _unseen(values: dict, taken: set[str]) -> dict:
+    """What a loop can see: the memory that it took is its own now."""
     return {x: value for x, value in values.items() if not (isinstance(value, Buffer) and value.name in taken)}
 
 

@@ -122,6 +122,13 @@ def _given(program: Translation, value: Value, name: str) -> Buffer:
     return target
 
 
+def _first(memory: Buffer, lanes_last: bool) -> str:
+    """Where a lane's entries begin."""
+    if memory.stride == "1":
+        return ""
+    return " + lane" if lanes_last else f" + (long long)lane * {memory.kind.size}"
+
+
 def source_of(module: Any, lanes: int, varies: Sequence[bool]) -> Source:
     """The kernel that runs the main function of a module.
 
@@ -159,11 +166,7 @@ def source_of(module: Any, lanes: int, varies: Sequence[bool]) -> Source:
         *program.constants,
     ]
     types = [f"{'' if x.writable else 'const '}{x.kind.c}* __restrict__" for x in memory]
-    places = {"1": "", "LANES": " + lane", "EACH": " + lane"}
-    offsets = [
-        f"{c} {x.name} = {x.name}_{places[x.stride] if lanes_last or x.stride == '1' else f' + lane * {x.kind.size}'};"
-        for c, x in zip(types, memory, strict=True)
-    ]
+    offsets = [f"{c} {x.name} = {x.name}_{_first(x, lanes_last)};" for c, x in zip(types, memory, strict=True)]
     parameters = ", ".join(f"{c} {x.name}_" for c, x in zip(types, memory, strict=True))
     body = [f"DEVICE void one(const int lane, {parameters}) {{", *("  " + line for line in (*offsets, *lines)), "}"]
     return Source(
