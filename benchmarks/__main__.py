@@ -26,7 +26,6 @@ from jdyn.model import Executor
 APART = ("frax", "jaxsim", "adam", "mjx", "brax", "mujoco_warp")
 # Pinocchio comes first: the others are compared with what it finds.
 PEERS = ("pinocchio", "mujoco", *APART)
-INTERPRETED = "not a measurement of a GPU: kernels are interpreted, the rest runs on the processor, and so do the peaks"
 
 
 def listed(text: str) -> list[str]:
@@ -46,9 +45,6 @@ def options():
     words.add_argument("--executor", choices=get_args(Executor), help="take ABA, and let this run its recursions")
     words.add_argument("--g1", help="the G1's URDF; that of frax's wheel if left out")
     words.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    words.add_argument(
-        "--interpret", action="store_true", help="with --device gpu: try it without one, with kernels interpreted"
-    )
     words.add_argument("--core", type=int, help="processor to pin to; the last one if left out")
     words.add_argument("--quantities", type=listed, default=list(cases.QUANTITIES), help=",".join(cases.QUANTITIES))
     words.add_argument("--batches", type=numbers, default=[1, 256, 1024, 8192])
@@ -64,12 +60,8 @@ def options():
             words.error(f"--{name}: expected some of {', '.join(known)}, got {', '.join(unknown)}")
     if min(chosen.batches, default=0) < 1 or chosen.lanes < 1 or chosen.repeats < 1:
         words.error("--batches, --lanes and --repeats: expected whole numbers from 1")
-    if chosen.interpret and chosen.device != "gpu":
-        words.error("--interpret: expected with --device gpu")
-    if (chosen.executor or chosen.interpret) and chosen.method not in ("auto", "ABA"):
-        words.error(f"--executor, --interpret: they time ABA, not {chosen.method}; leave out --method")
-    if chosen.interpret:
-        chosen.executor = chosen.executor or "kernel"
+    if chosen.executor and chosen.method not in ("auto", "ABA"):
+        words.error(f"--executor: it times ABA, not {chosen.method}; leave out --method")
     return chosen
 
 
@@ -102,7 +94,6 @@ class Bench:
             executor=self.chosen.executor,
             python=self.chosen.peer_python if library in APART else sys.executable,
             device=self.chosen.device,
-            interpret=self.chosen.interpret,
             core=self.core,
             dtype=dtype,
             urdf=str(robot.urdf) if robot else "",
@@ -138,8 +129,8 @@ class Bench:
             for case, found in processes.run(self.job(library, dtype, robot, held), self.cases, out):
                 own = {"robot": name, "joints": len(robot.joints), "floating": robot.floating, "library": library}
                 own |= {"dtype": dtype, "quantity": case.quantity, "batch": case.batch}
-                own |= {"device": self.chosen.device, "interpret": self.chosen.interpret}
-                rows.append(own | {"repeats": self.chosen.repeats} | found)
+                own |= {"device": self.chosen.device, "repeats": self.chosen.repeats}
+                rows.append(own | found)
                 if "error" not in found:
                     rows[-1]["relative_error"] = self.error(robot, library, case, out, exact)
         self.show(robot, rows, peaks)
@@ -172,8 +163,6 @@ class Bench:
     def show(self, robot, rows, peaks):
         for (_, dtype, quantity, batch), group in table.cases_of(rows).items():
             print(f"\n{robot}, {quantity}, batch {batch}, {dtype}")
-            if self.chosen.interpret:
-                print(INTERPRETED)
             print(table.HEADER)
             own = next((time for row in group if row["library"] == "jdyn" and (time := table.seconds(row))), None)
             for row in group:
@@ -208,7 +197,7 @@ def machine() -> dict[str, str | int | None]:
 
 def main():
     chosen = options()
-    if chosen.device == "gpu" and not chosen.interpret:
+    if chosen.device == "gpu":
         require_gpu()
     # What is known so far can be read while the rest runs.
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -221,7 +210,6 @@ def main():
         "date": date,
         "machine": machine(),
         "device": chosen.device,
-        "interpret": chosen.interpret,
         "peers": chosen.peers,
         "method": chosen.method,
         "executor": chosen.executor,
@@ -237,8 +225,6 @@ def main():
             if chosen.json:
                 # After every robot: a long run that is cut short leaves what it has.
                 chosen.json.write_text(json.dumps(about | {"peaks": peaks, "rows": rows}, indent=1) + "\n")
-    if chosen.interpret:
-        print(f"\n{INTERPRETED}")
     measured = [row for row in rows if "library" in row]
     print("\nHow many times faster jdyn is", *table.summary(measured), sep="\n")
     for library in dict.fromkeys(row["library"] for row in measured):

@@ -55,7 +55,7 @@ def loaded(task):
     if library == "peaks":
         from benchmarks import work
 
-        sizes = (8192, 2**28) if task["device"] == "gpu" and not task["interpret"] else (1024, 2**24)
+        sizes = (8192, 2**28) if task["device"] == "gpu" else (1024, 2**24)
         return lambda case: work.peaks(dtype, *sizes), versions("jax", "jaxlib")
     given = dict(np.load(task["states"]))
     rest = (dtype, task["repeats"], task["budget"])

@@ -22,7 +22,7 @@ from benchmarks import table
 ROOT = pathlib.Path(__file__).parents[1]
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 ROBOTS = ("panda", "g1", "talos", "chain32")
-EXECUTORS = ("lanes", "kernel", "levels")
+EXECUTORS = ("auto", "lanes", "levels")
 PEERS = ("frax", "mjx", "brax", "jaxsim", "mujoco_warp")
 LIMIT = 530.0
 # Of what a part printed, as many characters are kept.
@@ -42,7 +42,7 @@ class Part:
 
 def parts(chosen) -> list[Part]:
     """In order of importance: float32 and the Panda first, and what others are compared by before the rest."""
-    smallest = chosen.interpret
+    smallest = chosen.tried
     sizes = (4,) if smallest else SIZES
     robots = ("double_pendulum",) if smallest else ROBOTS
     found = [Part("main job", _main_job("float32", smallest))]
@@ -89,17 +89,17 @@ def _alone(dtype, robot, quantity, sizes, executor, chosen):
 
 
 def _compared(dtype, robot, quantity, sizes, chosen):
-    peers = "none" if chosen.interpret else ",".join(("pinocchio", *PEERS))
+    peers = "none" if chosen.tried else ",".join(("pinocchio", *PEERS))
     return _bench(f"{quantity}, {robot}, {dtype}, beside peers", dtype, robot, quantity, sizes, chosen, peers=peers)
 
 
 def _bench(name, dtype, robot, quantity, sizes, chosen, *, peers="none", executor=None):
-    words = ["-m", "benchmarks", "--device", "gpu", "--robots", robot, "--dtypes", dtype, "--quantities", quantity]
+    device = ["cpu", "--lanes", str(sizes[0]), "--repeats", "1"] if chosen.tried else ["gpu"]
+    words = ["-m", "benchmarks", "--device", *device, "--robots", robot, "--dtypes", dtype, "--quantities", quantity]
     words += ["--batches", ",".join(map(str, sizes)), "--peers", peers, "--seconds", "90", "--json", "{json}"]
     words += ["--executor", executor] if executor else []
     words += ["--peer-python", chosen.peer_python]
     words += ["--g1", chosen.g1] if chosen.g1 else []
-    words += ["--interpret", "--repeats", "1"] if chosen.interpret else []
     return Part(name, tuple(words))
 
 
@@ -121,7 +121,7 @@ def run(part: Part, chosen) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         report, printed = pathlib.Path(folder, "report.json"), pathlib.Path(folder, "printed")
         environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        if chosen.interpret:
+        if chosen.tried:
             environment["JAX_PLATFORMS"] = "cpu"
         began, code = time.perf_counter(), None
         with printed.open("w") as file:
@@ -211,7 +211,7 @@ def options():
     words.add_argument("--list", action="store_true", help="name the parts that are left, and run none")
     words.add_argument("--peer-python", default=sys.executable, help="interpreter that has the peers of gpu.txt")
     words.add_argument("--g1", help="the G1's URDF; that of frax's wheel if left out")
-    words.add_argument("--interpret", action="store_true", help="try all of it without a GPU, as small as can be")
+    words.add_argument("--try", dest="tried", action="store_true", help="try it on the processor, as small as can be")
     return words.parse_args()
 
 
@@ -228,7 +228,7 @@ def main():
             print(f"{len(left) - number} parts are left; the same command goes on")
             return
         print(f"{part.name} ...", end=" ", flush=True)
-        found = run(part, chosen) | {"card": name_of_card, "interpret": chosen.interpret}
+        found = run(part, chosen) | {"card": name_of_card, "tried": chosen.tried}
         report = found.get("report", {})
         for row in report.get("rows", ()):
             row |= {"executor": report["executor"], "peaks": report["peaks"].get(row.get("dtype"))}

@@ -26,7 +26,6 @@ class Job:
         method: Name of jdyn's method of forward dynamics.
         executor: What runs its recursions; what it takes by itself if None.
         python: The interpreter that has the library.
-        interpret: Whether a GPU's programs run on the processor, with kernels interpreted.
         core: The processor it is pinned to; all of them, and a GPU's whole attention, if None.
         seconds: How long it may take to load, and for each case.
     """
@@ -36,7 +35,6 @@ class Job:
     executor: str | None
     python: str
     device: str
-    interpret: bool
     core: int | None
     dtype: str
     urdf: str
@@ -130,7 +128,7 @@ def _environment(job: Job) -> dict[str, str]:
         # A cache of programs would make compile times those of reading files.
         "JAX_ENABLE_COMPILATION_CACHE": "false",
         "JAX_ENABLE_X64": "1" if job.dtype == "float64" else "0",
-        "JAX_PLATFORMS": "cuda" if job.device == "gpu" and not job.interpret else "cpu",
+        "JAX_PLATFORMS": "cuda" if job.device == "gpu" else "cpu",
     }
     threads = {} if job.core is None else dict.fromkeys(ONE_THREAD, "1")
     return {**os.environ, **own, **threads}

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 # Free, or moving data, which bytes count.
 _NO_ARITHMETIC = {
     "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice", "dynamic_update_slice",
-    "gather", "get", "iota", "pad", "reshape", "rev", "scatter", "slice", "split", "squeeze", "stop_gradient", "swap",
-    "transpose", "optimization_barrier",
+    "gather", "iota", "pad", "reshape", "rev", "scatter", "slice", "split", "squeeze", "stop_gradient", "transpose",
+    "optimization_barrier",
 }  # fmt: skip
 
 
@@ -48,8 +48,6 @@ def _of_equation(equation) -> float:
         return 2 * size * math.prod(shape[axis] for axis in contracted)
     if name == "scan":
         return params["length"] * _flops(params["jaxpr"].jaxpr)
-    if name == "pallas_call":
-        return math.prod(params["grid_mapping"].grid) * _flops(params["jaxpr"])
     if name == "while":
         return math.nan
     if name == "cond":
@@ -61,6 +59,13 @@ def _of_equation(equation) -> float:
         from jdyn.dynamics.execution.deferred import program_of
 
         return _flops(program_of(equation))
+    if name == "threads":
+        # A batch of jdyn on a GPU of NVIDIA.
+        from jdyn.threads.lane import one_of_many
+
+        batch = params["batch"]
+        with one_of_many(), jax.enable_x64(params["x64"]):
+            return batch.lanes * _flops(jax.make_jaxpr(batch.function)(*batch.operands).jaxpr)
     if name == "cholesky":
         return size * equation.outvars[0].aval.shape[-1] / 3
     if name == "triangular_solve":

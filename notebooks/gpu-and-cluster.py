@@ -49,7 +49,8 @@ print(accelerations.shape, accelerations.dtype, program.memory and f"{program.me
 
 # %% [markdown]
 # How recursions over the bodies run can be chosen, `dataclasses.replace(model, executor="lanes")`; `"auto"` takes what
-# was fastest on processors. A batch of simulations keeps a device busy: no lane waits for another one's steps.
+# was fastest: on an NVIDIA GPU, a batch is one kernel, one thread a lane. A batch of simulations keeps a device busy:
+# no lane waits for another one's steps.
 #
 # ## A sweep in parts
 #

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from jax.experimental import pallas as pl
 
 import jdyn
 from benchmarks import contact_scenes, frax_peer, gpu, main_job, operation_counts, peer_models, table, verdict, work
 from jdyn.contact import colliders, contact_points
 from jdyn.interop import MujocoMap
+from jdyn.threads.kernel import on_threads
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -63,15 +63,16 @@ def test_operations_of_a_loop_are_those_of_all_its_turns():
     assert work.counted(forever, [x], forever.lower(x).compile())["flops"] is None
 
 
-def test_operations_of_a_kernel_are_those_of_all_its_programs():
-    def kernel(x, y):
-        y[...] = jax.lax.fori_loop(0, 5, lambda _, x: 2 * x + 1, x[...])
+def test_operations_of_a_kernel_are_those_of_all_its_lanes():
+    def lane(x):
+        return [jax.lax.fori_loop(0, 5, lambda _, x: 2 * x + 1, x)]
 
-    half = pl.BlockSpec((4,), lambda program: program)
-    x = jnp.ones(8)
-    call = pl.pallas_call(kernel, x, grid=(2,), in_specs=[half], out_specs=half, interpret=True)
+    def call(x):
+        return on_threads(lane, jax.vmap(lane), 4, [True], [x])
+
+    x = jnp.ones((4, 3))
     counted = work.counted(call, [x], jax.jit(call).lower(x).compile())
-    assert counted["flops"] == 5 * (8 + 8)
+    assert counted["flops"] == 4 * 5 * (3 + 3)
     assert counted["bytes"] == 2 * x.nbytes
 
 
@@ -115,22 +116,6 @@ def test_the_main_job_says_what_its_lanes_found():
     # Gains of 5 and 500, each with payloads of 0 and 5.
     assert found["means"]["product"] == pytest.approx((25 + 2500) / 4)
     assert found["lanes"] == 4 and len(found["run_s"]) == 3
-
-
-@pytest.mark.slow
-def test_a_gpu_run_can_be_tried_without_one(tmp_path):
-    words = "--device gpu --interpret --peers none --robots double_pendulum --batches 4 --dtypes float32 --repeats 1"
-    command = [sys.executable, "-m", "benchmarks", *words.split(), "--json", str(tmp_path / "out.json")]
-    command += ["--quantities", "forward dynamics"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    results = json.loads((tmp_path / "out.json").read_text())
-    assert results["interpret"] and results["executor"] == "kernel"
-    (row,) = results["rows"]
-    assert row["interpret"] and row["flops"] > 0 and len(row["wall_s"]) == 1
-    assert "not a measurement of a GPU" in done.stdout and "% of the roofline" in done.stdout
-    alone = subprocess.run([*command[:3], "--interpret"], cwd=ROOT, capture_output=True, text=True)
-    assert alone.returncode == 2 and "--interpret: expected with --device gpu" in alone.stderr
 
 
 @pytest.mark.slow
@@ -342,12 +327,12 @@ def test_forces_of_joints_around_frax_are_those_of_the_scene(monkeypatch):
 @pytest.mark.slow
 def test_parts_for_a_gpu_are_kept_and_go_on_where_they_were_left(tmp_path):
     def run(*words):
-        command = [sys.executable, "-m", "benchmarks.gpu", str(tmp_path), "--interpret", *words]
+        command = [sys.executable, "-m", "benchmarks.gpu", str(tmp_path), "--try", *words]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    one = "forward dynamics, double_pendulum, float32, kernel"
+    one = "forward dynamics, double_pendulum, float32, levels"
     everything = run("--list").splitlines()
     assert one in everything and "main job" in everything and "tests, tests/spatial" in everything
     assert "out of time" in run("--only", one, "--limit", "0.01")
@@ -358,15 +343,17 @@ def test_parts_for_a_gpu_are_kept_and_go_on_where_they_were_left(tmp_path):
     assert one not in run("--list").splitlines()
     kept = json.loads((tmp_path / "results.json").read_text())[one]
     (row,) = kept["report"]["rows"]
-    assert kept["code"] == 0 and kept["interpret"] and row["executor"] == "kernel" and row["peaks"]["flops_per_s"] > 0
+    assert kept["code"] == 0 and kept["tried"] and row["executor"] == "levels" and row["peaks"]["flops_per_s"] > 0
+    assert row["device"] == "cpu" and row["flops"] > 0 and len(row["wall_s"]) == 1
     page = (tmp_path / "table.md").read_text()
     assert f"| {one} | done |" in page and "% of the roofline" in page and "jdyn" in page
 
 
 def test_parts_for_a_gpu_are_of_all_sizes():
-    chosen = argparse.Namespace(interpret=False, peer_python="python", g1=None)
+    chosen = argparse.Namespace(tried=False, peer_python="python", g1=None)
     named = {part.name: " ".join(part.words) for part in gpu.parts(chosen)}
     assert "--batches 1000,10000,100000,1000000" in named["derivatives, talos, float64, beside peers"]
     assert {x for x in named if x.startswith("tests, tests/dynamics")} >= {"tests, tests/dynamics/test_aba.py"}
     assert "--sizes 1024,4096 --batches 1,4,16,64" in named["long chains"]
+    assert all("--device gpu" in words for words in named.values() if words.startswith("-m benchmarks "))
     assert len(named) == len(gpu.parts(chosen))

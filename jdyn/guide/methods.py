@@ -65,8 +65,8 @@ float64.
 ## How recursions run
 
 `model.executor` says how the bodies are visited: `"levels"` all bodies of one depth at once, `"lanes"` one after
-another on single numbers with the batch last, `"kernel"` as one kernel. `"auto"` takes levels for a single
-configuration and lanes for batches. There is no need to change it, but `dataclasses.replace` can:
+another on single numbers with the batch last. `"auto"` takes levels for a single configuration, lanes for batches on a
+processor, and one thread a lane on an NVIDIA GPU. There is no need to change it, but `dataclasses.replace` can:
 
 >>> import dataclasses
 >>> lanes = dataclasses.replace(model, executor="lanes")

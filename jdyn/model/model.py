@@ -18,7 +18,7 @@ from jdyn.model.shapes import Shapes
 from jdyn.model.topology import Topology
 from jdyn.spatial import SpatialInertia, Transform, skew, symmetric
 
-Executor = Literal["auto", "levels", "lanes", "kernel"]
+Executor = Literal["auto", "levels", "lanes"]
 
 
 class Limits(Structure):
@@ -66,12 +66,11 @@ class Model(Structure):
         mimic_ratio, mimic_offset: q of each follower is ratio times q of its leader, plus offset.
         frames: Pose of each frame of `topology.frame_names` in its body.
         gravity: Acceleration of free fall in the world frame [m/s²].
-        executor: How recursions over the tree run, on every device: `ABA`, inverse dynamics, mass matrix, and their
-            derivatives. `dataclasses.replace(model, executor="lanes")` changes it. `"levels"` visits all bodies of one
-            depth at once. `"lanes"` visits one body after another, on single numbers with lanes last. `"kernel"` does
-            this with one Pallas kernel for each loop over bodies, which is interpreted where there is no CUDA device,
-            and has not been measured on one. `"auto"` takes what was fastest on processors: levels for a single
-            configuration, lanes for batches. The environment variable `JDYN_EXECUTOR` sets the default of new models.
+        executor: How recursions over the tree run: `ABA`, inverse dynamics, mass matrix, and their derivatives.
+            `dataclasses.replace(model, executor="lanes")` changes it. `"levels"` visits all bodies of one depth at
+            once. `"lanes"` visits one body after another, on single numbers with lanes last. `"auto"` takes what was
+            fastest: levels for a single configuration, lanes for batches on a processor, and one thread a lane for
+            batches on an NVIDIA GPU. The environment variable `JDYN_EXECUTOR` sets the default of new models.
         shapes: What it looks like and where it ends, for drawing and collision; None if it has no shapes. jdyn's
             functions of dynamics leave them out before they compile, so that robots share programs whatever they look
             like; `without_shapes` does so for your own.

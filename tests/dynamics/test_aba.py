@@ -121,15 +121,12 @@ TREES = {
 
 @pytest.mark.parametrize("parents", TREES.values(), ids=TREES)
 def test_orders_of_visits(parents):
-    """Sums along every path to the world and over every subtree, by levels, depth first, and by kernels."""
-    # JAX may warn of it, or refuse it, where there is no Triton.
-    from jdyn.dynamics.execution.kernels import KERNELS
-
+    """Sums along every path to the world and over every subtree, by levels and depth first."""
     names = tuple(map(str, range(len(parents))))
     topology = Topology("tree", names, names, parents, (jdyn.Revolute,) * len(parents))
     assert 2 ** _tour(topology).depth <= len(parents)
     mask, x = support_mask(topology), np.random.default_rng(0).normal(size=len(parents))
-    for order in (LEVELS, DEPTH_FIRST, KERNELS):
+    for order in (LEVELS, DEPTH_FIRST):
         packed = order.pack(topology, jnp.array(x))
         down = order.outward(topology, lambda above, x: (above + x,) * 2, jnp.array(0.5), packed)
         np.testing.assert_allclose(order.unpack(topology, down), 0.5 + mask.T @ x, rtol=1e-14)

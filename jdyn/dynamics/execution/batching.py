@@ -2,7 +2,8 @@
 
 `jax.vmap` puts lanes first, where vectors of a handful of entries then lie one after another in memory. Elementwise
 recursions are fastest with lanes last, and with one body after another; a single configuration, which has no lanes to
-work on, is faster with all bodies of a level at once. `Model.executor` overrides that choice.
+work on, is faster with all bodies of a level at once. On an NVIDIA GPU a batch is one kernel, a thread a lane
+(`jdyn.threads`). `Model.executor` overrides that choice.
 """
 
 import functools
@@ -45,12 +46,7 @@ def by_lanes(
         *arguments: PyTrees of arrays.
         like: What has the shapes and types of the result.
     """
-    like = _in_widest_type(like, (model, arguments))
-    tree, order = dof_tree(model.topology), DEPTH_FIRST
-    if model.executor == "kernel":
-        from jdyn.dynamics.execution.kernels import KERNELS  # it takes a while to import, and nothing else needs it
-
-        order = KERNELS
+    like, tree = _in_widest_type(like, (model, arguments)), dof_tree(model.topology)
 
     def by_levels(*arguments):
         if alone is not None:
@@ -58,9 +54,8 @@ def by_lanes(
         return recursion(LEVELS, tree, prepare(LEVELS, *arguments))
 
     def by_numbers(*arguments):
-        packed = _traced_once(prepare, order)(*arguments)
-        recursive = _traced_once(recursion, order, tree)
-        return _lanes_last(recursive, like, chunked=order is DEPTH_FIRST)(packed)
+        packed = _traced_once(prepare, DEPTH_FIRST)(*arguments)
+        return _lanes_last(_traced_once(recursion, DEPTH_FIRST, tree), like)(packed)
 
     if threaded() and model.links is None:
         # Once for all lanes, unless their models differ.
@@ -129,7 +124,7 @@ def _traced_once(function: Callable, *first: Any) -> Callable:
     return jax.jit(functools.partial(function, *first))
 
 
-def _lanes_last(recursion: Callable, like: Any, chunked: bool) -> Callable:
+def _lanes_last(recursion: Callable, like: Any) -> Callable:
     def alone(packed):
         # A result that does not depend on lanes has an axis of length one.
         return jax.tree.map(lambda x, like: jnp.broadcast_to(x, like.shape), recursion(packed), like)
@@ -141,10 +136,10 @@ def _lanes_last(recursion: Callable, like: Any, chunked: bool) -> Callable:
             packed = jax.tree.map(lambda x, each: jnp.moveaxis(x, 0, -1) if each else x[..., None], packed, varies)
             lanes = next(x.shape[-1] for x, each in zip(*map(jax.tree.leaves, (packed, varies)), strict=True) if each)
             shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape, lanes), x.dtype), like)
-            y = _lanes_last(recursion, shapes, chunked)(packed)
+            y = _lanes_last(recursion, shapes)(packed)
             return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), y)
 
-        return _mapped(last, varies, packed, _CHUNK if chunked else max(size, 1))
+        return _mapped(last, varies, packed, _CHUNK)
 
     return batchable(alone, together, like)
 

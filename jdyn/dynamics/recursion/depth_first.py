@@ -32,23 +32,20 @@ class DepthFirst(Order):
     def outward(self, tree, step, world, xs):
         tour = _tour(tree)
 
-        def first(message):
-            return message, [message] * tour.depth
-
-        def visit(step, carry, row):
+        def visit(carry, row):
             message, stack = carry
             x, fork, other, last = row
             if stack:
                 message = _either(other, stack[0], message)
                 stack = _either(last, _popped(stack), stack)
-            message, y = step(message, x)
+            message, y = at_once(step(message, x))
             if stack:
                 stack = _either(fork, _pushed(message, stack), stack)
             return (message, stack), y
 
         rows = xs[0], tour.forks, tour.others, tour.lasts
         world = jax.tree.map(lambda x: x[None], world)
-        return (self.loop(visit, step, rows, first, world, lambda carry: None)[1],)
+        return (_loop(visit, rows, (world, [world] * tour.depth))[1],)
 
     def gathered(self, tree, step, zero, xs):
         tour = _tour(tree)
@@ -69,50 +66,24 @@ class DepthFirst(Order):
             nothing = all_of(jnp.zeros_like(jax.tree.leaves(message)[0]))
             return nothing, jax.lax.cond(last, _pushed, added, message, stack)
 
-        def first(number):
-            return all_of(number), [all_of(number)] * tour.depth
-
-        def visit(step, carry, row):
+        def visit(carry, row):
             below, stack = carry
             x, fork, other, last = row
             if stack:
                 below, stack = jax.lax.cond(fork, collected, lambda *same: same, below, stack)
-            message, y = step(below, x)
+            message, y = at_once(step(below, x))
             if stack:
                 message, stack = jax.lax.cond(other, handed_in, lambda _, *same: same, last, message, stack)
             return (message, stack), y
 
-        def total(carry):
-            message, stack = carry
-            return joined(message, stack[0]) if tour.world_forks else message
-
         rows = xs[0], tour.forks, tour.others, tour.lasts
-        number = jnp.zeros_like(jax.tree.leaves(zero)[0])[None]
-        sums, y = self.loop(visit, step, rows, first, number, total, reverse=True)
-        return jax.tree.map(lambda x: x[0], sums), (y,)
+        nothing = all_of(jnp.zeros_like(jax.tree.leaves(zero)[0])[None])
+        (message, stack), y = _loop(visit, rows, (nothing, [nothing] * tour.depth), reverse=True)
+        total = joined(message, stack[0]) if tour.world_forks else message
+        return jax.tree.map(lambda x: x[0], total), (y,)
 
     def each(self, function, rows):
         return jax.lax.map(lambda row: at_once(function(row)), rows)
-
-    def loop(
-        self,
-        visit: Callable,
-        step: Callable,
-        rows: Any,
-        first: Callable,
-        start: Any,
-        last: Callable,
-        *,
-        reverse: bool = False,
-    ) -> tuple[Any, Any]:
-        """`lax.scan` of `visit(step, carry, row)` from the carry `first(start)`.
-
-        Returns:
-            `last` of the last carry, and what rows give. A kernel in place of this loop reads `start` and writes these.
-        """
-        visit, rows = _tabled(functools.partial(visit, lambda *x: at_once(step(*x))), rows)
-        carry, y = jax.lax.scan(visit, first(start), rows, reverse=reverse)
-        return last(carry), y
 
 
 DEPTH_FIRST = DepthFirst()
@@ -173,14 +144,14 @@ def _schedule(tree: Tree) -> tuple[LevelRun, ...]:
     return (LevelRun(_tour(tree).bodies[:, None], one, ones, one, ones, width),)
 
 
-def _tabled(visit: Callable, rows: Any) -> tuple[Callable, Any]:
-    """The same with all numbers that lanes share in one table, a column each, since XLA compiles a program for each
+def _loop(visit: Callable, rows: Any, start: Any, *, reverse: bool = False) -> tuple[Any, Any]:
+    """`lax.scan` with all numbers that lanes share in one table, a column each, since XLA compiles a program for each
     array that a loop takes."""
     leaves, tree = jax.tree.flatten(rows)
     shared = [jnp.issubdtype(x.dtype, jnp.inexact) and x.size == len(x) for x in leaves]
     columns = [x.reshape(-1) for x, each in zip(leaves, shared, strict=True) if each]
     if not columns:
-        return visit, rows
+        return jax.lax.scan(visit, start, rows, reverse=reverse)
 
     def visit_row(carry, row):
         numbers, others = map(iter, row)
@@ -188,7 +159,8 @@ def _tabled(visit: Callable, rows: Any) -> tuple[Callable, Any]:
         row = [next(numbers).reshape(x.shape[1:]) if each else next(others) for x, each in places]
         return visit(carry, tree.unflatten(row))
 
-    return visit_row, (jnp.stack(columns, axis=1), [x for x, each in zip(leaves, shared, strict=True) if not each])
+    rows = jnp.stack(columns, axis=1), [x for x, each in zip(leaves, shared, strict=True) if not each]
+    return jax.lax.scan(visit_row, start, rows, reverse=reverse)
 
 
 def _either(condition, x, y):

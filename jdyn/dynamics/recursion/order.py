@@ -148,7 +148,7 @@ def _unpacked(places: list[np.ndarray], size: int, packed: Packed) -> Any:
     _, where = np.unique(np.concatenate([place.ravel() for place in places]), return_index=True)
 
     def merge(*parts):
-        flat = [x.reshape(-1, *x.shape[place.ndim :]) for place, x in zip(places, parts, strict=True)]
+        flat = [x.reshape(place.size, *x.shape[place.ndim :]) for place, x in zip(places, parts, strict=True)]
         return take_rows(jnp.concatenate(flat), where[:size])
 
     return jax.tree.map(merge, *packed)
