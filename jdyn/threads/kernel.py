@@ -59,7 +59,10 @@ def on_threads(
         operands: Arrays.
     """
     lane = [jax.ShapeDtypeStruct(x.shape[each:], x.dtype) for x, each in zip(operands, varies, strict=True)]
-    batch = _Batch(function, otherwise, lanes, tuple(varies), tuple(lane), tuple(jax.eval_shape(function, *lane)))
+    results = tuple(jax.eval_shape(function, *lane))
+    if lanes == 0:
+        return [jnp.zeros((0, *x.shape), x.dtype) for x in results]
+    batch = _Batch(function, otherwise, lanes, tuple(varies), tuple(lane), results)
     return _threads.bind(*operands, batch=batch, x64=canonicalize_dtype(np.float64) == np.float64)
 
 

@@ -58,6 +58,10 @@ def test_results_that_nobody_uses_are_not_computed(gpu):
     assert "output_indices = [2 : i32]" in text and "o1" not in gpu[0]
 
 
+def test_a_batch_of_none_is_no_call(gpu):
+    assert "xla.gpu.ptx" not in lowered(batch, np.zeros(0), np.float64(3.0)) and not gpu
+
+
 def test_elsewhere_a_batch_runs_as_it_did():
     x, shared = np.arange(5.0), np.float64(3.0)
     for found, expected in zip(jax.jit(batch)(x, shared), jax.vmap(doubled, (0, None))(x, shared), strict=True):
