@@ -30,13 +30,6 @@ def _arranged(program: Translation, kind: Kind, source: Value, index_of: Callabl
     return [target]
 
 
-def _filled(program, kind, item) -> Buffer:
-    target = program.new_buffer(kind)
-    with program.block(f"for (int i = 0; i < {kind.size}; ++i)"):
-        program.emit(f"{target.at('i')} = {written(item)};")
-    return target
-
-
 def _broadcast(program: Translation, operation: Operation) -> list[Value]:
     (source,) = operation.operands
     axes = operation.integers("broadcast_dimensions")
@@ -129,7 +122,7 @@ def _pad(program: Translation, operation: Operation) -> list[Value]:
         return [program.numbers(kind, items.reshape(-1).tolist())]
     if min(low) < 0 or min(operation.integers("edge_padding_high")) < 0:
         raise Untranslatable("padding that cuts")
-    target = _filled(program, kind, item)
+    target = program.own(program.numbers(kind, [item] * kind.size), False)
     _placed(program, source, target, [(a, b + 1) for a, b in zip(low, interior, strict=True)])
     return [target]
 

@@ -237,15 +237,12 @@ def _convert(program: Translation, operation: Operation) -> list[Value]:
 
 
 def _bitcast(program: Translation, operation: Operation) -> list[Value]:
-    kind = operation.kind()
-    return [
-        elementwise(
-            program,
-            kind,
-            lambda x: f"bits_of<{kind.c}>(({operation.operands[0].kind.c}){written(x)})",
-            operation.operands,
-        )
-    ]
+    kind, given = operation.kind(), operation.operands[0].kind
+
+    def each(x):
+        return f"bits_of<{kind.c}>(({given.c}){written(x)})"
+
+    return [elementwise(program, kind, each, operation.operands)]
 
 
 def _reduce_precision(program: Translation, operation: Operation) -> list[Value]:

@@ -21,19 +21,14 @@ def _cholesky(program: Translation, operation: Operation) -> list[Value]:
         return L.at(f"{first} + {i} * {n} + {j}" if lower else f"{first} + {j} * {n} + {i}")
 
     def factor(first):
-        j, i, k, s = (program.name(x) for x in "ijkc")
+        j, i, k, s = (program.name(x) for x in "jikc")
         with program.block(f"for (int {j} = 0; {j} < {n}; ++{j})"):
-            program.emit(f"{c} {s} = {entry(first, j, j)};")
-            with program.block(f"for (int {k} = 0; {k} < {j}; ++{k})"):
-                program.emit(f"{s} -= {entry(first, j, k)} * {entry(first, j, k)};")
-            program.emit(f"{s} = sqrt({s});")
-            program.emit(f"{entry(first, j, j)} = {s};")
-            with program.block(f"for (int {i} = {j} + 1; {i} < {n}; ++{i})"):
-                program.emit(f"{c} t = {entry(first, i, j)};")
+            with program.block(f"for (int {i} = {j}; {i} < {n}; ++{i})"):
+                program.emit(f"{c} {s} = {entry(first, i, j)};")
                 with program.block(f"for (int {k} = 0; {k} < {j}; ++{k})"):
-                    program.emit(f"t -= {entry(first, i, k)} * {entry(first, j, k)};")
-                program.emit(f"{entry(first, i, j)} = t / {s};")
-                program.emit(f"{entry(first, j, i)} = 0;")
+                    program.emit(f"{s} -= {entry(first, i, k)} * {entry(first, j, k)};")
+                program.emit(f"if ({i} > {j}) {entry(first, j, i)} = 0;")
+                program.emit(f"{entry(first, i, j)} = {i} > {j} ? {s} / {entry(first, j, j)} : sqrt({s});")
 
     _for_each(program, kind.shape[:-2], n * n, factor)
     return [L.like(kind)]

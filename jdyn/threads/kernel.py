@@ -22,7 +22,7 @@ from jdyn.threads.nvrtc import compiled
 from jdyn.threads.source import NAME, Source, source_of
 from jdyn.threads.values import Untranslatable
 
-# Threads of a block. A lane fills its thread's registers, so that a multiprocessor has room for 256 of them.
+# Threads of a block.
 THREADS = 64
 FEWER_THREADS = 32
 # Of an H100 or H200. Fewer lanes than fill all of them go into smaller blocks.

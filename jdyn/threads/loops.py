@@ -81,26 +81,17 @@ def _stored(program, pairs):
                 continue
             # What another entry of the carry held must be read before that is overwritten.
             moved.append((x, program.own(new, False) if isinstance(new, Buffer) and new.name in memories else new))
-    variables: list[tuple[Item, Kind, Item]] = []
+    names: list[Item] = []
+    dtypes: list[str] = []
+    items: list[Item] = []
     for x, new in pairs:
         if isinstance(x, Numbers):
-            kind = Kind((), x.kind.dtype)
-            items = program.as_numbers(new).items
-            variables += [(name, kind, item) for name, item in zip(x.items, items, strict=True)]
-    names = {name for name, *_ in variables}
-    later = []
-    for name, kind, item in variables:
-        if name == item:
-            continue
-        if item in names:
-            copy = program.name("x")
-            program.emit(f"const {kind.c} {copy} = {item};")
-            item = copy
-        later.append(f"{written(name)} = {written(item)};")
+            names += x.items
+            dtypes += [x.kind.dtype] * x.kind.size
+            items += program.as_numbers(new).items
     for x, new in moved:
         program.copied(new, x)
-    for line in later:
-        program.emit(line)
+    program.assign(names, dtypes, items)
 
 
 def _turns(condition: Any, body: Any, start: list[Value]) -> int | None:

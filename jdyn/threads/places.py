@@ -1,7 +1,9 @@
 """Entries that are read and written at places that are computed."""
 
+import contextlib
 from collections.abc import Sequence
 
+import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
 from jdyn.threads.operation import Operation
@@ -91,27 +93,24 @@ def _gather(program: Translation, operation: Operation) -> list[Value]:
         raise Untranslatable(f"looking up {kind.size} entries")
     d = stablehlo.GatherDimensionNumbers(operation.attributes["dimension_numbers"])
     sizes = operation.integers("slice_sizes")
-    index_array, vector_axis = program.as_numbers(indices).array(), d.index_vector_dim
-    if vector_axis == index_array.ndim:
-        index_array = index_array[..., None]
+    vectors = _vectors(program, indices, d.index_vector_dim)
     batch_axes = [axis for axis in range(len(kind.shape)) if axis not in d.offset_dims]
     own_batch = dict(zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True))
     window_axes = [
         axis for axis in range(len(sizes))
         if axis not in d.collapsed_slice_dims and axis not in d.operand_batching_dims
     ]  # fmt: skip
-    index_axes = [axis for axis in range(index_array.ndim) if axis != vector_axis]
     starts: dict = {}
 
     def terms_of(index):
         at = [index[axis] for axis in batch_axes]
         if tuple(at) not in starts:
-            vector = index_array[tuple(_inserted(at, vector_axis))]
+            vector = vectors[tuple(at)]
             start: list[Item] = [0] * len(sizes)
             for axis, item in zip(d.start_index_map, vector, strict=True):
                 start[axis] = _start(program, item, source.kind.shape[axis] - sizes[axis])
             for axis, index_axis in own_batch.items():
-                start[axis] = at[index_axes.index(index_axis)]
+                start[axis] = at[index_axis - (index_axis > d.index_vector_dim)]
             starts[tuple(at)] = start
         offset = dict(zip(window_axes, (index[axis] for axis in d.offset_dims), strict=True))
         strides = source.kind.strides()
@@ -122,8 +121,10 @@ def _gather(program: Translation, operation: Operation) -> list[Value]:
     return [program.from_items(kind, items)]
 
 
-def _inserted(index, axis):
-    return [*index[:axis], slice(None), *index[axis:]]
+def _vectors(program, indices: Value, axis: int) -> np.ndarray:
+    """Starts, whose entries are the last axis."""
+    found = program.as_numbers(indices).array()
+    return found[..., None] if axis == found.ndim else np.moveaxis(found, axis, -1)
 
 
 def _scatter(program: Translation, operation: Operation) -> list[Value]:
@@ -135,10 +136,7 @@ def _scatter(program: Translation, operation: Operation) -> list[Value]:
     if update.kind.size > MOST_WRITTEN_OUT:
         raise Untranslatable(f"a scatter of {update.kind.size} entries")
     d = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
-    index_array, vector_axis = program.as_numbers(indices).array(), d.index_vector_dim
-    if vector_axis == index_array.ndim:
-        index_array = index_array[..., None]
-    index_axes = [axis for axis in range(index_array.ndim) if axis != vector_axis]
+    vectors = _vectors(program, indices, d.index_vector_dim)
     own_batch = dict(zip(d.input_batching_dims, d.scatter_indices_batching_dims, strict=True))
     scatter_axes = [axis for axis in range(len(update.kind.shape)) if axis not in d.update_window_dims]
     rank = len(kind.shape)
@@ -151,12 +149,12 @@ def _scatter(program: Translation, operation: Operation) -> list[Value]:
     placed = []
     for index in update.kind.indices():
         at = [index[axis] for axis in scatter_axes]
-        vector = index_array[tuple(_inserted(at, vector_axis))]
+        vector = vectors[tuple(at)]
         start: list[Item] = [0] * rank
         for axis, item in zip(d.scattered_dims_to_operand_dims, vector, strict=True):
             start[axis] = item
         for axis, index_axis in own_batch.items():
-            start[axis] = at[index_axes.index(index_axis)]
+            start[axis] = at[index_axis - (index_axis > d.index_vector_dim)]
         inside: list[Item] = []
         for axis, first in enumerate(start):
             room = kind.shape[axis] - extent[axis]
@@ -172,12 +170,9 @@ def _scatter(program: Translation, operation: Operation) -> list[Value]:
     new = program.as_numbers(update).array()
 
     def combined(old, item):
-        arguments = [program.numbers(Kind((), kind.dtype), [x]) for x in (old, item)]
-        (found,) = program.run(block, operation.values, set(), arguments, [False, False])
-        return program.as_numbers(found).items[0]
+        return program.applied(block, operation.values, [kind.dtype] * 2, [old, item])[0]
 
-    known = all(isinstance(i, int) for start, *_ in placed for i in start)
-    if known and isinstance(source, Numbers):
+    if isinstance(source, Numbers) and all(known(*start) for start, *_ in placed):
         items = list(source.items)
         for start, offset, inside, index in placed:
             if all(inside):
@@ -190,17 +185,10 @@ def _scatter(program: Translation, operation: Operation) -> list[Value]:
         if False in inside:
             continue
         terms = [(f"(int){i}" if isinstance(i, str) else i, stride) for i, stride in zip(start, strides, strict=True)]
-
-        def put():
-            flat = _sum(program, terms + list(zip(offset, strides, strict=True)))  # noqa: B023
-            item = combined(program.loaded(target, flat), new[index])  # noqa: B023
+        with program.block(f"if ({' & '.join(unknown)})") if unknown else contextlib.nullcontext():
+            flat = _sum(program, terms + list(zip(offset, strides, strict=True)))
+            item = combined(program.loaded(target, flat), new[index])
             program.emit(f"{target.at(flat)} = {written(item)};")
-
-        if unknown:
-            with program.block(f"if ({' & '.join(unknown)})"):
-                put()
-        else:
-            put()
     return [target.like(kind)]
 
 

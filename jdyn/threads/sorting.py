@@ -20,12 +20,9 @@ def _sort(program: Translation, operation: Operation) -> list[Value]:
         with program.block(f"for (int {i} = 1; {i} < {shape[axis]}; ++{i})"):
             with program.block(f"for (int {j} = {i}; {j} > 0; --{j})"):
                 pairs = [(program.loaded(x, here), program.loaded(x, before)) for x in arrays]
-                kinds = [Kind((), x.kind.dtype) for x in arrays]
-                arguments = [
-                    program.numbers(kind, [item]) for kind, pair in zip(kinds, pairs, strict=True) for item in pair
-                ]
-                (smaller,) = program.run(block, operation.values, set(), arguments, [False] * len(arguments))
-                program.emit(f"if (!({written(program.as_numbers(smaller).items[0])})) break;")
+                dtypes = [x.kind.dtype for x in arrays for _ in range(2)]
+                (smaller,) = program.applied(block, operation.values, dtypes, [item for pair in pairs for item in pair])
+                program.emit(f"if (!({written(smaller)})) break;")
                 for x, (item, other) in zip(arrays, pairs, strict=True):
                     program.emit(f"{x.at(here)} = {other};")
                     program.emit(f"{x.at(before)} = {item};")

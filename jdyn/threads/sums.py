@@ -8,7 +8,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from jdyn.threads.operation import Operation
 from jdyn.threads.translation import MOST_NUMBERS, MOST_WRITTEN_OUT, Translation
-from jdyn.threads.values import Buffer, Item, Kind, Untranslatable, Value, known, literal, wrapped, written
+from jdyn.threads.values import Buffer, Item, Untranslatable, Value, known, literal, wrapped, written
 
 
 def _dot_general(program: Translation, operation: Operation) -> list[Value]:
@@ -79,15 +79,10 @@ def _reduce(program: Translation, operation: Operation) -> list[Value]:
     axes = operation.integers("dimensions")
     given = sources[0].kind
     block = operation.blocks[0]
-    scalars = [Kind((), kind.dtype) for kind in kinds]
+    dtypes = [kind.dtype for kind in kinds]
 
     def combined(before, row):
-        arguments = [
-            program.numbers(kind, [item])
-            for kind, item in zip(scalars * 2, [*before, *row], strict=True)
-        ]  # fmt: skip
-        found = program.run(block, operation.values, set(), arguments, [False] * len(arguments))
-        return [program.as_numbers(x).items[0] for x in found]
+        return program.applied(block, operation.values, dtypes * 2, [*before, *row])
 
     first = [program.entry(x, 0) for x in starts]
     kept = [axis for axis in range(len(given.shape)) if axis not in axes]
@@ -131,9 +126,7 @@ def _reduce_window(program: Translation, operation: Operation) -> list[Value]:
         if count > MOST_WRITTEN_OUT:
             raise Untranslatable(f"windows of {count} entries and more")
         for entry in entries:
-            arguments = [program.numbers(Kind((), kind.dtype), [x]) for x in (item, entry)]
-            (found,) = program.run(block, operation.values, set(), arguments, [False, False])
-            (item,) = program.as_numbers(found).items
+            (item,) = program.applied(block, operation.values, [kind.dtype] * 2, [item, entry])
         items.append(item)
     return [program.from_items(kind, items)]
 
@@ -151,19 +144,8 @@ def _reduced_in_a_loop(program, sources, kinds, first, combined) -> list[Value]:
         program.emit(f"{kind.c} {name} = {written(item)};")
     with program.block(f"for (int i = 0; i < {sources[0].kind.size}; ++i)"):
         found = combined(names, [program.entry(x, "i") for x in sources])
-        _assigned(program, names, kinds, found)
+        program.assign(names, [kind.dtype for kind in kinds], found)
     return [program.numbers(kind, [name]) for name, kind in zip(names, kinds, strict=True)]
-
-
-def _assigned(program, names, kinds, items):
-    """At once: an item may be another's old value."""
-    items = [
-        program.variable(kind, item) if item in names and item != name else item
-        for name, kind, item in zip(names, kinds, items, strict=True)
-    ]
-    for name, item in zip(names, items, strict=True):
-        if name != item:
-            program.emit(f"{name} = {written(item)};")
 
 
 RULES = {

@@ -259,6 +259,26 @@ class Translation:
                 mine.add(result)
         return [values[x] for x in end.operands]
 
+    def applied(self, block: Any, outer: dict[Any, Value], dtypes: Sequence[str], items: Sequence[Item]) -> list[Item]:
+        """What a region that takes single numbers makes of some."""
+        arguments = [self.numbers(Kind((), dtype), [item]) for dtype, item in zip(dtypes, items, strict=True)]
+        found = self.run(block, outer, set(), arguments, [False] * len(arguments))
+        return [self.as_numbers(x).items[0] for x in found]
+
+    def assign(self, names: Sequence[Item], dtypes: Sequence[str], items: Sequence[Item]):
+        """Gives variables new values at once: an item may be another's old value."""
+        changed = [row for row in zip(names, dtypes, items, strict=True) if row[0] != row[2]]
+        taken = {name for name, *_ in changed}
+        lines = []
+        for name, dtype, item in changed:
+            if item in taken:
+                copy = self.name("x")
+                self.emit(f"const {Kind((), dtype).c} {copy} = {item};")
+                item = copy
+            lines.append(f"{written(name)} = {written(item)};")
+        for line in lines:
+            self.emit(line)
+
     def cost(self, block: Any) -> int:
         """Operations of a block, those of what it calls included."""
         if block not in self._costs:

@@ -57,11 +57,11 @@ def by_lanes(
         packed = _traced_once(prepare, DEPTH_FIRST)(*arguments)
         return _lanes_last(_traced_once(recursion, DEPTH_FIRST, tree), like)(packed)
 
+    if model.executor != "auto":
+        return (by_levels if model.executor == "levels" else by_numbers)(model, *arguments)
     if threaded() and model.links is None:
         # Once for all lanes, unless their models differ.
         model = with_links(model)
-    if model.executor != "auto":
-        return (by_levels if model.executor == "levels" else by_numbers)(model, *arguments)
     return single_or_batch(by_levels, by_numbers, like)(model, *arguments)
 
 
