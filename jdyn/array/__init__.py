@@ -6,6 +6,8 @@ from jdyn.array.factorizations import LU as LU
 from jdyn.array.factorizations import SVD as SVD
 from jdyn.array.least_norm import LeastNorm as LeastNorm
 from jdyn.array.shapes import shaped as shaped
+from jdyn.array.small_matrices import cholesky as cholesky
+from jdyn.array.small_matrices import cholesky_solution as cholesky_solution
 from jdyn.array.small_matrices import definite_inverse as definite_inverse
 from jdyn.array.small_matrices import semidefinite_cholesky as semidefinite_cholesky
 from jdyn.array.small_matrices import solution as solution

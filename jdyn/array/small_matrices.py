@@ -21,6 +21,35 @@ def semidefinite_cholesky(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return jnp.stack(columns, axis=1)
 
 
+def cholesky(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Lower triangular L with L Lᵀ = A, positive definite; NaN if it is not. A column after another."""
+    places = jnp.arange(len(A))
+
+    def add_column(k, L):
+        # What is not known yet is zero.
+        rest = A[:, k] - L @ L[k]
+        column = jnp.where(places >= k, rest, 0) / jnp.sqrt(rest[k])
+        return jax.lax.dynamic_update_index_in_dim(L, column, k, 1)
+
+    return jax.lax.fori_loop(0, len(A), add_column, jnp.zeros_like(A))
+
+
+def cholesky_solution(L: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
+    """(L Lᵀ)⁻¹ b."""
+    n = len(L)
+
+    def forwards(k, y):
+        return jax.lax.dynamic_update_index_in_dim(y, (b[k] - L[k] @ y) / L[k, k], k, 0)
+
+    y = jax.lax.fori_loop(0, n, forwards, jnp.zeros_like(b))
+
+    def backwards(i, x):
+        k = n - 1 - i
+        return jax.lax.dynamic_update_index_in_dim(x, (y[k] - L[:, k] @ x) / L[k, k], k, 0)
+
+    return jax.lax.fori_loop(0, n, backwards, jnp.zeros_like(b))
+
+
 def definite_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """A⁻¹ of a positive definite matrix, by Gauss-Jordan elimination without pivoting."""
     n = len(A)

@@ -167,8 +167,9 @@ class CompliantForces(SmoothForces):
         points, pair = self._points(motion, v)
         arms = points.position - motion.origin[None]
         wrenches = jnp.concatenate([points.torque + jnp.cross(arms, points.force), points.force], axis=1)
-        total = jnp.zeros((len(self.colliders.pairs), 6), wrenches.dtype).at[pair].add(wrenches)
-        return motion.generalized(total)
+        # XLA joins a sum over rows with what surrounds it, and does not join a scatter.
+        belongs = jnp.arange(len(self.colliders.pairs))[:, None] == jnp.asarray(pair)[None]
+        return motion.generalized(belongs.astype(wrenches.dtype) @ wrenches)
 
     def overshot(
         self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]

@@ -4,7 +4,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.array import definite_inverse, semidefinite_cholesky, triangle, triangular_inverse
+from jdyn.array import (
+    cholesky,
+    cholesky_solution,
+    definite_inverse,
+    semidefinite_cholesky,
+    triangle,
+    triangular_inverse,
+)
 
 EPS = np.finfo(float).eps
 
@@ -24,6 +31,20 @@ def test_definite_matrices(n):
         L = semidefinite_cholesky(A)
         np.testing.assert_allclose(L, np.linalg.cholesky(A), rtol=0, atol=100 * EPS * condition)
         np.testing.assert_allclose(triangular_inverse(L) @ L, np.eye(n), atol=100 * EPS * condition)
+
+
+@pytest.mark.parametrize("n", [1, 3, 18])
+def test_systems_by_factors(n):
+    """The residual of a solution by Cholesky factors does not grow with the condition number."""
+    for condition in (1.0, 1e12):
+        A = definite(n, condition)
+        L = cholesky(A)
+        scale = np.linalg.norm(A, 2)
+        np.testing.assert_array_equal(L, np.tril(L))
+        np.testing.assert_allclose(L @ L.T, A, rtol=0, atol=4 * n * EPS * scale)
+        x = cholesky_solution(L, jnp.arange(1.0, n + 1))
+        np.testing.assert_allclose(A @ x, np.arange(1, n + 1), rtol=0, atol=4 * n**2 * EPS * scale * np.linalg.norm(x))
+    assert np.isnan(cholesky(-jnp.eye(n))).any()
 
 
 def test_semidefinite_matrices():

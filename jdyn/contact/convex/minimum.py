@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.array import CHOLESKY, Structure
+from jdyn.array import CHOLESKY, Structure, cholesky, cholesky_solution
 from jdyn.contact.convex.law import Law, Line
 from jdyn.contact.convex.terms import Term
 from jdyn.dynamics.execution.batching import in_chunks
@@ -209,12 +209,12 @@ def _predicted(motion: Motion, iterate: _Iterate) -> _Iterate:
     shows whether the first one was enough."""
     v, held = iterate.v, iterate.held
     gradient, H = motion.derivatives(v, held)
-    L = CHOLESKY.factor(H)
-    step = -CHOLESKY.solve(L, gradient)
+    L = cholesky(H)
+    step = -cholesky_solution(L, gradient)
     after = motion.still_holds(v + step, v, held)
     certain = _same(after, held) & motion.followed(v + step, v, held)
     again = certain & motion.on_one_side(v + step, v)
-    second = -CHOLESKY.solve(L, motion.gradient(v + step, held))
+    second = -cholesky_solution(L, motion.gradient(v + step, held))
     end = v + step + jnp.where(again, second, 0)
     return iterate.moved(motion, end, jnp.where(again, second, step), after, certain)
 
@@ -228,7 +228,7 @@ def _improved(motion: Motion, iterate: _Iterate) -> _Iterate:
     v = iterate.v
     held = motion.holds(v)
     gradient, H = motion.derivatives(v, held)
-    step = -CHOLESKY.solve(CHOLESKY.factor(H), gradient)
+    step = -cholesky_solution(cholesky(H), gradient)
     certain = motion.followed(v + step, v, held)
     return iterate.moved(motion, v + _lowest(motion, v, step) * step, step, iterate.held, certain)
 
