@@ -1,7 +1,7 @@
 """How XLA compiles for processors, in all of a process: it takes some of these options from the environment alone.
 
-Measured with jaxlib 0.10.2 on one core, in float32: a simulation of a Panda under PD control takes 1.2 ms, of 10 without
-them, and its gradient 3.7 ms, of 22. Programs with contact compile in half of the time, with jaxlib 0.11.2, too.
+Measured with jaxlib 0.10.2 on one core, in float32: a simulation of a Panda under PD control takes 1.2 ms, of 10
+without them, and its gradient 3.7 ms, of 22. Programs with contact compile in half of the time, with 0.11.2, too.
 """
 
 import os
