@@ -45,3 +45,17 @@ def block(mass=1.0):
     builder.add_shape("block", "box", (0.2, 0.2, 0.2), role="collision")
     builder.add_shape("world", "plane", (0, 0), role="collision", name="ground")
     return builder.build()
+
+
+def stack(count, side):
+    """Boxes of 1 kg, not quite above each other, and where they start, a row each."""
+    builder = jdyn.Builder("stack")
+    for i in range(count):
+        builder.add_link(f"box{i}", jdyn.Free(), mass=1.0, inertia=side**2 / 6 * np.ones(3))
+        builder.add_shape(f"box{i}", "box", side * np.ones(3), role="collision")
+        for j in range(i - 1):
+            builder.exclude(f"box{i}", f"box{j}")
+    builder.add_shape("world", "plane", (0, 0), role="collision", name="ground")
+    model = builder.build()
+    q = model.neutral().reshape(count, 7).at[:, 2].set(side * (np.arange(count) + 0.5))
+    return model, q.at[:, 0].set(0.002 * np.sin(np.arange(count)))

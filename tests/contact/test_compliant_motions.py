@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from tests.contact.scenes import ball, block, box, on_the_ground, tilted
+from tests.contact.scenes import ball, block, box, on_the_ground, stack, tilted
 
 pytestmark = [pytest.mark.fast_compile, pytest.mark.slow]
 
@@ -125,3 +125,18 @@ def test_painleve_s_rod_has_an_answer(way):
     motion = jdyn.simulate(model, q0, jnp.zeros(6).at[3:].set(forwards), 0.3, contact=law)
     energy = motion.energy(model) + STIFFNESS / 2 * jnp.sum(motion.contacts(model, law).points.depth ** 2, axis=1)
     assert motion.success and np.all(np.diff(energy) < 1e-4)
+
+
+def test_a_stack_of_ten_boxes_stands_for_ten_seconds():
+    """Where four springs a layer bear all boxes above it, without falling, creeping or swinging beyond tolerances."""
+    count, side = 10, 0.1
+    model, q = stack(count, side)
+    control = diffrax.PIDController(rtol=1e-3, atol=1e-5)
+    motion = jdyn.simulate(
+        model, q.ravel(), jnp.zeros(6 * count), 10.0, contact=contact(0.5), stepsize_controller=control, saveat=END
+    )
+    end = np.asarray(motion.q[-1]).reshape(count, 7)
+    np.testing.assert_allclose(end[:, :2], q[:, :2], atol=2e-4)
+    sunk = np.cumsum(G / (4 * STIFFNESS) * np.arange(count, 0, -1))
+    np.testing.assert_allclose(end[:, 2], q[:, 2] - sunk, rtol=0, atol=1e-5)
+    assert np.abs(motion.v[-1]).max() < 1e-4

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from tests.contact.scenes import ball, bouncing, box, tilted
+from tests.contact.scenes import ball, bouncing, box, stack, tilted
 
 pytestmark = pytest.mark.fast_compile
 
@@ -232,17 +232,8 @@ def test_single_precision_follows_double_precision():
 
 @pytest.mark.slow
 def test_a_stack_of_ten_boxes_stands():
-    builder, side, count = jdyn.Builder("stack"), 0.1, 10
-    for i in range(count):
-        builder.add_link(f"box{i}", jdyn.Free(), mass=1.0, inertia=side**2 / 6 * np.ones(3))
-        builder.add_shape(f"box{i}", "box", side * np.ones(3), role="collision")
-        for j in range(i - 1):
-            builder.exclude(f"box{i}", f"box{j}")
-    builder.add_shape("world", "plane", (0, 0), role="collision", name="ground")
-    model, law = builder.build(), contact()
-    # Not quite above each other.
-    q = model.neutral().reshape(count, 7).at[:, 2].set(side * (np.arange(count) + 0.5))
-    q = q.at[:, 0].set(0.002 * np.sin(np.arange(count)))
+    count, side = 10, 0.1
+    (model, q), law = stack(count, side), contact()
     motion = run(model, q.ravel(), jnp.zeros(6 * count), 10.0, law, 1e-3)
     energies = _energies(model, law, motion)
     # While they settle, speeds err by a tenth of the tolerance: energy by half of 10 kg times the square of that.
