@@ -1,55 +1,42 @@
-"""How XLA compiles for processors, in all of a process: it takes some of these options from the environment alone.
+"""How XLA compiles for processors, in all of a process: it takes these options from the environment alone.
 
 Measured with jaxlib 0.10.2 on one core, in float32: a simulation of a Panda under PD control takes 1.2 ms, of 10
-without them, and its gradient 3.7 ms, of 22. Programs with contact compile in half of the time, with 0.11.2, too.
+without them, and its gradient 3.8 ms, of 22. Programs with contact compile in half of the time, with 0.11.2, too.
 """
 
 import os
 import sys
 import warnings
 from collections.abc import MutableMapping
-from importlib.metadata import version
 
-NAME = "XLA_FLAGS"
+NAME, FLAG = "XLA_FLAGS", "--xla_backend_extra_options"
 # Loops that touch so few bytes become one kernel each, in place of one for every operation in them [B]. With 16 times
 # as many, loops of a gripper took minutes to compile, and batches of hundreds of lanes ran slower.
 ONE_KERNEL = 65536
 # XLA's older emitters write loops in half of the time, which run as fast or faster. Where XLA does not know an option
 # that begins with xla_, it goes on without.
-OPTIONS = f"xla_cpu_disable_new_fusion_emitters,xla_cpu_small_while_loop_byte_threshold={ONE_KERNEL}"
-# Products of small matrices that a library computes keep the loops around them from being one kernel. XLA refuses flags
-# that it does not know, and knows this one in these versions.
-WITH_LIBRARY = ("0.10.1", "0.10.2", "0.11.")
+OURS = f"{FLAG}=xla_cpu_disable_new_fusion_emitters,xla_cpu_small_while_loop_byte_threshold={ONE_KERNEL}"
 
 
 def set_xla_flags(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Add the flags to the environment variable `XLA_FLAGS`, from where XLA reads them when JAX computes for the first
-    time. Flags that are there stay as they are.
+    """Add the options to the environment variable `XLA_FLAGS`, from where XLA reads them when JAX computes for the
+    first time. Where it has the flag already, or names a file, it stays as it is.
 
     Warns:
         RuntimeWarning: if JAX has computed already, on a processor, without them.
     """
-    there = environment.get(NAME, "")
-    missing = [flag for flag in _flags() if flag.split("=")[0] not in there]
-    # Else it names a file.
-    if not missing or (there and not there.lstrip().startswith("-")):
+    there = environment.get(NAME, "").strip()
+    if FLAG in there or (there and not there.startswith("-")):
         return
     if _computes_on_processors():
         warnings.warn(
             "jdyn was imported after JAX had computed something: XLA has read its flags, and simulations on processors "
-            f"take up to nine times as long. Import jdyn first, or set {NAME}='{' '.join(missing)}'",
+            f"take up to nine times as long. Import jdyn first, or set {NAME}={OURS}",
             RuntimeWarning,
             stacklevel=3,
         )
         return
-    environment[NAME] = " ".join([there, *missing]).strip()
-
-
-def _flags() -> list[str]:
-    flags = [f"--xla_backend_extra_options={OPTIONS}"]
-    if version("jaxlib").startswith(WITH_LIBRARY):
-        flags.append("--xla_cpu_experimental_ynn_fusion_type=")
-    return flags
+    environment[NAME] = f"{there} {OURS}".strip()
 
 
 def _computes_on_processors() -> bool:

@@ -7,9 +7,8 @@ import textwrap
 
 import pytest
 
-from jdyn.xla_flags import OPTIONS, set_xla_flags
+from jdyn.xla_flags import OURS, set_xla_flags
 
-LIBRARY, EXTRA = "--xla_cpu_experimental_ynn_fusion_type=", f"--xla_backend_extra_options={OPTIONS}"
 # Times of the processor to compile and to run, and where the motion ends.
 REACH = """
     import time
@@ -37,18 +36,15 @@ def _run(code: str, flags: str = "") -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize(
-    ("version", "there", "then"),
+    ("there", "then"),
     [
-        ("0.10.2", "", f"{EXTRA} {LIBRARY}"),
-        ("0.12.0", "", EXTRA),
-        ("0.12.0", "--xla_cpu_max_isa=AVX2", f"--xla_cpu_max_isa=AVX2 {EXTRA}"),
-        ("0.11.2", "--xla_backend_extra_options=xla_other", f"--xla_backend_extra_options=xla_other {LIBRARY}"),
-        ("0.10.2", f"{LIBRARY}3 {EXTRA}", f"{LIBRARY}3 {EXTRA}"),
-        ("0.10.2", "file.txt", "file.txt"),
+        ("", OURS),
+        ("--xla_cpu_max_isa=AVX2 ", f"--xla_cpu_max_isa=AVX2 {OURS}"),
+        ("--xla_backend_extra_options=xla_other", "--xla_backend_extra_options=xla_other"),
+        ("file.txt", "file.txt"),
     ],
 )
-def test_flags_that_are_there_stay(monkeypatch, version, there, then):
-    monkeypatch.setattr("jdyn.xla_flags.version", lambda package: version)
+def test_flags_that_are_there_stay(monkeypatch, there, then):
     monkeypatch.setattr("jdyn.xla_flags._computes_on_processors", lambda: False)
     environment = {"XLA_FLAGS": there}
     set_xla_flags(environment)
@@ -59,9 +55,9 @@ def test_too_late_is_said():
     code = "import jax; x = jax.numpy.ones(3); import jdyn, os; print(os.environ['XLA_FLAGS'])"
     run = _run(code)
     assert "imported after JAX had computed something" in run.stderr
-    assert "Import jdyn first, or set XLA_FLAGS='--xla_backend_extra_options=" in run.stderr
+    assert "Import jdyn first, or set XLA_FLAGS=--xla_backend_extra_options=" in run.stderr
     assert run.stdout.strip() == ""
-    assert _run(code, f"{EXTRA} {LIBRARY}").stderr == ""
+    assert _run(code, OURS).stderr == ""
 
 
 @pytest.mark.slow
