@@ -11,7 +11,6 @@ busy machine, and the median counts.
 
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -22,7 +21,7 @@ import numpy as np
 
 from benchmarks.contact_child import PROGRAMS
 from benchmarks.contact_scenes import LANES, SCENES, ContactScene
-from benchmarks.processes import ONE_THREAD
+from benchmarks.processes import ONE_THREAD, inherited
 
 ROOT = pathlib.Path(__file__).parents[1]
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -85,7 +84,7 @@ class Program:
 
 def _environment() -> dict[str, str]:
     own = {"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    return {**os.environ, **own, **dict.fromkeys(ONE_THREAD, "1")}
+    return {**inherited(), **own, **dict.fromkeys(ONE_THREAD, "1")}
 
 
 def loaded(names, scene: ContactScene, python: str, core: int) -> list[Program]:

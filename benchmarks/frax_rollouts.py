@@ -1,7 +1,6 @@
 """Scenes in the hands of diffrax around frax, in a process of its own, since it may want another JAX."""
 
 import json
-import os
 import pathlib
 import subprocess
 import tempfile
@@ -140,7 +139,7 @@ def _started(python, complaints):
         # -E: PYTHONPATH belongs to this interpreter, not to another one.
         [python, "-E", "-m", "benchmarks.frax_peer"],
         cwd=processes.ROOT,
-        env={**os.environ, **own, **dict.fromkeys(processes.ONE_THREAD, "1")},
+        env={**processes.inherited(), **own, **dict.fromkeys(processes.ONE_THREAD, "1")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=complaints,

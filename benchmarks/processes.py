@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from benchmarks.cases import Case
+from jdyn.xla_flags import NAME, OURS
 
 ROOT = pathlib.Path(__file__).parents[1]
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -131,4 +132,10 @@ def _environment(job: Job) -> dict[str, str]:
         "JAX_PLATFORMS": "cuda" if job.device == "gpu" else "cpu",
     }
     threads = {} if job.core is None else dict.fromkeys(ONE_THREAD, "1")
-    return {**os.environ, **own, **threads}
+    return {**inherited(), **own, **threads}
+
+
+def inherited() -> dict[str, str]:
+    """The environment without what `import jdyn` has added, which is jdyn's own advantage: other libraries run as their
+    users run them."""
+    return os.environ | {NAME: os.environ.get(NAME, "").replace(OURS, "").strip()}

@@ -25,7 +25,7 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from benchmarks.processes import ONE_THREAD
+from benchmarks.processes import ONE_THREAD, inherited
 from benchmarks.shape_child import placed, seconds
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere, separation
 from jdyn.spatial import Transform
@@ -108,7 +108,7 @@ def by_mjx(a, b, X, python, core):
         ["taskset", "-c", str(core), python, *([] if python == sys.executable else ["-E"]), "-m",
          "benchmarks.shape_child"],
         input=json.dumps(_two_geoms(a, b, X)) + "\n", cwd=pathlib.Path(__file__).parents[1], text=True,
-        capture_output=True, env={**os.environ, **environment, **dict.fromkeys(ONE_THREAD, "1")},
+        capture_output=True, env={**inherited(), **environment, **dict.fromkeys(ONE_THREAD, "1")},
     )  # fmt: skip
     answer = json.loads(child.stdout or '{"error": "its process has ended"}')
     if "error" in answer:
