@@ -126,7 +126,7 @@ def _own(curve):
 
 
 PROGRAMS = {
-    **{curve: _own(curve) for curve in ("jdyn convex", "jdyn compliant", "jdyn Rodas5P")},
+    **{curve: _own(curve) for curve in ("jdyn convex", "jdyn convex steps", "jdyn compliant", "jdyn Rodas5P")},
     "MuJoCo Euler": lambda scene: Mujoco(scene, "EULER"),
     "MuJoCo implicitfast": lambda scene: Mujoco(scene, "IMPLICITFAST"),
     "MuJoCo RK4": lambda scene: Mujoco(scene, "RK4"),

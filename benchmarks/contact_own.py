@@ -1,6 +1,8 @@
 """jdyn beside other programs: scenes with contact, in one compiled program a number of lanes."""
 
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 import diffrax
 import jax
@@ -12,20 +14,43 @@ from benchmarks.contact_scenes import SCENES
 
 # Absolute tolerances are this share of the relative ones, as in jdyn's own default.
 ABSOLUTE = 1e-2
-# Contact and solver by what the curve is called; `simulate` chooses a solver where there is none.
+
+
+class Curve(NamedTuple):
+    """A way to simulate.
+
+    Attributes:
+        contact: Model of contact.
+        solver: None for what `simulate` chooses.
+        steps: What a setting is: the tolerance of adaptive steps, or the length of all steps.
+    """
+
+    contact: jdyn.Contact
+    solver: diffrax.AbstractSolver | None
+    steps: Callable[[jax.Array], dict]
+
+
+def adaptive(tolerance: jax.Array) -> dict:
+    return {"stepsize_controller": diffrax.PIDController(rtol=tolerance, atol=tolerance * ABSOLUTE)}
+
+
+def constant(timestep: jax.Array) -> dict:
+    return {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": timestep}
+
+
 CURVES = {
-    "jdyn convex": lambda: (jdyn.ConvexContact(), None),
-    "jdyn compliant": lambda: (jdyn.CompliantContact(), None),
-    "jdyn Rodas5P": lambda: (jdyn.CompliantContact(), jdyn.Rodas5P()),
+    "jdyn convex": lambda: Curve(jdyn.ConvexContact(), None, adaptive),
+    "jdyn convex steps": lambda: Curve(jdyn.ConvexContact(), jdyn.ConvexEuler(rows=1), constant),
+    "jdyn compliant": lambda: Curve(jdyn.CompliantContact(), None, adaptive),
+    "jdyn Rodas5P": lambda: Curve(jdyn.CompliantContact(), jdyn.Rodas5P(), adaptive),
 }
 
 
 class Own:
-    """One of the curves; its settings are relative tolerances."""
+    """One of the curves."""
 
     def __init__(self, scene: dict, curve: str):
-        self.scene = SCENES[scene["name"]](len(scene["qpos"]))
-        self.contact, self.solver = CURVES[curve]()
+        self.scene, self.curve = SCENES[scene["name"]](len(scene["qpos"])), CURVES[curve]()
         self.version = f"jdyn {jdyn.__version__}, jax {jax.__version__}"
         self.programs: dict = {}
 
@@ -33,29 +58,25 @@ class Own:
         """Compile for a number of lanes; the seconds that took."""
         if lanes in self.programs:
             return 0.0
-        scene, began = self.scene, time.perf_counter()
+        scene, curve, began = self.scene, self.curve, time.perf_counter()
         q0, v0 = jnp.asarray(scene.q0[:lanes]), jnp.asarray(scene.v0[:lanes])
+        options = {
+            "controller": scene.controller, "contact": curve.contact, "solver": curve.solver,
+            "saveat": diffrax.SaveAt(t1=True), "max_steps": 10**6,
+        }  # fmt: skip
 
-        def ends(tolerance, t1):
-            return jdyn.simulate_batch(
-                scene.model,
-                q0,
-                v0,
-                t1,
-                controller=scene.controller,
-                contact=self.contact,
-                reduce=_end,
-                solver=self.solver,
-                stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance * ABSOLUTE),
-                saveat=diffrax.SaveAt(t1=True),
-                max_steps=10**6,
-            )
+        def ends(setting, t1):
+            if lanes == 1:
+                return _end(
+                    jdyn.simulate(scene.model, q0[0], v0[0], t1, throw=False, **options, **curve.steps(setting))
+                )
+            return jdyn.simulate_batch(scene.model, q0, v0, t1, reduce=_end, **options, **curve.steps(setting))
 
         self.programs[lanes] = jax.jit(ends).lower(0.0, 0.0).compile()
         return time.perf_counter() - began
 
-    def run(self, tolerance: float, t1: float, lanes: int) -> np.ndarray:
-        return np.asarray(self.programs[lanes](tolerance, t1))
+    def run(self, setting: float, t1: float, lanes: int) -> np.ndarray:
+        return np.asarray(self.programs[lanes](setting, t1)).reshape(lanes, -1)
 
 
 def _end(trajectory):

@@ -4,9 +4,9 @@
 
 MJX and Brax are what --peer-python has (benchmarks/peers.txt). Models of contact differ: jdyn's surfaces are springs,
 MuJoCo's are constraints with time constants of 20 ms. So each program's error is that against its own solution with
-tiny steps: jdyn's against a tolerance of 1e-9, another's against a tenth of its smallest step. It is the largest of all
-coordinates at the end of the first lane's motion [rad or m]. Programs take turns, so that all have the same share of a
-busy machine, and the median counts.
+tiny steps: jdyn's against a tolerance of 1e-9, that of constant steps against a tenth of the smallest one. It is the
+largest of all coordinates at the end of the first lane's motion [rad or m]. Programs take turns, so that all have the
+same share of a busy machine, and the median counts.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Program:
         own = sys.executable if name.startswith(("jdyn", "MuJoCo")) else python
         # -E: PYTHONPATH belongs to this interpreter, not to another one.
         flags = [] if own == sys.executable else ["-E"]
-        self.name, self.adaptive = name, name.startswith("jdyn")
+        self.name, self.adaptive = name, name.startswith("jdyn") and not name.endswith("steps")
         self.process = subprocess.Popen(
             ["taskset", "-c", str(core), own, *flags, "-m", "benchmarks.contact_child", name],
             cwd=ROOT, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
