@@ -30,6 +30,7 @@ def test_an_exact_model_stays_on_its_reference():
     np.testing.assert_allclose(motion.v, v, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_error_is_an_oscillator_on_every_joint():
     """ë + kd ė + kp e = 0 for the tangent vector e from q to the reference, at an error of radians."""
     model = jdyn.random_tree(1, 2, kinds=(jdyn.Free, jdyn.Planar))

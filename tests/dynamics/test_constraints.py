@@ -250,6 +250,7 @@ def test_nearest_states():
 # Assembly.
 
 
+@pytest.mark.slow
 def test_what_constraints_leave_of_small_changes():
     """Those that they allow remain, and what goes is orthogonal to these in kinetic energy."""
     model, loop = four_bar()

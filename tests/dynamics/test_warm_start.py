@@ -49,6 +49,7 @@ def test_equals_elimination():
     assert 0 < found.iterations < 18 and expected.iterations == 0
 
 
+@pytest.mark.slow
 def test_the_factors_of_a_state_nearby_save_iterations_and_its_forces_hardly_any():
     """The start that Vereshchagin 1974 proposes, and one with the matrix of the step before."""
     before = jdyn.constrained_dynamics(BARS, LOOPS, Q - 1e-2 * V, V, 0 * V)

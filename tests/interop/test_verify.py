@@ -41,6 +41,7 @@ def test_prints_a_table_of_every_function(capsys):
     assert result.passed and set(result.errors) == {*FUNCTIONS, *DERIVATIVES}
 
 
+@pytest.mark.slow
 def test_says_what_is_not_compared(capsys):
     result = verify(URDF, "mujoco", samples=3, show=False)
     assert not capsys.readouterr().out

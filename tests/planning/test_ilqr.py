@@ -71,6 +71,7 @@ def _riccati():
     return np.array(gains[::-1]), S
 
 
+@pytest.mark.slow
 def test_a_linear_quadratic_problem_takes_one_step():
     plan = jax.tree.map(lambda x: x[0], _plans())
     gains, S = _riccati()

@@ -209,6 +209,7 @@ def relative_error(x, reference):
     return np.max(np.abs(x - reference)) / np.max(np.abs(reference))
 
 
+@pytest.mark.slow
 def test_derivatives_of_universal_joints_are_right_here_and_wrong_in_pinocchio():
     """Against central differences of RNEA, which leave h² of the third derivative and ε/h of the value, about 1e-9.
 

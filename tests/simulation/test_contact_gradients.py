@@ -49,6 +49,7 @@ def single(function):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_derivatives_of_compliant_contact_in_single_precision_are_right_to_a_per_cent():
     """With 40 steps of order 2, whose phase errs by (ω h)² / 6 = 2e-4 of itself, 1.4."""
 

@@ -86,6 +86,7 @@ def test_joints_stick_and_meet_their_ends_as_other_solvers_have_them(exact):
     np.testing.assert_allclose(motion.v[-1, 0], -1e-3 * np.arctanh(share[0]), rtol=0.2)
 
 
+@pytest.mark.slow
 def test_an_arm_rests_on_its_end_in_large_steps():
     """Gravity pulls it sideways, against the spring of the upper end; the lower joint hangs. The end is stiff, 100
     rad/s, and does not limit steps at rest."""
