@@ -117,6 +117,7 @@ def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_sweep_without_a_lane_that_succeeds_says_so(monkeypatch, capsys):
     def one_step(self, model, kp, kd, t1, **options):
         return jdyn.simulate(model, self.q0, self.v0, t1, max_steps=1, throw=False)

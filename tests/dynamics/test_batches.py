@@ -15,6 +15,7 @@ def _batch(model, count=3):
     return drawn_states(model, count)[:3]
 
 
+@pytest.mark.slow
 def test_vmap_equals_loop():
     """The tree is as wide as it is deep and has joints of several widths, so levels are padded."""
     model = jdyn.random_tree(5, 8, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Universal))

@@ -296,6 +296,7 @@ def closed_form(angle, crank=1.0, coupler=2.0, rocker=1.5, ground=2.0):
     return np.arctan2(to_end[1], to_end[0]) - angle, np.arctan2(to_ground[1], to_ground[0])
 
 
+@pytest.mark.slow
 def test_assembly_of_a_four_bar():
     model, loop = four_bar()
     found = jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]))

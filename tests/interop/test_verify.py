@@ -51,6 +51,7 @@ def test_says_what_is_not_compared(capsys):
     assert sum(line.endswith("not compared") for line in str(result).splitlines()) == len(left_out)
 
 
+@pytest.mark.slow
 def test_runs_in_float64_whatever_is_set():
     with jax.enable_x64(False):
         assert verify(URDF, samples=3, show=False).passed

@@ -86,6 +86,7 @@ def test_a_linear_quadratic_problem_takes_one_step():
         np.testing.assert_allclose([plan.q[k + 1, 0], plan.v[k + 1, 0]], x, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gains_far_from_the_end_are_those_of_scipy():
     A, B = _step()
     X = solve_discrete_are(A, B, H * np.diag(Q), H * R * np.eye(1))

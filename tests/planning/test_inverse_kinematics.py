@@ -96,6 +96,7 @@ NUMBERS = np.stack([[FIRST, 2.0, *target] for target in TARGETS[:3]])
 _derivatives = {mode: jax.jit(jax.vmap(mode(lambda x: _moved(x)[:2]))) for mode in (jax.jacfwd, jax.jacrev)}
 
 
+@pytest.mark.slow
 def test_derivatives_by_lengths_limits_and_targets():
     found, missed = _derivatives[jax.jacfwd](NUMBERS)
     # Minima that are not met are found to the root of the cost's rounding, 1e-8.

@@ -19,6 +19,7 @@ def control(tolerance):
     return diffrax.PIDController(rtol=jnp.asarray(tolerance), atol=jnp.asarray(tolerance))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spin", "roll", "until"), [(0.0, 0.01, 1.0), (0.01, 0.0, 0.5), (0.005, 0.02, 0.5), (0.01, 0.01, 3.0)]
 )

@@ -98,6 +98,7 @@ def arm():
     return builder.build()
 
 
+@pytest.mark.slow
 def test_an_impact_obeys_its_laws():
     """At the end of a joint's range its speed turns by e, and the momentum changes along that coordinate only."""
     model, e = arm(), 0.6
