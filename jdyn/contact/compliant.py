@@ -168,7 +168,7 @@ class CompliantForces(SmoothForces):
         arms = points.position - motion.origin[None]
         wrenches = jnp.concatenate([points.torque + jnp.cross(arms, points.force), points.force], axis=1)
         # XLA joins a sum over rows with what surrounds it, and does not join a scatter.
-        belongs = jnp.arange(len(self.colliders.pairs))[:, None] == jnp.asarray(pair)[None]
+        belongs = jnp.arange(len(self.colliders.pairs), dtype=jnp.int32)[:, None] == jnp.asarray(pair, jnp.int32)[None]
         return motion.generalized(belongs.astype(wrenches.dtype) @ wrenches)
 
     def overshot(
