@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
+from jdyn.array.dot import dot
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, SmoothForces, TouchingPoints
 from jdyn.contact.laws import ContactLaw, HuntCrossley
@@ -250,9 +251,9 @@ class CompliantForces(SmoothForces):
     ) -> Float[Array, "6"]:
         """Torque and force on the second shape at one point, by its twist relative to the first one there."""
         turning, moving = twist[:3], twist[3:]
-        pressing = self.law.force(depth, -(moving @ normal), stiffness, dissipation)
+        pressing = self.law.force(depth, -dot(moving, normal), stiffness, dissipation)
         sliding, spinning, rolling = friction * pressing
-        slip, spin = moving - (moving @ normal) * normal, (turning @ normal) * normal
+        slip, spin = moving - dot(moving, normal) * normal, dot(turning, normal) * normal
         force = pressing * normal - sliding * _bounded(slip, self.slip_speed)
         torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
         return jnp.concatenate([torque, force])
@@ -271,4 +272,4 @@ class _Places(NamedTuple):
 
 def _bounded(x: Array, speed: Scalar) -> Array:
     """x / √(x² + s²): nearly a unit vector where x is large against s."""
-    return x / jnp.sqrt(x @ x + speed**2)
+    return x / jnp.sqrt(dot(x, x) + speed**2)

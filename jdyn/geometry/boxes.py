@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array.dot import dot
 from jdyn.geometry.directions import unit
 from jdyn.geometry.shapes import Box
 from jdyn.spatial import Transform
@@ -20,8 +21,8 @@ def least_overlap_of_boxes(a: Box, b: Box, X: Transform) -> Float[Array, "3"]:
     axes = jnp.eye(3, dtype=a.sides.dtype)
     edges = jnp.cross(axes[:, None], X.rotation.T[None]).reshape(9, 3)
     normals = jnp.concatenate([axes, X.rotation.T, jax.vmap(unit)(edges)])
-    towards_b = normals @ X.translation
-    reach = (jnp.abs(normals) @ a.sides + jnp.abs(normals @ X.rotation) @ b.sides) / 2
+    towards_b = dot(normals, X.translation)
+    reach = (dot(jnp.abs(normals), a.sides) + dot(jnp.abs(dot(normals, X.rotation)), b.sides)) / 2
     # Parallel edges have no normal. Where rounding decides, faces do better than edges.
     rounding = 8 * jnp.finfo(reach.dtype).eps * reach[6:]
     later = jnp.where(jnp.any(edges != 0, axis=1), rounding, jnp.inf)

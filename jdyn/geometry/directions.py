@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array.dot import dot
+
 
 def length_and_unit(vector: Float[Array, " n"]) -> tuple[Float[Array, ""], Float[Array, " n"]]:
     """Length of a vector, and the vector over it; zero, with zero derivatives, for the vector zero."""
@@ -25,4 +27,4 @@ def unit(vector: Float[Array, " n"]) -> Float[Array, " n"]:
 def perpendicular(direction: Float[Array, "3"]) -> Float[Array, "3"]:
     """A unit vector at right angles to a unit vector: away from the axis that is nearest to it."""
     axis = (jnp.arange(3) == jnp.argmin(jnp.abs(direction))).astype(direction.dtype)
-    return unit(axis - direction * (direction @ axis))
+    return unit(axis - direction * dot(direction, axis))

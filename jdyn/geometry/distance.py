@@ -5,6 +5,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float
 
+from jdyn.array.dot import dot
 from jdyn.geometry.facets import Facet
 from jdyn.geometry.hull import ConvexHull
 from jdyn.geometry.outside import Pair, outside, seen
@@ -61,7 +62,7 @@ def separation(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> Separation
     else:
         local = _of_cores(a, b, X)
     return Separation(
-        X_a.point_to_parent(local.a), X_a.point_to_parent(local.b), X_a.rotation @ local.normal, local.distance
+        X_a.point_to_parent(local.a), X_a.point_to_parent(local.b), dot(X_a.rotation, local.normal), local.distance
     )
 
 
@@ -74,7 +75,7 @@ def _above(b: Convex, X: Transform) -> Separation:
 
 def _from_surface(a: Solid, b: Sphere, centre: Float[Array, "3"]) -> Separation:
     foot, normal = a.surface(centre)
-    return Separation(foot, centre - b.radius * normal, normal, normal @ (centre - foot) - b.radius)
+    return Separation(foot, centre - b.radius * normal, normal, dot(normal, centre - foot) - b.radius)
 
 
 def _of_cores(a: Convex, b: Convex, X: Transform) -> Separation:
@@ -85,10 +86,10 @@ def _of_cores(a: Convex, b: Convex, X: Transform) -> Separation:
         _near(a, found.a, found.weights), _near(b, rows_b, found.weights), X, found.reach,
         found.distance - 2 * found.reach,
     )  # fmt: skip
-    foot, normal, far = seen(pair, outside(pair, found.weights @ found.a + found.reach * found.normal))
+    foot, normal, far = seen(pair, outside(pair, dot(found.weights, found.a) + found.reach * found.normal))
     return Separation(
         foot + a.rounding * normal, far - b.rounding * normal, normal,
-        normal @ (far - foot) - a.rounding - b.rounding,
+        dot(normal, far - foot) - a.rounding - b.rounding,
     )  # fmt: skip
 
 

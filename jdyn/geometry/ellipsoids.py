@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array.dot import dot
+
 _STEPS = 50
 
 
@@ -20,7 +22,7 @@ def foot(radii: Float[Array, "3"], point: Float[Array, "3"]) -> Float[Array, "3"
     sizes, place = radii / smallest, point / smallest
     x = _scaled(sizes, place, _root(sizes, place))
     # At the pole of the equation a component remains open, which is zero times infinity.
-    rest = 1 - x @ x
+    rest = 1 - dot(x, x)
     short = jnp.arange(3) == jnp.argmin(radii)
     open_ = (jnp.sum(jnp.where(short, x, 0) ** 2) == 0) & (rest > jnp.finfo(rest.dtype).eps)
     filled = jnp.where(short, jnp.sqrt(jnp.where(open_, rest, 1)), x)
@@ -49,7 +51,7 @@ def _root(sizes: Float[Array, "3"], place: Float[Array, "3"]) -> Float[Array, ""
     def step(state):
         u, _, step = state
         x = _scaled(sizes, place, u)
-        square, slope = x @ x, jnp.sum(x**2 / _poles(sizes, u))
+        square, slope = dot(x, x), jnp.sum(x**2 / _poles(sizes, u))
         rise = square * (jnp.sqrt(square) - 1) / jnp.where(slope > 0, slope, 1)
         return u + jnp.maximum(rise, 0), rise > 4 * jnp.finfo(u.dtype).eps * u, step + 1
 

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
+from jdyn.array.dot import dot
 from jdyn.geometry.directions import unit
 
 
@@ -24,11 +25,11 @@ class Facet(Structure):
         sides = jnp.where((self.used > 0)[:, None], self.points - first[None], 0)
         squares = jnp.sum(sides**2, axis=1)
         along = unit(sides[jnp.argmax(squares)])
-        across = sides - (sides @ along)[:, None] * along[None]
+        across = sides - dot(sides, along)[:, None] * along[None]
         heights = jnp.sum(across**2, axis=1)
         widest = jnp.argmax(heights)
         # Vertices may be used twice, or lie on one line.
         flat = heights[widest] <= (64 * jnp.finfo(point.dtype).eps) ** 2 * jnp.max(squares)
         across = jnp.where(flat, 0, unit(jnp.where(flat, 0, across[widest])))
         way = point - first
-        return first + along * (along @ way) + across * (across @ way)
+        return first + along * dot(along, way) + across * dot(across, way)

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jdyn.array.dot import dot
+
 Support = Callable[[Float[Array, "3"]], Float[Array, "3"]]
 
 # Polytopes end after a few steps; curved shapes converge linearly, and Newton's method follows.
@@ -57,14 +59,14 @@ def nearest(a: Support, b: Support, direction: Float[Array, "3"], size: Float[Ar
         found, step, _ = state
         v = found.difference
         point_a, point_b = corner(v)
-        square, height = v @ v, v @ (point_b - point_a)
+        square, height = dot(v, v), dot(v, point_b - point_a)
         nearer = _with_corner(found, point_a, point_b, height > 0)
-        left = nearer.difference @ nearer.difference
+        left = dot(nearer.difference, nearer.difference)
         better = nearer.overlapping | (left < square)
         optimal = square - height <= tolerance * square
         take = better & ~optimal
         kept = jax.tree.map(lambda new, old: jnp.where(take, new, old), nearer, found)
-        touching = kept.difference @ kept.difference <= nothing
+        touching = dot(kept.difference, kept.difference) <= nothing
         kept = kept._replace(overlapping=kept.overlapping | touching)
         return kept, step + 1, ~take | kept.overlapping
 
@@ -89,7 +91,7 @@ def _with_corner(
 
     # Segments from the new corner.
     squares = jnp.sum(sides**2, axis=1)
-    part = -(sides @ new) / jnp.where(squares > 0, squares, 1)
+    part = -dot(sides, new) / jnp.where(squares > 0, squares, 1)
     on_segments = eye * part[:, None]
 
     # Triangles at the new corner, by the dual basis of two sides: rounding spares it more than Gram's matrix.
@@ -98,20 +100,20 @@ def _with_corner(
     areas = jnp.sum(normals**2, axis=1)
     flat = areas <= (16 * jnp.finfo(new.dtype).eps) ** 2 * squares * squares[after]
     areas = jnp.where(flat, 1, areas)
-    first = jnp.cross(normals, next_side) @ new / areas
-    second = jnp.cross(sides, normals) @ new / areas
+    first = dot(jnp.cross(normals, next_side), new) / areas
+    second = dot(jnp.cross(sides, normals), new) / areas
     on_triangles = jnp.where(flat[:, None], -1, eye * first[:, None] + eye[after] * second[:, None])
 
     # The tetrahedron, whose volume is that of the third side above the first triangle.
-    volume = sides[2] @ normals[0]
-    inside = -(normals[after] @ new) / jnp.where(volume != 0, volume, 1)
+    volume = dot(sides[2], normals[0])
+    inside = -dot(normals[after], new) / jnp.where(volume != 0, volume, 1)
     holds = jnp.all(inside > 0) & (jnp.sum(inside) < 1) & (volume != 0) & ~apart
 
     weights = jnp.concatenate([jnp.zeros((1, 3), new.dtype), on_segments, on_triangles])
     valid = jnp.all(weights >= 0, axis=1) & (jnp.sum(weights, axis=1) <= 1)
     # A triangle of which a side has no weight is a segment, and a segment without weight the corner.
     valid = valid.at[1:].set(valid[1:] & (jnp.sum(weights[1:] > 0, axis=1) == jnp.array([1, 1, 1, 2, 2, 2])))
-    above = (normals @ new / areas)[:, None] * normals
+    above = (dot(normals, new) / areas)[:, None] * normals
     points = jnp.concatenate([new[None], new[None] + part[:, None] * sides, above])
     best = jnp.argmin(jnp.where(valid, jnp.sum(points**2, axis=1), jnp.inf))
 

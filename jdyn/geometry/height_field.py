@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
+from jdyn.array.dot import dot
 
 
 class HeightField(Structure):
@@ -49,7 +50,7 @@ class HeightField(Structure):
         corners = self._corners(cell, spacing)
         height, slope_x, slope_y = _interpolated(corners, steps - cell.astype(steps.dtype))
         upwards = jnp.stack([-slope_x, -slope_y, jnp.ones_like(height)])
-        return height, upwards / jnp.sqrt(upwards @ upwards)
+        return height, upwards / jnp.sqrt(dot(upwards, upwards))
 
     def covers(self, place: Float[Array, "2"]):
         """Whether a place is within the rectangle."""

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.spatial
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from jdyn.array.dot import dot
 from jdyn.geometry.argmin import first_of_least
 from jdyn.geometry.shapes import Convex
 
@@ -55,7 +56,7 @@ class ConvexHull(Convex):
         return cls(jnp.asarray(vertices, dtype), jnp.asarray(faces), jnp.asarray(edges))
 
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
-        return self.vertices[first_of_least(-(self.vertices @ direction))]
+        return self.vertices[first_of_least(-dot(self.vertices, direction))]
 
     def corners_at(self, places: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
         """The vertices that are nearest to places, with derivatives with respect to vertices alone."""

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jdyn.array.dot import dot
 from jdyn.geometry.argmin import first_of_least
 from jdyn.geometry.directions import unit
 from jdyn.geometry.polytopes import Polytope
@@ -41,9 +42,9 @@ def least_overlap(a: Polytope, b: Polytope) -> Float[Array, "3"]:
     """
     if len(b.starts) < len(a.starts):
         return -least_overlap(b, a)
-    heights = b.vertices @ a.normals.T
+    heights = dot(b.vertices, a.normals.T)
     of_a = _own_heights(a) - jnp.min(heights, axis=0)
-    of_b = _own_heights(b) - jnp.min(a.vertices @ b.normals.T, axis=0)
+    of_b = _own_heights(b) - jnp.min(dot(a.vertices, b.normals.T), axis=0)
     # Faces without area have no normal.
     depths = jnp.concatenate([
         jnp.where(jnp.any(normals != 0, axis=1), of, jnp.inf) for normals, of in ((a.normals, of_a), (b.normals, of_b))
@@ -75,8 +76,8 @@ def _cut(arcs: Arcs, starts: Float[Array, "edges 3"], far: Float[Array, "vertice
         least = first_of_least(bounds)
         (ends, ways, edge) = arc = Arcs(*(x[least] for x in arcs))
         normal = _crossing(arc)[1]
-        way = starts[edge] - far[first_of_least(far @ normal)]
-        height = normal @ way
+        way = starts[edge] - far[first_of_least(dot(far, normal))]
+        height = dot(normal, way)
         found = jnp.minimum(height, depth), jnp.where(height < depth, normal, best)
         parts = Arcs(
             jnp.stack([jnp.stack([ends[0], normal]), jnp.stack([normal, ends[1]])]),
@@ -94,10 +95,10 @@ def _crossing(arc: Arcs) -> tuple[Float[Array, ""], Float[Array, "3"]]:
     """Where the sines of both ends of an arc cross: how far up, and the normal there. Infinite where they do not: then
     the arc is nowhere lower than at an end."""
     (first, last), (way, other) = arc.ends, arc.ways
-    at_first, at_last = first @ (way - other), last @ (other - way)
+    at_first, at_last = dot(first, way - other), dot(last, other - way)
     crosses = (at_first > 0) & (at_last > 0)
     normal = unit(first * at_last + last * at_first)
-    return jnp.where(crosses, normal @ way, jnp.inf), normal
+    return jnp.where(crosses, dot(normal, way), jnp.inf), normal
 
 
 def _own_heights(polytope: Polytope) -> Float[Array, " faces"]:

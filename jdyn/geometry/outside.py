@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array.dot import dot
 from jdyn.geometry.directions import length_and_unit, perpendicular
 from jdyn.geometry.lanes import in_blocks
 from jdyn.geometry.polytopes import CURVED
@@ -44,8 +45,8 @@ def _error(pair: Pair, point: Float[Array, "3"]) -> Float[Array, "3"]:
     """Zero where b is seen straight along the normal of a, from the right height; in units of the reach."""
     foot, normal, far = seen(pair, point)
     aside = far - point
-    height = normal @ (point - foot)
-    return (aside - normal * (normal @ aside) + normal * (height - pair.reach)) / pair.reach
+    height = dot(normal, point - foot)
+    return (aside - normal * dot(normal, aside) + normal * (height - pair.reach)) / pair.reach
 
 
 @eqx.filter_custom_jvp
@@ -82,7 +83,7 @@ def _by_newton(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
     def step(state):
         point, best, least, _, steps = state
         error, J, frame = _linear(pair, point)
-        square = error @ error
+        square = dot(error, error)
         best, least = jnp.where(square < least, point, best), jnp.minimum(square, least)
         # Where faces are nearly parallel a whole step may lead far away.
         length, way = length_and_unit(_step(pair, J, frame, -error))
@@ -107,10 +108,10 @@ def _step(
     pair: Pair, J: Float[Array, "3 3"], frame: Float[Array, "3 3"], change: Float[Array, "3"]
 ) -> Float[Array, "3"]:
     """The smallest step that changes the error so, or as nearly as a step can."""
-    J, change = frame @ J, frame @ change
+    J, change = dot(frame, J), dot(frame, change)
     # The height changes with the third coordinate alone.
     up = change[2] * pair.reach
-    return frame.T @ jnp.append(_least_squares(J[:2, :2], change[:2] - J[:2, 2] * up), up)
+    return dot(frame.T, jnp.append(_least_squares(J[:2, :2], change[:2] - J[:2, 2] * up), up))
 
 
 def _least_squares(K: Float[Array, "2 2"], b: Float[Array, "2"]) -> Float[Array, "2"]:
@@ -118,6 +119,6 @@ def _least_squares(K: Float[Array, "2 2"], b: Float[Array, "2"]) -> Float[Array,
     smallest = jnp.finfo(K.dtype).eps ** 0.75
     determinant, square = K[0, 0] * K[1, 1] - K[0, 1] * K[1, 0], jnp.sum(K**2)
     regular, nothing = jnp.abs(determinant) > smallest * square, square <= smallest**2
-    adjugate = jnp.array([[0, 1], [-1, 0]], K.dtype) @ K.T @ jnp.array([[0, -1], [1, 0]], K.dtype)
+    adjugate = dot(dot(jnp.array([[0, 1], [-1, 0]], K.dtype), K.T), jnp.array([[0, -1], [1, 0]], K.dtype))
     inverse = jnp.where(regular, adjugate, K.T) / jnp.where(nothing, 1, jnp.where(regular, determinant, square))
-    return jnp.where(nothing, 0, inverse @ b)
+    return jnp.where(nothing, 0, dot(inverse, b))

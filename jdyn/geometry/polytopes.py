@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jdyn.array import Structure
+from jdyn.array.dot import dot
 from jdyn.geometry.hull import ConvexHull, hull_tables
 from jdyn.geometry.shapes import Box, Capsule, Convex, Cylinder, Ellipsoid, Sphere
 from jdyn.spatial import Transform
@@ -47,8 +48,8 @@ class Polytope(Structure):
 
     def to_parent(self, X: Transform) -> "Polytope":
         """The same in the frame in which its own has pose X."""
-        vertices = self.vertices @ X.rotation.T + X.translation[None]
-        return dataclasses.replace(self, vertices=vertices, normals=self.normals @ X.rotation.T)
+        vertices = dot(self.vertices, X.rotation.T) + X.translation[None]
+        return dataclasses.replace(self, vertices=vertices, normals=dot(self.normals, X.rotation.T))
 
 
 @functools.singledispatch

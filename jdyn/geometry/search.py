@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jdyn.array.dot import dot
 from jdyn.geometry.boxes import least_overlap_of_boxes
 from jdyn.geometry.directions import unit
 from jdyn.geometry.gjk import Nearest, nearest
@@ -102,19 +103,19 @@ def _search(a: Convex, b: Convex, X: Transform) -> Found:
         lambda way: ~way.settled & (way.rounds < _ROUNDS), lambda way: _another_round(way, cores), start
     )
     found, normal = way.nearest, way.normal
-    distance = normal @ (found.difference - way.shift)
+    distance = dot(normal, found.difference - way.shift)
     return Found(found.a, found.b - way.shift[None], found.weights, normal, distance, cores.reach)
 
 
 def _cores(a: Convex, b: Convex, X: Transform) -> _Cores:
     (centre_a, radius_a), (centre_b, radius_b) = polytope(a).ball(), polytope(b).to_parent(X).ball()
     centres = centre_b - centre_a
-    size = radius_a + radius_b + jnp.sqrt(centres @ centres)
+    size = radius_a + radius_b + jnp.sqrt(dot(centres, centres))
     return _Cores(a, b, X, centres, size, reach_between(radius_a + a.rounding, radius_b + b.rounding, size))
 
 
 def _support_b(cores: _Cores, direction: Float[Array, "3"]) -> Float[Array, "3"]:
-    return cores.X.point_to_parent(cores.b.core_support(cores.X.rotation.T @ direction))
+    return cores.X.point_to_parent(cores.b.core_support(dot(cores.X.rotation.T, direction)))
 
 
 def _curved(cores: _Cores) -> bool:
@@ -140,8 +141,8 @@ def _another_round(way: _Way, cores: _Cores) -> _Way:
     shift = jnp.where(first, 0, _way_out(cores, unit(way.shift), normal))
     found = _nearest(cores, shift, normal)
     normal = unit(found.difference)
-    far = found.difference @ found.difference > (_NEAR * cores.reach) ** 2
-    settled = ~found.overlapping & jnp.where(first, far, unit(shift) @ normal > 1 - _SETTLED**2 / 2)
+    far = dot(found.difference, found.difference) > (_NEAR * cores.reach) ** 2
+    settled = ~found.overlapping & jnp.where(first, far, dot(unit(shift), normal) > 1 - _SETTLED**2 / 2)
     return _Way(found, shift, normal, way.rounds + 1, settled)
 
 
@@ -155,7 +156,7 @@ def _way_out(cores: _Cores, before: Float[Array, "3"], normal: Float[Array, "3"]
     """From overlapping at all to being apart by the reach; farther from the direction before, while it pays."""
 
     def gap(normal):
-        return normal @ (_support_b(cores, -normal) - cores.a.core_support(normal))
+        return dot(normal, _support_b(cores, -normal) - cores.a.core_support(normal))
 
     farther = jnp.where(jnp.any(before != 0), normal - before, 0)
     factors = jnp.asarray(_FARTHER if _curved(cores) else _FARTHER[:1], normal.dtype)

@@ -5,6 +5,7 @@ import jax
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
+from jdyn.array.dot import dot
 from jdyn.spatial import Transform
 
 
@@ -32,4 +33,4 @@ class Separation(Structure):
     def to_parent(self, X: Transform) -> "Separation":
         """Rows in the frame in which theirs has pose X."""
         a, b = (jax.vmap(X.point_to_parent)(x) for x in (self.a, self.b))
-        return Separation(a, b, self.normal @ X.rotation.T, self.distance, self.weight)
+        return Separation(a, b, dot(self.normal, X.rotation.T), self.distance, self.weight)

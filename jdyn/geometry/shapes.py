@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import Structure
+from jdyn.array.dot import dot
 from jdyn.geometry.directions import length_and_unit, unit
 from jdyn.geometry.ellipsoids import foot
 
@@ -45,7 +46,7 @@ class Solid(Structure):
             point: In the frame of the shape [m].
         """
         foot, normal = self.surface(point)
-        return normal @ (point - foot)
+        return dot(normal, point - foot)
 
 
 class HalfSpace(Solid):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.array.dot import short_dot
 from jdyn.spatial import quaternions
 from jdyn.spatial.components import numbers
 
@@ -37,7 +38,7 @@ def quaternion_conjugate(q: Float[Array, "4"]) -> Float[Array, "4"]:
 
 def quaternion_normalize(q: Float[Array, "4"]) -> Float[Array, "4"]:
     """The unit quaternion along `q`."""
-    return q / jnp.sqrt(q @ q)
+    return q / jnp.sqrt(short_dot(q, q))
 
 
 # Entries of half of R - 1, by rows.
@@ -63,7 +64,7 @@ def quaternion_to_matrix(q: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """Rotation matrix of `q`, which need not be a unit quaternion."""
     # One product with a table compiles in a third of the time that nine entries take.
     half = jnp.matmul(jnp.asarray(_HALF_BY_PRODUCTS, q.dtype), jnp.outer(q, q).ravel(), precision="highest")
-    return 2 / (q @ q) * half.reshape(3, 3) + np.eye(3, dtype=q.dtype)
+    return 2 / short_dot(q, q) * half.reshape(3, 3) + np.eye(3, dtype=q.dtype)
 
 
 def matrix_to_quaternion(R: Float[Array, "3 3"]) -> Float[Array, "4"]:
@@ -78,7 +79,7 @@ def matrix_to_quaternion(R: Float[Array, "3 3"]) -> Float[Array, "4"]:
         ]
     ).reshape(4, 4)  # fmt: skip
     row = outer[jnp.argmax(jnp.diagonal(outer))]
-    return row / jnp.sqrt(row @ row)
+    return row / jnp.sqrt(short_dot(row, row))
 
 
 def quaternion_exp(phi: Float[Array, "3"]) -> Float[Array, "4"]:

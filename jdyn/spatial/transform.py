@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.array.dot import short_dot
 from jdyn.array.structure import Structure
 from jdyn.spatial.rotation import skew
 from jdyn.spatial.vector import Force6, Motion6
@@ -34,39 +35,40 @@ class Transform(Structure):
 
     def __matmul__(self, other: "Transform") -> "Transform":
         """`X_ac = X_ab @ X_bc`."""
-        return Transform(self.rotation @ other.rotation, self.translation + self.rotation @ other.translation)
+        # Not written out: in chains of poses XLA would compute each of them again for all that follow it.
+        return Transform(self.rotation @ other.rotation, self.point_to_parent(other.translation))
 
     def inverse(self) -> "Transform":
         """`X_cp`: the pose of the parent in the child."""
-        return Transform(self.rotation.T, -(self.rotation.T @ self.translation))
+        return Transform(self.rotation.T, -short_dot(self.rotation.T, self.translation))
 
     def point_to_parent(self, x: Float[Array, "3"]) -> Float[Array, "3"]:
         """Coordinates in the parent of the point with coordinates `x` in the child [m]."""
-        return self.rotation @ x + self.translation
+        return short_dot(self.rotation, x) + self.translation
 
     def point_to_child(self, x: Float[Array, "3"]) -> Float[Array, "3"]:
         """Coordinates in the child of the point with coordinates `x` in the parent [m]."""
-        return self.rotation.T @ (x - self.translation)
+        return short_dot(self.rotation.T, x - self.translation)
 
     def motion_to_parent(self, m: Motion6) -> Motion6:
         """Transform a motion vector from the child to the parent frame."""
-        w = self.rotation @ m[:3]
-        return jnp.concatenate([w, self.rotation @ m[3:] + jnp.cross(self.translation, w)])
+        w = short_dot(self.rotation, m[:3])
+        return jnp.concatenate([w, short_dot(self.rotation, m[3:]) + jnp.cross(self.translation, w)])
 
     def motion_to_child(self, m: Motion6) -> Motion6:
         """Transform a motion vector from the parent to the child frame."""
         v = m[3:] - jnp.cross(self.translation, m[:3])
-        return jnp.concatenate([self.rotation.T @ m[:3], self.rotation.T @ v])
+        return jnp.concatenate([short_dot(self.rotation.T, m[:3]), short_dot(self.rotation.T, v)])
 
     def force_to_parent(self, f: Force6) -> Force6:
         """Transform a force vector from the child to the parent frame: the transpose of `motion_to_child`."""
-        linear = self.rotation @ f[3:]
-        return jnp.concatenate([self.rotation @ f[:3] + jnp.cross(self.translation, linear), linear])
+        linear = short_dot(self.rotation, f[3:])
+        return jnp.concatenate([short_dot(self.rotation, f[:3]) + jnp.cross(self.translation, linear), linear])
 
     def force_to_child(self, f: Force6) -> Force6:
         """Transform a force vector from the parent to the child frame: the transpose of `motion_to_parent`."""
         n = f[:3] - jnp.cross(self.translation, f[3:])
-        return jnp.concatenate([self.rotation.T @ n, self.rotation.T @ f[3:]])
+        return jnp.concatenate([short_dot(self.rotation.T, n), short_dot(self.rotation.T, f[3:])])
 
     def motion_matrix(self) -> Float[Array, "6 6"]:
         """The matrix of `motion_to_child`."""

@@ -147,7 +147,7 @@ def test_a_gradient_costs_what_it_is_by(replayed):
     assert max(operations[1:]) < 0.91 * operations[0]
     expected = replayed[1]
     for some, part in zip((gains, starts), parts, strict=True):
-        found = jax.tree.leaves(part.compile(DEFAULT)(some))
+        found = jax.tree.leaves(part.compile()(some))
         for x, y in zip(found, jax.tree.leaves({name: expected[name] for name in some}), strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
 

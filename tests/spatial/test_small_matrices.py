@@ -1,6 +1,7 @@
-"""Factorisations of small matrices, against LAPACK's."""
+"""Factorisations of small matrices, against LAPACK's, and products."""
 
 import jax.numpy as jnp
+import jax.test_util
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from jdyn.array import (
     triangle,
     triangular_inverse,
 )
+from jdyn.array.dot import dot, short_dot
 
 EPS = np.finfo(float).eps
 
@@ -64,3 +66,11 @@ def test_reflections():
     np.testing.assert_allclose(R.T @ R, A.T @ A, atol=100 * EPS * np.sum(A**2))
     np.testing.assert_array_equal(np.tril(R, -1), 0)
     np.testing.assert_array_equal(triangle(jnp.zeros((4, 3)), 3), 0)
+
+
+@pytest.mark.parametrize("a, b", [((3,), (3,)), ((3,), (3, 2)), ((5, 3), (3,)), ((5, 3), (3, 2)), ((2, 5, 3), (3, 4))])
+@pytest.mark.parametrize("product", [dot, short_dot])
+def test_dots_are_products_over_one_axis(product, a, b):
+    a, b = (jnp.asarray(np.random.default_rng(0).normal(size=size)) for size in (a, b))
+    np.testing.assert_allclose(product(a, b), np.tensordot(a, b, 1), rtol=1e-14, atol=1e-14)
+    jax.test_util.check_grads(product, (a, b), order=1)

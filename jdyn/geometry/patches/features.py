@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import Structure
+from jdyn.array.dot import dot
 from jdyn.geometry.directions import length_and_unit, unit
 from jdyn.geometry.hull import ConvexHull
 from jdyn.geometry.patches.ground import rim_points
@@ -81,7 +82,7 @@ def _(shape: Cylinder, direction):
     cap = jnp.concatenate([cap, jnp.broadcast_to(jnp.where(up, half, -half), (4, 1))], axis=1)
     ends = jnp.stack([-half, half, half, -half])
     line = jnp.concatenate([jnp.broadcast_to(rim[0], (4, 2)), ends[:, None]], axis=1)
-    lies = 2 * direction[2] ** 2 < direction @ direction
+    lies = 2 * direction[2] ** 2 < dot(direction, direction)
     # One where it lies; at 45 degrees that of the square's corner, by the angle at which it is seen there.
     weight = jnp.arctan2(length_and_unit(direction[:2])[0], length_and_unit(direction)[0])
     bend = jnp.where(lies, shape.radius, 0)
@@ -90,7 +91,7 @@ def _(shape: Cylinder, direction):
 
 @feature.register
 def _(shape: ConvexHull, direction):
-    heights = shape.vertices @ direction
+    heights = dot(shape.vertices, direction)
     nearest = jnp.argmax(heights)
     starts, ends, left, right = shape.edges.T
     normals = _normals(shape)
@@ -98,7 +99,7 @@ def _(shape: ConvexHull, direction):
     size = jnp.max(jnp.abs(heights - heights[nearest]))
     highest = heights >= heights[nearest] - jnp.sqrt(jnp.finfo(size.dtype).eps) * size
     count = highest[starts].astype(size.dtype) + highest[ends].astype(size.dtype)
-    score = 4 * count[:, None] + (normals @ direction)[shape.edges[:, 2:]]
+    score = 4 * count[:, None] + dot(normals, direction)[shape.edges[:, 2:]]
     face = shape.edges[:, 2:].reshape(-1)[jnp.argmax(score)]
     bounds = (left == face) | (right == face)
     of_face = jnp.zeros(len(shape.vertices), bool).at[shape.edges[:, :2]].max(bounds[:, None])
@@ -119,9 +120,9 @@ def _extreme(vertices, of_face, normal, triangle, nearest):
     """Numbers of the corners of a face that are farthest in evenly spaced directions, and of one more, in order."""
     axis = jax.lax.stop_gradient(unit(vertices[triangle[1]] - vertices[triangle[0]]))
     plane = jnp.stack([axis, jnp.cross(jax.lax.stop_gradient(normal), axis)])
-    places = jax.lax.stop_gradient(vertices) @ plane.T
+    places = dot(jax.lax.stop_gradient(vertices), plane.T)
     angles = jnp.arange(_SIDES, dtype=places.dtype) * (2 * jnp.pi / _SIDES)
-    heights = places @ jnp.stack([jnp.cos(angles), jnp.sin(angles)])
+    heights = dot(places, jnp.stack([jnp.cos(angles), jnp.sin(angles)]))
     chosen = jnp.argmax(jnp.where(of_face[:, None], heights, -jnp.inf), axis=0)
     # Where the extreme corners of two neighbouring directions differ, others lie between them, in order of angle about
     # the middle of the face.

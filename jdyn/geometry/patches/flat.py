@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jdyn.array.dot import dot
 from jdyn.geometry.distance import separation
 from jdyn.geometry.patches.features import feature
 from jdyn.geometry.patches.overlap import overlap
@@ -23,7 +24,7 @@ def flat_on_flat(a: Convex, X_a: Transform, b: Convex, X_b: Transform) -> Separa
     # In the frame of a, where rounding moves the corners of neither shape against one another.
     X = X_a.inverse() @ X_b
     nearest = separation(a, Transform.identity(X.rotation.dtype), b, X)
-    part_b = feature(b, -(X.rotation.T @ nearest.normal)).to_parent(X)
+    part_b = feature(b, -dot(X.rotation.T, nearest.normal)).to_parent(X)
     rows_a, rows_b, left = overlap(feature(a, nearest.normal), part_b, nearest)
     distance = jnp.where(left > 0, nearest.distance, jnp.inf)
     point = Separation(nearest.a, nearest.b, nearest.normal, distance, left)

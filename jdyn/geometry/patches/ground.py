@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array.dot import dot
 from jdyn.geometry.directions import length_and_unit
 from jdyn.geometry.height_field import HeightField
 from jdyn.geometry.hull import ConvexHull
@@ -26,9 +27,9 @@ def on_half_space(a: HalfSpace, X_a: Transform, b: Convex, X_b: Transform) -> Se
     sixteen deepest), four points of each rim of a cylinder.
     """
     normal = X_a.rotation[:, 2]
-    points, radius = _probes(b, -(X_b.rotation.T @ normal))
+    points, radius = _probes(b, -dot(X_b.rotation.T, normal))
     points = jax.vmap(X_b.point_to_parent)(points)
-    heights = (points - X_a.translation[None]) @ normal - radius
+    heights = dot(points - X_a.translation[None], normal) - radius
     return _rows(points - radius * normal[None], jnp.broadcast_to(normal, points.shape), heights)
 
 
@@ -40,16 +41,16 @@ def on_height_field(a: HeightField, X_a: Transform, b: Convex, X_b: Transform) -
     not seen: cells should not be much smaller than shapes.
     """
     X_ab = X_a.inverse() @ X_b
-    points, radius = _probes(b, -(X_ab.rotation.T @ _normal(a, X_ab.translation)))
+    points, radius = _probes(b, -dot(X_ab.rotation.T, _normal(a, X_ab.translation)))
     if isinstance(b, Ellipsoid):
         for _ in range(_ROUNDS - 1):
-            points, _ = _probes(b, -(X_ab.rotation.T @ _normal(a, X_ab.point_to_parent(points[0]))))
+            points, _ = _probes(b, -dot(X_ab.rotation.T, _normal(a, X_ab.point_to_parent(points[0]))))
     points = jax.vmap(X_ab.point_to_parent)(points)
     height, normals = jax.vmap(a.surface)(points[:, :2])
     distances = (points[:, 2] - height) * normals[:, 2] - radius
     distances = jnp.where(jax.vmap(a.covers)(points[:, :2]), distances, jnp.inf)
     nearest = jax.vmap(X_a.point_to_parent)(points - radius * normals)
-    return _rows(nearest, normals @ X_a.rotation.T, distances)
+    return _rows(nearest, dot(normals, X_a.rotation.T), distances)
 
 
 def _normal(ground: HeightField, point: Float[Array, "3"]) -> Float[Array, "3"]:
@@ -99,7 +100,7 @@ def _(shape: Cylinder, direction):
 def _(shape: ConvexHull, direction):
     vertices = shape.vertices
     if len(vertices) > _MOST_VERTICES:
-        vertices = vertices[jax.lax.top_k(vertices @ direction, _MOST_VERTICES)[1]]
+        vertices = vertices[jax.lax.top_k(dot(vertices, direction), _MOST_VERTICES)[1]]
     return vertices, jnp.zeros_like(direction[0])
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array.dot import dot
 from jdyn.geometry.directions import length_and_unit, unit
 from jdyn.geometry.distance import separation
 from jdyn.geometry.patches.overlap import BREADTH, LEAST_COSINE, POINT, missed, smooth_step
@@ -48,7 +49,7 @@ def _piece(
     (size, _), (size_other, along) = length_and_unit(way), length_and_unit(way_other)
     around = 2 * jnp.minimum(size, size_other)
     margin = 16 * jnp.finfo(around.dtype).eps * around
-    aside, ahead = points @ jnp.cross(normal, along), points @ along
+    aside, ahead = dot(points, jnp.cross(normal, along)), dot(points, along)
     # How far both ends are outside of each side of the rectangle about the other line.
     beyond = jnp.stack([aside - breadth, -aside - breadth, ahead - size_other, -ahead]) - margin
     here, there = beyond.T
@@ -63,15 +64,15 @@ def _piece(
 
 def _seen(ways: Float[Array, "n 3"], normal: Float[Array, "3"]) -> Float[Array, "n 3"]:
     """Along the normal."""
-    return ways - (ways @ normal)[:, None] * normal[None]
+    return ways - dot(ways, normal)[:, None] * normal[None]
 
 
 def _heights(
     points: Float[Array, "n 3"], normal: Float[Array, "3"], way: Float[Array, "3"], bend: Scalar
 ) -> Float[Array, " n"]:
     """Of a line through the origin above points, along the normal. Beside it, its surface bends away."""
-    upright = unit(normal - way * (way @ normal))
-    cosine = normal @ upright
-    heights = -(points @ upright) / jnp.where(cosine > LEAST_COSINE, cosine, LEAST_COSINE)
-    aside = jnp.minimum((points @ jnp.cross(normal, way)) ** 2, bend**2 / 4)
+    upright = unit(normal - way * dot(way, normal))
+    cosine = dot(normal, upright)
+    heights = -dot(points, upright) / jnp.where(cosine > LEAST_COSINE, cosine, LEAST_COSINE)
+    aside = jnp.minimum(dot(points, jnp.cross(normal, way)) ** 2, bend**2 / 4)
     return heights + bend - jnp.sqrt(jnp.where(bend > 0, bend**2 - aside, 1)) * jnp.where(bend > 0, 1, 0)

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import Structure
+from jdyn.array.dot import dot
 from jdyn.geometry.directions import length_and_unit, perpendicular, unit
 from jdyn.geometry.patches.features import Feature
 from jdyn.geometry.separation import Separation
@@ -108,7 +109,7 @@ def _polygon(corners: Float[Array, "m 3"], nearest: Separation) -> Polygon:
     """As seen along the normal, from one of the nearest points."""
     first = perpendicular(nearest.normal)
     plane = jnp.stack([first, jnp.cross(nearest.normal, first)], axis=1)
-    flat = (corners - nearest.a[None]) @ plane
+    flat = dot(corners - nearest.a[None], plane)
     return Polygon(flat, *jax.vmap(length_and_unit)(_sides(flat)))
 
 
@@ -142,7 +143,7 @@ def _beyond(q: Polygon, points: Float[Array, "m 2"], margins: Float[Array, " n"]
     outwards = jnp.where(between[:, None], jax.vmap(unit)(ahead), outwards)
     # Nothing is outside of the other sides without length.
     margins = jnp.where((q.lengths > 0) | between, margins, 0)
-    return points @ outwards.T - (jnp.sum(q.corners * outwards, axis=1) + margins)[None]
+    return dot(points, outwards.T) - (jnp.sum(q.corners * outwards, axis=1) + margins)[None]
 
 
 def _ways_before(p: Polygon) -> Float[Array, "m 2"]:
@@ -164,12 +165,12 @@ def _rows(p: Feature, of_p: Pieces, q: Feature, normal: Float[Array, "3"], weigh
     """The starts of pieces of p, and the points of q that are opposite of them along the normal."""
     points = p.corners + of_p.start[:, None] * _sides(p.corners)
     upright, along = _upright(q, normal)
-    cosine = normal @ upright
+    cosine = dot(normal, upright)
     from_q = points - q.corners[:1]
-    gaps = -(from_q @ upright) / jnp.where(cosine > LEAST_COSINE, cosine, LEAST_COSINE)
+    gaps = -dot(from_q, upright) / jnp.where(cosine > LEAST_COSINE, cosine, LEAST_COSINE)
     # Two lines that are not parallel are apart beside their nearest points, since their sides are bent.
     bend = jnp.where(p.bend > 0, q.bend, 0)
-    aside = jnp.minimum((from_q @ jnp.cross(normal, along)) ** 2, bend**2 / 4)
+    aside = jnp.minimum(dot(from_q, jnp.cross(normal, along)) ** 2, bend**2 / 4)
     gaps += bend - jnp.sqrt(jnp.where(bend > 0, bend**2 - aside, 1)) * jnp.where(bend > 0, 1, 0)
     gaps -= p.rounding + q.rounding
     gaps = jnp.where(weights > 0, gaps, 0)
@@ -184,8 +185,8 @@ def _upright(part: Feature, normal: Float[Array, "3"]) -> tuple[Float[Array, "3"
     way = unit(part.corners[1] - part.corners[0])
     from_first = part.corners - part.corners[:1]
     turned = jnp.sum(jnp.cross(from_first, jnp.roll(from_first, -1, axis=0)), axis=0)
-    upright = unit(jnp.where(part.bend > 0, normal - way * (way @ normal), turned))
-    return jnp.where(upright @ normal < 0, -upright, upright), way
+    upright = unit(jnp.where(part.bend > 0, normal - way * dot(way, normal), turned))
+    return jnp.where(dot(upright, normal) < 0, -upright, upright), way
 
 
 def smooth_step(x: Float[Array, ""]) -> Float[Array, ""]:
