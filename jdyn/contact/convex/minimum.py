@@ -146,13 +146,8 @@ def _found(motion: Motion, guess: Vector) -> Found:
 def _iterated(motion: Motion, guess: Vector) -> Found:
     infinite = jnp.full((), jnp.inf, guess.dtype)
     start = _Iterate(guess, motion.may_hold(guess), infinite, motion.size, jnp.array(0, jnp.int32))
-    near = jax.lax.while_loop(
-        lambda iterate: iterate.unfinished(PREDICTED_STEPS), lambda iterate: _predicted(motion, iterate), start
-    )
-    last = jax.lax.while_loop(
-        lambda iterate: iterate.unfinished(NEWTON_STEPS), lambda iterate: _improved(motion, iterate), near
-    )
-    return Found(last.v, last.change <= _small(guess.dtype) * last.size, last.steps)
+    last = jax.lax.while_loop(_Iterate.unfinished, lambda iterate: _next(motion, iterate), start)
+    return Found(last.v, last.change <= last.small, last.steps)
 
 
 @_found.def_jvp
@@ -186,8 +181,19 @@ class _Iterate(NamedTuple):
     size: Scalar
     steps: Int[Array, ""]
 
-    def unfinished(self, most: int) -> Bool[Array, ""]:
-        return (self.change > _small(self.v.dtype) * self.size) & (self.steps < most)
+    @property
+    def predicts(self) -> Bool[Array, ""]:
+        """Whether all is still taken to go on as it did."""
+        return self.steps < PREDICTED_STEPS
+
+    @property
+    def small(self) -> Scalar:
+        """Up to which changes count as none."""
+        return float(jnp.finfo(self.v.dtype).eps) ** CONVERGED * self.size
+
+    def unfinished(self) -> Bool[Array, ""]:
+        # NaN ends it.
+        return (self.change > self.small) & (self.steps < NEWTON_STEPS)
 
     def moved(self, motion: Motion, v: Vector, step: Vector, held: Held, certain: Any) -> "_Iterate":
         """At v, after a Newton step."""
@@ -196,26 +202,28 @@ class _Iterate(NamedTuple):
         return _Iterate(v, held, change, size, self.steps + 1)
 
 
-def _small(dtype) -> float:
-    return float(jnp.finfo(dtype).eps) ** CONVERGED
-
-
 def _length(A, v: Vector) -> Scalar:
     return jnp.sqrt(v @ (A @ v))
 
 
-def _predicted(motion: Motion, iterate: _Iterate) -> _Iterate:
-    """After a Newton step and, where everything did as predicted, a second one with the same Hessian: how long that is
-    shows whether the first one was enough."""
-    v, held = iterate.v, iterate.held
+def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
+    """After a Newton step: a whole one as predicted or, when predictions have not led to the minimum, one to the
+    minimum along it.
+
+    Where everything did as predicted, a second step with the same Hessian follows: how long that is shows whether the
+    first one was enough.
+    """
+    v, predicts = iterate.v, iterate.predicts
+    held = _where(predicts, iterate.held, motion.holds(v))
     gradient, H = motion.derivatives(v, held)
     L = cholesky(H)
     step = -cholesky_solution(L, gradient)
+    share = _lowest(motion, v, step, ~predicts)
     after = motion.still_holds(v + step, v, held)
-    certain = _same(after, held) & motion.followed(v + step, v, held)
-    again = certain & motion.on_one_side(v + step, v)
+    certain = motion.followed(v + step, v, held) & (~predicts | _same(after, held))
+    again = predicts & certain & motion.on_one_side(v + step, v)
     second = -cholesky_solution(L, motion.gradient(v + step, held))
-    end = v + step + jnp.where(again, second, 0)
+    end = v + share * step + jnp.where(again, second, 0)
     return iterate.moved(motion, end, jnp.where(again, second, step), after, certain)
 
 
@@ -223,14 +231,8 @@ def _same(a: Held, b: Held) -> Bool[Array, ""]:
     return jnp.all(jnp.stack([jnp.all(a == b) for a, b in zip(a, b, strict=True)]))
 
 
-def _improved(motion: Motion, iterate: _Iterate) -> _Iterate:
-    """After a Newton step to the minimum along it."""
-    v = iterate.v
-    held = motion.holds(v)
-    gradient, H = motion.derivatives(v, held)
-    step = -cholesky_solution(cholesky(H), gradient)
-    certain = motion.followed(v + step, v, held)
-    return iterate.moved(motion, v + _lowest(motion, v, step) * step, step, iterate.held, certain)
+def _where(condition: Bool[Array, ""], a: Held, b: Held) -> Held:
+    return tuple(jnp.where(condition, a, b) for a, b in zip(a, b, strict=True))
 
 
 class _Bracket(NamedTuple):
@@ -252,8 +254,8 @@ class _Bracket(NamedTuple):
     looks: Int[Array, ""]
 
 
-def _lowest(motion: Motion, v: Vector, step: Vector) -> Scalar:
-    """Share of a step at the minimum along it: Newton's method within a bracket."""
+def _lowest(motion: Motion, v: Vector, step: Vector, wanted: Bool[Array, ""]) -> Scalar:
+    """Share of a step at the minimum along it: Newton's method within a bracket. One where it is not wanted."""
     us, ws = motion.velocities(v), motion.velocities(step)
     A_step = motion.A @ step
     slope, curvature = v @ A_step - motion.momentum @ step, step @ A_step
@@ -270,7 +272,7 @@ def _lowest(motion: Motion, v: Vector, step: Vector) -> Scalar:
         return _Bracket(low, high, share, here, jnp.where(inside, newton, (low + high) / 2), bracket.looks + 1)
 
     def unfinished(bracket: _Bracket) -> Bool[Array, ""]:
-        return (jnp.abs(bracket.slope) > FLAT * jnp.abs(start)) & (bracket.looks < LINE_STEPS)
+        return wanted & (jnp.abs(bracket.slope) > FLAT * jnp.abs(start)) & (bracket.looks < LINE_STEPS)
 
     zero, one = jnp.zeros_like(start), jnp.ones_like(start)
     first = _Bracket(zero, LONGEST * one, one, jnp.full_like(start, jnp.inf), one, jnp.array(0, jnp.int32))
