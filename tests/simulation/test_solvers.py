@@ -137,11 +137,11 @@ def in_lanes(x):
 @pytest.mark.parametrize(
     ("solver", "order", "dense", "steps"),
     [
-        pytest.param(CashKarp(), 5, 5, [32, 64, 128], marks=pytest.mark.slow),
+        pytest.param(CashKarp(), 5, 5, [32, 64, 128], marks=pytest.mark.exhaustive),
         pytest.param(AdamsBashforthMoulton(), 4, 4, [128, 256, 512], marks=pytest.mark.slow),
-        pytest.param(SemiImplicitEuler(), 1, 1, [512, 1024, 2048], marks=pytest.mark.slow),
+        pytest.param(SemiImplicitEuler(), 1, 1, [512, 1024, 2048], marks=pytest.mark.exhaustive),
         pytest.param(LinearlyImplicitEuler(), 1, 1, [512, 1024, 2048], marks=pytest.mark.slow),
-        pytest.param(StormerVerlet(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
+        pytest.param(StormerVerlet(), 2, 2, [64, 128, 256], marks=pytest.mark.exhaustive),
         pytest.param(ImplicitMidpoint(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
         pytest.param(Rodas5P(), 5, 5, [32, 64, 128], marks=pytest.mark.slow),
         pytest.param(ROSJ43(), 4, 4, [32, 64, 128], marks=pytest.mark.slow),
