@@ -58,18 +58,34 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if any(mark.name == "fast_compile" for mark in item.own_markers):
             raise pytest.UsageError(f"{item.nodeid}: fast_compile marks whole files, whose tests share programs")
+    # Files that are compiled alike follow each other, and share programs too. Those that take longer come first.
+    items.sort(key=lambda item: item.get_closest_marker("fast_compile") is not None)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def programs(request):
-    """How a file's programs are compiled. They are forgotten after it: compiled programs take memory maps, of which a
-    process has 65530, and XLA aborts where they run out."""
+    """How a file's programs are compiled."""
+    fast = request.node.get_closest_marker("fast_compile") is not None
+    if fast != _compiled["fast"] or _memory_maps() > MOST_MAPS:
+        jax.clear_caches()
+    _compiled["fast"] = fast
     with pytest.MonkeyPatch.context() as patch:
-        if request.node.get_closest_marker("fast_compile"):
+        if fast:
             # JAX has no setting for it that is read after the first compilation.
             patch.setattr(compiler, "get_compile_options", _fast_options)
         yield
-    jax.clear_caches()
+
+
+# How the programs of this process are compiled.
+_compiled = {"fast": False}
+# Compiled programs take memory maps, of which a process has 65530, and XLA aborts where they run out.
+MOST_MAPS = 20_000
+MAPS = pathlib.Path("/proc/self/maps")
+
+
+def _memory_maps():
+    """Those of this process; more than it may have where the system does not tell."""
+    return len(MAPS.read_bytes().splitlines()) if MAPS.exists() else MOST_MAPS + 1
 
 
 _user_options = compiler.get_compile_options

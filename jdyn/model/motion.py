@@ -12,10 +12,12 @@ from jdyn.model.model import Model
 def motion_along(model: Model, place: Callable, x, dx, ddx) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
     """Velocity and acceleration of the configuration `place(x)`; dx and ddx are the rates of x and of dx."""
 
-    def velocity(x, dx):
-        return _velocity(model, *jax.jvp(place, (x,), (dx,)))
+    return jax.jvp(lambda x, dx: velocity_along(model, place, x, dx), (x, dx), (dx, ddx))
 
-    return jax.jvp(velocity, (x, dx), (dx, ddx))
+
+def velocity_along(model: Model, place: Callable, x, dx) -> Float[Array, " nv"]:
+    """Velocity of the configuration `place(x)`; dx is the rate of x."""
+    return _velocity(model, *jax.jvp(place, (x,), (dx,)))
 
 
 def _velocity(model, q, dq):

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.model import Model
 from jdyn.model.compiled import compiled
-from jdyn.model.motion import motion_along
+from jdyn.model.motion import velocity_along
 
 
 @compiled
@@ -24,8 +24,22 @@ def hermite(
     the fourth power of the distance of rows, that of the velocity with the third.
     """
     k, l = _around(ts, t)
-    q0, q1, v0, v1 = q[k], q[l], v[k], v[l]
     duration, u = _share(ts, k, l, t)
+    q_between, v_between = between(model, q[k], v[k], q[l], v[l], duration, u)
+    return _met(ts, k, l, t, q[k], q_between), _met(ts, k, l, t, v[k], v_between)
+
+
+@compiled
+def between(
+    model: Model,
+    q0: Float[Array, " nq"],
+    v0: Float[Array, " nv"],
+    q1: Float[Array, " nq"],
+    v1: Float[Array, " nv"],
+    duration: Scalar,
+    u: Scalar,
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """Configuration and velocity of `hermite` at the share u of the time from a row to the next."""
 
     def towards(q):
         return model.difference(q0, q)
@@ -35,8 +49,7 @@ def hermite(
     c2, c3 = 3 * p - 2 * c1 - d1, c1 + d1 - 2 * p
     e = ((c3 * u + c2) * u + c1) * u
     de = ((3 * c3 * u + 2 * c2) * u + c1) / duration
-    speed, _ = motion_along(model, lambda e: model.integrate(q0, e), e, de, jnp.zeros_like(e))
-    return _met(ts, k, l, t, q0, model.integrate(q0, e)), _met(ts, k, l, t, v0, speed)
+    return model.integrate(q0, e), velocity_along(model, lambda e: model.integrate(q0, e), e, de)
 
 
 @compiled

@@ -17,6 +17,7 @@ from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method, closed, distance, iterates
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
+from jdyn.model.compiled import uncollected
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.energy_control import EnergyError, mechanical_energy
@@ -247,6 +248,7 @@ def _with_tolerances(solver, stepsize_controller, dtype):
     return solver
 
 
+@uncollected
 @eqx.filter_jit
 def _simulate(
     *, field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,

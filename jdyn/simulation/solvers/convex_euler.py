@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Int, Scalar
 from jdyn.contact import ConvexForces
 from jdyn.dynamics import bias_forces, mass_matrix
 from jdyn.model import Model
-from jdyn.simulation.interpolation import hermite
+from jdyn.simulation.interpolation import between
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
 from jdyn.simulation.solvers.joint_terms import joint_terms, without_joint_terms
@@ -192,9 +192,7 @@ class _Interpolation(DenseOutput):
         self.model, self.t0, self.t1, self.y0, self.y1 = model, t0, t1, y0, y1
 
     def at(self, share):
-        ends = jax.tree.map(lambda *x: jnp.stack(x), self.y0, self.y1)
-        length = self.t1 - self.t0
-        times = jnp.stack([jnp.zeros_like(length), length])
-        q, v = hermite(self.model, times, ends.q, ends.v, share * length)
-        increment = jax.tree.map(jnp.subtract, rest(self.y1), rest(self.y0))
-        return eqx.tree_at(lambda y: (y.q, y.v), kicked(self.y0, increment, share), (q, v))
+        y0, y1 = self.y0, self.y1
+        q, v = between(self.model, y0.q, y0.v, y1.q, y1.v, self.t1 - self.t0, share)
+        increment = jax.tree.map(jnp.subtract, rest(y1), rest(y0))
+        return eqx.tree_at(lambda y: (y.q, y.v), kicked(y0, increment, share), (q, v))
