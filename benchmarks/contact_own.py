@@ -12,7 +12,7 @@ import numpy as np
 import jdyn
 from benchmarks.contact_scenes import SCENES
 
-# Absolute tolerances are this share of the relative ones, as in jdyn's own default.
+# Absolute tolerances are this share of the relative ones. Other numbers of controllers are jdyn's defaults.
 ABSOLUTE = 1e-2
 
 
@@ -30,8 +30,12 @@ class Curve(NamedTuple):
     steps: Callable[[jax.Array], dict]
 
 
-def adaptive(tolerance: jax.Array) -> dict:
-    return {"stepsize_controller": diffrax.PIDController(rtol=tolerance, atol=tolerance * ABSOLUTE)}
+def adaptive(tolerance: jax.Array, **numbers: float) -> dict:
+    return {"stepsize_controller": diffrax.PIDController(rtol=tolerance, atol=tolerance * ABSOLUTE, **numbers)}
+
+
+def convex(tolerance: jax.Array) -> dict:
+    return adaptive(tolerance, safety=0.8, factormax=2.0)
 
 
 def constant(timestep: jax.Array) -> dict:
@@ -39,7 +43,7 @@ def constant(timestep: jax.Array) -> dict:
 
 
 CURVES = {
-    "jdyn convex": lambda: Curve(jdyn.ConvexContact(), None, adaptive),
+    "jdyn convex": lambda: Curve(jdyn.ConvexContact(), None, convex),
     "jdyn convex steps": lambda: Curve(jdyn.ConvexContact(), jdyn.ConvexEuler(rows=1), constant),
     "jdyn compliant": lambda: Curve(jdyn.CompliantContact(), None, adaptive),
     "jdyn Rodas5P": lambda: Curve(jdyn.CompliantContact(), jdyn.Rodas5P(), adaptive),

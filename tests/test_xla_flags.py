@@ -41,6 +41,7 @@ def _run(code: str, flags: str = "") -> subprocess.CompletedProcess:
         ("", OURS),
         ("--xla_cpu_max_isa=AVX2 ", f"--xla_cpu_max_isa=AVX2 {OURS}"),
         ("--xla_backend_extra_options=xla_other", "--xla_backend_extra_options=xla_other"),
+        ("--xla_cpu_experimental_ynn_fusion_type=1", "--xla_cpu_experimental_ynn_fusion_type=1"),
         ("file.txt", "file.txt"),
     ],
 )
@@ -55,7 +56,7 @@ def test_too_late_is_said():
     code = "import jax; x = jax.numpy.ones(3); import jdyn, os; print(os.environ['XLA_FLAGS'])"
     run = _run(code)
     assert "imported after JAX had computed something" in run.stderr
-    assert "Import jdyn first, or set XLA_FLAGS=--xla_backend_extra_options=" in run.stderr
+    assert "Import jdyn first, or set XLA_FLAGS='--xla_backend_extra_options=" in run.stderr
     assert run.stdout.strip() == ""
     assert _run(code, OURS).stderr == ""
 

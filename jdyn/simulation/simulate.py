@@ -218,8 +218,9 @@ def _warn_of_overlaps(name, shapes, depth):
 
 def _default_controller(dtype, solver):
     if isinstance(solver, ConvexEuler):
-        # Small tolerances follow the vibrations of each light bounce, long after they matter to the motion.
-        return diffrax.PIDController(rtol=1e-4, atol=1e-5)
+        # Small tolerances follow the vibrations of each light bounce, long after they matter to the motion. After
+        # impacts, steps that grow tenfold at once, as those of diffrax do, are rejected half as often again.
+        return diffrax.PIDController(rtol=1e-4, atol=1e-5, safety=0.8, factormax=2.0)
     if jnp.finfo(dtype).bits < 64:
         return diffrax.PIDController(rtol=1e-5, atol=1e-6)
     return diffrax.PIDController(rtol=1e-6, atol=1e-8)
