@@ -189,7 +189,7 @@ def test_a_heavy_tip_in_single_precision(n, seeds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chain", ["random", "alternating", "uniform"])
+@pytest.mark.parametrize("chain", ["random", "alternating", pytest.param("uniform", marks=pytest.mark.exhaustive)])
 def test_hundred_links_in_single_precision(chain):
     for seed in range(2):
         model, state = uniform_chain(100) if chain == "uniform" else long_chain(100, seed, chain)

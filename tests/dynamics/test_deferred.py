@@ -88,9 +88,9 @@ def test_jax_asks_for_every_rule_and_traces_when_it_lowers(transformed, rules):
     "function",
     [
         jdyn.forward_dynamics,
-        pytest.param(jdyn.inverse_dynamics, marks=pytest.mark.slow),
-        pytest.param(lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()), marks=pytest.mark.slow),
-        pytest.param(jax.grad(_force, (1, 2, 3)), marks=pytest.mark.slow),
+        pytest.param(jdyn.inverse_dynamics, marks=pytest.mark.exhaustive),
+        pytest.param(lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()), marks=pytest.mark.exhaustive),
+        jax.grad(_force, (1, 2, 3)),
     ],
     ids=("forward", "inverse", "crba", "gradient"),
 )
