@@ -143,7 +143,7 @@ COMPLIANT = jdyn.CompliantContact(slip_speed=1e-5)
         ("hopper", jdyn.ConvexContact(), 10.0, 1e-6),
         ("walker2d", jdyn.ConvexContact(), 10.0, 1e-5),
         # It lies on its back, and its arms swing.
-        ("humanoid", jdyn.ConvexContact(), 25.0, 5e-5),
+        ("humanoid", jdyn.ConvexContact(), 30.0, 1e-5),
         pytest.param("ant", COMPLIANT, 10.0, 1e-6, marks=pytest.mark.exhaustive),
     ],
 )
