@@ -20,12 +20,12 @@ class Curve(NamedTuple):
     """A way to simulate.
 
     Attributes:
-        contact: Model of contact.
+        contact: Model of contact, by how many pairs are looked at.
         solver: None for what `simulate` chooses.
         steps: What a setting is: the tolerance of adaptive steps, or the length of all steps.
     """
 
-    contact: jdyn.Contact
+    contact: Callable[[int | None], jdyn.Contact]
     solver: diffrax.AbstractSolver | None
     steps: Callable[[jax.Array], dict]
 
@@ -43,10 +43,10 @@ def constant(timestep: jax.Array) -> dict:
 
 
 CURVES = {
-    "jdyn convex": lambda: Curve(jdyn.ConvexContact(), None, convex),
-    "jdyn convex steps": lambda: Curve(jdyn.ConvexContact(), jdyn.ConvexEuler(rows=1), constant),
-    "jdyn compliant": lambda: Curve(jdyn.CompliantContact(), None, adaptive),
-    "jdyn Rodas5P": lambda: Curve(jdyn.CompliantContact(), jdyn.Rodas5P(), adaptive),
+    "jdyn convex": Curve(lambda n: jdyn.ConvexContact(nearest=n), None, convex),
+    "jdyn convex steps": Curve(lambda n: jdyn.ConvexContact(nearest=n), jdyn.ConvexEuler(rows=1), constant),
+    "jdyn compliant": Curve(lambda n: jdyn.CompliantContact(nearest=n), None, adaptive),
+    "jdyn Rodas5P": Curve(lambda n: jdyn.CompliantContact(nearest=n), jdyn.Rodas5P(), adaptive),
 }
 
 
@@ -54,7 +54,7 @@ class Own:
     """One of the curves."""
 
     def __init__(self, scene: dict, curve: str):
-        self.scene, self.curve = SCENES[scene["name"]](len(scene["qpos"])), CURVES[curve]()
+        self.scene, self.curve = SCENES[scene["name"]](len(scene["qpos"])), CURVES[curve]
         self.version = f"jdyn {jdyn.__version__}, jax {jax.__version__}"
         self.programs: dict = {}
 
@@ -65,7 +65,7 @@ class Own:
         scene, curve, began = self.scene, self.curve, time.perf_counter()
         q0, v0 = jnp.asarray(scene.q0[:lanes]), jnp.asarray(scene.v0[:lanes])
         options = {
-            "controller": scene.controller, "contact": curve.contact, "solver": curve.solver,
+            "controller": scene.controller, "contact": curve.contact(scene.nearest), "solver": curve.solver,
             "saveat": diffrax.SaveAt(t1=True), "max_steps": 10**6,
         }  # fmt: skip
 

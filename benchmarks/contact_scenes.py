@@ -29,6 +29,7 @@ class ContactScene:
         t1: End [s].
         kp, kd: Gains of PD controllers, shape (nv,), or None.
         target: What they hold, shape (nq,).
+        nearest: Of how many pairs of each two kinds of shapes jdyn looks for points; None for all.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ContactScene:
     kp: np.ndarray | None = None
     kd: np.ndarray | None = None
     target: np.ndarray | None = None
+    nearest: int | None = None
 
     @property
     def controller(self) -> jdyn.Controller | None:
@@ -81,7 +83,7 @@ def humanoid(lanes: int = LANES) -> ContactScene:
     middle[2] = 1.3  # its feet are 7 mm above the floor
     about = "Gymnasium's humanoid that falls limply, with its self-collisions, 0.5 s"
     q0, v0 = _starts(model, middle, 0.3, lanes)
-    return ContactScene("humanoid", about, model, ET.tostring(root, encoding="unicode"), q0, v0, 0.5)
+    return ContactScene("humanoid", about, model, ET.tostring(root, encoding="unicode"), q0, v0, 0.5, nearest=8)
 
 
 def gripper(lanes: int = LANES) -> ContactScene:

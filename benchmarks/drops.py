@@ -41,7 +41,7 @@ def drop(p: dict, contact: type[jdyn.Contact]) -> dict:
         END,
         controller=jdyn.PD(model, q0, kp=kp, kd=kd),
         contact=contact(material=jdyn.Material(friction=p["friction"])),
-        stepsize_controller=diffrax.PIDController(rtol=1e-2, atol=1e-4),
+        stepsize_controller=diffrax.PIDController(rtol=1e-2, atol=1e-4, safety=0.8, factormax=2.0),
         saveat=diffrax.SaveAt(t1=True),
         throw=False,
     )

@@ -138,7 +138,7 @@ ContactWarning 0.05
 In compiled functions and batches nobody can be warned: look at `stats["start_depth"]`.
 
 `nearest=8` looks for points of the eight nearest pairs of each two kinds of shapes alone, which pays where more than
-some thirty shapes may touch each other. If more pairs come near at once, the motion fails there rather than overlook
+some fifteen shapes may touch each other. If more pairs come near at once, the motion fails there rather than overlook
 one; with `throw=False` and in batches `result` says so, and other lanes go on.
 
 A fast, thin shape may pass through another within one step: bound it by `dtmax` of the step controller. The same holds
