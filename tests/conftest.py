@@ -79,7 +79,7 @@ def programs(request):
 # How the programs of this process are compiled.
 _compiled = {"fast": False}
 # Compiled programs take memory maps, of which a process has 65530, and XLA aborts where they run out.
-MOST_MAPS = 20_000
+MOST_MAPS = 8_000
 MAPS = pathlib.Path("/proc/self/maps")
 
 
