@@ -251,9 +251,10 @@ class CompliantForces(SmoothForces):
     ) -> Float[Array, "6"]:
         """Torque and force on the second shape at one point, by its twist relative to the first one there."""
         turning, moving = twist[:3], twist[3:]
-        pressing = self.law.force(depth, -dot(moving, normal), stiffness, dissipation)
+        parting = dot(moving, normal)
+        pressing = self.law.force(depth, -parting, stiffness, dissipation)
         sliding, spinning, rolling = friction * pressing
-        slip, spin = moving - dot(moving, normal) * normal, dot(turning, normal) * normal
+        slip, spin = moving - parting * normal, dot(turning, normal) * normal
         force = pressing * normal - sliding * _bounded(slip, self.slip_speed)
         torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
         return jnp.concatenate([torque, force])

@@ -101,7 +101,8 @@ def simulate(
             has its full order, for small tolerances.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors; `rtol=1e-4, atol=1e-5` with
-            `jdyn.ConvexEuler`, which at small tolerances follows all vibrations of stiff shapes.
+            `jdyn.ConvexEuler`, which at small tolerances follows all vibrations of stiff shapes, and
+            `safety=0.8, factormax=2`, which suit it at other tolerances as well.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
             from `t0` to `t1` if left out.
         adjoint: `diffrax.ForwardMode()` for forward-mode derivatives. If left out, derivatives are those of reverse

@@ -214,7 +214,7 @@ def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
     first one was enough.
     """
     v, predicts = iterate.v, iterate.predicts
-    held = _where(predicts, iterate.held, motion.holds(v))
+    held = jax.tree.map(functools.partial(jnp.where, predicts), iterate.held, motion.holds(v))
     gradient, H = motion.derivatives(v, held)
     L = cholesky(H)
     step = -cholesky_solution(L, gradient)
@@ -229,10 +229,6 @@ def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
 
 def _same(a: Held, b: Held) -> Bool[Array, ""]:
     return jnp.all(jnp.stack([jnp.all(a == b) for a, b in zip(a, b, strict=True)]))
-
-
-def _where(condition: Bool[Array, ""], a: Held, b: Held) -> Held:
-    return tuple(jnp.where(condition, a, b) for a, b in zip(a, b, strict=True))
 
 
 class _Bracket(NamedTuple):
