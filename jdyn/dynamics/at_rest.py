@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array.at_once import at_once
 from jdyn.dynamics.execution.batching import by_lanes
-from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.inverse import rigid_body_forces
 from jdyn.dynamics.kinematics import joint_kinematics, joint_motion, world_acceleration
 from jdyn.dynamics.newton_euler import transmitted

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
+from jdyn.array.at_once import at_once
 from jdyn.dynamics.execution.batching import by_lanes, in_chunks
-from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import reduced

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.array.at_once import at_once
 from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
 from jdyn.dynamics.execution.batching import by_lanes
-from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.kinematics import joint_kinematics, per_dof
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
 from jdyn.dynamics.recursion.dof_tree import dof_tree

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array.at_once import at_once
 from jdyn.dynamics.execution.batching import by_lanes
-from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_pullback
 from jdyn.dynamics.recursion.dof_tree import dof_tree

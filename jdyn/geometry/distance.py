@@ -9,8 +9,8 @@ from jdyn.array.dot import dot
 from jdyn.geometry.facets import Facet
 from jdyn.geometry.hull import ConvexHull
 from jdyn.geometry.outside import Pair, outside, seen
-from jdyn.geometry.search import Found, search
-from jdyn.geometry.segments import nearest_of_segments
+from jdyn.geometry.search import search
+from jdyn.geometry.segments import separation_of_capsules
 from jdyn.geometry.separation import Separation
 from jdyn.geometry.shapes import Capsule, Convex, HalfSpace, Solid, Sphere
 from jdyn.spatial import Transform
@@ -59,6 +59,8 @@ def separation(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> Separation
         local = _above(b, X)
     elif isinstance(a, Solid) and isinstance(b, Sphere):
         local = _from_surface(a, b, X.translation)
+    elif isinstance(a, Capsule) and isinstance(b, Capsule):
+        local = separation_of_capsules(a, Transform.identity(X.rotation.dtype), b, X)
     else:
         local = _of_cores(a, b, X)
     return Separation(
@@ -80,7 +82,7 @@ def _from_surface(a: Solid, b: Sphere, centre: Float[Array, "3"]) -> Separation:
 
 def _of_cores(a: Convex, b: Convex, X: Transform) -> Separation:
     fixed_a, fixed_b, fixed_X = jax.lax.stop_gradient((a, b, X))
-    found = _found(fixed_a, fixed_b, fixed_X)
+    found = search(fixed_a, fixed_b, fixed_X)
     rows_b = jax.vmap(fixed_X.point_to_child)(found.b)
     pair = Pair(
         _near(a, found.a, found.weights), _near(b, rows_b, found.weights), X, found.reach,
@@ -91,12 +93,6 @@ def _of_cores(a: Convex, b: Convex, X: Transform) -> Separation:
         foot + a.rounding * normal, far - b.rounding * normal, normal,
         dot(normal, far - foot) - a.rounding - b.rounding,
     )  # fmt: skip
-
-
-def _found(a: Convex, b: Convex, X: Transform) -> Found:
-    if isinstance(a, Capsule) and isinstance(b, Capsule):
-        return nearest_of_segments(a, b, X)
-    return search(a, b, X)
 
 
 def _near(shape: Convex, points: Float[Array, "3 3"], weights: Float[Array, "3"]) -> Any:

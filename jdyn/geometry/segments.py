@@ -1,53 +1,115 @@
-"""Where two segments are nearest, in closed form."""
+"""Where two capsules are nearest, in closed form.
+
+On single numbers: XLA vectorises them over pairs, and a humanoid has a hundred pairs of capsules.
+"""
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Scalar
 
-from jdyn.array.dot import dot
-from jdyn.geometry.directions import perpendicular, unit
-from jdyn.geometry.search import Found, reach_between
+from jdyn.array.at_once import at_once
+from jdyn.geometry.separation import Separation
 from jdyn.geometry.shapes import Capsule
 from jdyn.spatial import Transform
+from jdyn.spatial.components import Vector, add, dot, numbers, rotate_back, scale, subtract
+
+# Axes whose angle has a smaller square than this power of rounding count as parallel: their nearest points would move
+# along them by many times what the axes turn, so they have no derivatives along them.
+PARALLEL = 0.75
 
 
-def nearest_of_segments(a: Capsule, b: Capsule, X: Transform) -> Found:
-    """Of the cores of two capsules, b with pose X in the frame of a.
+class Nearest(NamedTuple):
+    """Of two capsules, a and b, in the frame of a.
 
-    Five candidates: within both segments, and an end of either against the other segment. Segments that cross leave
-    each other at right angles to both.
+    Attributes:
+        p: Middle of b.
+        way: Direction of its axis.
+        on_a, on_b: Where axes are nearest, by heights above middles.
+        normal: From a to b.
+        distance: Of the two surfaces.
+    """
+
+    p: Vector
+    way: Vector
+    on_a: Scalar
+    on_b: Scalar
+    normal: Vector
+    distance: Scalar
+
+    def points(self, a: Capsule, b: Capsule) -> tuple[Vector, Vector]:
+        """Of the two surfaces."""
+        foot = (0, 0, self.on_a)
+        far = add(self.p, scale(self.on_b, self.way))
+        return add(foot, scale(a.radius, self.normal)), subtract(far, scale(b.radius, self.normal))
+
+
+def nearest_of_capsules(a: Capsule, X_a: Transform, b: Capsule, X_b: Transform) -> Nearest:
+    """In the frame of a, where rounding moves neither axis against the other.
+
+    Derivatives are those of the formulas. Of parallel axes one point is chosen. Axes that cross have the normal across
+    both.
 
     Source: Ericson 2005, Real-time collision detection, section 5.1.9.
     """
-    ends_a, ends_b = a.ends, jax.vmap(X.point_to_parent)(b.ends)
-    way_a, way_b = ends_a[1] - ends_a[0], ends_b[1] - ends_b[0]
-    across = jnp.cross(way_a, way_b)
-    square, between = dot(across, across), ends_b[0] - ends_a[0]
-    skew = square > 0
-    shares = jnp.stack([dot(jnp.cross(between, way), across) for way in (way_b, way_a)]) / jnp.where(skew, square, 1)
-    inside = skew & jnp.all((shares >= 0) & (shares <= 1))
-    on_b, on_a = (jax.vmap(_foot, (0, None))(*x) for x in ((ends_a, ends_b), (ends_b, ends_a)))
-    points_a = jnp.concatenate([(ends_a[0] + shares[0] * way_a)[None], ends_a, on_a])
-    points_b = jnp.concatenate([(ends_b[0] + shares[1] * way_b)[None], on_b, ends_b])
-    squares = jnp.sum((points_b - points_a) ** 2, axis=1)
-    best = jnp.argmin(squares.at[0].set(jnp.where(inside, squares[0], jnp.inf)))
-    point_a, point_b = points_a[best], points_b[best]
-    way, size = point_b - point_a, a.length + b.length + jnp.sqrt(dot(between, between))
-    beside = jnp.where(jnp.any(across != 0), unit(across), perpendicular(unit(way_a)))
-    beside = jnp.where(dot(beside, way) < 0, -beside, beside)
-    # Rounding leaves the direction across them more digits the less they are parallel, that between points that are
-    # far apart.
-    crossing = (best == 0) & (squares[best] * dot(way_a, way_a) * dot(way_b, way_b) < square * size**2)
-    touching = squares[best] <= (100 * jnp.finfo(size.dtype).eps * size) ** 2
-    normal = jnp.where(crossing | touching, beside, unit(jnp.where(touching, 1, way)))
-    rows_a, rows_b = (jnp.broadcast_to(point, (3, 3)) for point in (point_a, point_b))
-    reach = reach_between(a.length / 2 + a.radius, b.length / 2 + b.radius, size)
-    return Found(rows_a, rows_b, jnp.array([1, 0, 0], size.dtype), normal, dot(normal, way), reach)
+    R = numbers(X_a.rotation.reshape(9))
+    p = rotate_back(R, numbers(X_b.translation - X_a.translation))
+    way = rotate_back(R, numbers(X_b.rotation[:, 2]))
+    p, way = at_once((p, way))
+    on_a, on_b, inside = _places(a.length / 2, b.length / 2, p, way)
+    on_a, on_b = at_once((on_a, on_b))
+    between = add(subtract(p, (0, 0, on_a)), scale(on_b, way))
+    fixed = jax.lax.stop_gradient(p)
+    normal = _normal(between, way, inside, a.length + b.length + jnp.sqrt(dot(fixed, fixed)))
+    normal, distance = at_once((normal, dot(between, normal) - a.radius - b.radius))
+    return Nearest(p, way, on_a, on_b, normal, distance)
 
 
-def _foot(point: Float[Array, "3"], ends: Float[Array, "2 3"]) -> Float[Array, "3"]:
-    """The point of a segment that is nearest to a point."""
-    way = ends[1] - ends[0]
-    square = dot(way, way)
-    share = dot(point - ends[0], way) / jnp.where(square > 0, square, 1)
-    return ends[0] + jnp.clip(share, 0, 1) * way
+def separation_of_capsules(a: Capsule, X_a: Transform, b: Capsule, X_b: Transform) -> Separation:
+    """Their distance, in the frame of their poses."""
+    nearest = nearest_of_capsules(a, X_a, b, X_b)
+    (on_a, on_b), normal = (jnp.stack(x) for x in nearest.points(a, b)), jnp.stack(nearest.normal)
+    return Separation(on_a, on_b, normal, nearest.distance)
+
+
+def _places(half_a: Scalar, half_b: Scalar, p: Vector, way: Vector) -> tuple[Scalar, Scalar, Bool[Array, ""]]:
+    """Of the nearest points on the z axis, up to half_a from the origin, and on that through p, up to half_b from
+    there: their heights, and whether none is an end."""
+    x, y, z = way
+    sine2 = x**2 + y**2
+    # Where infinite lines are nearest.
+    free = p[2] - z * (x * p[0] + y * p[1]) / jnp.where(sine2 > 0, sine2, 1)
+    on_a = _within(jnp.where(_skew(sine2), free, jax.lax.stop_gradient(free)), half_a)
+    on_b = _within(z * on_a - dot(way, p), half_b)
+    on_a = _within(z * on_b + p[2], half_a)
+    return on_a, on_b, (sine2 > 0) & (jnp.abs(on_a) < half_a) & (jnp.abs(on_b) < half_b)
+
+
+def _normal(between: Vector, way: Vector, inside: Bool[Array, ""], size: Scalar) -> Vector:
+    """From the nearest point of one axis to that of the other: of the z axis and one of direction `way`.
+
+    Rounding leaves the direction across them more digits the less they are parallel, that between points that are far
+    apart.
+    """
+    square, sine2 = dot(between, between), way[0] ** 2 + way[1] ** 2
+    touching = square <= (100 * jnp.finfo(square.dtype).eps * size) ** 2
+    turns = touching | (inside & (square < sine2 * size**2))
+    # Its derivatives are those of the axes unless these are nearly parallel.
+    x, y = (jnp.where(_skew(sine2), x, jax.lax.stop_gradient(x)) for x in way[:2])
+    x, y = jnp.where(sine2 > 0, x, 0), jnp.where(sine2 > 0, y, -1)
+    sign = jnp.where(x * between[1] - y * between[0] < 0, -1, 1)
+    across = (-sign * y, sign * x, jnp.zeros_like(x))
+    chosen = tuple(jnp.where(turns, one, other) for one, other in zip(across, between, strict=True))
+    length = jnp.sqrt(dot(chosen, chosen))
+    return tuple(x / length for x in chosen)
+
+
+def _skew(sine2: Scalar) -> Bool[Array, ""]:
+    return sine2 > jnp.finfo(sine2.dtype).eps ** PARALLEL
+
+
+def _within(x: Scalar, half: Scalar) -> Scalar:
+    """Up to half on either side, with a derivative of one side at its ends."""
+    x = jnp.where(x > half, half, x)
+    return jnp.where(x < -half, -half, x)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.array.at_once import at_once
 from jdyn.array.dot import short_dot
 from jdyn.spatial import quaternions
 from jdyn.spatial.components import numbers
@@ -20,10 +21,9 @@ def skew(x: Float[Array, "3"]) -> Float[Array, "3 3"]:
 
 def rotation_about(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Array, "3 3"]:
     """Rotation matrix by `angle` [rad] about the unit vector `axis` (Rodrigues' formula)."""
-    half = jnp.sin(0.5 * angle)
-    return (
-        jnp.cos(angle) * np.eye(3, dtype=axis.dtype) + jnp.sin(angle) * skew(axis) + 2 * half**2 * jnp.outer(axis, axis)
-    )
+    # Else XLA computes them for every entry.
+    cosine, sine, half = at_once((jnp.cos(angle), jnp.sin(angle), jnp.sin(0.5 * angle)))
+    return cosine * np.eye(3, dtype=axis.dtype) + sine * skew(axis) + 2 * half**2 * jnp.outer(axis, axis)
 
 
 def quaternion_multiply(a: Float[Array, "4"], b: Float[Array, "4"]) -> Float[Array, "4"]:

@@ -93,7 +93,10 @@ def test_derivatives_are_those_of_all_pairs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("contact", [jdyn.CompliantContact(nearest=5), jdyn.ConvexContact(nearest=5)])
+@pytest.mark.parametrize(
+    "contact",
+    [pytest.param(jdyn.CompliantContact(nearest=5), marks=pytest.mark.exhaustive), jdyn.ConvexContact(nearest=5)],
+)
 def test_a_lane_with_too_many_near_pairs_fails_alone(contact):
     row = 0.199 * jnp.arange(10.0)
     starts = jnp.stack([row.at[6:].multiply(2), row])

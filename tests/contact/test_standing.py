@@ -140,7 +140,7 @@ COMPLIANT = jdyn.CompliantContact(slip_speed=1e-5)
     ("file", "contact", "seconds", "left"),
     [
         ("half_cheetah", COMPLIANT, 10.0, 1e-6),
-        ("hopper", jdyn.ConvexContact(), 10.0, 1e-6),
+        pytest.param("hopper", jdyn.ConvexContact(), 10.0, 1e-6, marks=pytest.mark.exhaustive),
         ("walker2d", jdyn.ConvexContact(), 10.0, 1e-5),
         # It lies on its back, and its arms swing.
         ("humanoid", jdyn.ConvexContact(), 30.0, 1e-5),

@@ -28,7 +28,7 @@ def _forward(method):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kinds",
-    [SCREWS, *(pytest.param((kind,), marks=pytest.mark.slow) for kind in (jdyn.Revolute, jdyn.Prismatic))],
+    [SCREWS, *(pytest.param((kind,), marks=pytest.mark.exhaustive) for kind in (jdyn.Revolute, jdyn.Prismatic))],
     ids=["screws", "turning", "sliding"],
 )
 def test_joints_of_one_degree_of_freedom(kinds):
@@ -49,8 +49,10 @@ FREE = jdyn.random_tree(7, 6, kinds=(jdyn.Free, jdyn.Revolute, jdyn.Universal))
 
 @pytest.mark.parametrize(
     "model",
-    [pytest.param(model, marks=pytest.mark.slow) for model in (FREE, jdyn.random_tree(7, 9, kinds=ALL_KINDS))],
-    ids=["free", "all"],
+    [
+        pytest.param(FREE, id="free", marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+        pytest.param(jdyn.random_tree(7, 9, kinds=ALL_KINDS), id="all", marks=pytest.mark.slow),
+    ],
 )
 def test_batches_and_single_configurations(model):
     """Accelerations and factors of a lane are those of the configuration by itself, which takes matrices."""

@@ -179,7 +179,7 @@ def uniform_chain(n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "seeds"), [(7, range(5)), pytest.param(100, range(2), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n", "seeds"), [(7, range(5)), pytest.param(100, range(2), marks=pytest.mark.exhaustive)])
 def test_a_heavy_tip_in_single_precision(n, seeds):
     """Links of a gram carry a tonne: a mass ratio of 1e6."""
     for seed in seeds:

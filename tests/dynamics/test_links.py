@@ -20,7 +20,9 @@ FLOATING = jdyn.load("quadruped")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [SINGLE, FLOATING], ids=["fixed", "floating"])
+@pytest.mark.parametrize(
+    "model", [pytest.param(SINGLE, id="fixed", marks=pytest.mark.exhaustive), pytest.param(FLOATING, id="floating")]
+)
 def test_dynamics_are_the_same(model):
     """Accelerations and forces that hold, and how they change with a mass and the state, in a batch of masses."""
     q, v, tau, _ = drawn_states(model, LANES)

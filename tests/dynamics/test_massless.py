@@ -143,7 +143,8 @@ def given_to(executor, trees):
 
 def by_structure(method, executor, name):
     """One of each kind of method, on the wider of the two structures alone but for the default, unless all is tried."""
-    option = (method not in KINDS or name != WIDER) and (method, executor) != (jdyn.ABA(), "auto")
+    option = method not in KINDS or name != WIDER or isinstance(method, jdyn.ModifiedABA)
+    option = option and (method, executor) != (jdyn.ABA(), "auto")
     return pytest.param(
         method, executor, name, marks=[pytest.mark.exhaustive] * option, id=f"{method}-{executor}-{name}"
     )

@@ -36,7 +36,7 @@ METHODS = [
 # One of each: options are tested in `test_massless.py`, and on the trees of every kind where all is tried.
 KINDS = list({type(method): method for method in reversed(METHODS)}.values())
 # The derivative's rule is one for all; these factor in ways that have little in common.
-DIFFERENT = jdyn.ArrayABA, jdyn.CRBA, jdyn.ParallelABA, jdyn.LeastConstraint
+DIFFERENT = jdyn.ArrayABA, jdyn.CRBA
 # Structures: every kind, a chain of every kind, revolute joints alone, a wide tree, a free base.
 TREES = {
     "every kind": dict(seed=7, nb=9, kinds=ALL_KINDS),

@@ -33,6 +33,8 @@ SHAPES = {
     "hull": _hull(0),
 }
 PAIRS = list(itertools.combinations_with_replacement(SHAPES, 2))
+# Of curved ones that others show, each half a minute.
+OF_OTHERS = [("cylinder", "ellipsoid"), ("ellipsoid", "hull"), ("capsule", "ellipsoid")]
 # One of each way to find it, and of each way for shapes to be where they are nearest.
 SOME = [
     ("sphere", "ellipsoid"),
@@ -265,7 +267,9 @@ def test_shapes_that_touch_and_parallel_faces_have_finite_derivatives(first, sec
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("first", "second"), PAIRS)
+@pytest.mark.parametrize(
+    ("first", "second"), [pytest.param(*pair, marks=[pytest.mark.exhaustive] * (pair in OF_OTHERS)) for pair in PAIRS]
+)
 def test_distances_are_those_of_coal(first, second):
     coal = pytest.importorskip("coal")
     from benchmarks.shape_distances import of_coal

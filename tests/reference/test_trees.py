@@ -29,7 +29,7 @@ STRUCTURES = {
 }
 IN_MUJOCO = ("walkers", "revolute")
 # Those whose kinds of joints others have as well.
-OF_OTHERS = ("arms", "constant subspaces", "every kind twice")
+OF_OTHERS = ("walkers", "arms", "constant subspaces", "every kind twice")
 SEEDS = range(9)
 
 

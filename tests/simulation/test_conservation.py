@@ -23,7 +23,10 @@ def minute(model, q0, v0, tolerance):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pendulum", "double_pendulum", "crane", "puma560"])
+@pytest.mark.parametrize(
+    "name",
+    ["pendulum", "puma560", *(pytest.param(x, marks=pytest.mark.exhaustive) for x in ("double_pendulum", "crane"))],
+)
 def test_a_minute_without_friction_keeps_its_energy(name):
     """To ten times the tolerance, of the largest kinetic energy; the absolute one is a hundredth, as by default."""
     model, tolerance = jdyn.load(name), 1e-9

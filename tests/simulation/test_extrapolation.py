@@ -35,7 +35,7 @@ __all__ = ["reference"]
     ("solver", "order", "steps"),
     [
         pytest.param(jdyn.BulirschStoer(columns=2), 4, [16, 32, 64], marks=[pytest.mark.slow, pytest.mark.exhaustive]),
-        pytest.param(jdyn.BulirschStoer(columns=3), 6, [16, 32, 64], marks=pytest.mark.slow),
+        pytest.param(jdyn.BulirschStoer(columns=3), 6, [16, 32, 64], marks=[pytest.mark.slow, pytest.mark.exhaustive]),
         pytest.param(
             jdyn.BaderDeuflhard(columns=2), 3, [64, 128, 256], marks=[pytest.mark.slow, pytest.mark.exhaustive]
         ),

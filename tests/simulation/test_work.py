@@ -74,6 +74,8 @@ SOLVERS = [
 IMPLICIT = diffrax.Kvaerno5, jdyn.BaderDeuflhard, jdyn.ImplicitMidpoint, jdyn.Rodas5P, jdyn.StormerVerlet
 # One that is explicit, and one that extrapolates; the others are slow.
 QUICK = ("Tsit5", "BulirschStoer")
+# A wrapper and a solver that others show.
+OF_OTHERS = ("HalfSolver StormerVerlet", "EnergyError ImplicitMidpoint", "Kvaerno5")
 
 
 def label(solver):
@@ -82,7 +84,14 @@ def label(solver):
 
 
 @pytest.mark.parametrize(
-    "solver", [pytest.param(x, marks=[pytest.mark.slow] * (label(x) not in QUICK)) for x in SOLVERS], ids=label
+    "solver",
+    [
+        pytest.param(
+            x, marks=[pytest.mark.slow] * (label(x) not in QUICK) + [pytest.mark.exhaustive] * (label(x) in OF_OTHERS)
+        )
+        for x in SOLVERS
+    ],
+    ids=label,
 )
 def test_evaluations_are_as_many_as_happen(solver):
     speeds = jnp.array([0.5, 8.0])

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array
 
 from jdyn.array import semidefinite_cholesky, triangular_inverse
+from jdyn.array.at_once import at_once
 from jdyn.dynamics.execution.batching import by_lanes
-from jdyn.dynamics.execution.xla_cpu import at_once
 from jdyn.dynamics.methods.matrix_aba import ProjectedABA
 from jdyn.dynamics.methods.method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces

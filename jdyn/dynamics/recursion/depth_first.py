@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.dynamics.execution.xla_cpu import at_once
+from jdyn.array.at_once import at_once
 from jdyn.dynamics.recursion.order import LevelRun, Order, joint_widths
 from jdyn.model import WORLD, Tree
 

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.execution.xla_cpu import at_once
+from jdyn.array.at_once import at_once
 from jdyn.dynamics.kinematics import world_acceleration
 from jdyn.dynamics.recursion.joint_frames import less
 from jdyn.model import Free, Model

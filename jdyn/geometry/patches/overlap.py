@@ -60,10 +60,10 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     both = jax.tree.map(lambda *x: jnp.stack(x), *(_with_corners(part, max(sizes)) for part in (p, q)))
     others = jax.tree.map(lambda x: x[::-1], both)
     polygons = jax.vmap(_polygon, (0, None))(both.corners, nearest)
-    around = jnp.min(jnp.sum(polygons.lengths, axis=1))
+    around = least(jnp.sum(polygons.lengths, axis=1))
     # Sides that lie on one another count once: p is within q where they differ by rounding, and q is not within p.
     margin = 16 * jnp.finfo(around.dtype).eps * around
-    breadth = jnp.stack([BREADTH * jnp.min(both.bend), jnp.zeros_like(margin)])
+    breadth = jnp.stack([BREADTH * least(both.bend), jnp.zeros_like(margin)])
     margins = jnp.stack([margin, -margin])
     pieces = jax.vmap(_pieces)(polygons, jax.tree.map(lambda x: x[::-1], polygons), margins, breadth)
     # Lines that cross at right angles lie on one another in a point.
@@ -79,15 +79,17 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     normals = jnp.stack([nearest.normal, -nearest.normal])
     rows = jax.vmap(_rows)(both, pieces, others, normals, weights)
     rows_p, rows_q = (jax.tree.map(lambda x, k=k: x[k, : sizes[k]], rows) for k in (0, 1))
-    return rows_p, rows_q.flipped(), 1 - share * (1 - missed(rows, nearest, around / 4))
+    return rows_p, rows_q.flipped(), 1 - share * (1 - missed(rows.distance, rows.weight, nearest.distance, around / 4))
 
 
-def missed(rows: Separation, nearest: Separation, size: Scalar) -> Float[Array, ""]:
+def missed(
+    distances: Float[Array, "*rows"], weights: Float[Array, "*rows"], nearest: Scalar, size: Scalar
+) -> Float[Array, ""]:
     """How much rows lack the depth of the nearest points, from none to all: sides may be round, or turn too little."""
     reach = _MISSED * jnp.where(size > 0, size, 1)
-    higher = rows.distance - nearest.distance + reach * jnp.maximum(0, 1 - rows.weight / _LIGHT)
+    higher = distances - nearest + reach * jnp.maximum(0, 1 - weights / _LIGHT)
     rounding = 64 * jnp.finfo(reach.dtype).eps * size
-    lack = jnp.min(jnp.where(rows.weight > 0, higher, 2 * reach)) - rounding
+    lack = least(jnp.where(weights > 0, higher, 2 * reach).reshape(-1)) - rounding
     return smooth_step(lack / reach)
 
 
@@ -125,7 +127,7 @@ def _pieces(p: Polygon, q: Polygon, margin: Scalar, breadth: Scalar) -> Pieces:
     crosses = enters != leaves
     crossing = jnp.where(crosses, here / jnp.where(crosses, here - there, 1), 0)
     starts = jnp.where(enters, jnp.where(leaves, 1, crossing), 0)
-    start, end = jnp.max(starts, axis=1), jnp.min(jnp.where(leaves, crossing, 1), axis=1)
+    start, end = -least(-starts.T), least(jnp.where(leaves, crossing, 1).T)
     length = jnp.maximum(end - start, 0) * p.lengths
     before = jnp.where(jnp.any(enters, axis=1)[:, None], q.ways[jnp.argmax(starts, axis=1)], _ways_before(p))
     # Where a corner of one is on a side of the other, as where an edge touches a rim, rounding and the margin leave a
@@ -187,6 +189,13 @@ def _upright(part: Feature, normal: Float[Array, "3"]) -> tuple[Float[Array, "3"
     turned = jnp.sum(jnp.cross(from_first, jnp.roll(from_first, -1, axis=0)), axis=0)
     upright = unit(jnp.where(part.bend > 0, normal - way * dot(way, normal), turned))
     return jnp.where(dot(upright, normal) < 0, -upright, upright), way
+
+
+def least(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
+    """The least of each column. Derivatives of `jnp.min` are not safe: they look for numbers that equal it, which XLA
+    may compute twice, and round differently."""
+    rows = jnp.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))
+    return jnp.sum(jnp.where(rows == jnp.argmin(x, axis=0)[None], x, 0), axis=0)
 
 
 def smooth_step(x: Float[Array, ""]) -> Float[Array, ""]:

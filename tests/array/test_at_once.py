@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.dynamics.execution.xla_cpu import at_once
+from jdyn.array.at_once import at_once
 
 
 def shared(x):
@@ -78,5 +78,11 @@ def test_processors_take_one_program():
 
     elsewhere = jax.jit(lambda x: at_once(shared(x))).trace(jnp.ones(256)).lower(lowering_platforms=("cuda",))
     assert "stablehlo.reduce" not in elsewhere.as_text()
+
+    def slopes(function):
+        return lambda x: jax.jvp(function, (x,), (x,))[1]
+
     assert programs(shared) >= 6
     assert programs(lambda x: at_once(shared(x))) <= 2
+    assert programs(slopes(shared)) >= 6
+    assert programs(slopes(lambda x: at_once(shared(x)))) <= 2
