@@ -5,6 +5,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float
 
+from jdyn.array.at_once import at_once
 from jdyn.array.dot import dot
 from jdyn.geometry.facets import Facet
 from jdyn.geometry.hull import ConvexHull
@@ -88,7 +89,8 @@ def _of_cores(a: Convex, b: Convex, X: Transform) -> Separation:
         _near(a, found.a, found.weights), _near(b, rows_b, found.weights), X, found.reach,
         found.distance - 2 * found.reach,
     )  # fmt: skip
-    foot, normal, far = seen(pair, outside(pair, dot(found.weights, found.a) + found.reach * found.normal))
+    point = outside(pair, dot(found.weights, found.a) + found.reach * found.normal)
+    foot, normal, far = at_once(seen(pair, point))
     return Separation(
         foot + a.rounding * normal, far - b.rounding * normal, normal,
         dot(normal, far - foot) - a.rounding - b.rounding,

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import Structure
+from jdyn.array.at_once import at_once
 from jdyn.array.dot import dot
 from jdyn.geometry.directions import length_and_unit, perpendicular, unit
 from jdyn.geometry.patches.features import Feature
@@ -65,7 +66,7 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     margin = 16 * jnp.finfo(around.dtype).eps * around
     breadth = jnp.stack([BREADTH * least(both.bend), jnp.zeros_like(margin)])
     margins = jnp.stack([margin, -margin])
-    pieces = jax.vmap(_pieces)(polygons, jax.tree.map(lambda x: x[::-1], polygons), margins, breadth)
+    pieces = at_once(jax.vmap(_pieces)(polygons, jax.tree.map(lambda x: x[::-1], polygons), margins, breadth))
     # Lines that cross at right angles lie on one another in a point.
     length = jnp.sum(pieces.length) - 4 * breadth[0]
     share = smooth_step(length / (POINT * jnp.where(around > 0, around, 1)))
@@ -112,7 +113,9 @@ def _polygon(corners: Float[Array, "m 3"], nearest: Separation) -> Polygon:
     first = perpendicular(nearest.normal)
     plane = jnp.stack([first, jnp.cross(nearest.normal, first)], axis=1)
     flat = dot(corners - nearest.a[None], plane)
-    return Polygon(flat, *jax.vmap(length_and_unit)(_sides(flat)))
+    lengths, ways = jax.vmap(length_and_unit)(_sides(flat))
+    flat, ways = at_once((flat, ways))
+    return Polygon(flat, lengths, ways)
 
 
 def _sides(corners: Float[Array, "m k"]) -> Float[Array, "m k"]:
