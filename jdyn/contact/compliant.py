@@ -196,7 +196,7 @@ class CompliantForces(SmoothForces):
         motion = RelativeMotion.at(model, self.colliders, q)
         found, pair = self._at_start(model, q)
         places = self._places(motion, found)
-        J = motion.twist_jacobian(places.position, pair)
+        J = jnp.concatenate(motion.twist_jacobian(places.position, pair), axis=1)
         numbers = self.materials.at(found, pair)
         by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(places.normal, places.depth, J @ v, *numbers)
         by_depth = jnp.where(places.touches[:, None], by_depth, 0)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.array.at_once import at_once
 from jdyn.contact.colliders import Colliders
 from jdyn.dynamics.kinematics import dof_motions, joint_kinematics, moved_by, poses
 from jdyn.model import WORLD, Model
@@ -61,12 +62,15 @@ class RelativeMotion(NamedTuple):
         opposite."""
         return self.model.reduce_force(jnp.sum((self.moved.T @ wrenches) * self.columns, axis=1))
 
-    def twist_jacobian(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> Float[Array, "rows 6 nv"]:
-        """From the velocity of the model to twists at points of the second bodies relative to the first ones; each row
-        belongs to the pair of that number."""
-        arms = points - self.origin[None]
-        turning, moving = jnp.split(self.columns, 2, axis=1)
-        turning = jnp.broadcast_to(turning[None], (len(pair), *turning.shape))
-        full = jnp.concatenate([turning, moving[None] + jnp.cross(turning, arms[:, None])], axis=2)
-        full = self.moved[pair][:, :, None] * full
-        return jax.vmap(jax.vmap(self.model.reduce_force, 1))(full)
+    def twist_jacobian(
+        self, points: Float[Array, "rows 3"], pair: np.ndarray
+    ) -> tuple[Float[Array, "rows 3 nv"], Float[Array, "rows 3 nv"]]:
+        """From the velocity of the model to angular velocities of second bodies relative to first ones, and to the
+        velocities of their points; each row belongs to the pair of that number."""
+        turning, moving = self.columns[:, :3].T, self.columns[:, 3:].T
+        x, y, z = (points - self.origin[None]).T[:, :, None]
+        (wx, wy, wz), moved = turning[:, None], self.moved[pair]
+        across = (wy * z - wz * y, wz * x - wx * z, wx * y - wy * x)
+        columns = at_once([moved * (v[None] + u) for v, u in zip(moving, across, strict=True)])
+        reduced = jax.vmap(jax.vmap(self.model.reduce_force))
+        return reduced(moved[:, None] * turning[None]), reduced(jnp.stack(columns, axis=1))

@@ -184,7 +184,7 @@ class ConvexForces(ContactForces):
         found, pair = contact_points(self.colliders, motion.poses)
         position, exists = middles(found, motion.origin)
         stiffness, dissipation, friction = self.materials.at(found, pair)
-        J = motion.twist_jacobian(position, pair)
+        J_turning, J = motion.twist_jacobian(position, pair)
         return _Near(
             motion=motion,
             pair=pair,
@@ -196,8 +196,8 @@ class ConvexForces(ContactForces):
             friction=friction,
             slip_speed=self.slip_speed,
             spin_speed=self.spin_speed,
-            J=J[:, 3:],
-            J_turning=J[:, :3] if self.turning else None,
+            J=J,
+            J_turning=J_turning if self.turning else None,
         )
 
 

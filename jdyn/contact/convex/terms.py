@@ -61,18 +61,26 @@ class AtPoints(Term):
         return jnp.tensordot(gamma, self.J, 2)
 
     def hessian(self, G: Float[Array, "points 3 3"]) -> Matrix:
-        missing = -len(G) % BLOCK
-        blocks = (jnp.pad(x, [(0, missing), (0, 0), (0, 0)]).reshape(-1, BLOCK, *x.shape[1:]) for x in (G, self.J))
+        points, _, nv = self.J.shape
+        none = jnp.zeros((nv, nv), G.dtype)
+        return jax.lax.cond(unvmap_any(G != 0), lambda: self._sum_of_blocks(G, none, min(BLOCK, points)), lambda: none)
 
-        def add(H, block):
-            G, J = block
-            rows = J.reshape(-1, len(H))
-            return jax.lax.cond(
-                unvmap_any(G != 0), lambda H: H + rows.T @ (G @ J).reshape(rows.shape), lambda H: H, H
-            ), None
+    def _sum_of_blocks(self, G: Float[Array, "points 3 3"], none: Matrix, size: int) -> Matrix:
+        points, _, nv = self.J.shape
 
-        nv = self.J.shape[2]
-        return jax.lax.scan(add, jnp.zeros((nv, nv), G.dtype), tuple(blocks))[0]
+        def add(H, first):
+            # The last block begins earlier, where points do not fill it; what others have is not counted again.
+            start = jnp.minimum(first, points - size)
+            new = start + jnp.arange(size) >= first
+            block = jnp.where(new[:, None, None], jax.lax.dynamic_slice_in_dim(G, start, size), 0)
+
+            def added():
+                J = jax.lax.dynamic_slice_in_dim(self.J, start, size)
+                return H + J.reshape(-1, nv).T @ (block @ J).reshape(-1, nv)
+
+            return jax.lax.cond(unvmap_any(block != 0), added, lambda: H), None
+
+        return jax.lax.scan(add, none, jnp.arange(0, points, max(size, 1)))[0]
 
 
 class InJoints(Term):
