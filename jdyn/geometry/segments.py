@@ -26,7 +26,7 @@ class Nearest(NamedTuple):
     Attributes:
         p: Middle of b.
         way: Direction of its axis.
-        on_a, on_b: Where axes are nearest, by heights above middles.
+        on_a: Height of the nearest point of a's axis.
         normal: From a to b.
         distance: Of the two surfaces.
     """
@@ -34,15 +34,8 @@ class Nearest(NamedTuple):
     p: Vector
     way: Vector
     on_a: Scalar
-    on_b: Scalar
     normal: Vector
     distance: Scalar
-
-    def points(self, a: Capsule, b: Capsule) -> tuple[Vector, Vector]:
-        """Of the two surfaces."""
-        foot = (0, 0, self.on_a)
-        far = add(self.p, scale(self.on_b, self.way))
-        return add(foot, scale(a.radius, self.normal)), subtract(far, scale(b.radius, self.normal))
 
 
 def nearest_of_capsules(a: Capsule, X_a: Transform, b: Capsule, X_b: Transform) -> Nearest:
@@ -63,14 +56,15 @@ def nearest_of_capsules(a: Capsule, X_a: Transform, b: Capsule, X_b: Transform) 
     fixed = jax.lax.stop_gradient(p)
     normal = _normal(between, way, inside, a.length + b.length + jnp.sqrt(dot(fixed, fixed)))
     normal, distance = at_once((normal, dot(between, normal) - a.radius - b.radius))
-    return Nearest(p, way, on_a, on_b, normal, distance)
+    return Nearest(p, way, on_a, normal, distance)
 
 
 def separation_of_capsules(a: Capsule, X_a: Transform, b: Capsule, X_b: Transform) -> Separation:
-    """Their distance, in the frame of their poses."""
+    """In the frame of a."""
     nearest = nearest_of_capsules(a, X_a, b, X_b)
-    (on_a, on_b), normal = (jnp.stack(x) for x in nearest.points(a, b)), jnp.stack(nearest.normal)
-    return Separation(on_a, on_b, normal, nearest.distance)
+    normal = jnp.stack(nearest.normal)
+    on_a = jnp.stack(add((0, 0, nearest.on_a), scale(a.radius, nearest.normal)))
+    return Separation(on_a, on_a + nearest.distance * normal, normal, nearest.distance)
 
 
 def _places(half_a: Scalar, half_b: Scalar, p: Vector, way: Vector) -> tuple[Scalar, Scalar, Bool[Array, ""]]:

@@ -10,7 +10,7 @@ import scipy.spatial.transform
 
 import jdyn
 from jdyn.contact import colliders, contact_points
-from jdyn.contact.broad_phase import Bounds, bounds, gaps
+from jdyn.contact.broad_phase import Bounds, bounds, gaps, nearest
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere
 
 pytestmark = pytest.mark.fast_compile
@@ -75,6 +75,15 @@ def test_the_nearest_pairs_touch_as_all_do():
     ]
     # Each ball touches the next one.
     assert len(touching[0]) == 9 and touching[0] == touching[1]
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+def test_pairs_are_as_if_sorted_by_their_gaps(count):
+    gap = jnp.array([0.3, -0.1, 0.5, -0.1, 0.0, 0.2])
+    found, missed = nearest(gap, count)
+    np.testing.assert_array_equal(found, np.argsort(gap, stable=True)[:count])
+    # Touching counts as near.
+    assert missed == (count < 3)
 
 
 def test_more_pairs_than_are_looked_at_are_not_lost_in_silence():

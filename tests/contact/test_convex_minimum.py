@@ -105,6 +105,23 @@ def test_gradients_and_hessians_are_derivatives_of_the_cost():
     np.testing.assert_allclose(line.curvature, w @ H @ w - w @ motion.A @ w, rtol=1e-12)
 
 
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 9])
+def test_hessians_are_those_of_points_that_do_not_fill_blocks(count):
+    """Alone, and in lanes of which others have other points without part."""
+    rng = np.random.default_rng(count)
+    J, G = rng.normal(size=(3, count, 3, NV)), rng.normal(size=(3, count, 3, 3))
+    G[rng.uniform(size=(3, count)) < 0.5] = 0
+    G[0] = 0
+
+    def hessian(J, G):
+        return AtPoints(None, J).hessian(G)
+
+    expected = np.einsum("lpin,lpij,lpjm->lnm", J, G, J)
+    np.testing.assert_allclose(jax.jit(jax.vmap(hessian))(J, G), expected, atol=1e-13)
+    for lane in range(3):
+        np.testing.assert_allclose(jax.jit(hessian)(J[lane], G[lane]), expected[lane], atol=1e-13)
+
+
 def test_a_block_on_the_ground_ends_as_in_closed_form(found):
     """A mass of 2 kg that falls by h g on a spring, and slides or sticks."""
     h, m, g, k, mu = 0.01, 2.0, 9.81, 1e6, 0.5

@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 from scipy.spatial.transform import Rotation
 
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere, separation
-from jdyn.spatial import Transform, skew
+from jdyn.spatial import Transform, quaternion_exp, quaternion_to_matrix, skew
 
 pytestmark = pytest.mark.fast_compile
 
@@ -75,6 +75,34 @@ def test_no_plane_and_no_points_prove_another_distance(first, second):
     np.testing.assert_allclose(gaps, found.distance, atol=1e-14)
     np.testing.assert_allclose(found.b - found.a, found.distance[:, None] * found.normal, atol=1e-14)
     np.testing.assert_allclose(jnp.linalg.norm(found.normal, axis=1), 1, atol=1e-14)
+
+
+def test_capsules_without_length_are_spheres():
+    X_a, X_b = poses(100, seed=1), poses(100, seed=2)
+    found = separations(*(x for X in (X_a, X_b) for x in (Capsule(jnp.array(0.1), jnp.array(0.0)), X)))
+    expected = separations(*(x for X in (X_a, X_b) for x in (Sphere(jnp.array(0.1)), X)))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-14), found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_axes_that_are_nearly_parallel_move_their_nearest_points_no_faster_than_themselves(dtype):
+    """Where infinite lines are nearest, rounding says, or what is next to it: a place without derivatives."""
+    angles = np.finfo(dtype).eps * 10.0 ** np.arange(-3, 4)
+    a = Capsule(jnp.array(0.1, dtype), jnp.array(1.0, dtype))
+
+    @jax.jit
+    @jax.vmap
+    def rates(angle):
+        def at(turn):
+            turned = quaternion_to_matrix(quaternion_exp(jnp.stack([turn, 0 * turn, 0 * turn])))
+            found = separation(a, Transform.identity(dtype), a, Transform(turned, jnp.array([0.3, 0.0, 0.2], dtype)))
+            return found.distance, found.a, found.normal
+
+        return jax.jvp(at, (angle,), (jnp.ones_like(angle),))
+
+    (distance, *_), changes = rates(jnp.asarray(angles, dtype))
+    np.testing.assert_allclose(distance, 0.1, rtol=100 * np.finfo(dtype).eps)
+    assert all(np.abs(change).max() <= 1 for change in changes)
 
 
 def test_boxes_that_are_nearly_aligned_part_along_their_faces():

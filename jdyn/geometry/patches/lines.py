@@ -21,29 +21,38 @@ def line_on_line(a: Capsule, X_a: Transform, b: Capsule, X_b: Transform) -> Sepa
     capsules.
     """
     nearest = nearest_of_capsules(a, X_a, b, X_b)
-    line, half = _Line.of(nearest, b), a.length / 2
-    size = a.length * _length(dot(nearest.normal[:2], nearest.normal[:2]))
+    line = _Line.of(nearest, b)
+    heights, share, around = _common(a, b, nearest, line)
+    gaps = [jnp.where(share > 0, line.above(height, b.radius) - a.radius - b.radius, 0) for height in heights]
+    gaps, share = at_once((gaps, share))
+    lower = jnp.where(gaps[1] < gaps[0], gaps[1], gaps[0])
+    left = 1 - share * (1 - missed(lower[None], share[None], nearest.distance, around / 4))
+    heights, gaps, weights = [nearest.on_a, *heights], [nearest.distance, *gaps], [left, share, share]
+    return _rows(a.radius, X_a, nearest.normal, heights, gaps, weights)
+
+
+def _common(a: Capsule, b: Capsule, nearest: Nearest, line: "_Line") -> tuple[list[Scalar], Scalar, Scalar]:
+    """The part of a's line that lies on b's line: heights of its ends, how much it is a line and not a point, and twice
+    the length of the shorter line, as it seems along the normal."""
+    half, size = a.length / 2, a.length * _length(dot(nearest.normal[:2], nearest.normal[:2]))
     around, breadth = 2 * jnp.minimum(size, line.size), BREADTH * jnp.minimum(a.radius, b.radius)
     begin, end = at_once(line.piece(half, breadth, 16 * jnp.finfo(around.dtype).eps * around))
     # Lines that cross at right angles lie on one another in a point.
     length = 2 * jnp.maximum(end - begin, 0) * size - 4 * breadth
     share = smooth_step(length / (POINT * jnp.where(around > 0, around, 1)))
     # A line that stands on the other one is a point.
-    share = jnp.where(around > 0, share, 0)
-    heights = [(2 * x - 1) * half for x in (begin, end)]
-    gaps = [jnp.where(share > 0, line.above(height, b.radius) - a.radius - b.radius, 0) for height in heights]
-    gaps, share = at_once((gaps, share))
-    lower = jnp.where(gaps[1] < gaps[0], gaps[1], gaps[0])
-    left = 1 - share * (1 - missed(lower[None], share[None], nearest.distance, around / 4))
-    R, origin = numbers(X_a.rotation.reshape(9)), numbers(X_a.translation)
-    on_line = [(0, 0, height) for height in (nearest.on_a, *heights)]
-    on_a = [add(rotate(R, add(point, scale(a.radius, nearest.normal))), origin) for point in on_line]
-    on_a, normal, gaps, weights = at_once(
-        (on_a, rotate(R, nearest.normal), [nearest.distance, *gaps], [left, share, share])
-    )
-    on_a, normal, gaps, weights = (jnp.stack(x) for x in ([jnp.stack(x) for x in on_a], normal, gaps, weights))
-    on_b, normals = on_a + gaps[:, None] * normal[None], jnp.broadcast_to(normal, on_a.shape)
-    return Separation(on_a, on_b, normals, jnp.where(weights > 0, gaps, jnp.inf), weights)
+    return [(2 * x - 1) * half for x in (begin, end)], jnp.where(around > 0, share, 0), around
+
+
+def _rows(
+    radius: Scalar, X: Transform, normal: Vector, heights: list[Scalar], gaps: list[Scalar], weights: list[Scalar]
+) -> Separation:
+    """From the surface about points of the z axis, along one normal."""
+    R, origin = numbers(X.rotation.reshape(9)), numbers(X.translation)
+    points = [add(rotate(R, add((0, 0, height), scale(radius, normal))), origin) for height in heights]
+    rows = at_once((points, [rotate(R, normal)] * len(points), gaps, weights))
+    a, normals, gap, weight = (jnp.array(column) for column in rows)
+    return Separation(a, a + gap[:, None] * normals, normals, jnp.where(weight > 0, gap, jnp.inf), weight)
 
 
 class _Line(NamedTuple):
