@@ -138,4 +138,7 @@ def _environment(job: Job) -> dict[str, str]:
 def inherited() -> dict[str, str]:
     """The environment without what `import jdyn` has added, which is jdyn's own advantage: other libraries run as their
     users run them."""
-    return os.environ | {NAME: os.environ.get(NAME, "").replace(OURS, "").strip()}
+    flags = os.environ.get(NAME, "")
+    for flag in OURS:
+        flags = flags.replace(flag, "")
+    return os.environ | {NAME: flags.strip()}

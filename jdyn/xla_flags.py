@@ -9,38 +9,42 @@ import sys
 import warnings
 from collections.abc import MutableMapping
 
-NAME, FLAG = "XLA_FLAGS", "--xla_backend_extra_options"
+NAME = "XLA_FLAGS"
 # Loops that touch so few bytes become one kernel each, in place of one for every operation in them [B]. With 16 times
 # as many, loops of a gripper took minutes to compile, and batches of hundreds of lanes ran slower.
 ONE_KERNEL = 65536
 # XLA's older emitters write loops in half of the time, which run as fast or faster. Where XLA does not know an option
 # that begins with xla_, it goes on without.
-EMITTERS = f"{FLAG}=xla_cpu_disable_new_fusion_emitters,xla_cpu_small_while_loop_byte_threshold={ONE_KERNEL}"
+EMITTERS = (
+    "--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters,"
+    f"xla_cpu_small_while_loop_byte_threshold={ONE_KERNEL}"
+)
 # No products by YNNPACK: its calls take longer than small products do, a seventh of a simulation with contact, and
 # large products take as long without it. All versions of jaxlib that jdyn takes know this flag.
 NO_YNNPACK = "--xla_cpu_experimental_ynn_fusion_type="
-OURS = f"{EMITTERS} {NO_YNNPACK}"
+OURS = EMITTERS, NO_YNNPACK
 
 
 def set_xla_flags(environment: MutableMapping[str, str] = os.environ) -> None:
     """Add the options to the environment variable `XLA_FLAGS`, from where XLA reads them when JAX computes for the
-    first time. Where it has one of the flags already, or names a file, it stays as it is.
+    first time. A flag that it has already stays as it is, and so does all of it where it names a file.
 
     Warns:
         RuntimeWarning: if JAX has computed already, on a processor, without them.
     """
     there = environment.get(NAME, "").strip()
-    if FLAG in there or NO_YNNPACK in there or (there and not there.startswith("-")):
+    wanted = [flag for flag in OURS if flag.split("=")[0] not in there]
+    if not wanted or (there and not there.startswith("-")):
         return
     if _computes_on_processors():
         warnings.warn(
             "jdyn was imported after JAX had computed something: XLA has read its flags, and simulations on processors "
-            f"take up to nine times as long. Import jdyn first, or set {NAME}='{OURS}'",
+            f"take up to nine times as long. Import jdyn first, or set {NAME}='{' '.join(OURS)}'",
             RuntimeWarning,
             stacklevel=3,
         )
         return
-    environment[NAME] = f"{there} {OURS}".strip()
+    environment[NAME] = " ".join([there, *wanted]).strip()
 
 
 def _computes_on_processors() -> bool:
