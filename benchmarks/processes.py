@@ -138,7 +138,5 @@ def _environment(job: Job) -> dict[str, str]:
 def inherited() -> dict[str, str]:
     """The environment without what `import jdyn` has added, which is jdyn's own advantage: other libraries run as their
     users run them."""
-    flags = os.environ.get(NAME, "")
-    for flag in OURS:
-        flags = flags.replace(flag, "")
-    return os.environ | {NAME: flags.strip()}
+    others = [flag for flag in os.environ.get(NAME, "").split() if flag not in OURS]
+    return os.environ | {NAME: " ".join(others)}

@@ -27,7 +27,7 @@ OURS = EMITTERS, NO_YNNPACK
 
 def set_xla_flags(environment: MutableMapping[str, str] = os.environ) -> None:
     """Add the options to the environment variable `XLA_FLAGS`, from where XLA reads them when JAX computes for the
-    first time. A flag that it has already stays as it is, and so does all of it where it names a file.
+    first time. A flag that it has already stays as it is. A value that names a file is left alone.
 
     Warns:
         RuntimeWarning: if JAX has computed already, on a processor, without them.

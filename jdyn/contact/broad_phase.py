@@ -14,6 +14,9 @@ from jdyn.geometry import Convex
 from jdyn.geometry.argmin import first_of_least
 from jdyn.spatial import Transform
 
+# So many nearest pairs are found one after another, in half of the time that it takes to sort all.
+FEW = 64
+
 
 class Bounds(NamedTuple):
     """Boxes along the axes of the world.
@@ -40,12 +43,15 @@ def gaps(a: Bounds, b: Bounds) -> Float[Array, "*boxes"]:
 
 def nearest(gap: Float[Array, " pairs"], count: int) -> tuple[Int[Array, " count"], Bool[Array, ""]]:
     """Numbers of the pairs whose boxes are nearest, and whether boxes of others overlap or touch as well."""
+    if count > FEW:
+        # Signs survive single precision, in which XLA's CPU backend takes a thirtieth of the time.
+        negative, found = jax.lax.top_k(-gap.astype(jnp.float32), count + 1)
+        return found[:count], negative[count] >= 0
     pairs = jnp.arange(len(gap), dtype=jnp.int32)
 
     def next_one(gap, _):
         first = first_of_least(gap)
         return jnp.where(pairs == first, jnp.inf, gap), first
 
-    # For as many as robots have at once, many times as fast as to sort all pairs.
     others, found = jax.lax.scan(next_one, gap, length=count)
     return found, jnp.min(others) <= 0

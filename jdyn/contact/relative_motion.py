@@ -12,6 +12,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.dynamics.kinematics import dof_motions, joint_kinematics, moved_by, poses
 from jdyn.model import WORLD, Model
 from jdyn.spatial import Transform
+from jdyn.spatial.components import cross
 
 
 class RelativeMotion(NamedTuple):
@@ -68,9 +69,9 @@ class RelativeMotion(NamedTuple):
         """From the velocity of the model to angular velocities of second bodies relative to first ones, and to the
         velocities of their points; each row belongs to the pair of that number."""
         turning, moving = self.columns[:, :3].T, self.columns[:, 3:].T
-        x, y, z = (points - self.origin[None]).T[:, :, None]
-        (wx, wy, wz), moved = turning[:, None], self.moved[pair]
-        across = (wy * z - wz * y, wz * x - wx * z, wx * y - wy * x)
+        arms = tuple((points - self.origin[None]).T[:, :, None])
+        across = cross(tuple(turning[:, None]), arms)
+        moved = self.moved[pair]
         columns = at_once([moved * (v[None] + u) for v, u in zip(moving, across, strict=True)])
         reduced = jax.vmap(jax.vmap(self.model.reduce_force))
         return reduced(moved[:, None] * turning[None]), reduced(jnp.stack(columns, axis=1))

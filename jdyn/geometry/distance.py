@@ -7,11 +7,11 @@ from jaxtyping import Array, Float
 
 from jdyn.array.at_once import at_once
 from jdyn.array.dot import dot
+from jdyn.geometry.capsules import capsule_separation
 from jdyn.geometry.facets import Facet
 from jdyn.geometry.hull import ConvexHull
 from jdyn.geometry.outside import Pair, outside, seen
 from jdyn.geometry.search import search
-from jdyn.geometry.segments import separation_of_capsules
 from jdyn.geometry.separation import Separation
 from jdyn.geometry.shapes import Capsule, Convex, HalfSpace, Solid, Sphere
 from jdyn.spatial import Transform
@@ -55,13 +55,13 @@ def separation(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> Separation
         raise ValueError("separation: two half-spaces have no distance; expected at most one, got two")
     if isinstance(b, HalfSpace) or (isinstance(a, Sphere) and isinstance(b, Solid) and not isinstance(b, Sphere)):
         return separation(b, X_b, a, X_a).flipped()
+    if isinstance(a, Capsule) and isinstance(b, Capsule):
+        return capsule_separation(a, X_a, b, X_b)
     X = X_a.inverse() @ X_b
     if isinstance(a, HalfSpace):
         local = _above(b, X)
     elif isinstance(a, Solid) and isinstance(b, Sphere):
         local = _from_surface(a, b, X.translation)
-    elif isinstance(a, Capsule) and isinstance(b, Capsule):
-        local = separation_of_capsules(a, Transform.identity(X.rotation.dtype), b, X)
     else:
         local = _of_cores(a, b, X)
     return Separation(

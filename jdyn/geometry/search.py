@@ -111,7 +111,7 @@ def _cores(a: Convex, b: Convex, X: Transform) -> _Cores:
     (centre_a, radius_a), (centre_b, radius_b) = polytope(a).ball(), polytope(b).to_parent(X).ball()
     centres = centre_b - centre_a
     size = radius_a + radius_b + jnp.sqrt(dot(centres, centres))
-    return _Cores(a, b, X, centres, size, reach_between(radius_a + a.rounding, radius_b + b.rounding, size))
+    return _Cores(a, b, X, centres, size, _reach_between(radius_a + a.rounding, radius_b + b.rounding, size))
 
 
 def _support_b(cores: _Cores, direction: Float[Array, "3"]) -> Float[Array, "3"]:
@@ -166,7 +166,7 @@ def _way_out(cores: _Cores, before: Float[Array, "3"], normal: Float[Array, "3"]
     return (cores.reach - gaps[best]) * normals[best]
 
 
-def reach_between(radius_a: Float[Array, ""], radius_b: Float[Array, ""], size: Float[Array, ""]) -> Float[Array, ""]:
+def _reach_between(radius_a: Float[Array, ""], radius_b: Float[Array, ""], size: Float[Array, ""]) -> Float[Array, ""]:
     """A length between those of two shapes of a size."""
     smaller, larger = jnp.minimum(radius_a, radius_b), jnp.maximum(radius_a, radius_b)
     reach = jnp.maximum(smaller, larger / 1000) / 2

@@ -9,7 +9,7 @@ import pytest
 import scipy.spatial.transform
 
 import jdyn
-from jdyn.contact import colliders, contact_points
+from jdyn.contact import broad_phase, colliders, contact_points
 from jdyn.contact.broad_phase import Bounds, bounds, gaps, nearest
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere
 
@@ -77,8 +77,10 @@ def test_the_nearest_pairs_touch_as_all_do():
     assert len(touching[0]) == 9 and touching[0] == touching[1]
 
 
+@pytest.mark.parametrize("few", [0, 64])
 @pytest.mark.parametrize("count", [1, 4, 5])
-def test_pairs_are_as_if_sorted_by_their_gaps(count):
+def test_pairs_are_as_if_sorted_by_their_gaps(count, few, monkeypatch):
+    monkeypatch.setattr(broad_phase, "FEW", few)
     gap = jnp.array([0.3, -0.1, 0.5, -0.1, 0.0, 0.2])
     found, missed = nearest(gap, count)
     np.testing.assert_array_equal(found, np.argsort(gap, stable=True)[:count])

@@ -82,27 +82,41 @@ def test_capsules_without_length_are_spheres():
     found = separations(*(x for X in (X_a, X_b) for x in (Capsule(jnp.array(0.1), jnp.array(0.0)), X)))
     expected = separations(*(x for X in (X_a, X_b) for x in (Sphere(jnp.array(0.1)), X)))
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-14), found, expected)
+    beside = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.6, 0.8, 0.0]])
+
+    def normal(place):
+        here, capsule = Transform.identity(), Capsule(jnp.array(0.1), jnp.array(0.0))
+        return separation(capsule, here, capsule, Transform(jnp.eye(3), place)).normal
+
+    np.testing.assert_allclose(
+        jax.vmap(jax.jacfwd(normal))(beside), np.eye(3)[None] - beside[:, :, None] * beside[:, None], atol=1e-15
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_axes_that_are_nearly_parallel_move_their_nearest_points_no_faster_than_themselves(dtype):
-    """Where infinite lines are nearest, rounding says, or what is next to it: a place without derivatives."""
-    angles = np.finfo(dtype).eps * 10.0 ** np.arange(-3, 4)
+    """Where infinite lines are nearest, rounding says, or what is next to it: a place without derivatives. In all
+    modes, and of rates as well, which steps with contact take."""
+    angles = np.append(np.finfo(dtype).eps * 10.0 ** np.arange(-3, 4), [1e-17, 1e-13, np.pi])
     a = Capsule(jnp.array(0.1, dtype), jnp.array(1.0, dtype))
 
-    @jax.jit
-    @jax.vmap
-    def rates(angle):
-        def at(turn):
-            turned = quaternion_to_matrix(quaternion_exp(jnp.stack([turn, 0 * turn, 0 * turn])))
-            found = separation(a, Transform.identity(dtype), a, Transform(turned, jnp.array([0.3, 0.0, 0.2], dtype)))
-            return found.distance, found.a, found.normal
+    def at(turn):
+        turned = quaternion_to_matrix(quaternion_exp(jnp.stack([turn, 0 * turn, 0 * turn])))
+        found = separation(a, Transform.identity(dtype), a, Transform(turned, jnp.array([0.3, 0.0, 0.2], dtype)))
+        return found.distance, found.a, found.normal
 
-        return jax.jvp(at, (angle,), (jnp.ones_like(angle),))
+    def rates(turn):
+        return jax.jvp(at, (turn,), (jnp.ones_like(turn),))
 
-    (distance, *_), changes = rates(jnp.asarray(angles, dtype))
+    def total(function):
+        return lambda turn: sum(jnp.sum(x) for x in jax.tree.leaves(function(turn)))
+
+    turns = jnp.asarray(angles, dtype)
+    (distance, *_), changes = jax.jit(jax.vmap(rates))(turns)
     np.testing.assert_allclose(distance, 0.1, rtol=100 * np.finfo(dtype).eps)
     assert all(np.abs(change).max() <= 1 for change in changes)
+    for function in (at, rates):
+        assert np.all(np.isfinite(jax.jit(jax.vmap(jax.grad(total(function))))(turns)))
 
 
 def test_boxes_that_are_nearly_aligned_part_along_their_faces():
