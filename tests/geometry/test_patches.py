@@ -399,6 +399,33 @@ def test_parallel_capsules_touch_with_two_points_and_crossed_ones_with_one():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_capsule_that_hardly_leans_stands_on_one_point(dtype):
+    """On another one's middle and beside it, with finite gradients of forces and of their rates."""
+    leans = jnp.array([0, 6e-17, 1e-13, 1e-9, 1e-6], dtype)
+    a, b = (Capsule(*jnp.array(sizes, dtype)) for sizes in ((0.1, 1.0), (0.08, 0.4)))
+    on_side = quaternion_to_matrix(quaternion_exp(jnp.array([0, jnp.pi / 2, 0], dtype)))
+
+    def at(lean, aside):
+        R = quaternion_to_matrix(quaternion_exp(jnp.stack([lean / 2, 0 * lean, lean]))) @ on_side
+        return contact_patch(a, Transform.identity(dtype), b, Transform(R, jnp.stack([0.37 + 0 * aside, aside, lean])))
+
+    def pressed(lean, aside):
+        points = at(lean, aside)
+        return points.weight @ jnp.where(points.distance < 0, points.distance, 0) ** 2
+
+    def rate(lean, aside):
+        return jax.jvp(lambda lean: pressed(lean, aside), (lean,), (jnp.ones_like(lean),))[1]
+
+    for aside in jnp.array([0.0, 1e-7, 0.02], dtype):
+        found = jax.jit(jax.vmap(at, (0, None)))(leans, aside)
+        np.testing.assert_allclose(found.weight, [[1, 0, 0]] * len(leans), atol=1e-6)
+        for function in (pressed, rate):
+            gradients = jax.jit(jax.vmap(jax.grad(function, (0, 1)), (0, None)))(leans, aside)
+            assert np.all(np.isfinite(gradients)), (aside, gradients)
+
+
+@pytest.mark.slow
 def test_two_lines_touch_as_polygons_that_are_lines_do():
     """Points, weights, and derivatives of a sum over them; also where lines are nearly parallel."""
     rng, count = np.random.default_rng(5), 200
