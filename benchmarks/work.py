@@ -10,7 +10,7 @@ import jax.numpy as jnp
 _NO_ARITHMETIC = {
     "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice", "dynamic_update_slice",
     "gather", "iota", "pad", "reshape", "rev", "scatter", "slice", "split", "squeeze", "stop_gradient", "transpose",
-    "optimization_barrier",
+    "optimization_barrier", "at_once",
 }  # fmt: skip
 
 

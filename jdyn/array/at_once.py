@@ -5,10 +5,12 @@ they share: the six numbers of a force take six programs, each of which does mos
 arrays at a time is a single program, though, and XLA fuses the operations before it into that.
 """
 
+import contextlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -69,8 +71,15 @@ def _batched(arrays, axes):
     return _together.bind(*front), [0] * len(front)
 
 
+def _lowered(context, *arrays):
+    # A program may be lowered where JAX no longer has the types that it was traced with.
+    double = any(x.dtype == np.float64 for x in context.avals_in)
+    with jax.enable_x64(True) if double else contextlib.nullcontext():
+        return mlir.lower_fun(_reduced, multiple_results=True)(context, *arrays)
+
+
 ad.primitive_jvps[_together] = lambda arrays, tangents: (_together.bind(*arrays), _of_some(tangents))
 ad.primitive_transposes[_together] = lambda cotangents, *_: _of_some(cotangents)
 batching.primitive_batchers[_together] = _batched
 mlir.register_lowering(_together, lambda _, *arrays: arrays)
-mlir.register_lowering(_together, mlir.lower_fun(_reduced, multiple_results=True), platform="cpu")
+mlir.register_lowering(_together, _lowered, platform="cpu")

@@ -71,6 +71,12 @@ def test_batches():
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-15), found, jax.vmap(shared)(x))
 
 
+def test_programs_are_lowered_in_the_types_that_they_were_traced_with():
+    traced = jax.jit(lambda x: at_once(shared(x))).trace(jnp.ones(3))
+    with jax.enable_x64(False):
+        assert "f64" in traced.lower().as_text()
+
+
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="elsewhere XLA does so by itself")
 def test_processors_take_one_program():
     def programs(function):

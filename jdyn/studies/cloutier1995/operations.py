@@ -344,7 +344,7 @@ _ELEMENTWISE = {
 _SAME_ENTRIES = {"broadcast_in_dim", "convert_element_type", "copy", "reshape", "slice", "squeeze", "transpose"}
 # Moves, choices, signs and comparisons.
 _FREE = _SAME_ENTRIES | {
-    "abs", "ceil", "clamp", "concatenate", "cummax", "cummin", "dynamic_slice", "dynamic_update_slice",
+    "abs", "at_once", "ceil", "clamp", "concatenate", "cummax", "cummin", "dynamic_slice", "dynamic_update_slice",
     "floor", "gather", "iota", "max", "min", "neg", "nextafter", "optimization_barrier", "pad", "reduce_max",
     "reduce_min", "reduce_precision", "rev", "round", "scatter", "select_n", "sign", "sort",
     "split", "stack", "stop_gradient", "unstack",
