@@ -43,11 +43,12 @@ MODELS = {
 }
 
 
-SLOW = MODELS.keys() - {"screws"}
+# Of kinds of joints and of bases that others have.
+OF_OTHERS = ("slides on a free base",)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in MODELS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in OF_OTHERS)) for n in MODELS])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_against_differentiation(name):
     """In lanes and alone, with rotors, dampers, friction and springs in the joints; M comes out symmetric."""
@@ -68,7 +69,7 @@ def test_against_differentiation(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in OF_OTHERS)) for n in MODELS])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_reverse_mode_against_forward_mode(name):
     """Forward mode differentiates the recursion on matrices; both as functions of quaternions as they are."""

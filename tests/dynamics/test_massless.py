@@ -37,6 +37,8 @@ METHODS = [
     *(jdyn.BlockElimination(order) for order in ("aba", "crba")),
     jdyn.LeastConstraint(),
 ]
+# Whose programs others have nearly all of.
+OF_OTHERS = jdyn.ModifiedABA, jdyn.ByBatch, jdyn.LeastConstraint
 # One of each.
 KINDS = list({type(method): method for method in reversed(METHODS)}.values())
 # Schedules pad a level of each with an inner body, and each has paths of several bodies.
@@ -142,8 +144,8 @@ def given_to(executor, trees):
 
 
 def by_structure(method, executor, name):
-    """One of each kind of method, on the wider of the two structures alone but for the default, unless all is tried."""
-    option = method not in KINDS or name != WIDER or isinstance(method, jdyn.ModifiedABA)
+    """Most kinds of methods, on the wider of the two structures alone but for the default, unless all is tried."""
+    option = method not in KINDS or name != WIDER or executor != "auto" or isinstance(method, OF_OTHERS)
     option = option and (method, executor) != (jdyn.ABA(), "auto")
     return pytest.param(
         method, executor, name, marks=[pytest.mark.exhaustive] * option, id=f"{method}-{executor}-{name}"

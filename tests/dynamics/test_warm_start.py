@@ -118,6 +118,7 @@ def test_lanes_and_single_precision():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_simulations_with_many_rows(monkeypatch):
     """They iterate from the start of each step; motion and gradients are those of elimination."""
 

@@ -24,7 +24,7 @@ def test_every_function_agrees_with_pinocchio(name, floating):
 
 
 # By default, tests of `verify` compare smaller mechanisms with MuJoCo.
-@robots(slow=[("panda", FIXED), ("ur5", FIXED), ("solo12", FLOATING), ("talos", FLOATING)])
+@robots(slow=[("panda", FIXED), ("solo12", FLOATING), ("talos", FLOATING)], exhaustive=[("ur5", FIXED)])
 def test_every_function_agrees_with_mujoco(name, floating):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jdyn.ModelWarning)

@@ -99,6 +99,7 @@ def replayed():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_equals_checkpointing_through_diffrax(replayed):
     (ours, trajectory), found = replayed
     value_and_gradient = eqx.filter_jit(eqx.filter_value_and_grad(by_diffrax, has_aux=True))
