@@ -14,7 +14,7 @@ from jdyn.geometry import Convex
 from jdyn.geometry.argmin import first_of_least
 from jdyn.spatial import Transform
 
-# So many nearest pairs are found one after another, in half of the time that it takes to sort all.
+# Up to so many nearest pairs are found one after another, in half of the time that it takes to sort all pairs.
 FEW = 64
 
 
