@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Scalar
+from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.array import Structure
 from jdyn.array.at_once import at_once
@@ -61,10 +61,10 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
     both = jax.tree.map(lambda *x: jnp.stack(x), *(_with_corners(part, max(sizes)) for part in (p, q)))
     others = jax.tree.map(lambda x: x[::-1], both)
     polygons = jax.vmap(_polygon, (0, None))(both.corners, nearest)
-    around = least(jnp.sum(polygons.lengths, axis=1))
+    around = _least(jnp.sum(polygons.lengths, axis=1))
     # Sides that lie on one another count once: p is within q where they differ by rounding, and q is not within p.
     margin = 16 * jnp.finfo(around.dtype).eps * around
-    breadth = jnp.stack([BREADTH * least(both.bend), jnp.zeros_like(margin)])
+    breadth = jnp.stack([BREADTH * _least(both.bend), jnp.zeros_like(margin)])
     margins = jnp.stack([margin, -margin])
     pieces = at_once(jax.vmap(_pieces)(polygons, jax.tree.map(lambda x: x[::-1], polygons), margins, breadth))
     # Lines that cross at right angles lie on one another in a point.
@@ -90,7 +90,7 @@ def missed(
     reach = _MISSED * jnp.where(size > 0, size, 1)
     higher = distances - nearest + reach * jnp.maximum(0, 1 - weights / _LIGHT)
     rounding = 64 * jnp.finfo(reach.dtype).eps * size
-    lack = least(jnp.where(weights > 0, higher, 2 * reach).reshape(-1)) - rounding
+    lack = _least(jnp.where(weights > 0, higher, 2 * reach).reshape(-1)) - rounding
     return smooth_step(lack / reach)
 
 
@@ -130,9 +130,11 @@ def _pieces(p: Polygon, q: Polygon, margin: Scalar, breadth: Scalar) -> Pieces:
     crosses = enters != leaves
     crossing = jnp.where(crosses, here / jnp.where(crosses, here - there, 1), 0)
     starts = jnp.where(enters, jnp.where(leaves, 1, crossing), 0)
-    start, end = -least(-starts.T), least(jnp.where(leaves, crossing, 1).T)
+    # Where a piece begins, it came over this side of q.
+    entered = jnp.argmax(starts, axis=1)
+    start, end = _entries(starts.T, entered), _least(jnp.where(leaves, crossing, 1).T)
     length = jnp.maximum(end - start, 0) * p.lengths
-    before = jnp.where(jnp.any(enters, axis=1)[:, None], q.ways[jnp.argmax(starts, axis=1)], _ways_before(p))
+    before = jnp.where(jnp.any(enters, axis=1)[:, None], q.ways[entered], _ways_before(p))
     # Where a corner of one is on a side of the other, as where an edge touches a rim, rounding and the margin leave a
     # piece of a side behind it; the border turns there once.
     behind = length <= jnp.sqrt(jnp.finfo(length.dtype).eps) * jnp.sum(p.lengths)
@@ -194,11 +196,15 @@ def _upright(part: Feature, normal: Float[Array, "3"]) -> tuple[Float[Array, "3"
     return jnp.where(dot(upright, normal) < 0, -upright, upright), way
 
 
-def least(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
+def _least(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
     """The least of each column. Derivatives of `jnp.min` are not safe: they look for numbers that equal it, which XLA
     may compute twice, and round differently."""
-    rows = jnp.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))
-    return jnp.sum(jnp.where(rows == jnp.argmin(x, axis=0)[None], x, 0), axis=0)
+    return _entries(x, jnp.argmin(x, axis=0))
+
+
+def _entries(x: Float[Array, "n *rest"], rows: Int[Array, "*rest"]) -> Float[Array, "*rest"]:
+    """Of each column that in its row."""
+    return jnp.sum(jnp.where(jnp.arange(len(x)).reshape(-1, *[1] * rows.ndim) == rows[None], x, 0), axis=0)
 
 
 def smooth_step(x: Float[Array, ""]) -> Float[Array, ""]:
