@@ -59,8 +59,9 @@ Convex contact finds the velocity at the end of each step as the minimum of a co
 slip speed, 1e-6 m/s, limits its steps; nor do dry friction in joints and the ends of their ranges
 (`joint_limits=jdyn.CompliantLimits()`), which are terms of the same function. Its solver, `jdyn.ConvexEuler`, does not
 know `constraints`, nor steps that are judged by `jdyn.EnergyError`. What bounces often takes it many steps at small
-tolerances, which is why it has larger ones if you state none: `rtol=1e-4, atol=1e-5`. Its steps solve a dense
-system of all velocities: of the 0.8 ms that a substep of a chain of 100 links on the floor takes, that is a tenth.
+tolerances, which is why it has larger ones if you state none: `rtol=1e-4, atol=1e-5`, and `atol=1e-4` in float32. Its
+steps solve a dense system of all velocities: of the 0.8 ms that a substep of a chain of 100 links on the floor takes,
+that is a tenth.
 
 ## Materials
 

@@ -1,4 +1,6 @@
-"""The velocity that convex contact finds in one step, alone."""
+"""The change of velocity that convex contact finds in one step, alone."""
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,41 +15,62 @@ pytestmark = pytest.mark.fast_compile
 COUNT, NV = 3, 6
 
 
+class _Start(NamedTuple):
+    """What laws are made of: velocities at points and in joints where the step begins, what points gain, and forces."""
+
+    points: np.ndarray
+    turning: np.ndarray
+    joints: np.ndarray
+    gained: np.ndarray
+    force: np.ndarray
+    dissipation: np.ndarray
+
+
+def _start(seed):
+    rng = np.random.default_rng(seed + 1000)
+    gained = 0.3 * rng.normal(size=(2, COUNT, 3))
+    points, turning = 0.2 * rng.normal(size=(2, COUNT, 3))
+    force, dissipation = np.array([8.0, -5.0, 20.0]), np.array([0.5, 0.0, 2.0])
+    return _Start(points, turning, 0.1 * rng.normal(size=NV), gained, force, dissipation)
+
+
 def _motion(seed=0, slip=1e-3, stiffness=2e4):
     """Three points on six coordinates: of one the spring pushes, one is apart, one slides. Points and joints resist
     turning."""
+    start = _start(seed)
     rng = np.random.default_rng(seed)
     normal = rng.normal(size=(COUNT, 3))
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     root = rng.normal(size=(NV, NV))
-    gained = jnp.array(0.3 * np.random.default_rng(seed + 1000).normal(size=(2, COUNT, 3)))
 
     def friction(*bounds):
         bound = jnp.array(bounds)
         return Friction(bound, jnp.full(COUNT, slip), 4 * bound)
 
-    pressing = Impulses(
+    pressing = Impulses.from_start(
         h=jnp.array(0.01),
         normal=jnp.array(normal),
-        force=jnp.array([8.0, -5.0, 20.0]),
+        force=jnp.array(start.force),
         stiffness=jnp.full(COUNT, stiffness),
-        dissipation=jnp.array([0.5, 0.0, 2.0]),
+        dissipation=jnp.array(start.dissipation),
         sliding=friction(0.02, 0.0, 0.3),
-        gained=gained[0],
+        start=jnp.array(start.points),
+        gained=jnp.array(start.gained[0]),
     )
     J, J_turning = jnp.array(rng.normal(size=(2, COUNT, 3, NV)))
-    turning = Turning(jnp.array(normal), friction(0.03, 0.0, 0.2), friction(0.05, 0.0, 0.1), gained[1])
+    known = (friction(0.03, 0.0, 0.2), friction(0.05, 0.0, 0.1), jnp.array(start.turning), jnp.array(start.gained[1]))
+    turning = Turning.from_start(jnp.array(normal), *known)
     bound = jnp.array([0.0, 0.1, 0.0, 2.0, 0.3, 0.02])
-    joints = InJoints(JointFriction(bound, jnp.full(NV, slip), bound), None)
+    joints = InJoints(JointFriction(jnp.array(start.joints), bound, jnp.full(NV, slip), bound), None)
     terms = (AtPoints(pressing, J), AtPoints(turning, J_turning), joints)
     return Motion(jnp.array(root @ root.T + np.eye(NV)), jnp.array(5 * rng.normal(size=NV)), terms)
 
 
-def _cost(motion, v):
-    """ℓ(v) in NumPy, by antiderivatives of all laws."""
-    A, momentum = motion.A, motion.momentum
+def _cost(motion, dv, seed=0):
+    """ℓ(dv) in NumPy, by antiderivatives of all laws at the velocities themselves."""
+    A, impulse, start = motion.A, motion.impulse, _start(seed)
     points, turning, joints = motion.terms
-    total = v @ A @ v / 2 - momentum @ v
+    total = dv @ A @ dv / 2 - impulse @ dv
     law = points.law
     h = float(law.h)
 
@@ -56,20 +79,21 @@ def _cost(motion, v):
         return float(friction.bound[i]) * (slide - slip / 2 if slide > slip else slide**2 / (2 * slip))
 
     for i in range(COUNT):
-        u = np.asarray(points.J[i]) @ v
-        slip = u + np.asarray(law.gained[i])
-        n, f, k, c = (np.asarray(x[i]) for x in (law.normal, law.force, law.stiffness, law.dissipation))
-        f, damping = f - h * k * (law.gained[i] @ n) / 2, 1 - c * (law.gained[i] @ n)
+        u = start.points[i] + np.asarray(points.J[i]) @ dv
+        gained = start.gained[0, i]
+        slip = u + gained
+        n, f, k, c = (np.asarray(x[i]) for x in (law.normal, start.force, law.stiffness, start.dissipation))
+        f, damping = f - h * k * (gained @ n) / 2, 1 - c * (gained @ n)
         # Where n is zero from, and stays so.
         end = min(f / (h * k), damping / c if c > 0 else np.inf)
         speed = min(u @ n, end)
         total -= h * (damping * f * speed - (damping * h * k + c * f) * speed**2 / 2 + c * h * k * speed**3 / 3)
         total += rubbed(law.sliding, i, np.linalg.norm(slip - (slip @ n) * n))
-        w = np.asarray(turning.J[i]) @ v + np.asarray(turning.law.gained[i])
+        w = start.turning[i] + np.asarray(turning.J[i]) @ dv + start.gained[1, i]
         total += rubbed(turning.law.spinning, i, abs(w @ n))
         total += rubbed(turning.law.rolling, i, np.linalg.norm(w - (w @ n) * n))
     # log(cosh x), which overflows as it stands.
-    x = v / np.asarray(joints.law.speed)
+    x = (start.joints + dv) / np.asarray(joints.law.speed)
     return total + np.sum(joints.law.bound * joints.law.speed * (np.logaddexp(x, -x) - np.log(2)))
 
 
@@ -83,25 +107,25 @@ def test_the_minimum_is_that_of_scipy(found, seed):
     motion = _motion(seed, slip=0.05)
     result = found(motion, jnp.zeros(NV))
     assert result.converged
-    reference = scipy.optimize.minimize(lambda v: _cost(motion, v), np.zeros(NV), method="BFGS", tol=1e-9)
+    reference = scipy.optimize.minimize(lambda dv: _cost(motion, dv, seed), np.zeros(NV), method="BFGS", tol=1e-9)
     # Rounding of a cost, of about 10, hides a distance of about √ε to its minimum.
-    np.testing.assert_allclose(result.v, reference.x, atol=1e-6)
-    assert _cost(motion, np.asarray(result.v)) <= reference.fun + 1e-13 * abs(reference.fun)
+    np.testing.assert_allclose(result.dv, reference.x, atol=1e-6)
+    assert _cost(motion, np.asarray(result.dv), seed) <= reference.fun + 1e-13 * abs(reference.fun)
 
 
 def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
-    v = jnp.linspace(-0.5, 1.0, NV)
+    dv = jnp.linspace(-0.5, 1.0, NV)
     gradient, H, slopes = jax.jit(
-        lambda motion, held: (*motion.derivatives(v, held), jax.jacfwd(lambda v: motion.gradient(v, held))(v))
-    )(motion, motion.holds(v))
+        lambda motion, held: (*motion.derivatives(dv, held), jax.jacfwd(lambda dv: motion.gradient(dv, held))(dv))
+    )(motion, motion.holds(dv))
     steps = 1e-6 * np.eye(NV)
-    difference = [(_cost(motion, v + e) - _cost(motion, v - e)) / 2e-6 for e in steps]
+    difference = [(_cost(motion, dv + e) - _cost(motion, dv - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)
     np.testing.assert_allclose(H, slopes, atol=1e-12)
     w = jnp.arange(1.0, NV + 1)
-    line = motion.along(motion.velocities(v), motion.velocities(w))
-    np.testing.assert_allclose(line.slope, gradient @ w - (motion.A @ v - motion.momentum) @ w, rtol=1e-12)
+    line = motion.along(motion.changes(dv), motion.changes(w))
+    np.testing.assert_allclose(line.slope, gradient @ w - (motion.A @ dv - motion.impulse) @ w, rtol=1e-12)
     np.testing.assert_allclose(line.curvature, w @ H @ w - w @ motion.A @ w, rtol=1e-12)
 
 
@@ -126,27 +150,28 @@ def test_a_block_on_the_ground_ends_as_in_closed_form(found):
     """A mass of 2 kg that falls by h g on a spring, and slides or sticks."""
     h, m, g, k, mu = 0.01, 2.0, 9.81, 1e6, 0.5
     bound = mu * m * g * h
-    numbers = (jnp.array(x) for x in (h, [[0.0, 0.0, 1.0]], [m * g], [k], [0.0]))
-    law = Impulses(*numbers, Friction(*(jnp.array([x]) for x in (bound, 1e-6, 0.1))), jnp.zeros((1, 3)))
-    for push, expected in ((2.0, 2.0 - bound / m), (0.03, 0.03 * m / (m + bound / 1e-6))):
-        motion = Motion(m * jnp.eye(3), m * jnp.array([push, 0.0, -h * g]), (AtPoints(law, jnp.eye(3)[None]),))
-        v = found(motion, jnp.zeros(3)).v
+    numbers = [jnp.array(x) for x in (h, [[0.0, 0.0, 1.0]], [m * g], [k], [0.0])]
+    friction = Friction(*(jnp.array([x]) for x in (bound, 1e-6, 0.1)))
+    for speed, expected in ((2.0, 2.0 - bound / m), (0.03, 0.03 * m / (m + bound / 1e-6))):
+        law = Impulses.from_start(*numbers, friction, jnp.array([[speed, 0.0, 0.0]]), jnp.zeros((1, 3)))
+        motion = Motion(m * jnp.eye(3), m * jnp.array([0.0, 0.0, -h * g]), (AtPoints(law, jnp.eye(3)[None]),))
+        dv = found(motion, jnp.zeros(3)).dv
         # The spring bears the weight from the start: nothing moves along the normal.
-        np.testing.assert_allclose(v, [expected, 0, 0], atol=1e-12)
+        np.testing.assert_allclose(dv, [expected - speed, 0, 0], atol=1e-12)
 
 
 def test_derivatives_are_those_of_the_minimum_in_both_modes(found):
     motion = _motion()
     leaves, tree = jax.tree.flatten(motion)
 
-    def v_of(x):
+    def change(x):
         """By a factor of every array."""
-        return found(tree.unflatten([leaf * factor for leaf, factor in zip(leaves, x, strict=True)]), jnp.zeros(NV)).v
+        return found(tree.unflatten([leaf * factor for leaf, factor in zip(leaves, x, strict=True)]), jnp.zeros(NV)).dv
 
     x = jnp.ones(len(leaves))
-    forwards, backwards = jax.jit(jax.jacfwd(v_of))(x), jax.jit(jax.jacrev(v_of))(x)
+    forwards, backwards = jax.jit(jax.jacfwd(change))(x), jax.jit(jax.jacrev(change))(x)
     steps = 1e-6 * jnp.eye(len(x))
-    differences = jnp.stack([(v_of(x + e) - v_of(x - e)) / 2e-6 for e in steps], axis=1)
+    differences = jnp.stack([(change(x + e) - change(x - e)) / 2e-6 for e in steps], axis=1)
     # Iterations leave 10⁻¹¹ of a velocity, and differences amplify that by 10⁶.
     np.testing.assert_allclose(forwards, differences, atol=2e-5)
     np.testing.assert_allclose(backwards, forwards, atol=1e-12)
@@ -154,10 +179,10 @@ def test_derivatives_are_those_of_the_minimum_in_both_modes(found):
 
 def test_the_guess_does_not_matter(found):
     motion = _motion(slip=1e-6, stiffness=1e8)
-    results = [found(motion, guess) for guess in (jnp.zeros(NV), motion.momentum, 100 * jnp.ones(NV))]
+    results = [found(motion, guess) for guess in (jnp.zeros(NV), motion.impulse, 100 * jnp.ones(NV))]
     assert all(result.converged for result in results)
     for result in results[1:]:
-        np.testing.assert_allclose(result.v, results[0].v, atol=1e-9)
+        np.testing.assert_allclose(result.dv, results[0].dv, atol=1e-9)
 
 
 def test_slow_slip_does_not_make_hessians_indefinite_in_single_precision():
@@ -176,6 +201,33 @@ def test_single_precision_converges(found):
     motion = jax.tree.map(lambda x: x.astype(jnp.float32), _motion(slip=1e-5, stiffness=1e7))
     result = found(motion, jnp.zeros(NV, jnp.float32))
     assert result.converged
-    assert result.v.dtype == jnp.float32
+    assert result.dv.dtype == jnp.float32
     exact = found(_motion(slip=1e-5, stiffness=1e7), jnp.zeros(NV))
-    np.testing.assert_allclose(result.v, exact.v, atol=1e-4)
+    np.testing.assert_allclose(result.dv, exact.dv, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_single_precision_keeps_the_digits_of_a_small_change(found, seed):
+    """A disc that rolls at 1.5 m/s under a moment and meets the ground, in a step of 10⁻⁶ s: its velocity changes by a
+    few hundred times its rounding, and friction holds by as little."""
+    h, radius, m, inertia, moment = 1e-6, 0.05, 1.0, 4e-3, 3.0
+    normal, along = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 2)))[0].T
+
+    def change(dtype):
+        n, t = jnp.array(normal, dtype), jnp.array(along, dtype)
+        J = jnp.stack([t, radius * t, n], axis=1)[None]
+        numbers = (jnp.array(h, dtype), n[None], *(jnp.array([x], dtype) for x in (30.0, 1e5, 15.0)))
+        friction = Friction(*(jnp.array([x], dtype) for x in (1e-3, 1e-6, 1e-3)))
+        start = J @ jnp.array([1.5, -1.5 / radius, -1.1], dtype)
+        law = Impulses.from_start(*numbers, friction, start, jnp.zeros((1, 3), dtype))
+        impulse = jnp.array([0.0, h * moment, 0.0], dtype)
+        motion = Motion(jnp.diag(jnp.array([m, inertia, m], dtype)), impulse, (AtPoints(law, J),))
+        return found(motion, jnp.zeros(3, dtype)).dv
+
+    exact, single = change(jnp.float64), change(jnp.float32)
+    # Friction holds: inertia α = moment − m radius² α.
+    np.testing.assert_allclose(exact[1], h * moment / (inertia + m * radius**2), rtol=1e-3)
+    # Rounding of the speeds that make the slip, 1.5 m/s, moves the disc as far, once.
+    np.testing.assert_allclose(single, exact, atol=1.5 * jnp.finfo(jnp.float32).eps / radius)
+    # Nothing of it is along the normal, and iterations leave less than 10⁻⁴ of a change.
+    np.testing.assert_allclose(single[2], exact[2], rtol=1e-4)

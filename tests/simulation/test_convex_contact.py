@@ -231,6 +231,31 @@ def test_single_precision_follows_double_precision():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("beside", [0.01, 2.0])
+def test_rods_that_roll_on_each_other_take_no_more_steps_in_single_precision(beside):
+    """Two that lie fall on the ground, one on the other or beside it."""
+    builder = jdyn.Builder("rods")
+    for name in ("lower", "upper"):
+        builder.add_link(name, jdyn.Free(), mass=1.0, inertia=4e-3 * np.ones(3))
+        builder.add_shape(name, "capsule", (0.05, 0.4), role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    model = builder.build()
+    lying = np.array([np.cos(0.7), np.sin(0.7), 0, 0])
+    q = model.neutral().reshape(2, 7).at[:, 3:].set(lying).at[:, 2].set([0.1, 0.3]).at[1, 0].set(beside).ravel()
+    # From a start of 10⁻⁴ s steps grow for as long in both.
+    control = diffrax.PIDController(rtol=1e-4, atol=1e-4, safety=0.8, factormax=2.0)
+    options = {"contact": jdyn.ConvexContact(), "saveat": diffrax.SaveAt(t1=True), "dt0": 1e-4}
+    double = jdyn.simulate(model, q, jnp.zeros(12), 1.0, stepsize_controller=control, **options)
+    # What is left out is as above.
+    single = jdyn.simulate(model.astype(jnp.float32), q.astype(jnp.float32), jnp.zeros(12, jnp.float32), 1.0, **options)
+    tried = [int(motion.stats["accepted_steps"] + motion.stats["rejected_steps"]) for motion in (single, double)]
+    assert tried[0] < 1.3 * tried[1]
+    if beside > 1:
+        # Bounces that end a little sooner or later leave them as deep as their weight asks.
+        np.testing.assert_allclose(single.q[-1].reshape(2, 7)[:, 2], double.q[-1].reshape(2, 7)[:, 2], atol=1e-5)
+
+
+@pytest.mark.slow
 def test_a_stack_of_ten_boxes_stands():
     count, side = 10, 0.1
     (model, q), law = stack(count, side), contact()

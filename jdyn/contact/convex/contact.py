@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
-from jdyn.contact.convex.friction import Friction
+from jdyn.contact.convex.friction import Friction, dot
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.minimum import Found, Motion, minimum
 from jdyn.contact.convex.terms import AtPoints, Term
@@ -143,7 +143,7 @@ class ConvexForces(ContactForces):
         """These: they are the same everywhere."""
         return self
 
-    def velocity(
+    def change(
         self,
         model: Model,
         q: Float[Array, " nq"],
@@ -151,11 +151,11 @@ class ConvexForces(ContactForces):
         v_rate: Vector,
         h: Scalar,
         A: Float[Array, "nv nv"],
-        momentum: Vector,
+        impulse: Vector,
         guess: Vector,
         others: Sequence[Term],
     ) -> tuple[Found, Scalar]:
-        """The velocity at the end of a step, and the largest depth of a point at its start [m].
+        """How the velocity changes in a step, and the largest depth of a point at its start [m].
 
         Args:
             model: The mechanism.
@@ -163,8 +163,8 @@ class ConvexForces(ContactForces):
             v_rate: How the numbers of v change if nothing accelerates, in axes that turn [rad/s² or m/s²].
             h: Length of the step [s].
             A: Inertia, with what joints' springs and dampers add to it within the step.
-            momentum: A times the velocity at the end without any term.
-            guess: Of the velocity.
+            impulse: A times the change of the velocity without any term.
+            guess: Of that change.
             others: Terms beside those of contact.
         """
 
@@ -176,7 +176,7 @@ class ConvexForces(ContactForces):
         # Where normals turn, so do distances' rates.
         parting = jnp.sum(turning * twists[:, 3:], axis=1)
         rates = rates.at[:, 3:].add(parting[:, None] * near.normal)
-        found = minimum(Motion(A, momentum, (*near.impulses(v, h, A, h * rates), *others)), guess)
+        found = minimum(Motion(A, impulse, (*near.impulses(v, h, A, h * rates), *others)), guess)
         return found, jnp.max(-near.distance, initial=0)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
@@ -240,7 +240,7 @@ class _Near(NamedTuple):
 
         none = jnp.zeros((len(self.stiffness), 6), v.dtype)
         terms = self._terms(v, jnp.ones_like(self.slip_speed), jnp.zeros_like(self.stiffness), friction, none)
-        return [(term, term.at(v)) for term in terms]
+        return [(term, term.at_start(v)) for term in terms]
 
     def impulses(
         self, v: Vector, h: Scalar, A: Float[Array, "nv nv"], gained: Float[Array, "points 6"]
@@ -265,13 +265,16 @@ class _Near(NamedTuple):
         """With the friction that a function makes of Jacobians, bounds and speeds up to which it holds."""
         # Of depth alone; negative where shapes are apart.
         springs = -self.stiffness * self.distance
-        leaning = 1 - self.dissipation * jnp.sum((self.J @ v) * self.normal, axis=1)
-        pressed = jnp.maximum(springs, 0) * jnp.maximum(leaning, 0)
+        start = self.J @ v
+        damping = 1 - self.dissipation * dot(start, self.normal)
+        pressed = jnp.maximum(springs, 0) * jnp.maximum(damping, 0)
         sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
         against_sliding = friction(self.J, sliding, self.slip_speed)
-        law = Impulses(h, self.normal, springs, stiffness, self.dissipation, against_sliding, gained[:, 3:])
+        known = (h, self.normal, springs, stiffness, self.dissipation, against_sliding)
+        law = Impulses.from_start(*known, start, gained[:, 3:])
         terms = [AtPoints(law, self.J)]
         if self.J_turning is not None:
-            against = [friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling)]
-            terms.append(AtPoints(Turning(self.normal, *against, gained=gained[:, :3]), self.J_turning))
+            spin, roll = (friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling))
+            turning = Turning.from_start(self.normal, spin, roll, self.J_turning @ v, gained[:, :3])
+            terms.append(AtPoints(turning, self.J_turning))
         return terms

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.contact.convex.friction import Friction, dot
-from jdyn.contact.convex.in_planes import rubbing, rubbing_along, split, squares
+from jdyn.contact.convex.in_planes import beside, rubbing, rubbing_along, split, squares
 from jdyn.contact.convex.law import Law, Line
 
 Points = Float[Array, "points"]
@@ -12,41 +12,68 @@ Vectors = Float[Array, "points 3"]
 
 
 class Impulses(Law):
-    """γ(u) for the velocities u of shape b relative to shape a, one of each point, at the end of a step of length h.
+    """γ(u), where u is how the velocities of shape b relative to shape a, one of each point, change in a step of
+    length h.
 
-    With the speed u_n = u · normal, the speed g_n = gained · normal, and the slip s, what u + gained has beside the
-    normal,
+    With u_n = u · normal, and the slip s at the end, slip₀ and what u has beside the normal,
 
         γ = n(u_n) normal − bound s / max(|s|, slip),
-        n(u_n) = h (force − h stiffness (u_n + g_n/2))₊ (1 − dissipation (u_n + g_n))₊.
+        n(u_n) = h (force − h stiffness u_n)₊ (damping − dissipation u_n)₊.
 
     Both parts fall along u, so that −γ is the gradient of a convex function: n is the impulse of Hunt and Crossley's
     law with the depth at the end of the step, and the bound of friction is known from its start.
-
-    The velocities u are those of the configuration at the start. Without what is gained, a foot about which a leg turns
-    would have to stick there, and slip where the step ends, and the ground would be lower for it than it is. The next
-    step would mend that at once, with an impulse that does not belong to the motion, and that soon needs more friction
-    than there is.
 
     Source: Castro, Han, Masterjohn, Irrotational contact fields, arXiv 2312.03908, 2023, the lagged model.
 
     Attributes:
         h: Length of the step [s].
         normal: Unit vectors from a to b.
-        force: Of the springs at the start, stiffness times depth; negative where shapes are apart [N].
+        force: Of the springs at the end if u is zero; negative where shapes would be apart [N].
         stiffness: [N/m].
+        damping: The factor at the end if u is zero.
         dissipation: [s/m].
         sliding: Friction against s.
-        gained: By which velocities grow within the step if nothing accelerates, as points and bodies move [m/s].
+        slip: slip₀, that at the end if u is zero [m/s].
     """
 
     h: Scalar
     normal: Vectors
     force: Points
     stiffness: Points
+    damping: Points
     dissipation: Points
     sliding: Friction
-    gained: Vectors
+    slip: Vectors
+
+    @classmethod
+    def from_start(
+        cls,
+        h: Scalar,
+        normal: Vectors,
+        force: Points,
+        stiffness: Points,
+        dissipation: Points,
+        sliding: Friction,
+        start: Vectors,
+        gained: Vectors,
+    ) -> "Impulses":
+        """By what is known where the step begins.
+
+        Velocities are those of the configuration at the start. Without what is gained, a foot about which a leg turns
+        would have to stick there, and slip where the step ends, and the ground would be lower for it than it is. The
+        next step would mend that at once, with an impulse that does not belong to the motion, and that soon needs more
+        friction than there is.
+
+        Args:
+            h, normal, stiffness, dissipation, sliding: As above.
+            force: Of the springs at the start, stiffness times depth; negative where shapes are apart [N].
+            start: Velocities of b relative to a [m/s].
+            gained: By which they grow within the step if nothing accelerates, as points and bodies move [m/s].
+        """
+        speed, parting = dot(start, normal), dot(gained, normal)
+        force = force - h * stiffness * (speed + parting / 2)
+        damping = 1 - dissipation * (speed + parting)
+        return cls(h, normal, force, stiffness, damping, dissipation, sliding, beside(start + gained, normal))
 
     def holds(self, u: Vectors) -> Bool[Array, " points"]:
         return self.sliding.holds(self._slip(u))
@@ -72,17 +99,14 @@ class Impulses(Law):
         pressing = Line(-jnp.sum(pressed * w_normal), jnp.sum(fall * w_normal**2))
         return pressing + rubbing_along(self.sliding, self.normal, self._slip(u), w_beside)
 
-    @property
-    def _parting(self) -> Points:
-        return dot(self.gained, self.normal)
-
     def _slip(self, u: Vectors) -> Vectors:
-        return split(u + self.gained, self.normal)[1]
+        # Of the change alone, so that rounding of the speed along the normal does not move what sticks.
+        return self.slip + split(u, self.normal)[1]
 
     def _pressed(self, speed: Points) -> tuple[Points, Points]:
-        """n, and how it falls with the speed."""
-        force = self.force - self.h * self.stiffness * (speed + self._parting / 2)
-        damping = 1 - self.dissipation * (speed + self._parting)
+        """n, and how it falls with the change of the speed."""
+        force = self.force - self.h * self.stiffness * speed
+        damping = self.damping - self.dissipation * speed
         pushes = (force > 0) & (damping > 0)
         fall = self.h * (self.h * self.stiffness * damping + self.dissipation * force)
         return jnp.where(pushes, self.h * force * damping, 0), jnp.where(pushes, fall, 0)

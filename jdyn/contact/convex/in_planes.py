@@ -17,6 +17,12 @@ def split(u: Vectors, normal: Vectors) -> tuple[Points, Vectors]:
     return speed, u - speed[:, None] * normal
 
 
+def beside(u: Vectors, normal: Vectors) -> Vectors:
+    """What u has beside the normal. Twice, since of a long u rounding leaves something along it, which friction would
+    take for slip."""
+    return split(split(u, normal)[1], normal)[1]
+
+
 def rubbing(
     friction: Friction, normal: Vectors, beside: Vectors, held: Bool[Array, " points"]
 ) -> tuple[Vectors, Float[Array, "points 3 3"]]:

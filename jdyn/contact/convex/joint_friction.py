@@ -13,17 +13,19 @@ Held = Bool[Array, " nv_full"]
 
 
 class JointFriction(Law):
-    """γ = −bound tanh(u / speed), the law of `jdyn.Model`, with the velocity at the end of the step.
+    """γ = −bound tanh(v / speed), the law of `jdyn.Model`, with the velocity v = start + u at the end of the step.
 
-    Newton's method finds its way along this function from the side of u = 0, and is thrown across by the other side. So
-    what turns its way is taken for what sticks, γ = −bound u / speed, for one iteration, which ends on that side.
+    Newton's method finds its way along this function from the side of v = 0, and is thrown across by the other side. So
+    what turns its way is taken for what sticks, γ = −bound v / speed, for one iteration, which ends on that side.
 
     Attributes:
+        start: Velocity at the start of the step [rad/s or m/s].
         bound: Largest impulse [N m s or N s].
         speed: At which friction reaches 76 % of it [rad/s or m/s].
         stopped: Speed that friction can about take away.
     """
 
+    start: Coordinates
     bound: Coordinates
     speed: Coordinates
     stopped: Coordinates
@@ -33,10 +35,12 @@ class JointFriction(Law):
         return jnp.zeros(u.shape, bool)
 
     def may_hold(self, u: Coordinates) -> Held:
-        return (jnp.abs(u) <= self.stopped) & (jnp.abs(u) > self.speed)
+        speed = jnp.abs(self.start + u)
+        return (speed <= self.stopped) & (speed > self.speed)
 
     def still_holds(self, u: Coordinates, before: Coordinates, held: Held) -> Held:
-        return (u * before < 0) & (jnp.abs(before) > self.speed) & ~held
+        v, before = self.start + u, self.start + before
+        return (v * before < 0) & (jnp.abs(before) > self.speed) & ~held
 
     def followed(self, u: Coordinates, before: Coordinates, held: Held) -> Bool[Array, ""]:
         """Iterations begin to slide by small steps, the next of which are larger."""
@@ -45,7 +49,8 @@ class JointFriction(Law):
         return jnp.all(jnp.abs(missed) <= float(jnp.finfo(u.dtype).eps) ** MISSED * self.bound)
 
     def at(self, u: Coordinates, held: Held) -> tuple[Coordinates, Coordinates]:
-        share = jnp.where(held, u / self.speed, jnp.tanh(u / self.speed))
+        share = (self.start + u) / self.speed
+        share = jnp.where(held, share, jnp.tanh(share))
         return -self.bound * share, self.bound / self.speed * jnp.where(held, 1, 1 - share**2)
 
     def along(self, u: Coordinates, w: Coordinates) -> Line:

@@ -19,7 +19,10 @@ class Line(Structure):
 
 
 class Law(Structure):
-    """γ(u), where −γ is the gradient of a convex function of the velocities u of a term.
+    """γ(u), where u is how the velocities of a term change in a step, and −γ the gradient of a convex function.
+
+    Changes, since they keep the digits that velocities lose in single precision: of what sticks the step has to find
+    how little is left of them.
 
     Friction has a kink or nearly so, which iterations meet by a guess of what sticks, `held`: an array of booleans that
     each law shapes as it likes.
@@ -27,7 +30,7 @@ class Law(Structure):
 
     @abc.abstractmethod
     def holds(self, u: Array) -> Bool[Array, "..."]:
-        """What sticks at these velocities."""
+        """What sticks after these changes."""
 
     @abc.abstractmethod
     def may_hold(self, u: Array) -> Bool[Array, "..."]:

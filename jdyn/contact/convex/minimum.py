@@ -1,4 +1,4 @@
-"""The velocity at which a step ends, as the minimum of a strictly convex function."""
+"""How a step changes the velocity, as the minimum of a strictly convex function."""
 
 import functools
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ LANES = 8
 LONGEST = 1.5
 # What is left of the slope at the minimum along a line. Near the solution full steps leave less.
 FLAT = 1e-2
-# Newton steps smaller than this power of rounding, against the velocities, end the iteration. It converges
+# Newton steps smaller than this power of rounding, against the change of the velocity, end the iteration. It converges
 # quadratically.
-CONVERGED = 0.45
+CONVERGED = 0.4
 
 Vector = Float[Array, " nv"]
 # Of each term, what sticks.
@@ -34,91 +34,91 @@ Held = tuple[Bool[Array, "..."], ...]
 
 
 class Motion(Structure):
-    """½ vᵀ A v − momentum · v plus the potentials of all terms, at their velocities.
+    """½ dvᵀ A dv − impulse · dv plus the potentials of all terms, by the change dv of the velocity.
 
     Attributes:
         A: Inertia, with what joints' springs and dampers add to it within the step.
-        momentum: A times the velocity at the end of the step without any term.
+        impulse: A times the change of the velocity without any term.
         terms: At points of contact, and in joints.
     """
 
     A: Float[Array, "nv nv"]
-    momentum: Vector
+    impulse: Vector
     terms: tuple[Term, ...]
 
-    def gradient(self, v: Vector, held: Held) -> Vector:
-        """Momentum at v less that which the step gives it, where `held` says what sticks."""
-        return self._less(v, self._at(v, held)[0])
+    def gradient(self, dv: Vector, held: Held) -> Vector:
+        """Momentum that dv takes less that which the step gives, where `held` says what sticks."""
+        return self._less(dv, self._at(dv, held)[0])
 
-    def derivatives(self, v: Vector, held: Held) -> tuple[Vector, Float[Array, "nv nv"]]:
+    def derivatives(self, dv: Vector, held: Held) -> tuple[Vector, Float[Array, "nv nv"]]:
         """The gradient and the Hessian A + Jᵀ G J."""
-        gammas, Gs = self._at(v, held)
+        gammas, Gs = self._at(dv, held)
         H = sum((term.hessian(G) for term, G in zip(self.terms, Gs, strict=True)), start=self.A)
-        return self._less(v, gammas), H
+        return self._less(dv, gammas), H
 
     @property
     def size(self) -> Scalar:
-        """About the length of the velocity without contact, in the norm of A."""
-        return jnp.sqrt(jnp.sum(self.momentum**2 / jnp.diag(self.A)))
+        """About the length of the change without any term, in the norm of A."""
+        return jnp.sqrt(jnp.sum(self.impulse**2 / jnp.diag(self.A)))
 
     @property
     def laws(self) -> list[Law]:
         """Of all terms."""
         return [term.law for term in self.terms]
 
-    def velocities(self, v: Vector) -> list[Array]:
-        """Of all terms."""
-        return [term.velocities(v) for term in self.terms]
+    def changes(self, dv: Vector) -> list[Array]:
+        """Of the velocities of all terms."""
+        return [term.changes(dv) for term in self.terms]
 
-    def holds(self, v: Vector) -> Held:
+    def holds(self, dv: Vector) -> Held:
         """What sticks."""
-        return tuple(law.holds(u) for law, u in zip(self.laws, self.velocities(v), strict=True))
+        return tuple(law.holds(u) for law, u in zip(self.laws, self.changes(dv), strict=True))
 
-    def may_hold(self, v: Vector) -> Held:
-        """What may stick at the end, at a guess of the velocity."""
-        return tuple(law.may_hold(u) for law, u in zip(self.laws, self.velocities(v), strict=True))
+    def may_hold(self, dv: Vector) -> Held:
+        """What may stick at the end, by a guess of the change."""
+        return tuple(law.may_hold(u) for law, u in zip(self.laws, self.changes(dv), strict=True))
 
-    def still_holds(self, v: Vector, before: Vector, held: Held) -> Held:
+    def still_holds(self, dv: Vector, before: Vector, held: Held) -> Held:
         """What to take for sticking after an iteration."""
-        states = zip(self.laws, self.velocities(v), self.velocities(before), held, strict=True)
+        states = zip(self.laws, self.changes(dv), self.changes(before), held, strict=True)
         return tuple(law.still_holds(u, before, held) for law, u, before, held in states)
 
-    def followed(self, v: Vector, before: Vector, held: Held) -> Bool[Array, ""]:
-        """Whether all laws went on from `before` to `v` nearly as their derivatives said."""
-        states = zip(self.laws, self.velocities(v), self.velocities(before), held, strict=True)
+    def followed(self, dv: Vector, before: Vector, held: Held) -> Bool[Array, ""]:
+        """Whether all laws went on from `before` to `dv` nearly as their derivatives said."""
+        states = zip(self.laws, self.changes(dv), self.changes(before), held, strict=True)
         return jnp.all(jnp.stack([law.followed(u, before, held) for law, u, before, held in states]))
 
-    def on_one_side(self, v: Vector, before: Vector) -> Bool[Array, ""]:
+    def on_one_side(self, dv: Vector, before: Vector) -> Bool[Array, ""]:
         """Whether all laws have no kink between the two, beside those of what sticks."""
-        states = zip(self.laws, self.velocities(v), self.velocities(before), strict=True)
+        states = zip(self.laws, self.changes(dv), self.changes(before), strict=True)
         return jnp.all(jnp.stack([law.on_one_side(u, before) for law, u, before in states]))
 
     def along(self, us: Sequence[Array], ws: Sequence[Array]) -> Line:
-        """The potentials of all terms at their velocities, in their directions."""
+        """The potentials of all terms at their changes, in their directions."""
         lines = [law.along(u, w) for law, u, w in zip(self.laws, us, ws, strict=True)]
         return functools.reduce(Line.__add__, lines)
 
-    def _at(self, v: Vector, held: Held) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    def _at(self, dv: Vector, held: Held) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """γ and −∂γ/∂u of all terms."""
-        states = zip(self.laws, self.velocities(v), held, strict=True)
+        states = zip(self.laws, self.changes(dv), held, strict=True)
         gammas, Gs = zip(*(law.at(u, held) for law, u, held in states), strict=True)
         return gammas, Gs
 
-    def _less(self, v: Vector, gammas: Sequence[Array]) -> Vector:
+    def _less(self, dv: Vector, gammas: Sequence[Array]) -> Vector:
         given = sum(term.generalized(gamma) for term, gamma in zip(self.terms, gammas, strict=True))
-        return self.A @ v - self.momentum - given
+        return self.A @ dv - self.impulse - given
 
 
 class Found(NamedTuple):
     """A minimum.
 
     Attributes:
-        v: Where it is.
+        dv: Where it is.
         converged: Whether it is.
         steps: Newton steps.
     """
 
-    v: Vector
+    dv: Vector
     converged: Bool[Array, ""]
     steps: Int[Array, ""]
 
@@ -127,7 +127,7 @@ def minimum(motion: Motion, guess: Vector) -> Found:
     """The minimum, first by steps as if everything went on to stick or to slide until it shows the contrary, which find
     it in a few steps or not at all; then by Newton steps, each to the minimum along it, which always find it.
 
-    Its derivatives are those of the minimum, H dv = −∂(gradient)/∂θ dθ, and do not depend on the iteration or on the
+    Its derivatives are those of the minimum, H ∂dv/∂θ = −∂(gradient)/∂θ, and do not depend on the iteration or on the
     guess.
 
     Source: Castro, Permenter, Han, An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023; for
@@ -147,7 +147,7 @@ def _iterated(motion: Motion, guess: Vector) -> Found:
     infinite = jnp.full((), jnp.inf, guess.dtype)
     start = _Iterate(guess, motion.may_hold(guess), infinite, motion.size, jnp.array(0, jnp.int32))
     last = jax.lax.while_loop(_Iterate.unfinished, lambda iterate: _next(motion, iterate), start)
-    return Found(last.v, last.change <= last.small, last.steps)
+    return Found(last.dv, last.change <= last.small, last.steps)
 
 
 @_found.def_jvp
@@ -155,9 +155,9 @@ def _iterated(motion: Motion, guess: Vector) -> Found:
 def _found_jvp(primals, tangents):
     (motion, guess), (d_motion, _) = primals, tangents
     found = _found(motion, guess)
-    held = motion.holds(found.v)
-    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.v, held), (motion,), (d_motion,))
-    _, H = motion.derivatives(found.v, held)
+    held = motion.holds(found.dv)
+    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.dv, held), (motion,), (d_motion,))
+    _, H = motion.derivatives(found.dv, held)
     change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
     # Flags and counts have no tangents.
     return found, Found(change, None, None)  # type: ignore[arg-type]
@@ -167,15 +167,15 @@ class _Iterate(NamedTuple):
     """Where an iteration is.
 
     Attributes:
-        v: Minimum so far.
+        dv: Minimum so far.
         held: What is taken to stick.
         change: Length of the last whole Newton step, in the norm of A; infinite where something turned out to do
             otherwise.
-        size: That of the velocities.
+        size: That of the change of the velocity.
         steps: Number of steps.
     """
 
-    v: Vector
+    dv: Vector
     held: Held
     change: Scalar
     size: Scalar
@@ -189,21 +189,21 @@ class _Iterate(NamedTuple):
     @property
     def small(self) -> Scalar:
         """Up to which changes count as none."""
-        return float(jnp.finfo(self.v.dtype).eps) ** CONVERGED * self.size
+        return float(jnp.finfo(self.dv.dtype).eps) ** CONVERGED * self.size
 
     def unfinished(self) -> Bool[Array, ""]:
         # NaN ends it.
         return (self.change > self.small) & (self.steps < NEWTON_STEPS)
 
-    def moved(self, motion: Motion, v: Vector, step: Vector, held: Held, certain: Any) -> "_Iterate":
-        """At v, after a Newton step."""
-        size = jnp.maximum(motion.size, _length(motion.A, v))
+    def moved(self, motion: Motion, dv: Vector, step: Vector, held: Held, certain: Any) -> "_Iterate":
+        """At dv, after a Newton step."""
+        size = jnp.maximum(motion.size, _length(motion.A, dv))
         change = jnp.where(certain, _length(motion.A, step), jnp.inf)
-        return _Iterate(v, held, change, size, self.steps + 1)
+        return _Iterate(dv, held, change, size, self.steps + 1)
 
 
-def _length(A, v: Vector) -> Scalar:
-    return jnp.sqrt(v @ (A @ v))
+def _length(A, dv: Vector) -> Scalar:
+    return jnp.sqrt(dv @ (A @ dv))
 
 
 def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
@@ -213,17 +213,17 @@ def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
     Where everything did as predicted, a second step with the same Hessian follows: how long that is shows whether the
     first one was enough.
     """
-    v, predicts = iterate.v, iterate.predicts
-    held = jax.tree.map(functools.partial(jnp.where, predicts), iterate.held, motion.holds(v))
-    gradient, H = motion.derivatives(v, held)
+    dv, predicts = iterate.dv, iterate.predicts
+    held = jax.tree.map(functools.partial(jnp.where, predicts), iterate.held, motion.holds(dv))
+    gradient, H = motion.derivatives(dv, held)
     L = cholesky(H)
     step = -cholesky_solution(L, gradient)
-    share = _lowest(motion, v, step, ~predicts)
-    after = motion.still_holds(v + step, v, held)
-    certain = motion.followed(v + step, v, held) & (~predicts | _same(after, held))
-    again = predicts & certain & motion.on_one_side(v + step, v)
-    second = -cholesky_solution(L, motion.gradient(v + step, held))
-    end = v + share * step + jnp.where(again, second, 0)
+    share = _lowest(motion, dv, step, ~predicts)
+    after = motion.still_holds(dv + step, dv, held)
+    certain = motion.followed(dv + step, dv, held) & (~predicts | _same(after, held))
+    again = predicts & certain & motion.on_one_side(dv + step, dv)
+    second = -cholesky_solution(L, motion.gradient(dv + step, held))
+    end = dv + share * step + jnp.where(again, second, 0)
     return iterate.moved(motion, end, jnp.where(again, second, step), after, certain)
 
 
@@ -250,11 +250,11 @@ class _Bracket(NamedTuple):
     looks: Int[Array, ""]
 
 
-def _lowest(motion: Motion, v: Vector, step: Vector, wanted: Bool[Array, ""]) -> Scalar:
+def _lowest(motion: Motion, dv: Vector, step: Vector, wanted: Bool[Array, ""]) -> Scalar:
     """Share of a step at the minimum along it: Newton's method within a bracket. One where it is not wanted."""
-    us, ws = motion.velocities(v), motion.velocities(step)
+    us, ws = motion.changes(dv), motion.changes(step)
     A_step = motion.A @ step
-    slope, curvature = v @ A_step - motion.momentum @ step, step @ A_step
+    slope, curvature = dv @ A_step - motion.impulse @ step, step @ A_step
     start = slope + motion.along(us, ws).slope
 
     def look(bracket: _Bracket) -> _Bracket:

@@ -1,4 +1,4 @@
-"""Terms of the convex function: laws, and the velocities at which they act by those of the model."""
+"""Terms of the convex function: laws, and the changes of velocities at which they act by those of the model."""
 
 import abc
 
@@ -19,21 +19,21 @@ Matrix = Float[Array, "nv nv"]
 
 
 class Term(Structure):
-    """A law of velocities that are linear in those of the model.
+    """A law of velocities whose changes are linear in those of the model's velocity.
 
     Attributes:
-        law: Of these velocities.
+        law: Of these changes.
     """
 
     law: Law
 
     @abc.abstractmethod
-    def velocities(self, v: Vector) -> Array:
+    def changes(self, dv: Vector) -> Array:
         """Those at which the law acts."""
 
-    def at(self, v: Vector) -> Array:
-        """γ at the velocities of the model."""
-        u = self.velocities(v)
+    def at_start(self, v: Vector) -> Array:
+        """γ if nothing changes the velocities v of the model."""
+        u = self.changes(jnp.zeros_like(v))
         return self.law.at(u, self.law.holds(u))[0]
 
     @abc.abstractmethod
@@ -42,7 +42,7 @@ class Term(Structure):
 
     @abc.abstractmethod
     def hessian(self, G: Array) -> Matrix:
-        """Jᵀ G J, where u = J v."""
+        """Jᵀ G J, where u = J dv."""
 
 
 class AtPoints(Term):
@@ -54,8 +54,8 @@ class AtPoints(Term):
 
     J: Float[Array, "points 3 nv"]
 
-    def velocities(self, v: Vector) -> Float[Array, "points 3"]:
-        return self.J @ v
+    def changes(self, dv: Vector) -> Float[Array, "points 3"]:
+        return self.J @ dv
 
     def generalized(self, gamma: Float[Array, "points 3"]) -> Vector:
         return jnp.tensordot(gamma, self.J, 2)
@@ -92,8 +92,8 @@ class InJoints(Term):
 
     followed: Float[Array, "nv_full nv"] | None
 
-    def velocities(self, v: Vector) -> Float[Array, " nv_full"]:
-        return v if self.followed is None else self.followed @ v
+    def changes(self, dv: Vector) -> Float[Array, " nv_full"]:
+        return dv if self.followed is None else self.followed @ dv
 
     def generalized(self, gamma: Float[Array, " nv_full"]) -> Vector:
         return gamma if self.followed is None else self.followed.T @ gamma

@@ -4,27 +4,37 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jdyn.contact.convex.friction import Friction, dot
-from jdyn.contact.convex.in_planes import rubbing, rubbing_along, split, squares
+from jdyn.contact.convex.in_planes import beside, rubbing, rubbing_along, split, squares
 from jdyn.contact.convex.law import Law, Line
 
 Vectors = Float[Array, "points 3"]
 
 
 class Turning(Law):
-    """γ(ω) for the angular velocities ω of shape b relative to shape a at points of contact: friction against turning
-    about the normal, and friction against rolling, by the angular velocity beside it. Their bounds are lengths times
-    the normal impulse, known from the start of the step as that against sliding is.
+    """γ(u), where u is how the angular velocities of shape b relative to shape a at points of contact change in a step:
+    friction against turning about the normal, and friction against rolling, by the angular velocity beside it. Their
+    bounds are lengths times the normal impulse, known from the start of the step as that against sliding is.
 
     Attributes:
         normal: Unit vectors from a to b.
         spinning, rolling: Friction.
-        gained: As `Impulses` has it [rad/s].
+        spin, roll: Angular velocities about the normal and beside it at the end if u is zero [rad/s].
     """
 
     normal: Vectors
     spinning: Friction
     rolling: Friction
-    gained: Vectors
+    spin: Vectors
+    roll: Vectors
+
+    @classmethod
+    def from_start(
+        cls, normal: Vectors, spinning: Friction, rolling: Friction, start: Vectors, gained: Vectors
+    ) -> "Turning":
+        """By angular velocities where the step begins, and by how they grow within it if nothing accelerates."""
+        turning = start + gained
+        spin = dot(turning, normal)[:, None] * normal
+        return cls(normal, spinning, rolling, spin, beside(turning, normal))
 
     def holds(self, u: Vectors) -> Bool[Array, "2 points"]:
         along, beside = self._turning(u)
@@ -57,7 +67,8 @@ class Turning(Law):
         return spinning + rubbing_along(self.rolling, self.normal, beside, w_beside)
 
     def _turning(self, u: Vectors) -> tuple[Vectors, Vectors]:
-        return self._split(u + self.gained)
+        along, beside = self._split(u)
+        return self.spin + along, self.roll + beside
 
     def _split(self, u: Vectors) -> tuple[Vectors, Vectors]:
         speed, beside = split(u, self.normal)

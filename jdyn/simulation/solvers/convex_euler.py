@@ -126,13 +126,14 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         force = tau - system.pull(y0.v, none, h) - bias_forces(system.field.model, y0.q, y0.v)
         A = mass_matrix(system.stiffened(h), y0.q)
         turned = turning(model, y0.v)
-        momentum = A @ (y0.v + h * turned) + h * force
+        impulse = h * (A @ turned + force)
         joints = joint_terms(field, y0, h, A)
-        found, overlap = contact.velocity(model, y0.q, y0.v, -turned, h, A, momentum, guess, joints)
+        found, overlap = contact.change(model, y0.q, y0.v, -turned, h, A, impulse, guess - y0.v, joints)
+        v1 = y0.v + found.dv
         change = terms.prod(system.field.rates_beside(system.direction * t0, y0, tau), h)
-        y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), found.v)
+        y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), v1)
         # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
-        return _Step(straight(model, y1, h * found.v), found.converged & (h >= 0), found.steps, overlap)
+        return _Step(straight(model, y1, h * v1), found.converged & (h >= 0), found.steps, overlap)
 
     def _extrapolated(self, ends: list[State]) -> tuple[State, State | None]:
         """The state at h = 0, and how far it is from that without the first row."""

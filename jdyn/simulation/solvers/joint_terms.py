@@ -14,17 +14,19 @@ Coordinates = Float[Array, " nv_full"]
 
 
 class Ends(Law):
-    """Impulses h n(u) of the springs at the ends of ranges, with their depth at the end of the step: both the spring
-    and what dissipation makes of it grow with the speed u towards the end.
+    """Impulses h n(v) of the springs at the ends of ranges, with their depth at the end of the step: both the spring
+    and what dissipation makes of it grow with the speed v = start + u towards the end.
 
     Attributes:
         h: Length of the step [s].
+        start: Speeds at the start of the step [rad/s or m/s].
         stops: The springs.
         beyond: How far joints are beyond the beginning of upper and lower springs at the start of the step [rad or m].
         places: Which coordinates have ends.
     """
 
     h: Scalar
+    start: Coordinates
     stops: Stops
     beyond: Float[Array, "2 ends"]
     places: tuple[int, ...] = eqx.field(static=True)
@@ -40,7 +42,7 @@ class Ends(Law):
         return held
 
     def at(self, u: Coordinates, held: Bool[Array, "0"]) -> tuple[Coordinates, Coordinates]:
-        speeds = u[np.array(self.places, int)]
+        speeds = (self.start + u)[np.array(self.places, int)]
         speeds = jnp.stack([speeds, -speeds])
 
         def impulses(speeds):
@@ -70,11 +72,12 @@ def joint_terms(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"
     stopped = bound * jnp.abs(model.expand_velocity(1 / jnp.diag(A)))
     # Rounding of larger speeds must not hide what friction does within its own.
     speed = jnp.maximum(model.friction_speed, jnp.sqrt(jnp.finfo(A.dtype).eps) * stopped)
-    terms = [InJoints(JointFriction(bound, speed, stopped), followed)]
+    start = model.expand_velocity(y.v)
+    terms = [InJoints(JointFriction(start, bound, speed, stopped), followed)]
     if field.stops is not None:
         gaps, _ = approach(model, y.q, y.v)
         places = tuple(map(int, model.topology.ranged[1]))
-        terms.append(InJoints(Ends(h, field.stops, -gaps - field.stops.slack, places), followed))
+        terms.append(InJoints(Ends(h, start, field.stops, -gaps - field.stops.slack, places), followed))
     return terms
 
 
