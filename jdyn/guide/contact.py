@@ -45,7 +45,7 @@ those that a file names: the start (`"qpos0"`) and the keyframes of a MuJoCo fil
 
 | you want | take |
 |---|---|
-| any solver, and `constraints` | `jdyn.CompliantContact` |
+| any solver | `jdyn.CompliantContact` |
 | a law of your own | `jdyn.CompliantContact` |
 | derivatives through impacts, as exact as the motion, or before shapes touch | `jdyn.CompliantContact` |
 | what sticks to stay where it is: stacks, grasps, slopes | `jdyn.ConvexContact` |
@@ -53,15 +53,16 @@ those that a file names: the start (`"qpos0"`) and the keyframes of a MuJoCo fil
 
 Compliant contact pushes by a law of depth and its rate: `jdyn.HuntCrossley`, `jdyn.SpringDamper` or
 `jdyn.TwoStiffnesses`. Its friction is smooth in the slip, so that what sticks creeps, at a part of `slip_speed`, 1e-3
-m/s. The default solver is implicit in these forces where they are stiff.
+m/s. The default solver is implicit in these forces where they are stiff. Tolerances are `rtol=1e-4, atol=1e-5` in
+float32, which rounds the places of shapes, if you state none.
 
 Convex contact finds the velocity at the end of each step as the minimum of a convex function. Neither stiffness nor the
 slip speed, 1e-6 m/s, limits its steps; nor do dry friction in joints and the ends of their ranges
-(`joint_limits=jdyn.CompliantLimits()`), which are terms of the same function. Its solver, `jdyn.ConvexEuler`, does not
-know `constraints`, nor steps that are judged by `jdyn.EnergyError`. What bounces often takes it many steps at small
-tolerances, which is why it has larger ones if you state none: `rtol=1e-4, atol=1e-5`, and `atol=1e-4` in float32. Its
-steps solve a dense system of all velocities: of the 0.8 ms that a substep of a chain of 100 links on the floor takes,
-that is a tenth.
+(`joint_limits=jdyn.CompliantLimits()`), which are terms of the same function, as are `constraints`. Its solver,
+`jdyn.ConvexEuler`, does not know steps that are judged by `jdyn.EnergyError`. What bounces often takes it many steps at
+small tolerances, which is why it has larger ones if you state none: `rtol=1e-4, atol=1e-5`, and `atol=1e-4` in float32.
+Its steps solve a dense system of all velocities: of the 0.8 ms that a substep of a chain of 100 links on the floor
+takes, that is a tenth.
 
 ## Materials
 

@@ -59,8 +59,9 @@ float64 float32
 float32
 
 In float32, forward dynamics is good to about five digits. Simulations then have `rtol=1e-5, atol=1e-6` by themselves,
-since rounding hides smaller errors. For differences of large numbers, long motions and designs by `jdyn.LQR`, take
-float64.
+and larger tolerances with contact, since rounding hides smaller errors. They may be long: steps of
+`diffrax.PIDController`, the default, are as short as a motion asks for, however late it is, and only what is a
+function of time sees times rounded. For differences of large numbers and designs by `jdyn.LQR`, take float64.
 
 ## How recursions run
 

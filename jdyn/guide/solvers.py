@@ -67,7 +67,8 @@ Constant steps need their size:
 - `constraints=[jdyn.Connect(...)]` close loops. The start has to meet them (`jdyn.assemble` finds one), and every step
   ends on them.
 
-All of them work with every solver, but for constraints with convex contact. `jdyn.guide.recipes` has examples.
+All of them work with every solver, but for constraints with `jdyn.Rodas5P` and `jdyn.BaderDeuflhard`, whose Jacobians
+know none. `jdyn.guide.recipes` has examples.
 
 ## Contact
 

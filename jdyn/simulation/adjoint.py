@@ -7,10 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from jdyn.simulation.lane_refill import Loop, run
-from jdyn.simulation.loop import Motion, Problem, Run, Span, attempt, begin, interpolated, settle, step
+from jdyn.simulation.loop import Motion, Problem, Run, Span, Way, attempt, begin, interpolated, settle, step
 
 # Keep the states before this many steps; most simulations need no others.
 FIRST = 256
@@ -20,14 +20,16 @@ class Record(eqx.Module):
     """The record of a simulation for its replay; the number of states grows with √max_steps.
 
     Attributes:
-        ends: Times at which accepted steps ended [s].
-        fired: Events that happened there; -1 for none.
+        ways: Of accepted steps.
+        fired: Events that happened at their ends; -1 for none.
+        rows: Rows of the trajectory that were written before each.
         checkpoints: Motions before each of the first steps, and then before every `spacing`-th.
         spacing: Steps from checkpoint to checkpoint.
     """
 
-    ends: Float[Array, " max_steps"]
+    ways: Way
     fired: Int[Array, " max_steps"]
+    rows: Int[Array, " max_steps"]
     checkpoints: Motion
     spacing: int = eqx.field(static=True)
 
@@ -44,9 +46,9 @@ def solve(problem: Problem) -> Run:
     """The simulation, run to its end.
 
     Reverse mode differentiates the accepted steps alone: no rejected step, and no loop of unknown length. It treats
-    step sizes as constants, which changes the motion by less than its tolerance; the ends of the first and the last
-    step follow `t0` and `t1`. In a batch no lane waits for another, in either direction. A replay computes cotangents
-    only of inputs that are differentiated, of the start and of the rows.
+    lengths of steps as constants, which changes the motion by less than its tolerance; all steps move with `t0`, but
+    those that end at a given time, as the last one does at `t1`. In a batch no lane waits for another, in either
+    direction. A replay computes cotangents only of inputs that are differentiated, of the start and of the rows.
     """
     arrays, static = eqx.partition(problem, eqx.is_array)
 
@@ -130,19 +132,25 @@ def _blank(problem: Problem, motion: Motion) -> Record:
     spacing = math.isqrt(later) + 1
     count = min(problem.max_steps, FIRST) + -(-later // spacing)
     checkpoints = jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), motion)
-    ends = jnp.zeros(problem.max_steps, problem.t0.dtype)
-    return Record(ends, jnp.full(problem.max_steps, -1, jnp.int32), checkpoints, spacing)
+    nothing = jnp.zeros(problem.max_steps, problem.t0.dtype)
+    none = jnp.full(problem.max_steps, -1, jnp.int32)
+    # Lanes that wait for others look at steps that were not taken: these have no rows.
+    return Record(Way(nothing, nothing), none, jnp.full_like(none, jnp.iinfo(jnp.int32).max), checkpoints, spacing)
 
 
 def _written(record: Record, before: Run, after: Run) -> Record:
     number, kept = before.accepted, after.accepted > before.accepted
-    where = jnp.where(kept, number, len(record.ends))
-    ends = record.ends.at[where].set(after.end, mode="drop")
-    fired = record.fired.at[where].set(after.fired, mode="drop")
+    where = jnp.where(kept, number, len(record.fired))
+
+    def put(all, x):
+        return all.at[where].set(x, mode="drop")
+
     slot = record.slot(number)
-    slot = jnp.where(kept & (record.step(slot) == number), slot, len(record.ends))
+    slot = jnp.where(kept & (record.step(slot) == number), slot, len(record.fired))
     checkpoints = jax.tree.map(lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, before.motion)
-    return Record(ends, fired, checkpoints, record.spacing)
+    ways = jax.tree.map(put, record.ways, after.way)
+    rows = put(record.rows, before.rows.written)
+    return Record(ways, put(record.fired, after.fired), rows, checkpoints, record.spacing)
 
 
 class _Job(NamedTuple):
@@ -203,8 +211,7 @@ def _replay(problem_of) -> Loop:
 
         def backwards(k, state):
             i = count - 1 - k
-            end, fired = job.record.ends[first + i], job.record.fired[first + i]
-            return _pulled(problem_of, job, _at(motions, i), end, fired, state)
+            return _pulled(problem_of, job, _at(motions, i), first + i, state)
 
         state = jax.lax.fori_loop(0, count, backwards, state)
         return eqx.tree_at(lambda state: state.segments, state, jnp.maximum(segment, 0))
@@ -217,7 +224,7 @@ def _replay(problem_of) -> Loop:
         return eqx.tree_at(
             lambda problem: (problem.y0, problem.t0),
             state.problem,
-            _sum((state.problem.y0, state.problem.t0), (y0, state.motion.t)),
+            _sum((state.problem.y0, state.problem.t0), (y0, state.motion.at.t)),
         )
 
     return Loop(init, lambda state: state.segments > 0, body, result)
@@ -229,7 +236,7 @@ def _forwards(problem, record, segment, first, count) -> Motion:
     def forwards(i, carry):
         motions, motion = carry
         equations = problem.near(motion)
-        motion, *_ = step(problem, equations, motion, record.ends[first + i])
+        motion, *_ = step(problem, equations, motion, _at(record.ways, first + i).begun_at(motion.at))
         motion = settle(problem, equations, motion, record.fired[first + i])
         return jax.tree.map(lambda all, x: all.at[i + 1].set(x), motions, motion), motion
 
@@ -238,24 +245,25 @@ def _forwards(problem, record, segment, first, count) -> Motion:
     return jax.lax.fori_loop(0, count - 1, forwards, (motions, start))[0]
 
 
-def _pulled(problem_of, job: _Job, motion: Motion, end, fired, state: _Replayed) -> _Replayed:
+def _pulled(problem_of, job: _Job, motion: Motion, number: Int[Array, ""], state: _Replayed) -> _Replayed:
     """Cotangents taken back through one step, the rows within it and the event at its end."""
     wanted, rest = job.problem
+    recorded, fired, written = _at(job.record.ways, number), job.record.fired[number], job.record.rows[number]
     moving, fixed = eqx.partition(motion, eqx.is_inexact_array)
     problem = problem_of((wanted, rest))
 
     def stepped(wanted, moving):
         problem, motion = problem_of((wanted, rest)), eqx.combine(moving, fixed)
-        until = jnp.where((end >= problem.t1) & (fired < 0), problem.t1, end)
-        equations = problem.near(motion)
-        arrived, _, dense, _ = step(problem, equations, motion, until)
+        stop = jnp.where(recorded.stop >= problem.t1, problem.t1, recorded.stop)
+        way, equations = Way(recorded.length, stop).begun_at(motion.at), problem.near(motion)
+        arrived, _, dense, _ = step(problem, equations, motion, way)
         after = settle(problem, equations, arrived, fired)
-        return eqx.filter(after, eqx.is_inexact_array), Span(motion.t, until, arrived.y, dense)
+        return eqx.filter(after, eqx.is_inexact_array), Span(motion.at, way.length, arrived.at, arrived.y, dense)
 
     (_, inside), pull = jax.vjp(stepped, wanted, moving)
 
     def within(carry):
-        return (carry[0] >= 0) & (job.final.rows.ts[carry[0]] > motion.t)
+        return carry[0] >= written
 
     def counted(carry):
         row, inside_bar, times_bar = carry
@@ -266,9 +274,9 @@ def _pulled(problem_of, job: _Job, motion: Motion, end, fired, state: _Replayed)
 
     row, inside_bar, times_bar = jax.lax.while_loop(within, counted, (state.row, _zeros(inside), state.problem.times))
     after_bar = eqx.tree_at(
-        lambda motion: (motion.t, motion.y),
+        lambda motion: (motion.at.t, motion.y),
         state.motion,
-        _sum((state.motion.t, state.motion.y), _event_cotangents(job.events, state.event, fired)),
+        _sum((state.motion.at.t, state.motion.y), _event_cotangents(job.events, state.event, fired)),
     )
     problem_bar, motion_bar = pull((after_bar, inside_bar))
     known = eqx.tree_at(lambda problem: problem.times, state.problem, times_bar)

@@ -111,51 +111,49 @@ class Crossing(eqx.Module):
 
     Attributes:
         which: Its row in the table `numbers`; -1 where there is none.
-        t: When it happens [s].
+        after: How long after the start of the step it happens [s].
         hidden: Whether the event that has just happened may happen again before the first place that is evaluated.
         others: Rows of the table that fall at the same time or a little later.
     """
 
     which: Int[Array, ""]
-    t: Scalar
+    after: Scalar
     hidden: Bool[Array, ""]
     others: Bool[Array, " rows"]
 
 
 def first_crossing(
     events: tuple[Watch, ...],
-    state_at: Callable[[Scalar], State],
-    direction: Scalar,
-    t0: Scalar,
-    t1: Scalar,
+    at: Callable[[Scalar], tuple[Scalar, State]],
+    length: Scalar,
+    sharp: Scalar,
     fired: Int[Array, ""],
     pending: Bool[Array, " rows"],
     wanted: Bool[Array, ""],
 ) -> Crossing:
-    """The first event between `t0` and `t1`, if it is `wanted`.
+    """The first event within a step, if it is `wanted`.
 
     Args:
         events: What to look for.
-        state_at: Dense output.
-        direction: Of real time.
-        t0, t1: The step.
-        fired: Event that has just happened at `t0`; -1 for none.
+        at: Time and state so long after the start of the step, by dense output.
+        length: Of the step [s].
+        sharp: How well instants are known [s].
+        fired: Event that has just happened where the step begins; -1 for none.
         pending: Rows that were about to fall then, and may be at zero, on either side by rounding.
         wanted: Whether to look for one.
     """
 
-    def heights(t):
-        y = state_at(t)
-        return jnp.concatenate([event.condition(direction * t, y) for event in events])
+    def heights(passed):
+        t, y = at(passed)
+        return jnp.concatenate([event.condition(t, y) for event in events])
 
-    places = jnp.array([0.0, *PLACES], t0.dtype)
-    times = t0 + places * (t1 - t0)
+    times = jnp.array([0.0, *PLACES], length.dtype) * length
     found = jax.vmap(heights)(times)
     # The condition of an event that has just happened is zero, on either side by rounding. If it rises, as for a ball
     # that leaves the floor, it must be seen above zero before it falls again.
     rows = jnp.arange(found.shape[1], dtype=fired.dtype)
     known = rows == fired
-    _, slopes = jax.jvp(heights, (t0,), (jnp.ones_like(t0),))
+    _, slopes = jax.jvp(heights, (jnp.zeros_like(length),), (jnp.ones_like(length),))
     hidden = jnp.any(known & (slopes > 0) & (found[1] <= 0))
     above = jnp.where(pending, jnp.maximum(found[0], jnp.finfo(found.dtype).tiny), found[0])
     found = found.at[0].set(jnp.where(known, -1, above))
@@ -164,22 +162,23 @@ def first_crossing(
     happens = wanted & jnp.any(falls) & ~hidden
     armed = falls[interval]
 
-    def lowest(t):
-        return jnp.min(jnp.where(armed, heights(t), jnp.inf))
+    def lowest(passed):
+        return jnp.min(jnp.where(armed, heights(passed), jnp.inf))
 
-    t = _root(lowest, times[interval], times[interval + 1], happens)
-    which = jnp.argmin(jnp.where(armed, heights(t), jnp.inf)).astype(fired.dtype)
+    after = _root(lowest, times[interval], times[interval + 1], sharp, happens)
+    which = jnp.argmin(jnp.where(armed, heights(after), jnp.inf)).astype(fired.dtype)
     others = happens & armed & (rows != which)
-    return Crossing(jnp.where(happens, which, -1), t, wanted & hidden, others)
+    return Crossing(jnp.where(happens, which, -1), after, wanted & hidden, others)
 
 
-def _root(function, above, below, wanted):
-    """Where a function that is positive at `above` and not at `below` falls through zero, from below.
+def _root(function, above, below, sharp, wanted):
+    """Where a function that is positive at `above` and not at `below` falls through zero, from below, to four times
+    what is `sharp`.
 
     Source: Oliveira, Takahashi, An enhancement of the bisection method average performance preserving minmax
     optimality, ACM Transactions on Mathematical Software 2020 (the method ITP).
     """
-    tolerance = 4 * jnp.finfo(above.dtype).eps * jnp.maximum(jnp.abs(above), jnp.abs(below))
+    tolerance = 4 * jnp.maximum(sharp, jnp.finfo(above.dtype).eps * jnp.maximum(jnp.abs(above), jnp.abs(below)))
     width = jnp.maximum(below - above, jnp.finfo(above.dtype).tiny)
     most = jnp.ceil(jnp.log2(jnp.maximum(width / (2 * tolerance), 1))) + 1
 

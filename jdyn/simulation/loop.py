@@ -10,15 +10,22 @@ from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.control.dynamic import updated
-from jdyn.simulation.energy_control import mechanical_energy
+from jdyn.simulation.clock import Clock, Instant
+from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
 from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing, numbers
 from jdyn.simulation.result import Result
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State, VectorField
-from jdyn.simulation.work import Work, order_of, overlap_of, work_of
+from jdyn.simulation.work import Counted, Work, order_of, overlap_of, work_of
 
-# A step of this many roundings of the time is too small to be told from none.
-SMALLEST_STEP = 16
+# A step of this many roundings of the time is too small to be told from none. Single precision tells times from each
+# other by one and a half times its digits, see `Instant`.
+SMALLEST_STEP, DIGITS = 16, 1.5
+# No remainder of this share of a step makes a step of its own, if it is within rounding of the time.
+JOINED = 1e-2
+
+# These ask for lengths of steps alone; all other step controllers may know times.
+ASK_FOR_LENGTHS = (diffrax.PIDController, HalveOrGrow)
 
 # First step to try [s]; controllers correct it within a few steps.
 FIRST_STEP = 0.01
@@ -32,14 +39,19 @@ class Equations(diffrax.AbstractTerm):
 
     Attributes:
         field: The equations of motion.
-        direction: 1 or -1.
+        clock: Knows the time by that of solvers.
     """
 
     field: VectorField
-    direction: Scalar
+    clock: Clock
+
+    @property
+    def direction(self) -> Scalar | int:
+        """1, or -1 where time runs backwards."""
+        return self.clock.direction
 
     def vf(self, t, y, args):
-        return self.field(self.direction * t, y, args)
+        return self.field(self.clock(t), y, args)
 
     def contr(self, t0, t1, **kwargs):
         return self.direction * (t1 - t0)
@@ -48,20 +60,21 @@ class Equations(diffrax.AbstractTerm):
         return jax.tree.map(lambda rate: rate * control, vf)
 
     def near(self, t: Scalar, y: State) -> "Equations":
-        """The same for a step that begins there."""
-        return Equations(self.field.near(self.direction * t, y), self.direction)
+        """The same for a step that begins there, with a time that begins with it."""
+        clock = Clock(self.direction, t)
+        return Equations(self.field.near(clock(jnp.zeros_like(t)), y), clock)
 
     def met(
         self, t: Scalar, y: State, error: State | None = None
     ) -> tuple[State, Bool[Array, ""] | None, State | None]:
         """A state that meets the constraints, next to `y`, whether there is one, and what they leave of an error of
         `y`; None where there are no constraints."""
-        y, near, error = self.field.met(self.direction * t, y, error)
+        y, near, error = self.field.met(self.clock(t), y, error)
         return y, None if near is None else near.met, error
 
 
 class Problem(eqx.Module):
-    """A simulation to run. Times are those that solvers see: they increase from `t0` to `t1`.
+    """A simulation to run. Times increase from `t0` to `t1`: they are negative ones where time runs backwards.
 
     Attributes:
         equations: The equations of motion.
@@ -102,25 +115,50 @@ class Problem(eqx.Module):
 
     def near(self, motion: "Motion") -> Equations:
         """The equations of a step that begins there."""
-        return self.equations.near(motion.t, motion.y)
+        return self.equations.near(motion.at.t, motion.y)
 
 
 class Motion(eqx.Module):
     """Where a simulation is, between two steps: all that the next one depends on.
 
     Attributes:
-        t: Time [s].
+        at: The time.
         y: State.
         solver_state: What the solver remembers.
         jumped: Whether the state or its rate has just jumped.
         met: Whether constraints are met; None where there are none.
     """
 
-    t: Scalar
+    at: Instant
     y: State
     solver_state: PyTree
     jumped: Bool[Array, ""]
     met: Bool[Array, ""] | None = None
+
+
+class Way(NamedTuple):
+    """How far a step goes.
+
+    Attributes:
+        length: [s].
+        stop: The time at which it ends [s]; NaN where its length says that.
+    """
+
+    length: Scalar
+    stop: Scalar
+
+    @classmethod
+    def of(cls, length: Scalar) -> "Way":
+        return cls(length, jnp.full_like(length, jnp.nan))
+
+    def end(self, start: Instant) -> Instant:
+        """Where a step from there ends."""
+        free, end = jnp.isnan(self.stop), start.after(self.length)
+        return Instant(jnp.where(free, end.t, self.stop), jnp.where(free, end.rest, 0))
+
+    def begun_at(self, start: Instant) -> "Way":
+        """The same with the length that it has from there."""
+        return Way(jnp.where(jnp.isnan(self.stop), self.length, start.until(self.stop)), self.stop)
 
 
 class Rows(eqx.Module):
@@ -150,11 +188,11 @@ class Run(eqx.Module):
 
     Attributes:
         motion: Where it is.
-        target: Where the next step is to end, unless something happens before [s].
+        plan: How far the next step is to go, unless something happens before.
         controller_state: What the step controller remembers.
         landing: Event that the next step is to end at.
-        end: Where the last accepted step ended [s].
-        fired: Event that happened there; -1 for none.
+        way: Of the last accepted step.
+        fired: Event that happened at its end; -1 for none.
         pending: Events that were about to.
         rows: Of the trajectory.
         log: Of events.
@@ -167,10 +205,10 @@ class Run(eqx.Module):
     """
 
     motion: Motion
-    target: Scalar
+    plan: Way
     controller_state: PyTree
     landing: Crossing
-    end: Scalar
+    way: Way
     fired: Int[Array, ""]
     pending: Bool[Array, " rows"]
     rows: Rows
@@ -199,22 +237,25 @@ def begin(problem: Problem) -> Run:
     dt0 = problem.dt0
     if dt0 is None and isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController):
         dt0 = jnp.asarray(FIRST_STEP, t0.dtype)
+    nothing = jnp.zeros_like(t0)
+    # A first step may be shorter than rounding of the time at which it begins.
+    start, end = (nothing, t1 - t0) if _asks_for_lengths(problem) else (t0, t1)
     target, controller_state = problem.stepsize_controller.init(
-        problem.equations, t0, t1, y0, dt0, None, solver.func, solver.error_order(problem.equations)
+        problem.equations, start, end, y0, dt0, None, solver.func, solver.error_order(problem.equations)
     )
-    target = jnp.asarray(target, t0.dtype)
-    solver_state = solver.init(problem.equations, t0, target, y0, None)
+    plan = _planned(problem, Instant.at(start), jnp.asarray(target, t0.dtype))
+    solver_state = solver.init(problem.equations, t0, t0 + plan.length, y0, None)
     work = None if work_of(solver_state) is None else Work.of()
     counts, none = jnp.zeros((), jnp.int32), jnp.zeros(sum(event.entries for event in problem.events), bool)
     good, met = jnp.isfinite(t0) & jnp.isfinite(t1), problem.met
     result = jnp.where(good, Result.success, Result.nonfinite)
     result = result if met is None else jnp.where(met, result, Result.constraints)
     return Run(
-        motion=Motion(t0, y0, solver_state, jnp.array(True), met),
-        target=target,
+        motion=Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met),
+        plan=plan,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
-        landing=Crossing(counts - 1, t0, jnp.array(False), none),
-        end=t0,
+        landing=Crossing(counts - 1, nothing, jnp.array(False), none),
+        way=Way(nothing, t0),
         fired=counts - 1,
         pending=none,
         rows=_first_rows(problem, work),
@@ -235,43 +276,45 @@ def attempt(problem: Problem, run: Run) -> Run:
     A step in which an event happens is not kept: the next one ends at the event. The step controller does not get to
     see either, and judges the rest of the step.
     """
-    end, landing = _end(problem, run), run.landing.which >= 0
+    planned, landing = run.plan.begun_at(run.motion.at), run.landing.which >= 0
+    way = _way(problem, run, planned)
     equations = problem.near(run.motion)
-    motion, error, dense, solver_result = step(problem, equations, run.motion, end)
-    verdict = _verdict(problem, equations, run, end, motion, error)
+    motion, error, dense, solver_result = step(problem, equations, run.motion, way)
+    verdict = _verdict(problem, equations, run, way, motion, error)
     good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
     passed = run.running & jnp.where(landing, good, verdict.keep & good)
-    span = Span(run.motion.t, end, motion.y, dense)
+    span = Span(run.motion.at, way.length, motion.at, motion.y, dense)
     crossing = _crossing(problem, run, passed & ~landing, span)
     found, hidden = crossing.which >= 0, crossing.hidden
     keep = passed & ~found & ~hidden
     fired = jnp.where(keep, run.landing.which, -1)
     arrived = settle(problem, equations, motion, fired)
     arrived = eqx.tree_at(lambda motion: motion.jumped, arrived, arrived.jumped | (keep & verdict.jumped))
-    target = _target(problem, run, crossing, keep, end, arrived.t, verdict.target)
-    held = landing | found | hidden | (_held(problem) & keep & (end < run.target))
+    plan = _next_plan(problem, run, crossing, keep, way, planned, verdict.plan)
+    held = landing | found | hidden | (_held(problem) & keep & (way.length < planned.length))
     unmet = run.unmet if motion.met is None else run.unmet | ~motion.met
-    result = _judged(problem, run, keep, landing | found | hidden, motion, unmet, target, solver_result, verdict.result)
+    result = _judged(problem, run, keep, landing | found | hidden, motion, unmet, plan, solver_result, verdict.result)
     # As many events as there is room for, or closer to each other than times can tell.
-    accumulating = found & (run.log.count >= problem.max_events) | hidden & (target - run.motion.t < _smallest(problem))
+    close = plan.length < _smallest(problem, _resolution(way.length))
+    accumulating = found & (run.log.count >= problem.max_events) | hidden & close
     result = jnp.where(accumulating, Result.max_events, result)
     accepted, rejected = run.accepted + _one(keep), run.rejected + _one(run.running & ~keep)
     work = _worked(run, motion, fired)
-    ended = keep & (end >= problem.t1)
+    ended = keep & ~(motion.at.until(problem.t1) > 0)
     stopped = _terminates(problem, fired)
     out_of_steps = ~ended & (accepted + rejected >= problem.max_steps)
     result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
     result = jnp.where((result == Result.success) & stopped, Result.event, result)
     return Run(
         motion=_where(keep, arrived, run.motion),
-        target=_where(run.running, target, run.target),
+        plan=_where(run.running, plan, run.plan),
         controller_state=_where(run.running & ~held, verdict.controller_state, run.controller_state),
         landing=_where(run.running, crossing, run.landing),
-        end=_where(keep, end, run.end),
+        way=_where(keep, way, run.way),
         fired=_where(keep, fired, run.fired),
         pending=_where(keep, run.landing.others, run.pending),
-        rows=_with_rows(problem, run.rows, keep, span, accepted, rejected, work),
-        log=run.log.with_event(fired, arrived.t, arrived.y),
+        rows=_with_rows(problem, run.rows, keep, span, ended, accepted, rejected, work),
+        log=run.log.with_event(fired, arrived.at.t, arrived.y),
         running=run.running & ~ended & (result == Result.success),
         result=_where(run.running, result, run.result).astype(jnp.int32),
         accepted=accepted,
@@ -302,39 +345,50 @@ def _worked(run, motion, fired):
     return run.work + work.where(run.running) + Work.of(2 * _one(fired >= 0))
 
 
-def step(problem: Problem, equations: Equations, motion: Motion, end: Scalar):
+def step(problem: Problem, equations: Equations, motion: Motion, way: Way):
     """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
     `equations` are those near its start."""
+    terms, start, end = equations, jnp.zeros_like(way.length), way.length
+    if _may_know_times(motion.solver_state):
+        terms, start, end = Equations(equations.field, problem.equations.clock), motion.at.t, way.end(motion.at).t
     y, error, dense, solver_state, result = problem.solver.step(
-        equations, motion.t, end, motion.y, None, motion.solver_state, motion.jumped
+        terms, start, end, motion.y, None, motion.solver_state, motion.jumped
     )
     # Errors that constraints do not let last do not count. Near singular configurations they are large: there
     # constraints that are met up to rounding demand accelerations of a rounding over the distance, cubed.
-    y, met, error = equations.met(end, y, error)
+    y, met, error = equations.met(way.length, y, error)
     if met is not None and error is not None:
         # Shorter steps stay nearer.
         error = jax.tree.map(lambda error: jnp.where(met & jnp.isfinite(error), error, jnp.inf), error)
-    return Motion(end, y, solver_state, jnp.array(False), met), error, dense, result
+    return Motion(way.end(motion.at), y, solver_state, jnp.array(False), met), error, dense, result
+
+
+def _may_know_times(solver_state: PyTree) -> bool:
+    """Whether a solver may remember times: one that remembers something, and is not of those that count their work."""
+    counted = isinstance(solver_state, Counted)
+    memory, work = (solver_state.memory, solver_state.work) if counted else (solver_state, None)
+    return memory is not None and work is None
 
 
 def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Array, ""]) -> Motion:
     """The motion after what happens at the end of a step by these `equations`: an event, unless `fired` is -1, and
     ticks of the controller."""
     if problem.events:
-        t, y = jax.lax.cond(
+        at, y = jax.lax.cond(
             unvmap_any(fired >= 0),
             lambda: _after_event(problem, equations, motion, fired),
-            lambda: (motion.t, motion.y),
+            lambda: (motion.at, motion.y),
         )
-        motion = Motion(t, y, motion.solver_state, motion.jumped | (fired >= 0), motion.met)
+        motion = Motion(at, y, motion.solver_state, motion.jumped | (fired >= 0), motion.met)
     controller = problem.equations.field.controller
     if not controller.ticks:
         return motion
-    t, y = problem.equations.direction * motion.t, motion.y
-    due = controller.next_tick(y.memory) <= t
+    t, y = problem.equations.clock(motion.at.t), motion.y
+    due = ~(motion.at.until(problem.equations.direction * controller.next_tick(y.memory)) > 0)
     memory = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, y.memory), lambda: y.memory)
-    y = eqx.tree_at(lambda y: y.memory, y, memory)
-    return Motion(motion.t, y, motion.solver_state, motion.jumped | due, motion.met)
+    # In a batch another lane may have asked, and this one may be at its tick but for the rest of the time.
+    y = eqx.tree_at(lambda y: y.memory, y, _where(due, memory, y.memory))
+    return Motion(motion.at, y, motion.solver_state, motion.jumped | due, motion.met)
 
 
 def _after_event(problem, equations, motion, fired):
@@ -344,40 +398,40 @@ def _after_event(problem, equations, motion, fired):
     derivative is that of the implicit function theorem. Velocities follow by the midpoint rule: with Euler's, their
     derivatives would miss by the time that is left times how stiff the motion is.
     """
-    t, y = motion.t, motion.y
+    y, clock = motion.y, problem.equations.clock
     which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
 
-    def rate(t, y):
-        return equations.prod(equations.vf(t, y, None), equations.direction)
+    def rate(at, y):
+        return equations.prod(equations.field(clock(at.t), y), equations.direction)
 
     def moved(rate, late):
         return drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
 
-    at_end = rate(t, y)
+    at_end = rate(motion.at, y)
 
     def late_for(number, event):
         mine = (fired >= 0) & (which == number)
 
         def height(t, y):
-            return event.condition(equations.direction * t, y)[entry]
+            return event.condition(clock(t), y)[entry]
 
-        above, slope = jax.jvp(height, (t, y), (jnp.ones_like(t), at_end))
+        above, slope = jax.jvp(height, (motion.at.t, y), (jnp.ones_like(motion.at.t), at_end))
         # In a batch all lanes compute this, and an end of a range may be at infinity.
         return -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
 
     late = jax.lax.switch(which, [lambda e=e: late_for(*e) for e in enumerate(problem.events)])
     middle = moved(at_end, late / 2)
-    when, there = t + late, moved(rate(t + late / 2, middle), late)
+    when, there = motion.at.after(late), moved(rate(motion.at.after(late / 2), middle), late)
 
     def unchanged_or_reset(event):
-        return there if event.reset is None else _reset(problem, event, entry, when, there)
+        return there if event.reset is None else _reset(problem, event, entry, when.t, there)
 
     after = jax.lax.switch(which, [lambda e=e: unchanged_or_reset(e) for e in problem.events])
-    return _where(fired >= 0, (when, after), (t, y))
+    return _where(fired >= 0, (when, after), (motion.at, y))
 
 
 def _reset(problem, event, entry, t, y):
-    after = event.reset(problem.equations.direction * t, y, entry)
+    after = event.reset(problem.equations.clock(t), y, entry)
     shapes = [jax.tree.map(jnp.shape, state) for state in (y, after)]
     if shapes[0] != shapes[1]:
         raise ValueError(f"reset: expected a state like the one that it is given, {shapes[0]}, got {shapes[1]}")
@@ -392,18 +446,18 @@ def _reset(problem, event, entry, t, y):
 
 
 class _Verdict(NamedTuple):
-    """The step controller's answer: whether to keep a step, where the next one ends, whether there is a jump before it,
-    the controller's state, and its result."""
+    """The step controller's answer: whether to keep a step, how far the next one goes, whether there is a jump before
+    it, the controller's state, and its result."""
 
     keep: Any
-    target: Any
+    plan: Any
     jumped: Any
     controller_state: Any
     result: Any
 
 
-def _verdict(problem, equations, run, end, motion, error):
-    t0, order = run.motion.t, order_of(motion.solver_state)
+def _verdict(problem, equations, run, way, motion, error):
+    order = order_of(motion.solver_state)
     # Solvers without an order need step controllers that do not use one.
     order: Any = problem.solver.error_order(problem.equations) if order is None else order
     y1 = motion.y
@@ -412,11 +466,15 @@ def _verdict(problem, equations, run, end, motion, error):
         finite = _finite(y1) & _finite(error) & ~equations.field.overshot(run.motion.y, y1)
         y1 = _compared(problem, run.motion.y, _where(finite, y1, run.motion.y))
         error = jax.tree.map(lambda error: jnp.where(finite, error, jnp.inf), error)
+    start, end = run.motion.at, motion.at
+    if _asks_for_lengths(problem):
+        start, end = Instant.at(jnp.zeros_like(way.length)), Instant.at(way.length)
     keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
-        t0, end, run.motion.y, y1, None, error, order, run.controller_state
+        start.t, end.t, run.motion.y, y1, None, error, order, run.controller_state
     )
-    target = jax.lax.stop_gradient(jnp.asarray(target, end.dtype))
-    return _Verdict(jnp.asarray(keep), target, jnp.asarray(jumped), controller_state, result)
+    keep = jnp.asarray(keep)
+    plan = _planned(problem, _where(keep, end, start), jnp.asarray(target, way.length.dtype))
+    return _Verdict(keep, plan, jnp.asarray(jumped), controller_state, result)
 
 
 def _compared(problem, y0, y1):
@@ -429,15 +487,26 @@ def _compared(problem, y0, y1):
     return eqx.tree_at(lambda y: y.v, y1, share * y1.v)
 
 
+def _asks_for_lengths(problem):
+    return isinstance(problem.stepsize_controller, ASK_FOR_LENGTHS)
+
+
+def _planned(problem, start, target):
+    """A step from there to what a step controller aims at."""
+    return Way.of(start.until(target)) if _asks_for_lengths(problem) else Way(start.until(target), target)
+
+
 def _crossing(problem, run, wanted, span):
     if not problem.events:
-        return Crossing(jnp.full_like(run.fired, -1), span.t1, jnp.array(False), run.pending)
+        return Crossing(jnp.full_like(run.fired, -1), span.length, jnp.array(False), run.pending)
 
-    def state_at(t):
-        return interpolated(problem, span, t)
+    def at(passed):
+        when = span.start.after(passed)
+        return problem.equations.clock(when.t), _inside(problem, span, passed)
 
-    direction = problem.equations.direction
-    return first_crossing(problem.events, state_at, direction, span.t0, span.t1, run.fired, run.pending, wanted)
+    # No instant is known better than times are.
+    sharp = _resolution(span.length) * jnp.maximum(jnp.abs(span.start.t), jnp.abs(span.end.t))
+    return first_crossing(problem.events, at, span.length, sharp, run.fired, run.pending, wanted)
 
 
 def _held(problem):
@@ -445,14 +514,16 @@ def _held(problem):
     return not isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
 
 
-def _target(problem, run, crossing, keep, end, t, planned):
-    """Where the next step ends. After a step that was cut short, the rest of it comes next."""
-    t0, landing = run.motion.t, run.landing.which >= 0
-    rest = jnp.where(run.target - t > _smallest(problem), run.target, t + (end - t0))
-    cut = keep & (end < run.target)
-    planned = jnp.where(cut, run.target if _held(problem) else jnp.maximum(planned, run.target), planned)
-    planned = jnp.where(crossing.hidden, t0 + (end - t0) * PLACES[0], planned)
-    return jnp.where(landing, rest, jnp.where(crossing.which >= 0, end, planned))
+def _next_plan(problem, run, crossing, keep, way, planned, wanted):
+    """How far the next step goes, which the step controller wants to be so long. After a step that was cut short, the
+    rest of what was planned comes next."""
+    landing, length = run.landing.which >= 0, way.length
+    left = Way(planned.length - jnp.where(keep, length, 0), planned.stop)
+    rest = _where(left.length > _smallest(problem, _resolution(length)), left, Way.of(length))
+    cut = keep & (length < planned.length)
+    plan = _where(cut & (_held(problem) | (left.length > wanted.length)), left, wanted)
+    plan = _where(crossing.hidden, Way.of(length * PLACES[0]), plan)
+    return jax.lax.stop_gradient(_where(landing, rest, _where(crossing.which >= 0, way, plan)))
 
 
 def _terminates(problem, fired):
@@ -463,47 +534,67 @@ def _terminates(problem, fired):
 
 
 class Span(NamedTuple):
-    """A step that was taken: its start and end, the state at its end, and the data of dense output."""
+    """A step that was taken: its start, length and end, the state at its end, and the data of dense output."""
 
-    t0: Scalar
-    t1: Scalar
+    start: Instant
+    length: Scalar
+    end: Instant
     y1: State
     dense: PyTree
 
 
 def interpolated(problem: Problem, span: Span, t: Scalar) -> State:
     """The state at `t` within a step; at its end exactly the state that the step ends with."""
-    t0, t1, y1, dense = span
-    inside = problem.solver.interpolation_cls(t0=t0, t1=t1, **dense).evaluate(t)
-    return _where(t < t1, inside, y1)
+    inside = _inside(problem, span, span.start.until(t))
+    # Rows that follow steps have the nearest times of the type.
+    return _where(t == span.end.t, span.y1, inside) if problem.every else inside
 
 
-def _end(problem, run):
-    """End of the next step: its target, or an earlier event or tick. A remainder that is too short for a step is joined
-    to the last step."""
+def _inside(problem, span, passed):
+    """The state so long after the start of a step."""
+    output = problem.solver.interpolation_cls(t0=jnp.zeros_like(span.length), t1=span.length, **span.dense)
+    return _where(passed < span.length, output.evaluate(passed), span.y1)
+
+
+def _way(problem, run, planned):
+    """How far the next step goes: as planned, or to an earlier event, tick or end. A remainder that is too short for a
+    step is joined to the last step."""
     controller, stop = problem.equations.field.controller, problem.t1
     if controller.ticks:
         tick = problem.equations.direction * controller.next_tick(run.motion.y.memory)
         stop = jnp.minimum(stop, jax.lax.stop_gradient(tick))
-    end = jnp.where(run.target < stop - _smallest(problem), run.target, stop)
-    return jnp.where(run.landing.which >= 0, run.landing.t, end)
+    left = run.motion.at.until(stop)
+    joined = jnp.minimum(_smallest(problem, _rounding(stop)), JOINED * planned.length)
+    way = _where(planned.length < left - joined, planned, Way(left, stop))
+    return _where(run.landing.which >= 0, Way.of(run.landing.after), way)
 
 
-def _smallest(problem):
+def _rounding(t):
+    """How well a type tells times from each other, as a share of them."""
+    return float(jnp.finfo(t.dtype).eps)
+
+
+def _resolution(t):
+    """How well instants are told from each other, as a share of the time."""
+    return max(_rounding(t) ** DIGITS, float(jnp.finfo(jnp.float64).eps))
+
+
+def _smallest(problem, share):
+    """A step that is hardly one, if times are known to this share of them."""
     t0, t1 = jax.lax.stop_gradient((problem.t0, problem.t1))
-    return SMALLEST_STEP * jnp.finfo(t1.dtype).eps * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
+    return SMALLEST_STEP * share * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
 
 
 def _smallest_at(problem, t):
-    """At a time: a long simulation may begin with short steps."""
-    eps = jnp.finfo(t.dtype).eps
-    return jnp.maximum(SMALLEST_STEP * eps * jax.lax.stop_gradient(jnp.abs(t)), eps * _smallest(problem))
+    """At a time, as the step controller has it: a long simulation may begin with short steps."""
+    share = _resolution(t) if _asks_for_lengths(problem) else _rounding(t)
+    return jnp.maximum(SMALLEST_STEP * share * jax.lax.stop_gradient(jnp.abs(t)), share * _smallest(problem, share))
 
 
-def _judged(problem, run, keep, excused, motion, unmet, target, solver_result, controller_result):
+def _judged(problem, run, keep, excused, motion, unmet, plan, solver_result, controller_result):
     """Why a simulation cannot go on, or success. A step that was rejected because of an event is excused."""
     # NaN counts as too small.
-    stuck = ~keep & ~excused & ~(target - run.motion.t > _smallest_at(problem, run.motion.t))
+    stuck = ~keep & ~excused & ~(plan.length > _smallest_at(problem, run.motion.at.t))
     result = jnp.array(Result.success, jnp.int32)
     result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
     result = jnp.where(_failed(controller_result), Result.solver_failed, result)
@@ -542,14 +633,14 @@ def _first_rows(problem, work):
     )
 
 
-def _with_rows(problem, rows, keep, span, accepted, rejected, work):
+def _with_rows(problem, rows, keep, span, ended, accepted, rejected, work):
     """The rows with those that lie within an accepted step."""
     evaluations, implicit = (None, None) if work is None else (work.evaluations, work.implicit)
     counts = {"tries": accepted + rejected, "evaluations": evaluations, "implicit": implicit}
 
     def due(rows):
-        inside = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan) <= span.t1
-        return keep & inside
+        t = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan)
+        return keep & (span.start.until(t) <= span.length)
 
     def save(rows):
         now = due(rows)
@@ -562,8 +653,8 @@ def _with_rows(problem, rows, keep, span, accepted, rejected, work):
         rows = jax.lax.while_loop(lambda rows: unvmap_any(due(rows)), save, rows)
     if not problem.every:
         return rows
-    wanted = (accepted % problem.every == 0) | (problem.last & (span.t1 >= problem.t1))
-    return _appended(rows, keep & wanted, span.t1, span.y1, **counts)
+    wanted = (accepted % problem.every == 0) | (problem.last & ended)
+    return _appended(rows, keep & wanted, span.end.t, span.y1, **counts)
 
 
 def _appended(rows, now, t, y, tries, evaluations, implicit):

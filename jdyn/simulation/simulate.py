@@ -19,6 +19,7 @@ from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import uncollected
 from jdyn.simulation.adjoint import solve, solve_forwards
+from jdyn.simulation.clock import Clock
 from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.energy_control import EnergyError, mechanical_energy
 from jdyn.simulation.events import Event, numbers, watch
@@ -100,9 +101,10 @@ def simulate(
             jdyn's own: `jdyn.Rodas5P()` for stiffness that couples joints; `jdyn.BulirschStoer()`, whose dense output
             has its full order, for small tolerances.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
-            `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors; `rtol=1e-4, atol=1e-5` with
-            `jdyn.ConvexEuler`, which at small tolerances follows all vibrations of stiff shapes, `atol=1e-4` in
-            float32, and `safety=0.8, factormax=2`, which suit it at other tolerances as well.
+            `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors, or with contact
+            `rtol=1e-4, atol=1e-5`. With `jdyn.ConvexEuler`, which at small tolerances follows all vibrations of stiff
+            shapes, it is `rtol=1e-4, atol=1e-5`, `atol=1e-4` in float32, and `safety=0.8, factormax=2`, which suit it
+            at other tolerances as well.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
             from `t0` to `t1` if left out.
         adjoint: `diffrax.ForwardMode()` for forward-mode derivatives. If left out, derivatives are those of reverse
@@ -161,14 +163,15 @@ def simulate(
             f"{type(solver).__name__}: its steps need the derivatives of forces that gradient_reach changes; leave the "
             "solver or the reach out"
         )
-    stepsize_controller = _default_controller(dtype, solver) if stepsize_controller is None else stepsize_controller
+    by_default = _default_controller(dtype, solver, touches=contact is not None)
+    stepsize_controller = by_default if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
         field=VectorField(model, with_memory(controller), method, constraints=_in_type(constraints, dtype)),
         start=(model.normalize(q0), v0),
         t0=t0,
         t1=t1,
         dt0=None if dt0 is None else jnp.abs(jnp.asarray(dt0, dtype)),
-        solver=_with_tolerances(solver, stepsize_controller, dtype),
+        solver=_with_tolerances(solver, stepsize_controller, by_default),
         stepsize_controller=stepsize_controller,
         rows=rows_to_save(saveat, t0, t1),
         adjoint=adjoint,
@@ -217,17 +220,16 @@ def _warn_of_overlaps(name, shapes, depth):
         )
 
 
-def _default_controller(dtype, solver):
+def _default_controller(dtype, solver, touches):
+    # Single precision rounds the places of shapes, and so the forces of stiff ones: at smaller tolerances than these,
+    # steps wait for what rounding makes of speeds.
     single = jnp.finfo(dtype).bits < 64
     if isinstance(solver, ConvexEuler):
         # Small tolerances follow the vibrations of each light bounce, long after they matter to the motion. After
         # impacts, steps that grow tenfold at once, as those of diffrax do, are rejected half as often again.
-        # Single precision rounds the places of shapes, and so the forces of stiff ones: at rest, with 10⁻⁵ steps wait
-        # for what rounding makes of speeds.
-        atol = 1e-4 if single else 1e-5
-        return diffrax.PIDController(rtol=1e-4, atol=atol, safety=0.8, factormax=2.0)
+        return diffrax.PIDController(rtol=1e-4, atol=1e-4 if single else 1e-5, safety=0.8, factormax=2.0)
     if single:
-        return diffrax.PIDController(rtol=1e-5, atol=1e-6)
+        return diffrax.PIDController(rtol=1e-4, atol=1e-5) if touches else diffrax.PIDController(rtol=1e-5, atol=1e-6)
     return diffrax.PIDController(rtol=1e-6, atol=1e-8)
 
 
@@ -235,16 +237,16 @@ def _in_type(constraints, dtype):
     return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tuple(constraints))
 
 
-def _with_tolerances(solver, stepsize_controller, dtype):
+def _with_tolerances(solver, stepsize_controller, by_default):
     """A solver with the step controller's tolerances, if it needs some and has none: an implicit one to solve its
     equations, an extrapolation method to choose its order."""
     if isinstance(solver, diffrax.AbstractWrappedSolver):
-        inner = _with_tolerances(solver.solver, stepsize_controller, dtype)
+        inner = _with_tolerances(solver.solver, stepsize_controller, by_default)
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, inner)
     if not isinstance(solver, diffrax.AbstractImplicitSolver | Extrapolation | Automatic):
         return solver
     adaptive = isinstance(stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
-    source = stepsize_controller if adaptive else _default_controller(dtype, solver)
+    source = stepsize_controller if adaptive else by_default
     if isinstance(solver, Extrapolation | Automatic):
         return solver.with_tolerances(source.rtol, source.atol, source.norm)
     unset = diffrax.Kvaerno5().root_finder.rtol
@@ -279,7 +281,7 @@ def _simulate(
     watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
     problem = Problem(
-        equations=Equations(field, direction),
+        equations=Equations(field, Clock(direction)),
         y0=y0,
         met=_starts_well(field, t0, q0, v0),
         t0=direction * t0,
@@ -296,7 +298,7 @@ def _simulate(
     )
     run = solve(problem) if adjoint is None else solve_forwards(problem)
     stats = {
-        "t_reached": direction * run.motion.t,
+        "t_reached": direction * run.motion.at.t,
         "accepted_steps": run.accepted,
         "rejected_steps": run.rejected,
         "dynamics_calls": None if run.work is None else run.work.evaluations,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from jdyn.contact.convex import AtPoints, Friction, Impulses, InJoints, JointFriction, Motion, Turning, minimum
+from jdyn.contact.convex import AtPoints, ByRow, Friction, Impulses, JointFriction, Motion, Turning, minimum
 
 pytestmark = pytest.mark.fast_compile
 
@@ -61,7 +61,7 @@ def _motion(seed=0, slip=1e-3, stiffness=2e4):
     known = (friction(0.03, 0.0, 0.2), friction(0.05, 0.0, 0.1), jnp.array(start.turning), jnp.array(start.gained[1]))
     turning = Turning.from_start(jnp.array(normal), *known)
     bound = jnp.array([0.0, 0.1, 0.0, 2.0, 0.3, 0.02])
-    joints = InJoints(JointFriction(jnp.array(start.joints), bound, jnp.full(NV, slip), bound), None)
+    joints = ByRow(JointFriction(jnp.array(start.joints), bound, jnp.full(NV, slip), bound), None)
     terms = (AtPoints(pressing, J), AtPoints(turning, J_turning), joints)
     return Motion(jnp.array(root @ root.T + np.eye(NV)), jnp.array(5 * rng.normal(size=NV)), terms)
 

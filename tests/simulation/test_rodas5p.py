@@ -8,6 +8,7 @@ import pytest
 
 import jdyn
 from jdyn.control.dynamic import with_memory
+from jdyn.simulation.clock import Clock
 from jdyn.simulation.loop import Equations
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
@@ -70,7 +71,7 @@ def test_elimination_solves_the_dense_system(model):
     @jax.jit
     def systems(controller, memory, direction, after, s):
         field = VectorField(model, controller, None, stops)
-        terms = LocalTerm(Equations(field, direction), model, pushed)
+        terms = LocalTerm(Equations(field, Clock(direction)), model, pushed)
         y = State(model.to_chart(pushed), v, memory, jnp.array(0.7))
         rate = StepRate(terms, jnp.array(0.3), jnp.array(0.5), y)
         by_time, by_state = jax.jacfwd(rate, (0, 1))(jnp.zeros(()), rate.start)

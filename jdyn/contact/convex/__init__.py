@@ -6,11 +6,11 @@ from jdyn.contact.convex.friction import Friction as Friction
 from jdyn.contact.convex.impulses import Impulses as Impulses
 from jdyn.contact.convex.joint_friction import JointFriction as JointFriction
 from jdyn.contact.convex.law import Law as Law
-from jdyn.contact.convex.law import Line as Line
+from jdyn.contact.convex.law import Springs as Springs
 from jdyn.contact.convex.minimum import Found as Found
 from jdyn.contact.convex.minimum import Motion as Motion
 from jdyn.contact.convex.minimum import minimum as minimum
 from jdyn.contact.convex.terms import AtPoints as AtPoints
-from jdyn.contact.convex.terms import InJoints as InJoints
+from jdyn.contact.convex.terms import ByRow as ByRow
 from jdyn.contact.convex.terms import Term as Term
 from jdyn.contact.convex.turning import Turning as Turning

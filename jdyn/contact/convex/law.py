@@ -56,3 +56,20 @@ class Law(Structure):
     @abc.abstractmethod
     def along(self, u: Array, w: Array) -> Line:
         """At u, in the direction w."""
+
+
+class Springs(Law):
+    """A law of rows that neither stick nor act on each other: γ and −∂γ/∂u are numbers of each row."""
+
+    def holds(self, u: Array) -> Bool[Array, "0"]:
+        return jnp.zeros(0, bool)
+
+    def may_hold(self, u: Array) -> Bool[Array, "0"]:
+        return self.holds(u)
+
+    def still_holds(self, u: Array, before: Array, held: Bool[Array, "0"]) -> Bool[Array, "0"]:
+        return held
+
+    def along(self, u: Array, w: Array) -> Line:
+        gamma, rise = self.at(u, self.holds(u))
+        return Line(-jnp.sum(gamma * w), jnp.sum(rise * w**2))

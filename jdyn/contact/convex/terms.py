@@ -83,20 +83,20 @@ class AtPoints(Term):
         return jax.lax.scan(add, none, jnp.arange(0, points, max(size, 1)))[0]
 
 
-class InJoints(Term):
-    """The velocities of all coordinates of joints, each of which has an impulse of its own.
+class ByRow(Term):
+    """Velocities that have an impulse each.
 
     Attributes:
-        followed: How all coordinates follow those of the model; None where none is mimicked.
+        J: By those of the model; None where they are these.
     """
 
-    followed: Float[Array, "nv_full nv"] | None
+    J: Float[Array, "rows nv"] | None
 
-    def changes(self, dv: Vector) -> Float[Array, " nv_full"]:
-        return dv if self.followed is None else self.followed @ dv
+    def changes(self, dv: Vector) -> Float[Array, " rows"]:
+        return dv if self.J is None else self.J @ dv
 
-    def generalized(self, gamma: Float[Array, " nv_full"]) -> Vector:
-        return gamma if self.followed is None else self.followed.T @ gamma
+    def generalized(self, gamma: Float[Array, " rows"]) -> Vector:
+        return gamma if self.J is None else self.J.T @ gamma
 
-    def hessian(self, G: Float[Array, " nv_full"]) -> Matrix:
-        return jnp.diag(G) if self.followed is None else self.followed.T @ (G[:, None] * self.followed)
+    def hessian(self, G: Float[Array, " rows"]) -> Matrix:
+        return jnp.diag(G) if self.J is None else self.J.T @ (G[:, None] * self.J)

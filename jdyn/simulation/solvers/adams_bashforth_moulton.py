@@ -29,13 +29,13 @@ class History(eqx.Module):
 
     Attributes:
         known: How many of them are known.
-        ts: Times [s].
+        ages: How long before the start of the step that comes next, negative [s].
         q, v: Configurations and velocities.
         rates: Their rates; those of `q` are not used, since they differ from chart to chart.
     """
 
     known: Int[Array, ""]
-    ts: Float[Array, "3"]
+    ages: Float[Array, "3"]
     q: Float[Array, "3 nq"]
     v: Float[Array, "3 nv"]
     rates: State
@@ -73,11 +73,11 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     def init(self, terms, t0, t1, y0, args):
         u0 = LocalTerm(terms, self.mechanism, y0.q).to_chart(y0)
-        ts, q, v, rates = jax.tree.map(
+        ages, q, v, rates = jax.tree.map(
             lambda x: jnp.broadcast_to(x, (PAST, *x.shape)),
-            (jnp.asarray(t0), y0.q, y0.v, jax.tree.map(jnp.zeros_like, u0)),
+            (jnp.zeros_like(t0), y0.q, y0.v, jax.tree.map(jnp.zeros_like, u0)),
         )
-        return Counted(History(jnp.array(0), ts, q, v, rates), Work.of())
+        return Counted(History(jnp.array(0), ages, q, v, rates), Work.of())
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         history: History = solver_state.memory
@@ -93,7 +93,7 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
             return local.vf(t0 + time * (t1 - t0), u, args)
 
         starting = history.known < PAST
-        scheme = _scheme(starting, (history.ts - t0) / (t1 - t0))
+        scheme = _scheme(starting, history.ages / (t1 - t0))
         # With one number of stages for each lane, a batch would evaluate all stages and select afterwards.
         most, own = (jnp.where(condition, CASH_KARP.num_stages, 2) for condition in (unvmap_any(starting), starting))
         rates = _evaluated(most, scheme, rate, _in_chart(local, history))
@@ -103,7 +103,9 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
             local.from_chart(u1),
             pushed(local, u1, increment(scheme.error, rates)),
             {"centre": y0.q, "local": {"u0": u0, "powers": powers}},
-            Counted(_remembered(history, jnp.asarray(t0), y0, jax.tree.map(lambda r: r[PAST], rates)), Work.of(own)),
+            Counted(
+                _remembered(history, jnp.asarray(t1 - t0), y0, jax.tree.map(lambda r: r[PAST], rates)), Work.of(own)
+            ),
             diffrax.RESULTS.successful,
         )
 
@@ -201,13 +203,13 @@ def _in_chart(local: LocalTerm, history: History) -> State:
     return eqx.tree_at(lambda rates: rates.q, history.rates, jax.vmap(rate)(history.q, history.v))
 
 
-def _remembered(history: History, t0: Scalar, y0: State, rate: State) -> History:
+def _remembered(history: History, h: Scalar, y0: State, rate: State) -> History:
     def pushed_back(new, old):
         return jnp.concatenate([new[None], old[:-1]])
 
     return History(
         known=jnp.minimum(history.known + 1, PAST),
-        ts=pushed_back(t0, history.ts),
+        ages=pushed_back(jnp.zeros_like(h), history.ages) - h,
         q=pushed_back(y0.q, history.q),
         v=pushed_back(y0.v, history.v),
         rates=jax.tree.map(pushed_back, rate, history.rates),

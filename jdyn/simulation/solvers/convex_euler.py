@@ -14,6 +14,7 @@ from jdyn.contact import ConvexForces
 from jdyn.dynamics import bias_forces, mass_matrix
 from jdyn.model import Model
 from jdyn.simulation.interpolation import between
+from jdyn.simulation.solvers.constraint_terms import constraint_terms
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
 from jdyn.simulation.solvers.joint_terms import joint_terms, without_joint_terms
@@ -35,9 +36,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     stick turns into slip, the order is lost, and the estimate shortens the step.
 
     What `jdyn.simulate` takes with convex contact. `stats["dynamics_calls"]` counts substeps and `stats["jacobians"]`
-    their Newton steps. Dry friction in joints and the springs at the ends of their ranges are terms of the same convex
-    function as contact, so that joints stick and rest in large steps. Other forces of joints enter as in `jdyn.ROSJ43`,
-    those of mass and motion by inverse dynamics, whatever the `method`.
+    their Newton steps. Dry friction in joints, the springs at the ends of their ranges and constraints are terms of the
+    same convex function as contact, so that joints stick and rest in large steps. Other forces of joints enter as in
+    `jdyn.ROSJ43`, those of mass and motion by inverse dynamics, whatever the `method`.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
@@ -127,10 +128,10 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         A = mass_matrix(system.stiffened(h), y0.q)
         turned = turning(model, y0.v)
         impulse = h * (A @ turned + force)
-        joints = joint_terms(field, y0, h, A)
-        found, overlap = contact.change(model, y0.q, y0.v, -turned, h, A, impulse, guess - y0.v, joints)
+        others = joint_terms(field, y0, h, A) + constraint_terms(field, system.clock(t0), y0, h, turned, A)
+        found, overlap = contact.change(model, y0.q, y0.v, -turned, h, A, impulse, guess - y0.v, others)
         v1 = y0.v + found.dv
-        change = terms.prod(system.field.rates_beside(system.direction * t0, y0, tau), h)
+        change = terms.prod(system.field.rates_beside(system.clock(t0), y0, tau), h)
         y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), v1)
         # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
         return _Step(straight(model, y1, h * v1), found.converged & (h >= 0), found.steps, overlap)
@@ -161,11 +162,6 @@ def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
     if not isinstance(field.contact, ConvexForces):
         raise ValueError(
             "ConvexEuler: expected contact=jdyn.ConvexContact(), got none or another model; leave the solver out"
-        )
-    if field.constraints:
-        raise ValueError(
-            "ConvexEuler: constraints beyond the tree of joints do not go with convex contact yet; take "
-            "jdyn.CompliantContact(), or another solver"
         )
     smooth = without_joint_terms(eqx.tree_at(lambda field: field.contact, field, None))
     return field.contact, field, eqx.tree_at(lambda terms: terms.field, terms, smooth)

@@ -13,6 +13,7 @@ from jdyn.contact import SmoothForces
 from jdyn.dynamics import mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model.compiled import precise
+from jdyn.simulation.clock import Clock, clock_of
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion, joint_slopes
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -33,8 +34,7 @@ class Coupling(NamedTuple):
     @classmethod
     def at(cls, terms: Any, contact: SmoothForces, t: Any, y: State) -> "Coupling":
         """That of the equations of motion behind `terms`, whose contact this is."""
-        field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
-        given = field, contact, direction * t, y
+        given = equations_of_motion(terms), contact, clock_of(terms)(t), y
         return cls(*_matrices(*jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)))
 
     def reach(self, h: Scalar) -> Scalar:
@@ -52,14 +52,14 @@ class CoupledImplicit(NamedTuple):
 
     Attributes:
         field: The equations of motion.
-        direction: 1, or -1 where time runs backwards.
+        clock: Knows the time by that of solvers.
         K, D: How forces fall with configuration and velocity [N m/rad, ...].
         inverse: (M + c D + c² K)⁻¹.
         inertia: The diagonal of M.
     """
 
     field: VectorField
-    direction: Scalar | int
+    clock: Clock
     K: Float[Array, "nv nv"]
     D: Float[Array, "nv nv"]
     inverse: Float[Array, "nv nv"]
@@ -69,15 +69,15 @@ class CoupledImplicit(NamedTuple):
     def of(cls, terms: Any, coupling: Coupling, c: Scalar) -> "CoupledImplicit":
         """That of a step that begins in the state of the coupling, and has rates with `c`; the inverse is found if this
         is not zero for all lanes of a batch."""
-        field, direction, c = equations_of_motion(terms), getattr(terms, "direction", 1), jax.lax.stop_gradient(c)
+        field, clock, c = equations_of_motion(terms), clock_of(terms), jax.lax.stop_gradient(c)
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
         K, D, M = jnp.where(c != 0, coupling.K, 0), jnp.where(c > 0, coupling.D, 0), coupling.M
         inverse = jax.lax.cond(unvmap_any(c != 0), lambda: _inverse(M + c * (D + c * K)), lambda: jnp.zeros_like(M))
-        return cls(field, direction, K, D, inverse, jnp.diag(M))
+        return cls(field, clock, K, D, inverse, jnp.diag(M))
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """As that of `JointImplicit`."""
-        t, moved = self.direction * t, r + s.v
+        t, moved = self.clock(t), r + s.v
         rate = self.field(t, y)
         B = c * (self.D + c * self.K)
         a = rate.v - self.inverse @ (B @ rate.v + self.D @ s.v + self.K @ (s.q + c * moved))

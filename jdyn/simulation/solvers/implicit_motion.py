@@ -13,6 +13,7 @@ from jdyn.array import solution
 from jdyn.dynamics import inverse_dynamics_derivatives
 from jdyn.model import Model
 from jdyn.model.compiled import precise
+from jdyn.simulation.clock import clock_of
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion
 from jdyn.simulation.vector_field import State, VectorField
@@ -66,7 +67,7 @@ class ImplicitMotion(NamedTuple):
         given = terms, t0, t1, u, a
         terms, t0, t1, u, a = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)
         field, y = equations_of_motion(terms.term), terms.from_chart(u)
-        model, t = field.model, getattr(terms.term, "direction", 1) * t0
+        model, t = field.model, clock_of(terms.term)(t0)
         tau_t, tau_q, tau_v = field.force_jacobians(t, y)
         by_q, by_v, M = inverse_dynamics_derivatives(model, y.q, y.v, a)
         F, Z = _beside(field, t, y, (tau_t, tau_q, tau_v))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
 from jdyn.model import Model
+from jdyn.simulation.clock import Clock, clock_of
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -30,13 +31,13 @@ class JointImplicit(NamedTuple):
 
     Attributes:
         field: The equations of motion.
-        direction: 1, or -1 where time runs backwards.
+        clock: Knows the time by that of solvers.
         K, D: How the forces of all joints fall with their coordinates and velocities [N m/rad or N/m, N m s/rad or
             N s/m].
     """
 
     field: VectorField
-    direction: Scalar | int
+    clock: Clock
     K: Float[Array, " nv_full"]
     D: Float[Array, " nv_full"]
 
@@ -44,12 +45,12 @@ class JointImplicit(NamedTuple):
     def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "JointImplicit":
         """That of a step that begins at `t` in `y`, on the configuration manifold, and has rates with `c`; slopes are
         found if this is not zero for all lanes of a batch."""
-        field, direction = equations_of_motion(terms), getattr(terms, "direction", 1)
+        field, clock = equations_of_motion(terms), clock_of(terms)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
-        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: joint_slopes(field, direction * t, y), lambda: (none, none))
+        K, D = jax.lax.cond(unvmap_any(c != 0), lambda: joint_slopes(field, clock(t), y), lambda: (none, none))
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
-        return cls(field, direction, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
+        return cls(field, clock, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
 
     def stiffened(self, c: Scalar) -> Model:
         """The model with c D + c² K beside its rotors."""
@@ -59,14 +60,14 @@ class JointImplicit(NamedTuple):
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """k in a state `y` on the manifold, whose tangent coordinates change by `r`; f where s and `c` [s] are zero."""
         field, moved, tau = self.field, r + s.v, self.force(t, y)
-        t = self.direction * t
+        t = self.clock(t)
         a, held = field.accelerations(self.stiffened(c), t, y, tau - self.pull(r, s, c))
         beside = field.rates_beside(t, y, tau if held is None else tau + held)
         return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """τ."""
-        return self.field.force(self.direction * t, y)
+        return self.field.force(self.clock(t), y)
 
     def pull(self, r: Float[Array, " nv"], s: State, c: Scalar) -> Float[Array, " nv"]:
         """D s_v + K (s_q + c (r + s_v))."""

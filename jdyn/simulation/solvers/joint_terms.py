@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Scalar
 
-from jdyn.contact.convex import InJoints, JointFriction, Law, Line
+from jdyn.contact.convex import ByRow, JointFriction, Springs
 from jdyn.simulation.joint_limits import Stops, approach
 from jdyn.simulation.vector_field import State, VectorField
 
 Coordinates = Float[Array, " nv_full"]
 
 
-class Ends(Law):
+class Ends(Springs):
     """Impulses h n(v) of the springs at the ends of ranges, with their depth at the end of the step: both the spring
     and what dissipation makes of it grow with the speed v = start + u towards the end.
 
@@ -31,16 +31,6 @@ class Ends(Law):
     beyond: Float[Array, "2 ends"]
     places: tuple[int, ...] = eqx.field(static=True)
 
-    def holds(self, u: Coordinates) -> Bool[Array, "0"]:
-        """Springs do not stick."""
-        return jnp.zeros(0, bool)
-
-    def may_hold(self, u: Coordinates) -> Bool[Array, "0"]:
-        return self.holds(u)
-
-    def still_holds(self, u: Coordinates, before: Coordinates, held: Bool[Array, "0"]) -> Bool[Array, "0"]:
-        return held
-
     def at(self, u: Coordinates, held: Bool[Array, "0"]) -> tuple[Coordinates, Coordinates]:
         speeds = (self.start + u)[np.array(self.places, int)]
         speeds = jnp.stack([speeds, -speeds])
@@ -52,12 +42,8 @@ class Ends(Law):
         full = jnp.zeros((2, *u.shape), u.dtype)
         return tuple(full.at[:, np.array(self.places, int)].set(jnp.stack([lower - upper, jnp.sum(rises, axis=0)])))
 
-    def along(self, u: Coordinates, w: Coordinates) -> Line:
-        gamma, rise = self.at(u, self.holds(u))
-        return Line(-jnp.sum(gamma * w), jnp.sum(rise * w**2))
 
-
-def joint_terms(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]) -> list[InJoints]:
+def joint_terms(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]) -> list[ByRow]:
     """Those of a step from a state: of dry friction, and of the ends of ranges if they hold joints.
 
     Args:
@@ -73,11 +59,11 @@ def joint_terms(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"
     # Rounding of larger speeds must not hide what friction does within its own.
     speed = jnp.maximum(model.friction_speed, jnp.sqrt(jnp.finfo(A.dtype).eps) * stopped)
     start = model.expand_velocity(y.v)
-    terms = [InJoints(JointFriction(start, bound, speed, stopped), followed)]
+    terms = [ByRow(JointFriction(start, bound, speed, stopped), followed)]
     if field.stops is not None:
         gaps, _ = approach(model, y.q, y.v)
         places = tuple(map(int, model.topology.ranged[1]))
-        terms.append(InJoints(Ends(h, start, field.stops, -gaps - field.stops.slack, places), followed))
+        terms.append(ByRow(Ends(h, start, field.stops, -gaps - field.stops.slack, places), followed))
     return terms
 
 

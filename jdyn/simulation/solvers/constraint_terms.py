@@ -1,0 +1,50 @@
+"""Constraints beyond the tree of joints, as a term of the convex function whose minimum a step finds."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Scalar
+
+from jdyn.contact.convex import ByRow, Springs
+from jdyn.dynamics.constraints.rows import constraint_rows
+from jdyn.simulation.vector_field import State, VectorField
+
+Rows = Float[Array, " rows"]
+
+
+class Tied(Springs):
+    """γ = −stiffness (u − asked): of what u would miss without this spring, it leaves the root of rounding.
+
+    Attributes:
+        asked: Changes of velocities within the step [rad/s or m/s].
+        stiffness: [kg m² or kg].
+    """
+
+    asked: Rows
+    stiffness: Rows
+
+    def at(self, u: Rows, held: Bool[Array, "0"]) -> tuple[Rows, Rows]:
+        return -self.stiffness * (u - self.asked), self.stiffness
+
+
+def constraint_terms(
+    field: VectorField, t: Scalar, y: State, h: Scalar, turned: Float[Array, " nv"], A: Float[Array, "nv nv"]
+) -> list[ByRow]:
+    """Those of a step from a state: that of all constraints, if there are any.
+
+    With the rows J v = b and J a = γ, velocities change by what accelerations ask for and by what is missing of b.
+
+    Args:
+        field: The equations of motion.
+        t: Time at the start [s].
+        y: State at the start.
+        h: Length of the step [s].
+        turned: What changes of velocities have more than those of accelerations, see `turning`.
+        A: Inertia.
+    """
+    if not field.constraints:
+        return []
+    rows = constraint_rows(field.model, field.constraints, t, y.q, y.v)
+    asked = h * (rows.gamma + rows.J @ turned) + rows.b - rows.J @ y.v
+    yields = jnp.sum(rows.J**2 / jnp.diag(A)[None], axis=1)
+    # Of the digits of A, the other half is left in the sum of both. Rows that nothing moves have no stiffness.
+    stiffness = jnp.where(yields > 0, 1 / jnp.where(yields > 0, yields, 1), 0) / jnp.sqrt(jnp.finfo(A.dtype).eps)
+    return [ByRow(Tied(asked, stiffness), rows.J)]
