@@ -120,15 +120,16 @@ def test_a_lane_of_a_batch_does_not_tick_because_another_does():
     pd = jdyn.PD(model, jnp.ones(1, jnp.float32), kp=4.0, kd=1.0)
     control = diffrax.PIDController(rtol=1e-4, atol=1e-6, dtmax=2e-6)
 
-    def end(q0):
+    def end(q0, dt0):
         motion = jdyn.simulate(
             model, q0[None], jnp.zeros(1, jnp.float32), 100.0 + 16 * 2.0**-17, t0=100.0, max_steps=400, saveat=END,
-            controller=jdyn.ZeroOrderHold(pd, 2.0**-15), stepsize_controller=control, dt0=1e-6, throw=False,
+            controller=jdyn.ZeroOrderHold(pd, 2.0**-15), stepsize_controller=control, dt0=dt0, throw=False,
         )  # fmt: skip
         return motion.v[-1], motion.stats["accepted_steps"]
 
-    starts = jnp.array([0.1, 0.5, 0.9], jnp.float32)
-    together = jax.jit(jax.vmap(end))(starts)
-    alone = [jax.jit(end)(start) for start in starts]
+    # Of first steps that differ, so that lanes are at ticks in different rounds.
+    starts = jnp.array([[0.1, 0.5, 0.9], [1e-6, 5e-7, 2e-7]], jnp.float32)
+    together = jax.jit(jax.vmap(end))(*starts)
+    alone = [jax.jit(end)(*start) for start in starts.T]
     np.testing.assert_array_equal(together[1], [steps for _, steps in alone])
     np.testing.assert_allclose(together[0], [v for v, _ in alone], rtol=1e-5)

@@ -75,7 +75,7 @@ def test_a_closed_leg_that_lands_goes_as_other_solvers_have_it():
     assert float(jnp.max(exact.contacts(model, LAW).points.force)) > 10
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_flight_is_that_of_the_constraints_alone():
     model, loop, q, v = thrown(height=2.0)
     options = {"constraints": loop, "saveat": jnp.linspace(0, 0.4, 5)}

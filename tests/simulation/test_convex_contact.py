@@ -173,7 +173,7 @@ def _end(x, adjoint=None, dtype=jnp.float64):
 START = jnp.array([0.085, 1.0, 0.4, 1.0, 5.0, 9.81])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_of_simulations_are_those_of_differences_in_both_modes():
     program = jax.jit(_end)
     steps = 1e-6 * jnp.eye(len(START))
@@ -231,9 +231,17 @@ def test_single_precision_follows_double_precision():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beside", [0.01, 2.0])
-def test_rods_that_roll_on_each_other_take_no_more_steps_in_single_precision(beside):
-    """Two that lie fall on the ground, one on the other or beside it."""
+@pytest.mark.parametrize(
+    ("contact", "control", "beside"),
+    [
+        (jdyn.ConvexContact(), diffrax.PIDController(rtol=1e-4, atol=1e-4, safety=0.8, factormax=2.0), 0.01),
+        (jdyn.ConvexContact(), diffrax.PIDController(rtol=1e-4, atol=1e-4, safety=0.8, factormax=2.0), 2.0),
+        (jdyn.CompliantContact(), diffrax.PIDController(rtol=1e-4, atol=1e-5), 2.0),
+    ],
+    ids=["convex on it", "convex beside it", "compliant beside it"],
+)
+def test_rods_that_roll_on_each_other_take_no_more_steps_in_single_precision(contact, control, beside):
+    """Two that lie fall on the ground, one on the other or beside it, a minute after the start."""
     builder = jdyn.Builder("rods")
     for name in ("lower", "upper"):
         builder.add_link(name, jdyn.Free(), mass=1.0, inertia=4e-3 * np.ones(3))
@@ -243,11 +251,12 @@ def test_rods_that_roll_on_each_other_take_no_more_steps_in_single_precision(bes
     lying = np.array([np.cos(0.7), np.sin(0.7), 0, 0])
     q = model.neutral().reshape(2, 7).at[:, 3:].set(lying).at[:, 2].set([0.1, 0.3]).at[1, 0].set(beside).ravel()
     # From a start of 10⁻⁴ s steps grow for as long in both.
-    control = diffrax.PIDController(rtol=1e-4, atol=1e-4, safety=0.8, factormax=2.0)
-    options = {"contact": jdyn.ConvexContact(), "saveat": diffrax.SaveAt(t1=True), "dt0": 1e-4}
-    double = jdyn.simulate(model, q, jnp.zeros(12), 1.0, stepsize_controller=control, **options)
-    # What is left out is as above.
-    single = jdyn.simulate(model.astype(jnp.float32), q.astype(jnp.float32), jnp.zeros(12, jnp.float32), 1.0, **options)
+    options = {"contact": contact, "saveat": diffrax.SaveAt(t1=True), "dt0": 1e-4, "t0": 64.0}
+    double = jdyn.simulate(model, q, jnp.zeros(12), 65.0, stepsize_controller=control, **options)
+    # These tolerances are the default of single precision.
+    single = jdyn.simulate(
+        model.astype(jnp.float32), q.astype(jnp.float32), jnp.zeros(12, jnp.float32), 65.0, **options
+    )
     tried = [int(motion.stats["accepted_steps"] + motion.stats["rejected_steps"]) for motion in (single, double)]
     assert tried[0] < 1.3 * tried[1]
     if beside > 1:
