@@ -43,10 +43,10 @@ class ConvexContact(Contact):
     which holds what sticks: it creeps by less than `slip_speed`, and what slides bears the whole of μ f. Torques
     against turning about the normal and against rolling obey the same with lengths in the place of μ.
 
-    Each step of `jdyn.ConvexEuler`, which `jdyn.simulate` takes by itself, finds the velocity at its end as the minimum
-    of a strictly convex function. So it is found from any start. Ends of joints' ranges and dry friction in joints are
-    terms of the same function. At rest and in steady motion neither stiffness nor the slip speed limits the step; the
-    vibrations of an impact are followed, as closely as the tolerance asks.
+    Each step of `jdyn.ConvexEuler`, which `jdyn.simulate` takes by itself, finds the velocity at its end as the
+    minimum of a strictly convex function. So it is found from any start. Constraints, ends of joints' ranges and dry
+    friction in joints are terms of the same function. At rest and in steady motion neither stiffness nor the slip
+    speed limits the step; the vibrations of an impact are followed, as closely as the tolerance asks.
 
     Any other solver that `simulate` is given integrates the same law as a force of the state.
 

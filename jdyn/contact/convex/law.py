@@ -21,8 +21,8 @@ class Line(Structure):
 class Law(Structure):
     """γ(u), where u is how the velocities of a term change in a step, and −γ the gradient of a convex function.
 
-    Changes, since they keep the digits that velocities lose in single precision: of what sticks the step has to find
-    how little is left of them.
+    Changes, not velocities: in single precision the slip of what sticks is smaller than rounding of the speeds that
+    make it.
 
     Friction has a kink or nearly so, which iterations meet by a guess of what sticks, `held`: an array of booleans that
     each law shapes as it likes.
