@@ -348,9 +348,10 @@ def _worked(run, motion, fired):
 def step(problem: Problem, equations: Equations, motion: Motion, way: Way):
     """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
     `equations` are those near its start."""
+    arrival = way.end(motion.at)
     terms, start, end = equations, jnp.zeros_like(way.length), way.length
     if _may_know_times(motion.solver_state):
-        terms, start, end = Equations(equations.field, problem.equations.clock), motion.at.t, way.end(motion.at).t
+        terms, start, end = Equations(equations.field, problem.equations.clock), motion.at.t, arrival.t
     y, error, dense, solver_state, result = problem.solver.step(
         terms, start, end, motion.y, None, motion.solver_state, motion.jumped
     )
@@ -360,7 +361,7 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way):
     if met is not None and error is not None:
         # Shorter steps stay nearer.
         error = jax.tree.map(lambda error: jnp.where(met & jnp.isfinite(error), error, jnp.inf), error)
-    return Motion(way.end(motion.at), y, solver_state, jnp.array(False), met), error, dense, result
+    return Motion(arrival, y, solver_state, jnp.array(False), met), error, dense, result
 
 
 def _may_know_times(solver_state: PyTree) -> bool:

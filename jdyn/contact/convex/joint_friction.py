@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jdyn.contact.convex.law import Law, Line
+from jdyn.contact.convex.law import LawByRow
 
 # By this power of rounding, as a share of the bound, the law may depart from its derivative in the last iteration.
 MISSED = 0.45
@@ -12,7 +12,7 @@ Coordinates = Float[Array, " nv_full"]
 Held = Bool[Array, " nv_full"]
 
 
-class JointFriction(Law):
+class JointFriction(LawByRow):
     """γ = −bound tanh(v / speed), the law of `jdyn.Model`, with the velocity v = start + u at the end of the step.
 
     Newton's method finds its way along this function from the side of v = 0, and is thrown across by the other side. So
@@ -52,7 +52,3 @@ class JointFriction(Law):
         share = (self.start + u) / self.speed
         share = jnp.where(held, share, jnp.tanh(share))
         return -self.bound * share, self.bound / self.speed * jnp.where(held, 1, 1 - share**2)
-
-    def along(self, u: Coordinates, w: Coordinates) -> Line:
-        gamma, rise = self.at(u, self.holds(u))
-        return Line(-jnp.sum(gamma * w), jnp.sum(rise * w**2))

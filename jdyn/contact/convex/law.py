@@ -58,8 +58,16 @@ class Law(Structure):
         """At u, in the direction w."""
 
 
-class Springs(Law):
-    """A law of rows that neither stick nor act on each other: γ and −∂γ/∂u are numbers of each row."""
+class LawByRow(Law):
+    """A law of rows that do not act on each other: γ and −∂γ/∂u are numbers of each row."""
+
+    def along(self, u: Array, w: Array) -> Line:
+        gamma, rise = self.at(u, self.holds(u))
+        return Line(-jnp.sum(gamma * w), jnp.sum(rise * w**2))
+
+
+class Springs(LawByRow):
+    """One of rows that do not stick."""
 
     def holds(self, u: Array) -> Bool[Array, "0"]:
         return jnp.zeros(0, bool)
@@ -69,7 +77,3 @@ class Springs(Law):
 
     def still_holds(self, u: Array, before: Array, held: Bool[Array, "0"]) -> Bool[Array, "0"]:
         return held
-
-    def along(self, u: Array, w: Array) -> Line:
-        gamma, rise = self.at(u, self.holds(u))
-        return Line(-jnp.sum(gamma * w), jnp.sum(rise * w**2))
