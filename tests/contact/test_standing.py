@@ -139,7 +139,7 @@ COMPLIANT = jdyn.CompliantContact(slip_speed=1e-5)
 @pytest.mark.parametrize(
     ("file", "contact", "seconds", "left"),
     [
-        ("half_cheetah", COMPLIANT, 10.0, 1e-6),
+        pytest.param("half_cheetah", COMPLIANT, 10.0, 1e-6, marks=pytest.mark.exhaustive),
         pytest.param("hopper", jdyn.ConvexContact(), 10.0, 1e-6, marks=pytest.mark.exhaustive),
         ("walker2d", jdyn.ConvexContact(), 10.0, 1e-5),
         # It lies on its back, and its arms swing.

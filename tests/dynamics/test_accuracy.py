@@ -189,7 +189,9 @@ def test_a_heavy_tip_in_single_precision(n, seeds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chain", ["random", "alternating", pytest.param("uniform", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "chain", ["random", *(pytest.param(x, marks=pytest.mark.exhaustive) for x in ("alternating", "uniform"))]
+)
 def test_hundred_links_in_single_precision(chain):
     for seed in range(2):
         model, state = uniform_chain(100) if chain == "uniform" else long_chain(100, seed, chain)

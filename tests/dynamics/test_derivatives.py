@@ -44,7 +44,7 @@ MODELS = {
 
 
 # Of kinds of joints and of bases that others have.
-OF_OTHERS = ("slides on a free base",)
+OF_OTHERS = "slides", "slides on a free base", "screws"
 
 
 @pytest.mark.slow

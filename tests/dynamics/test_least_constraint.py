@@ -67,6 +67,7 @@ def cases():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_agrees_with_aba(cases):
     single, exact = cases
     assert relative_error(accelerations(*_double(single), LeastConstraint()), exact) < 1e-10

@@ -144,9 +144,8 @@ def given_to(executor, trees):
 
 
 def by_structure(method, executor, name):
-    """Most kinds of methods, on the wider of the two structures alone but for the default, unless all is tried."""
+    """Most kinds of methods, on the wider of the two structures alone, unless all is tried."""
     option = method not in KINDS or name != WIDER or executor != "auto" or isinstance(method, OF_OTHERS)
-    option = option and (method, executor) != (jdyn.ABA(), "auto")
     return pytest.param(
         method, executor, name, marks=[pytest.mark.exhaustive] * option, id=f"{method}-{executor}-{name}"
     )

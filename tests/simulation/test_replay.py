@@ -153,30 +153,47 @@ def test_a_gradient_costs_what_it_is_by(replayed):
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.slow
-def test_gradients_within_other_transformations():
-    """Loops, batches and recomputation ask again for the rule, each time with other numbers differentiated by."""
+ANGLES, MASS = jnp.array([0.3, 0.5]), jnp.array(1.3)
+
+
+def size(q, mass):
+    """Of where a double pendulum ends."""
     model = jdyn.load("double_pendulum")
-    q, mass = jnp.array([0.3, 0.5]), jnp.array(1.3)
+    heavier = model.with_body(model.body_names[-1], mass=mass)
+    return jnp.sum(jdyn.simulate(heavier, q, jnp.zeros(2), 0.3, solver=SMALL, throw=False).q[-1] ** 2)
 
-    def size(q, mass):
-        heavier = model.with_body(model.body_names[-1], mass=mass)
-        return jnp.sum(jdyn.simulate(heavier, q, jnp.zeros(2), 0.3, solver=SMALL, throw=False).q[-1] ** 2)
 
-    expected = jax.jit(jax.grad(size, (0, 1)))(q, mass)
-    assert all(np.all(np.abs(gradient) > 0.1) for gradient in expected)
-    ways = {
-        "loop": lambda q, mass: jax.lax.scan(lambda sum, _: (sum + size(q, mass), None), 0.0, length=1)[0],
-        "loop by a mass": lambda q, mass: jax.lax.scan(lambda m, _: (m * size(q, m) / mass, None), mass, length=1)[0],
-        "batch": lambda q, mass: jnp.sum(jax.vmap(size, (0, None))(q[None], mass)),
-        "recomputed": jax.checkpoint(size),
-    }
-    for name, way in ways.items():
-        for k, gradient in enumerate(expected):
-            found = jax.jit(jax.grad(way, k))(q, mass)
-            np.testing.assert_allclose(found, gradient, rtol=1e-9, atol=1e-12, err_msg=name)
-    linear = jax.linearize(lambda q: size(q, mass), q)[1]
-    np.testing.assert_allclose(jax.linear_transpose(linear, q)(1.0)[0], expected[0], rtol=1e-9, atol=1e-12)
+@pytest.fixture(scope="module")
+def gradients_of_size():
+    gradients = jax.jit(jax.grad(size, (0, 1)))(ANGLES, MASS)
+    assert all(np.all(np.abs(gradient) > 0.1) for gradient in gradients)
+    return gradients
+
+
+WAYS = {
+    "loop": lambda q, mass: jax.lax.scan(lambda sum, _: (sum + size(q, mass), None), 0.0, length=1)[0],
+    "loop by a mass": lambda q, mass: jax.lax.scan(lambda m, _: (m * size(q, m) / mass, None), mass, length=1)[0],
+    "batch": lambda q, mass: jnp.sum(jax.vmap(size, (0, None))(q[None], mass)),
+    "recomputed": jax.checkpoint(size),
+}
+# What others show.
+OF_OTHERS = "loop", "recomputed"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in OF_OTHERS)) for n in WAYS])
+def test_gradients_within_other_transformations(name, gradients_of_size):
+    """Loops, batches and recomputation ask again for the rule, each time with other numbers differentiated by."""
+    for k, gradient in enumerate(gradients_of_size):
+        found = jax.jit(jax.grad(WAYS[name], k))(ANGLES, MASS)
+        np.testing.assert_allclose(found, gradient, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_derivative_is_linear(gradients_of_size):
+    linear = jax.linearize(lambda q: size(q, MASS), ANGLES)[1]
+    found = jax.linear_transpose(linear, ANGLES)(1.0)[0]
+    np.testing.assert_allclose(found, gradients_of_size[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -214,6 +231,7 @@ def test_every_step_as_a_row():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_tracking_panda_against_finite_differences():
     """By its gains and all its inertial parameters, over two seconds, along random directions of relative change."""
     model = jdyn.load("panda")

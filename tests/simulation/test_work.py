@@ -74,8 +74,11 @@ SOLVERS = [
 IMPLICIT = diffrax.Kvaerno5, jdyn.BaderDeuflhard, jdyn.ImplicitMidpoint, jdyn.Rodas5P, jdyn.StormerVerlet
 # One that is explicit, and one that extrapolates; the others are slow.
 QUICK = ("Tsit5", "BulirschStoer")
-# A wrapper and a solver that others show.
-OF_OTHERS = ("HalfSolver StormerVerlet", "EnergyError ImplicitMidpoint", "Kvaerno5")
+# Wrappers and solvers whose kind others show.
+OF_OTHERS = (
+    "HalfSolver StormerVerlet", "EnergyError ImplicitMidpoint", "Kvaerno5", "Heun", "StormerVerlet", "CashKarp",
+    "LinearlyImplicitEuler", "SemiImplicitEuler",
+)  # fmt: skip
 
 
 def label(solver):

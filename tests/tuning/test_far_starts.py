@@ -19,6 +19,7 @@ def ordinary_promotion():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gains_of_a_puma_that_are_ten_times_off_come_within_five_per_cent_of_a_grid(monkeypatch):
     monkeypatch.setattr(tuning, "GRID", 12)
     monkeypatch.setattr(tuning, "STEPS", 30)
