@@ -3,7 +3,9 @@
 from jdyn.array.factorizations import CHOLESKY as CHOLESKY
 from jdyn.array.factorizations import GAUSS_JORDAN as GAUSS_JORDAN
 from jdyn.array.factorizations import LU as LU
+from jdyn.array.factorizations import SMALL as SMALL
 from jdyn.array.factorizations import SVD as SVD
+from jdyn.array.factorizations import Factorization as Factorization
 from jdyn.array.least_norm import LeastNorm as LeastNorm
 from jdyn.array.shapes import shaped as shaped
 from jdyn.array.small_matrices import cholesky as cholesky

@@ -197,14 +197,16 @@ class CompliantForces(SmoothForces):
         motion = RelativeMotion.at(model, self.colliders, q)
         found, pair = self._at_start(model, q)
         places = self._places(motion, found)
-        J = jnp.concatenate(motion.twist_jacobian(places.position, pair), axis=1)
+        turning, moving = motion.jacobians(places.position, pair)
+        J = turning.above(moving)
         numbers = self.materials.at(found, pair)
-        by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(places.normal, places.depth, J @ v, *numbers)
+        by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(
+            places.normal, places.depth, J.velocities(v), *numbers
+        )
         by_depth = jnp.where(places.touches[:, None], by_depth, 0)
         # Moving along the normal takes depth away.
-        K = jnp.einsum("pin,pi,pj,pjm->nm", J, by_depth, places.normal, J[:, 3:])
-        D = -jnp.einsum("pin,pij,pjm->nm", J, by_twist, J)
-        return K, D
+        along = jnp.pad(places.normal, [(0, 0), (3, 0)])
+        return J.weighed(by_depth[:, :, None] * along[:, None]), J.weighed(-by_twist)
 
     def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
         return deepest(self._at_start(model, q)[0])

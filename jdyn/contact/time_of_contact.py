@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.contact.broad_phase import bounds
 from jdyn.contact.colliders import Colliders, by_kinds, colliders
+from jdyn.contact.joints_between import signs_between
 from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics import forward_kinematics
@@ -107,6 +108,7 @@ def _advanced(model, found, q, v, horizon, max_rounds):
     """The time at which two shapes are nearer than √ε, and whether there are such; otherwise how far it is sure that
     there are none."""
     near = jnp.sqrt(jnp.finfo(v.dtype).eps)
+    between = jnp.asarray(np.abs(signs_between(model, found)), v.dtype)
 
     def going(carry):
         t, touching, rounds = carry
@@ -117,7 +119,7 @@ def _advanced(model, found, q, v, horizon, max_rounds):
         motion = RelativeMotion.at(model, found, model.integrate(q, t * v))
         apart, ball = _placed(found, motion.poses)
         touching = jnp.min(apart.distance) <= near
-        return jnp.where(touching, t, t + jnp.min(_sure_step(motion, v, apart, ball))), touching, rounds + 1
+        return jnp.where(touching, t, t + jnp.min(_sure_step(motion, between, v, apart, ball))), touching, rounds + 1
 
     start = jnp.zeros_like(horizon), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
     t, touching, _ = jax.lax.while_loop(going, advance, start)
@@ -155,7 +157,13 @@ def _about(shape: Convex, X: Transform) -> Ball:
     return Ball((lower + upper) / 2, _length(upper - lower) / 2)
 
 
-def _sure_step(motion: RelativeMotion, v: Float[Array, " nv"], apart: Separation, ball: Ball) -> Float[Array, " pairs"]:
+def _sure_step(
+    motion: RelativeMotion,
+    between: Float[Array, "pairs nv_full"],
+    v: Float[Array, " nv"],
+    apart: Separation,
+    ball: Ball,
+) -> Float[Array, " pairs"]:
     """How long each pair stays apart in any case [s].
 
     The larger shape sees the smaller one move, beyond a plane of its own, normal to the shortest way between them. The
@@ -171,7 +179,6 @@ def _sure_step(motion: RelativeMotion, v: Float[Array, " nv"], apart: Separation
     origins = motion.poses.translation[per_dof(motion.model, np.arange(motion.model.nb))]
     sliding = _length(moving + jnp.cross(turning, origins - motion.origin[None]))
     reach = _length(ball.centre[:, None] - origins[None]) + ball.radius[:, None]
-    between = jnp.abs(motion.moved)
     turns = between @ _length(turning)
     fastest = jnp.sum(between * (sliding[None] + _length(turning)[None] * reach), axis=1)
     w, u = jnp.split(motion.twists(v), 2, axis=1)

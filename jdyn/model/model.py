@@ -260,8 +260,7 @@ class Model(Structure):
         if not self.topology.mimics:
             return v
         followers = self._follower_coordinates(self.topology.v_offsets)
-        sources = self._sources(self.topology.v_offsets, self.topology.independent_v)
-        full = v[sources]
+        full = v[self.leading_coordinates]
         return full.at[followers].set(self.mimic_ratio * full[followers], unique_indices=True)
 
     def reduce_force(self, tau: Float[Array, " nv_full"]) -> Float[Array, " nv"]:
@@ -269,9 +268,13 @@ class Model(Structure):
         if not self.topology.mimics:
             return tau
         followers = self._follower_coordinates(self.topology.v_offsets)
-        sources = self._sources(self.topology.v_offsets, self.topology.independent_v)
         tau = tau.at[followers].set(self.mimic_ratio * tau[followers], unique_indices=True)
-        return jnp.zeros(self.nv, tau.dtype).at[sources].add(tau)
+        return jnp.zeros(self.nv, tau.dtype).at[self.leading_coordinates].add(tau)
+
+    @property
+    def leading_coordinates(self) -> np.ndarray:
+        """For each coordinate of all joints that of the model which moves it."""
+        return self._sources(self.topology.v_offsets, self.topology.independent_v)
 
     def _expand_difference(self, q):
         """Followers get their leader's coordinate unchanged: enough if only independent entries are read back."""

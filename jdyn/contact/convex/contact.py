@@ -28,6 +28,7 @@ from jdyn.contact.materials import (
     refuse_rigid_pairs,
     states_turning,
 )
+from jdyn.contact.point_jacobians import PointJacobian
 from jdyn.contact.points import contact_points, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.model import Model
@@ -184,7 +185,7 @@ class ConvexForces(ContactForces):
         found, pair = contact_points(self.colliders, motion.poses)
         position, exists = middles(found, motion.origin)
         stiffness, dissipation, friction = self.materials.at(found, pair)
-        J_turning, J = motion.twist_jacobian(position, pair)
+        J_turning, J = motion.jacobians(position, pair)
         return _Near(
             motion=motion,
             pair=pair,
@@ -209,8 +210,8 @@ class _Near(NamedTuple):
         pair: Number of each point's pair.
         friction: For sliding [1], turning and rolling [m].
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
-        J: Velocities of the points of second bodies relative to the first, by those of the joints.
-        J_turning: Their angular velocities; None where nothing resists turning.
+        J: Of the velocities of the points of second bodies relative to the first.
+        J_turning: Of their angular velocities; None where nothing resists turning.
     """
 
     motion: RelativeMotion
@@ -223,8 +224,8 @@ class _Near(NamedTuple):
     friction: Float[Array, "points 3"]
     slip_speed: Scalar
     spin_speed: Scalar
-    J: Float[Array, "points 3 nv"]
-    J_turning: Float[Array, "points 3 nv"] | None
+    J: PointJacobian
+    J_turning: PointJacobian | None
 
     def twists(self, v: Vector) -> Float[Array, "points 6"]:
         """[ω; v] of the second bodies relative to the first."""
@@ -249,7 +250,7 @@ class _Near(NamedTuple):
 
         def friction(J, bound, speed):
             # Friction that rises more steeply with the slip would leave too few digits of A in the sum of both.
-            stopped = bound * jnp.sum(J**2 / jnp.diag(A)[None, None], axis=(1, 2)) / 3
+            stopped = bound * J.squares(1 / jnp.diag(A)) / 3
             return Friction(bound, jnp.maximum(speed, jnp.sqrt(jnp.finfo(bound.dtype).eps) * stopped), stopped)
 
         return self._terms(v, h, self.stiffness, friction, gained)
@@ -265,7 +266,7 @@ class _Near(NamedTuple):
         """With the friction that a function makes of Jacobians, bounds and speeds up to which it holds."""
         # Of depth alone; negative where shapes are apart.
         springs = -self.stiffness * self.distance
-        start = self.J @ v
+        start = self.J.velocities(v)
         damping = 1 - self.dissipation * dot(start, self.normal)
         pressed = jnp.maximum(springs, 0) * jnp.maximum(damping, 0)
         sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
@@ -275,6 +276,6 @@ class _Near(NamedTuple):
         terms = [AtPoints(law, self.J)]
         if self.J_turning is not None:
             spin, roll = (friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling))
-            turning = Turning.from_start(self.normal, spin, roll, self.J_turning @ v, gained[:, :3])
+            turning = Turning.from_start(self.normal, spin, roll, self.J_turning.velocities(v), gained[:, :3])
             terms.append(AtPoints(turning, self.J_turning))
         return terms

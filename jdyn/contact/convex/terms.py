@@ -2,17 +2,12 @@
 
 import abc
 
-import jax
 import jax.numpy as jnp
-from equinox.internal import unvmap_any
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
 from jdyn.contact.convex.law import Law
-
-# Points whose part of the Hessian is left out together where all of them are apart. With 16 a humanoid's step, with two
-# hundred points, took two thirds of the time; with four a quadruped's landing takes an eighth less.
-BLOCK = 4
+from jdyn.contact.point_jacobians import PointJacobian
 
 Vector = Float[Array, " nv"]
 Matrix = Float[Array, "nv nv"]
@@ -49,38 +44,19 @@ class AtPoints(Term):
     """Three velocities at each point.
 
     Attributes:
-        J: By the velocities of the joints, in world axes.
+        J: Of these velocities, in world axes.
     """
 
-    J: Float[Array, "points 3 nv"]
+    J: PointJacobian
 
     def changes(self, dv: Vector) -> Float[Array, "points 3"]:
-        return self.J @ dv
+        return self.J.velocities(dv)
 
     def generalized(self, gamma: Float[Array, "points 3"]) -> Vector:
-        return jnp.tensordot(gamma, self.J, 2)
+        return self.J.generalized(gamma)
 
     def hessian(self, G: Float[Array, "points 3 3"]) -> Matrix:
-        points, _, nv = self.J.shape
-        none = jnp.zeros((nv, nv), G.dtype)
-        return jax.lax.cond(unvmap_any(G != 0), lambda: self._sum_of_blocks(G, none, min(BLOCK, points)), lambda: none)
-
-    def _sum_of_blocks(self, G: Float[Array, "points 3 3"], none: Matrix, size: int) -> Matrix:
-        points, _, nv = self.J.shape
-
-        def add(H, first):
-            # The last block begins earlier, where points do not fill it; what others have is not counted again.
-            start = jnp.minimum(first, points - size)
-            new = start + jnp.arange(size) >= first
-            block = jnp.where(new[:, None, None], jax.lax.dynamic_slice_in_dim(G, start, size), 0)
-
-            def added():
-                J = jax.lax.dynamic_slice_in_dim(self.J, start, size)
-                return H + J.reshape(-1, nv).T @ (block @ J).reshape(-1, nv)
-
-            return jax.lax.cond(unvmap_any(block != 0), added, lambda: H), None
-
-        return jax.lax.scan(add, none, jnp.arange(0, points, max(size, 1)))[0]
+        return self.J.weighed(G)
 
 
 class ByRow(Term):

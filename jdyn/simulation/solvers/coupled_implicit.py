@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.array import solution
+from jdyn.array import LU, SMALL, solution
 from jdyn.contact import SmoothForces
 from jdyn.dynamics import mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
@@ -100,4 +100,5 @@ def _matrices(field: VectorField, contact: SmoothForces, t: Scalar, y: State) ->
 
 @precise
 def _inverse(A: Float[Array, "nv nv"]) -> Float[Array, "nv nv"]:
-    return solution(A, jnp.eye(len(A), dtype=A.dtype))
+    identity = jnp.eye(len(A), dtype=A.dtype)
+    return solution(A, identity) if len(A) <= SMALL else LU.solve(LU.factor(A), identity)
