@@ -115,7 +115,11 @@ def test_motion_of_pairs_is_that_of_all_joints(few, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("contact", [jdyn.ConvexContact(), jdyn.CompliantContact(slip_speed=1e-3)], ids=str)
+@pytest.mark.parametrize(
+    "contact",
+    [jdyn.ConvexContact(), pytest.param(jdyn.CompliantContact(slip_speed=1e-3), marks=pytest.mark.exhaustive)],
+    ids=["convex", "compliant"],
+)
 def test_a_heap_moves_as_it_does_by_all_coordinates(contact, monkeypatch):
     """Of more coordinates than are solved for without LAPACK; with derivatives by friction and speed."""
     model, q, v = heap(12)

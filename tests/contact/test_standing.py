@@ -141,7 +141,7 @@ COMPLIANT = jdyn.CompliantContact(slip_speed=1e-5)
     [
         pytest.param("half_cheetah", COMPLIANT, 10.0, 1e-6, marks=pytest.mark.exhaustive),
         pytest.param("hopper", jdyn.ConvexContact(), 10.0, 1e-6, marks=pytest.mark.exhaustive),
-        ("walker2d", jdyn.ConvexContact(), 10.0, 1e-5),
+        pytest.param("walker2d", jdyn.ConvexContact(), 10.0, 1e-5, marks=pytest.mark.exhaustive),
         # It lies on its back, and its arms swing.
         ("humanoid", jdyn.ConvexContact(), 30.0, 1e-5),
         pytest.param("ant", COMPLIANT, 10.0, 1e-6, marks=pytest.mark.exhaustive),

@@ -217,7 +217,9 @@ def test_random_states_of_a_hundred_links_in_single_precision():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chain", ["random", "alternating", "uniform"])
+@pytest.mark.parametrize(
+    "chain", ["random", *(pytest.param(x, marks=pytest.mark.exhaustive) for x in ("alternating", "uniform"))]
+)
 def test_thousand_links_in_single_precision(chain):
     """Against double precision, whose two most exact methods agree."""
     model, state = uniform_chain(1000) if chain == "uniform" else long_chain(1000, 0, chain)

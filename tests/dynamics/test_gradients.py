@@ -49,6 +49,7 @@ def _check_second_order(model):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_second_order_of_a_small_tree():
     """With respect to the state, the forces and every number of the model."""
     _check_second_order(jdyn.random_tree(1, 2, kinds=(jdyn.Ball, jdyn.Revolute)))

@@ -39,6 +39,7 @@ def _with_rotors(model, share):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_chunks_side_by_side():
     """Paths of several chunks, some filled up."""
     model = _with_rotors(jdyn.random_tree(5, 40, kinds=(jdyn.Revolute, jdyn.Prismatic), reach=3), 0.5)

@@ -130,6 +130,7 @@ class Push(jdyn.Controller):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_cart_pole_swings_up_and_is_held_there():
     """From random pushes, within the rail and the force of its motor: all swing up, the best ends near rest."""
     model = jdyn.load("cartpole")
