@@ -231,7 +231,9 @@ def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
     certain = motion.followed(dv + step, dv, held) & (~predicts | _same(after, held))
     second = -solve(L, motion.gradient(dv + step, held))
     nearer = _length(motion.A, second) < NEARER * _length(motion.A, step)
-    again = certain & motion.on_one_side(dv + step, dv) & (share == 1) & nearer
+    # The second step's gradient is that of what stuck before, and says nothing where that has changed.
+    sticks = predicts | _same(motion.holds(dv + step), held)
+    again = certain & sticks & motion.on_one_side(dv + step, dv) & (share == 1) & nearer
     end = dv + share * step + jnp.where(again, second, 0)
     return iterate.moved(motion, end, jnp.where(again, second, step), after, certain)
 
