@@ -85,8 +85,7 @@ def heap(count, spread=0.2):
     return model, jnp.asarray(q), jnp.asarray(0.1 * rng.normal(size=model.nv))
 
 
-@pytest.mark.parametrize("few", [1, 4])
-def test_motion_of_pairs_is_that_of_all_joints(few, monkeypatch):
+def test_motion_of_pairs_is_that_of_all_joints(monkeypatch):
     """And so are its derivatives, with a joint that follows another one."""
     model, q, v = heap(8)
     shapes = colliders(model)
@@ -107,7 +106,7 @@ def test_motion_of_pairs_is_that_of_all_joints(few, monkeypatch):
 
         return jax.jit(lambda q, v: jax.jvp(at, (q, v), (model.rate(q, v), v_rate)))(q, v)
 
-    found, expected = found(FewCoordinates, few), found(AllCoordinates, 1000)
+    found, expected = found(FewCoordinates, 4), found(AllCoordinates, 1000)
     for x, y in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-13)
     (_, at_points, _, (turning, moving)), _ = found
@@ -116,11 +115,15 @@ def test_motion_of_pairs_is_that_of_all_joints(few, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "contact",
-    [jdyn.ConvexContact(), pytest.param(jdyn.CompliantContact(slip_speed=1e-3), marks=pytest.mark.exhaustive)],
+    ("contact", "until"),
+    [
+        (jdyn.ConvexContact(), 0.06),
+        # Later, derivatives of 1e9 leave nothing of rounding's digits.
+        pytest.param(jdyn.CompliantContact(slip_speed=1e-3), 0.006, marks=pytest.mark.exhaustive),
+    ],
     ids=["convex", "compliant"],
 )
-def test_a_heap_moves_as_it_does_by_all_coordinates(contact, monkeypatch):
+def test_a_heap_moves_as_it_does_by_all_coordinates(contact, until, monkeypatch):
     """Of more coordinates than are solved for without LAPACK; with derivatives by friction and speed."""
     model, q, v = heap(12)
     assert model.nv > 64
@@ -128,7 +131,7 @@ def test_a_heap_moves_as_it_does_by_all_coordinates(contact, monkeypatch):
     def end(friction, speed):
         own = dataclasses.replace(contact, material=jdyn.Material(friction=friction))
         motion = jdyn.simulate(
-            model, q, speed * v, 0.06, contact=own, saveat=diffrax.SaveAt(t1=True), adjoint=diffrax.ForwardMode(),
+            model, q, speed * v, until, contact=own, saveat=diffrax.SaveAt(t1=True), adjoint=diffrax.ForwardMode(),
             stepsize_controller=diffrax.ConstantStepSize(), dt0=2e-3,
         )  # fmt: skip
         return jnp.concatenate([motion.q[-1], motion.v[-1]])
