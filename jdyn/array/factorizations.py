@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from jaxtyping import Array, Float
 
-# Up to so many rows, loops of our own do instead of LAPACK, which is called for each matrix of a batch. With 60 rows
-# LAPACK takes half of their time, with 240 a fifth; with 18 it takes as long.
+# Up to so many rows, loops of our own do instead of LAPACK, which is called for each matrix of a batch: with 240 rows it
+# takes a fifth of their time. Its calls for batches must depend on each other (see `small_matrices`).
 SMALL = 64
 
 Matrix = Float[Array, "nv nv"]

@@ -129,7 +129,10 @@ class SparseJacobian(PointJacobian):
         return jnp.zeros(self.count, by_point.dtype).at[self.coordinates].add(by_point)
 
     def squares(self, weights: Vector) -> Float[Array, " points"]:
-        return jnp.sum(self.J**2 * weights[self.coordinates][:, None], axis=(1, 2))
+        # Parts of the same coordinate are one number.
+        same = self.coordinates[:, :, None] == self.coordinates[:, None]
+        whole = jnp.sum(jnp.where(same[:, None], self.J[:, :, None], 0), axis=3)
+        return jnp.sum(self.J * whole * weights[self.coordinates][:, None], axis=(1, 2))
 
     def _added(self, H: Matrix, G: Float[Array, "points k k"]) -> Matrix:
         rows, columns = self.coordinates[:, :, None], self.coordinates[:, None]
