@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from jaxtyping import Array, Float
 
-# Up to so many rows, loops of our own do instead of LAPACK, which is called for each matrix of a batch: with 240 rows it
-# takes a fifth of their time. Its calls for batches must depend on each other (see `small_matrices`).
+# Up to so many rows, loops of our own do instead of LAPACK, which is called for each matrix of a batch: with 240 rows
+# it takes a fifth of their time. Its calls for batches must depend on each other (see `small_matrices`).
 SMALL = 64
 
 Matrix = Float[Array, "nv nv"]

@@ -118,7 +118,11 @@ def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
     dv = jnp.linspace(-0.5, 1.0, NV)
     gradient, H, slopes = jax.jit(
-        lambda motion, held: (*motion.derivatives(dv, held), jax.jacfwd(lambda dv: motion.gradient(dv, held))(dv))
+        lambda motion, held: (
+            motion.gradient(dv, held),
+            motion.hessian(dv, held, motion.shares(dv)),
+            jax.jacfwd(lambda dv: motion.gradient(dv, held))(dv),
+        )
     )(motion, motion.holds(dv))
     steps = 1e-6 * np.eye(NV)
     difference = [(_cost(motion, dv + e) - _cost(motion, dv - e)) / 2e-6 for e in steps]
@@ -171,12 +175,77 @@ def test_the_guess_does_not_matter(found):
         np.testing.assert_allclose(result.dv, results[0].dv, atol=1e-9)
 
 
+def _pile(seed, bodies, points, h=2e-3, stiffness=1e5):
+    """Bodies that begin centimetres within each other and the ground, at random speeds."""
+    rng = np.random.default_rng(seed)
+    J = np.zeros((points, 3, bodies, 6))
+    for row in J:
+        first, second = rng.integers(0, bodies, 2)
+        for body, sign in {second: 1, first: -1}.items() if rng.uniform() < 0.7 else {second: 1}.items():
+            row[:, body] = sign * np.concatenate([np.cross(np.eye(3), 0.1 * rng.normal(size=3)), np.eye(3)], axis=1)
+    J = J.reshape(points, 3, -1)
+    normal = rng.normal(size=(points, 3))
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    A = np.tile([4e-3] * 3 + [1.0] * 3, bodies)
+    force = stiffness * rng.uniform(-0.02, 0.1, points)
+    bound = 0.5 * h * np.maximum(force, 0)
+    stopped = bound * np.sum(J**2 / A, axis=(1, 2)) / 3
+    numbers = [jnp.array(x) for x in (h, normal, force, np.full(points, stiffness), np.ones(points))]
+    friction = Friction(jnp.array(bound), jnp.full(points, 1e-6), jnp.array(stopped))
+    law = Impulses.from_start(*numbers, friction, jnp.array(J @ rng.normal(size=len(A))), jnp.zeros((points, 3)))
+    return Motion(jnp.diag(jnp.array(A)), jnp.zeros(len(A)), (AtPoints(law, DenseJacobian(jnp.array(J))),))
+
+
+@pytest.mark.parametrize(("bodies", "points"), [(1, 6), (3, 40)])
+def test_bodies_within_each_other(found, bodies, points):
+    """Newton's method for velocities alone takes up to 32 steps."""
+    for seed in range(10):
+        motion = _pile(seed, bodies, points)
+        result = found(motion, jnp.zeros(6 * bodies))
+        assert result.converged and result.steps <= 25
+        # The function is as convex as kinetic energy at least: its minimum is no farther than this.
+        gradient = motion.gradient(result.dv, motion.holds(result.dv))
+        distance = jnp.sqrt(gradient @ jnp.linalg.solve(motion.A, gradient))
+        assert distance <= 1e-5 * jnp.sqrt(result.dv @ motion.A @ result.dv)
+
+
+def test_second_derivatives_of_what_rests_are_finite(found):
+    """In all modes: nothing slips, where a norm has no derivative."""
+    numbers = [jnp.array(x) for x in (0.01, [[0.0, 0.0, 1.0]], [20.0], [1e6], [0.5])]
+    friction = Friction(*(jnp.array([x]) for x in (0.1, 1e-3, 0.1)))
+    law = Impulses.from_start(*numbers, friction, jnp.zeros((1, 3)), jnp.zeros((1, 3)))
+    terms = (AtPoints(law, DenseJacobian(jnp.eye(3)[None])),)
+
+    def change(impulse):
+        return found(Motion(2 * jnp.eye(3), impulse, terms), jnp.zeros(3)).dv
+
+    weight = jnp.array([0.0, 0.0, -0.2])
+    second = [jax.jit(f(g(change)))(weight) for f in (jax.jacfwd, jax.jacrev) for g in (jax.jacfwd, jax.jacrev)]
+    assert np.any(second[0])
+    for other in second[1:]:
+        np.testing.assert_allclose(other, second[0], atol=1e-12 * np.max(np.abs(second[0])))
+
+
+def test_slopes_of_slow_joints_are_those_of_their_law():
+    speeds = jnp.array([0.0, 1e-12, 1e-3, 0.0499, 0.0501, 1.0, 5.0])
+    law = JointFriction(jnp.zeros(7), jnp.full(7, 0.3), jnp.ones(7), jnp.ones(7))
+    slope = law.slope(speeds, law.holds(speeds), law.shares(speeds))
+    np.testing.assert_allclose(slope, 0.3 / np.cosh(speeds) ** 2, rtol=2e-13, atol=2e-16)
+
+
+def test_numbers_that_overflow_do_not_converge(found):
+    motion = _motion()
+    for impulse in (jnp.inf, 1e200, jnp.nan):
+        result = found(Motion(motion.A, motion.impulse.at[0].set(impulse), motion.terms), jnp.zeros(NV))
+        assert not result.converged
+
+
 def test_slow_slip_does_not_make_hessians_indefinite_in_single_precision():
     """Of a velocity along the normal, rounding leaves as much beside it as the slip."""
     law = _motion(slip=1e-7).terms[0].law
     u = 0.1 * law.normal + 1e-6 * jnp.roll(law.normal, 1, axis=1)
     law, u = jax.tree.map(lambda x: x.astype(jnp.float32), (law, u))
-    _, G = law.at(u, law.holds(u))
+    G = law.slope(u, law.holds(u), law.shares(u))
     assert not jnp.any(law.holds(u))
     least = np.linalg.eigvalsh(np.asarray(G, float))[:, 0]
     steepest = np.asarray(jnp.trace(G, axis1=1, axis2=2))

@@ -11,12 +11,18 @@ Held = Bool[Array, " rows"]
 
 
 class Friction(Structure):
-    """−bound x / max(|x|, slip), of each row of vectors x.
+    """−bound λ with the share λ = x / max(|x|, slip), of each row of vectors x.
+
+    Iterations know λ beside x, and make λ max(|x|, slip) = x linear in both. So they do not lose their way where |x| is
+    many times the slip, as Newton's method for x alone does, to which friction that slides is a constant.
 
     Attributes:
         bound: Largest impulse [N s or N m s].
         slip: Speed up to which friction holds, in proportion to the speed [m/s or rad/s].
         stopped: Speed that friction can about take away; where iterations begin depends on it, not where they end.
+
+    Source: Chan, Golub, Mulet, A nonlinear primal-dual method for total variation-based image restoration, SIAM Journal
+    on Scientific Computing 20, 1999, whose norms of gradients are the speeds here.
     """
 
     bound: Rows
@@ -31,17 +37,48 @@ class Friction(Structure):
         """Where it may stop what slides now."""
         return dot(x, x) <= jnp.maximum(self.slip, self.stopped) ** 2
 
-    def still_holds(self, x: Vectors, before: Vectors, held: Held) -> Held:
-        """Where it sticks, and where slip has turned back since `before`: it does not slide the other way until what
-        holds it has given in."""
-        return self.holds(x) | ((dot(x, before) < 0) & ~held)
+    def share(self, x: Vectors, held: Held) -> Vectors:
+        """λ; where it is taken to stick, x / slip at any speed."""
+        return x / self._speed(x, held)[:, None]
 
-    def rubbed(self, x: Vectors, held: Held) -> tuple[Vectors, Rows]:
-        """Against what it acts, as a share of its bound, and how it rises across that."""
+    def true_share(self, x: Vectors) -> Vectors:
+        """λ where it sticks up to the slip."""
+        return self.share(x, self.holds(x))
+
+    def impulse(self, x: Vectors, held: Held) -> Vectors:
+        """−bound λ."""
+        return -self.bound[:, None] * self.share(x, held)
+
+    def steepness(self, x: Vectors, held: Held) -> Rows:
+        """How bound λ rises with x across its direction."""
+        return self.bound / self._speed(x, held)
+
+    def turns(self, x: Vectors, dx: Vectors, held: Held) -> Held:
+        """Where slip turns back when x changes."""
+        return (dot(x, x + dx) < 0) & ~held & (self.bound > 0)
+
+    def tends(self, x: Vectors, dx: Vectors, held: Held, share: Vectors) -> Vectors:
+        """What the linear law makes of a share when x changes."""
+        turned = jnp.where(held, 0, dot(self.share(x, held), dx))
+        return (x + dx - turned[:, None] * within(share)) / self._speed(x, held)[:, None]
+
+    def missed(self, x: Vectors, share: Vectors) -> tuple[Rows, Rows]:
+        """How far a share is from that at x, and about the change of the model's velocity which that would make, in the
+        norm of its inertia."""
+        left = share - self.true_share(x)
+        pushes = self.bound > 0
+        missed = jnp.where(pushes, jnp.sqrt(dot(left, left)), 0)
+        return missed, jnp.sqrt(jnp.where(pushes, self.bound * self.stopped, 0)) * missed
+
+    def _speed(self, x: Vectors, held: Held) -> Rows:
         square = dot(x, x)
         slides = ~held & (square > 0)
-        speed = jnp.where(slides, jnp.sqrt(jnp.where(slides, square, 1)), self.slip)
-        return x / speed[:, None], self.bound / speed
+        return jnp.where(slides, jnp.sqrt(jnp.where(slides, square, 1)), self.slip)
+
+
+def within(share: Vectors) -> Vectors:
+    """The nearest share that friction can give."""
+    return share / jnp.sqrt(jnp.maximum(dot(share, share), 1))[:, None]
 
 
 def dot(x: Vectors, y: Vectors) -> Rows:

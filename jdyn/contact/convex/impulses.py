@@ -4,11 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.contact.convex.friction import Friction, dot
-from jdyn.contact.convex.in_planes import beside, rubbing, rubbing_along, split, squares
+from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
 from jdyn.contact.convex.law import Law, Line
 
 Points = Float[Array, "points"]
 Vectors = Float[Array, "points 3"]
+Held = Bool[Array, " points"]
 
 
 class Impulses(Law):
@@ -75,23 +76,36 @@ class Impulses(Law):
         damping = 1 - dissipation * (speed + parting)
         return cls(h, normal, force, stiffness, damping, dissipation, sliding, beside(start + gained, normal))
 
-    def holds(self, u: Vectors) -> Bool[Array, " points"]:
+    def holds(self, u: Vectors) -> Held:
         return self.sliding.holds(self._slip(u))
 
-    def may_hold(self, u: Vectors) -> Bool[Array, " points"]:
+    def may_hold(self, u: Vectors) -> Held:
         return self.sliding.may_hold(self._slip(u))
 
-    def still_holds(self, u: Vectors, before: Vectors, held: Bool[Array, " points"]) -> Bool[Array, " points"]:
-        return self.sliding.still_holds(self._slip(u), self._slip(before), held)
+    def shares(self, u: Vectors) -> Vectors:
+        return self.sliding.true_share(self._slip(u))
+
+    def turns(self, u: Vectors, du: Vectors, held: Held) -> Held:
+        return self.sliding.turns(self._slip(u), split(du, self.normal)[1], held)
+
+    def tends(self, u: Vectors, du: Vectors, held: Held, shares: Vectors) -> Vectors:
+        return self.sliding.tends(self._slip(u), split(du, self.normal)[1], held, shares)
+
+    def missed(self, u: Vectors, shares: Vectors) -> tuple[Points, Points]:
+        return self.sliding.missed(self._slip(u), shares)
 
     def on_one_side(self, u: Vectors, before: Vectors) -> Bool[Array, ""]:
         presses, pressed = (self._pressed(dot(u, self.normal))[0] > 0 for u in (u, before))
         return jnp.all(presses == pressed)
 
-    def at(self, u: Vectors, held: Bool[Array, " points"]) -> tuple[Vectors, Float[Array, "points 3 3"]]:
-        pressed, fall = self._pressed(dot(u, self.normal))
-        rubbed, rise = rubbing(self.sliding, self.normal, self._slip(u), held)
-        return pressed[:, None] * self.normal - rubbed, fall[:, None, None] * squares(self.normal) + rise
+    def impulse(self, u: Vectors, held: Held) -> Vectors:
+        pressed, _ = self._pressed(dot(u, self.normal))
+        return pressed[:, None] * self.normal + self.sliding.impulse(self._slip(u), held)
+
+    def slope(self, u: Vectors, held: Held, shares: Vectors) -> Matrices:
+        _, fall = self._pressed(dot(u, self.normal))
+        rubbed = rise(self.sliding, self.normal, self._slip(u), held, shares)
+        return fall[:, None, None] * squares(self.normal) + rubbed
 
     def along(self, u: Vectors, w: Vectors) -> Line:
         w_normal, w_beside = split(w, self.normal)

@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jdyn.contact.convex.friction import Friction, dot
+from jdyn.contact.convex.friction import Friction, dot, within
 from jdyn.contact.convex.law import Line
 
 Points = Float[Array, "points"]
 Vectors = Float[Array, "points 3"]
+Matrices = Float[Array, "points 3 3"]
 
 
 def split(u: Vectors, normal: Vectors) -> tuple[Points, Vectors]:
@@ -23,25 +24,29 @@ def beside(u: Vectors, normal: Vectors) -> Vectors:
     return split(split(u, normal)[1], normal)[1]
 
 
-def rubbing(
-    friction: Friction, normal: Vectors, beside: Vectors, held: Bool[Array, " points"]
-) -> tuple[Vectors, Float[Array, "points 3 3"]]:
-    """What friction beside a normal takes away, and how that rises with the velocity."""
-    way, rise = friction.rubbed(beside, held)
+def rise(friction: Friction, normal: Vectors, slip: Vectors, held: Bool[Array, " points"], share: Vectors) -> Matrices:
+    """How what friction beside a normal takes away rises with the slip, where its share is taken to be λ.
+
+    With the slip's direction w and a = λ · w, c = λ · (normal × w), this is 1 − (λ wᵀ + w λᵀ) / 2 beside the normal, or
+    1 where it sticks, times how steep friction is.
+    """
+    way = friction.share(slip, held)
+    across = jnp.cross(normal, way)
+    a, c = (dot(within(share), x) for x in (way, across))
     # As squares, which are not negative whatever rounding makes of a slow slip's direction.
+    bent = squares(across - c[:, None] / 2 * way) + jnp.maximum(1 - a - c**2 / 4, 0)[:, None, None] * squares(way)
     beside_normal = jnp.eye(3, dtype=way.dtype)[None] - squares(normal)
-    across = squares(jnp.cross(normal, way))
-    across = jnp.where(held[:, None, None], beside_normal @ beside_normal, across)
-    return friction.bound[:, None] * way, rise[:, None, None] * across
+    bent = jnp.where(held[:, None, None], beside_normal @ beside_normal, bent)
+    return friction.steepness(slip, held)[:, None, None] * bent
 
 
-def rubbing_along(friction: Friction, normal: Vectors, beside: Vectors, w: Vectors) -> Line:
+def rubbing_along(friction: Friction, normal: Vectors, slip: Vectors, w: Vectors) -> Line:
     """The potential of friction beside a normal, in the direction w beside it."""
-    held = friction.holds(beside)
-    way, rise = friction.rubbed(beside, held)
+    held = friction.holds(slip)
+    way = friction.share(slip, held)
     across = jnp.where(held, dot(w, w), dot(jnp.cross(normal, way), w) ** 2)
-    return Line(jnp.sum(friction.bound * dot(way, w)), jnp.sum(rise * across))
+    return Line(jnp.sum(friction.bound * dot(way, w)), jnp.sum(friction.steepness(slip, held) * across))
 
 
-def squares(x: Vectors) -> Float[Array, "points 3 3"]:
+def squares(x: Vectors) -> Matrices:
     return jax.vmap(jnp.outer)(x, x)

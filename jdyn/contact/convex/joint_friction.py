@@ -5,18 +5,17 @@ from jaxtyping import Array, Bool, Float
 
 from jdyn.contact.convex.law import LawByRow
 
-# By this power of rounding, as a share of the bound, the law may depart from its derivative in the last iteration.
-MISSED = 0.45
+# Up to this multiple of its speed, D and its derivative are series of the velocity.
+SLOW = 0.05
 
 Coordinates = Float[Array, " nv_full"]
 Held = Bool[Array, " nv_full"]
 
 
 class JointFriction(LawByRow):
-    """γ = −bound tanh(v / speed), the law of `jdyn.Model`, with the velocity v = start + u at the end of the step.
+    """γ = −bound λ with λ = tanh(v / speed), the law of `jdyn.Model`, and v = start + u at the end of the step.
 
-    Newton's method finds its way along this function from the side of v = 0, and is thrown across by the other side. So
-    what turns its way is taken for what sticks, γ = −bound v / speed, for one iteration, which ends on that side.
+    As in `Friction`, iterations make λ D(v) = v linear in both, here with D = v / tanh(v / speed).
 
     Attributes:
         start: Velocity at the start of the step [rad/s or m/s].
@@ -38,17 +37,37 @@ class JointFriction(LawByRow):
         speed = jnp.abs(self.start + u)
         return (speed <= self.stopped) & (speed > self.speed)
 
-    def still_holds(self, u: Coordinates, before: Coordinates, held: Held) -> Held:
-        v, before = self.start + u, self.start + before
-        return (v * before < 0) & (jnp.abs(before) > self.speed) & ~held
+    def shares(self, u: Coordinates) -> Coordinates:
+        return jnp.tanh(self._speeds(u))
 
-    def followed(self, u: Coordinates, before: Coordinates, held: Held) -> Bool[Array, ""]:
-        """Iterations begin to slide by small steps, the next of which are larger."""
-        gamma, rise = self.at(before, held)
-        missed = self.at(u, self.holds(u))[0] - (gamma - rise * (u - before))
-        return jnp.all(jnp.abs(missed) <= float(jnp.finfo(u.dtype).eps) ** MISSED * self.bound)
+    def turns(self, u: Coordinates, du: Coordinates, held: Held) -> Held:
+        v = self.start + u
+        return (v * (v + du) < 0) & (jnp.abs(v) > self.speed) & ~held & (self.bound > 0)
 
-    def at(self, u: Coordinates, held: Held) -> tuple[Coordinates, Coordinates]:
-        share = (self.start + u) / self.speed
-        share = jnp.where(held, share, jnp.tanh(share))
-        return -self.bound * share, self.bound / self.speed * jnp.where(held, 1, 1 - share**2)
+    def tends(self, u: Coordinates, du: Coordinates, held: Held, shares: Coordinates) -> Coordinates:
+        D, bend = self._denominator(u, held)
+        return (self.start + u + (1 - bend * jnp.clip(shares, -1, 1)) * du) / D
+
+    def missed(self, u: Coordinates, shares: Coordinates) -> tuple[Coordinates, Coordinates]:
+        missed = jnp.where(self.bound > 0, jnp.abs(shares - self.shares(u)), 0)
+        return missed, jnp.sqrt(self.bound * self.stopped) * missed
+
+    def impulse(self, u: Coordinates, held: Held) -> Coordinates:
+        return -self.bound * jnp.where(held, self._speeds(u), self.shares(u))
+
+    def slope(self, u: Coordinates, held: Held, shares: Coordinates) -> Coordinates:
+        D, bend = self._denominator(u, held)
+        return self.bound * jnp.maximum(1 - bend * jnp.clip(shares, -1, 1), 0) / D
+
+    def _speeds(self, u: Coordinates) -> Coordinates:
+        return (self.start + u) / self.speed
+
+    def _denominator(self, u: Coordinates, held: Held) -> tuple[Coordinates, Coordinates]:
+        """D, and its derivative."""
+        x, share = self._speeds(u), self.shares(u)
+        slow = jnp.abs(x) < SLOW
+        safe = jnp.where(slow, 1, share)
+        # The series of x / tanh(x).
+        D = jnp.where(slow, 1 + x**2 / 3 - x**4 / 45 + 2 * x**6 / 945, x / safe)
+        bend = jnp.where(slow, 2 * x / 3 - 4 * x**3 / 45 + 4 * x**5 / 315, (1 - D * (1 - share**2)) / safe)
+        return self.speed * jnp.where(held, 1, D), jnp.where(held, 0, bend)

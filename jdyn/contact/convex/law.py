@@ -3,7 +3,7 @@
 import abc
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Scalar
+from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.array import Structure
 
@@ -24,8 +24,9 @@ class Law(Structure):
     Changes, not velocities: in single precision the slip of what sticks is smaller than rounding of the speeds that
     make it.
 
-    Friction has a kink or nearly so, which iterations meet by a guess of what sticks, `held`: an array of booleans that
-    each law shapes as it likes.
+    Friction has a kink or nearly so. Iterations know its share of the bound beside u, and linear laws relate both (see
+    `Friction`); the first iteration takes for sticking, `held`, what may stick in the end. Each law shapes both as it
+    likes.
     """
 
     @abc.abstractmethod
@@ -37,37 +38,54 @@ class Law(Structure):
         """What may stick at the end of the step, as the first guess."""
 
     @abc.abstractmethod
-    def still_holds(self, u: Array, before: Array, held: Bool[Array, "..."]) -> Bool[Array, "..."]:
-        """What to take for sticking after an iteration from `before` to `u` that took `held` for it."""
-
-    def followed(self, u: Array, before: Array, held: Bool[Array, "..."]) -> Bool[Array, ""]:
-        """Whether the law went on from `before` to `u` nearly as its derivative there said. Where small iterations may
-        be far from the minimum, laws have to tell."""
-        return jnp.array(True)
-
-    def on_one_side(self, u: Array, before: Array) -> Bool[Array, ""]:
-        """Whether the law has no kink between the two, beside those of what sticks."""
-        return jnp.array(True)
+    def turns(self, u: Array, du: Array, held: Bool[Array, "..."]) -> Bool[Array, "..."]:
+        """What is taken to slide, and turns back when u changes by du: friction may hold it."""
 
     @abc.abstractmethod
-    def at(self, u: Array, held: Bool[Array, "..."]) -> tuple[Array, Array]:
-        """γ and −∂γ/∂u, symmetric and not negative, where `held` says what sticks, at any speed."""
+    def shares(self, u: Array) -> Float[Array, "..."]:
+        """What friction gives of its bounds after these changes."""
+
+    @abc.abstractmethod
+    def tends(self, u: Array, du: Array, held: Bool[Array, "..."], shares: Float[Array, "..."]) -> Float[Array, "..."]:
+        """What the linear law makes of shares when u changes by du."""
+
+    @abc.abstractmethod
+    def missed(self, u: Array, shares: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """By how much shares are not those after the changes u, and what this amounts to as a change of the model's
+        velocity, about, in the norm of its inertia."""
+
+    @abc.abstractmethod
+    def impulse(self, u: Array, held: Bool[Array, "..."]) -> Array:
+        """γ, where `held` says what sticks, at any speed."""
+
+    @abc.abstractmethod
+    def slope(self, u: Array, held: Bool[Array, "..."], shares: Float[Array, "..."]) -> Array:
+        """−∂γ/∂u of the linear law, symmetric and not negative: that of γ where shares are those after u."""
 
     @abc.abstractmethod
     def along(self, u: Array, w: Array) -> Line:
         """At u, in the direction w."""
+
+    def on_one_side(self, u: Array, before: Array) -> Bool[Array, ""]:
+        """Whether the law has no kink between the two, beside those of friction."""
+        return jnp.array(True)
 
 
 class LawByRow(Law):
     """A law of rows that do not act on each other: γ and −∂γ/∂u are numbers of each row."""
 
     def along(self, u: Array, w: Array) -> Line:
-        gamma, rise = self.at(u, self.holds(u))
-        return Line(-jnp.sum(gamma * w), jnp.sum(rise * w**2))
+        held = self.holds(u)
+        gamma, slope = self.impulse(u, held), self.slope(u, held, self.shares(u))
+        return Line(-jnp.sum(gamma * w), jnp.sum(slope * w**2))
 
 
 class Springs(LawByRow):
-    """One of rows that do not stick."""
+    """One of rows without friction."""
+
+    @abc.abstractmethod
+    def at(self, u: Array) -> tuple[Array, Array]:
+        """γ and −∂γ/∂u."""
 
     def holds(self, u: Array) -> Bool[Array, "0"]:
         return jnp.zeros(0, bool)
@@ -75,5 +93,20 @@ class Springs(LawByRow):
     def may_hold(self, u: Array) -> Bool[Array, "0"]:
         return self.holds(u)
 
-    def still_holds(self, u: Array, before: Array, held: Bool[Array, "0"]) -> Bool[Array, "0"]:
+    def turns(self, u: Array, du: Array, held: Bool[Array, "0"]) -> Bool[Array, "0"]:
         return held
+
+    def shares(self, u: Array) -> Float[Array, "0"]:
+        return jnp.zeros(0, u.dtype)
+
+    def tends(self, u: Array, du: Array, held: Bool[Array, "0"], shares: Float[Array, "0"]) -> Float[Array, "0"]:
+        return shares
+
+    def missed(self, u: Array, shares: Float[Array, "0"]) -> tuple[Float[Array, "0"], Float[Array, "0"]]:
+        return shares, shares
+
+    def impulse(self, u: Array, held: Bool[Array, "0"]) -> Array:
+        return self.at(u)[0]
+
+    def slope(self, u: Array, held: Bool[Array, "0"], shares: Float[Array, "0"]) -> Array:
+        return self.at(u)[1]

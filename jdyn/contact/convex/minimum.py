@@ -1,7 +1,7 @@
 """How a step changes the velocity, as the minimum of a strictly convex function."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,24 +15,26 @@ from jdyn.contact.convex.terms import Term
 from jdyn.dynamics.execution.batching import in_chunks
 from jdyn.model.compiled import precise
 
-# Steps that predict before Newton steps begin, all steps before giving up, and the most evaluations that look for the
-# minimum along one. With 15 predictions heaps of boxes took up to a tenth more steps.
-PREDICTED_STEPS, NEWTON_STEPS, LINE_STEPS = 8, 58, 40
+# Steps that are whole whatever comes of them, all steps before giving up, and the most evaluations that look for the
+# minimum along one. With one whole step heaps of boxes took a tenth fewer steps, and batches of robots longer.
+WHOLE_STEPS, NEWTON_STEPS, LINE_STEPS = 2, 60, 40
 # So many lanes of a batch wait for each other. Among 96 the slowest took twice as many steps as the mean.
 LANES = 8
-# A Newton step goes no further than this multiple of itself.
-LONGEST = 1.5
-# What is left of the slope at the minimum along a line. Near the solution full steps leave less.
-FLAT = 1e-2
-# A second step with the same Hessian counts if it is shorter than the first by this.
+# What may be left of the slope at the minimum along a line; and the width of the bracket that it lies in, as a share of
+# its lower end, since slopes jump where friction begins to hold. A tenth of both took as many Newton steps as a
+# hundredth, and a third of the evaluations.
+FLAT, NARROW = 0.1, 0.1
+# A second step with the same Hessian counts if it is shorter than the first by this, and friction did nearly as its
+# linear law said.
 NEARER = 0.1
 # Newton steps smaller than this power of rounding, against the change of the velocity, end the iteration. It converges
 # quadratically.
 CONVERGED = 0.4
 
 Vector = Float[Array, " nv"]
-# Of each term, what sticks.
+# Of each term, what sticks, and what friction gives of its bounds.
 Held = tuple[Bool[Array, "..."], ...]
+Shares = tuple[Float[Array, "..."], ...]
 
 
 class Motion(Structure):
@@ -50,13 +52,14 @@ class Motion(Structure):
 
     def gradient(self, dv: Vector, held: Held) -> Vector:
         """Momentum that dv takes less that which the step gives, where `held` says what sticks."""
-        return self._less(dv, self._at(dv, held)[0])
+        gammas = self._of_laws(lambda law, u, held: law.impulse(u, held), dv, held)
+        given = sum(term.generalized(gamma) for term, gamma in zip(self.terms, gammas, strict=True))
+        return self.A @ dv - self.impulse - given
 
-    def derivatives(self, dv: Vector, held: Held) -> tuple[Vector, Float[Array, "nv nv"]]:
-        """The gradient and the Hessian A + Jᵀ G J."""
-        gammas, Gs = self._at(dv, held)
-        H = sum((term.hessian(G) for term, G in zip(self.terms, Gs, strict=True)), start=self.A)
-        return self._less(dv, gammas), H
+    def hessian(self, dv: Vector, held: Held, shares: Shares) -> Float[Array, "nv nv"]:
+        """A + Jᵀ G J with the slopes G of all linear laws: that of the function where shares are those after dv."""
+        slopes = self._of_laws(lambda law, u, held, shares: law.slope(u, held, shares), dv, held, shares)
+        return sum((term.hessian(G) for term, G in zip(self.terms, slopes, strict=True)), start=self.A)
 
     @property
     def size(self) -> Scalar:
@@ -74,41 +77,45 @@ class Motion(Structure):
 
     def holds(self, dv: Vector) -> Held:
         """What sticks."""
-        return tuple(law.holds(u) for law, u in zip(self.laws, self.changes(dv), strict=True))
+        return self._of_laws(lambda law, u: law.holds(u), dv)
 
     def may_hold(self, dv: Vector) -> Held:
         """What may stick at the end, by a guess of the change."""
-        return tuple(law.may_hold(u) for law, u in zip(self.laws, self.changes(dv), strict=True))
+        return self._of_laws(lambda law, u: law.may_hold(u), dv)
 
-    def still_holds(self, dv: Vector, before: Vector, held: Held) -> Held:
-        """What to take for sticking after an iteration."""
-        states = zip(self.laws, self.changes(dv), self.changes(before), held, strict=True)
-        return tuple(law.still_holds(u, before, held) for law, u, before, held in states)
+    def shares(self, dv: Vector) -> Shares:
+        """What friction gives of its bounds."""
+        return self._of_laws(lambda law, u: law.shares(u), dv)
 
-    def followed(self, dv: Vector, before: Vector, held: Held) -> Bool[Array, ""]:
-        """Whether all laws went on from `before` to `dv` nearly as their derivatives said."""
-        states = zip(self.laws, self.changes(dv), self.changes(before), held, strict=True)
-        return jnp.all(jnp.stack([law.followed(u, before, held) for law, u, before, held in states]))
+    def turns(self, dv: Vector, step: Vector, held: Held) -> Held:
+        """Where slip turns back in a step from dv."""
+        return self._of_laws(lambda law, u, du, held: law.turns(u, du, held), dv, self.changes(step), held)
+
+    def tends(self, dv: Vector, step: Vector, held: Held, shares: Shares) -> Shares:
+        """What linear laws make of shares in a step from dv."""
+        return self._of_laws(
+            lambda law, u, du, held, shares: law.tends(u, du, held, shares), dv, self.changes(step), held, shares
+        )
+
+    def missed(self, dv: Vector, shares: Shares) -> tuple[Scalar, Scalar]:
+        """The largest difference of any share from that after dv, and about how far that keeps dv from the minimum."""
+        missed, lengths = zip(*self._of_laws(lambda law, u, shares: law.missed(u, shares), dv, shares), strict=True)
+        largest = functools.reduce(jnp.maximum, [jnp.max(x, initial=0) for x in missed])
+        return largest, jnp.sum(jnp.stack([jnp.sum(x) for x in lengths]))
 
     def on_one_side(self, dv: Vector, before: Vector) -> Bool[Array, ""]:
-        """Whether all laws have no kink between the two, beside those of what sticks."""
-        states = zip(self.laws, self.changes(dv), self.changes(before), strict=True)
-        return jnp.all(jnp.stack([law.on_one_side(u, before) for law, u, before in states]))
+        """Whether all laws have no kink between the two, beside those of friction."""
+        sides = self._of_laws(lambda law, u, before: law.on_one_side(u, before), dv, self.changes(before))
+        return jnp.all(jnp.stack(sides))
 
     def along(self, us: Sequence[Array], ws: Sequence[Array]) -> Line:
         """The potentials of all terms at their changes, in their directions."""
         lines = [law.along(u, w) for law, u, w in zip(self.laws, us, ws, strict=True)]
         return functools.reduce(Line.__add__, lines)
 
-    def _at(self, dv: Vector, held: Held) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """γ and −∂γ/∂u of all terms."""
-        states = zip(self.laws, self.changes(dv), held, strict=True)
-        gammas, Gs = zip(*(law.at(u, held) for law, u, held in states), strict=True)
-        return gammas, Gs
-
-    def _less(self, dv: Vector, gammas: Sequence[Array]) -> Vector:
-        given = sum(term.generalized(gamma) for term, gamma in zip(self.terms, gammas, strict=True))
-        return self.A @ dv - self.impulse - given
+    def _of_laws(self, what: Callable, dv: Vector, *known: Sequence[Any]) -> tuple[Any, ...]:
+        """By the change of each law's velocities, and by what is known of each law."""
+        return tuple(map(what, self.laws, self.changes(dv), *known))
 
 
 class Found(NamedTuple):
@@ -126,8 +133,9 @@ class Found(NamedTuple):
 
 
 def minimum(motion: Motion, guess: Vector) -> Found:
-    """The minimum, first by steps as if everything went on to stick or to slide until it shows the contrary, which find
-    it in a few steps or not at all; then by Newton steps, each to the minimum along it, which always come nearer.
+    """The minimum, by Newton steps: the first one as if all that may stick did so, which often is enough; later ones to
+    about the minimum along each. Laws are linear in what friction gives beside the velocity, see `Friction`: ten boxes
+    that begin within each other take 16 steps, where Newton's method for the velocity alone took 36, or gave up.
 
     Hessians are factored, however many coordinates there are. Conjugate gradients, preconditioned by the inertia of
     each tree with all that touches it, take 20 to 70 iterations for four digits and 40 to 150 for eight with 20 and 40
@@ -137,9 +145,10 @@ def minimum(motion: Motion, guess: Vector) -> Found:
     Its derivatives are those of the minimum, H ∂dv/∂θ = −∂(gradient)/∂θ, and do not depend on the iteration or on the
     guess.
 
-    Source: Castro, Permenter, Han, An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023; for
-    the first steps, Hintermüller, Ito, Kunisch, The primal-dual active set strategy as a semismooth Newton method, SIAM
-    Journal on Optimization 13, 2002.
+    Source: Castro, Permenter, Han, An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023, for
+    the function and steps to the minimum along them; `Friction` names that of linear laws; for the first step,
+    Hintermüller, Ito, Kunisch, The primal-dual active set strategy as a semismooth Newton method, SIAM Journal on
+    Optimization 13, 2002.
     """
     return _found(motion, jax.lax.stop_gradient(guess))
 
@@ -152,9 +161,11 @@ def _found(motion: Motion, guess: Vector) -> Found:
 
 def _iterated(motion: Motion, guess: Vector) -> Found:
     infinite = jnp.full((), jnp.inf, guess.dtype)
-    start = _Iterate(guess, motion.may_hold(guess), infinite, motion.size, jnp.array(0, jnp.int32))
+    start = _Iterate(
+        guess, motion.may_hold(guess), motion.shares(guess), infinite, motion.size, jnp.array(0, jnp.int32)
+    )
     last = jax.lax.while_loop(_Iterate.unfinished, lambda iterate: _next(motion, iterate), start)
-    return Found(last.dv, last.change <= last.small, last.steps)
+    return Found(last.dv, (last.left <= last.small) & jnp.isfinite(last.left), last.steps)
 
 
 @_found.def_jvp
@@ -164,7 +175,7 @@ def _found_jvp(primals, tangents):
     found = _found(motion, guess)
     held = motion.holds(found.dv)
     _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.dv, held), (motion,), (d_motion,))
-    _, H = motion.derivatives(found.dv, held)
+    H = motion.hessian(found.dv, held, motion.shares(found.dv))
     change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
     # Flags and counts have no tangents.
     return found, Found(change, None, None)  # type: ignore[arg-type]
@@ -175,23 +186,20 @@ class _Iterate(NamedTuple):
 
     Attributes:
         dv: Minimum so far.
-        held: What is taken to stick.
-        change: Length of the last whole Newton step, in the norm of A; infinite where something turned out to do
-            otherwise.
+        held: What is taken to stick: what does so, and what may next.
+        shares: What friction is taken to give of its bounds: what linear laws make of it in a whole step.
+        left: About how far the minimum is, in the norm of A: the length of the last whole Newton step or, where that is
+            more, what the linear laws missed in it.
         size: That of the change of the velocity.
         steps: Number of steps.
     """
 
     dv: Vector
     held: Held
-    change: Scalar
+    shares: Shares
+    left: Scalar
     size: Scalar
     steps: Int[Array, ""]
-
-    @property
-    def predicts(self) -> Bool[Array, ""]:
-        """Whether all is still taken to go on as it did."""
-        return self.steps < PREDICTED_STEPS
 
     @property
     def small(self) -> Scalar:
@@ -200,13 +208,7 @@ class _Iterate(NamedTuple):
 
     def unfinished(self) -> Bool[Array, ""]:
         # NaN ends it.
-        return (self.change > self.small) & (self.steps < NEWTON_STEPS)
-
-    def moved(self, motion: Motion, dv: Vector, step: Vector, held: Held, certain: Any) -> "_Iterate":
-        """At dv, after a Newton step."""
-        size = jnp.maximum(motion.size, _length(motion.A, dv))
-        change = jnp.where(certain, _length(motion.A, step), jnp.inf)
-        return _Iterate(dv, held, change, size, self.steps + 1)
+        return (self.left > self.small) & (self.steps < NEWTON_STEPS)
 
 
 def _length(A, dv: Vector) -> Scalar:
@@ -214,28 +216,37 @@ def _length(A, dv: Vector) -> Scalar:
 
 
 def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
-    """After a Newton step: a whole one as predicted or, when predictions have not led to the minimum, one to the
-    minimum along it.
+    """After a Newton step, whole or to about the minimum along it.
 
-    Where a whole step did as its Hessian said, a second one with the same Hessian follows: how long that is shows
-    whether the first one was enough.
+    Where a whole step did as its linear laws said, a second one with the same Hessian follows, which often shows that
+    the first one was enough.
     """
-    dv, predicts = iterate.dv, iterate.predicts
-    held = jax.tree.map(functools.partial(jnp.where, predicts), iterate.held, motion.holds(dv))
-    gradient, H = motion.derivatives(dv, held)
+    dv, held = iterate.dv, iterate.held
     factor, solve = _factorization(len(dv))
-    L = factor(H)
+    L = factor(motion.hessian(dv, held, iterate.shares))
+    gradient = motion.gradient(dv, held)
     step = -solve(L, gradient)
-    share = _lowest(motion, dv, step, ~predicts)
-    after = motion.still_holds(dv + step, dv, held)
-    certain = motion.followed(dv + step, dv, held) & (~predicts | _same(after, held))
-    second = -solve(L, motion.gradient(dv + step, held))
-    nearer = _length(motion.A, second) < NEARER * _length(motion.A, step)
-    # The second step's gradient is that of what stuck before, and says nothing where that has changed.
-    sticks = predicts | _same(motion.holds(dv + step), held)
-    again = certain & sticks & motion.on_one_side(dv + step, dv) & (share == 1) & nearer
-    end = dv + share * step + jnp.where(again, second, 0)
-    return iterate.moved(motion, end, jnp.where(again, second, step), after, certain)
+    gradient_after = motion.gradient(dv + step, motion.holds(dv + step))
+    second = -solve(L, gradient_after)
+    lengths = _length(motion.A, step), _length(motion.A, second)
+    shares = motion.tends(dv, step, held, iterate.shares)
+    missed, error = motion.missed(dv + step, shares)
+    again = (missed < NEARER) & (lengths[1] < NEARER * lengths[0]) & motion.on_one_side(dv + step, dv)
+    # Where nothing is taken to hold that does not, the gradient is that of the function.
+    begins = jnp.where(_same(held, motion.holds(dv)), gradient @ step, 0)
+    ends, flat = gradient_after @ step, iterate.small * lengths[0]
+    whole = (iterate.steps < WHOLE_STEPS) | again | (ends <= jnp.maximum(FLAT * jnp.abs(begins), flat))
+    part = jnp.where(whole, 1, _lowest(motion, dv, step, ends, flat, ~whole & iterate.unfinished()))
+    # The second step begins with true shares, and laws are linear as before.
+    turned = motion.tends(dv, step + second, held, iterate.shares)
+    turned = jax.tree.map(lambda true, x, y: true + (x - y), motion.shares(dv + step), turned, shares)
+    _, error_again = motion.missed(dv + step + second, turned)
+    left = jnp.where(again, jnp.maximum(lengths[1], error_again), jnp.maximum(lengths[0], error))
+    end = dv + part * step + jnp.where(again, second, 0)
+    turns = motion.turns(dv, step, held)
+    held = jax.tree.map(lambda holds, turns: holds | (turns & whole), motion.holds(end), turns)
+    size = jnp.maximum(motion.size, _length(motion.A, end))
+    return _Iterate(end, held, shares, left, size, iterate.steps + 1)
 
 
 def _factorization(nv: int) -> Factorization:
@@ -252,40 +263,60 @@ class _Bracket(NamedTuple):
 
     Attributes:
         low, high: Where the slope is still negative, and where it is positive.
+        start, slope: Slopes along the line where it begins, and where it is known last.
         share: Where it is known last.
-        slope: Along the line.
         next: Where to look next.
         looks: How often it was looked at.
     """
 
     low: Scalar
     high: Scalar
-    share: Scalar
+    start: Scalar
     slope: Scalar
+    share: Scalar
     next: Scalar
     looks: Int[Array, ""]
 
+    def after(self, line: Line) -> "_Bracket":
+        """With what is known at one more share, which is first where the line begins. Newton's method tells where to
+        look next, unless it leads out."""
+        share, first = self.next, self.looks == 0
+        low, high = jnp.where(line.slope < 0, share, self.low), jnp.where(line.slope < 0, self.high, share)
+        start = jnp.where(first, line.slope, self.start)
+        # At the first look the slope after the whole step is known, too: a secant.
+        curvature = jnp.where(first, self.slope - line.slope, line.curvature)
+        newton = share - line.slope / jnp.where(curvature > 0, curvature, 1)
+        next = jnp.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        return _Bracket(low, high, start, line.slope, share, next, self.looks + 1)
 
-def _lowest(motion: Motion, dv: Vector, step: Vector, wanted: Bool[Array, ""]) -> Scalar:
-    """Share of a step at the minimum along it: Newton's method within a bracket. One where it is not wanted."""
+
+def _lowest(motion: Motion, dv: Vector, step: Vector, end: Scalar, flat: Scalar, wanted: Bool[Array, ""]) -> Scalar:
+    """Share of a step at the minimum along it, where it is wanted; zero where it leads upwards, as it may if what is
+    taken to hold does not.
+
+    Args:
+        end: Slope along the step after all of it, positive.
+        flat: What may be left of the slope in any case.
+    """
     us, ws = motion.changes(dv), motion.changes(step)
     A_step = motion.A @ step
     slope, curvature = dv @ A_step - motion.impulse @ step, step @ A_step
-    start = slope + motion.along(us, ws).slope
 
     def look(bracket: _Bracket) -> _Bracket:
         share = bracket.next
         terms = motion.along([u + share * w for u, w in zip(us, ws, strict=True)], ws)
-        here, bend = slope + share * curvature + terms.slope, curvature + terms.curvature
-        low = jnp.where(here < 0, share, bracket.low)
-        high = jnp.where(here < 0, bracket.high, share)
-        newton = share - here / jnp.where(bend > 0, bend, 1)
-        inside = (newton > low) & (newton < high)
-        return _Bracket(low, high, share, here, jnp.where(inside, newton, (low + high) / 2), bracket.looks + 1)
+        return bracket.after(Line(slope + share * curvature, curvature) + terms)
+
+    def is_flat(bracket: _Bracket) -> Bool[Array, ""]:
+        return jnp.abs(bracket.slope) <= jnp.maximum(FLAT * jnp.abs(bracket.start), flat)
 
     def unfinished(bracket: _Bracket) -> Bool[Array, ""]:
-        return wanted & (jnp.abs(bracket.slope) > FLAT * jnp.abs(start)) & (bracket.looks < LINE_STEPS)
+        narrow = bracket.high - bracket.low < NARROW * bracket.low
+        sought = (bracket.looks < 2) | (~is_flat(bracket) & ~narrow & (bracket.looks < LINE_STEPS))
+        return wanted & (bracket.start < 0) & sought
 
-    zero, one = jnp.zeros_like(start), jnp.ones_like(start)
-    first = _Bracket(zero, LONGEST * one, one, jnp.full_like(start, jnp.inf), one, jnp.array(0, jnp.int32))
-    return jax.lax.while_loop(unfinished, look, first).share
+    zero, one = jnp.zeros_like(slope), jnp.ones_like(slope)
+    unknown = _Bracket(zero, one, -one, end, one, zero, jnp.array(0, jnp.int32))
+    last = jax.lax.while_loop(unfinished, look, unknown)
+    # Up to where the slope is still negative the function falls.
+    return jnp.where(is_flat(last), last.share, last.low)

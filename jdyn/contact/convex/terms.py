@@ -29,7 +29,7 @@ class Term(Structure):
     def at_start(self, v: Vector) -> Array:
         """γ if nothing changes the velocities v of the model."""
         u = self.changes(jnp.zeros_like(v))
-        return self.law.at(u, self.law.holds(u))[0]
+        return self.law.impulse(u, self.law.holds(u))
 
     @abc.abstractmethod
     def generalized(self, gamma: Array) -> Vector:

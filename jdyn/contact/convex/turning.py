@@ -1,13 +1,21 @@
 """Friction against turning and rolling at points of contact, as the gradient of a convex function."""
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jdyn.contact.convex.friction import Friction, dot
-from jdyn.contact.convex.in_planes import beside, rubbing, rubbing_along, split, squares
+from jdyn.contact.convex.friction import Friction, dot, within
+from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
 from jdyn.contact.convex.law import Law, Line
 
 Vectors = Float[Array, "points 3"]
+# About the normal, and beside it.
+Held = Bool[Array, "2 points"]
+Shares = Float[Array, "2 points 3"]
+Numbers = Float[Array, "2 points"]
 
 
 class Turning(Law):
@@ -36,35 +44,47 @@ class Turning(Law):
         spin = dot(turning, normal)[:, None] * normal
         return cls(normal, spinning, rolling, spin, beside(turning, normal))
 
-    def holds(self, u: Vectors) -> Bool[Array, "2 points"]:
-        along, beside = self._turning(u)
-        return jnp.stack([self.spinning.holds(along), self.rolling.holds(beside)])
+    def holds(self, u: Vectors) -> Held:
+        return self._both(Friction.holds, u)
 
-    def may_hold(self, u: Vectors) -> Bool[Array, "2 points"]:
-        along, beside = self._turning(u)
-        return jnp.stack([self.spinning.may_hold(along), self.rolling.may_hold(beside)])
+    def may_hold(self, u: Vectors) -> Held:
+        return self._both(Friction.may_hold, u)
 
-    def still_holds(self, u: Vectors, before: Vectors, held: Bool[Array, "2 points"]) -> Bool[Array, "2 points"]:
-        (along, beside), (along_before, beside_before) = self._turning(u), self._turning(before)
-        spins = self.spinning.still_holds(along, along_before, held[0])
-        return jnp.stack([spins, self.rolling.still_holds(beside, beside_before, held[1])])
+    def shares(self, u: Vectors) -> Shares:
+        return self._both(Friction.true_share, u)
 
-    def at(self, u: Vectors, held: Bool[Array, "2 points"]) -> tuple[Vectors, Float[Array, "points 3 3"]]:
-        along, beside = self._turning(u)
-        way, rise = self.spinning.rubbed(along, held[0])
-        rubbed, rises = rubbing(self.rolling, self.normal, beside, held[1])
+    def turns(self, u: Vectors, du: Vectors, held: Held) -> Held:
+        return self._both(Friction.turns, u, self._split(du), held)
+
+    def tends(self, u: Vectors, du: Vectors, held: Held, shares: Shares) -> Shares:
+        return self._both(Friction.tends, u, self._split(du), held, shares)
+
+    def missed(self, u: Vectors, shares: Shares) -> tuple[Numbers, Numbers]:
+        return self._both(Friction.missed, u, shares)
+
+    def impulse(self, u: Vectors, held: Held) -> Vectors:
+        return jnp.sum(self._both(Friction.impulse, u, held), axis=0)
+
+    def slope(self, u: Vectors, held: Held, shares: Shares) -> Matrices:
+        spin, roll = self._turning(u)
         # What turns about the normal has no direction beside its own.
-        rise = jnp.where(held[0], rise, 0)
-        gamma = -self.spinning.bound[:, None] * way - rubbed
-        return gamma, rise[:, None, None] * squares(self.normal) + rises
+        bent = jnp.where(held[0], 1, 1 - dot(within(shares[0]), self.spinning.share(spin, held[0])))
+        spinning = self.spinning.steepness(spin, held[0]) * jnp.maximum(bent, 0)
+        rolling = rise(self.rolling, self.normal, roll, held[1], shares[1])
+        return spinning[:, None, None] * squares(self.normal) + rolling
 
     def along(self, u: Vectors, w: Vectors) -> Line:
-        (along, beside), (w_along, w_beside) = self._turning(u), self._split(w)
-        held = self.spinning.holds(along)
-        way, rise = self.spinning.rubbed(along, held)
-        slope = jnp.sum(self.spinning.bound * dot(way, w_along))
-        spinning = Line(slope, jnp.sum(jnp.where(held, rise, 0) * dot(w_along, w_along)))
-        return spinning + rubbing_along(self.rolling, self.normal, beside, w_beside)
+        (spin, roll), (w_along, w_beside) = self._turning(u), self._split(w)
+        held = self.spinning.holds(spin)
+        slope = jnp.sum(self.spinning.bound * dot(self.spinning.share(spin, held), w_along))
+        rise = jnp.where(held, self.spinning.steepness(spin, held), 0)
+        spinning = Line(slope, jnp.sum(rise * dot(w_along, w_along)))
+        return spinning + rubbing_along(self.rolling, self.normal, roll, w_beside)
+
+    def _both(self, what: Callable, u: Vectors, *known: Any) -> Any:
+        """Of friction against turning about the normal, and of that against rolling."""
+        frictions = self.spinning, self.rolling
+        return jax.tree.map(lambda *x: jnp.stack(x), *map(what, frictions, self._turning(u), *known))
 
     def _turning(self, u: Vectors) -> tuple[Vectors, Vectors]:
         along, beside = self._split(u)

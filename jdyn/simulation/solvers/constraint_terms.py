@@ -1,7 +1,7 @@
 """Constraints beyond the tree of joints, as a term of the convex function whose minimum a step finds."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Scalar
+from jaxtyping import Array, Float, Scalar
 
 from jdyn.contact.convex import ByRow, Springs
 from jdyn.dynamics.constraints.rows import constraint_rows
@@ -21,7 +21,7 @@ class Tied(Springs):
     asked: Rows
     stiffness: Rows
 
-    def at(self, u: Rows, held: Bool[Array, "0"]) -> tuple[Rows, Rows]:
+    def at(self, u: Rows) -> tuple[Rows, Rows]:
         return -self.stiffness * (u - self.asked), self.stiffness
 
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Scalar
+from jaxtyping import Array, Float, Scalar
 
 from jdyn.contact.convex import ByRow, JointFriction, Springs
 from jdyn.simulation.joint_limits import Stops, approach
@@ -31,7 +31,7 @@ class Ends(Springs):
     beyond: Float[Array, "2 ends"]
     places: tuple[int, ...] = eqx.field(static=True)
 
-    def at(self, u: Coordinates, held: Bool[Array, "0"]) -> tuple[Coordinates, Coordinates]:
+    def at(self, u: Coordinates) -> tuple[Coordinates, Coordinates]:
         speeds = (self.start + u)[np.array(self.places, int)]
         speeds = jnp.stack([speeds, -speeds])
 
