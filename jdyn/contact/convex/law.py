@@ -25,8 +25,8 @@ class Law(Structure):
     make it.
 
     Friction has a kink or nearly so. Iterations know its share of the bound beside u, and linear laws relate both (see
-    `Friction`); the first iteration takes for sticking, `held`, what may stick in the end. Each law shapes both as it
-    likes.
+    `Friction`). They take for sticking, `held`, what does so, and what may next: at first what friction can stop, later
+    what turned back. Each law shapes shares and `held` as it likes.
     """
 
     @abc.abstractmethod
