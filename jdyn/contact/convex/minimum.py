@@ -135,7 +135,7 @@ class Found(NamedTuple):
 def minimum(motion: Motion, guess: Vector) -> Found:
     """The minimum, by Newton steps: the first one as if all that may stick did so, which often is enough; later ones to
     about the minimum along each. Laws are linear in what friction gives beside the velocity, see `Friction`: ten boxes
-    that begin within each other take 16 steps, where Newton's method for the velocity alone took 36, or gave up.
+    that begin within each other take 17 steps, where Newton's method for the velocity alone took 36, or gave up.
 
     Hessians are factored, however many coordinates there are. Conjugate gradients, preconditioned by the inertia of
     each tree with all that touches it, take 20 to 70 iterations for four digits and 40 to 150 for eight with 20 and 40
