@@ -77,7 +77,7 @@ def test_a_start_that_says_nothing_gives_nan():
     assert np.all(np.isnan(found.a)) and np.all(np.isnan(found.multipliers))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_are_those_of_elimination():
     tree = jdyn.random_tree(1, 3, kinds=(jdyn.Ball, jdyn.Revolute))
     first, _, last = tree.body_names

@@ -141,7 +141,7 @@ def _end(x, adjoint=None):
     return motion.q[-1, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_by_numbers_are_those_of_differences_in_both_modes():
     x = jnp.array([1.0, 9.81, 0.5, 1.5])
     steps = 1e-5 * jnp.diag(x)

@@ -196,7 +196,7 @@ def test_a_derivative_is_linear(gradients_of_size):
     np.testing.assert_allclose(found, gradients_of_size[0], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gradients_of_a_batch_are_those_of_its_lanes():
     speeds, gain = 3 * jax.random.normal(jax.random.key(3), (70, FLYER.nv)), jnp.array(0.3)
 
