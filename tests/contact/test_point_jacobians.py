@@ -54,7 +54,7 @@ def test_products_are_those_of_all_coordinates():
     v, f = rng.normal(size=(LANES, NV)), rng.normal(size=(LANES, 5, 3))
     for name, x in (("velocities", v), ("generalized", f), ("squares", v**2)):
         found, expected = (jax.vmap(getattr(type(J), name))(J, x) for J in (sparse, dense))
-        np.testing.assert_allclose(found, expected, atol=1e-13)
+        np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
 def heap(count, spread=0.2):

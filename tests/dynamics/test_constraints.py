@@ -200,7 +200,7 @@ def test_derivatives_in_both_modes_by_every_leaf():
     np.testing.assert_allclose(slope, differences, rtol=1e-6)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_second_derivatives():
     q, v, tau = state(TREE)
 

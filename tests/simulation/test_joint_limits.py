@@ -176,7 +176,7 @@ def test_joints_that_arrive_at_once_all_bounce():
     assert sorted(motion.events.entry[:2].tolist()) == [0, 1] and motion.events.which[2] == -1
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_a_lane_without_an_impact_and_a_joint_without_an_end_have_gradients():
     """Steps of at most 0.05 s make those of both lanes coincide."""
     model, limits = two_sliders(), jdyn.ImpactLimits(restitution=0.5)
