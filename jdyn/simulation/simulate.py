@@ -17,7 +17,7 @@ from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
 from jdyn.dynamics import Method, closed, distance, iterates
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
-from jdyn.model.compiled import uncollected
+from jdyn.model.compiled import precise, uncollected
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.clock import Clock
 from jdyn.simulation.contact_events import contact_events
@@ -258,6 +258,7 @@ def _with_tolerances(solver, stepsize_controller, by_default):
 
 @uncollected
 @eqx.filter_jit
+@precise
 def _simulate(
     *, field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,
     contact, shapes, max_steps, max_events,

@@ -37,7 +37,36 @@ def test_no_product_is_left_to_the_device(name, of):
     single = of(lambda *state: FUNCTIONS[name](model, *state))
     for function, shape in ((single, ()), (jax.vmap(single), (3,))):
         state = [jax.ShapeDtypeStruct((*shape, size), jnp.float32) for size in (model.nq, model.nv, model.nv)]
-        lowered = jax.jit(function).lower(*state).as_text()
-        products = re.findall(r"stablehlo\.dot_general.*", lowered)
-        assert products
-        assert not [x for x in products if "precision = [HIGHEST, HIGHEST]" not in x]
+        assert_precise(function, *state)
+
+
+def assert_precise(function, *operands):
+    products = re.findall(r"stablehlo\.dot_general.*", jax.jit(function).lower(*operands).as_text())
+    assert products
+    assert not [x for x in products if "precision = [HIGHEST, HIGHEST]" not in x]
+
+
+@pytest.mark.parametrize(
+    "of", [lambda f: f, pytest.param(_gradient, marks=pytest.mark.slow)], ids=["value", "gradient"]
+)
+@pytest.mark.parametrize(
+    "contact", [None, jdyn.CompliantContact(), jdyn.ConvexContact()], ids=["free", "compliant", "convex"]
+)
+def test_no_product_of_a_simulation_is_left_to_the_device(contact, of):
+    """JAX traces batches of simulations after the functions around them have ended."""
+    model = jdyn.with_ground(jdyn.load("box", dtype=jnp.float32))
+
+    def motion(q, v, t1):
+        return jdyn.simulate(model, q, v, t1, contact=contact, max_steps=64).q
+
+    single = of(motion)
+    for function, shape in ((single, ()), (jax.vmap(single), (3,))):
+        assert_precise(
+            function, *(jax.ShapeDtypeStruct((*shape, *size), jnp.float32) for size in ((model.nq,), (model.nv,), ()))
+        )
+
+
+def test_no_product_of_distances_is_left_to_the_device():
+    model = jdyn.load("gripper", dtype=jnp.float32)
+    for function, shape in ((jdyn.distances, ()), (jax.vmap(jdyn.distances, (None, 0)), (3,))):
+        assert_precise(function, model, jax.ShapeDtypeStruct((*shape, model.nq), jnp.float32))
