@@ -6,10 +6,6 @@ import importlib.util
 import pathlib
 import re
 
-# What every driver for CUDA 12 and later reads. NVRTC names its own, newer version, which an older driver refuses.
-PTX_VERSION = "8.0"
-
-
 # Quotients in float32 are off by up to two units in the last place, and take a fifth of the time of exact ones.
 _OPTIONS = [b"--prec-div=false"]
 
@@ -40,7 +36,31 @@ def compiled(text: str, architecture: str) -> str:
         ptx = _text(library, program, "PTX")
     finally:
         _checked(library, library.nvrtcDestroyProgram(ctypes.byref(program)))
-    return re.sub(r"^\.version \d+\.\d+", f".version {PTX_VERSION}", ptx, count=1, flags=re.MULTILINE)
+    return _for_driver(ptx)
+
+
+def _for_driver(ptx: str) -> str:
+    """NVRTC names its own version of PTX, which an older driver refuses."""
+
+    def version(found):
+        return ".version {}.{}".format(*min(_newest_ptx(), (int(found[1]), int(found[2]))))
+
+    return re.sub(r"^\.version (\d+)\.(\d+)", version, ptx, count=1, flags=re.MULTILINE)
+
+
+@functools.cache
+def _newest_ptx() -> tuple[int, int]:
+    """The newest version of PTX that the driver reads; without a driver, that of the oldest one for CUDA 12."""
+    number = ctypes.c_int()
+    try:
+        failed = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(number))
+    except OSError:
+        failed = True
+    major, minor = divmod(number.value // 10, 100)
+    if failed or major < 12:
+        return 8, 0
+    # CUDA 12.5 and 12.6 read the same; since CUDA 13 both numbers go together.
+    return (8, minor - (minor > 5)) if major == 12 else (major - 4, minor)
 
 
 def _text(library, program, what) -> str:
