@@ -64,9 +64,9 @@ def quadruped(lanes: int = LANES) -> ContactScene:
     model = _frictionless(jdyn.with_ground(jdyn.load("quadruped")))
     crouch = np.concatenate([[0, 0, 0.2875, 1, 0, 0, 0], np.tile([0, -0.8, 1.6], 4)])
     kp, kd = (np.concatenate([np.zeros(6), np.full(12, gain)]) for gain in (60.0, 2.0))
-    about = "Mini Cheetah that lands from 5 mm and stands under PD (kp 60, kd 2), 0.15 s"
+    about = "Mini Cheetah that lands from 5 mm and stands under PD (kp 60, kd 2), 0.16 s"
     q0, v0 = _starts(model, crouch, 0.05, lanes)
-    return ContactScene("quadruped", about, model, mjcf(model, kp, kd), q0, v0, 0.15, kp, kd, crouch)
+    return ContactScene("quadruped", about, model, mjcf(model, kp, kd), q0, v0, 0.16, kp, kd, crouch)
 
 
 def humanoid(lanes: int = LANES) -> ContactScene:

@@ -57,9 +57,12 @@ class Program:
     def usual(self) -> float:
         return TOLERANCE if self.adaptive else STEP
 
+    @property
+    def finest(self) -> float:
+        return REFERENCE_TOLERANCE if self.adaptive else REFERENCE_SHARE * STEPS[-1]
+
     def reference(self, t1: float) -> np.ndarray:
-        finest = REFERENCE_TOLERANCE if self.adaptive else REFERENCE_SHARE * STEPS[-1]
-        return self.ask(finest, t1, 1)[0]
+        return self.ask(self.finest, t1, 1)[0]
 
     def ask(self, setting: float, t1: float, lanes: int) -> tuple[np.ndarray, float]:
         """Configurations at the end, and the processor's seconds."""

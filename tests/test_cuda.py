@@ -53,6 +53,7 @@ FUNCTIONS = {
 SLOW = "gradient of a simulation"
 
 
+@pytest.mark.filterwarnings("ignore:a batch runs slower")
 @pytest.mark.parametrize("lanes", [pytest.param((), marks=pytest.mark.slow), (3,)], ids=["one", "batch"])
 @pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x == SLOW)) for x in FUNCTIONS])
 def test_lowers(name, lanes):

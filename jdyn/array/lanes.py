@@ -1,11 +1,12 @@
 """Batches as wholes: nested ones merged into one, and lanes some at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
+from jaxtyping import Array
 
 T = TypeVar("T")
 
@@ -27,17 +28,33 @@ def merged(run: Callable[[int, list[bool], list], T], lanes: int, varies: list[b
 
     @batch.def_vmap
     def nested(batches, outside, leaves):
-        def flattened(x, inner, outer):
-            if not inner:
-                return jnp.repeat(x, lanes, axis=0) if outer else x
-            return (x if outer else jnp.stack([x] * batches)).reshape(batches * lanes, *x.shape[1 + outer :])
-
-        flat = [flattened(*leaf) for leaf in zip(leaves, varies, outside[0], strict=True)]
-        either = [inner or outer for inner, outer in zip(varies, outside[0], strict=True)]
+        either, flat = as_one_batch(batches, lanes, outside[0], varies, leaves)
         found = merged(run, batches * lanes, either, flat)
         return all_varying(jax.tree.map(lambda x: x.reshape(batches, lanes, *x.shape[1:]), found))
 
     return batch(leaves)
+
+
+def as_one_batch(
+    batches: int, lanes: int, outside: Sequence[bool], varies: Sequence[bool], arrays: Sequence[Array]
+) -> tuple[list[bool], list[Array]]:
+    """Lanes of several batches as those of one: whether each array has an axis of lanes, and the arrays.
+
+    Args:
+        batches: How many.
+        lanes: Of each.
+        outside: Whether each array has an axis of batches, its first one.
+        varies: Whether it has an axis of lanes, its first or second one.
+        arrays: The arrays.
+    """
+
+    def flattened(x, inner, outer):
+        if not inner:
+            return jnp.repeat(x, lanes, axis=0) if outer else x
+        return (x if outer else jnp.stack([x] * batches)).reshape(batches * lanes, *x.shape[1 + outer :])
+
+    rows = list(zip(arrays, varies, outside, strict=True))
+    return [inner or outer for _, inner, outer in rows], [flattened(*row) for row in rows]
 
 
 def all_varying(results: T) -> tuple[T, Any]:

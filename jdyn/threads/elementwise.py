@@ -311,6 +311,7 @@ RULES = {
     "chlo.atanh": _written_as("atanh({0})"),
     "chlo.cosh": _written_as("cosh({0})"),
     "chlo.sinh": _written_as("sinh({0})"),
+    "chlo.next_after": _written_as("nextafter({0}, {1})"),
     "chlo.erf": _written_as("erf({0})"),
     "chlo.erfc": _written_as("erfc({0})"),
     "chlo.lgamma": _written_as("lgamma({0})"),

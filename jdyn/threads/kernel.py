@@ -13,10 +13,11 @@ import numpy as np
 from jax.core import ShapedArray
 from jax.dtypes import canonicalize_dtype
 from jax.extend.core import Primitive
-from jax.interpreters import mlir, partial_eval
+from jax.interpreters import batching, mlir, partial_eval
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from jdyn.array.lanes import as_one_batch
 from jdyn.threads.lane import one_of_many
 from jdyn.threads.nvrtc import compiled
 from jdyn.threads.source import NAME, Source, source_of
@@ -96,6 +97,21 @@ class _Batch:
             results=tuple(some(self.results)),
         )
 
+    def repeated(self, batches: int, varies: Sequence[bool]) -> "_Batch":
+        """So many batches as one, in which operands have lanes where `varies`."""
+
+        def apart(x, inner):
+            x = x.reshape(batches, self.lanes, *x.shape[1:])
+            return x if inner else x[:, 0]
+
+        def otherwise(*operands):
+            rows = zip(operands, self.varies, varies, strict=True)
+            operands = [apart(x, inner) if either else x for x, inner, either in rows]
+            found = jax.vmap(self.otherwise, [0 if either else None for either in varies])(*operands)
+            return [x.reshape(-1, *x.shape[2:]) for x in found]
+
+        return dataclasses.replace(self, otherwise=otherwise, lanes=batches * self.lanes, varies=tuple(varies))
+
     def source(self) -> Source:
         """The kernel's source."""
         return source_of(program_of_lane(self.function, self.operands), self.lanes, self.varies)
@@ -115,6 +131,19 @@ _threads.def_abstract_eval(
     lambda *_, batch, x64: [ShapedArray((batch.lanes, *x.shape), x.dtype) for x in batch.results]
 )
 _threads.def_impl(lambda *operands, **params: jax.jit(functools.partial(_threads.bind, **params))(*operands))
+
+
+def _nested(operands, axes, *, batch, x64):
+    """A batch of batches is a larger batch."""
+    batches = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
+    outside = [axis is not None for axis in axes]
+    first = [x if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)]
+    varies, flat = as_one_batch(batches, batch.lanes, outside, batch.varies, first)
+    found = _threads.bind(*flat, batch=batch.repeated(batches, varies), x64=x64)
+    return [x.reshape(batches, batch.lanes, *x.shape[1:]) for x in found], [0] * len(found)
+
+
+batching.primitive_batchers[_threads] = _nested
 
 
 def _without_unused(used, equation):

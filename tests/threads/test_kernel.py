@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import jdyn
+from benchmarks.main_job import motion
 from jdyn.dynamics.execution import batching
 from jdyn.simulation import lane_refill
+from jdyn.sweep import ControlledMove
 from jdyn.threads import kernel, nvrtc
+from tests import test_cuda
 from tests.threads.on_host import needs_compiler, run, source
 
 PTX = ".version 8.0 // instead of a compiler's"
@@ -62,6 +65,27 @@ def test_a_batch_of_none_is_no_call(gpu):
     assert "xla.gpu.ptx" not in lowered(batch, np.zeros(0), np.float64(3.0)) and not gpu
 
 
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0), (1, 0)])
+def test_batches_of_batches_are_one_batch(gpu, axes):
+    x = np.random.default_rng(0).normal(size=(3, 3) if 1 in axes or axes[0] == 0 else 3)
+    shared = np.arange(3.0) if axes[1] == 0 else np.float64(3.0)
+    text = lowered(jax.vmap(batch, axes), x, shared)
+    assert text.count("__gpu$xla.gpu.ptx") == 1 and "#define LANES 9" in gpu[0]
+    # On the processor the same runs in another way.
+    expected = jax.vmap(lambda x, shared: jax.vmap(doubled, (0, None))(x, shared), axes)(x, shared)
+    for found, other in zip(jax.jit(jax.vmap(batch, axes))(x, shared), expected, strict=True):
+        np.testing.assert_array_equal(found, other)
+
+
+def test_batches_of_batches_of_dynamics(gpu):
+    """As linear models along many plans."""
+    model = jdyn.load("double_pendulum")
+    q = np.zeros((2, 3, model.nq))
+    along = jax.vmap(jax.vmap(lambda q: jdyn.forward_dynamics(model, q, q, q)))
+    assert lowered(along, q).count("__gpu$xla.gpu.ptx") == 1 and any("#define LANES 6" in text for text in gpu)
+    assert lowered(jax.vmap(lambda q: jax.jacfwd(lambda v: along(v[None])[0])(q)), q).count("__gpu$xla.gpu.ptx") >= 1
+
+
 def test_elsewhere_a_batch_runs_as_it_did():
     x, shared = np.arange(5.0), np.float64(3.0)
     for found, expected in zip(jax.jit(batch)(x, shared), jax.vmap(doubled, (0, None))(x, shared), strict=True):
@@ -84,6 +108,30 @@ def test_one_kernel_a_function_of_dynamics(gpu):
     assert text.count("__gpu$xla.gpu.ptx") == 1
     text = lowered(lambda q, v: jdyn.forward_dynamics(model, q, v, v), q[0], v[0])
     assert "__gpu$xla.gpu.ptx" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:a batch runs slower")
+@pytest.mark.parametrize("name", test_cuda.FUNCTIONS)
+def test_all_functions_have_programs_for_batches(gpu, name):
+    shapes = [(2, 3, size) for size in (test_cuda.MODEL.nq, test_cuda.MODEL.nv, test_cuda.MODEL.nv)]
+    states = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes]
+    text = lowered(jax.vmap(jax.vmap(test_cuda.FUNCTIONS[name])), *states)
+    # What works on whole arrays is fast as it is.
+    assert ("gpu.ptx" in text) == (name not in ("Coriolis matrix", "ParallelABA()"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gradient", [False, True])
+def test_the_main_job_is_one_kernel(gpu, gradient):
+    """It grows as simulations learn more, and kernels have a limit."""
+    reach = ControlledMove(jdyn.load("puma560", dtype=jnp.float32), 0)
+
+    def lane(p):
+        return motion(jnp.float32(2), reach, p)["residual"]
+
+    lanes = {name: np.ones(4, np.float32) for name in ("kp", "payload")}
+    assert lowered(jax.vmap(jax.grad(lane) if gradient else lane), lanes).count("gpu.ptx") == 1 + gradient
 
 
 @needs_compiler
