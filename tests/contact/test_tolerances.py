@@ -25,9 +25,9 @@ def landing():
 
 
 def tumbling():
-    """A box that falls on an edge, rocks and comes to rest, 1 s."""
+    """A box that falls on an edge, rocks and comes to rest, 1.5 s."""
     model = box()
-    return model, model.neutral().at[2].set(0.3).at[3:7].set(jnp.array([np.cos(0.15), np.sin(0.15), 0, 0])), 1.0, None
+    return model, model.neutral().at[2].set(0.3).at[3:7].set(jnp.array([np.cos(0.15), np.sin(0.15), 0, 0])), 1.5, None
 
 
 @functools.cache
