@@ -29,8 +29,8 @@ OWN = {"jdyn steps": "jdyn convex steps", "jdyn": "jdyn convex"}
 # What finds the fine solution of each program.
 FINE = {"jdyn steps": "jdyn convex", "jdyn": "jdyn convex", "mujoco_warp": "MuJoCo Euler"}
 STEPS, TOLERANCES = (4e-3, 2e-3, 1e-3), (1e-1, 1e-2, 1e-3)
-# So many lanes have fine solutions.
-COMPARED = 16
+# So many lanes have fine solutions, jdyn's at this tolerance.
+COMPARED, FINEST = 16, 1e-7
 # Contacts and rows of constraints that mujoco_warp has room for in a world.
 CONTACTS, ROWS = 48, 200
 
@@ -125,9 +125,10 @@ def reference(name: str, scene: ContactScene, folder: pathlib.Path | None) -> np
     path = folder / f"{scene.name}-{FINE[name]}.npy" if folder else None
     if path is not None and path.exists():
         return np.load(path)
-    program = Program(FINE[name], SCENES[scene.name](COMPARED), sys.executable, 0)
+    count = min(COMPARED, len(scene.q0))
+    program = Program(FINE[name], SCENES[scene.name](count), sys.executable, 0)
     try:
-        found, _ = program.ask(program.finest, scene.t1, COMPARED)
+        found, _ = program.ask(FINEST if program.adaptive else program.finest, scene.t1, count)
     finally:
         program.close()
     if path is not None:

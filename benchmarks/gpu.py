@@ -52,6 +52,7 @@ def parts(chosen) -> list[Part]:
     quantities = ("derivatives", "rollout", "rollout gradient", "sweep")
     found += [_compared("float32", robots[0], quantity, sizes, chosen) for quantity in quantities]
     found.append(Part("long chains", _long_chains("float32", smallest)))
+    found.append(Part("contact", _contact(smallest)))
     found += [
         _alone("float32", robot, "forward dynamics", sizes, executor, chosen)
         for robot in robots[1:]
@@ -76,6 +77,13 @@ def parts(chosen) -> list[Part]:
 def _main_job(dtype, smallest):
     sizes = ("--lanes", "16", "--gradients", "4", "--seconds", "0.1") if smallest else ()
     return ("-m", "benchmarks.main_job", "--dtype", dtype, "--json", "{json}", *sizes)
+
+
+def _contact(smallest):
+    words = ("-m", "benchmarks.contact_lanes", "--scenes")
+    if smallest:
+        return (*words, "quadruped", "--lanes", "4", "--programs", "jdyn steps", "--rounds", "1")
+    return (*words, "humanoid,quadruped")
 
 
 def _long_chains(dtype, smallest):

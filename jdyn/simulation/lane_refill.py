@@ -14,9 +14,10 @@ from jdyn.model.compiled import precise
 from jdyn.threads.kernel import on_threads, threaded
 
 # Measured on two arms: on a CPU, a lane costs a tenth less among 96 than among 64, and no less among 128, since more of
-# them wait for the last ones. Accelerators need thousands of lanes to be busy.
+# them wait for the last ones. Accelerators need many thousands to be busy: on an H200, a step of a quadruped with
+# contact took 1.08 us of each lane among 8192, and 0.58 among 65 536.
 CPU_LANES = 96
-ACCELERATOR_LANES = 8192
+ACCELERATOR_LANES = 65_536
 
 # Fraction of lanes that may be idle before they are refilled.
 IDLE = 16

@@ -118,7 +118,7 @@ except ValueError:
 
 
 def test_a_program_runs_where_its_model_was_put():
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     run = subprocess.run([sys.executable, "-c", ELSEWHERE], env=environment, capture_output=True, text=True)
     assert (run.returncode, run.stdout, run.stderr) == (0, "refused\n", "")
 
