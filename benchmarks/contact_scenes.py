@@ -46,7 +46,14 @@ class ContactScene:
 
     @property
     def controller(self) -> jdyn.Controller | None:
-        return None if self.kp is None else jdyn.PD(self.model, self.target, kp=self.kp, kd=self.kd)
+        return self.controller_of(self.model)
+
+    def controller_of(self, model: jdyn.Model) -> jdyn.Controller | None:
+        """The controller for the model in another floating type."""
+        if self.kp is None:
+            return None
+        target, kp, kd = (jnp.asarray(x, model.gravity.dtype) for x in (self.target, self.kp, self.kd))
+        return jdyn.PD(model, target, kp=kp, kd=kd)
 
     def peer(self) -> dict:
         """What a program that reads MuJoCo files needs."""
@@ -66,6 +73,7 @@ def quadruped(lanes: int = LANES) -> ContactScene:
     kp, kd = (np.concatenate([np.zeros(6), np.full(12, gain)]) for gain in (60.0, 2.0))
     about = "Mini Cheetah that lands from 5 mm and stands under PD (kp 60, kd 2), 0.16 s"
     q0, v0 = _starts(model, crouch, 0.05, lanes)
+    # All steps that are compared fit the time.
     return ContactScene("quadruped", about, model, mjcf(model, kp, kd), q0, v0, 0.16, kp, kd, crouch)
 
 

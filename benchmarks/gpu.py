@@ -80,10 +80,8 @@ def _main_job(dtype, smallest):
 
 
 def _contact(smallest):
-    words = ("-m", "benchmarks.contact_lanes", "--scenes")
-    if smallest:
-        return (*words, "quadruped", "--lanes", "4", "--programs", "jdyn steps", "--rounds", "1")
-    return (*words, "humanoid,quadruped")
+    sizes = ("--scenes", "quadruped", "--lanes", "4", "--programs", "jdyn steps", "--rounds", "1") if smallest else ()
+    return ("-m", "benchmarks.contact_lanes", *sizes)
 
 
 def _long_chains(dtype, smallest):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import jdyn
+from jdyn.simulation import lane_refill
 
 FUNCTIONS = {
     "forward dynamics": jdyn.forward_dynamics,
@@ -48,24 +49,43 @@ def assert_precise(function, *operands):
     assert not [x for x in products if "precision = [HIGHEST, HIGHEST]" not in x]
 
 
-@pytest.mark.parametrize(
-    "of", [lambda f: f, pytest.param(_gradient, marks=pytest.mark.slow)], ids=["value", "gradient"]
-)
-@pytest.mark.parametrize(
-    "contact", [None, jdyn.CompliantContact(), jdyn.ConvexContact()], ids=["free", "compliant", "convex"]
-)
-def test_no_product_of_a_simulation_is_left_to_the_device(contact, of):
-    """JAX traces batches of simulations after the functions around them have ended."""
+CONTACTS = {"free": None, "compliant": jdyn.CompliantContact(), "convex": jdyn.ConvexContact()}
+
+
+def simulation(contact):
+    """A simulation by its start, and what has the shapes of batches of starts."""
     model = jdyn.with_ground(jdyn.load("box", dtype=jnp.float32))
 
     def motion(q, v, t1):
-        return jdyn.simulate(model, q, v, t1, contact=contact, max_steps=64).q
+        return jdyn.simulate(model, q, v, t1, contact=CONTACTS[contact], max_steps=64).q
 
+    def starts(*lanes):
+        return [jax.ShapeDtypeStruct((*lanes, *size), jnp.float32) for size in ((model.nq,), (model.nv,), ())]
+
+    return motion, starts
+
+
+@pytest.mark.filterwarnings("ignore:a batch runs slower")
+@pytest.mark.parametrize(
+    "of", [lambda f: f, pytest.param(_gradient, marks=pytest.mark.slow)], ids=["value", "gradient"]
+)
+@pytest.mark.parametrize("contact", CONTACTS)
+def test_no_product_of_a_simulation_is_left_to_the_device(contact, of):
+    """JAX traces batches of simulations after the functions around them have ended."""
+    motion, starts = simulation(contact)
     single = of(motion)
-    for function, shape in ((single, ()), (jax.vmap(single), (3,))):
-        assert_precise(
-            function, *(jax.ShapeDtypeStruct((*shape, *size), jnp.float32) for size in ((model.nq,), (model.nv,), ()))
-        )
+    assert_precise(single, *starts())
+    assert_precise(jax.vmap(single), *starts(3))
+    assert_precise(jax.vmap(jax.vmap(single)), *starts(2, 3))
+
+
+@pytest.mark.parametrize("contact", CONTACTS)
+def test_no_product_is_left_to_the_device_where_a_kernel_would_be_too_long(contact, monkeypatch):
+    """What runs instead is traced when it is lowered: on a processor as on a GPU that has no kernel."""
+    monkeypatch.setattr(lane_refill, "threaded", lambda: True)
+    motion, starts = simulation(contact)
+    assert_precise(jax.vmap(motion), *starts(3))
+    jax.clear_caches()
 
 
 def test_no_product_of_distances_is_left_to_the_device():

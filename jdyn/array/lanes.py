@@ -51,7 +51,8 @@ def as_one_batch(
     def flattened(x, inner, outer):
         if not inner:
             return jnp.repeat(x, lanes, axis=0) if outer else x
-        return (x if outer else jnp.stack([x] * batches)).reshape(batches * lanes, *x.shape[1 + outer :])
+        x = x if outer else jnp.broadcast_to(x, (batches, *x.shape))
+        return x.reshape(batches * lanes, *x.shape[2:])
 
     rows = list(zip(arrays, varies, outside, strict=True))
     return [inner or outer for _, inner, outer in rows], [flattened(*row) for row in rows]

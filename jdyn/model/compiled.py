@@ -24,8 +24,8 @@ def precise(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, with matrix products in full precision.
 
     Accelerators otherwise multiply float32 matrices with ten-bit mantissas (TF32) or less, which costs forward
-    dynamics four digits. JAX traces rules of batching and differentiation later than the function around them: they
-    must be made `precise` by themselves.
+    dynamics four digits. JAX traces rules of batching, of differentiation and of lowering later than the function
+    around them: they must be made `precise` by themselves.
     """
 
     @functools.wraps(function)

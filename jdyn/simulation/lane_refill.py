@@ -14,10 +14,9 @@ from jdyn.model.compiled import precise
 from jdyn.threads.kernel import on_threads, threaded
 
 # Measured on two arms: on a CPU, a lane costs a tenth less among 96 than among 64, and no less among 128, since more of
-# them wait for the last ones. Accelerators need many thousands to be busy: on an H200, a step of a quadruped with
-# contact took 1.08 us of each lane among 8192, and 0.58 among 65 536.
+# them wait for the last ones. Accelerators need thousands of lanes to be busy.
 CPU_LANES = 96
-ACCELERATOR_LANES = 65_536
+ACCELERATOR_LANES = 8192
 
 # Fraction of lanes that may be idle before they are refilled.
 IDLE = 16
@@ -60,6 +59,7 @@ def run(loop: Loop, job):
         )
         return loop.result(job, eqx.combine(state, static))
 
+    @precise
     def refilled(jobs, batched, leaves):
         return _refilled(loop, jobs, *(jax.tree.unflatten(structure, tree) for tree in (batched, leaves)))
 
@@ -67,7 +67,6 @@ def run(loop: Loop, job):
     batchable = custom_vmap(alone)
 
     @batchable.def_vmap
-    @precise
     def batch(jobs, batched, leaves):
         return all_varying(merged(together, jobs, batched[0], leaves))
 

@@ -108,7 +108,7 @@ class _Batch:
             rows = zip(operands, self.varies, varies, strict=True)
             operands = [apart(x, inner) if either else x for x, inner, either in rows]
             found = jax.vmap(self.otherwise, [0 if either else None for either in varies])(*operands)
-            return [x.reshape(-1, *x.shape[2:]) for x in found]
+            return [x.reshape(batches * self.lanes, *x.shape[2:]) for x in found]
 
         return dataclasses.replace(self, otherwise=otherwise, lanes=batches * self.lanes, varies=tuple(varies))
 
@@ -136,6 +136,8 @@ _threads.def_impl(lambda *operands, **params: jax.jit(functools.partial(_threads
 def _nested(operands, axes, *, batch, x64):
     """A batch of batches is a larger batch."""
     batches = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
+    if batches == 0:
+        return [jnp.zeros((0, batch.lanes, *x.shape), x.dtype) for x in batch.results], [0] * len(batch.results)
     outside = [axis is not None for axis in axes]
     first = [x if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)]
     varies, flat = as_one_batch(batches, batch.lanes, outside, batch.varies, first)

@@ -36,20 +36,19 @@ def compiled(text: str, architecture: str) -> str:
         ptx = _text(library, program, "PTX")
     finally:
         _checked(library, library.nvrtcDestroyProgram(ctypes.byref(program)))
-    return _for_driver(ptx)
+    return for_driver(ptx)
 
 
-def _for_driver(ptx: str) -> str:
+def for_driver(ptx: str) -> str:
     """NVRTC names its own version of PTX, which an older driver refuses."""
 
     def version(found):
-        return ".version {}.{}".format(*min(_newest_ptx(), (int(found[1]), int(found[2]))))
+        return ".version {}.{}".format(*min(newest_ptx(), (int(found[1]), int(found[2]))))
 
     return re.sub(r"^\.version (\d+)\.(\d+)", version, ptx, count=1, flags=re.MULTILINE)
 
 
-@functools.cache
-def _newest_ptx() -> tuple[int, int]:
+def newest_ptx() -> tuple[int, int]:
     """The newest version of PTX that the driver reads; without a driver, that of the oldest one for CUDA 12."""
     number = ctypes.c_int()
     try:

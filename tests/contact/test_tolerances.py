@@ -25,7 +25,7 @@ def landing():
 
 
 def tumbling():
-    """A box that falls on an edge, rocks and comes to rest, 1.5 s."""
+    """A box that falls on an edge, rocks and comes to rest, 1.5 s; with some roundings it still rocks after 1 s."""
     model = box()
     return model, model.neutral().at[2].set(0.3).at[3:7].set(jnp.array([np.cos(0.15), np.sin(0.15), 0, 0])), 1.5, None
 

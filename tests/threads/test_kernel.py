@@ -1,5 +1,7 @@
 """Batches as kernels: what a GPU is asked for, what runs elsewhere, and simulations whose lanes are threads."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,25 +67,72 @@ def test_a_batch_of_none_is_no_call(gpu):
     assert "xla.gpu.ptx" not in lowered(batch, np.zeros(0), np.float64(3.0)) and not gpu
 
 
-@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0), (1, 0)])
+def two_batches(axes):
+    """Operands of two batches of three lanes, and of functions that take them so."""
+    rng, (first, second) = np.random.default_rng(0), axes
+    x = rng.normal(size=(3,) if first is None else (3, 2) if first == 1 else (2, 3))
+    return x, np.float64(3.0) if second is None else rng.normal(size=2)
+
+
+AXES = [(0, None), (None, 0), (0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("axes", AXES)
 def test_batches_of_batches_are_one_batch(gpu, axes):
-    x = np.random.default_rng(0).normal(size=(3, 3) if 1 in axes or axes[0] == 0 else 3)
-    shared = np.arange(3.0) if axes[1] == 0 else np.float64(3.0)
-    text = lowered(jax.vmap(batch, axes), x, shared)
-    assert text.count("__gpu$xla.gpu.ptx") == 1 and "#define LANES 9" in gpu[0]
-    # On the processor the same runs in another way.
-    expected = jax.vmap(lambda x, shared: jax.vmap(doubled, (0, None))(x, shared), axes)(x, shared)
-    for found, other in zip(jax.jit(jax.vmap(batch, axes))(x, shared), expected, strict=True):
+    text = lowered(jax.vmap(batch, axes), *two_batches(axes))
+    assert text.count("__gpu$xla.gpu.ptx") == 1 and len(gpu) == 1 and "#define LANES 6" in gpu[0]
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_batches_of_batches_run_in_another_way_elsewhere(axes):
+    def plain(x, shared):
+        return jax.vmap(doubled, (0, None))(x, shared)
+
+    operands = two_batches(axes)
+    expected = jax.vmap(plain, axes)(*operands)
+    for found, other in zip(jax.jit(jax.vmap(batch, axes))(*operands), expected, strict=True):
         np.testing.assert_array_equal(found, other)
+
+
+@needs_compiler
+@pytest.mark.parametrize("axes", AXES)
+def test_kernels_of_batches_of_batches(gpu, axes):
+    operands = two_batches(axes)
+    (equation,) = [x for x in jax.make_jaxpr(jax.vmap(batch, axes))(*operands).eqns if x.primitive.name == "threads"]
+    whole = equation.params["batch"]
+    flat = [np.moveaxis(x, axis, 0) if axis is not None else x for x, axis in zip(operands, axes, strict=True)]
+    x, shared = flat[0], flat[1]
+    x = np.broadcast_to(x, (2, 3)).reshape(6)
+    shared = shared if axes[1] is None else np.repeat(shared, 3)
+    found = run(whole.source(), whole.lanes, whole.varies, [x, shared])
+    expected = jax.vmap(lambda x, shared: jax.vmap(doubled, (0, None))(x, shared), axes)(*operands)
+    for mine, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine.reshape(other.shape), other)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (2, 2, 3)])
+def test_batches_of_any_depth_and_size(shape):
+    x = np.random.default_rng(0).normal(size=shape)
+    function, plain = (
+        (lambda x: batch(x, np.float64(3.0))),
+        (lambda x: jax.vmap(doubled, (0, None))(x, np.float64(3.0))),
+    )
+    for _ in shape[1:]:
+        function, plain = jax.vmap(function), jax.vmap(plain)
+    for found, expected in zip(jax.jit(function)(x), plain(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_batches_of_batches_of_dynamics(gpu):
     """As linear models along many plans."""
     model = jdyn.load("double_pendulum")
-    q = np.zeros((2, 3, model.nq))
-    along = jax.vmap(jax.vmap(lambda q: jdyn.forward_dynamics(model, q, q, q)))
-    assert lowered(along, q).count("__gpu$xla.gpu.ptx") == 1 and any("#define LANES 6" in text for text in gpu)
-    assert lowered(jax.vmap(lambda q: jax.jacfwd(lambda v: along(v[None])[0])(q)), q).count("__gpu$xla.gpu.ptx") >= 1
+
+    def slopes(q):
+        return jax.jacfwd(lambda v: jdyn.forward_dynamics(model, q, v, v))(q)
+
+    text = lowered(jax.vmap(jax.vmap(slopes)), np.zeros((2, 3, model.nq)))
+    lanes = {int(count) for count in re.findall(r"#define LANES (\d+)", "".join(gpu))}
+    assert text.count("__gpu$xla.gpu.ptx") >= 1 and lanes <= {6, 6 * model.nv}, lanes
 
 
 def test_elsewhere_a_batch_runs_as_it_did():
@@ -123,8 +172,8 @@ def test_all_functions_have_programs_for_batches(gpu, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gradient", [False, True])
-def test_the_main_job_is_one_kernel(gpu, gradient):
-    """It grows as simulations learn more, and kernels have a limit."""
+def test_the_main_job_has_kernels(gpu, gradient):
+    """Its program grows as simulations learn more, and kernels have a limit."""
     reach = ControlledMove(jdyn.load("puma560", dtype=jnp.float32), 0)
 
     def lane(p):
@@ -214,6 +263,24 @@ def test_gradients_of_simulations(on_host):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("driver", "ptx"),
+    [(0, "8.0"), (11080, "8.0"), (12000, "8.0"), (12050, "8.5"), (12060, "8.5"), (12080, "8.7"), (13000, "9.0")],
+)
+def test_ptx_is_of_the_version_that_the_driver_reads(driver, ptx, monkeypatch):
+    """By the table of releases in NVIDIA's manual of PTX ISA."""
+
+    class Driver:
+        def cuDriverGetVersion(self, number):
+            number._obj.value = driver
+            return 0
+
+    monkeypatch.setattr(nvrtc.ctypes, "CDLL", lambda name: Driver())
+    assert nvrtc.for_driver(".version 9.3\n.target sm_90\n") == f".version {ptx}\n.target sm_90\n"
+    # That of an older compiler stays.
+    assert nvrtc.for_driver(".version 7.8\n") == ".version 7.8\n"
+
+
 def test_nvrtc_compiles_or_says_what_is_missing():
     text = 'extern "C" __global__ void lanes(float* x) { x[threadIdx.x] *= 2; }'
     try:
@@ -221,6 +288,6 @@ def test_nvrtc_compiles_or_says_what_is_missing():
     except FileNotFoundError as error:
         assert "pip install" in str(error)
         return
-    assert ptx.count(".visible .entry lanes") == 1 and ".version 8.0\n" in ptx
+    assert ptx.count(".visible .entry lanes") == 1 and ".version {}.{}\n".format(*nvrtc.newest_ptx()) in ptx
     with pytest.raises(nvrtc.CompilationError, match="undefined"):
         nvrtc.compiled(text.replace("2;", "nothing;"), "compute_80")
