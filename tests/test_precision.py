@@ -67,9 +67,16 @@ def simulation(contact):
 
 @pytest.mark.filterwarnings("ignore:a batch runs slower")
 @pytest.mark.parametrize(
-    "of", [lambda f: f, pytest.param(_gradient, marks=pytest.mark.slow)], ids=["value", "gradient"]
+    ("contact", "of"),
+    [
+        ("free", lambda f: f),
+        ("convex", lambda f: f),
+        pytest.param("compliant", lambda f: f, marks=pytest.mark.slow),
+        pytest.param("convex", _gradient, marks=pytest.mark.slow),
+        pytest.param("compliant", _gradient, marks=pytest.mark.exhaustive),
+        pytest.param("free", _gradient, marks=pytest.mark.exhaustive),
+    ],
 )
-@pytest.mark.parametrize("contact", CONTACTS)
 def test_no_product_of_a_simulation_is_left_to_the_device(contact, of):
     """JAX traces batches of simulations after the functions around them have ended."""
     motion, starts = simulation(contact)
@@ -79,7 +86,7 @@ def test_no_product_of_a_simulation_is_left_to_the_device(contact, of):
     assert_precise(jax.vmap(jax.vmap(single)), *starts(2, 3))
 
 
-@pytest.mark.parametrize("contact", CONTACTS)
+@pytest.mark.parametrize("contact", ["free", "compliant", pytest.param("convex", marks=pytest.mark.slow)])
 def test_no_product_is_left_to_the_device_where_a_kernel_would_be_too_long(contact, monkeypatch):
     """What runs instead is traced when it is lowered: on a processor as on a GPU that has no kernel."""
     monkeypatch.setattr(lane_refill, "threaded", lambda: True)

@@ -159,9 +159,14 @@ def test_one_kernel_a_function_of_dynamics(gpu):
     assert "__gpu$xla.gpu.ptx" not in text
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:a batch runs slower")
-@pytest.mark.parametrize("name", test_cuda.FUNCTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=pytest.mark.exhaustive if x == test_cuda.SLOW else pytest.mark.slow)
+        for x in test_cuda.FUNCTIONS
+    ],
+)
 def test_all_functions_have_programs_for_batches(gpu, name):
     shapes = [(2, 3, size) for size in (test_cuda.MODEL.nq, test_cuda.MODEL.nv, test_cuda.MODEL.nv)]
     states = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes]
