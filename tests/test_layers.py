@@ -9,7 +9,7 @@ import jdyn
 
 PACKAGE = pathlib.Path(jdyn.__file__).parent
 FLOORS = {
-    "xla_flags": 0, "array": 0, "terminal": 0, "threads": 0, "spatial": 1, "model": 2, "geometry": 2, "dynamics": 3,
+    "xla_flags": 0, "array": 0, "terminal": 0, "threads": 1, "spatial": 1, "model": 2, "geometry": 2, "dynamics": 3,
     "io": 3, "robots": 4, "control": 4, "contact": 4, "interop": 5, "simulation": 5, "compile": 6, "planning": 6,
     "sweep": 6, "tuning": 6, "identification": 7, "view": 7, "studies": 8, "face": 9, "cli": 9, "guide": 9,
     "__main__": 10,
