@@ -136,13 +136,14 @@ _threads.def_impl(lambda *operands, **params: jax.jit(functools.partial(_threads
 def _nested(operands, axes, *, batch, x64):
     """A batch of batches is a larger batch."""
     batches = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
-    if batches == 0:
-        return [jnp.zeros((0, batch.lanes, *x.shape), x.dtype) for x in batch.results], [0] * len(batch.results)
-    outside = [axis is not None for axis in axes]
-    first = [x if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)]
-    varies, flat = as_one_batch(batches, batch.lanes, outside, batch.varies, first)
-    found = _threads.bind(*flat, batch=batch.repeated(batches, varies), x64=x64)
-    return [x.reshape(batches, batch.lanes, *x.shape[1:]) for x in found], [0] * len(found)
+    with jax.enable_x64(x64):
+        if batches == 0:
+            return [jnp.zeros((0, batch.lanes, *x.shape), x.dtype) for x in batch.results], [0] * len(batch.results)
+        outside = [axis is not None for axis in axes]
+        first = [x if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)]
+        varies, flat = as_one_batch(batches, batch.lanes, outside, batch.varies, first)
+        found = _threads.bind(*flat, batch=batch.repeated(batches, varies), x64=x64)
+        return [x.reshape(batches, batch.lanes, *x.shape[1:]) for x in found], [0] * len(found)
 
 
 batching.primitive_batchers[_threads] = _nested

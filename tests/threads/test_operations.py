@@ -34,7 +34,7 @@ def test_roundings_signs_and_numbers_that_are_none():
     check(lambda x: [f(x) for f in functions], x)
     pairs = [
         jnp.add, jnp.multiply, jnp.divide, jnp.maximum, jnp.minimum, jnp.less, jnp.less_equal, jnp.greater, jnp.equal,
-        jnp.not_equal, jnp.arctan2,
+        jnp.not_equal, jnp.arctan2, jnp.nextafter,
     ]  # fmt: skip
     y = np.roll(x, 3, axis=1)
     check(lambda x, y: [f(x, y) for f in pairs], x, y, rtol=4e-16)
