@@ -20,7 +20,7 @@ class Mujoco:
     def __init__(self, scene, integrator):
         import mujoco
 
-        self.mujoco, self.model = mujoco, _model(mujoco, scene)
+        self.mujoco, self.model = mujoco, newton_model(mujoco, scene)
         self.model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
         self.data, self.scene = mujoco.MjData(self.model), scene
         self.version = mujoco.__version__
@@ -74,7 +74,7 @@ class Mjx(Compiled):
         import mujoco
         from mujoco import mjx
 
-        host = _model(mujoco, scene)
+        host = newton_model(mujoco, scene)
         host.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
         self.mjx, self.model = mjx, mjx.put_model(host)
         self.rest = mjx.make_data(host)
@@ -94,7 +94,7 @@ class Brax(Compiled):
         from brax.generalized import pipeline
         from brax.io import mjcf
 
-        host = _model(mujoco, scene)
+        host = newton_model(mujoco, scene)
         host.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
         self.pipeline, self.system = pipeline, mjcf.load_model(host)
 
@@ -108,7 +108,7 @@ class Brax(Compiled):
         return self.jax.lax.fori_loop(0, steps, step, start).q
 
 
-def _model(mujoco, scene):
+def newton_model(mujoco, scene):
     """The scene without limits of joints, and with the solver that all of MuJoCo's relatives have."""
     model = mujoco.MjModel.from_xml_string(scene["xml"])
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)

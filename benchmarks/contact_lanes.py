@@ -13,13 +13,13 @@ import statistics
 import sys
 import time
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from benchmarks.contact_own import CURVES
+from benchmarks.contact_child import newton_model
+from benchmarks.contact_own import CURVES, end
 from benchmarks.contact_scenes import SCENES, ContactScene
 from benchmarks.contact_speed import Program
 
@@ -37,16 +37,15 @@ class Own:
     """One of jdyn's curves."""
 
     def __init__(self, scene: ContactScene, name: str):
-        curve, model = CURVES[OWN[name]], scene.model.astype(jnp.float32)
+        curve, scene = CURVES[OWN[name]], scene.astype(np.float32)
         self.settings = STEPS if name.endswith("steps") else TOLERANCES
-        self.start = jnp.asarray(scene.q0, jnp.float32), jnp.asarray(scene.v0, jnp.float32)
-        options = {
-            "controller": scene.controller_of(model), "contact": curve.contact(scene.nearest), "solver": curve.solver,
-            "saveat": diffrax.SaveAt(t1=True), "max_steps": 10**6, "reduce": _end,
-        }  # fmt: skip
+        self.start = jnp.asarray(scene.q0), jnp.asarray(scene.v0)
+        options = curve.options(scene)
 
         def ends(q0, v0, setting):
-            return jdyn.simulate_batch(model, q0, v0, scene.t1, **options, **curve.steps(setting))
+            return jdyn.simulate_batch(
+                scene.model, q0, v0, scene.t1, reduce=_end_and_tries, **options, **curve.steps(setting)
+            )
 
         began = time.perf_counter()
         self.program = jax.jit(ends).lower(*self.start, jnp.float32(1.0)).compile()
@@ -61,9 +60,8 @@ class Own:
         return np.asarray(q), float(jnp.mean(tries))
 
 
-def _end(trajectory):
-    tries = trajectory.stats["accepted_steps"] + trajectory.stats["rejected_steps"]
-    return jnp.where(trajectory.result == jdyn.Result.success, trajectory.q[-1], jnp.nan), tries
+def _end_and_tries(trajectory):
+    return end(trajectory), trajectory.stats["accepted_steps"] + trajectory.stats["rejected_steps"]
 
 
 class Warp:
@@ -71,7 +69,7 @@ class Warp:
 
     settings = STEPS
 
-    def __init__(self, scene: ContactScene, name: str):
+    def __init__(self, scene: ContactScene):
         import mujoco_warp
         import warp
 
@@ -88,9 +86,7 @@ class Warp:
     def _load(self, peer):
         import mujoco
 
-        host = mujoco.MjModel.from_xml_string(peer["xml"])
-        host.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
-        host.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON
+        host = newton_model(mujoco, peer)
         lanes = len(peer["qpos"])
         self.model = self.library.put_model(host)
         self.data = self.library.make_data(host, nworld=lanes, nconmax=CONTACTS, njmax=ROWS)
@@ -153,7 +149,7 @@ def show(name: str, options):
     print(f"{'program':12} {'setting':>8} {'error':>9} {'tries':>7} {'failed':>6} {'ms':>9} {'ns a lane and try':>17}")
     for curve in options.programs:
         try:
-            program = (Own if curve in OWN else Warp)(scene, curve)
+            program = Own(scene, curve) if curve in OWN else Warp(scene)
         except ImportError as error:
             print(f"{curve} is left out: {error}")
             continue

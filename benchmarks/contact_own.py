@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
-from benchmarks.contact_scenes import SCENES
+from benchmarks.contact_scenes import SCENES, ContactScene
 
 # Absolute tolerances are this share of the relative ones. Other numbers of controllers are jdyn's defaults.
 ABSOLUTE = 1e-2
@@ -28,6 +28,13 @@ class Curve(NamedTuple):
     contact: Callable[[int | None], jdyn.Contact]
     solver: diffrax.AbstractSolver | None
     steps: Callable[[jax.Array], dict]
+
+    def options(self, scene: ContactScene) -> dict:
+        """What a simulation of a scene takes beside its steps."""
+        return {
+            "controller": scene.controller, "contact": self.contact(scene.nearest), "solver": self.solver,
+            "saveat": diffrax.SaveAt(t1=True), "max_steps": 10**6,
+        }  # fmt: skip
 
 
 def adaptive(tolerance: jax.Array, **numbers: float) -> dict:
@@ -64,17 +71,12 @@ class Own:
             return 0.0
         scene, curve, began = self.scene, self.curve, time.perf_counter()
         q0, v0 = jnp.asarray(scene.q0[:lanes]), jnp.asarray(scene.v0[:lanes])
-        options = {
-            "controller": scene.controller, "contact": curve.contact(scene.nearest), "solver": curve.solver,
-            "saveat": diffrax.SaveAt(t1=True), "max_steps": 10**6,
-        }  # fmt: skip
+        options = curve.options(scene)
 
         def ends(setting, t1):
             if lanes == 1:
-                return _end(
-                    jdyn.simulate(scene.model, q0[0], v0[0], t1, throw=False, **options, **curve.steps(setting))
-                )
-            return jdyn.simulate_batch(scene.model, q0, v0, t1, reduce=_end, **options, **curve.steps(setting))
+                return end(jdyn.simulate(scene.model, q0[0], v0[0], t1, throw=False, **options, **curve.steps(setting)))
+            return jdyn.simulate_batch(scene.model, q0, v0, t1, reduce=end, **options, **curve.steps(setting))
 
         self.programs[lanes] = jax.jit(ends).lower(0.0, 0.0).compile()
         return time.perf_counter() - began
@@ -83,5 +85,6 @@ class Own:
         return np.asarray(self.programs[lanes](setting, t1)).reshape(lanes, -1)
 
 
-def _end(trajectory):
+def end(trajectory):
+    """The last configuration; NaN where a simulation failed."""
     return jnp.where(trajectory.result == jdyn.Result.success, trajectory.q[-1], jnp.nan)

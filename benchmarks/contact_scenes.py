@@ -46,14 +46,12 @@ class ContactScene:
 
     @property
     def controller(self) -> jdyn.Controller | None:
-        return self.controller_of(self.model)
+        return None if self.kp is None else jdyn.PD(self.model, self.target, kp=self.kp, kd=self.kd)
 
-    def controller_of(self, model: jdyn.Model) -> jdyn.Controller | None:
-        """The controller for the model in another floating type."""
-        if self.kp is None:
-            return None
-        target, kp, kd = (jnp.asarray(x, model.gravity.dtype) for x in (self.target, self.kp, self.kd))
-        return jdyn.PD(model, target, kp=kp, kd=kd)
+    def astype(self, dtype) -> "ContactScene":
+        """The same scene in another floating type."""
+        arrays = {key: x.astype(dtype) for key, x in vars(self).items() if isinstance(x, np.ndarray)}
+        return dataclasses.replace(self, model=self.model.astype(dtype), **arrays)
 
     def peer(self) -> dict:
         """What a program that reads MuJoCo files needs."""

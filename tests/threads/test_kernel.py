@@ -67,6 +67,11 @@ def test_a_batch_of_none_is_no_call(gpu):
     assert "xla.gpu.ptx" not in lowered(batch, np.zeros(0), np.float64(3.0)) and not gpu
 
 
+def plain(x, shared):
+    """What `batch` computes, without kernels."""
+    return jax.vmap(doubled, (0, None))(x, shared)
+
+
 def two_batches(axes):
     """Operands of two batches of three lanes, and of functions that take them so."""
     rng, (first, second) = np.random.default_rng(0), axes
@@ -85,9 +90,6 @@ def test_batches_of_batches_are_one_batch(gpu, axes):
 
 @pytest.mark.parametrize("axes", AXES)
 def test_batches_of_batches_run_in_another_way_elsewhere(axes):
-    def plain(x, shared):
-        return jax.vmap(doubled, (0, None))(x, shared)
-
     operands = two_batches(axes)
     expected = jax.vmap(plain, axes)(*operands)
     for found, other in zip(jax.jit(jax.vmap(batch, axes))(*operands), expected, strict=True):
@@ -100,26 +102,23 @@ def test_kernels_of_batches_of_batches(gpu, axes):
     operands = two_batches(axes)
     (equation,) = [x for x in jax.make_jaxpr(jax.vmap(batch, axes))(*operands).eqns if x.primitive.name == "threads"]
     whole = equation.params["batch"]
-    flat = [np.moveaxis(x, axis, 0) if axis is not None else x for x, axis in zip(operands, axes, strict=True)]
-    x, shared = flat[0], flat[1]
-    x = np.broadcast_to(x, (2, 3)).reshape(6)
+    x, shared = operands
+    x = np.broadcast_to(x.T if axes[0] == 1 else x, (2, 3)).reshape(6)
     shared = shared if axes[1] is None else np.repeat(shared, 3)
     found = run(whole.source(), whole.lanes, whole.varies, [x, shared])
-    expected = jax.vmap(lambda x, shared: jax.vmap(doubled, (0, None))(x, shared), axes)(*operands)
-    for mine, other in zip(found, expected, strict=True):
+    for mine, other in zip(found, jax.vmap(plain, axes)(*operands), strict=True):
         np.testing.assert_array_equal(mine.reshape(other.shape), other)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0), (2, 2, 3)])
 def test_batches_of_any_depth_and_size(shape):
-    x = np.random.default_rng(0).normal(size=shape)
-    function, plain = (
-        (lambda x: batch(x, np.float64(3.0))),
-        (lambda x: jax.vmap(doubled, (0, None))(x, np.float64(3.0))),
-    )
-    for _ in shape[1:]:
-        function, plain = jax.vmap(function), jax.vmap(plain)
-    for found, expected in zip(jax.jit(function)(x), plain(x), strict=True):
+    def nested(function):
+        for _ in shape[1:]:
+            function = jax.vmap(function, (0, None))
+        return function
+
+    operands = np.random.default_rng(0).normal(size=shape), np.float64(3.0)
+    for found, expected in zip(jax.jit(nested(batch))(*operands), nested(plain)(*operands), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
