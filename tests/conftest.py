@@ -110,7 +110,7 @@ def programs_within():
     def within(equation):
         deferred = program_of(equation)
         if deferred is not None:
-            return [deferred]
+            return [deferred.jaxpr]
         leaves = jax.tree.leaves(equation.params)
         return [getattr(x, "jaxpr", x) for x in leaves if isinstance(x, core.Jaxpr | core.ClosedJaxpr)]
 

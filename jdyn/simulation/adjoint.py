@@ -57,14 +57,14 @@ def solve(problem: Problem) -> Run:
 
     @jax.custom_vjp
     def solved(arrays):
-        return run(_simulation(problem_of), (arrays,))
+        return run(_simulation(problem_of, problem.touches), (arrays,))
 
     def forward(arrays):
         # JAX calls this rule once for each set of differentiated inputs. The structure of residuals must not depend on
         # that set, but their shapes may: mark differentiated inputs by arrays of one entry, others by empty ones.
         marks = jax.tree.map(lambda wanted: jnp.zeros(int(wanted)), _wanted(arrays))
         arrays = jax.tree.map(lambda x: x.value, arrays)
-        final, record = run(_recorded_simulation(problem_of), (arrays,))
+        final, record = run(_recorded_simulation(problem_of, problem.touches), (arrays,))
         return final, (arrays, marks, final, record)
 
     def backward(residuals, cotangent):
@@ -101,19 +101,20 @@ def _instantiated(cotangent, x):
 def solve_forwards(problem: Problem) -> Run:
     """The simulation, for forward-mode derivatives."""
     arrays, static = eqx.partition(problem, eqx.is_array)
-    return run(_simulation(lambda arrays: eqx.combine(arrays, static)), arrays)
+    return run(_simulation(lambda arrays: eqx.combine(arrays, static), problem.touches), arrays)
 
 
-def _simulation(problem_of) -> Loop:
+def _simulation(problem_of, apart: bool) -> Loop:
     return Loop(
         init=lambda arrays: begin(problem_of(arrays)),
         running=lambda state: state.unfinished,
         body=lambda arrays, state: attempt(problem_of(arrays), state),
         result=lambda arrays, state: state,
+        apart=apart,
     )
 
 
-def _recorded_simulation(problem_of) -> Loop:
+def _recorded_simulation(problem_of, apart: bool) -> Loop:
     def init(arrays):
         problem = problem_of(arrays)
         state = begin(problem)
@@ -124,7 +125,7 @@ def _recorded_simulation(problem_of) -> Loop:
         after = attempt(problem_of(arrays), before)
         return after, _written(record, before, after)
 
-    return Loop(init, lambda state: state[0].unfinished, body, lambda arrays, state: state)
+    return Loop(init, lambda state: state[0].unfinished, body, lambda arrays, state: state, apart)
 
 
 def _blank(problem: Problem, motion: Motion) -> Record:
@@ -227,7 +228,8 @@ def _replay(problem_of) -> Loop:
             _sum((state.problem.y0, state.problem.t0), (y0, state.motion.at.t)),
         )
 
-    return Loop(init, lambda state: state.segments > 0, body, result)
+    # Cotangents are scattered, which a kernel cannot.
+    return Loop(init, lambda state: state.segments > 0, body, result, cut=False)
 
 
 def _forwards(problem, record, segment, first, count) -> Motion:

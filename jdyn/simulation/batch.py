@@ -36,8 +36,8 @@ def simulate_batch(
     ```
 
     This is `jax.vmap` of `simulate`. No lane waits for another, neither forwards nor in derivatives, so that a batch
-    costs the mean number of steps. A lane that fails, by its number of steps, by NaN or by its tolerances, ends with
-    its own code in `result` and does not affect the others.
+    costs the mean number of steps; on a CPU, lanes that touch things run one by one. A lane that fails, by its number
+    of steps, by NaN or by its tolerances, ends with its own code in `result` and does not affect the others.
 
     >>> model, starts = jdyn.load("pendulum"), jnp.array([[0.5], [1.0], [1.5]])
     >>> trajectories = jdyn.simulate_batch(model, starts, jnp.zeros((3, 1)), 1.0)

@@ -113,6 +113,11 @@ class Problem(eqx.Module):
         steps = self.max_steps // self.every if self.every else 0
         return len(self.times) + steps + (self.last and self.every > 1)
 
+    @property
+    def touches(self) -> bool:
+        """Whether shapes may touch."""
+        return self.equations.field.contact is not None
+
     def near(self, motion: "Motion") -> Equations:
         """The equations of a step that begins there."""
         return self.equations.near(motion.at.t, motion.y)
@@ -266,7 +271,7 @@ def begin(problem: Problem) -> Run:
         rejected=counts,
         unmet=jnp.array(False),
         work=work,
-        start_depth=None if problem.equations.field.contact is None else jnp.full_like(t0, jnp.nan),
+        start_depth=jnp.full_like(t0, jnp.nan) if problem.touches else None,
     )
 
 
@@ -481,7 +486,7 @@ def _verdict(problem, equations, run, way, motion, error):
 def _compared(problem, y0, y1):
     """The end of a step as a scale of its error. What goes too deep into stiff shapes is thrown out fast; its speed
     would excuse its error at tolerances that are relative and loose."""
-    if problem.equations.field.contact is None:
+    if not problem.touches:
         return y1
     before, after = (jnp.linalg.norm(jax.lax.stop_gradient(y.v)) for y in (y0, y1))
     share = jnp.minimum(1, FASTER * before / jnp.where(after > 0, after, 1))

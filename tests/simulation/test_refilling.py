@@ -40,6 +40,28 @@ def test_every_job_is_done_once(count):
     np.testing.assert_array_equal(found["twice"], 2 * job["add"])
 
 
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_lanes_run_one_by_one(count):
+    """As many rounds as all of them need, whatever the batch: no lane takes a step because another does."""
+    job, calls = jobs(count), []
+    apart = counting(calls)._replace(apart=True)
+    nested = {"steps": jnp.stack([job["steps"]] * 2), "add": jnp.stack([job["add"]] * 2)}
+    found = jax.jit(jax.vmap(jax.vmap(lambda job: run(apart, job))))(nested)
+    jax.effects_barrier()
+    np.testing.assert_allclose(found["sum"], np.asarray(nested["steps"], float) * nested["add"], rtol=1e-14)
+    assert len(calls) == 2 * int(job["steps"].sum())
+
+
+def test_derivatives_of_lanes_one_by_one():
+    job = jobs(5)
+    _, slope = jax.jvp(
+        jax.vmap(lambda add, steps: run(counting()._replace(apart=True), {"steps": steps, "add": add})["sum"]),
+        (job["add"], job["steps"]),
+        (jnp.ones(5), np.zeros(5, jax.dtypes.float0)),
+    )
+    np.testing.assert_allclose(slope, job["steps"], rtol=1e-14)
+
+
 def test_shared_arguments_are_not_copied():
     job = jobs(200)
     found = jax.jit(jax.vmap(lambda steps, add: run(counting(), {"steps": steps, "add": add}), (0, None)))(

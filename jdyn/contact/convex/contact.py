@@ -176,7 +176,7 @@ class ConvexForces(ContactForces):
         (twists, _), (rates, turning), near = jax.jvp(moving, (q, v), (model.rate(q, v), v_rate), has_aux=True)
         # Where normals turn, so do distances' rates.
         parting = jnp.sum(turning * twists[:, 3:], axis=1)
-        rates = rates.at[:, 3:].add(parting[:, None] * near.normal)
+        rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + parting[:, None] * near.normal], axis=1)
         found = minimum(Motion(A, impulse, (*near.impulses(v, h, A, h * rates), *others)), guess)
         return found, jnp.max(-near.distance, initial=0)
 

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
 from jax.dtypes import canonicalize_dtype
-from jax.extend.core import Jaxpr, JaxprEqn, Primitive
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
@@ -63,11 +63,11 @@ class Deferred(abc.ABC):
         return _deferred.bind(*operands, function=self, x64=canonicalize_dtype(np.float64) == np.float64)
 
 
-def program_of(equation: JaxprEqn) -> Jaxpr | None:
+def program_of(equation: JaxprEqn) -> ClosedJaxpr | None:
     """The program of an operation that is a deferred function, else None."""
     if equation.primitive is not _deferred:
         return None
-    return jax.make_jaxpr(equation.params["function"].run)(*(x.aval for x in equation.invars)).jaxpr
+    return jax.make_jaxpr(equation.params["function"].run)(*(x.aval for x in equation.invars))
 
 
 _deferred = Primitive("deferred")

@@ -144,7 +144,7 @@ def _of_equation(equation: JaxprEqn, inputs: Sequence[_Known]) -> _Found:
     if deferred is not None:
         # JAX removes unused operations from a whole program, but not from this part of it.
         used = [not isinstance(x, DropVar) for x in equation.outvars]
-        deferred, _ = dce_jaxpr(deferred, used, instantiate=True)
+        deferred, _ = dce_jaxpr(deferred.jaxpr, used, instantiate=True)
         return _count(deferred, [_Constant()] * len(deferred.constvars), inputs)[0], unknown
     if name in _PROGRAMS:
         return _PROGRAMS[name](equation, inputs)
