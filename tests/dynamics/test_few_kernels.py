@@ -109,6 +109,13 @@ def test_what_prints_does_so_in_order(capfd):
     assert capfd.readouterr().out.split() == ["0", "1", "2"]
 
 
+def test_sizes_may_be_symbols():
+    (n,) = jax.export.symbolic_shape("n")
+    exported = jax.export.export(jax.jit(in_few_kernels(twenty)))(jax.ShapeDtypeStruct((n,), jnp.float64))
+    x = jnp.linspace(-1, 1, 5)
+    np.testing.assert_allclose(exported.call(x), twenty(x), rtol=1e-13)
+
+
 def test_simulations_are_few_kernels():
     model = jdyn.load("puma560")
     q0, v0 = model.neutral(), jnp.zeros(model.nv)

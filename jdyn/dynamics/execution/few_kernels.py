@@ -191,8 +191,7 @@ class _Cut:
             return tuple(map(self._in_pieces, option))
         if not isinstance(option, ClosedJaxpr):
             return option
-        given = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in option.in_avals]
-        return jax.make_jaxpr(lambda *operands: self.results(option, operands))(*given)
+        return jax.make_jaxpr(lambda *operands: self.results(option, operands))(*option.in_avals)
 
 
 def _of_kernel(operations: Sequence[JaxprEqn], needed: set[Var], value: Callable) -> dict[Var, Any]:
@@ -231,7 +230,8 @@ def _fits(operation: JaxprEqn) -> bool:
     """Whether a kernel may hold an operation, the programs in it aside."""
     name, options = operation.primitive.name, operation.params
     given, found = ([_array(x) for x in variables] for variables in (operation.invars, operation.outvars))
-    if any(x.size > LARGEST for x in (*given, *found)):
+    if any(not all(isinstance(n, int) for n in x.shape) or x.size > LARGEST for x in (*given, *found)):
+        # Sizes may be symbols, in programs to be exported.
         return False
     if name == "dot_general":
         (over, _), _ = options["dimension_numbers"]
