@@ -63,14 +63,12 @@ def _placed(colliders: Colliders, poses: Transform) -> Transform:
 def _gaps(colliders: Colliders, stacks: dict, X: Transform) -> Float[Array, "shapes shapes"]:
     """Between the boxes about all shapes; those of grounds are empty."""
     sorts = colliders.sorts
-    rows = {sort: _rows(sorts, sort) for sort in stacks}
-    boxed = [sort for sort in stacks if colliders.entries[rows[sort][0]].kind not in GROUND]
-    parts = [jax.vmap(bounds)(*jax.lax.stop_gradient((stacks[sort], _taken(X, rows[sort])))) for sort in boxed]
+    boxed = {sort: rows for sort in stacks if colliders.entries[(rows := _rows(sorts, sort))[0]].kind not in GROUND}
+    parts = [jax.vmap(bounds)(*jax.lax.stop_gradient((stacks[sort], _taken(X, rows)))) for sort, rows in boxed.items()]
     empty = Bounds(*(jnp.full((1, 3), end, X.translation.dtype) for end in (jnp.inf, -jnp.inf)))
-    # What has no box takes the last one.
-    place = np.full(len(sorts), -1)
-    for sort, first in zip(boxed, np.cumsum([0, *(len(rows[sort]) for sort in boxed)]), strict=False):
-        place[rows[sort]] = first + np.arange(len(rows[sort]))
+    numbers, place = np.concatenate(list(boxed.values())), np.full(len(sorts), -1)
+    # What has no box takes the last one. A gather, since no kernel of several operations can hold a scatter.
+    place[numbers] = np.arange(len(numbers))
     boxes = _taken(jax.tree.map(lambda *x: jnp.concatenate(x), *parts, empty), place)
     return gaps(*(jax.tree.map(lambda x, axis=axis: jnp.expand_dims(x, axis), boxes) for axis in (1, 0)))
 
