@@ -4,6 +4,7 @@ import re
 
 import jax
 import jax.numpy as jnp
+import lineax
 import numpy as np
 import pytest
 
@@ -44,6 +45,13 @@ def library(x):
     return twenty(jnp.linalg.cholesky(A))
 
 
+def solved(x):
+    """An operation of another library, which has programs of its own."""
+    A = twenty(jnp.outer(x, x)) + 10 * jnp.eye(len(x))
+    operator = lineax.FunctionLinearOperator(lambda y: A @ y, jax.eval_shape(lambda: x))
+    return twenty(lineax.linear_solve(operator, x).value)
+
+
 def sorted_twice(x):
     return twenty(jnp.sort(twenty(x))[jnp.argsort(x)])
 
@@ -70,7 +78,7 @@ def within_loops(x):
     return jax.lax.while_loop(lambda x: x[0] < 1, lambda x: jax.lax.scan(step, x + 1, length=2)[0], x)
 
 
-CASES = [loops, library, sorted_twice, scattered, large, nothing_of_it, within_loops]
+CASES = [loops, library, solved, sorted_twice, scattered, large, nothing_of_it, within_loops]
 
 
 @pytest.mark.parametrize("function", CASES)

@@ -219,6 +219,9 @@ def _taken(operations: Sequence[JaxprEqn]) -> list[Var]:
 
 
 def _programs(operation: JaxprEqn) -> list[ClosedJaxpr]:
+    """Those that are cut: what other operations have is their own matter."""
+    if operation.primitive.name not in CALLS | LOOPS:
+        return []
     deferred = program_of(operation)
     if deferred is not None:
         return [deferred]
