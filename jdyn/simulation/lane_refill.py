@@ -91,11 +91,8 @@ def run(loop: Loop, job):
 
 
 def _one_by_one(alone, jobs, batched, leaves):
-    def one(lanes):
-        rest = iter(lanes)
-        return alone([next(rest) if each else x for x, each in zip(leaves, batched, strict=True)])
-
-    return jax.lax.map(one, [x for x, each in zip(leaves, batched, strict=True) if each])
+    own, shared = eqx.partition(leaves, batched)
+    return jax.lax.map(lambda own: alone(eqx.combine(own, shared)), own)
 
 
 def _on_threads(alone, refilled, jobs, batched, leaves):

@@ -78,14 +78,17 @@ def in_few_kernels(function: Callable) -> Callable:
     return run
 
 
+# Traced when they are lowered, in the float width that was set when they were called.
+
+
 def _whole(*operands, program: ClosedJaxpr, x64: bool):
-    return jaxpr_as_fun(program)(*operands)
-
-
-def _in_pieces(context, *operands, program: ClosedJaxpr, x64: bool):
-    # Traced when it is lowered, in the float width that was set when it was called.
     with jax.enable_x64(x64):
-        return mlir.lower_fun(lambda *x: _Cut().results(program, x), multiple_results=True)(context, *operands)
+        return jaxpr_as_fun(program)(*operands)
+
+
+def _in_pieces(*operands, program: ClosedJaxpr, x64: bool):
+    with jax.enable_x64(x64):
+        return _Cut().results(program, operands)
 
 
 _few_kernels = Primitive("few_kernels")
@@ -93,7 +96,7 @@ _few_kernels.multiple_results = True
 _few_kernels.def_impl(_whole)
 _few_kernels.def_abstract_eval(lambda *_, program, x64: program.out_avals)
 mlir.register_lowering(_few_kernels, mlir.lower_fun(_whole, multiple_results=True))
-mlir.register_lowering(_few_kernels, _in_pieces, platform="cpu")
+mlir.register_lowering(_few_kernels, mlir.lower_fun(_in_pieces, multiple_results=True), platform="cpu")
 
 
 def _one_call(context, *operands, program: ClosedJaxpr):
@@ -181,14 +184,14 @@ class _Cut:
         options = operation.params
         if name in LOOPS:
             # Their options are JAX's own matter, but for the programs.
-            options = {key: self._in_pieces(value) for key, value in options.items()}
+            options = {key: self._cut(value) for key, value in options.items()}
         found = operation.primitive.bind(*operands, **options)
         return found if operation.primitive.multiple_results else [found]
 
-    def _in_pieces(self, option: Any) -> Any:
+    def _cut(self, option: Any) -> Any:
         """A program, or several, which run in pieces; other options as they are."""
         if isinstance(option, tuple) and all(isinstance(x, ClosedJaxpr) for x in option):
-            return tuple(map(self._in_pieces, option))
+            return tuple(map(self._cut, option))
         if not isinstance(option, ClosedJaxpr):
             return option
         return jax.make_jaxpr(lambda *operands: self.results(option, operands))(*option.in_avals)
