@@ -39,8 +39,8 @@ def set_xla_flags(environment: MutableMapping[str, str] = os.environ) -> None:
         return
     if _computes_on_processors():
         warnings.warn(
-            "jdyn was imported after JAX had computed something: XLA has read its flags, and on processors gradients of "
-            f"simulations take up to four times as long. Import jdyn first, or set {NAME}='{' '.join(OURS)}'",
+            "jdyn was imported after JAX had computed something: XLA has read its flags, and on processors gradients "
+            f"of simulations take up to four times as long. Import jdyn first, or set {NAME}='{' '.join(OURS)}'",
             RuntimeWarning,
             stacklevel=3,
         )
