@@ -30,6 +30,11 @@ from jdyn.dynamics import forward_kinematics, kinetic_energy
 from jdyn.geometry import Separation
 from jdyn.model import Model
 
+# Steps that would meet shapes which they begin apart from go this share of the way there, since their stages are not
+# exact, and what these find beyond it would spoil them. The first step in a contact is as long as springs take to give
+# the second share of a momentum. From within this time, a step ends at the touch; from within the third share of it,
+# none does.
+BEFORE, GIVEN, NEAR = 0.95, 1e-2, 0.1
 # Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
 BEYOND = 1e-4
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
@@ -142,7 +147,7 @@ class CompliantForces(SmoothForces):
         slip_speed, spin_speed: Below which friction falls [m/s, rad/s].
         gradient_reach: From where derivatives feel contact [m]; None for those that are true.
         located: Whether steps end where points begin and cease to touch.
-        start: Points at the start of a step, and the number of each point's pair; None for forces of no step.
+        start: What is known where a step begins; None for forces of no step.
     """
 
     colliders: Colliders
@@ -152,16 +157,15 @@ class CompliantForces(SmoothForces):
     spin_speed: Scalar
     gradient_reach: Scalar | None
     located: bool = eqx.field(static=True, default=False)
-    start: tuple[Separation, Int[Any, " points"]] | None = None
+    start: "_Start | None" = None
 
     def near(self, model: Model, q: Float[Array, " nq"]) -> "CompliantForces":
-        """With the points there, which are looked for once for all that asks about the start of a step.
+        """With what is known there, which is found once for all that asks about the start of a step.
 
         Where steps are located, points touch throughout a step or not at all. Then forces have no kink within it,
         though its end is beyond the kink by its error: else derivatives would be those of the wrong side.
         """
-        model, colliders, q = jax.lax.stop_gradient((model, self.colliders, q))
-        return dataclasses.replace(self, start=contact_points(colliders, forward_kinematics(model, q)))
+        return dataclasses.replace(self, start=_Start.at(*jax.lax.stop_gradient((model, self.colliders, q))))
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces [N m or N]."""
@@ -183,19 +187,47 @@ class CompliantForces(SmoothForces):
         without weight in them throw the following stages out of the contact again.
         """
         found, pair = contact_points(self.colliders, forward_kinematics(model, q1))
-        before, _ = self._at_start(model, q0)
-        new = (before.distance > 0) & (found.distance < 0)
+        new = (self._at_start(model, q0).points.distance > 0) & (found.distance < 0)
         depth = -jnp.where(new, found.distance, 0)
         stiffness, dissipation, _ = self.materials.at(found, pair)
         springs = jnp.sum(self.law.force(depth, jnp.zeros_like(depth), stiffness, dissipation) * depth) / 2
         return springs > kinetic_energy(model, q1, v1) + SLOW**2 / 2 * jnp.sum(model.inertias.mass)
 
+    def longest_step(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
+    ) -> Scalar:
+        motion, found, pair = self._at_start(model, q)
+        position, exists = middles(found, motion.origin)
+        gap = jnp.where(exists, found.distance, 0)
+        twists = jax.vmap(motion.twists_at, (None, None, 0))(position, pair, jnp.stack([v, a]))
+        speed, growth = -jnp.sum(found.normal[None] * twists[:, :, 3:], axis=2)
+        square = speed**2 + 2 * growth * gap
+        hits = exists & (gap > 0) & (square > SLOW**2)
+        arriving = jnp.sqrt(jnp.where(hits, square, 1))
+        hits = hits & (speed + arriving > 0)
+        until = 2 * gap / jnp.where(hits, speed + arriving, 1)
+        began = exists & (gap <= 0) & (speed > SLOW)
+        stiffness, *_ = self.materials.at(found, pair)
+        through = _through(jnp.where(began, speed, arriving), self._lighter(model)[pair], stiffness, self.law.exponent)
+        began = began & (-gap < speed * through)
+        to_touch = jnp.where(until > NEAR * through, until, through)
+        to_touch = jnp.where(until > through, jnp.maximum(BEFORE * until, through), to_touch)
+        longest = jnp.where(hits, to_touch, jnp.where(began, through, jnp.inf))
+        return jnp.min(longest, initial=jnp.inf)
+
+    def _lighter(self, model: Model) -> Float[Array, " pairs"]:
+        """Mass of the lighter body of each pair [kg]; one without mass counts as the whole mechanism."""
+        mass = model.inertias.mass
+        # The world, which comes last, does not move.
+        masses = jnp.append(jnp.where(mass > 0, mass, jnp.sum(mass)), jnp.inf)
+        first, second = (masses[np.array(self.colliders.bodies(side), int)] for side in (0, 1))
+        return jnp.minimum(first, second)
+
     def slopes(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
         """How `force` falls with configuration and velocity as long as points and normals stay where they are."""
-        motion = RelativeMotion.at(model, self.colliders, q)
-        found, pair = self._at_start(model, q)
+        motion, found, pair = self._at_start(model, q)
         places = self._places(motion, found)
         turning, moving = motion.jacobians(places.position, pair)
         J = turning.above(moving)
@@ -209,11 +241,10 @@ class CompliantForces(SmoothForces):
         return J.weighed(by_depth[:, :, None] * along[:, None]), J.weighed(-by_twist)
 
     def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
-        return deepest(self._at_start(model, q)[0])
+        return deepest(self._at_start(model, q).points)
 
-    def _at_start(self, model: Model, q: Array) -> tuple[Separation, Int[Any, " points"]]:
-        """Points where a step begins; looked for unless `near` has done so."""
-        return self.start or contact_points(self.colliders, forward_kinematics(model, q))
+    def _at_start(self, model: Model, q: Array) -> "_Start":
+        return self.start or _Start.at(model, self.colliders, q)
 
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
@@ -235,7 +266,7 @@ class CompliantForces(SmoothForces):
         # NaN touches, so that it spreads to forces.
         touches = ~(distance >= 0)
         if self.located and self.start is not None:
-            touches = (self.start[0].distance < 0) & (distance < BEYOND)
+            touches = (self.start.points.distance < 0) & (distance < BEYOND)
         depth = jnp.where(touches, -distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
         return _Places(position, found.normal, touches, depth, jnp.where(exists, felt, 0))
@@ -263,6 +294,20 @@ class CompliantForces(SmoothForces):
         return jnp.concatenate([torque, force])
 
 
+class _Start(NamedTuple):
+    """A configuration where a step begins: how the bodies of pairs move there, the points of all pairs, and the number
+    of each point's pair."""
+
+    motion: RelativeMotion
+    points: Separation
+    pair: Int[Any, " points"]
+
+    @classmethod
+    def at(cls, model: Model, colliders: Colliders, q: Float[Array, " nq"]) -> "_Start":
+        motion = RelativeMotion.at(model, colliders, q)
+        return cls(motion, *contact_points(colliders, motion.poses))
+
+
 class _Places(NamedTuple):
     """Where points press: position, normal and depth, as in `TouchingPoints`, whether they touch, and the depth that
     derivatives feel."""
@@ -272,6 +317,12 @@ class _Places(NamedTuple):
     touches: Bool[Array, " points"]
     depth: Float[Array, " points"]
     felt: Float[Array, " points"]
+
+
+def _through(speed: Array, mass: Array, stiffness: Array, exponent: float) -> Array:
+    """The time after a touch in which the spring k dᵉ takes `GIVEN` of the momentum of a mass [s]."""
+    power = exponent + 1
+    return (power * GIVEN * mass * speed ** (1 - exponent) / stiffness) ** (1 / power)
 
 
 def _bounded(x: Array, speed: Scalar) -> Array:

@@ -69,6 +69,13 @@ class ContactForces(eqx.Module):
         be."""
 
     @abc.abstractmethod
+    def longest_step(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
+    ) -> Scalar:
+        """How far a step from a state may go that is not to fail on shapes which will touch soon, or have just begun
+        to, by what accelerations are about [s]."""
+
+    @abc.abstractmethod
     def near(self, model: Model, q: Float[Array, " nq"]) -> "ContactForces":
         """The same for configurations near this one, such as those of a step that begins there."""
 

@@ -217,3 +217,52 @@ def alone():
 def test_errors_say_what_is_wrong(wrong, message):
     with pytest.raises(ValueError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize(
+    ("height", "speed", "acceleration", "until"),
+    [
+        (0.3, 0.0, -9.81, np.sqrt(0.4 / 9.81)),
+        (0.3, 2.0, 0.0, None),
+        (0.3, 1.0, -9.81, (1 + np.sqrt(1 + 0.4 * 9.81)) / 9.81),
+        (0.3, -1.0, 9.81, None),
+        (0.3, -2.0, 4.0, 0.2 / (1 + np.sqrt(0.6))),
+        # Too slow to matter.
+        (0.1 + 1e-9, -9e-4, 0.0, None),
+    ],
+)
+def test_steps_end_before_a_touch_that_throws_foretell(height, speed, acceleration, until):
+    """d + ḋ t + d̈ t²/2 = 0, where d = `height` − 0.1, in its first root."""
+    model = bouncing()
+    q, v, a = jnp.array([height]), jnp.array([speed]), jnp.array([acceleration])
+    longest = contact().between(colliders(model)).near(model, q).longest_step(model, q, v, a)
+    np.testing.assert_allclose(longest, np.inf if until is None else 0.95 * until, rtol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.5])
+def test_a_step_through_a_touch_is_as_long_as_its_spring_takes_for_a_hundredth_of_a_momentum(exponent):
+    """∫ k (u t)ᵉ dt = m u / 100. From within this time before the touch, a step ends at it, unless it is very near."""
+    model, k, u, still = bouncing(mass=0.5), 1e5, 0.3, jnp.zeros(1)
+    forces = contact(jdyn.HuntCrossley(exponent), stiffness=k).between(colliders(model))
+    power = exponent + 1
+    through = scipy.optimize.brentq(lambda t: k * u**exponent * t**power / power - u / 200, 0, 1, xtol=1e-16)
+
+    def longest(passed):
+        q = jnp.array([0.1 - u * passed])
+        return forces.near(model, q).longest_step(model, q, jnp.array([-u]), still)
+
+    for passed, expected in [(-2, 1.9), (-1.03, 1), (-0.5, 0.5), (-0.05, 1), (0.5, 1), (1.5, np.inf)]:
+        np.testing.assert_allclose(longest(passed * through), expected * through, rtol=1e-9)
+
+
+def test_steps_do_not_fail_more_often_than_they_bounce():
+    """A ball that bounces for a second, forwards and backwards in time. Steps that find out by failing that the ground
+    is there fail 22 and 27 times."""
+    model, law = bouncing(), contact(stiffness=1e5, dissipation=0.0)
+    steps = diffrax.PIDController(rtol=1e-4, atol=1e-6)
+    options = {"contact": law, "stepsize_controller": steps, "saveat": diffrax.SaveAt(t1=True)}
+    there = jdyn.simulate(model, [0.6], [0.0], 1.0, **options)
+    back = jdyn.simulate(model, there.q[-1], there.v[-1], 0.0, t0=1.0, **options)
+    np.testing.assert_allclose(back.q[-1], 0.6, atol=2e-2)
+    for motion in (there, back):
+        assert motion.stats["rejected_steps"] < 8

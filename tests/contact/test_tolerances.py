@@ -32,14 +32,14 @@ def tumbling():
 
 @functools.cache
 def program(scene):
-    """The motion of a scene at a tolerance, and its model."""
+    """The motion of a scene at a tolerance, from so far above its start, and its model."""
     model, q0, t1, controller = scene()
 
-    def run(tolerance):
+    def run(tolerance, raised=0.0):
         steps = diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance)
         return jdyn.simulate(
-            model, q0, jnp.zeros(model.nv), t1, controller=controller, contact=jdyn.CompliantContact(),
-            stepsize_controller=steps, throw=False,
+            model, q0.at[2].add(raised), jnp.zeros(model.nv), t1, controller=controller,
+            contact=jdyn.CompliantContact(), stepsize_controller=steps, throw=False,
         )  # fmt: skip
 
     return jax.jit(run), model
@@ -48,16 +48,21 @@ def program(scene):
 LOOSE = (1e-1, 1e-2, 1e-3, 1e-4)
 
 
-@pytest.mark.parametrize("scene", [landing, tumbling])
-def test_time_and_error_follow_the_tolerance_to_its_loosest(scene):
-    """Against steps a thousand times as fine; friction stops what slips, so that errors of contact die out."""
+@pytest.mark.parametrize(("scene", "few"), [(landing, 24), (tumbling, 550)])
+def test_time_and_error_follow_the_tolerance_to_its_loosest(scene, few):
+    """Against steps a thousand times as fine; friction stops what slips, so that errors of contact die out. At 1e-2,
+    steps that found out by failing what they touch were 34 and 590."""
     run, _ = program(scene)
-    exact, motions = run(1e-7), [run(tolerance) for tolerance in LOOSE]
-    errors = np.array([np.abs(found.q[-1] - exact.q[-1]).max() for found in motions])
-    assert np.all(errors < 10 * np.array(LOOSE))
-    tries = np.array([found.stats["accepted_steps"] + found.stats["rejected_steps"] for found in (*motions, exact)])
-    # Rejections scatter.
-    assert np.all(tries < 1.5 * np.minimum.accumulate(tries[::-1])[::-1])
+    every = []
+    for raised in 1e-3 * np.arange(4):
+        exact, motions = run(1e-7, raised), [run(tolerance, raised) for tolerance in LOOSE]
+        errors = np.array([np.abs(found.q[-1] - exact.q[-1]).max() for found in motions])
+        assert np.all(errors < 10 * np.array(LOOSE))
+        every.append([found.stats["accepted_steps"] + found.stats["rejected_steps"] for found in (*motions, exact)])
+    tries = np.mean(every, axis=0)
+    # Where slip ends within a long step, some fail.
+    assert np.all(tries < 2 * np.minimum.accumulate(tries[::-1])[::-1])
+    assert tries[1] < few
 
 
 def test_what_falls_on_an_edge_gains_no_energy_at_any_tolerance():

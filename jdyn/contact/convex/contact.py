@@ -140,6 +140,10 @@ class ConvexForces(ContactForces):
         """Never: ends of steps are within reach of the springs."""
         return jnp.array(False)
 
+    def longest_step(self, model: Model, q: Float[Array, " nq"], v: Vector, a: Vector) -> Scalar:
+        """Any length: steps find out at their ends what touches."""
+        return jnp.full((), jnp.inf, v.dtype)
+
     def near(self, model: Model, q: Float[Array, " nq"]) -> "ConvexForces":
         """These: they are the same everywhere."""
         return self

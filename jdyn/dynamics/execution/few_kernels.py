@@ -102,7 +102,12 @@ mlir.register_lowering(_few_kernels, mlir.lower_fun(_in_pieces, multiple_results
 def _one_call(context, *operands, program: ClosedJaxpr):
     """A call with `ATTRIBUTES`. Its operands are one tuple, one part of which is a result, too: XLA ends the process
     where such a call has an operand that it does not use."""
-    inner = jax.tree.leaves(mlir.lower_fun(jax.jit(jaxpr_as_fun(program)), True)(context, *operands))[0].owner
+
+    # A partial function, as JAX makes it of a program, would be printed to be named.
+    def piece(*operands):
+        return jaxpr_as_fun(program)(*operands)
+
+    inner = jax.tree.leaves(mlir.lower_fun(jax.jit(piece), True)(context, *operands))[0].owner
     given, callee = list(inner.operands), inner.attributes["callee"]
     least = min(range(len(given)), key=lambda i: math.prod(given[i].type.shape))
     types = [x.type for x in (*inner.results, given[least])]
