@@ -47,8 +47,10 @@ class CompliantContact(Contact):
     Along the normal a law gives the force f by depth and its rate. Friction is μ f v / √(v² + v_s²) against the slip v:
     what sticks creeps, at a speed of v_s tan α / √(μ² − tan² α) on a slope of the angle α. Torques against turning
     about the normal and against rolling obey the same with lengths in the place of μ. Forces act in the middle between
-    the two surfaces. A step is as long as its errors allow: one that begins and ends on two sides of a thin shape may
-    not see it, unless `dtmax` of the step controller is shorter than the way through.
+    the two surfaces. A step is as long as its errors allow, and ends where the velocity at its start and the last
+    acceleration foretell a touch, with `diffrax.PIDController`, the default. What they do not foretell, such as a thin
+    shape on a way that turns, may lie within a step unseen, unless `dtmax` of the step controller is shorter than the
+    way through.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))

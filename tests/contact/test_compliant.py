@@ -266,3 +266,22 @@ def test_steps_do_not_fail_more_often_than_they_bounce():
     np.testing.assert_allclose(back.q[-1], 0.6, atol=2e-2)
     for motion in (there, back):
         assert motion.stats["rejected_steps"] < 8
+
+
+def test_what_is_fast_does_not_pass_through_what_is_thin():
+    """A bullet and a plate of 1 mm, free of gravity: steps that are as long as errors allow take it through in one."""
+    builder = jdyn.Builder("bullet")
+    builder.add_link("bullet", jdyn.Free(), mass=0.1, inertia=4e-5 * jnp.ones(3))
+    builder.add_shape("bullet", "sphere", 0.01, role="collision")
+    builder.add_shape("world", "box", (1.0, 1.0, 1e-3), role="collision", name="plate")
+    model = builder.build().with_gravity((0, 0, 0))
+
+    @jax.jit
+    def end(speed, spin):
+        v0 = jnp.zeros(6).at[0].set(spin).at[5].set(-speed)
+        options = {"contact": jdyn.CompliantContact(), "saveat": diffrax.SaveAt(t1=True)}
+        return jdyn.simulate(model, model.neutral().at[2].set(1.0), v0, 3 / speed, **options).q[-1, 2]
+
+    for speed in (1.0, 10.0, 50.0):
+        for spin in (0.0, 30.0):
+            assert end(speed, spin) > 0.01
