@@ -30,11 +30,14 @@ from jdyn.dynamics import forward_kinematics, kinetic_energy
 from jdyn.geometry import Separation
 from jdyn.model import Model
 
-# Steps that would meet shapes which they begin apart from go this share of the way there, since their stages are not
-# exact, and what these find beyond it would spoil them. The first step in a contact is as long as springs take to give
-# the second share of a momentum. From within this time, a step ends at the touch; from within the third share of it,
-# none does.
-BEFORE, GIVEN, NEAR = 0.95, 1e-2, 0.1
+# Of the way to a touch, what a step goes that leads there: its stages are not exact, and what they find beyond it would
+# spoil the step.
+BEFORE = 0.95
+# Of a momentum, what springs may give in the first step after a touch. A step that begins so shortly before a touch
+# ends at it, but for those that begin within the last tenth of this time.
+GIVEN, NEAR = 1e-2, 0.1
+# Bodies count with this share of the mass of all at least.
+LIGHT = 1e-4
 # Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
 BEYOND = 1e-4
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
@@ -198,30 +201,33 @@ class CompliantForces(SmoothForces):
     def longest_step(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
     ) -> Scalar:
+        """Until shortly before the first touch, by gaps d that close with d = u t + g t² / 2, or the time after a touch
+        in which springs give a share of a momentum. How points move on bodies is left out of g."""
         motion, found, pair = self._at_start(model, q)
         position, exists = middles(found, motion.origin)
         gap = jnp.where(exists, found.distance, 0)
         twists = jax.vmap(motion.twists_at, (None, None, 0))(position, pair, jnp.stack([v, a]))
         speed, growth = -jnp.sum(found.normal[None] * twists[:, :, 3:], axis=2)
         square = speed**2 + 2 * growth * gap
-        hits = exists & (gap > 0) & (square > SLOW**2)
-        arriving = jnp.sqrt(jnp.where(hits, square, 1))
-        hits = hits & (speed + arriving > 0)
-        until = 2 * gap / jnp.where(hits, speed + arriving, 1)
+        hits = exists & (gap > 0) & (square > SLOW**2) & ((speed > 0) | (growth > 0))
         began = exists & (gap <= 0) & (speed > SLOW)
+        arriving = jnp.sqrt(jnp.where(hits, square, 1))
+        until = _first_root(gap, speed, growth, arriving, hits)
+        fast = jnp.where(began, speed, arriving)
         stiffness, *_ = self.materials.at(found, pair)
-        through = _through(jnp.where(began, speed, arriving), self._lighter(model)[pair], stiffness, self.law.exponent)
-        began = began & (-gap < speed * through)
-        to_touch = jnp.where(until > NEAR * through, until, through)
-        to_touch = jnp.where(until > through, jnp.maximum(BEFORE * until, through), to_touch)
-        longest = jnp.where(hits, to_touch, jnp.where(began, through, jnp.inf))
-        return jnp.min(longest, initial=jnp.inf)
+        through = _through(fast, self._lighter(model)[pair], stiffness, self.law.exponent)
+        shortly, at_touch = until <= through, until <= NEAR * through
+        length = jnp.where(shortly, jnp.where(at_touch, through, until), jnp.maximum(BEFORE * until, through))
+        length = jnp.where(began & (-gap < speed * through), through, jnp.where(hits, length, jnp.inf))
+        # No configuration tells shorter steps from none.
+        least = jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q), initial=0)
+        return jnp.min(jnp.where(length * fast > least, length, jnp.inf), initial=jnp.inf)
 
     def _lighter(self, model: Model) -> Float[Array, " pairs"]:
-        """Mass of the lighter body of each pair [kg]; one without mass counts as the whole mechanism."""
+        """Mass of the lighter body of each pair [kg]."""
         mass = model.inertias.mass
         # The world, which comes last, does not move.
-        masses = jnp.append(jnp.where(mass > 0, mass, jnp.sum(mass)), jnp.inf)
+        masses = jnp.append(jnp.maximum(mass, LIGHT * jnp.sum(mass)), jnp.inf)
         first, second = (masses[np.array(self.colliders.bodies(side), int)] for side in (0, 1))
         return jnp.minimum(first, second)
 
@@ -319,6 +325,13 @@ class _Places(NamedTuple):
     touches: Bool[Array, " points"]
     depth: Float[Array, " points"]
     felt: Float[Array, " points"]
+
+
+def _first_root(gap: Array, speed: Array, growth: Array, arriving: Array, wanted: Array) -> Array:
+    """When d − u t − g t² / 2 = 0 for the first time, by the speed then; in the form in which nothing cancels."""
+    closing = speed > 0
+    near = 2 * gap / jnp.where(wanted & closing, speed + arriving, 1)
+    return jnp.where(closing, near, (arriving - speed) / jnp.where(wanted & ~closing, growth, 1))
 
 
 def _through(speed: Array, mass: Array, stiffness: Array, exponent: float) -> Array:

@@ -72,8 +72,13 @@ class ContactForces(eqx.Module):
     def longest_step(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
     ) -> Scalar:
-        """How far a step from a state may go that is not to fail on shapes which will touch soon, or have just begun
-        to, by what accelerations are about [s]."""
+        """How long a step may be, as far as shapes ask for it that will touch soon or have just begun to [s].
+
+        Args:
+            model: The mechanism.
+            q, v: State where the step begins, and how it moves in the time of solvers.
+            a: About how v changes there.
+        """
 
     @abc.abstractmethod
     def near(self, model: Model, q: Float[Array, " nq"]) -> "ContactForces":

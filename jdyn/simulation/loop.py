@@ -30,9 +30,9 @@ ASK_FOR_LENGTHS = (diffrax.PIDController, HalveOrGrow)
 # First step to try [s]; controllers correct it within a few steps.
 FIRST_STEP = 0.01
 
-# The second failure in a row shortens a step to this share at least, the third to its square, and so on, within what
-# the step controller allows itself. Where friction begins to hold, errors fall with the first power of the length, not
-# with that of the order: a humanoid's fall took 16 failures in a row.
+# The second failure in a row shortens a step to this share at least, the third to its square, and so on, unless the
+# step controller does not go so far. Where friction begins to hold, errors fall with the first power of the length, not
+# with that of the order: a quadruped's landing took 16 failures in a row.
 SHORTER = 0.5
 
 # Errors of steps with contact are compared with velocities that are at most so much larger than those at the start.
@@ -213,7 +213,7 @@ class Run(eqx.Module):
         unmet: Whether constraints were not met by a step that was tried since the last accepted one.
         work: Of all steps that were tried, and of events; None for solvers that do not say.
         start_depth: By how much shapes overlapped at the start [m]: NaN before the first step, None without contact.
-        acceleration: The mean one of the last accepted step, zero before; None without contact.
+        acceleration: The mean one of the last accepted step, in the time of solvers, zero before; None without contact.
     """
 
     motion: Motion
@@ -346,17 +346,17 @@ def attempt(problem: Problem, run: Run) -> Run:
 
 def _until_touch(problem, equations, run, planned):
     """What is planned, or less where shapes will touch soon: step controllers would find that out by failing."""
-    contact = equations.field.contact
-    if contact is None or not _asks_for_lengths(problem):
+    contact, controller = equations.field.contact, problem.stepsize_controller
+    if contact is None or not isinstance(controller, diffrax.PIDController):
         return planned
     y, direction = run.motion.y, problem.equations.direction
     known = jax.lax.stop_gradient((equations.field.model, y.q, direction * y.v, run.acceleration))
-    longest = jax.lax.stop_gradient(contact).longest_step(*known)
+    longest = _allowed(controller, jax.lax.stop_gradient(contact).longest_step(*known))
     return _where(longest < planned.length, Way.of(longest), planned)
 
 
 def _acceleration(problem, run, keep, way, motion):
-    """The mean one of a step; if it is not kept, of the step before."""
+    """The mean one of a step; of the one before if it is not kept."""
     if run.acceleration is None:
         return None
     gained = problem.equations.direction * (motion.y.v - run.motion.y.v)
@@ -529,12 +529,18 @@ def _compared(problem, y0, y1):
 
 
 def _shortened(problem, run, way, plan):
-    """The plan after a failure, if it is not the first one in a row: the shorter, the more there were."""
+    """The plan after a failure, which is the shorter the more there were in a row."""
     controller = problem.stepsize_controller
     if not isinstance(controller, diffrax.PIDController):
         return plan
     longest = way.length * jnp.maximum(SHORTER ** run.failures.astype(way.length.dtype), controller.factormin)
+    longest = _allowed(controller, longest)
     return _where(plan.length > longest, Way.of(longest), plan)
+
+
+def _allowed(controller, length):
+    """A length that is not shorter than a step controller's least one."""
+    return length if controller.dtmin is None else jnp.maximum(length, controller.dtmin)
 
 
 def _asks_for_lengths(problem):

@@ -285,3 +285,28 @@ def test_what_is_fast_does_not_pass_through_what_is_thin():
     for speed in (1.0, 10.0, 50.0):
         for spin in (0.0, 30.0):
             assert end(speed, spin) > 0.01
+
+
+@pytest.mark.parametrize("force_dtmin", [True, False])
+def test_no_step_is_shorter_than_the_least_that_a_controller_takes(force_dtmin):
+    model, least = bouncing(), 5e-4
+    steps = diffrax.PIDController(rtol=1e-3, atol=1e-5, dtmin=least, force_dtmin=force_dtmin)
+    options = {"contact": contact(dissipation=0.3), "stepsize_controller": steps, "saveat": diffrax.SaveAt(steps=True)}
+    motion = jdyn.simulate(model, [0.6], [0.0], 1.0, max_steps=400, **options)
+    lengths = np.diff(motion.ts[np.isfinite(motion.ts)])
+    # The last one ends with the motion.
+    assert motion.success and lengths[:-1].min() > 0.999 * least
+
+
+def test_steps_that_single_precision_does_not_tell_from_none_are_not_asked_for():
+    """The configuration is a hundred metres from where shapes are, and known to 8 um."""
+    builder = jdyn.Builder("far")
+    builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1e-3, inertia=4e-6 * np.ones(3), placement=(0, 0, -100.0))
+    builder.add_shape("ball", "sphere", 0.1, role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision", name="ground")
+    model = builder.build().astype(jnp.float32)
+    forces = contact(stiffness=1e5).between(colliders(model))
+    for height, asked in [(0.5, True), (0.1 + 2**-17, False)]:
+        q, v = jnp.float32([100 + height]), jnp.float32([-0.1])
+        longest = forces.near(model, q).longest_step(model, q, v, jnp.zeros_like(v))
+        assert longest.dtype == jnp.float32 and bool(longest < 10) == asked

@@ -24,10 +24,10 @@ from jdyn.simulation.work import Counted, Work
 # Explicit methods are stable up to h ρ = 4.4 (order 6) and 5.1 (order 8) on the negative real axis. Steps that
 # stability holds come close to it.
 STIFF = 3.4
-# Beyond this no explicit step is stable.
-UNSTABLE = 4.4
 # Steps so short that an explicit method takes them as well.
 MILD = 2.0
+# Beyond this no explicit step is stable.
+UNSTABLE = 4.4
 # The method changes once so many more steps say that it should than that it should not.
 PATIENCE = 3
 # It asks for so many more after it was implicit where joints' forces do next to nothing within a step.
@@ -193,7 +193,7 @@ def _for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:
     soft, stiff, certain = (memory.speed > 0) & (reach <= MILD), reach > STIFF, False
     if coupled is not None:
         reach = coupled.reach(h)
-        # Coordinates that move together are faster than each alone, as stages show where they do not slip.
+        # The largest rate may be more than what is known of it, and stages may show that.
         soft, certain = reach <= MILD, (reach > UNSTABLE) | (reach > MILD) & stiff
     unsuited = jnp.where(memory.implicit, soft, stiff)
     doubts = jnp.where(unsuited, memory.doubts + 1, memory.doubts - jnp.sign(memory.doubts))
