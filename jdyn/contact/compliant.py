@@ -79,7 +79,7 @@ class CompliantContact(Contact):
             stiffness k [N/m] and the lighter mass m [kg].
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
             all others: first all that begin, then all that cease. A step across the kink that forces have there keeps
-            the tolerance in the motion, but derivatives may miss by per cents; with steps that end there they are as
+            the tolerance in the motion, but derivatives of a bounce may be wrong; with steps that end there they are as
             exact as the motion. Each contact takes two events of `max_events`.
         nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
             boxes along the axes of the world. Worth it from some fifteen shapes that may touch each other: with eight
