@@ -26,9 +26,10 @@ from jdyn.contact.materials import (
 )
 from jdyn.contact.points import contact_points, deepest, middles
 from jdyn.contact.relative_motion import RelativeMotion
-from jdyn.dynamics import forward_kinematics, kinetic_energy
+from jdyn.dynamics.energy import energy_of_motion
+from jdyn.dynamics.kinematics import joint_kinematics, poses_and_velocities
 from jdyn.geometry import Separation
-from jdyn.model import Model
+from jdyn.model import WORLD, Model, take_rows
 
 # Of the way to a touch, what a step goes that leads there: its stages are not exact, and what they find beyond it would
 # spoil the step.
@@ -191,12 +192,14 @@ class CompliantForces(SmoothForces):
         Then the step is longer than these springs take to stop what arrives. Error estimates may miss that: stages
         without weight in them throw the following stages out of the contact again.
         """
-        found, pair = contact_points(self.colliders, forward_kinematics(model, q1))
+        v1 = model.expand_velocity(v1)
+        poses, moved = poses_and_velocities(model, joint_kinematics(model, model.expand(q1)), v1)
+        found, pair = contact_points(self.colliders, poses)
         new = (self._at_start(model, q0).points.distance > 0) & (found.distance < 0)
         depth = -jnp.where(new, found.distance, 0)
         stiffness, dissipation, _ = self.materials.at(found, pair)
         springs = jnp.sum(self.law.force(depth, jnp.zeros_like(depth), stiffness, dissipation) * depth) / 2
-        return springs > kinetic_energy(model, q1, v1) + SLOW**2 / 2 * jnp.sum(model.inertias.mass)
+        return springs > energy_of_motion(model, moved, v1) + SLOW**2 / 2 * jnp.sum(model.inertias.mass)
 
     def longest_step(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
@@ -209,15 +212,15 @@ class CompliantForces(SmoothForces):
         twists = jax.vmap(motion.twists_at, (None, None, 0))(position, pair, jnp.stack([v, a]))
         speed, growth = -jnp.sum(found.normal[None] * twists[:, :, 3:], axis=2)
         square = speed**2 + 2 * growth * gap
-        hits = exists & (gap > 0) & (square > SLOW**2) & ((speed > 0) | (growth > 0))
+        hits = (gap > 0) & (square > SLOW**2) & ((speed > 0) | (growth > 0))
         began = exists & (gap <= 0) & (speed > SLOW)
         arriving = jnp.sqrt(jnp.where(hits, square, 1))
         until = _first_root(gap, speed, growth, arriving, hits)
         fast = jnp.where(began, speed, arriving)
         stiffness, *_ = self.materials.at(found, pair)
         through = _through(fast, self._lighter(model)[pair], stiffness, self.law.exponent)
-        shortly, at_touch = until <= through, until <= NEAR * through
-        length = jnp.where(shortly, jnp.where(at_touch, through, until), jnp.maximum(BEFORE * until, through))
+        shortly = (until > NEAR * through) & (until <= through)
+        length = jnp.where(shortly, until, jnp.maximum(BEFORE * until, through))
         length = jnp.where(began & (-gap < speed * through), through, jnp.where(hits, length, jnp.inf))
         # No configuration tells shorter steps from none.
         least = jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q), initial=0)
@@ -226,10 +229,10 @@ class CompliantForces(SmoothForces):
     def _lighter(self, model: Model) -> Float[Array, " pairs"]:
         """Mass of the lighter body of each pair [kg]."""
         mass = model.inertias.mass
-        # The world, which comes last, does not move.
-        masses = jnp.append(jnp.maximum(mass, LIGHT * jnp.sum(mass)), jnp.inf)
-        first, second = (masses[np.array(self.colliders.bodies(side), int)] for side in (0, 1))
-        return jnp.minimum(first, second)
+        # The world does not move.
+        masses = jnp.concatenate([jnp.full(1, jnp.inf, mass.dtype), jnp.maximum(mass, LIGHT * jnp.sum(mass))])
+        bodies = np.array([self.colliders.bodies(side) for side in (0, 1)], int)
+        return jnp.min(take_rows(masses, bodies - WORLD), axis=0)
 
     def slopes(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
@@ -330,8 +333,8 @@ class _Places(NamedTuple):
 def _first_root(gap: Array, speed: Array, growth: Array, arriving: Array, wanted: Array) -> Array:
     """When d − u t − g t² / 2 = 0 for the first time, by the speed then; in the form in which nothing cancels."""
     closing = speed > 0
-    near = 2 * gap / jnp.where(wanted & closing, speed + arriving, 1)
-    return jnp.where(closing, near, (arriving - speed) / jnp.where(wanted & ~closing, growth, 1))
+    above, below = jnp.where(closing, 2 * gap, arriving - speed), jnp.where(closing, speed + arriving, growth)
+    return above / jnp.where(wanted, below, 1)
 
 
 def _through(speed: Array, mass: Array, stiffness: Array, exponent: float) -> Array:

@@ -27,9 +27,13 @@ def kinetic_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"])
     """
     q, v = checked(model, q=q, v=v)
     v = model.expand_velocity(v)
-    moved = velocities(model, joint_kinematics(model, model.expand(q)), v)
+    return energy_of_motion(model, velocities(model, joint_kinematics(model, model.expand(q)), v), v)
+
+
+def energy_of_motion(model: Model, moved: Float[Array, "nb 6"], v: Float[Array, " nv_full"]) -> Float[Array, ""]:
+    """Kinetic energy by the velocities of all bodies, each in its own frame, and of all joints [J]."""
     momenta = jax.vmap(SpatialInertia.momentum)(model.inertias, moved)
-    return 0.5 * jnp.sum(moved * momenta) + 0.5 * jnp.sum(model.armature * v * v)
+    return 0.5 * (jnp.sum(moved * momenta) + jnp.sum(model.armature * v * v))
 
 
 @compiled

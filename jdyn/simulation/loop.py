@@ -346,13 +346,12 @@ def attempt(problem: Problem, run: Run) -> Run:
 
 def _until_touch(problem, equations, run, planned):
     """What is planned, or less where shapes will touch soon: step controllers would find that out by failing."""
-    contact, controller = equations.field.contact, problem.stepsize_controller
-    if contact is None or not isinstance(controller, diffrax.PIDController):
+    contact = equations.field.contact
+    if contact is None:
         return planned
     y, direction = run.motion.y, problem.equations.direction
     known = jax.lax.stop_gradient((equations.field.model, y.q, direction * y.v, run.acceleration))
-    longest = _allowed(controller, jax.lax.stop_gradient(contact).longest_step(*known))
-    return _where(longest < planned.length, Way.of(longest), planned)
+    return _at_most(problem, planned, jax.lax.stop_gradient(contact).longest_step(*known))
 
 
 def _acceleration(problem, run, keep, way, motion):
@@ -530,17 +529,19 @@ def _compared(problem, y0, y1):
 
 def _shortened(problem, run, way, plan):
     """The plan after a failure, which is the shorter the more there were in a row."""
+    least = getattr(problem.stepsize_controller, "factormin", 0)
+    return _at_most(problem, plan, way.length * jnp.maximum(SHORTER ** run.failures.astype(way.length.dtype), least))
+
+
+def _at_most(problem, way, longest):
+    """A way that is not longer than this, nor shorter than the step controller allows. Those that do not grow fast
+    again have their way."""
     controller = problem.stepsize_controller
     if not isinstance(controller, diffrax.PIDController):
-        return plan
-    longest = way.length * jnp.maximum(SHORTER ** run.failures.astype(way.length.dtype), controller.factormin)
-    longest = _allowed(controller, longest)
-    return _where(plan.length > longest, Way.of(longest), plan)
-
-
-def _allowed(controller, length):
-    """A length that is not shorter than a step controller's least one."""
-    return length if controller.dtmin is None else jnp.maximum(length, controller.dtmin)
+        return way
+    if controller.dtmin is not None:
+        longest = jnp.maximum(longest, controller.dtmin)
+    return _where(longest < way.length, Way.of(longest), way)
 
 
 def _asks_for_lengths(problem):

@@ -60,8 +60,8 @@ def test_time_and_error_follow_the_tolerance_to_its_loosest(scene, few):
         assert np.all(errors < 10 * np.array(LOOSE))
         every.append([found.stats["accepted_steps"] + found.stats["rejected_steps"] for found in (*motions, exact)])
     tries = np.mean(every, axis=0)
-    # Where slip ends within a long step at 1e-1, some five to ten fail.
-    assert np.all(tries < 2 * np.minimum.accumulate(tries[::-1])[::-1])
+    # Rejections scatter. Where slip ends within a long step at 1e-1, some five to ten fail.
+    assert np.all(tries < np.array([2, 1.5, 1.5, 1.5, 1.5]) * np.minimum.accumulate(tries[::-1])[::-1])
     assert tries[1] < few
 
 
