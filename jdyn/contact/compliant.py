@@ -30,6 +30,7 @@ from jdyn.dynamics.energy import energy_of_motion
 from jdyn.dynamics.kinematics import joint_kinematics, poses_and_velocities
 from jdyn.geometry import Separation
 from jdyn.model import WORLD, Model, take_rows
+from jdyn.spatial import Transform
 
 # Of the way to a touch, what a step goes that leads there: its stages are not exact, and what they find beyond it would
 # spoil the step.
@@ -187,17 +188,17 @@ class CompliantForces(SmoothForces):
         self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]
     ) -> Bool[Array, ""]:
         """Whether a step has gone too deep into points that it began apart from: their springs hold more energy than
-        the mechanism's motion at its end.
+        the mechanism's motion at its end. Points move with their bodies, since looking for others takes long to
+        compile.
 
         Then the step is longer than these springs take to stop what arrives. Error estimates may miss that: stages
         without weight in them throw the following stages out of the contact again.
         """
         v1 = model.expand_velocity(v1)
         poses, moved = poses_and_velocities(model, joint_kinematics(model, model.expand(q1)), v1)
-        found, pair = contact_points(self.colliders, poses)
-        new = (self._at_start(model, q0).points.distance > 0) & (found.distance < 0)
-        depth = -jnp.where(new, found.distance, 0)
-        stiffness, dissipation, _ = self.materials.at(found, pair)
+        start = self._at_start(model, q0)
+        depth = -jnp.where(start.apart, jnp.minimum(start.carried(self.colliders, poses), 0), 0)
+        stiffness, dissipation, _ = self.materials.at(start.points, start.pair)
         springs = jnp.sum(self.law.force(depth, jnp.zeros_like(depth), stiffness, dissipation) * depth) / 2
         return springs > energy_of_motion(model, moved, v1) + SLOW**2 / 2 * jnp.sum(model.inertias.mass)
 
@@ -317,6 +318,27 @@ class _Start(NamedTuple):
     def at(cls, model: Model, colliders: Colliders, q: Float[Array, " nq"]) -> "_Start":
         motion = RelativeMotion.at(model, colliders, q)
         return cls(motion, *contact_points(colliders, motion.poses))
+
+    @property
+    def apart(self) -> Bool[Array, " points"]:
+        """Which rows have a point, between surfaces that do not touch."""
+        return (self.points.distance > 0) & (self.points.distance < jnp.inf)
+
+    def carried(self, colliders: Colliders, poses: Transform) -> Float[Array, " points"]:
+        """Distances of the points where their bodies have come to these poses and carried them and the normal."""
+        moves = jax.vmap(lambda now, before: now @ before.inverse())(poses, self.motion.poses)
+        # The world does not move.
+        none = Transform.identity(poses.rotation.dtype)
+        moves = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), moves, none)
+
+        def gap(pair, a, b, normal):
+            first, second = (
+                jax.tree.map(lambda x, side=side: x[jnp.asarray(colliders.bodies(side))[pair]], moves)
+                for side in (0, 1)
+            )
+            return dot(first.rotation @ normal, second.point_to_parent(b) - first.point_to_parent(a))
+
+        return jax.vmap(gap)(jnp.asarray(self.pair), self.points.a, self.points.b, self.points.normal)
 
 
 class _Places(NamedTuple):

@@ -91,6 +91,35 @@ def test_each_lane_chooses_for_itself():
     np.testing.assert_array_equal(stiff, dampings > 0)
 
 
+def sled(**joint):
+    builder = jdyn.Builder("sled", gravity=(3.0, 0.0, -10.0))
+    builder.add_link("sled", jdyn.Prismatic((1, 0, 0)), **joint)
+    builder.add_link("foot", jdyn.Prismatic((0, 0, 1)), parent="sled", mass=1.0)
+    builder.add_shape("foot", "sphere", 0.1, role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    return builder.build()
+
+
+GROUND = jdyn.CompliantContact(jdyn.SpringDamper(), jdyn.Material(4e3, 0.1, 1.0), slip_speed=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "contact", "slip"),
+    [(sled(), GROUND, 0.3 / np.sqrt(0.91)), (sled(friction=10.0, friction_speed=1e-3), None, np.arctanh(0.3))],
+    ids=["ground", "joint"],
+)
+def test_explicit_steps_do_not_go_on_for_ever_where_friction_holds(model, contact, slip):
+    """A sled is pulled by 0.3 of its friction. With explicit steps ten times as long as friction takes to hold, a slip
+    of 1.8 or 2.3 times the slip speed is a fixed point that the motion does not have: their stages slip so fast that
+    they show no stiffness, and they end as they began."""
+    end = jdyn.simulate(
+        model, jnp.array([0.0, 0.095]), jnp.array([3e-3, 0.0]), 0.05, contact=contact, saveat=END,
+        stepsize_controller=diffrax.ConstantStepSize(), dt0=1e-3,
+    )  # fmt: skip
+    np.testing.assert_allclose(end.v[0, 0], 1e-3 * slip, rtol=1e-6)
+    assert end.stats["implicit_steps"] > 40
+
+
 @pytest.mark.slow
 def test_gradients_through_a_change_of_method():
     """Central differences, with the steps of one run for all: their ends depend on the damping otherwise."""

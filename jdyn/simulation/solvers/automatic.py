@@ -28,6 +28,8 @@ STIFF = 3.4
 MILD = 2.0
 # Beyond this no explicit step is stable.
 UNSTABLE = 4.4
+# An explicit step ends as it began if its rate at the end is this much nearer to that at its start than its mean rate.
+RETURNED = 0.1
 # The method changes once so many more steps say that it should than that it should not.
 PATIENCE = 3
 # It asks for so many more after it was implicit where joints' forces do next to nothing within a step.
@@ -105,9 +107,9 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     is 3e-7 or less; where it is 2e-2 or more, the implicit one is of order 3, with four stages. Each lane of a batch
     changes between explicit and implicit steps as its motion asks for it; both are one program. The first step is
     implicit, and compares its rate with the explicit one at its start. Steps turn implicit when they come close to the
-    end of the explicit method's stable range, by the rate that its last two stages show; they turn explicit when they
-    are so short, or forces so soft, that they need not be implicit. With compliant contact the slopes of its forces say
-    both before each step. `ROSJ43` takes no stiffness away that couples joints, as that of an LQR does, but that of
+    end of the explicit method's stable range, by the rate that its last two stages show, or end as they began and were
+    elsewhere on their way; they turn explicit when they are so short, or forces so soft, that they need not be
+    implicit. With compliant contact the slopes of its forces say both before each step. `ROSJ43` takes no stiffness away that couples joints, as that of an LQR does, but that of
     compliant contact; `jdyn.Rodas5P` takes that away, too.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
@@ -199,8 +201,7 @@ def _for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:
     doubts = jnp.where(unsuited, memory.doubts + 1, memory.doubts - jnp.sign(memory.doubts))
     doubts = jnp.where(~memory.implicit & certain, PATIENCE, doubts)
     changes = doubts >= PATIENCE
-    # The first implicit step shows whether it helps.
-    fresh = jnp.where(memory.implicit, jnp.where(reach < USELESS, -WARY, 0), PATIENCE - 1)
+    fresh = jnp.where(memory.implicit & (reach < USELESS), -WARY, 0)
     return eqx.tree_at(
         lambda memory: (memory.implicit, memory.doubts, memory.inertia),
         memory,
@@ -228,10 +229,17 @@ def _after(
 
 
 def _speed(kind: Any, k: Array) -> Array:
-    """h ρ, by the last two stages of an explicit step, which are at its end both."""
+    """h ρ, by the last two stages of an explicit step, which are at its end both.
+
+    Friction that begins to hold is stiffer than stages show that slip. A step may then end at the rate that it began
+    with, which is not its mean rate, and so may all that follow: what should come to rest never does.
+    """
     between = kind.tableau.alpha[-1] - kind.tableau.alpha[-2]
     apart, size = k[-1] - k[-2], jnp.linalg.norm(weighted(between, k))
-    return jnp.linalg.norm(apart) / jnp.where(size > 0, size, 1)
+    shown = jnp.linalg.norm(apart) / jnp.where(size > 0, size, 1)
+    start, end = k[len(k) - kind.evaluations], k[-1]
+    away = jnp.linalg.norm(weighted(kind.tableau.b, k) - start)
+    return jnp.where(jnp.linalg.norm(end - start) < RETURNED * away, jnp.maximum(shown, UNSTABLE), shown)
 
 
 def _first_speed(kind: Any, k: Array) -> Array:
