@@ -331,14 +331,13 @@ class _Start(NamedTuple):
         none = Transform.identity(poses.rotation.dtype)
         moves = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), moves, none)
 
-        def gap(pair, a, b, normal):
-            first, second = (
-                jax.tree.map(lambda x, side=side: x[jnp.asarray(colliders.bodies(side))[pair]], moves)
-                for side in (0, 1)
-            )
-            return dot(first.rotation @ normal, second.point_to_parent(b) - first.point_to_parent(a))
+        first, second = (jnp.asarray(colliders.bodies(side), jnp.int32)[self.pair] for side in (0, 1))
 
-        return jax.vmap(gap)(jnp.asarray(self.pair), self.points.a, self.points.b, self.points.normal)
+        def gap(first, second, a, b, normal):
+            X, Y = (jax.tree.map(lambda x: x[body], moves) for body in (first, second))
+            return dot(X.rotation @ normal, Y.point_to_parent(b) - X.point_to_parent(a))
+
+        return jax.vmap(gap)(first, second, self.points.a, self.points.b, self.points.normal)
 
 
 class _Places(NamedTuple):
