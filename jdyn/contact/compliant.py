@@ -334,7 +334,7 @@ class _Start(NamedTuple):
         first, second = (jnp.asarray(colliders.bodies(side), jnp.int32)[self.pair] for side in (0, 1))
 
         def gap(first, second, a, b, normal):
-            X, Y = (jax.tree.map(lambda x: x[body], moves) for body in (first, second))
+            X, Y = _row(moves, first), _row(moves, second)
             return dot(X.rotation @ normal, Y.point_to_parent(b) - X.point_to_parent(a))
 
         return jax.vmap(gap)(first, second, self.points.a, self.points.b, self.points.normal)
@@ -349,6 +349,10 @@ class _Places(NamedTuple):
     touches: Bool[Array, " points"]
     depth: Float[Array, " points"]
     felt: Float[Array, " points"]
+
+
+def _row(tree: Any, i: Any) -> Any:
+    return jax.tree.map(lambda x: x[i], tree)
 
 
 def _first_root(gap: Array, speed: Array, growth: Array, arriving: Array, wanted: Array) -> Array:

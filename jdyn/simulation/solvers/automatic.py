@@ -110,7 +110,8 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     end of the explicit method's stable range, by the rate that its last two stages show, or end as they began and were
     elsewhere on their way; they turn explicit when they are so short, or forces so soft, that they need not be
     implicit. With compliant contact the slopes of its forces say both before each step. `ROSJ43` takes no stiffness
-    away that couples joints, as that of an LQR does, but that of compliant contact; `jdyn.Rodas5P` takes that away, too.
+    away that couples joints, as that of an LQR does, but that of compliant contact; `jdyn.Rodas5P` takes that away,
+    too.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> stiff = jdyn.PD(model, jnp.ones(1), kp=1e4, kd=1e4)
