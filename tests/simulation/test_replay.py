@@ -116,8 +116,9 @@ def test_equals_checkpointing_through_diffrax(replayed):
 def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, replayed, monkeypatch):
     monkeypatch.setattr(replay, "FIRST", 7)
     found = eqx.filter_jit(eqx.filter_grad(lambda p: by_replay(p, ROWS, max_steps=max_steps)[0]))(parameters())
+    # States between checkpoints are found again by a program that rounds otherwise.
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(replayed[1]), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * max(1, float(jnp.max(jnp.abs(y), initial=0))))
 
 
 @pytest.mark.slow
