@@ -95,6 +95,7 @@ class Problem(eqx.Module):
         max_events: Most events to let happen.
         every: A row after every so many steps, beside those at `times`; 0 for none.
         last: Whether the end is a row even where `every` does not say so.
+        within: Whether rows may lie within steps, not only at their ends.
     """
 
     equations: Equations
@@ -111,6 +112,7 @@ class Problem(eqx.Module):
     max_events: int = eqx.field(static=True)
     every: int = eqx.field(static=True)
     last: bool = eqx.field(static=True)
+    within: bool = eqx.field(static=True)
 
     @property
     def rows(self) -> int:
@@ -602,6 +604,8 @@ class Span(NamedTuple):
 
 def interpolated(problem: Problem, span: Span, t: Scalar) -> State:
     """The state at `t` within a step; at its end exactly the state that the step ends with."""
+    if not problem.within:
+        return span.y1
     inside = _inside(problem, span, span.start.until(t))
     # Rows that follow steps have the nearest times of the type.
     return _where(t == span.end.t, span.y1, inside) if problem.every else inside

@@ -296,6 +296,7 @@ def _simulate(
         max_events=max_events,
         every=rows.every,
         last=rows.last,
+        within=rows.within,
     )
     run = solve(problem) if adjoint is None else solve_forwards(problem)
     stats = {

@@ -102,12 +102,8 @@ mlir.register_lowering(_few_kernels, mlir.lower_fun(_in_pieces, multiple_results
 def _one_call(context, *operands, program: ClosedJaxpr):
     """A call with `ATTRIBUTES`. Its operands are one tuple, one part of which is a result, too: XLA ends the process
     where such a call has an operand that it does not use."""
-
-    # A partial function, as JAX makes it of a program, would be printed to be named.
-    def piece(*operands):
-        return jaxpr_as_fun(program)(*operands)
-
-    inner = jax.tree.leaves(mlir.lower_fun(jax.jit(piece), True)(context, *operands))[0].owner
+    found = mlir.core_call_lowering(context, *operands, name="piece", call_jaxpr=program)
+    inner = jax.tree.leaves(found)[0].owner
     given, callee = list(inner.operands), inner.attributes["callee"]
     least = min(range(len(given)), key=lambda i: math.prod(given[i].type.shape))
     types = [x.type for x in (*inner.results, given[least])]
@@ -254,8 +250,9 @@ def _fits(operation: JaxprEqn) -> bool:
     return name in PLAIN | CALLS | LOOPS
 
 
-def _array(variable: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype)
+def _array(variable: Any) -> Any:
+    """Its type, with a shape."""
+    return variable.aval
 
 
 def _program(taken: Sequence[Var], results: Sequence[Any], operations: Sequence[JaxprEqn]) -> ClosedJaxpr:
