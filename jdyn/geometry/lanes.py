@@ -1,46 +1,43 @@
-"""Batches whose loops wait for few lanes."""
+"""Batches whose loops do not wait for each other's lanes."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
 from jax.custom_batching import custom_vmap
 
-from jdyn.array.lanes import all_varying, in_turn, merged
+from jdyn.array.lanes import all_varying, merged
 
 T = TypeVar("T")
 
-# Of a batch on a CPU, so many lanes at a time: what they work on fits its cache, and few wait for many.
-_BLOCK = 64
 
+def in_turn_on_cpus(function: Callable[..., T], *arguments: Any) -> T:
+    """`function(*arguments)`. On a CPU, the lanes of `jax.vmap`, nested or not, run one after the other. Not
+    differentiable.
 
-def in_blocks(function: Callable[..., T], *arguments: Any) -> T:
-    """`function(*arguments)`. The lanes of `jax.vmap`, nested or not, run some at a time. Not differentiable.
-
-    The function must not close over traced values.
+    Together, they go on until the last one ends: the distances of cylinders and ellipsoids take two to six times as
+    long, those of boxes up to twice, and compile for a quarter longer. The function must not close over traced values.
     """
     leaves, tree = jax.tree.flatten(arguments)
 
     def on_leaves(leaves):
         return function(*jax.tree.unflatten(tree, leaves))
 
+    def batch(lanes, varies, leaves):
+        fixed = [None if each else x for each, x in zip(varies, leaves, strict=True)]
+        moving = [x if each else None for each, x in zip(varies, leaves, strict=True)]
+
+        def lane(moving):
+            return on_leaves([x if each else y for each, x, y in zip(varies, moving, fixed, strict=True)])
+
+        if lanes == 1 or jax.default_backend() != "cpu":
+            return jax.vmap(lane)(moving)
+        return jax.lax.map(lane, moving)
+
     alone = custom_vmap(on_leaves)
 
     @alone.def_vmap
-    def batch(lanes, varies, leaves):
-        return all_varying(merged(functools.partial(_blocks, on_leaves), lanes, varies[0], leaves))
+    def together(lanes, varies, leaves):
+        return all_varying(merged(batch, lanes, varies[0], leaves))
 
     return alone(leaves)
-
-
-def _blocks(function: Callable, lanes: int, varies: list[bool], leaves: list):
-    fixed = [None if each else x for each, x in zip(varies, leaves, strict=True)]
-    moving = [x if each else None for each, x in zip(varies, leaves, strict=True)]
-
-    def lane(moving):
-        return function([x if each else y for each, x, y in zip(varies, moving, fixed, strict=True)])
-
-    if lanes <= _BLOCK or jax.default_backend() != "cpu":
-        return jax.vmap(lane)(moving)
-    return in_turn(jax.vmap(lane), moving, _BLOCK)

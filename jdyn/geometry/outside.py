@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from jdyn.array.dot import dot
 from jdyn.geometry.directions import length_and_unit, perpendicular
-from jdyn.geometry.lanes import in_blocks
+from jdyn.geometry.lanes import in_turn_on_cpus
 from jdyn.geometry.polytopes import CURVED
 from jdyn.spatial import Transform
 
@@ -61,7 +61,7 @@ def outside(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
     # Between polytopes, the search ends where this would.
     if not isinstance(pair.a, CURVED) and not isinstance(pair.b, CURVED):
         return start
-    return in_blocks(_by_newton, pair, start)
+    return in_turn_on_cpus(_by_newton, pair, start)
 
 
 @outside.def_jvp

@@ -10,7 +10,7 @@ from jdyn.array.dot import dot
 from jdyn.geometry.boxes import least_overlap_of_boxes
 from jdyn.geometry.directions import unit
 from jdyn.geometry.gjk import Nearest, nearest
-from jdyn.geometry.lanes import in_blocks
+from jdyn.geometry.lanes import in_turn_on_cpus
 from jdyn.geometry.least_overlap import least_overlap
 from jdyn.geometry.polytopes import CURVED, polytope
 from jdyn.geometry.shapes import Box, Convex
@@ -89,7 +89,7 @@ def search(a: Convex, b: Convex, X: Transform) -> Found:
     makes the way longer: if b, moved by s n, is nearest in direction m, the way along m is shorter by s (1 − m·n) or
     more.
     """
-    return in_blocks(_search, a, b, X)
+    return in_turn_on_cpus(_search, a, b, X)
 
 
 def _search(a: Convex, b: Convex, X: Transform) -> Found:

@@ -1,11 +1,11 @@
-"""Batches in blocks."""
+"""Batches whose lanes run in turn."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.geometry.lanes import in_blocks
+from jdyn.geometry.lanes import in_turn_on_cpus
 
 pytestmark = pytest.mark.fast_compile
 
@@ -16,9 +16,9 @@ def _doubled(x, limit):
 
 
 def test_lanes_of_nested_batches_are_those_of_the_formula():
-    """More lanes than a block has, and no multiple of it; arguments vary with the inner batch, the outer or both."""
+    """Arguments vary with the inner batch, the outer or both."""
     x, limit = jnp.linspace(1.0, 9.0, 70), jnp.array([3.0, 1000.0, 50.0])
-    inner = jax.vmap(lambda x, limit: in_blocks(_doubled, x, limit), (0, None))
+    inner = jax.vmap(lambda x, limit: in_turn_on_cpus(_doubled, x, limit), (0, None))
     found, counts = jax.jit(jax.vmap(inner, (None, 0)))(x, limit)
     expected = np.ceil(np.log2(limit[:, None] / x[None])).clip(0)
     np.testing.assert_array_equal(counts, expected)
@@ -28,10 +28,10 @@ def test_lanes_of_nested_batches_are_those_of_the_formula():
     np.testing.assert_array_equal(shared[1], shared[0])
 
 
-def test_programs_for_large_batches_hold_one_block():
+def test_programs_hold_one_lane():
     def program(lanes):
-        return str(jax.make_jaxpr(jax.vmap(lambda x: in_blocks(_doubled, x, 9.0)))(jnp.ones(lanes)))
+        return str(jax.make_jaxpr(jax.vmap(lambda x: in_turn_on_cpus(_doubled, x, 9.0)))(jnp.ones(lanes)))
 
     if jax.default_backend() == "cpu":
-        assert "scan" in program(100) and "scan" not in program(50)
-        assert program(6400).count("while") == program(50).count("while") == 1
+        assert "scan" in program(100) and "scan" not in program(1)
+        assert "pred[100]" not in program(100) and program(100).count("while") == 1
