@@ -120,6 +120,15 @@ def test_explicit_steps_do_not_go_on_for_ever_where_friction_holds(model, contac
     assert end.stats["implicit_steps"] > 40
 
 
+def test_what_falls_stays_explicit():
+    """Its rate ends as it began, and rounding alone takes it elsewhere on the way."""
+    fall = jdyn.simulate(
+        sled(), jnp.zeros(2), jnp.zeros(2), 1.0, saveat=END, stepsize_controller=diffrax.ConstantStepSize(), dt0=0.02
+    )
+    np.testing.assert_allclose(fall.v[0], [3.0, -10.0], rtol=1e-12)
+    assert fall.stats["implicit_steps"] < 4
+
+
 @pytest.mark.slow
 def test_gradients_through_a_change_of_method():
     """Central differences, with the steps of one run for all: their ends depend on the damping otherwise."""

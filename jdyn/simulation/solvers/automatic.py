@@ -239,8 +239,10 @@ def _speed(kind: Any, k: Array) -> Array:
     apart, size = k[-1] - k[-2], jnp.linalg.norm(weighted(between, k))
     shown = jnp.linalg.norm(apart) / jnp.where(size > 0, size, 1)
     start, end = k[len(k) - kind.evaluations], k[-1]
-    away = jnp.linalg.norm(weighted(kind.tableau.b, k) - start)
-    return jnp.where(jnp.linalg.norm(end - start) < RETURNED * away, jnp.maximum(shown, UNSTABLE), shown)
+    change, away = (jnp.linalg.norm(x - start) for x in (end, weighted(kind.tableau.b, k)))
+    # More than rounding: what falls does not leave its rate.
+    away = jnp.where(away > jnp.finfo(k.dtype).eps ** 0.5 * jnp.linalg.norm(start), away, 0)
+    return jnp.where(change < RETURNED * away, jnp.maximum(shown, UNSTABLE), shown)
 
 
 def _first_speed(kind: Any, k: Array) -> Array:
