@@ -325,7 +325,8 @@ class _Start(NamedTuple):
         return (self.points.distance > 0) & (self.points.distance < jnp.inf)
 
     def carried(self, colliders: Colliders, poses: Transform) -> Float[Array, " points"]:
-        """Distances of the points where their bodies have come to these poses and carried them and the normal."""
+        """Distances of the points along their normals where bodies have come to these poses and carried the points, not
+        the normals: what spins beside something does not touch it."""
         moves = jax.vmap(lambda now, before: now @ before.inverse())(poses, self.motion.poses)
         # The world does not move.
         none = Transform.identity(poses.rotation.dtype)
@@ -335,7 +336,7 @@ class _Start(NamedTuple):
 
         def gap(first, second, a, b, normal):
             X, Y = _row(moves, first), _row(moves, second)
-            return dot(X.rotation @ normal, Y.point_to_parent(b) - X.point_to_parent(a))
+            return dot(normal, Y.point_to_parent(b) - X.point_to_parent(a))
 
         return jax.vmap(gap)(first, second, self.points.a, self.points.b, self.points.normal)
 
