@@ -24,6 +24,7 @@ from jdyn.contact.materials import (
     pair_materials,
     refuse_rigid_pairs,
 )
+from jdyn.contact.placed_pairs import of_bodies
 from jdyn.contact.points import contact_points, deepest, middles
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics.energy import energy_of_motion
@@ -328,17 +329,12 @@ class _Start(NamedTuple):
         """Distances of the points along their normals where bodies have come to these poses and carried the points, not
         the normals: what spins beside something does not touch it."""
         moves = jax.vmap(lambda now, before: now @ before.inverse())(poses, self.motion.poses)
-        # The world does not move.
-        none = Transform.identity(poses.rotation.dtype)
-        moves = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), moves, none)
-
-        first, second = (jnp.asarray(colliders.bodies(side), jnp.int32)[self.pair] for side in (0, 1))
-
-        def gap(first, second, a, b, normal):
-            X, Y = _row(moves, first), _row(moves, second)
-            return dot(normal, Y.point_to_parent(b) - X.point_to_parent(a))
-
-        return jax.vmap(gap)(first, second, self.points.a, self.points.b, self.points.normal)
+        bodies = [jnp.asarray(colliders.bodies(side), jnp.int32)[self.pair] for side in (0, 1)]
+        a, b = (
+            jax.vmap(Transform.point_to_parent)(of_bodies(moves, each), x)
+            for each, x in zip(bodies, (self.points.a, self.points.b), strict=True)
+        )
+        return jnp.sum(self.points.normal * (b - a), axis=1)
 
 
 class _Places(NamedTuple):
@@ -350,10 +346,6 @@ class _Places(NamedTuple):
     touches: Bool[Array, " points"]
     depth: Float[Array, " points"]
     felt: Float[Array, " points"]
-
-
-def _row(tree: Any, i: Any) -> Any:
-    return jax.tree.map(lambda x: x[i], tree)
 
 
 def _first_root(gap: Array, speed: Array, growth: Array, arriving: Array, wanted: Array) -> Array:

@@ -54,10 +54,15 @@ def placed_pairs(colliders: Colliders, poses: Transform) -> Iterator[PlacedPairs
 
 def _placed(colliders: Colliders, poses: Transform) -> Transform:
     """Poses of all shapes in the world."""
-    world = Transform.identity(poses.rotation.dtype)
-    bodies = jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), poses, world)
     carriers = np.array([entry.body for entry in colliders.entries], int)
-    return jax.vmap(Transform.__matmul__)(_taken(bodies, carriers), colliders.placements)
+    return jax.vmap(Transform.__matmul__)(of_bodies(poses, carriers), colliders.placements)
+
+
+def of_bodies(poses: Transform, bodies: Int[np.ndarray | Array, " rows"]) -> Transform:
+    """The rows of given bodies, and the identity for the world."""
+    world = Transform.identity(poses.rotation.dtype)
+    # Its number, -1, takes the last row.
+    return _taken(jax.tree.map(lambda x, last: jnp.concatenate([x, last[None]]), poses, world), bodies)
 
 
 def _gaps(colliders: Colliders, stacks: dict, X: Transform) -> Float[Array, "shapes shapes"]:

@@ -16,7 +16,8 @@ def in_turn_on_cpus(function: Callable[..., T], *arguments: Any) -> T:
     differentiable.
 
     Together, they go on until the last one ends: the distances of cylinders and ellipsoids take two to six times as
-    long, those of boxes up to twice, and compile for a quarter longer. The function must not close over traced values.
+    long, those of boxes about twice. Their programs take a quarter longer to compile. The function must not close over
+    traced values.
     """
     leaves, tree = jax.tree.flatten(arguments)
 

@@ -28,7 +28,8 @@ STIFF = 3.4
 MILD = 2.0
 # Beyond this no explicit step is stable.
 UNSTABLE = 4.4
-# An explicit step ends as it began if its rate at the end is this much nearer to that at its start than its mean rate.
+# An explicit step ends as it began if its rate changes by less than this share of how far its mean rate is from that at
+# its start.
 RETURNED = 0.1
 # The method changes once so many more steps say that it should than that it should not.
 PATIENCE = 3
@@ -107,11 +108,11 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     is 3e-7 or less; where it is 2e-2 or more, the implicit one is of order 3, with four stages. Each lane of a batch
     changes between explicit and implicit steps as its motion asks for it; both are one program. The first step is
     implicit, and compares its rate with the explicit one at its start. Steps turn implicit when they come close to the
-    end of the explicit method's stable range, by the rate that its last two stages show, or end as they began and were
-    elsewhere on their way; they turn explicit when they are so short, or forces so soft, that they need not be
-    implicit. With compliant contact the slopes of its forces say both before each step. `ROSJ43` takes no stiffness
-    away that couples joints, as that of an LQR does, but that of compliant contact; `jdyn.Rodas5P` takes that away,
-    too.
+    end of the explicit method's stable range, by the rate that its last two stages show, or when the motion's rate is
+    at their end as at their start, and another one between; they turn explicit when they are so short, or forces so
+    soft, that they need not be implicit. With compliant contact the slopes of its forces say both before each step.
+    `ROSJ43` takes no stiffness away that couples joints, as that of an LQR does, but that of compliant contact;
+    `jdyn.Rodas5P` takes that away, too.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> stiff = jdyn.PD(model, jnp.ones(1), kp=1e4, kd=1e4)
