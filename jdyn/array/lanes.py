@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
@@ -61,6 +62,18 @@ def as_one_batch(
 def all_varying(results: T) -> tuple[T, Any]:
     """Results that all have an axis of lanes, as rules of `custom_vmap` return them."""
     return results, jax.tree.map(lambda _: True, results)
+
+
+def one_by_one(function: Callable[[list], T], varies: list[bool], leaves: list) -> T:
+    """`function(leaves)` of each lane, one after the other.
+
+    Args:
+        function: Of all arrays of a lane.
+        varies: Whether each array has an axis of lanes, its first one.
+        leaves: The arrays.
+    """
+    own, shared = eqx.partition(leaves, varies)
+    return jax.lax.map(lambda own: function(eqx.combine(own, shared)), own)
 
 
 def in_turn(function: Callable, lanes: Any, count: int) -> Any:

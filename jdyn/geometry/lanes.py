@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import jax
 from jax.custom_batching import custom_vmap
 
-from jdyn.array.lanes import all_varying, merged
+from jdyn.array.lanes import all_varying, merged, one_by_one
 
 T = TypeVar("T")
 
@@ -25,15 +25,9 @@ def in_turn_on_cpus(function: Callable[..., T], *arguments: Any) -> T:
         return function(*jax.tree.unflatten(tree, leaves))
 
     def batch(lanes, varies, leaves):
-        fixed = [None if each else x for each, x in zip(varies, leaves, strict=True)]
-        moving = [x if each else None for each, x in zip(varies, leaves, strict=True)]
-
-        def lane(moving):
-            return on_leaves([x if each else y for each, x, y in zip(varies, moving, fixed, strict=True)])
-
         if lanes == 1 or jax.default_backend() != "cpu":
-            return jax.vmap(lane)(moving)
-        return jax.lax.map(lane, moving)
+            return jax.vmap(on_leaves, ([0 if each else None for each in varies],))(leaves)
+        return one_by_one(on_leaves, varies, leaves)
 
     alone = custom_vmap(on_leaves)
 

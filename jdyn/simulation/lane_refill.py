@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
-from jdyn.array.lanes import all_varying, merged
+from jdyn.array.lanes import all_varying, merged, one_by_one
 from jdyn.dynamics.execution.few_kernels import in_few_kernels
 from jdyn.model.compiled import precise
 from jdyn.threads.kernel import on_threads, threaded
@@ -75,7 +75,10 @@ def run(loop: Loop, job):
     if threaded():
         together = functools.partial(_on_threads, alone, refilled)
     elif loop.apart and jax.default_backend() == "cpu":
-        together = functools.partial(_one_by_one, alone)
+
+        def together(jobs, batched, leaves):
+            return one_by_one(alone, batched, leaves)
+
     else:
         together = refilled
     batchable = custom_vmap(alone)
@@ -88,11 +91,6 @@ def run(loop: Loop, job):
     differentiable = jax.custom_jvp(batchable)
     differentiable.defjvp(lambda *args: jax.jvp(lambda leaves: _batched_like(leaves, whole(leaves)), *args))
     return differentiable(leaves)
-
-
-def _one_by_one(alone, jobs, batched, leaves):
-    own, shared = eqx.partition(leaves, batched)
-    return jax.lax.map(lambda own: alone(eqx.combine(own, shared)), own)
 
 
 def _on_threads(alone, refilled, jobs, batched, leaves):
