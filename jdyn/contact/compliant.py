@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 from jdyn.array.dot import dot
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, SmoothForces, TouchingPoints
+from jdyn.contact.kinks import Kinks, KinkSlopes
 from jdyn.contact.laws import ContactLaw, HuntCrossley
 from jdyn.contact.many_pairs import warn_of_many_pairs
 from jdyn.contact.materials import (
@@ -41,6 +42,9 @@ BEFORE = 0.95
 GIVEN, NEAR = 1e-2, 0.1
 # Bodies count with this share of the mass of all at least.
 LIGHT = 1e-4
+# Derivatives know of kinks within steps whose square is at most so many times mass over stiffness. What the start of a
+# longer one says of distances within it is worth nothing.
+SOFT = 3.0
 # Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
 BEYOND = 1e-4
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
@@ -81,9 +85,9 @@ class CompliantContact(Contact):
             bound where steps are long for these: give the step controller a `dtmax` of about √(m / 2k) [s], with the
             stiffness k [N/m] and the lighter mass m [kg].
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
-            all others: first all that begin, then all that cease. A step across the kink that forces have there keeps
-            the tolerance in the motion, but derivatives of a bounce may be wrong; with steps that end there they are as
-            exact as the motion. Each contact takes two events of `max_events`.
+            all others: first all that begin, then all that cease. A law that begins with a jump,
+            such as `jdyn.SpringDamper`, has right derivatives with it alone. Each contact takes two events of
+            `max_events`.
         nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
             boxes along the axes of the world. Worth it from some fifteen shapes that may touch each other: with eight
             pairs, a humanoid that has 126 takes six tenths of the time. A motion in which boxes of more pairs overlap
@@ -100,7 +104,8 @@ class CompliantContact(Contact):
     Warns:
         ContactWarning: in `simulate`, if shapes overlap at the start by more than a tenth of the smallest size of any
             shape: springs will throw them apart. Under `jax.jit` and `jax.vmap` nobody can be warned;
-            `stats["start_depth"]` is the largest overlap [m]. And if more than 100 pairs of meshes may touch, unless
+            `stats["start_depth"]` is the largest overlap [m]. If derivatives are asked for of a law that begins with a
+            jump, unless steps are `located`. And if more than 100 pairs of meshes may touch, unless
             `nearest` is given.
     """
 
@@ -156,6 +161,7 @@ class CompliantForces(SmoothForces):
         gradient_reach: From where derivatives feel contact [m]; None for those that are true.
         located: Whether steps end where points begin and cease to touch.
         start: What is known where a step begins; None for forces of no step.
+        kink_slopes: What derivatives of a step need across its kinks; None where there is none.
     """
 
     colliders: Colliders
@@ -166,6 +172,7 @@ class CompliantForces(SmoothForces):
     gradient_reach: Scalar | None
     located: bool = eqx.field(static=True, default=False)
     start: "_Start | None" = None
+    kink_slopes: KinkSlopes | None = None
 
     def near(self, model: Model, q: Float[Array, " nq"]) -> "CompliantForces":
         """With what is known there, which is found once for all that asks about the start of a step.
@@ -173,7 +180,7 @@ class CompliantForces(SmoothForces):
         Where steps are located, points touch throughout a step or not at all. Then forces have no kink within it,
         though its end is beyond the kink by its error: else derivatives would be those of the wrong side.
         """
-        return dataclasses.replace(self, start=_Start.at(*jax.lax.stop_gradient((model, self.colliders, q))))
+        return dataclasses.replace(self, start=_Start.at(model, self.colliders, q))
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces [N m or N]."""
@@ -259,6 +266,51 @@ class CompliantForces(SmoothForces):
     def _at_start(self, model: Model, q: Array) -> "_Start":
         return self.start or _Start.at(model, self.colliders, q)
 
+    @property
+    def has_kinks(self) -> bool:
+        return self.law.exponent == 1 and not self.law.jumps and self._across_steps
+
+    @property
+    def has_jumps(self) -> bool:
+        return self.law.jumps and self._across_steps
+
+    @property
+    def _across_steps(self) -> bool:
+        """Whether true derivatives are those of steps within which points begin and cease to touch."""
+        return not self.located and self.gradient_reach is None
+
+    def across(
+        self, model: Model, t: Array, h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
+    ) -> "CompliantForces":
+        (t0, t1), h = jax.lax.stop_gradient((t, h))
+        kinks = jax.lax.stop_gradient(self)._kinks(*jax.lax.stop_gradient((model, h, start, end)))
+        F, G = self._beginning(kinks, model, h, *start)
+        return dataclasses.replace(self, kink_slopes=KinkSlopes(kinks, t0, t1, F, G))
+
+    def at(self, t: Scalar) -> "CompliantForces":
+        return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.at(t))
+
+    def _kinks(self, model: Model, h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]) -> Kinks:
+        at_start, at_end = self._at_start(model, start[0]), _Start.at(model, self.colliders, end[0])
+        twists = at_start.twists(start[1]), at_end.twists(end[1])
+        gaps, rates = zip(at_start.gaps(twists[0]), at_end.gaps(twists[1]), strict=True)
+        pair = at_start.pair
+        stiffness, *_ = self.materials.at(at_start.points, pair)
+        soft = stiffness * h**2 <= SOFT * self._lighter(model)[pair]
+        known = soft & at_start.exists & at_end.exists & jnp.asarray(pair == at_end.pair)
+        return Kinks.between(gaps, rates, twists, h, known)
+
+    def _beginning(self, kinks: Kinks, model: Model, h: Scalar, q: Array, v: Array) -> tuple[Array, Array]:
+        """F and G of `KinkSlopes`, by the state at the start as if nothing changed its velocity."""
+        distance, start = (start := self._at_start(model, q)).points.distance, jax.lax.stop_gradient(start)
+        numbers = self.materials.at(start.points, start.pair)
+        _, rate = start.gaps(start.twists(v))
+        growth = jnp.where(kinks.exist, -h * rate, 0)
+        depth = jnp.where(kinks.exist, -distance, 0) + kinks.middle * growth
+        depth = _zero(depth) + jax.lax.stop_gradient((kinks.middle - kinks.when) * growth)
+        each = jax.vmap(self._wrench)(start.points.normal, jnp.ones_like(depth), kinks.twists, *numbers)
+        return _zero(depth[:, None] * each), _zero(growth[:, None] * each)
+
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
@@ -270,6 +322,8 @@ class CompliantForces(SmoothForces):
         places = self._places(motion, found)
         twist, numbers = motion.twists_at(places.position, pair, v), self.materials.at(found, pair)
         wrench = jax.vmap(self._straight_through)(places.felt, places.normal, places.depth, twist, *numbers)
+        if self.kink_slopes is not None:
+            wrench = wrench + self.kink_slopes.wrench(places.touches)
         force, torque = wrench[:, 3:], wrench[:, :3]
         return TouchingPoints(places.position, places.normal, places.depth, force, torque), pair
 
@@ -282,12 +336,14 @@ class CompliantForces(SmoothForces):
             touches = (self.start.points.distance < 0) & (distance < BEYOND)
         depth = jnp.where(touches, -distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
+        if self.kink_slopes is not None:
+            felt = self.kink_slopes.felt(distance, depth)
         return _Places(position, found.normal, touches, depth, jnp.where(exists, felt, 0))
 
     def _straight_through(self, felt: Scalar, normal: Array, depth: Scalar, *rest: Array) -> Float[Array, "6"]:
         """The wrench of the depth, with the derivatives of that of the depth that is felt."""
         wrench = self._wrench(normal, depth, *rest)
-        if self.gradient_reach is None:
+        if self.gradient_reach is None and self.kink_slopes is None:
             return wrench
         soft = self._wrench(normal, felt, *rest)
         # The difference is zero, exactly.
@@ -321,9 +377,24 @@ class _Start(NamedTuple):
         return cls(motion, *contact_points(colliders, motion.poses))
 
     @property
+    def exists(self) -> Bool[Array, " points"]:
+        """Which rows have a point."""
+        return self.points.distance != jnp.inf
+
+    @property
     def apart(self) -> Bool[Array, " points"]:
         """Which rows have a point, between surfaces that do not touch."""
-        return (self.points.distance > 0) & (self.points.distance < jnp.inf)
+        return (self.points.distance > 0) & self.exists
+
+    def twists(self, v: Float[Array, " nv"]) -> Float[Array, "points 6"]:
+        """[ω; v] of second bodies relative to first ones at the points."""
+        position, _ = middles(self.points, self.motion.origin)
+        return self.motion.twists_at(position, self.pair, v)
+
+    def gaps(self, twists: Float[Array, "points 6"]) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
+        """Distances, zero in rows without a point, and their rates."""
+        gap = jnp.where(self.exists, self.points.distance, 0)
+        return gap, jnp.sum(twists[:, 3:] * self.points.normal, axis=1)
 
     def carried(self, colliders: Colliders, poses: Transform) -> Float[Array, " points"]:
         """Distances of the points along their normals where bodies have come to these poses and carried the points, not
@@ -346,6 +417,11 @@ class _Places(NamedTuple):
     touches: Bool[Array, " points"]
     depth: Float[Array, " points"]
     felt: Float[Array, " points"]
+
+
+def _zero(x: Array) -> Array:
+    """Nothing, with the derivatives of x."""
+    return x - jax.lax.stop_gradient(x)
 
 
 def _first_root(gap: Array, speed: Array, growth: Array, arriving: Array, wanted: Array) -> Array:

@@ -15,8 +15,8 @@ from jdyn.model import Model
 
 
 class ContactWarning(UserWarning):
-    """Shapes overlap at the start so far that they will be thrown apart, or so many may touch that motions take
-    minutes.
+    """Shapes overlap at the start so far that they will be thrown apart, so many may touch that motions take minutes,
+    or derivatives are wrong since a force begins with a jump.
 
     >>> import warnings
     >>> with warnings.catch_warnings(action="error", category=jdyn.ContactWarning):
@@ -83,6 +83,38 @@ class ContactForces(eqx.Module):
     @abc.abstractmethod
     def near(self, model: Model, q: Float[Array, " nq"]) -> "ContactForces":
         """The same for configurations near this one, such as those of a step that begins there."""
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether forces begin and end with kinks within steps, of which `across` knows."""
+        return False
+
+    @property
+    def has_jumps(self) -> bool:
+        """Whether forces begin with jumps within steps, of which derivatives know nothing."""
+        return False
+
+    def across(
+        self,
+        model: Model,
+        t: Float[Array, "2"],
+        h: Scalar,
+        start: tuple[Array, Array],
+        end: tuple[Array, Array],
+    ) -> "ContactForces":
+        """The same forces, with the derivatives that a step has across their kinks.
+
+        Args:
+            model: The mechanism.
+            t: When the step begins and ends [s].
+            h: Its length [s].
+            start, end: Configuration and velocity there, in the time of solvers.
+        """
+        return self
+
+    def at(self, t: Scalar) -> "ContactForces":
+        """The same at a time within the step that they are `across` [s]."""
+        return self
 
     def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
         """Of all points [m]; 1 in rows without a point."""

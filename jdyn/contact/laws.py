@@ -18,6 +18,11 @@ class ContactLaw(eqx.Module):
 
     exponent: eqx.AbstractVar[float]
 
+    @property
+    def jumps(self) -> bool:
+        """Whether the force begins with a jump."""
+        return False
+
     @abc.abstractmethod
     def force(self, depth: Numbers, rate: Numbers, stiffness: Numbers, dissipation: Numbers) -> Numbers:
         """f [N], for depths [m] that are not negative and their rates [m/s]."""
@@ -68,6 +73,11 @@ class SpringDamper(ContactLaw):
     def exponent(self) -> float:
         """1. The stiffness is in N/m, the dissipation in s."""
         return 1.0
+
+    @property
+    def jumps(self) -> bool:
+        """Yes."""
+        return True
 
     def force(self, depth, rate, stiffness, dissipation):
         return jnp.where(depth <= 0, 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0))

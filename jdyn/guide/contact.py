@@ -102,14 +102,14 @@ Frictions of shapes, masses and sizes are numbers of the model, which `jdyn.vary
 
 ## Gradients
 
-Derivatives go through contact in both modes. A step across the instant at which shapes touch keeps the tolerance in the
-motion, but its derivative may miss by per cents. With `located=True`, steps end at these instants:
+Derivatives go through contact in both modes. Forces have a kink where shapes begin and cease to touch, and the stages
+of a step cannot tell for how long they do; derivatives find that out from its start and its end:
 
 >>> @jax.jit
 ... def after_a_bounce(height):
 ...     def end(height):
 ...         motion = jdyn.simulate(
-...             model, height[None], jnp.zeros(1), 0.3, contact=jdyn.CompliantContact(located=True),
+...             model, height[None], jnp.zeros(1), 0.3, contact=jdyn.CompliantContact(),
 ...             saveat=diffrax.SaveAt(t1=True), adjoint=diffrax.ForwardMode(),
 ...         )
 ...         return motion.q[0, 0]
@@ -117,6 +117,10 @@ motion, but its derivative may miss by per cents. With `located=True`, steps end
 >>> (low, _), (_, slope), (high, _) = (after_a_bounce(jnp.array(h)) for h in (0.299, 0.3, 0.301))
 >>> print(abs(slope - (high - low) / 0.002) < 0.01 * abs(slope))
 True
+
+Forward mode takes each step twice for that. The law `jdyn.SpringDamper()` begins with a jump instead, of which
+derivatives know with `CompliantContact(located=True)` alone: steps end where shapes begin and cease to touch, and these
+instants are events. Without it, a `jdyn.ContactWarning` says so.
 
 What does not touch has no force, and no derivative of it: a gradient does not tell a gripper where the cube is.
 `CompliantContact(gradient_reach=0.01)` has derivatives feel contact from about 1 cm away. They are wrong on purpose;

@@ -1,6 +1,7 @@
 """Reverse-mode derivatives of simulations: accepted steps are recorded, and replayed from the last to the first."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,8 +11,10 @@ from equinox.internal import unvmap_any
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Int, PyTree
 
+from jdyn.simulation.across_kinks import has_kinks, step_across, step_forwards, warn_of_jumps
 from jdyn.simulation.lane_refill import Loop, run
 from jdyn.simulation.loop import Motion, Problem, Run, Span, Way, attempt, begin, interpolated, settle, step
+from jdyn.simulation.vector_field import State
 
 # Keep the states before this many steps; most simulations need no others.
 FIRST = 512
@@ -58,12 +61,13 @@ def solve(problem: Problem) -> Run:
 
     @jax.custom_vjp
     def solved(arrays):
-        return run(_simulation(problem_of, problem.touches), (arrays,))
+        return run(_simulation(problem_of, problem.touches, step), (arrays,))
 
     def forward(arrays):
         # JAX calls this rule once for each set of differentiated inputs. The structure of residuals must not depend on
         # that set, but their shapes may: mark differentiated inputs by arrays of one entry, others by empty ones.
         marks = jax.tree.map(lambda wanted: jnp.zeros(int(wanted)), _wanted(arrays))
+        warn_of_jumps(problem)
         arrays = jax.tree.map(lambda x: x.value, arrays)
         final, record = run(_recorded_simulation(problem_of, problem.touches), (arrays,))
         return final, (arrays, marks, final, record)
@@ -102,14 +106,16 @@ def _instantiated(cotangent, x):
 def solve_forwards(problem: Problem) -> Run:
     """The simulation, for forward-mode derivatives."""
     arrays, static = eqx.partition(problem, eqx.is_array)
-    return run(_simulation(lambda arrays: eqx.combine(arrays, static), problem.touches), arrays)
+    warn_of_jumps(problem)
+    taken = step_forwards if has_kinks(problem) else step
+    return run(_simulation(lambda arrays: eqx.combine(arrays, static), problem.touches, taken), arrays)
 
 
-def _simulation(problem_of, apart: bool) -> Loop:
+def _simulation(problem_of, apart: bool, step: Callable) -> Loop:
     return Loop(
         init=lambda arrays: begin(problem_of(arrays)),
         running=lambda state: state.unfinished,
-        body=lambda arrays, state: attempt(problem_of(arrays), state),
+        body=lambda arrays, state: attempt(problem_of(arrays), state, step),
         result=lambda arrays, state: state,
         apart=apart,
     )
@@ -123,7 +129,7 @@ def _recorded_simulation(problem_of, apart: bool) -> Loop:
 
     def body(arrays, state):
         before, record = state
-        after = attempt(problem_of(arrays), before)
+        after = attempt(problem_of(arrays), before, step)
         return after, _written(record, before, after)
 
     return Loop(init, lambda state: state[0].unfinished, body, lambda arrays, state: state, apart)
@@ -209,7 +215,7 @@ def _replay(problem_of) -> Loop:
         segment = state.segments - 1
         first, following = job.record.step(segment), job.record.step(state.segments)
         count = jnp.where(state.segments > 0, jnp.minimum(job.final.accepted, following) - first, 0)
-        state = _segment_back(problem_of, job, _at(job.record.checkpoints, segment), first, count, state)
+        state = _segment_back(problem_of, job, segment, first, count, state)
         return eqx.tree_at(lambda state: state.segments, state, jnp.maximum(segment, 0))
 
     def result(job: _Job, state: _Replayed):
@@ -228,19 +234,24 @@ def _replay(problem_of) -> Loop:
     return Loop(init, lambda state: state.segments > 0, body, result, cut=False)
 
 
-def _segment_back(problem_of, job: _Job, checkpoint: Motion, first, count, state: _Replayed) -> _Replayed:
+def _segment_back(problem_of, job: _Job, segment, first, count, state: _Replayed) -> _Replayed:
     """Cotangents taken back through the steps from a checkpoint on: forwards to know the motion before each, and back.
 
     Both by one program: one more for the way forwards took a sixth of the time to compile, or more.
     """
-    spacing = job.record.spacing
+    spacing, checkpoints = job.record.spacing, job.record.checkpoints
+    checkpoint, last = _at(checkpoints, segment), first + count == job.final.accepted
+    beyond = _where(last, job.final.motion, _at(checkpoints, segment + 1))
     motions = jax.tree.map(lambda x: jnp.zeros((spacing, *x.shape), x.dtype).at[0].set(x), checkpoint)
 
     def taken(carry):
         motions, known, left, state = carry
         forwards = known < count
         place = jnp.where(forwards, known, left) - 1
-        after, inside, pull = _stepped(problem_of, job, _at(motions, place), first + place)
+        motion = _at(motions, place)
+        following = _where(place + 1 < count, _at(motions, place + 1), beyond)
+        end = _where(forwards, motion, following).y
+        after, inside, pull = _stepped(problem_of, job, motion, end, first + place)
         to = jnp.where(forwards, known, spacing)
         motions = jax.tree.map(lambda all, x: all.at[to].set(x, mode="drop"), motions, after)
         # Of a batch, no lane goes back before all know their motions: lanes do all that one of them does.
@@ -255,17 +266,20 @@ def _segment_back(problem_of, job: _Job, checkpoint: Motion, first, count, state
     return jax.lax.while_loop(lambda carry: unvmap_any(carry[2] > 0), taken, carry)[3]
 
 
-def _stepped(problem_of, job: _Job, motion: Motion, number: Int[Array, ""]):
-    """The motion after a step, the step, and what takes their cotangents back to the problem and the motion before."""
+def _stepped(problem_of, job: _Job, motion: Motion, end: State, number: Int[Array, ""]):
+    """The motion after a step, the step, and what takes their cotangents back to the problem and the motion before, if
+    it leads to the `end`."""
     wanted, rest = job.problem
     recorded, fired = _at(job.record.ways, number), job.record.fired[number]
+    # What an event has changed is no end of a step.
+    end = _where(fired < 0, end, motion.y)
     moving, fixed = eqx.partition(motion, eqx.is_inexact_array)
 
     def stepped(wanted, moving):
         problem, motion = problem_of((wanted, rest)), eqx.combine(moving, fixed)
         stop = jnp.where(recorded.stop >= problem.t1, problem.t1, recorded.stop)
         way, equations = Way(recorded.length, stop).begun_at(motion.at), problem.near(motion)
-        arrived, _, dense, _ = step(problem, equations, motion, way)
+        arrived, _, dense, _ = step_across(problem, equations, motion, way, end)
         after, others = eqx.partition(settle(problem, equations, arrived, fired), eqx.is_inexact_array)
         return (after, Span(motion.at, way.length, arrived.at, arrived.y, dense)), others
 
@@ -314,6 +328,10 @@ def _sum(a, b):
 
 def _zeros(tree):
     return jax.tree.map(jnp.zeros_like, tree)
+
+
+def _where(condition, new, old):
+    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)
 
 
 def _at(tree, i):

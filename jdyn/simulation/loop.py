@@ -1,5 +1,7 @@
 """One step of a simulation: what it needs, what it changes."""
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import diffrax
@@ -68,6 +70,14 @@ class Equations(diffrax.AbstractTerm):
         """The same for a step that begins there, with a time that begins with it."""
         clock = Clock(self.direction, t)
         return Equations(self.field.near(clock(jnp.zeros_like(t)), y), clock)
+
+    def across(self, h: Scalar, y0: State, y1: State) -> "Equations":
+        """The same with derivatives of a step of length h between two states, across the kinks of contact."""
+        field, sign, t = self.field, self.direction, self.clock(jnp.stack([jnp.zeros_like(h), h]))
+        if field.contact is None:
+            return self
+        contact = field.contact.across(field.model, t, h, (y0.q, sign * y0.v), (y1.q, sign * y1.v))
+        return Equations(dataclasses.replace(field, contact=contact), self.clock)
 
     def met(
         self, t: Scalar, y: State, error: State | None = None
@@ -288,7 +298,7 @@ def begin(problem: Problem) -> Run:
     )
 
 
-def attempt(problem: Problem, run: Run) -> Run:
+def attempt(problem: Problem, run: Run, step: Callable) -> Run:
     """Try a step, and keep it or try a smaller one next time. A run that has ended stays as it is.
 
     A step in which an event happens is not kept: the next one ends at the event. The step controller does not get to

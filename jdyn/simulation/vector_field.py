@@ -133,7 +133,8 @@ class VectorField(eqx.Module):
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """Generalized forces of the controller, of the ends of the joints' ranges and of contact [N m or N]."""
         (tau,) = checked(self.model, tau=self.controller.force(t, y.q, y.v, y.memory))
-        return self.stopped(y, tau)
+        contact = None if self.contact is None else self.contact.at(t)
+        return dataclasses.replace(self, contact=contact).stopped(y, tau)
 
     def stopped(self, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Forces with those of the ends of the joints' ranges and of contact."""

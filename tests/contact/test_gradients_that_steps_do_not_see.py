@@ -41,7 +41,7 @@ def test_a_reach_brings_a_puck_to_its_target_from_where_nothing_touches():
 
 def test_a_hopper_on_the_spot_has_the_derivatives_of_its_motion():
     """Nothing slips, so that no error estimate sees friction that steps are too long for. Differences are those of
-    motions that lean a little, by a tighter tolerance; a step across a kink may miss by per cents."""
+    motions that lean a little, by a tighter tolerance."""
     model = jdyn.with_ground(jdyn.load("hopper"), friction=1.0)
     contact = jdyn.CompliantContact(material=jdyn.Material(stiffness=2e4, dissipation=1.0), slip_speed=1e-2)
     start, joints = jnp.array([0.0, 1.2, 0.0, 0.0, 0.0]), np.arange(5)

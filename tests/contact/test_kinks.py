@@ -1,0 +1,193 @@
+"""Derivatives across kinks of contact forces, in steps that do not end there."""
+
+import functools
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.contact.kinks import Kinks
+from tests.contact.scenes import ball, bouncing, box
+from tests.contact.test_compliant_lanes_and_gradients import AT, END, RADIUS, T, elastic, height_after_a_bounce
+
+pytestmark = pytest.mark.fast_compile
+
+REVERSE, FORWARD = (jax.grad, None), (jax.jacfwd, diffrax.ForwardMode())
+MODES = pytest.mark.parametrize("mode", [REVERSE, FORWARD], ids=["reverse", "forward"])
+
+
+def simulated(height, stiffness, tolerance, adjoint=None, **options):
+    steps = diffrax.PIDController(rtol=tolerance, atol=1e-3 * tolerance)
+    motion = jdyn.simulate(
+        bouncing(), RADIUS + height[None], jnp.zeros(1), T, contact=elastic(stiffness), saveat=END,
+        stepsize_controller=steps, adjoint=adjoint, **options,
+    )  # fmt: skip
+    return motion.q[0, 0] - RADIUS
+
+
+def missed(found, height=AT[0]):
+    """By derivatives by height and stiffness, relative."""
+    expected = jax.grad(height_after_a_bounce, (0, 1))(height, AT[1])
+    return np.abs(np.array(found) / np.array(expected) - 1)
+
+
+def test_the_instant_is_that_of_a_flight_that_ends_in_a_spring():
+    """Flight and oscillation in closed form, forwards and in reverse. A time s after the kink the distance is taken for
+    a cubic one, off by u s (ω s)⁴ / 120 at a speed u, and by less for gravity."""
+    rng, omega, h, g = np.random.default_rng(0), 100.0, 1e-3, 9.81
+    when, speed = rng.uniform(0, 1, 50), rng.uniform(0.5, 2, 50)
+    s, sag = (1 - when) * h, g / omega**2
+    gaps = (
+        speed * when * h - g * (when * h) ** 2 / 2,
+        -speed / omega * np.sin(omega * s) - sag * (1 - np.cos(omega * s)),
+    )
+    rates = -speed + g * when * h, -speed * np.cos(omega * s) - omega * sag * np.sin(omega * s)
+    gaps, rates = (tuple(map(jnp.asarray, pair)) for pair in (gaps, rates))
+    twists, known = (jnp.zeros((50, 6)), jnp.ones((50, 6))), jnp.ones(50, bool)
+    off = 2 * (omega * h) ** 4 / 120
+    begins = Kinks.between(gaps, rates, twists, jnp.array(h), known)
+    np.testing.assert_allclose(begins.when, when, rtol=0, atol=off)
+    np.testing.assert_allclose(begins.touching, 1 - when, rtol=0, atol=off)
+    np.testing.assert_allclose(begins.middle, (1 + when) / 2, rtol=0, atol=off)
+    np.testing.assert_allclose(begins.twists[:, 0], begins.when)
+    ceases = Kinks.between(gaps[::-1], tuple(-r for r in rates[::-1]), twists, jnp.array(h), known)
+    np.testing.assert_allclose(ceases.when, 1 - when, rtol=0, atol=off)
+    np.testing.assert_allclose(ceases.touching, ceases.when)
+    np.testing.assert_allclose(ceases.middle, ceases.when / 2)
+    assert begins.exist.all() and ceases.exist.all() and not (begins.always | begins.never).any()
+    unknown = Kinks.between(gaps, rates, twists, jnp.array(h), ~known)
+    assert not (unknown.exist | unknown.always | unknown.never).any() and not unknown.touching.any()
+
+
+def test_points_touch_throughout_or_not_at_all_unless_they_may_have_left_and_come_back():
+    gaps = tuple(jnp.array(x) for x in ([-1.0, -1, -1, 1, 1, 0], [-2.0, -2, -1, 1, 1, 0]))
+    rates = tuple(jnp.array(x) for x in ([-1.0, -1, 1, 1, -1, 1], [-1.0, 1, -1, 1, 1, 1]))
+    kinks = Kinks.between(gaps, rates, (jnp.zeros((6, 6)),) * 2, jnp.array(0.1), jnp.ones(6, bool))
+    assert kinks.always.tolist() == [True, True, False, False, False, False]
+    assert kinks.never.tolist() == [False, False, False, True, False, True]
+    assert not kinks.exist.any()
+
+
+@pytest.mark.slow
+@MODES
+def test_derivatives_of_a_bounce_follow_the_tolerance(mode):
+    """Off by a share of (ω h)³ where a step of length h has a kink, and that by the stiffness, of the 10 ms of contact,
+    by several times as much. With slopes as stages have them they are off by 0.2 to 0.7, and by 20 where a step that
+    ends in the ground has a stage above it, as from the last height at 1e-5."""
+    derivatives, adjoint = mode
+    program = jax.jit(derivatives(functools.partial(simulated, adjoint=adjoint), (0, 1)))
+    for tolerance, off in ((1e-4, 0.1), (1e-5, 1e-3), (1e-6, 1e-3), (1e-8, 1e-7)):
+        for height in (0.195, 0.2, 0.22, 0.24, 0.247):
+            by_height, by_stiffness = missed(program(jnp.array(height), AT[1], tolerance), height)
+            assert by_height < off and by_stiffness < 10 * off, (tolerance, height)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("solver", "off"),
+    [(diffrax.Tsit5(), 1e-4), (diffrax.Dopri8(), 1e-4), (jdyn.Rodas5P(), 1e-3), (jdyn.ROSJ43(), 1e-3)],
+    ids=lambda x: type(x).__name__,
+)
+def test_derivatives_of_a_bounce_by_other_methods(solver, off):
+    found = jax.jit(jax.grad(functools.partial(simulated, solver=solver)))(*AT, 1e-7)
+    assert missed([found])[0] < off
+
+
+@pytest.mark.slow
+def test_lanes_and_time_that_runs_backwards():
+    """A bounce without losses is the same in reverse."""
+
+    def back(height, stiffness):
+        return jdyn.simulate(
+            bouncing(), RADIUS + height[None], jnp.zeros(1), -T, contact=elastic(stiffness), saveat=END,
+            stepsize_controller=diffrax.PIDController(rtol=1e-8, atol=1e-11),
+        ).q[0, 0]  # fmt: skip
+
+    heights, by_height = jnp.array([0.195, 0.21, 0.24]), jax.grad(height_after_a_bounce)
+    expected = [by_height(height, AT[1]) for height in heights]
+    for end in (back, functools.partial(simulated, tolerance=1e-8)):
+        found = jax.jit(jax.vmap(jax.grad(end), (0, None)))(heights, AT[1])
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def spun(x, tolerance, adjoint=None):
+    """Where a ball that spins bounces to, on a ground with friction."""
+    height, spin, friction, dissipation = x
+    v0 = jnp.zeros(6).at[1].set(spin).at[3].set(0.3)
+    contact = jdyn.CompliantContact(material=jdyn.Material(2e4, dissipation, friction), slip_speed=0.1)
+    motion = jdyn.simulate(
+        ball(), ball().neutral().at[2].set(height), v0, 0.4, contact=contact, saveat=END, adjoint=adjoint,
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
+    )  # fmt: skip
+    return motion.q[0] @ jnp.array([1.0, 0.0, 0.5, 0.0, 0.3, 0.0, 0.0])
+
+
+def tumbled(x, tolerance, adjoint=None):
+    """Where a box gets to that falls on an edge."""
+    height, turned, friction, dissipation = x
+    q0 = jnp.stack([*jnp.zeros(2), height, jnp.cos(turned / 2), jnp.sin(turned / 2), *jnp.zeros(2)])
+    contact = jdyn.CompliantContact(material=jdyn.Material(2e4, dissipation, friction), slip_speed=0.1)
+    motion = jdyn.simulate(
+        box(), q0, jnp.zeros(6), 0.2, contact=contact, saveat=END, adjoint=adjoint,
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
+    )  # fmt: skip
+    return motion.q[0] @ jnp.array([0.0, 1.0, 0.5, 0.0, 0.3, 0.0, 0.0])
+
+
+@pytest.mark.slow
+@MODES
+@pytest.mark.parametrize(
+    ("end", "at"), [(spun, (0.2, 20.0, 0.4, 0.1)), (tumbled, (0.3, 0.6, 0.4, 0.1))], ids=["ball", "box"]
+)
+def test_derivatives_across_kinks_with_friction(end, at, mode):
+    """Beside differences of order 4 at a tighter tolerance."""
+    derivatives, adjoint = mode
+    at, value = jnp.array(at), jax.jit(end)
+    weights = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
+    steps = 1e-3 * np.diag(at)
+    expected = [sum(w * value(at + n * step, 1e-11) for n, w in weights.items()) / step.sum() for step in steps]
+    found = jax.jit(derivatives(functools.partial(end, adjoint=adjoint)))(at, 1e-7)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_rows_of_the_nearest_pairs_have_the_same_derivatives():
+    """Two balls that meet, and others that are far away and are left out."""
+    builder = jdyn.Builder("balls")
+    for i in range(4):
+        builder.add_link(f"ball{i}", jdyn.Prismatic((1, 0, 0)), mass=1.0 + i, inertia=1e-3 * np.ones(3))
+        builder.add_shape(f"ball{i}", "sphere", 0.1, role="collision")
+    model, q0 = builder.build(), jnp.array([0.0, 0.35, 3.0, 6.0])
+
+    def end(speed, nearest):
+        contact = jdyn.CompliantContact(material=jdyn.Material(1e4, 0.1, 0.0), nearest=nearest)
+        v0 = jnp.zeros(4).at[0].set(speed)
+        steps = diffrax.PIDController(rtol=1e-6, atol=1e-8)
+        return jdyn.simulate(model, q0, v0, 0.2, contact=contact, saveat=END, stepsize_controller=steps).q[0, 1]
+
+    found = [jax.jit(jax.grad(functools.partial(end, nearest=nearest)))(1.0) for nearest in (None, 1)]
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_law_that_begins_with_a_jump_asks_for_steps_that_end_there():
+    def end(height, tolerance, located, adjoint=None):
+        contact = jdyn.CompliantContact(
+            law=jdyn.SpringDamper(), material=jdyn.Material(1e4, 1e-3, 0.0), located=located
+        )  # fmt: skip
+        return jdyn.simulate(
+            bouncing(), height[None], jnp.zeros(1), 0.5, contact=contact, saveat=END, adjoint=adjoint,
+            stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
+        ).q[0, 0]  # fmt: skip
+
+    height, value = jnp.array(0.3), jax.jit(functools.partial(end, located=True))
+    expected = (value(height + 1e-4, 1e-10) - value(height - 1e-4, 1e-10)) / 2e-4
+    np.testing.assert_allclose(
+        jax.jit(jax.grad(functools.partial(end, located=True)))(height, 1e-8), expected, rtol=1e-4
+    )
+    for derivatives, adjoint in (REVERSE, FORWARD):
+        with pytest.warns(jdyn.ContactWarning, match="located=True"):
+            jax.jit(derivatives(functools.partial(end, located=False, adjoint=adjoint))).trace(height, 1e-6)
