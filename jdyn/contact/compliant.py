@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 from jdyn.array.dot import dot
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, SmoothForces, TouchingPoints
-from jdyn.contact.kinks import Kinks, KinkSlopes
+from jdyn.contact.kinks import Kinks, KinkSlopes, parting
 from jdyn.contact.laws import ContactLaw, HuntCrossley
 from jdyn.contact.many_pairs import warn_of_many_pairs
 from jdyn.contact.materials import (
@@ -85,8 +85,8 @@ class CompliantContact(Contact):
             bound where steps are long for these: give the step controller a `dtmax` of about √(m / 2k) [s], with the
             stiffness k [N/m] and the lighter mass m [kg].
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
-            all others: first all that begin, then all that cease. A law that begins with a jump,
-            such as `jdyn.SpringDamper`, has right derivatives with it alone. Each contact takes two events of
+            all others: first all that begin, then all that cease. With it alone, a law that begins
+            with a jump has right derivatives, as `jdyn.SpringDamper` does. Each contact takes two events of
             `max_events`.
         nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
             boxes along the axes of the world. Worth it from some fifteen shapes that may touch each other: with eight
@@ -104,9 +104,8 @@ class CompliantContact(Contact):
     Warns:
         ContactWarning: in `simulate`, if shapes overlap at the start by more than a tenth of the smallest size of any
             shape: springs will throw them apart. Under `jax.jit` and `jax.vmap` nobody can be warned;
-            `stats["start_depth"]` is the largest overlap [m]. If derivatives are asked for of a law that begins with a
-            jump, unless steps are `located`. And if more than 100 pairs of meshes may touch, unless
-            `nearest` is given.
+            `stats["start_depth"]` is the largest overlap [m]. Where derivatives are those of a law that begins with a
+            jump, unless steps are `located`. And if more than 100 pairs of meshes may touch, unless `nearest` is given.
     """
 
     stepwise: ClassVar[bool] = False
@@ -175,7 +174,8 @@ class CompliantForces(SmoothForces):
     kink_slopes: KinkSlopes | None = None
 
     def near(self, model: Model, q: Float[Array, " nq"]) -> "CompliantForces":
-        """With what is known there, which is found once for all that asks about the start of a step.
+        """With what is known there, which is found once for all that asks about the start of a step. What needs it
+        without derivatives takes them away.
 
         Where steps are located, points touch throughout a step or not at all. Then forces have no kink within it,
         though its end is beyond the kink by its error: else derivatives would be those of the wrong side.
@@ -268,6 +268,7 @@ class CompliantForces(SmoothForces):
 
     @property
     def has_kinks(self) -> bool:
+        # Forces with the exponent 1.5 begin without a slope.
         return self.law.exponent == 1 and not self.law.jumps and self._across_steps
 
     @property
@@ -280,36 +281,32 @@ class CompliantForces(SmoothForces):
         return not self.located and self.gradient_reach is None
 
     def across(
-        self, model: Model, t: Array, h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
+        self, model: Model, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "CompliantForces":
-        (t0, t1), h = jax.lax.stop_gradient((t, h))
-        kinks = jax.lax.stop_gradient(self)._kinks(*jax.lax.stop_gradient((model, h, start, end)))
-        F, G = self._beginning(kinks, model, h, *start)
-        return dataclasses.replace(self, kink_slopes=KinkSlopes(kinks, t0, t1, F, G))
+        t, (q, v) = jax.lax.stop_gradient(t), start
+        kinks = jax.lax.stop_gradient(self)._kinks(*jax.lax.stop_gradient((model, t[1] - t[0], start, end)))
+        distances = self._at_start(model, q).points.distance
+        near = jax.lax.stop_gradient(self._at_start(model, q))
+        normals, numbers = near.points.normal, self.materials.at(near.points, near.pair)
 
-    def at(self, t: Scalar) -> "CompliantForces":
-        return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.at(t))
+        def pressed(depth):
+            return jax.vmap(self._wrench)(normals, depth, kinks.twists, *numbers)
+
+        _, stiffness = jax.jvp(pressed, (jnp.zeros_like(distances),), (jnp.ones_like(distances),))
+        slopes = KinkSlopes.of(kinks, t, distances, parting(near.twists(v), normals), stiffness)
+        return dataclasses.replace(self, kink_slopes=slopes)
+
+    def within(self, t: Any) -> "CompliantForces":
+        return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.within(t))
 
     def _kinks(self, model: Model, h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]) -> Kinks:
-        at_start, at_end = self._at_start(model, start[0]), _Start.at(model, self.colliders, end[0])
-        twists = at_start.twists(start[1]), at_end.twists(end[1])
-        gaps, rates = zip(at_start.gaps(twists[0]), at_end.gaps(twists[1]), strict=True)
-        pair = at_start.pair
-        stiffness, *_ = self.materials.at(at_start.points, pair)
+        here, there = self._at_start(model, start[0]), _Start.at(model, self.colliders, end[0])
+        gaps, normals = (here.gaps, there.gaps), (here.points.normal, there.points.normal)
+        twists, pair = (here.twists(start[1]), there.twists(end[1])), here.pair
+        stiffness, *_ = self.materials.at(here.points, pair)
         soft = stiffness * h**2 <= SOFT * self._lighter(model)[pair]
-        known = soft & at_start.exists & at_end.exists & jnp.asarray(pair == at_end.pair)
-        return Kinks.between(gaps, rates, twists, h, known)
-
-    def _beginning(self, kinks: Kinks, model: Model, h: Scalar, q: Array, v: Array) -> tuple[Array, Array]:
-        """F and G of `KinkSlopes`, by the state at the start as if nothing changed its velocity."""
-        distance, start = (start := self._at_start(model, q)).points.distance, jax.lax.stop_gradient(start)
-        numbers = self.materials.at(start.points, start.pair)
-        _, rate = start.gaps(start.twists(v))
-        growth = jnp.where(kinks.exist, -h * rate, 0)
-        depth = jnp.where(kinks.exist, -distance, 0) + kinks.middle * growth
-        depth = _zero(depth) + jax.lax.stop_gradient((kinks.middle - kinks.when) * growth)
-        each = jax.vmap(self._wrench)(start.points.normal, jnp.ones_like(depth), kinks.twists, *numbers)
-        return _zero(depth[:, None] * each), _zero(growth[:, None] * each)
+        known = soft & here.exists & there.exists & jnp.asarray(pair == there.pair)
+        return Kinks.between(gaps, normals, twists, h, known)
 
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
@@ -323,7 +320,7 @@ class CompliantForces(SmoothForces):
         twist, numbers = motion.twists_at(places.position, pair, v), self.materials.at(found, pair)
         wrench = jax.vmap(self._straight_through)(places.felt, places.normal, places.depth, twist, *numbers)
         if self.kink_slopes is not None:
-            wrench = wrench + self.kink_slopes.wrench(places.touches)
+            wrench = wrench + self.kink_slopes.force(places.touches)
         force, torque = wrench[:, 3:], wrench[:, :3]
         return TouchingPoints(places.position, places.normal, places.depth, force, torque), pair
 
@@ -391,10 +388,10 @@ class _Start(NamedTuple):
         position, _ = middles(self.points, self.motion.origin)
         return self.motion.twists_at(position, self.pair, v)
 
-    def gaps(self, twists: Float[Array, "points 6"]) -> tuple[Float[Array, " points"], Float[Array, " points"]]:
-        """Distances, zero in rows without a point, and their rates."""
-        gap = jnp.where(self.exists, self.points.distance, 0)
-        return gap, jnp.sum(twists[:, 3:] * self.points.normal, axis=1)
+    @property
+    def gaps(self) -> Float[Array, " points"]:
+        """Distances, zero in rows without a point."""
+        return jnp.where(self.exists, self.points.distance, 0)
 
     def carried(self, colliders: Colliders, poses: Transform) -> Float[Array, " points"]:
         """Distances of the points along their normals where bodies have come to these poses and carried the points, not
@@ -417,11 +414,6 @@ class _Places(NamedTuple):
     touches: Bool[Array, " points"]
     depth: Float[Array, " points"]
     felt: Float[Array, " points"]
-
-
-def _zero(x: Array) -> Array:
-    """Nothing, with the derivatives of x."""
-    return x - jax.lax.stop_gradient(x)
 
 
 def _first_root(gap: Array, speed: Array, growth: Array, arriving: Array, wanted: Array) -> Array:

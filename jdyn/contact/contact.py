@@ -1,6 +1,7 @@
 """What a simulation asks of a contact model."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -95,25 +96,19 @@ class ContactForces(eqx.Module):
         return False
 
     def across(
-        self,
-        model: Model,
-        t: Float[Array, "2"],
-        h: Scalar,
-        start: tuple[Array, Array],
-        end: tuple[Array, Array],
+        self, model: Model, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "ContactForces":
         """The same forces, with the derivatives that a step has across their kinks.
 
         Args:
             model: The mechanism.
-            t: When the step begins and ends [s].
-            h: Its length [s].
+            t: When the step begins and ends, as solvers count the time [s].
             start, end: Configuration and velocity there, in the time of solvers.
         """
         return self
 
-    def at(self, t: Scalar) -> "ContactForces":
-        """The same at a time within the step that they are `across` [s]."""
+    def within(self, t: Any) -> "ContactForces":
+        """The same at a time within the step that they are `across`, as solvers count it [s]."""
         return self
 
     def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:

@@ -5,17 +5,20 @@ a share of the step that is a sum of weights of such stages, where it counts for
 that bounced within a tolerance of 1e-8 had a derivative by its height that was wrong by a quarter.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
 Numbers = Float[Array, " points"]
+Vectors = Float[Array, "points 3"]
 Wrenches = Float[Array, "points 6"]
+# Of either.
+Rows = Float[Array, "points n"]
 
 # Steps of Newton's method for the instant of a kink; the first one begins next to it.
-NEWTON_STEPS = 6
+NEWTON_STEPS = 12
 
 
 class Kinks(NamedTuple):
@@ -42,18 +45,21 @@ class Kinks(NamedTuple):
     def between(
         cls,
         gaps: tuple[Numbers, Numbers],
-        rates: tuple[Numbers, Numbers],
+        normals: tuple[Vectors, Vectors],
         twists: tuple[Wrenches, Wrenches],
         h: Scalar,
         known: Bool[Array, " points"],
     ) -> "Kinks":
-        """Those of a step of length h [s], by distances [m], their rates [m/s] and twists where it begins and ends."""
-        (g0, g1), (r0, r1) = gaps, (rate * h for rate in rates)
+        """Those of a step of length h [s], by distances [m], normals and twists where it begins and ends, of points
+        that are known."""
+        (g0, g1), (r0, r1) = gaps, (h * parting(*each) for each in zip(twists, normals, strict=True))
         begins, ceases = known & (g0 >= 0) & (g1 < 0), known & (g0 < 0) & (g1 >= 0)
+        exist = begins | ceases
         # What ceases begins in reverse.
-        sides = ((g0, g1, 1), (r0, -r1, 0), (g1, g0, -1), (r1, -r0, 0))
-        apart = _share_apart(*(jnp.where(begins, x, jnp.where(ceases, other, none)) for x, other, none in sides))
-        exist, touching = begins | ceases, jnp.where(begins | ceases, 1 - apart, 0)
+        forwards, back = (jnp.stack(x) for x in ((g0, r0, g1, r1), (g1, -r1, g0, -r0)))
+        harmless = jnp.array([1.0, 0, -1, 0], g0.dtype)[:, None]
+        apart = _share_apart(*jnp.where(exist, jnp.where(begins, forwards, back), harmless))
+        touching = jnp.where(exist, 1 - apart, 0)
         when, middle = jnp.where(begins, apart, touching), jnp.where(begins, 1 - touching / 2, touching / 2)
         # What leaves and comes back in between is known to nobody.
         always = known & (g0 < 0) & (g1 < 0) & ~((r0 > 0) & (r1 < 0))
@@ -81,17 +87,22 @@ def _share_apart(g0: Numbers, r0: Numbers, g1: Numbers, r1: Numbers) -> Numbers:
     return jax.lax.fori_loop(0, NEWTON_STEPS, improved, start)[2]
 
 
+def parting(twists: Wrenches, normals: Vectors) -> Numbers:
+    """How fast distances grow [m/s]."""
+    return jnp.sum(twists[:, 3:] * normals, axis=1)
+
+
 class KinkSlopes(NamedTuple):
     """What gives a step the derivatives of forces for as long as points touch, whatever its stages take for touching.
 
-    Where a point begins or ceases to touch, stages that touch, at a share θ of the step, have a force F + (θ − c) G
-    less, and all stages another that is linear in θ and has the impulse and the moment that F + (θ − c) G has while the
-    point touches. All are zero, and have the derivatives of what begins or ends.
+    At a share θ of the step, the force that begins or ends is F + (θ − c) G while the point touches, and none else. It
+    is taken from the stages that touch, and all stages get a straight line in θ instead with the same impulse ∫ dθ and
+    moment ∫ (θ − ½) dθ. All these are zero, and have the derivatives of the force.
 
     Attributes:
         kinks: Those of the step.
-        start, end: When it begins and ends [s].
-        F: Wrenches on second bodies in the middle c of contact.
+        start, end: When it begins and ends, as solvers count the time [s].
+        F: Forces or wrenches on second bodies in the middle c of contact.
         G: How much they grow in a step.
         share: θ.
     """
@@ -99,23 +110,54 @@ class KinkSlopes(NamedTuple):
     kinks: Kinks
     start: Scalar
     end: Scalar
-    F: Wrenches
-    G: Wrenches
+    F: Rows
+    G: Rows
     share: Scalar | float = 0.0
 
-    def at(self, t: Scalar) -> "KinkSlopes":
-        """At a time [s]. Single precision may not tell times within a step from each other."""
-        length = self.end - self.start
-        share = (t - self.start) / jnp.where(length == 0, 1, length)
-        return self._replace(share=jnp.clip(jax.lax.stop_gradient(share), 0, 1))
+    @classmethod
+    def of(
+        cls, kinks: Kinks, t: tuple[Scalar, Scalar], distances: Numbers, rates: Numbers, stiffness: Rows
+    ) -> "KinkSlopes":
+        """By distances and their rates at the start, as if nothing changed the rates, and by forces for each depth."""
+        growth = jnp.where(kinks.exist, (t[0] - t[1]) * rates, 0)
+        depth = jnp.where(kinks.exist, -distances, 0) + kinks.middle * growth
+        # At the kink it is zero.
+        depth = _zero(depth) + jax.lax.stop_gradient((kinks.middle - kinks.when) * growth)
+        return cls(kinks, *t, _zero(depth[:, None] * stiffness), _zero(growth[:, None] * stiffness))
 
-    def wrench(self, touches: Bool[Array, " points"]) -> Wrenches:
+    def within(self, t: Any) -> "KinkSlopes":
+        """At a time within the step, as solvers count it [s]."""
+        return self._replace(share=jax.lax.stop_gradient(t - self.start) / self._length)
+
+    def force(self, touches: Bool[Array, " points"]) -> Rows:
         """In a stage."""
-        tau, c, theta = self.kinks.touching[:, None], self.kinks.middle[:, None], self.share
-        impulse, moment = tau * self.F, tau * (c - 1 / 2) * self.F + tau**3 / 12 * self.G
-        line = impulse + 12 * (theta - 1 / 2) * moment
-        return line - jnp.where(touches[:, None], self.F + (theta - c) * self.G, 0)
+        return self._due(self.share) - jnp.where(touches[:, None], self._met(self.share), 0)
+
+    def impulses(self, h: Scalar) -> tuple[Rows, Rows]:
+        """In a substep of length h that begins at the share: what all points get, and what those lose that touch at its
+        end."""
+        part = h / self._length
+        return h * self._due(self.share + part / 2), h * self._met(self.share + part)
+
+    @property
+    def _length(self) -> Scalar:
+        length = self.end - self.start
+        return jnp.where(length == 0, 1, length)
+
+    def _due(self, share: Scalar | float) -> Rows:
+        touching, middle = self.kinks.touching[:, None], self.kinks.middle[:, None]
+        moment = touching * (middle - 1 / 2) * self.F + touching**3 / 12 * self.G
+        return touching * self.F + 12 * (share - 1 / 2) * moment
+
+    def _met(self, share: Scalar | float) -> Rows:
+        return self.F + (share - self.kinks.middle[:, None]) * self.G
 
     def felt(self, distance: Numbers, depth: Numbers) -> Numbers:
-        """The depth that derivatives of a stage feel, whose depth this is."""
-        return jnp.where(self.kinks.always, -distance, jnp.where(self.kinks.never, 0, depth))
+        """The depth of a stage with the derivatives of that which the step has."""
+        through = jax.lax.stop_gradient(depth) + _zero(-distance)
+        return jnp.where(self.kinks.always, through, jnp.where(self.kinks.never, 0, depth))
+
+
+def _zero(x: Array) -> Array:
+    """Nothing, with the derivatives of x."""
+    return x - jax.lax.stop_gradient(x)

@@ -118,7 +118,8 @@ of a step cannot tell for how long they do; derivatives find that out from its s
 >>> print(abs(slope - (high - low) / 0.002) < 0.01 * abs(slope))
 True
 
-Forward mode takes each step twice for that. The law `jdyn.SpringDamper()` begins with a jump instead, of which
+Forward mode takes each step twice for that. Derivatives of constant steps are those of the steps, as differences show
+them, and `jdyn.AdamsBashforthMoulton` leaves kinks out. The law `jdyn.SpringDamper()` begins with a jump, of which
 derivatives know with `CompliantContact(located=True)` alone: steps end where shapes begin and cease to touch, and these
 instants are events. Without it, a `jdyn.ContactWarning` says so.
 

@@ -3,11 +3,12 @@
 import warnings
 from typing import Any
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from jdyn.contact import ContactWarning
+from jdyn.contact import ContactForces, ContactWarning
 from jdyn.simulation.loop import Equations, Motion, Problem, Way, step
 from jdyn.simulation.solvers.adams_bashforth_moulton import AdamsBashforthMoulton
 from jdyn.simulation.vector_field import State
@@ -16,15 +17,15 @@ Stepped = tuple[Motion, State | None, Any, Any]
 
 
 def has_kinks(problem: Problem) -> bool:
-    """Whether derivatives of steps depend on where they end. A solver that remembers many steps is left alone: it would
-    begin anew with each."""
-    contact = problem.equations.field.contact
+    """Whether derivatives of steps depend on where they end. A solver that remembers many steps would begin anew with
+    each."""
+    contact = _contact(problem)
     return contact is not None and contact.has_kinks and not isinstance(problem.solver, AdamsBashforthMoulton)
 
 
 def warn_of_jumps(problem: Problem):
     """Where something is differentiated."""
-    contact = problem.equations.field.contact
+    contact = _contact(problem)
     if contact is not None and contact.has_jumps:
         warnings.warn(
             "contact: the force of this law begins with a jump when shapes touch, and derivatives leave out that the "
@@ -34,13 +35,19 @@ def warn_of_jumps(problem: Problem):
         )
 
 
+def _contact(problem: Problem) -> ContactForces | None:
+    """That of steps as long as errors allow; derivatives of others are those of the steps, as differences have them."""
+    adaptive = isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
+    return problem.equations.field.contact if adaptive else None
+
+
 def step_across(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State) -> Stepped:
     """What `step` returns, with the derivatives of a step to that end."""
     if not has_kinks(problem):
         return step(problem, equations, motion, way)
     # The rate that a solver remembers, of the end of the step before, knows nothing of this one's kinks.
     motion = eqx.tree_at(lambda motion: motion.jumped, motion, jnp.array(True))
-    return step(problem, equations.across(way.length, motion.y, end), motion, way)
+    return step(problem, equations, motion, way, end)
 
 
 @eqx.filter_custom_jvp
@@ -51,12 +58,12 @@ def step_forwards(problem: Problem, equations: Equations, motion: Motion, way: W
 
 @step_forwards.def_jvp
 def _step_forwards_jvp(primals, tangents):
-    end = step(*primals)[0].y
+    taken = step(*primals)
     wanted = jax.tree.map(lambda x: x is not None, tangents, is_leaf=lambda x: x is None)
     moving, fixed = eqx.partition(primals, wanted)
 
     def across(moving):
         problem, equations, motion, way = eqx.combine(moving, fixed)
-        return step_across(problem, equations, motion, way, end)
+        return step_across(problem, equations, motion, way, taken[0].y)
 
-    return eqx.filter_jvp(across, (moving,), (tangents,))
+    return taken, eqx.filter_jvp(across, (moving,), (tangents,))[1]

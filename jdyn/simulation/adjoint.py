@@ -13,7 +13,7 @@ from jaxtyping import Array, Int, PyTree
 
 from jdyn.simulation.across_kinks import has_kinks, step_across, step_forwards, warn_of_jumps
 from jdyn.simulation.lane_refill import Loop, run
-from jdyn.simulation.loop import Motion, Problem, Run, Span, Way, attempt, begin, interpolated, settle, step
+from jdyn.simulation.loop import Motion, Problem, Run, Span, Way, attempt, begin, interpolated, settle, step, where
 from jdyn.simulation.vector_field import State
 
 # Keep the states before this many steps; most simulations need no others.
@@ -107,15 +107,15 @@ def solve_forwards(problem: Problem) -> Run:
     """The simulation, for forward-mode derivatives."""
     arrays, static = eqx.partition(problem, eqx.is_array)
     warn_of_jumps(problem)
-    taken = step_forwards if has_kinks(problem) else step
-    return run(_simulation(lambda arrays: eqx.combine(arrays, static), problem.touches, taken), arrays)
+    take = step_forwards if has_kinks(problem) else step
+    return run(_simulation(lambda arrays: eqx.combine(arrays, static), problem.touches, take), arrays)
 
 
-def _simulation(problem_of, apart: bool, step: Callable) -> Loop:
+def _simulation(problem_of, apart: bool, take: Callable) -> Loop:
     return Loop(
         init=lambda arrays: begin(problem_of(arrays)),
         running=lambda state: state.unfinished,
-        body=lambda arrays, state: attempt(problem_of(arrays), state, step),
+        body=lambda arrays, state: attempt(problem_of(arrays), state, take),
         result=lambda arrays, state: state,
         apart=apart,
     )
@@ -241,7 +241,7 @@ def _segment_back(problem_of, job: _Job, segment, first, count, state: _Replayed
     """
     spacing, checkpoints = job.record.spacing, job.record.checkpoints
     checkpoint, last = _at(checkpoints, segment), first + count == job.final.accepted
-    beyond = _where(last, job.final.motion, _at(checkpoints, segment + 1))
+    beyond = where(last, job.final.motion, _at(checkpoints, segment + 1))
     motions = jax.tree.map(lambda x: jnp.zeros((spacing, *x.shape), x.dtype).at[0].set(x), checkpoint)
 
     def taken(carry):
@@ -249,8 +249,8 @@ def _segment_back(problem_of, job: _Job, segment, first, count, state: _Replayed
         forwards = known < count
         place = jnp.where(forwards, known, left) - 1
         motion = _at(motions, place)
-        following = _where(place + 1 < count, _at(motions, place + 1), beyond)
-        end = _where(forwards, motion, following).y
+        following = where(place + 1 < count, _at(motions, place + 1), beyond)
+        end = where(forwards, motion, following).y
         after, inside, pull = _stepped(problem_of, job, motion, end, first + place)
         to = jnp.where(forwards, known, spacing)
         motions = jax.tree.map(lambda all, x: all.at[to].set(x, mode="drop"), motions, after)
@@ -258,7 +258,7 @@ def _segment_back(problem_of, job: _Job, segment, first, count, state: _Replayed
         wait = unvmap_any(forwards)
         back = ~wait & (left > 0)
         pulled = jax.lax.cond(wait, lambda: state, lambda: _pulled(problem_of, job, first + place, inside, pull, state))
-        state = jax.tree.map(lambda new, old: jnp.where(back, new, old), pulled, state)
+        state = where(back, pulled, state)
         return motions, known + jnp.where(forwards, 1, 0), left - jnp.where(back, 1, 0), state
 
     # One condition for all lanes, which else would select among whole segments after each step.
@@ -271,14 +271,21 @@ def _stepped(problem_of, job: _Job, motion: Motion, end: State, number: Int[Arra
     it leads to the `end`."""
     wanted, rest = job.problem
     recorded, fired = _at(job.record.ways, number), job.record.fired[number]
-    # What an event has changed is no end of a step.
-    end = _where(fired < 0, end, motion.y)
     moving, fixed = eqx.partition(motion, eqx.is_inexact_array)
 
-    def stepped(wanted, moving):
+    def begun(wanted, moving):
         problem, motion = problem_of((wanted, rest)), eqx.combine(moving, fixed)
         stop = jnp.where(recorded.stop >= problem.t1, problem.t1, recorded.stop)
-        way, equations = Way(recorded.length, stop).begun_at(motion.at), problem.near(motion)
+        return problem, problem.near(motion), motion, Way(recorded.length, stop).begun_at(motion.at)
+
+    problem = problem_of(job.problem)
+    if problem.events and has_kinks(problem):
+        # What is known is the state after an event, which may have changed it.
+        arrived = jax.lax.cond(unvmap_any(fired >= 0), lambda: step(*begun(wanted, moving))[0].y, lambda: end)
+        end = where(fired >= 0, arrived, end)
+
+    def stepped(wanted, moving):
+        problem, equations, motion, way = begun(wanted, moving)
         arrived, _, dense, _ = step_across(problem, equations, motion, way, end)
         after, others = eqx.partition(settle(problem, equations, arrived, fired), eqx.is_inexact_array)
         return (after, Span(motion.at, way.length, arrived.at, arrived.y, dense)), others
@@ -328,10 +335,6 @@ def _sum(a, b):
 
 def _zeros(tree):
     return jax.tree.map(jnp.zeros_like, tree)
-
-
-def _where(condition, new, old):
-    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)
 
 
 def _at(tree, i):

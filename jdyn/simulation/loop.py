@@ -1,6 +1,5 @@
 """One step of a simulation: what it needs, what it changes."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -58,7 +57,7 @@ class Equations(diffrax.AbstractTerm):
         return self.clock.direction
 
     def vf(self, t, y, args):
-        return self.field(self.clock(t), y, args)
+        return self.field.within(t)(self.clock(t), y, args)
 
     def contr(self, t0, t1, **kwargs):
         return self.direction * (t1 - t0)
@@ -71,13 +70,10 @@ class Equations(diffrax.AbstractTerm):
         clock = Clock(self.direction, t)
         return Equations(self.field.near(clock(jnp.zeros_like(t)), y), clock)
 
-    def across(self, h: Scalar, y0: State, y1: State) -> "Equations":
-        """The same with derivatives of a step of length h between two states, across the kinks of contact."""
-        field, sign, t = self.field, self.direction, self.clock(jnp.stack([jnp.zeros_like(h), h]))
-        if field.contact is None:
-            return self
-        contact = field.contact.across(field.model, t, h, (y0.q, sign * y0.v), (y1.q, sign * y1.v))
-        return Equations(dataclasses.replace(field, contact=contact), self.clock)
+    def across(self, t: tuple[Scalar, Scalar], y0: State, y1: State) -> "Equations":
+        """The same with the derivatives of a step between two states, across the kinks of contact."""
+        (q0, v0), (q1, v1) = ((y.q, self.direction * y.v) for y in (y0, y1))
+        return Equations(self.field.across(t, (q0, v0), (q1, v1)), self.clock)
 
     def met(
         self, t: Scalar, y: State, error: State | None = None
@@ -298,8 +294,9 @@ def begin(problem: Problem) -> Run:
     )
 
 
-def attempt(problem: Problem, run: Run, step: Callable) -> Run:
-    """Try a step, and keep it or try a smaller one next time. A run that has ended stays as it is.
+def attempt(problem: Problem, run: Run, take: Callable) -> Run:
+    """Try a step, by `step` or what returns the same, and keep it or try a smaller one next time. A run that has ended
+    stays as it is.
 
     A step in which an event happens is not kept: the next one ends at the event. The step controller does not get to
     see either, and judges the rest of the step.
@@ -308,7 +305,7 @@ def attempt(problem: Problem, run: Run, step: Callable) -> Run:
     equations = problem.near(run.motion)
     planned = _until_touch(problem, equations, run, planned)
     way = _way(problem, run, planned)
-    motion, error, dense, solver_result = step(problem, equations, run.motion, way)
+    motion, error, dense, solver_result = take(problem, equations, run.motion, way)
     verdict = _verdict(problem, equations, run, way, motion, error)
     good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
     passed = run.running & jnp.where(landing, good, verdict.keep & good)
@@ -335,21 +332,21 @@ def attempt(problem: Problem, run: Run, step: Callable) -> Run:
     result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
     result = jnp.where((result == Result.success) & stopped, Result.event, result)
     return Run(
-        motion=_where(keep, arrived, run.motion),
-        plan=_where(run.running, plan, run.plan),
-        controller_state=_where(run.running & ~held, verdict.controller_state, run.controller_state),
-        landing=_where(run.running, crossing, run.landing),
-        way=_where(keep, way, run.way),
-        fired=_where(keep, fired, run.fired),
-        pending=_where(keep, run.landing.others, run.pending),
+        motion=where(keep, arrived, run.motion),
+        plan=where(run.running, plan, run.plan),
+        controller_state=where(run.running & ~held, verdict.controller_state, run.controller_state),
+        landing=where(run.running, crossing, run.landing),
+        way=where(keep, way, run.way),
+        fired=where(keep, fired, run.fired),
+        pending=where(keep, run.landing.others, run.pending),
         rows=_with_rows(problem, run.rows, keep, span, ended, accepted, rejected, work),
         log=run.log.with_event(fired, arrived.at.t, arrived.y),
         running=run.running & ~ended & (result == Result.success),
-        result=_where(run.running, result, run.result).astype(jnp.int32),
+        result=where(run.running, result, run.result).astype(jnp.int32),
         accepted=accepted,
         rejected=rejected,
         failures=jnp.where(keep, 0, run.failures + _one(run.running & ~held)),
-        unmet=_where(run.running, ~keep & unmet, run.unmet),
+        unmet=where(run.running, ~keep & unmet, run.unmet),
         work=work,
         start_depth=_start_depth(run, equations, motion),
         acceleration=_acceleration(problem, run, keep, way, motion),
@@ -395,15 +392,17 @@ def _worked(run, motion, fired):
     return run.work + work.where(run.running) + Work.of(2 * _one(fired >= 0))
 
 
-def step(problem: Problem, equations: Equations, motion: Motion, way: Way):
+def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State | None = None):
     """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
-    `equations` are those near its start."""
+    `equations` are those near its start. Derivatives know of kinks within it if they are told where it ends."""
     arrival = way.end(motion.at)
-    terms, start, end = equations, jnp.zeros_like(way.length), way.length
+    terms, t = equations, (jnp.zeros_like(way.length), way.length)
     if _may_know_times(motion.solver_state):
-        terms, start, end = Equations(equations.field, problem.equations.clock), motion.at.t, arrival.t
+        terms, t = Equations(equations.field, problem.equations.clock), (motion.at.t, arrival.t)
+    if end is not None:
+        terms = terms.across(t, motion.y, end)
     y, error, dense, solver_state, result = problem.solver.step(
-        terms, start, end, motion.y, None, motion.solver_state, motion.jumped
+        terms, *t, motion.y, None, motion.solver_state, motion.jumped
     )
     # Errors that constraints do not let last do not count. Near singular configurations they are large: there
     # constraints that are met up to rounding demand accelerations of a rounding over the distance, cubed.
@@ -438,7 +437,7 @@ def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Ar
     due = ~(motion.at.until(problem.equations.direction * controller.next_tick(y.memory)) > 0)
     memory = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, y.memory), lambda: y.memory)
     # In a batch another lane may have asked, and this one may be at its tick but for the rest of the time.
-    y = eqx.tree_at(lambda y: y.memory, y, _where(due, memory, y.memory))
+    y = eqx.tree_at(lambda y: y.memory, y, where(due, memory, y.memory))
     return Motion(motion.at, y, motion.solver_state, motion.jumped | due, motion.met)
 
 
@@ -478,7 +477,7 @@ def _after_event(problem, equations, motion, fired):
         return there if event.reset is None else _reset(problem, event, entry, when.t, there)
 
     after = jax.lax.switch(which, [lambda e=e: unchanged_or_reset(e) for e in problem.events])
-    return _where(fired >= 0, (when, after), (motion.at, y))
+    return where(fired >= 0, (when, after), (motion.at, y))
 
 
 def _reset(problem, event, entry, t, y):
@@ -515,7 +514,7 @@ def _verdict(problem, equations, run, way, motion, error):
     if error is not None:
         # A step into the depth of a contact may end nowhere. A shorter one need not.
         finite = _finite(y1) & _finite(error) & ~equations.field.overshot(run.motion.y, y1)
-        y1 = _compared(problem, run.motion.y, _where(finite, y1, run.motion.y))
+        y1 = _compared(problem, run.motion.y, where(finite, y1, run.motion.y))
         error = jax.tree.map(lambda error: jnp.where(finite, error, jnp.inf), error)
     start, end = run.motion.at, motion.at
     if _asks_for_lengths(problem):
@@ -524,8 +523,8 @@ def _verdict(problem, equations, run, way, motion, error):
         start.t, end.t, run.motion.y, y1, None, error, order, run.controller_state
     )
     keep = jnp.asarray(keep)
-    plan = _planned(problem, _where(keep, end, start), jnp.asarray(target, way.length.dtype))
-    plan = _where(keep, plan, _shortened(problem, run, way, plan))
+    plan = _planned(problem, where(keep, end, start), jnp.asarray(target, way.length.dtype))
+    plan = where(keep, plan, _shortened(problem, run, way, plan))
     return _Verdict(keep, plan, jnp.asarray(jumped), controller_state, result)
 
 
@@ -553,7 +552,7 @@ def _at_most(problem, way, longest):
         return way
     if controller.dtmin is not None:
         longest = jnp.maximum(longest, controller.dtmin)
-    return _where(longest < way.length, Way.of(longest), way)
+    return where(longest < way.length, Way.of(longest), way)
 
 
 def _asks_for_lengths(problem):
@@ -588,11 +587,11 @@ def _next_plan(problem, run, crossing, keep, way, planned, wanted):
     rest of what was planned comes next."""
     landing, length = run.landing.which >= 0, way.length
     left = Way(planned.length - jnp.where(keep, length, 0), planned.stop)
-    rest = _where(left.length > _smallest(problem, _resolution(length)), left, Way.of(length))
+    rest = where(left.length > _smallest(problem, _resolution(length)), left, Way.of(length))
     cut = keep & (length < planned.length)
-    plan = _where(cut & (_held(problem) | (left.length > wanted.length)), left, wanted)
-    plan = _where(crossing.hidden, Way.of(length * PLACES[0]), plan)
-    return jax.lax.stop_gradient(_where(landing, rest, _where(crossing.which >= 0, way, plan)))
+    plan = where(cut & (_held(problem) | (left.length > wanted.length)), left, wanted)
+    plan = where(crossing.hidden, Way.of(length * PLACES[0]), plan)
+    return jax.lax.stop_gradient(where(landing, rest, where(crossing.which >= 0, way, plan)))
 
 
 def _terminates(problem, fired):
@@ -618,13 +617,13 @@ def interpolated(problem: Problem, span: Span, t: Scalar) -> State:
         return span.y1
     inside = _inside(problem, span, span.start.until(t))
     # Rows that follow steps have the nearest times of the type.
-    return _where(t == span.end.t, span.y1, inside) if problem.every else inside
+    return where(t == span.end.t, span.y1, inside) if problem.every else inside
 
 
 def _inside(problem, span, passed):
     """The state so long after the start of a step."""
     output = problem.solver.interpolation_cls(t0=jnp.zeros_like(span.length), t1=span.length, **span.dense)
-    return _where(passed < span.length, output.evaluate(passed), span.y1)
+    return where(passed < span.length, output.evaluate(passed), span.y1)
 
 
 def _way(problem, run, planned):
@@ -636,8 +635,8 @@ def _way(problem, run, planned):
         stop = jnp.minimum(stop, jax.lax.stop_gradient(tick))
     left = run.motion.at.until(stop)
     joined = jnp.minimum(_smallest(problem, _rounding(stop)), JOINED * planned.length)
-    way = _where(planned.length < left - joined, planned, Way(left, stop))
-    return _where(run.landing.which >= 0, Way.of(run.landing.after), way)
+    way = where(planned.length < left - joined, planned, Way(left, stop))
+    return where(run.landing.which >= 0, Way.of(run.landing.after), way)
 
 
 def _rounding(t):
@@ -743,5 +742,6 @@ def _one(condition):
     return jnp.where(condition, 1, 0)
 
 
-def _where(condition, new, old):
+def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
+    """One of two trees."""
     return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)

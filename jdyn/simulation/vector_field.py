@@ -95,6 +95,16 @@ class VectorField(eqx.Module):
             start = warm_start(self.model, self.constraints, y.q, t=t, method=self.method)
         return dataclasses.replace(self, warm_start=start, contact=contact)
 
+    def across(self, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]) -> "VectorField":
+        """The same with the derivatives of a step between two states, across the kinks of contact, if there is any;
+        for the arguments see `ContactForces`."""
+        contact = None if self.contact is None else self.contact.across(self.model, t, start, end)
+        return dataclasses.replace(self, contact=contact)
+
+    def within(self, t: Any) -> "VectorField":
+        """The same at a time within a step, as solvers count it [s]."""
+        return self if self.contact is None else dataclasses.replace(self, contact=self.contact.within(t))
+
     def response(self, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """The change of velocity by an impulse on the coordinates, which constraints follow."""
         return impulse_response(self._method, self.model, self.constraints, t, y.q, y.v, impulse)
@@ -133,8 +143,7 @@ class VectorField(eqx.Module):
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """Generalized forces of the controller, of the ends of the joints' ranges and of contact [N m or N]."""
         (tau,) = checked(self.model, tau=self.controller.force(t, y.q, y.v, y.memory))
-        contact = None if self.contact is None else self.contact.at(t)
-        return dataclasses.replace(self, contact=contact).stopped(y, tau)
+        return self.stopped(y, tau)
 
     def stopped(self, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Forces with those of the ends of the joints' ranges and of contact."""

@@ -34,6 +34,11 @@ def missed(found, height=AT[0]):
     return np.abs(np.array(found) / np.array(expected) - 1)
 
 
+def along_z(speeds):
+    """Twists."""
+    return jnp.zeros((len(speeds), 6)).at[:, 5].set(speeds)
+
+
 def test_the_instant_is_that_of_a_flight_that_ends_in_a_spring():
     """Flight and oscillation in closed form, forwards and in reverse. A time s after the kink the distance is taken for
     a cubic one, off by u s (ω s)⁴ / 120 at a speed u, and by less for gravity."""
@@ -45,27 +50,28 @@ def test_the_instant_is_that_of_a_flight_that_ends_in_a_spring():
         -speed / omega * np.sin(omega * s) - sag * (1 - np.cos(omega * s)),
     )
     rates = -speed + g * when * h, -speed * np.cos(omega * s) - omega * sag * np.sin(omega * s)
-    gaps, rates = (tuple(map(jnp.asarray, pair)) for pair in (gaps, rates))
-    twists, known = (jnp.zeros((50, 6)), jnp.ones((50, 6))), jnp.ones(50, bool)
+    gaps, twists, known = tuple(map(jnp.asarray, gaps)), tuple(map(along_z, rates)), jnp.ones(50, bool)
+    normals = (along_z(np.ones(50))[:, 3:],) * 2
     off = 2 * (omega * h) ** 4 / 120
-    begins = Kinks.between(gaps, rates, twists, jnp.array(h), known)
+    begins = Kinks.between(gaps, normals, twists, jnp.array(h), known)
     np.testing.assert_allclose(begins.when, when, rtol=0, atol=off)
     np.testing.assert_allclose(begins.touching, 1 - when, rtol=0, atol=off)
     np.testing.assert_allclose(begins.middle, (1 + when) / 2, rtol=0, atol=off)
-    np.testing.assert_allclose(begins.twists[:, 0], begins.when)
-    ceases = Kinks.between(gaps[::-1], tuple(-r for r in rates[::-1]), twists, jnp.array(h), known)
+    np.testing.assert_allclose(begins.twists[:, 5], rates[0] + begins.when * (rates[1] - rates[0]), rtol=1e-12)
+    ceases = Kinks.between(gaps[::-1], normals, tuple(-twist for twist in twists[::-1]), jnp.array(h), known)
     np.testing.assert_allclose(ceases.when, 1 - when, rtol=0, atol=off)
     np.testing.assert_allclose(ceases.touching, ceases.when)
     np.testing.assert_allclose(ceases.middle, ceases.when / 2)
     assert begins.exist.all() and ceases.exist.all() and not (begins.always | begins.never).any()
-    unknown = Kinks.between(gaps, rates, twists, jnp.array(h), ~known)
+    unknown = Kinks.between(gaps, normals, twists, jnp.array(h), ~known)
     assert not (unknown.exist | unknown.always | unknown.never).any() and not unknown.touching.any()
 
 
 def test_points_touch_throughout_or_not_at_all_unless_they_may_have_left_and_come_back():
     gaps = tuple(jnp.array(x) for x in ([-1.0, -1, -1, 1, 1, 0], [-2.0, -2, -1, 1, 1, 0]))
-    rates = tuple(jnp.array(x) for x in ([-1.0, -1, 1, 1, -1, 1], [-1.0, 1, -1, 1, 1, 1]))
-    kinks = Kinks.between(gaps, rates, (jnp.zeros((6, 6)),) * 2, jnp.array(0.1), jnp.ones(6, bool))
+    twists = tuple(map(along_z, (np.array([-1.0, -1, 1, 1, -1, 1]), np.array([-1.0, 1, -1, 1, 1, 1]))))
+    normals = (along_z(np.ones(6))[:, 3:],) * 2
+    kinks = Kinks.between(gaps, normals, twists, jnp.array(0.1), jnp.ones(6, bool))
     assert kinks.always.tolist() == [True, True, False, False, False, False]
     assert kinks.never.tolist() == [False, False, False, True, False, True]
     assert not kinks.exist.any()
@@ -86,6 +92,28 @@ def test_derivatives_of_a_bounce_follow_the_tolerance(mode):
 
 
 @pytest.mark.slow
+@MODES
+def test_derivatives_of_a_bounce_in_convex_steps(mode):
+    """Off by a share of ω h where a step of length h has a kink. With slopes as steps have them they are off by 4 and 9
+    at 1e-4, and by 1.5 and 3 at 1e-6."""
+    derivatives, adjoint = mode
+    ground, ball = jdyn.Material(jnp.inf, 0.0, 0.0), functools.partial(jdyn.Material, dissipation=0.0, friction=0.0)
+
+    def end(height, stiffness, tolerance):
+        contact = jdyn.ConvexContact(material=ball(stiffness), materials={"ground": ground})
+        return jdyn.simulate(
+            bouncing(), RADIUS + height[None], jnp.zeros(1), T, contact=contact, saveat=END, adjoint=adjoint,
+            stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
+        ).q[0, 0]  # fmt: skip
+
+    program = jax.jit(derivatives(end, (0, 1)))
+    for tolerance, off in ((1e-4, 0.1), (1e-6, 5e-3)):
+        for height in (0.2, 0.22, 0.24):
+            by_height, by_stiffness = missed(program(jnp.array(height), AT[1], tolerance), height)
+            assert by_height < off and by_stiffness < 3 * off, (tolerance, height)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "off"),
     [(diffrax.Tsit5(), 1e-4), (diffrax.Dopri8(), 1e-4), (jdyn.Rodas5P(), 1e-3), (jdyn.ROSJ43(), 1e-3)],
@@ -94,6 +122,29 @@ def test_derivatives_of_a_bounce_follow_the_tolerance(mode):
 def test_derivatives_of_a_bounce_by_other_methods(solver, off):
     found = jax.jit(jax.grad(functools.partial(simulated, solver=solver)))(*AT, 1e-7)
     assert missed([found])[0] < off
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("level", "direction"), [(-1e-4, "falling"), (3e-4, "rising")])
+def test_events_that_end_a_step_across_a_kink(level, direction):
+    """Just behind a touch or a release; one adds nothing to the state, and the other one stops the ball."""
+    for stopped in (False, True):
+
+        def reset(t, y, stopped=stopped):
+            return jdyn.State(y.q, jnp.where(stopped & (y.q[0] > RADIUS), 0.5, 1.0) * y.v, y.memory, y.energy)
+
+        passing = jdyn.Event(lambda t, y: y.q[0] - RADIUS - level, reset=reset, direction=direction)
+
+        def end(height, stiffness, tolerance, adjoint=None, passing=passing):
+            return simulated(height, stiffness, tolerance, adjoint, events=[passing])
+
+        found = [
+            jax.jit(derivatives(functools.partial(end, adjoint=adjoint), (0, 1)))(*AT, 1e-7)
+            for derivatives, adjoint in (REVERSE, FORWARD)
+        ]
+        np.testing.assert_allclose(*found, rtol=1e-6)
+        if not stopped or direction == "falling":
+            assert missed(found[0])[0] < 1e-5
 
 
 @pytest.mark.slow
@@ -113,16 +164,23 @@ def test_lanes_and_time_that_runs_backwards():
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def spun(x, tolerance, adjoint=None):
+def spun(x, tolerance, adjoint=None, contact=jdyn.CompliantContact):
     """Where a ball that spins bounces to, on a ground with friction."""
     height, spin, friction, dissipation = x
     v0 = jnp.zeros(6).at[1].set(spin).at[3].set(0.3)
-    contact = jdyn.CompliantContact(material=jdyn.Material(2e4, dissipation, friction), slip_speed=0.1)
+    law = contact(material=jdyn.Material(2e4, dissipation, friction), slip_speed=0.1)
     motion = jdyn.simulate(
-        ball(), ball().neutral().at[2].set(height), v0, 0.4, contact=contact, saveat=END, adjoint=adjoint,
+        ball(), ball().neutral().at[2].set(height), v0, 0.4, contact=law, saveat=END, adjoint=adjoint,
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
     )  # fmt: skip
     return motion.q[0] @ jnp.array([1.0, 0.0, 0.5, 0.0, 0.3, 0.0, 0.0])
+
+
+def differences(end, at, tolerance, share=1e-3, count=None):
+    """Of order 4, by so many of the numbers, each changed by a share of itself."""
+    value, weights = jax.jit(end), {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
+    steps = share * np.diag(at)[:count]
+    return [sum(w * value(at + n * step, tolerance) for n, w in weights.items()) / step.sum() for step in steps]
 
 
 def tumbled(x, tolerance, adjoint=None):
@@ -145,12 +203,18 @@ def tumbled(x, tolerance, adjoint=None):
 def test_derivatives_across_kinks_with_friction(end, at, mode):
     """Beside differences of order 4 at a tighter tolerance."""
     derivatives, adjoint = mode
-    at, value = jnp.array(at), jax.jit(end)
-    weights = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
-    steps = 1e-3 * np.diag(at)
-    expected = [sum(w * value(at + n * step, 1e-11) for n, w in weights.items()) / step.sum() for step in steps]
+    at, expected = jnp.array(at), differences(end, at, 1e-11)
     found = jax.jit(derivatives(functools.partial(end, adjoint=adjoint)))(at, 1e-7)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_derivatives_across_kinks_with_friction_in_convex_steps():
+    """By height and spin; with slopes as steps have them that by the height is off by 0.04, at 1e-5 by 0.4."""
+    at = jnp.array((0.2, 20.0, 0.4, 0.1))
+    found = jax.jit(jax.grad(functools.partial(spun, contact=jdyn.ConvexContact)))(at, 1e-6)
+    expected = differences(functools.partial(spun, contact=jdyn.ConvexContact), at, 1e-8, 3e-3, 2)
+    np.testing.assert_allclose(found[:2], expected, rtol=1e-3)
 
 
 @pytest.mark.slow

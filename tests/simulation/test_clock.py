@@ -46,7 +46,7 @@ def falls():
     """How far a ball has come after half a second and two impacts, in how many steps, by the time at which it
     begins; and that by its height at the start."""
     model = bouncing(mass=0.1).astype(jnp.float32)
-    contact = jdyn.CompliantContact(jdyn.SpringDamper(), jdyn.Material(4e6, 0.0))
+    contact = jdyn.CompliantContact(material=jdyn.Material(4e6, 0.0))
     control = diffrax.PIDController(rtol=1e-4, atol=1e-5)
 
     def end(height, t0):

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,9 +14,11 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
 from jdyn.contact.convex.friction import Friction, dot
 from jdyn.contact.convex.impulses import Impulses
+from jdyn.contact.convex.in_planes import split
 from jdyn.contact.convex.minimum import Found, Motion, minimum
 from jdyn.contact.convex.terms import AtPoints, Term
 from jdyn.contact.convex.turning import Turning
+from jdyn.contact.kinks import Kinks, KinkSlopes, parting
 from jdyn.contact.many_pairs import warn_of_many_pairs
 from jdyn.contact.materials import (
     Material,
@@ -113,6 +115,8 @@ class ConvexForces(ContactForces):
         materials: Of pairs.
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
         turning: Whether friction against turning or rolling may not be zero.
+        kink_slopes: What derivatives of a step of `jdyn.ConvexEuler` need across its kinks, but for friction against
+            turning and rolling; None where there is none.
     """
 
     colliders: Colliders
@@ -120,6 +124,28 @@ class ConvexForces(ContactForces):
     slip_speed: Scalar
     spin_speed: Scalar
     turning: bool = eqx.field(static=True)
+    kink_slopes: KinkSlopes | None = None
+
+    @property
+    def has_kinks(self) -> bool:
+        return True
+
+    def across(
+        self, model: Model, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]
+    ) -> "ConvexForces":
+        t, near = jax.lax.stop_gradient(t), self._near(model, start[0])
+        here = jax.lax.stop_gradient(near)
+        there = jax.lax.stop_gradient(self)._near(*jax.lax.stop_gradient((model, end[0])))
+        gaps, normals = (here.distance, there.distance), (here.normal, there.normal)
+        twists = here.twists(start[1]), there.twists(end[1])
+        known = here.exists & there.exists & jnp.asarray(here.pair == there.pair)
+        kinks = jax.lax.stop_gradient(Kinks.between(gaps, normals, twists, t[1] - t[0], known))
+        stiffness = near.pressing(normals[0], kinks.twists)
+        slopes = KinkSlopes.of(kinks, t, near.distance, parting(twists[0], normals[0]), stiffness)
+        return dataclasses.replace(self, kink_slopes=slopes)
+
+    def within(self, t: Any) -> "ConvexForces":
+        return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.within(t))
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
         """Generalized forces at a state [N m or N]."""
@@ -181,7 +207,10 @@ class ConvexForces(ContactForces):
         # Where normals turn, so do distances' rates.
         parting = jnp.sum(turning * twists[:, 3:], axis=1)
         rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + parting[:, None] * near.normal], axis=1)
-        found = minimum(Motion(A, impulse, (*near.impulses(v, h, A, h * rates), *others)), guess)
+        terms = near.impulses(v, h, A, h * rates)
+        if self.kink_slopes is not None:
+            terms = near.with_kinks(terms, *self.kink_slopes.impulses(h))
+        found = minimum(Motion(A, impulse, (*terms, *others)), guess)
         return found, jnp.max(-near.distance, initial=0)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
@@ -195,6 +224,7 @@ class ConvexForces(ContactForces):
             pair=pair,
             position=position,
             normal=found.normal,
+            exists=exists,
             distance=jnp.where(exists, found.distance, 0),
             stiffness=jnp.where(exists, stiffness, 0),
             dissipation=dissipation,
@@ -222,6 +252,7 @@ class _Near(NamedTuple):
     pair: np.ndarray
     position: Float[Array, "points 3"]
     normal: Float[Array, "points 3"]
+    exists: Bool[Array, " points"]
     distance: Numbers
     stiffness: Numbers
     dissipation: Numbers
@@ -234,6 +265,25 @@ class _Near(NamedTuple):
     def twists(self, v: Vector) -> Float[Array, "points 6"]:
         """[ω; v] of the second bodies relative to the first."""
         return self.motion.twists_at(self.position, self.pair, v)
+
+    def pressing(self, normal: Float[Array, "points 3"], twists: Float[Array, "points 6"]) -> Float[Array, "points 3"]:
+        """Force on the second body for each depth where contact begins, with friction [N/m]."""
+        apart, slip = split(twists[:, 3:], normal)
+        speed = jnp.maximum(jnp.sqrt(dot(slip, slip)), self.slip_speed)
+        sliding = self.friction[:, 0] / speed
+        pressing = self.stiffness * jnp.maximum(1 - self.dissipation * apart, 0)
+        return pressing[:, None] * (normal - sliding[:, None] * slip)
+
+    def with_kinks(
+        self, terms: list[AtPoints], due: Float[Array, "points 3"], met: Float[Array, "points 3"]
+    ) -> list[AtPoints]:
+        """Terms with what all points get and those lose that touch: along the normal by the end of the step, beside it,
+        for friction, by its start."""
+        first, *others = terms
+        along, beside = split(met, self.normal)
+        due = due - jnp.where((self.distance < 0)[:, None], beside, 0)
+        law = dataclasses.replace(first.law, kink=(due, along[:, None] * self.normal))
+        return [dataclasses.replace(first, law=law), *others]
 
     def forces(self, v: Vector) -> list[tuple[AtPoints, Float[Array, "points 3"]]]:
         """On the second bodies at a state, as a step without length has them, and torques where something resists

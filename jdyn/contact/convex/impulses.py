@@ -35,6 +35,7 @@ class Impulses(Law):
         dissipation: [s/m].
         sliding: Friction against s.
         slip: slip₀, that at the end if u is zero [m/s].
+        kink: What all points get, and what those lose that press, for derivatives: zero; None where there are none.
     """
 
     h: Scalar
@@ -45,6 +46,7 @@ class Impulses(Law):
     dissipation: Points
     sliding: Friction
     slip: Vectors
+    kink: tuple[Vectors, Vectors] | None = None
 
     @classmethod
     def from_start(
@@ -100,7 +102,11 @@ class Impulses(Law):
 
     def impulse(self, u: Vectors, held: Held) -> Vectors:
         pressed, _ = self._pressed(dot(u, self.normal))
-        return pressed[:, None] * self.normal + self.sliding.impulse(self._slip(u), held)
+        gamma = pressed[:, None] * self.normal + self.sliding.impulse(self._slip(u), held)
+        if self.kink is None:
+            return gamma
+        due, met = self.kink
+        return gamma + due - jnp.where((pressed > 0)[:, None], met, 0)
 
     def slope(self, u: Vectors, held: Held, shares: Vectors) -> Matrices:
         _, fall = self._pressed(dot(u, self.normal))

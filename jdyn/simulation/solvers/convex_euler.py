@@ -129,6 +129,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         turned = turning(model, y0.v)
         impulse = h * (A @ turned + force)
         others = joint_terms(field, y0, h, A) + constraint_terms(field, system.clock(t0), y0, h, turned, A)
+        contact = contact.within(t0)
         found, overlap = contact.change(model, y0.q, y0.v, -turned, h, A, impulse, guess - y0.v, others)
         v1 = y0.v + found.dv
         change = terms.prod(system.field.rates_beside(system.clock(t0), y0, tau), h)

@@ -77,8 +77,7 @@ class CoupledImplicit(NamedTuple):
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """As that of `JointImplicit`."""
-        t, moved = self.clock(t), r + s.v
-        rate = self.field(t, y)
+        moved, rate = r + s.v, self.field.within(t)(self.clock(t), y)
         B = c * (self.D + c * self.K)
         a = rate.v - self.inverse @ (B @ rate.v + self.D @ s.v + self.K @ (s.q + c * moved))
         return State(moved + c * a, a, rate.memory, rate.energy)

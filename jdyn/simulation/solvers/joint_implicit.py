@@ -67,7 +67,7 @@ class JointImplicit(NamedTuple):
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """τ."""
-        return self.field.force(self.clock(t), y)
+        return self.field.within(t).force(self.clock(t), y)
 
     def pull(self, r: Float[Array, " nv"], s: State, c: Scalar) -> Float[Array, " nv"]:
         """D s_v + K (s_q + c (r + s_v))."""
