@@ -255,3 +255,29 @@ def test_a_law_that_begins_with_a_jump_asks_for_steps_that_end_there():
     for derivatives, adjoint in (REVERSE, FORWARD):
         with pytest.warns(jdyn.ContactWarning, match="located=True"):
             jax.jit(derivatives(functools.partial(end, located=False, adjoint=adjoint))).trace(height, 1e-6)
+
+
+@pytest.mark.slow
+def test_forward_mode_has_the_motion_of_plain_steps():
+    """A ball on a rod meets the ground. The rod moves ends of steps, which the rate that a step remembers of the one
+    before does not know: steps that find it anew end elsewhere, by 2e-4 at this tolerance."""
+    builder = jdyn.Builder("hung")
+    builder.add_link("across", jdyn.Prismatic((1, 0, 0)), mass=0.1, inertia=1e-3 * np.ones(3))
+    builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), parent="across", mass=1.0, inertia=1e-2 * np.ones(3))
+    builder.add_shape("ball", "sphere", 0.1, role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    model, rod = builder.build(), jdyn.Distance("ball", "world", length=1.0, point_b=(0.0, 0.0, 1.0))
+    contact = jdyn.CompliantContact(material=jdyn.Material(1e4, 0.1, 0.3), slip_speed=0.1)
+
+    def end(angle, adjoint=None):
+        return jdyn.simulate(
+            model, jnp.stack([jnp.sin(angle), 1 - jnp.cos(angle)]), jnp.zeros(2), 0.8, contact=contact,
+            constraints=[rod], solver=diffrax.Tsit5(), saveat=END, adjoint=adjoint,
+            stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-6),
+        ).q[0, 0]  # fmt: skip
+
+    angle = jnp.array(0.9)
+    forwards, _ = jax.jit(
+        lambda angle: jax.jvp(lambda x: end(x, diffrax.ForwardMode()), (angle,), (jnp.ones_like(angle),))
+    )(angle)
+    np.testing.assert_allclose(forwards, jax.jit(end)(angle), rtol=1e-9)
