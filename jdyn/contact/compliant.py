@@ -85,9 +85,8 @@ class CompliantContact(Contact):
             bound where steps are long for these: give the step controller a `dtmax` of about √(m / 2k) [s], with the
             stiffness k [N/m] and the lighter mass m [kg].
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
-            all others: first all that begin, then all that cease. With it alone, a law that begins
-            with a jump has right derivatives, as `jdyn.SpringDamper` does. Each contact takes two events of
-            `max_events`.
+            all others: first all that begin, then all that cease. With it alone, laws that begin with a jump, such as
+            `jdyn.SpringDamper`, have right derivatives. Each contact takes two events of `max_events`.
         nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
             boxes along the axes of the world. Worth it from some fifteen shapes that may touch each other: with eight
             pairs, a humanoid that has 126 takes six tenths of the time. A motion in which boxes of more pairs overlap
@@ -104,8 +103,8 @@ class CompliantContact(Contact):
     Warns:
         ContactWarning: in `simulate`, if shapes overlap at the start by more than a tenth of the smallest size of any
             shape: springs will throw them apart. Under `jax.jit` and `jax.vmap` nobody can be warned;
-            `stats["start_depth"]` is the largest overlap [m]. Where derivatives are those of a law that begins with a
-            jump, unless steps are `located`. And if more than 100 pairs of meshes may touch, unless `nearest` is given.
+            `stats["start_depth"]` is the largest overlap [m]. Also if a law that begins with a jump is differentiated,
+            unless steps are `located`, and if more than 100 pairs of meshes may touch, unless `nearest` is given.
     """
 
     stepwise: ClassVar[bool] = False
