@@ -41,9 +41,9 @@ def _contact(problem: Problem) -> ContactForces | None:
     return problem.equations.field.contact if adaptive else None
 
 
-def step_across(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State) -> Stepped:
-    """What `step` returns, with the derivatives of a step to that end."""
-    if not has_kinks(problem):
+def step_across(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State | None) -> Stepped:
+    """What `step` returns, with the derivatives of a step to that end, or without kinks."""
+    if end is None:
         return step(problem, equations, motion, way)
     # The rate that a solver remembers, of the end of the step before, knows nothing of this one's kinks.
     motion = eqx.tree_at(lambda motion: motion.jumped, motion, jnp.array(True))

@@ -240,17 +240,19 @@ def _segment_back(problem_of, job: _Job, segment, first, count, state: _Replayed
     Both by one program: one more for the way forwards took a sixth of the time to compile, or more.
     """
     spacing, checkpoints = job.record.spacing, job.record.checkpoints
-    checkpoint, last = _at(checkpoints, segment), first + count == job.final.accepted
-    beyond = where(last, job.final.motion, _at(checkpoints, segment + 1))
-    motions = jax.tree.map(lambda x: jnp.zeros((spacing, *x.shape), x.dtype).at[0].set(x), checkpoint)
+    ends = has_kinks(problem_of(job.problem))
+    beyond = _known_after(job, segment, first + count) if ends else None
+    motions = jax.tree.map(lambda x: jnp.zeros((spacing, *x.shape), x.dtype).at[0].set(x), _at(checkpoints, segment))
 
     def taken(carry):
         motions, known, left, state = carry
         forwards = known < count
         place = jnp.where(forwards, known, left) - 1
-        motion = _at(motions, place)
-        following = where(place + 1 < count, _at(motions, place + 1), beyond)
-        end = where(forwards, motion, following).y
+        motion, end = _at(motions, place), None
+        if ends:
+            # On the way forwards nothing is known of it, and no derivative is taken.
+            following = where(place + 1 < count, _at(motions, place + 1), beyond)
+            end = where(forwards, motion, following).y
         after, inside, pull = _stepped(problem_of, job, motion, end, first + place)
         to = jnp.where(forwards, known, spacing)
         motions = jax.tree.map(lambda all, x: all.at[to].set(x, mode="drop"), motions, after)
@@ -266,9 +268,14 @@ def _segment_back(problem_of, job: _Job, segment, first, count, state: _Replayed
     return jax.lax.while_loop(lambda carry: unvmap_any(carry[2] > 0), taken, carry)[3]
 
 
-def _stepped(problem_of, job: _Job, motion: Motion, end: State, number: Int[Array, ""]):
-    """The motion after a step, the step, and what takes their cotangents back to the problem and the motion before, if
-    it leads to the `end`."""
+def _known_after(job: _Job, segment, number) -> Motion:
+    """The motion after a segment, which ends with that number of steps."""
+    return where(number == job.final.accepted, job.final.motion, _at(job.record.checkpoints, segment + 1))
+
+
+def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: Int[Array, ""]):
+    """The motion after a step, the step, and what takes their cotangents back to the problem and the motion before. If
+    there are kinks, they are those of a step to the `end`."""
     wanted, rest = job.problem
     recorded, fired = _at(job.record.ways, number), job.record.fired[number]
     moving, fixed = eqx.partition(motion, eqx.is_inexact_array)
@@ -278,8 +285,7 @@ def _stepped(problem_of, job: _Job, motion: Motion, end: State, number: Int[Arra
         stop = jnp.where(recorded.stop >= problem.t1, problem.t1, recorded.stop)
         return problem, problem.near(motion), motion, Way(recorded.length, stop).begun_at(motion.at)
 
-    problem = problem_of(job.problem)
-    if problem.events and has_kinks(problem):
+    if end is not None and problem_of(job.problem).events:
         # What is known is the state after an event, which may have changed it.
         arrived = jax.lax.cond(unvmap_any(fired >= 0), lambda: step(*begun(wanted, moving))[0].y, lambda: end)
         end = where(fired >= 0, arrived, end)
