@@ -25,14 +25,12 @@ from jdyn.contact.materials import (
     pair_materials,
     refuse_rigid_pairs,
 )
-from jdyn.contact.placed_pairs import of_bodies
-from jdyn.contact.points import contact_points, deepest, middles
-from jdyn.contact.relative_motion import RelativeMotion
+from jdyn.contact.moving_points import MovingPoints
+from jdyn.contact.points import deepest
 from jdyn.dynamics.energy import energy_of_motion
 from jdyn.dynamics.kinematics import joint_kinematics, poses_and_velocities
 from jdyn.geometry import Separation
 from jdyn.model import WORLD, Model, take_rows
-from jdyn.spatial import Transform
 
 # Of the way to a touch, what a step goes that leads there: its stages are not exact, and what they find beyond it would
 # spoil the step.
@@ -169,7 +167,7 @@ class CompliantForces(SmoothForces):
     spin_speed: Scalar
     gradient_reach: Scalar | None
     located: bool = eqx.field(static=True, default=False)
-    start: "_Start | None" = None
+    start: MovingPoints | None = None
     kink_slopes: KinkSlopes | None = None
 
     def near(self, model: Model, q: Float[Array, " nq"]) -> "CompliantForces":
@@ -179,17 +177,13 @@ class CompliantForces(SmoothForces):
         Where steps are located, points touch throughout a step or not at all. Then forces have no kink within it,
         though its end is beyond the kink by its error: else derivatives would be those of the wrong side.
         """
-        return dataclasses.replace(self, start=_Start.at(model, self.colliders, q))
+        return dataclasses.replace(self, start=MovingPoints.at(model, self.colliders, q))
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces [N m or N]."""
-        motion = RelativeMotion.at(model, self.colliders, q)
-        points, pair = self._points(motion, v)
-        arms = points.position - motion.origin[None]
-        wrenches = jnp.concatenate([points.torque + jnp.cross(arms, points.force), points.force], axis=1)
-        # XLA joins a sum over rows with what surrounds it, and does not join a scatter.
-        belongs = jnp.arange(len(self.colliders.pairs), dtype=jnp.int32)[:, None] == jnp.asarray(pair, jnp.int32)[None]
-        return motion.generalized(belongs.astype(wrenches.dtype) @ wrenches)
+        here = MovingPoints.at(model, self.colliders, q)
+        touching = self._touching(here, v)
+        return here.generalized(touching.torque, touching.force)
 
     def overshot(
         self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]
@@ -205,7 +199,7 @@ class CompliantForces(SmoothForces):
         poses, moved = poses_and_velocities(model, joint_kinematics(model, model.expand(q1)), v1)
         start = self._at_start(model, q0)
         depth = -jnp.where(start.apart, jnp.minimum(start.carried(self.colliders, poses), 0), 0)
-        stiffness, dissipation, _ = self.materials.at(start.points, start.pair)
+        stiffness, dissipation, _ = self.materials.at(start.found, start.pairs)
         springs = jnp.sum(self.law.force(depth, jnp.zeros_like(depth), stiffness, dissipation) * depth) / 2
         return springs > energy_of_motion(model, moved, v1) + SLOW**2 / 2 * jnp.sum(model.inertias.mass)
 
@@ -214,19 +208,17 @@ class CompliantForces(SmoothForces):
     ) -> Scalar:
         """Until shortly before the first touch, by gaps d that close with d = u t + g t² / 2, or the time after a touch
         in which springs give a share of a momentum. How points move on bodies is left out of g."""
-        motion, found, pair = self._at_start(model, q)
-        position, exists = middles(found, motion.origin)
-        gap = jnp.where(exists, found.distance, 0)
-        twists = jax.vmap(motion.twists_at, (None, None, 0))(position, pair, jnp.stack([v, a]))
-        speed, growth = -jnp.sum(found.normal[None] * twists[:, :, 3:], axis=2)
+        start = self._at_start(model, q)
+        gap, exists = start.distance, start.exist
+        speed, growth = -parting(jax.vmap(start.twists)(jnp.stack([v, a])), start.normal[None])
         square = speed**2 + 2 * growth * gap
         hits = (gap > 0) & (square > SLOW**2) & ((speed > 0) | (growth > 0))
         began = exists & (gap <= 0) & (speed > SLOW)
         arriving = jnp.sqrt(jnp.where(hits, square, 1))
         until = _first_root(gap, speed, growth, arriving, hits)
         fast = jnp.where(began, speed, arriving)
-        stiffness, *_ = self.materials.at(found, pair)
-        through = _through(fast, self._lighter(model)[pair], stiffness, self.law.exponent)
+        stiffness, *_ = self.materials.at(start.found, start.pairs)
+        through = _through(fast, self._lighter(model)[start.pairs.of_points], stiffness, self.law.exponent)
         shortly = (until > NEAR * through) & (until <= through)
         length = jnp.where(shortly, until, jnp.maximum(BEFORE * until, through))
         length = jnp.where(began & (-gap < speed * through), through, jnp.where(hits, length, jnp.inf))
@@ -246,24 +238,23 @@ class CompliantForces(SmoothForces):
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
         """How `force` falls with configuration and velocity as long as points and normals stay where they are."""
-        motion, found, pair = self._at_start(model, q)
-        places = self._places(motion, found)
-        turning, moving = motion.jacobians(places.position, pair)
+        start = self._at_start(model, q)
+        places, numbers = self._places(start.found), self.materials.at(start.found, start.pairs)
+        turning, moving = start.jacobians()
         J = turning.above(moving)
-        numbers = self.materials.at(found, pair)
         by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(
-            places.normal, places.depth, J.velocities(v), *numbers
+            start.normal, places.depth, J.velocities(v), *numbers
         )
-        by_depth = jnp.where(places.touches[:, None], by_depth, 0)
+        by_depth = jnp.where(places.touch[:, None], by_depth, 0)
         # Moving along the normal takes depth away.
-        along = jnp.pad(places.normal, [(0, 0), (3, 0)])
+        along = jnp.pad(start.normal, [(0, 0), (3, 0)])
         return J.weighed(by_depth[:, :, None] * along[:, None]), J.weighed(-by_twist)
 
     def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
-        return deepest(self._at_start(model, q).points)
+        return deepest(self._at_start(model, q).found)
 
-    def _at_start(self, model: Model, q: Array) -> "_Start":
-        return self.start or _Start.at(model, self.colliders, q)
+    def _at_start(self, model: Model, q: Array) -> MovingPoints:
+        return self.start or MovingPoints.at(model, self.colliders, q)
 
     @property
     def has_kinks(self) -> bool:
@@ -284,57 +275,56 @@ class CompliantForces(SmoothForces):
     ) -> "CompliantForces":
         t, (q, v) = jax.lax.stop_gradient(t), start
         kinks = jax.lax.stop_gradient(self)._kinks(*jax.lax.stop_gradient((model, t[1] - t[0], start, end)))
-        distances = self._at_start(model, q).points.distance
+        distances = self._at_start(model, q).found.distance
         near = jax.lax.stop_gradient(self._at_start(model, q))
-        normals, numbers = near.points.normal, self.materials.at(near.points, near.pair)
+        numbers = self.materials.at(near.found, near.pairs)
 
         def pressed(depth):
-            return jax.vmap(self._wrench)(normals, depth, kinks.twists, *numbers)
+            return jax.vmap(self._wrench)(near.normal, depth, kinks.twists, *numbers)
 
         _, stiffness = jax.jvp(pressed, (jnp.zeros_like(distances),), (jnp.ones_like(distances),))
-        slopes = KinkSlopes.of(kinks, t, distances, parting(near.twists(v), normals), stiffness)
+        slopes = KinkSlopes.of(kinks, t, distances, parting(near.twists(v), near.normal), stiffness)
         return dataclasses.replace(self, kink_slopes=slopes)
 
     def within(self, t: Any) -> "CompliantForces":
         return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.within(t))
 
     def _kinks(self, model: Model, h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]) -> Kinks:
-        here, there = self._at_start(model, start[0]), _Start.at(model, self.colliders, end[0])
-        gaps, normals = (here.gaps, there.gaps), (here.points.normal, there.points.normal)
-        twists, pair = (here.twists(start[1]), there.twists(end[1])), here.pair
-        stiffness, *_ = self.materials.at(here.points, pair)
+        here, there = self._at_start(model, start[0]), MovingPoints.at(model, self.colliders, end[0])
+        gaps, normals = (here.distance, there.distance), (here.normal, there.normal)
+        twists, pair = (here.twists(start[1]), there.twists(end[1])), here.pairs.of_points
+        stiffness, *_ = self.materials.at(here.found, here.pairs)
         soft = stiffness * h**2 <= SOFT * self._lighter(model)[pair]
-        known = soft & here.exists & there.exists & jnp.asarray(pair == there.pair)
+        known = soft & here.exist & there.exist & jnp.asarray(pair == there.pairs.of_points)
         return Kinks.between(gaps, normals, twists, h, known)
 
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
         """The forces at all points, and the number of each point's pair."""
-        return self._points(RelativeMotion.at(model, self.colliders, q), v)
+        here = MovingPoints.at(model, self.colliders, q)
+        return self._touching(here, v), here.pairs.of_points
 
-    def _points(self, motion: RelativeMotion, v: Array) -> tuple[TouchingPoints, np.ndarray]:
-        found, pair = contact_points(self.colliders, motion.poses)
-        places = self._places(motion, found)
-        twist, numbers = motion.twists_at(places.position, pair, v), self.materials.at(found, pair)
-        wrench = jax.vmap(self._straight_through)(places.felt, places.normal, places.depth, twist, *numbers)
+    def _touching(self, here: MovingPoints, v: Array) -> TouchingPoints:
+        places, numbers = self._places(here.found), self.materials.at(here.found, here.pairs)
+        wrench = jax.vmap(self._straight_through)(places.felt, here.normal, places.depth, here.twists(v), *numbers)
         if self.kink_slopes is not None:
-            wrench = wrench + self.kink_slopes.force(places.touches)
+            wrench = wrench + self.kink_slopes.force(places.touch)
         force, torque = wrench[:, 3:], wrench[:, :3]
-        return TouchingPoints(places.position, places.normal, places.depth, force, torque), pair
+        return TouchingPoints(here.position, here.normal, places.depth, force, torque)
 
-    def _places(self, motion: RelativeMotion, found: Separation) -> "_Places":
-        position, exists = middles(found, motion.origin)
-        distance, reach = jnp.where(exists, found.distance, 1), self.gradient_reach
+    def _places(self, found: Separation) -> "_Places":
+        exist, reach = found.exists, self.gradient_reach
+        distance = jnp.where(exist, found.distance, 1)
         # NaN touches, so that it spreads to forces.
-        touches = ~(distance >= 0)
+        touch = ~(distance >= 0)
         if self.located and self.start is not None:
-            touches = (self.start.points.distance < 0) & (distance < BEYOND)
-        depth = jnp.where(touches, -distance, 0)
+            touch = (self.start.found.distance < 0) & (distance < BEYOND)
+        depth = jnp.where(touch, -distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
         if self.kink_slopes is not None:
             felt = self.kink_slopes.felt(distance, depth)
-        return _Places(position, found.normal, touches, depth, jnp.where(exists, felt, 0))
+        return _Places(touch, depth, jnp.where(exist, felt, 0))
 
     def _straight_through(self, felt: Scalar, normal: Array, depth: Scalar, *rest: Array) -> Float[Array, "6"]:
         """The wrench of the depth, with the derivatives of that of the depth that is felt."""
@@ -359,58 +349,10 @@ class CompliantForces(SmoothForces):
         return jnp.concatenate([torque, force])
 
 
-class _Start(NamedTuple):
-    """A configuration where a step begins: how the bodies of pairs move there, the points of all pairs, and the number
-    of each point's pair."""
-
-    motion: RelativeMotion
-    points: Separation
-    pair: Int[Any, " points"]
-
-    @classmethod
-    def at(cls, model: Model, colliders: Colliders, q: Float[Array, " nq"]) -> "_Start":
-        motion = RelativeMotion.at(model, colliders, q)
-        return cls(motion, *contact_points(colliders, motion.poses))
-
-    @property
-    def exists(self) -> Bool[Array, " points"]:
-        """Which rows have a point."""
-        return self.points.distance != jnp.inf
-
-    @property
-    def apart(self) -> Bool[Array, " points"]:
-        """Which rows have a point, between surfaces that do not touch."""
-        return (self.points.distance > 0) & self.exists
-
-    def twists(self, v: Float[Array, " nv"]) -> Float[Array, "points 6"]:
-        """[ω; v] of second bodies relative to first ones at the points."""
-        position, _ = middles(self.points, self.motion.origin)
-        return self.motion.twists_at(position, self.pair, v)
-
-    @property
-    def gaps(self) -> Float[Array, " points"]:
-        """Distances, zero in rows without a point."""
-        return jnp.where(self.exists, self.points.distance, 0)
-
-    def carried(self, colliders: Colliders, poses: Transform) -> Float[Array, " points"]:
-        """Distances of the points along their normals where bodies have come to these poses and carried the points, not
-        the normals: what spins beside something does not touch it."""
-        moves = jax.vmap(lambda now, before: now @ before.inverse())(poses, self.motion.poses)
-        bodies = [jnp.asarray(colliders.bodies(side), jnp.int32)[self.pair] for side in (0, 1)]
-        a, b = (
-            jax.vmap(Transform.point_to_parent)(of_bodies(moves, each), x)
-            for each, x in zip(bodies, (self.points.a, self.points.b), strict=True)
-        )
-        return jnp.sum(self.points.normal * (b - a), axis=1)
-
-
 class _Places(NamedTuple):
-    """Where points press: position, normal and depth, as in `TouchingPoints`, whether they touch, and the depth that
-    derivatives feel."""
+    """Which points touch, how deep, and the depth that derivatives feel."""
 
-    position: Float[Array, "points 3"]
-    normal: Float[Array, "points 3"]
-    touches: Bool[Array, " points"]
+    touch: Bool[Array, " points"]
     depth: Float[Array, " points"]
     felt: Float[Array, " points"]
 

@@ -114,7 +114,7 @@ class ContactForces(eqx.Module):
     def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
         """Of all points [m]; 1 in rows without a point."""
         found, _ = contact_points(self.colliders, forward_kinematics(model, q))
-        return jnp.where(found.distance != jnp.inf, found.distance, 1)
+        return jnp.where(found.exists, found.distance, 1)
 
     def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
         """The largest depth of a point [m]; zero where nothing touches."""

@@ -37,6 +37,10 @@ class JointsBetween(Structure):
     """Those of all pairs. Columns are the twists of the coordinates of all joints at one place, in world axes."""
 
     @abc.abstractmethod
+    def of(self, numbers: Int[Array, " some"]) -> "JointsBetween":
+        """Those of some pairs."""
+
+    @abc.abstractmethod
     def twists(self, columns: Columns, v: Float[Array, " nv_full"]) -> Twists:
         """[ω; v] of second bodies relative to first ones, by the velocities of all joints."""
 
@@ -46,10 +50,10 @@ class JointsBetween(Structure):
 
     @abc.abstractmethod
     def jacobians(
-        self, model: Model, columns: Columns, arms: Float[Array, "rows 3"], pair: Int[np.ndarray | Array, " rows"]
+        self, model: Model, columns: Columns, arms: Float[Array, "rows 3"], pair: Int[np.ndarray, " rows"]
     ) -> tuple[PointJacobian, PointJacobian]:
         """Of angular velocities of second bodies relative to first ones, and of the velocities of their points at the
-        ends of arms; each row belongs to the pair of that number."""
+        ends of arms; each row belongs to the pair in that place."""
 
 
 def joints_between(model: Model, colliders: Colliders) -> JointsBetween:
@@ -72,6 +76,9 @@ class AllCoordinates(JointsBetween):
     """
 
     signs: Float[Array, "pairs nv_full"]
+
+    def of(self, numbers):
+        return AllCoordinates(self.signs[numbers])
 
     def twists(self, columns, v):
         return self.signs @ (v[:, None] * columns)
@@ -97,8 +104,11 @@ class FewCoordinates(JointsBetween):
         signs: As `signs_between` has them.
     """
 
-    coordinates: Int[np.ndarray, "pairs few"]
+    coordinates: Int[np.ndarray | Array, "pairs few"]
     signs: Float[Array, "pairs few"]
+
+    def of(self, numbers):
+        return FewCoordinates(jnp.asarray(self.coordinates)[numbers], self.signs[numbers])
 
     def twists(self, columns, v):
         # Else XLA computes columns again for each pair that takes them.
@@ -110,7 +120,7 @@ class FewCoordinates(JointsBetween):
         return jnp.zeros(len(columns), by_pair.dtype).at[self.coordinates].add(by_pair)
 
     def jacobians(self, model, columns, arms, pair):
-        coordinates, signs = jnp.asarray(self.coordinates)[pair], self.signs[pair]
+        coordinates, signs = self.coordinates[pair], self.signs[pair]
         moved = (signs * model.expand_velocity(jnp.ones(model.nv, columns.dtype))[coordinates])[:, None]
         turning, moving = jnp.moveaxis(columns[coordinates], 2, 0).reshape(2, 3, *coordinates.shape)
         across = cross(tuple(turning), tuple(arms.T[:, :, None]))

@@ -87,9 +87,9 @@ def _share_apart(g0: Numbers, r0: Numbers, g1: Numbers, r1: Numbers) -> Numbers:
     return jax.lax.fori_loop(0, NEWTON_STEPS, improved, start)[2]
 
 
-def parting(twists: Wrenches, normals: Vectors) -> Numbers:
+def parting(twists: Float[Array, "*points 6"], normals: Float[Array, "*points 3"]) -> Float[Array, "*points"]:
     """How fast distances grow [m/s]."""
-    return jnp.sum(twists[:, 3:] * normals, axis=1)
+    return jnp.sum(twists[..., 3:] * normals, axis=-1)
 
 
 class KinkSlopes(NamedTuple):

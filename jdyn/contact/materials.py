@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.contact.colliders import Colliders
+from jdyn.contact.points import PointPairs
 from jdyn.geometry import Separation
 from jdyn.model.messages import known
 from jdyn.model.shapes import all_friction
@@ -65,9 +66,9 @@ class PairMaterials(NamedTuple):
     dissipation: Float[Array, " pairs"]
     friction: Float[Array, "pairs 3"]
 
-    def at(self, found: Separation, pair: np.ndarray) -> "PairMaterials":
-        """Those of points, each of the pair of its number. A patch is as stiff as its points are together."""
-        stiffness, dissipation, friction = (x[pair] for x in self)
+    def at(self, found: Separation, pairs: PointPairs) -> "PairMaterials":
+        """Those of points. A patch is as stiff as its points are together."""
+        stiffness, dissipation, friction = (x[pairs.of_points] for x in self)
         return PairMaterials(stiffness * found.weight, dissipation, friction)
 
 

@@ -3,25 +3,46 @@
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Scalar
+from jaxtyping import Array, Float, Int, Scalar
 
+from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.geometry import Separation, contact_patch
 from jdyn.spatial import Transform
 
 
-def middles(found: Separation, elsewhere: Float[Array, "3"]) -> tuple[Float[Array, "points 3"], Bool[Array, " points"]]:
-    """Where points act, in the middle between the two surfaces; those without a point get a place elsewhere. And
-    whether rows have one.
+class PointPairs(Structure):
+    """Which pair each point belongs to.
 
-    Rows that are NaN, where too many pairs are near, count as points, so that they spread to forces.
+    Attributes:
+        numbers: Of the pairs that are looked at.
+        counts: For each two sorts of shapes, how many of these pairs have them, and how many points each of these has.
     """
-    exists = found.distance != jnp.inf
-    return jnp.where(exists[:, None], (found.a + found.b) / 2, elsewhere[None]), exists
+
+    numbers: Int[Any, " looked"]
+    counts: tuple[tuple[int, int], ...] = eqx.field(static=True)
+
+    @property
+    def places(self) -> Int[np.ndarray, " points"]:
+        """Of the pair of each point, among those that are looked at."""
+        pairs, points = np.array(self.counts, int).reshape(-1, 2).T
+        return np.arange(np.sum(pairs)).repeat(points.repeat(pairs))
+
+    @property
+    def of_points(self) -> Int[Any, " points"]:
+        """Numbers of pairs."""
+        return self.numbers[self.places]
+
+    def sums(self, rows: Float[Array, "points k"]) -> Float[Array, "looked k"]:
+        """Over the points of each pair."""
+        ends = np.cumsum([pairs * points for pairs, points in self.counts])
+        parts = zip(jnp.split(rows, ends[:-1]), self.counts, strict=True)
+        return jnp.concatenate([jnp.sum(part.reshape(*count, -1), axis=1) for part, count in parts])
 
 
 def deepest(found: Separation) -> Scalar:
@@ -29,28 +50,29 @@ def deepest(found: Separation) -> Scalar:
     return jnp.max(-found.distance, initial=0)
 
 
-def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, Int[Any, " points"]]:
-    """The points of all pairs, in world axes, and the pair that each belongs to.
+def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, PointPairs]:
+    """The points of all pairs, in world axes, and the pairs that they belong to.
 
     Args:
         colliders: The shapes.
         poses: Poses of all bodies in the world.
 
     Returns:
-        A fixed number of rows for each pair, and the number of its pair for each row. With `colliders.nearest`, only
-        the nearest pairs of each two sorts of shapes have rows, and their numbers are traced; if the boxes of more
-        pairs than these overlap, all their distances are NaN.
+        A fixed number of rows for each pair. With `colliders.nearest`, only the nearest pairs of each two sorts of
+        shapes are looked at, and their numbers are traced; if the boxes of more pairs than these overlap, all their
+        distances are NaN.
     """
-    parts, numbers = [], []
+    parts, numbers, counts = [], [], []
     for group in placed_pairs(colliders, poses):
         part = jax.vmap(contact_patch)(*group.shapes)
-        numbers.append(group.numbers.repeat(part.distance.shape[1]))
+        numbers.append(group.numbers)
+        counts.append(part.distance.shape)
         if group.missed is not False:
             part = dataclasses.replace(part, distance=jnp.where(group.missed, jnp.nan, part.distance))
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), part))
     if not parts:
         none = jnp.zeros((0, 3), poses.translation.dtype)
-        return Separation(none, none, none, none[:, 0], none[:, 0]), np.zeros(0, int)
+        return Separation(none, none, none, none[:, 0], none[:, 0]), PointPairs(np.zeros(0, int), ((0, 1),))
     known = all(isinstance(each, np.ndarray) for each in numbers)
     every = np.concatenate(numbers) if known else jnp.concatenate([jnp.asarray(each, jnp.int32) for each in numbers])
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *parts), every
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *parts), PointPairs(every, tuple(counts))

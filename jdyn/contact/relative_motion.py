@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.joints_between import JointsBetween, joints_between
@@ -39,14 +39,18 @@ class RelativeMotion(NamedTuple):
         near = Transform(X.rotation, X.translation - origin[None])
         return cls(model, X, origin, dof_motions(model, joints, near), joints_between(model, colliders))
 
+    def of(self, numbers: Int[np.ndarray | Array, " some"]) -> "RelativeMotion":
+        """That of the pairs of these numbers alone; known ones are all."""
+        return self if isinstance(numbers, np.ndarray) else self._replace(between=self.between.of(numbers))
+
     def twists(self, v: Float[Array, " nv"]) -> Float[Array, "pairs 6"]:
         """[ω; v] of each pair at the origin, by the velocity of the model."""
         return self.between.twists(self.columns, self.model.expand_velocity(v))
 
     def twists_at(
-        self, points: Float[Array, "rows 3"], pair: np.ndarray, v: Float[Array, " nv"]
+        self, points: Float[Array, "rows 3"], pair: Int[np.ndarray, " rows"], v: Float[Array, " nv"]
     ) -> Float[Array, "rows 6"]:
-        """[ω; v] at points of the second bodies; each row belongs to the pair of that number."""
+        """[ω; v] at points of the second bodies; each row belongs to the pair in that place."""
         turning, moving = jnp.split(self.twists(v)[pair], 2, axis=1)
         return jnp.concatenate([turning, moving + jnp.cross(turning, points - self.origin[None])], axis=1)
 
@@ -55,7 +59,9 @@ class RelativeMotion(NamedTuple):
         opposite."""
         return self.model.reduce_force(self.between.forces(self.columns, wrenches))
 
-    def jacobians(self, points: Float[Array, "rows 3"], pair: np.ndarray) -> tuple[PointJacobian, PointJacobian]:
+    def jacobians(
+        self, points: Float[Array, "rows 3"], pair: Int[np.ndarray, " rows"]
+    ) -> tuple[PointJacobian, PointJacobian]:
         """Of angular velocities of second bodies relative to first ones, and of the velocities of their points; each
-        row belongs to the pair of that number."""
+        row belongs to the pair in that place."""
         return self.between.jacobians(self.model, self.columns, points - self.origin[None], pair)

@@ -2,7 +2,8 @@
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from jdyn.array import Structure
 from jdyn.array.dot import dot
@@ -25,6 +26,11 @@ class Separation(Structure):
     normal: Float[Array, "*points 3"]
     distance: Float[Array, "*points"]
     weight: Float[Array, "*points"] = eqx.field(default=None)
+
+    @property
+    def exists(self) -> Bool[Array, "*points"]:
+        """Which rows have a point. NaN counts as one, so that it spreads to forces."""
+        return self.distance != jnp.inf
 
     def flipped(self) -> "Separation":
         """That of shape a from shape b."""

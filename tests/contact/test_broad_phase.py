@@ -61,7 +61,8 @@ LINE = 0.19 * jnp.arange(10.0)
 def points(nearest, q=LINE):
     def found(q):
         chosen = dataclasses.replace(colliders(CROWD), nearest=nearest)
-        return contact_points(chosen, jdyn.forward_kinematics(CROWD, q))
+        rows, pairs = contact_points(chosen, jdyn.forward_kinematics(CROWD, q))
+        return rows, pairs.of_points
 
     return jax.jit(found)(q)
 

@@ -117,19 +117,20 @@ def test_the_minimum_is_that_of_scipy(found, seed):
 def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
     dv = jnp.linspace(-0.5, 1.0, NV)
+    at = motion.change(dv)
     gradient, H, slopes = jax.jit(
         lambda motion, held: (
-            motion.gradient(dv, held),
-            motion.hessian(dv, held, motion.shares(dv)),
-            jax.jacfwd(lambda dv: motion.gradient(dv, held))(dv),
+            motion.gradient(at, held),
+            motion.hessian(at, held, motion.shares(at)),
+            jax.jacfwd(lambda dv: motion.gradient(motion.change(dv), held))(dv),
         )
-    )(motion, motion.holds(dv))
+    )(motion, motion.holds(at))
     steps = 1e-6 * np.eye(NV)
     difference = [(_cost(motion, dv + e) - _cost(motion, dv - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)
     np.testing.assert_allclose(H, slopes, atol=1e-12)
     w = jnp.arange(1.0, NV + 1)
-    line = motion.along(motion.changes(dv), motion.changes(w))
+    line = motion.along(at, motion.change(w))
     np.testing.assert_allclose(line.slope, gradient @ w - (motion.A @ dv - motion.impulse) @ w, rtol=1e-12)
     np.testing.assert_allclose(line.curvature, w @ H @ w - w @ motion.A @ w, rtol=1e-12)
 
@@ -204,7 +205,8 @@ def test_bodies_within_each_other(found, bodies, points):
         result = found(motion, jnp.zeros(6 * bodies))
         assert result.converged and result.steps <= 25
         # The function is as convex as kinetic energy at least: its minimum is no farther than this.
-        gradient = motion.gradient(result.dv, motion.holds(result.dv))
+        end = motion.change(result.dv)
+        gradient = motion.gradient(end, motion.holds(end))
         distance = jnp.sqrt(gradient @ jnp.linalg.solve(motion.A, gradient))
         assert distance <= 1e-5 * jnp.sqrt(result.dv @ motion.A @ result.dv)
 

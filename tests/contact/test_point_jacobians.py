@@ -108,6 +108,23 @@ def test_motion_of_pairs_is_that_of_all_joints(monkeypatch):
     np.testing.assert_allclose(at_points, np.concatenate([turning, moving], axis=1), atol=1e-13)
 
 
+@pytest.mark.parametrize(("kind", "most"), [(FewCoordinates, 4), (AllCoordinates, 1000)])
+def test_motion_of_some_pairs_is_theirs_in_that_of_all(kind, most, monkeypatch):
+    """One of them occurs twice, as pairs may that fill rows up."""
+    monkeypatch.setattr(joints_between, "FEW", most)
+    model, q, v = heap(8)
+    motion, numbers = RelativeMotion.at(model, colliders(model), q), jnp.array([17, 3, 3, 8])
+    some = motion.of(numbers)
+    assert isinstance(some.between, kind)
+    rng = np.random.default_rng(4)
+    places, wrenches = rng.normal(size=(4, 3)), jnp.asarray(rng.normal(size=(4, 6)))
+    np.testing.assert_array_equal(some.twists(v), motion.twists(v)[numbers])
+    whole = jnp.zeros((len(colliders(model).pairs), 6)).at[numbers].add(wrenches)
+    np.testing.assert_allclose(some.generalized(wrenches), motion.generalized(whole), atol=1e-13)
+    for J, K in zip(some.jacobians(places, np.arange(4)), motion.jacobians(places, np.array(numbers)), strict=True):
+        np.testing.assert_array_equal(J.velocities(v), K.velocities(v))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("contact", "until"),

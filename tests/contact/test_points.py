@@ -22,7 +22,7 @@ def test_a_box_may_touch_the_ground_with_its_corners():
     model = _box_above_ground()
     q = model.neutral().at[2].set(0.15)
     points, pairs = contact_points(colliders(model), jdyn.forward_kinematics(model, q))
-    assert pairs.tolist() == [0] * 8
+    assert pairs.of_points.tolist() == [0] * 8
     np.testing.assert_allclose(np.sort(points.distance), [-0.05] * 4 + [0.35] * 4, atol=1e-15)
     np.testing.assert_allclose(points.b - points.a, points.distance[:, None] * points.normal, atol=1e-15)
     np.testing.assert_allclose(points.normal, jnp.tile(jnp.array([0.0, 0.0, 1.0]), (8, 1)))

@@ -38,7 +38,7 @@ def test_only_feet_touch_the_ground_of_a_crouch():
     model = jdyn.with_ground(MODEL, (0, 0, -0.267535 - 0.015))
     shapes = colliders(model)
     points, pairs = contact_points(shapes, jdyn.forward_kinematics(model, CROUCH))
-    names = [[shapes.entries[i].name for i in shapes.pairs[pair]] for pair in pairs]
+    names = [[shapes.entries[i].name for i in shapes.pairs[pair]] for pair in pairs.of_points]
     low = [names[i] for i in np.flatnonzero(points.distance < 1e-5)]
     assert sorted(low) == [["ground", f"{leg}_foot"] for leg in ("fl", "fr", "rl", "rr")]
 

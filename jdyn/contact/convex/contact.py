@@ -30,9 +30,8 @@ from jdyn.contact.materials import (
     refuse_rigid_pairs,
     states_turning,
 )
+from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.point_jacobians import PointJacobian
-from jdyn.contact.points import contact_points, middles
-from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.model import Model
 
 Vector = Float[Array, " nv"]
@@ -134,14 +133,14 @@ class ConvexForces(ContactForces):
         self, model: Model, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "ConvexForces":
         t, near = jax.lax.stop_gradient(t), self._near(model, start[0])
-        here = jax.lax.stop_gradient(near)
-        there = jax.lax.stop_gradient(self)._near(*jax.lax.stop_gradient((model, end[0])))
+        here = jax.lax.stop_gradient(near.points)
+        there = MovingPoints.at(*jax.lax.stop_gradient((model, self.colliders, end[0])))
         gaps, normals = (here.distance, there.distance), (here.normal, there.normal)
         twists = here.twists(start[1]), there.twists(end[1])
-        known = here.exists & there.exists & jnp.asarray(here.pair == there.pair)
+        known = here.exist & there.exist & jnp.asarray(here.pairs.of_points == there.pairs.of_points)
         kinks = jax.lax.stop_gradient(Kinks.between(gaps, normals, twists, t[1] - t[0], known))
         stiffness = near.pressing(normals[0], kinks.twists)
-        slopes = KinkSlopes.of(kinks, t, near.distance, parting(twists[0], normals[0]), stiffness)
+        slopes = KinkSlopes.of(kinks, t, near.points.distance, parting(twists[0], normals[0]), stiffness)
         return dataclasses.replace(self, kink_slopes=slopes)
 
     def within(self, t: Any) -> "ConvexForces":
@@ -158,9 +157,9 @@ class ConvexForces(ContactForces):
         """The forces at all points, and the number of each point's pair."""
         near = self._near(model, q)
         (_, force), *turning = near.forces(v)
-        depth = jnp.maximum(-near.distance, 0)
-        torque = turning[0][1] if turning else jnp.zeros_like(force)
-        return TouchingPoints(near.position, near.normal, depth, force, torque), near.pair
+        points, torque = near.points, turning[0][1] if turning else jnp.zeros_like(force)
+        depth = jnp.maximum(-points.distance, 0)
+        return TouchingPoints(points.position, points.normal, depth, force, torque), points.pairs.of_points
 
     def overshot(self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Vector) -> Bool[Array, ""]:
         """Never: ends of steps are within reach of the springs."""
@@ -201,32 +200,25 @@ class ConvexForces(ContactForces):
 
         def moving(q, v):
             near = self._near(model, q)
-            return (near.twists(v), near.normal), near
+            return (near.points.twists(v), near.points.normal), near
 
         (twists, _), (rates, turning), near = jax.jvp(moving, (q, v), (model.rate(q, v), v_rate), has_aux=True)
         # Where normals turn, so do distances' rates.
         parting = jnp.sum(turning * twists[:, 3:], axis=1)
-        rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + parting[:, None] * near.normal], axis=1)
+        rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + parting[:, None] * near.points.normal], axis=1)
         terms = near.impulses(v, h, A, h * rates)
         if self.kink_slopes is not None:
             terms = near.with_kinks(terms, *self.kink_slopes.impulses(h))
         found = minimum(Motion(A, impulse, (*terms, *others)), guess)
-        return found, jnp.max(-near.distance, initial=0)
+        return found, jnp.max(-near.points.distance, initial=0)
 
     def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
-        motion = RelativeMotion.at(model, self.colliders, q)
-        found, pair = contact_points(self.colliders, motion.poses)
-        position, exists = middles(found, motion.origin)
-        stiffness, dissipation, friction = self.materials.at(found, pair)
-        J_turning, J = motion.jacobians(position, pair)
+        points = MovingPoints.at(model, self.colliders, q)
+        stiffness, dissipation, friction = self.materials.at(points.found, points.pairs)
+        J_turning, J = points.jacobians()
         return _Near(
-            motion=motion,
-            pair=pair,
-            position=position,
-            normal=found.normal,
-            exists=exists,
-            distance=jnp.where(exists, found.distance, 0),
-            stiffness=jnp.where(exists, stiffness, 0),
+            points=points,
+            stiffness=jnp.where(points.exist, stiffness, 0),
             dissipation=dissipation,
             friction=friction,
             slip_speed=self.slip_speed,
@@ -240,20 +232,13 @@ class _Near(NamedTuple):
     """Points at which shapes may touch in one configuration; those that do not exist have no stiffness.
 
     Attributes:
-        motion: Of pairs.
-        pair: Number of each point's pair.
         friction: For sliding [1], turning and rolling [m].
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
         J: Of the velocities of the points of second bodies relative to the first.
         J_turning: Of their angular velocities; None where nothing resists turning.
     """
 
-    motion: RelativeMotion
-    pair: np.ndarray
-    position: Float[Array, "points 3"]
-    normal: Float[Array, "points 3"]
-    exists: Bool[Array, " points"]
-    distance: Numbers
+    points: MovingPoints
     stiffness: Numbers
     dissipation: Numbers
     friction: Float[Array, "points 3"]
@@ -261,10 +246,6 @@ class _Near(NamedTuple):
     spin_speed: Scalar
     J: PointJacobian
     J_turning: PointJacobian | None
-
-    def twists(self, v: Vector) -> Float[Array, "points 6"]:
-        """[ω; v] of the second bodies relative to the first."""
-        return self.motion.twists_at(self.position, self.pair, v)
 
     def pressing(self, normal: Float[Array, "points 3"], twists: Float[Array, "points 6"]) -> Float[Array, "points 3"]:
         """Force on the second body for each depth where contact begins, with friction [N/m]."""
@@ -280,9 +261,9 @@ class _Near(NamedTuple):
         """Terms with what all points get and those lose that touch: along the normal by the end of the step, beside it,
         for friction, by its start."""
         first, *others = terms
-        along, beside = split(met, self.normal)
-        due = due - jnp.where((self.distance < 0)[:, None], beside, 0)
-        law = dataclasses.replace(first.law, kink=(due, along[:, None] * self.normal))
+        along, beside = split(met, self.points.normal)
+        due = due - jnp.where((self.points.distance < 0)[:, None], beside, 0)
+        law = dataclasses.replace(first.law, kink=(due, along[:, None] * self.points.normal))
         return [dataclasses.replace(first, law=law), *others]
 
     def forces(self, v: Vector) -> list[tuple[AtPoints, Float[Array, "points 3"]]]:
@@ -319,17 +300,17 @@ class _Near(NamedTuple):
     ) -> list[AtPoints]:
         """With the friction that a function makes of Jacobians, bounds and speeds up to which it holds."""
         # Of depth alone; negative where shapes are apart.
-        springs = -self.stiffness * self.distance
+        springs = -self.stiffness * self.points.distance
         start = self.J.velocities(v)
-        damping = 1 - self.dissipation * dot(start, self.normal)
+        damping = 1 - self.dissipation * dot(start, self.points.normal)
         pressed = jnp.maximum(springs, 0) * jnp.maximum(damping, 0)
         sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
         against_sliding = friction(self.J, sliding, self.slip_speed)
-        known = (h, self.normal, springs, stiffness, self.dissipation, against_sliding)
+        known = (h, self.points.normal, springs, stiffness, self.dissipation, against_sliding)
         law = Impulses.from_start(*known, start, gained[:, 3:])
         terms = [AtPoints(law, self.J)]
         if self.J_turning is not None:
             spin, roll = (friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling))
-            turning = Turning.from_start(self.normal, spin, roll, self.J_turning.velocities(v), gained[:, :3])
+            turning = Turning.from_start(self.points.normal, spin, roll, self.J_turning.velocities(v), gained[:, :3])
             terms.append(AtPoints(turning, self.J_turning))
         return terms

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import CHOLESKY, SMALL, Factorization, Structure, cholesky, cholesky_solution
-from jdyn.contact.convex.law import Law, Line
+from jdyn.contact.convex.law import Line
 from jdyn.contact.convex.terms import Term
 from jdyn.dynamics.execution.batching import in_chunks
 from jdyn.model.compiled import precise
@@ -37,6 +37,19 @@ Held = tuple[Bool[Array, "..."], ...]
 Shares = tuple[Float[Array, "..."], ...]
 
 
+class Change(Structure):
+    """A change of the velocity of the model, and what it makes of the velocities at which each term acts."""
+
+    dv: Vector
+    us: tuple[Array, ...]
+
+    def __add__(self, other: "Change") -> "Change":
+        return jax.tree.map(jnp.add, self, other)
+
+    def times(self, share: Scalar) -> "Change":
+        return jax.tree.map(lambda x: share * x, self)
+
+
 class Motion(Structure):
     """½ dvᵀ A dv − impulse · dv plus the potentials of all terms, by the change dv of the velocity.
 
@@ -50,15 +63,19 @@ class Motion(Structure):
     impulse: Vector
     terms: tuple[Term, ...]
 
-    def gradient(self, dv: Vector, held: Held) -> Vector:
-        """Momentum that dv takes less that which the step gives, where `held` says what sticks."""
-        gammas = self._of_laws(lambda law, u, held: law.impulse(u, held), dv, held)
-        given = sum(term.generalized(gamma) for term, gamma in zip(self.terms, gammas, strict=True))
-        return self.A @ dv - self.impulse - given
+    def change(self, dv: Vector) -> Change:
+        """What a change of the velocity comes to."""
+        return Change(dv, tuple(term.changes(dv) for term in self.terms))
 
-    def hessian(self, dv: Vector, held: Held, shares: Shares) -> Float[Array, "nv nv"]:
+    def gradient(self, at: Change, held: Held) -> Vector:
+        """Momentum that dv takes less that which the step gives, where `held` says what sticks."""
+        gammas = self._of_laws(lambda law, u, held: law.impulse(u, held), at.us, held)
+        given = sum(term.generalized(gamma) for term, gamma in zip(self.terms, gammas, strict=True))
+        return self.A @ at.dv - self.impulse - given
+
+    def hessian(self, at: Change, held: Held, shares: Shares) -> Float[Array, "nv nv"]:
         """A + Jᵀ G J with the slopes G of all linear laws: that of the function where shares are those after dv."""
-        slopes = self._of_laws(lambda law, u, held, shares: law.slope(u, held, shares), dv, held, shares)
+        slopes = self._of_laws(lambda law, u, held, shares: law.slope(u, held, shares), at.us, held, shares)
         return sum((term.hessian(G) for term, G in zip(self.terms, slopes, strict=True)), start=self.A)
 
     @property
@@ -66,56 +83,47 @@ class Motion(Structure):
         """About the length of the change without any term, in the norm of A."""
         return jnp.sqrt(jnp.sum(self.impulse**2 / jnp.diag(self.A)))
 
-    @property
-    def laws(self) -> list[Law]:
-        """Of all terms."""
-        return [term.law for term in self.terms]
-
-    def changes(self, dv: Vector) -> list[Array]:
-        """Of the velocities of all terms."""
-        return [term.changes(dv) for term in self.terms]
-
-    def holds(self, dv: Vector) -> Held:
+    def holds(self, at: Change) -> Held:
         """What sticks."""
-        return self._of_laws(lambda law, u: law.holds(u), dv)
+        return self._of_laws(lambda law, u: law.holds(u), at.us)
 
-    def may_hold(self, dv: Vector) -> Held:
+    def may_hold(self, at: Change) -> Held:
         """What may stick at the end, by a guess of the change."""
-        return self._of_laws(lambda law, u: law.may_hold(u), dv)
+        return self._of_laws(lambda law, u: law.may_hold(u), at.us)
 
-    def shares(self, dv: Vector) -> Shares:
+    def shares(self, at: Change) -> Shares:
         """What friction gives of its bounds."""
-        return self._of_laws(lambda law, u: law.shares(u), dv)
+        return self._of_laws(lambda law, u: law.shares(u), at.us)
 
-    def turns(self, dv: Vector, step: Vector, held: Held) -> Held:
-        """Where slip turns back in a step from dv."""
-        return self._of_laws(lambda law, u, du, held: law.turns(u, du, held), dv, self.changes(step), held)
+    def turns(self, at: Change, step: Change, held: Held) -> Held:
+        """Where slip turns back in a step."""
+        return self._of_laws(lambda law, u, du, held: law.turns(u, du, held), at.us, step.us, held)
 
-    def tends(self, dv: Vector, step: Vector, held: Held, shares: Shares) -> Shares:
-        """What linear laws make of shares in a step from dv."""
+    def tends(self, at: Change, step: Change, held: Held, shares: Shares) -> Shares:
+        """What linear laws make of shares in a step."""
         return self._of_laws(
-            lambda law, u, du, held, shares: law.tends(u, du, held, shares), dv, self.changes(step), held, shares
+            lambda law, u, du, held, shares: law.tends(u, du, held, shares), at.us, step.us, held, shares
         )
 
-    def missed(self, dv: Vector, shares: Shares) -> tuple[Scalar, Scalar]:
-        """The largest difference of any share from that after dv, and about how far that keeps dv from the minimum."""
-        missed, lengths = zip(*self._of_laws(lambda law, u, shares: law.missed(u, shares), dv, shares), strict=True)
+    def missed(self, at: Change, shares: Shares) -> tuple[Scalar, Scalar]:
+        """The largest difference of any share from the true one, and about how far that keeps dv from the minimum."""
+        missed, lengths = zip(*self._of_laws(lambda law, u, shares: law.missed(u, shares), at.us, shares), strict=True)
         largest = functools.reduce(jnp.maximum, [jnp.max(x, initial=0) for x in missed])
         return largest, jnp.sum(jnp.stack([jnp.sum(x) for x in lengths]))
 
-    def on_one_side(self, dv: Vector, before: Vector) -> Bool[Array, ""]:
+    def on_one_side(self, at: Change, before: Change) -> Bool[Array, ""]:
         """Whether all laws have no kink between the two, beside those of friction."""
-        sides = self._of_laws(lambda law, u, before: law.on_one_side(u, before), dv, self.changes(before))
+        sides = self._of_laws(lambda law, u, before: law.on_one_side(u, before), at.us, before.us)
         return jnp.all(jnp.stack(sides))
 
-    def along(self, us: Sequence[Array], ws: Sequence[Array]) -> Line:
-        """The potentials of all terms at their changes, in their directions."""
-        lines = [law.along(u, w) for law, u, w in zip(self.laws, us, ws, strict=True)]
+    def along(self, at: Change, step: Change) -> Line:
+        """The potentials of all terms, in the direction of a step."""
+        lines = self._of_laws(lambda law, u, w: law.along(u, w), at.us, step.us)
         return functools.reduce(Line.__add__, lines)
 
-    def _of_laws(self, what: Callable, dv: Vector, *known: Sequence[Any]) -> tuple[Any, ...]:
+    def _of_laws(self, what: Callable, us: Sequence[Array], *known: Sequence[Any]) -> tuple[Any, ...]:
         """By the change of each law's velocities, and by what is known of each law."""
-        return tuple(map(what, self.laws, self.changes(dv), *known))
+        return tuple(map(what, [term.law for term in self.terms], us, *known))
 
 
 class Found(NamedTuple):
@@ -160,12 +168,10 @@ def _found(motion: Motion, guess: Vector) -> Found:
 
 
 def _iterated(motion: Motion, guess: Vector) -> Found:
-    infinite = jnp.full((), jnp.inf, guess.dtype)
-    start = _Iterate(
-        guess, motion.may_hold(guess), motion.shares(guess), infinite, motion.size, jnp.array(0, jnp.int32)
-    )
+    at, infinite = motion.change(guess), jnp.full((), jnp.inf, guess.dtype)
+    start = _Iterate(at, motion.may_hold(at), motion.shares(at), infinite, motion.size, jnp.array(0, jnp.int32))
     last = jax.lax.while_loop(_Iterate.unfinished, lambda iterate: _next(motion, iterate), start)
-    return Found(last.dv, (last.left <= last.small) & jnp.isfinite(last.left), last.steps)
+    return Found(last.at.dv, (last.left <= last.small) & jnp.isfinite(last.left), last.steps)
 
 
 @_found.def_jvp
@@ -173,9 +179,10 @@ def _iterated(motion: Motion, guess: Vector) -> Found:
 def _found_jvp(primals, tangents):
     (motion, guess), (d_motion, _) = primals, tangents
     found = _found(motion, guess)
-    held = motion.holds(found.dv)
-    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(found.dv, held), (motion,), (d_motion,))
-    H = motion.hessian(found.dv, held, motion.shares(found.dv))
+    at = motion.change(found.dv)
+    held = motion.holds(at)
+    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(motion.change(found.dv), held), (motion,), (d_motion,))
+    H = motion.hessian(at, held, motion.shares(at))
     change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
     # Flags and counts have no tangents.
     return found, Found(change, None, None)  # type: ignore[arg-type]
@@ -185,7 +192,7 @@ class _Iterate(NamedTuple):
     """Where an iteration is.
 
     Attributes:
-        dv: Minimum so far.
+        at: Minimum so far.
         held: What is taken to stick: what does so, and what may next.
         shares: What friction is taken to give of its bounds: what linear laws make of it in a whole step.
         left: About how far the minimum is, in the norm of A: the length of the last whole Newton step or, where that is
@@ -194,7 +201,7 @@ class _Iterate(NamedTuple):
         steps: Number of steps.
     """
 
-    dv: Vector
+    at: Change
     held: Held
     shares: Shares
     left: Scalar
@@ -204,7 +211,7 @@ class _Iterate(NamedTuple):
     @property
     def small(self) -> Scalar:
         """Up to which changes count as none."""
-        return float(jnp.finfo(self.dv.dtype).eps) ** CONVERGED * self.size
+        return float(jnp.finfo(self.at.dv.dtype).eps) ** CONVERGED * self.size
 
     def unfinished(self) -> Bool[Array, ""]:
         # NaN ends it.
@@ -221,31 +228,32 @@ def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
     Where a whole step did as its linear laws said, a second one with the same Hessian follows, which often shows that
     the first one was enough.
     """
-    dv, held = iterate.dv, iterate.held
-    factor, solve = _factorization(len(dv))
-    L = factor(motion.hessian(dv, held, iterate.shares))
-    gradient = motion.gradient(dv, held)
-    step = -solve(L, gradient)
-    gradient_after = motion.gradient(dv + step, motion.holds(dv + step))
-    second = -solve(L, gradient_after)
-    lengths = _length(motion.A, step), _length(motion.A, second)
-    shares = motion.tends(dv, step, held, iterate.shares)
-    missed, error = motion.missed(dv + step, shares)
-    again = (missed < NEARER) & (lengths[1] < NEARER * lengths[0]) & motion.on_one_side(dv + step, dv)
+    at, held = iterate.at, iterate.held
+    factor, solve = _factorization(len(at.dv))
+    L = factor(motion.hessian(at, held, iterate.shares))
+    gradient = motion.gradient(at, held)
+    step = motion.change(-solve(L, gradient))
+    after = at + step
+    gradient_after = motion.gradient(after, motion.holds(after))
+    second = motion.change(-solve(L, gradient_after))
+    lengths = _length(motion.A, step.dv), _length(motion.A, second.dv)
+    shares = motion.tends(at, step, held, iterate.shares)
+    missed, error = motion.missed(after, shares)
+    again = (missed < NEARER) & (lengths[1] < NEARER * lengths[0]) & motion.on_one_side(after, at)
     # Where nothing is taken to hold that does not, the gradient is that of the function.
-    begins = jnp.where(_same(held, motion.holds(dv)), gradient @ step, 0)
-    ends, flat = gradient_after @ step, iterate.small * lengths[0]
+    begins = jnp.where(_same(held, motion.holds(at)), gradient @ step.dv, 0)
+    ends, flat = gradient_after @ step.dv, iterate.small * lengths[0]
     whole = (iterate.steps < WHOLE_STEPS) | again | (ends <= jnp.maximum(FLAT * jnp.abs(begins), flat))
-    part = jnp.where(whole, 1, _lowest(motion, dv, step, ends, flat, ~whole & iterate.unfinished()))
+    part = jnp.where(whole, 1, _lowest(motion, at, step, ends, flat, ~whole & iterate.unfinished()))
     # The second step begins with true shares, and laws are linear as before.
-    turned = motion.tends(dv, step + second, held, iterate.shares)
-    turned = jax.tree.map(lambda true, x, y: true + (x - y), motion.shares(dv + step), turned, shares)
-    _, error_again = motion.missed(dv + step + second, turned)
+    turned = motion.tends(at, step + second, held, iterate.shares)
+    turned = jax.tree.map(lambda true, x, y: true + (x - y), motion.shares(after), turned, shares)
+    _, error_again = motion.missed(after + second, turned)
     left = jnp.where(again, jnp.maximum(lengths[1], error_again), jnp.maximum(lengths[0], error))
-    end = dv + part * step + jnp.where(again, second, 0)
-    turns = motion.turns(dv, step, held)
+    end = at + step.times(part) + second.times(jnp.where(again, 1, 0))
+    turns = motion.turns(at, step, held)
     held = jax.tree.map(lambda holds, turns: holds | (turns & whole), motion.holds(end), turns)
-    size = jnp.maximum(motion.size, _length(motion.A, end))
+    size = jnp.maximum(motion.size, _length(motion.A, end.dv))
     return _Iterate(end, held, shares, left, size, iterate.steps + 1)
 
 
@@ -290,7 +298,7 @@ class _Bracket(NamedTuple):
         return _Bracket(low, high, start, line.slope, share, next, self.looks + 1)
 
 
-def _lowest(motion: Motion, dv: Vector, step: Vector, end: Scalar, flat: Scalar, wanted: Bool[Array, ""]) -> Scalar:
+def _lowest(motion: Motion, at: Change, step: Change, end: Scalar, flat: Scalar, wanted: Bool[Array, ""]) -> Scalar:
     """Share of a step at the minimum along it, where it is wanted; zero where it leads upwards, as it may if what is
     taken to hold does not.
 
@@ -298,13 +306,12 @@ def _lowest(motion: Motion, dv: Vector, step: Vector, end: Scalar, flat: Scalar,
         end: Slope along the step after all of it, positive.
         flat: What may be left of the slope in any case.
     """
-    us, ws = motion.changes(dv), motion.changes(step)
-    A_step = motion.A @ step
-    slope, curvature = dv @ A_step - motion.impulse @ step, step @ A_step
+    A_step = motion.A @ step.dv
+    slope, curvature = at.dv @ A_step - motion.impulse @ step.dv, step.dv @ A_step
 
     def look(bracket: _Bracket) -> _Bracket:
         share = bracket.next
-        terms = motion.along([u + share * w for u, w in zip(us, ws, strict=True)], ws)
+        terms = motion.along(at + step.times(share), step)
         return bracket.after(Line(slope + share * curvature, curvature) + terms)
 
     def is_flat(bracket: _Bracket) -> Bool[Array, ""]:
