@@ -4,11 +4,13 @@ Source: Ruspini, Lee and Khatib, section 5.1. They sort the ends of the boxes. H
 which vectorizes: 200 boxes, 19900 pairs, take 0.4 ms on one core, less than the points of 300 pairs of boxes.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Int, Int32
 
 from jdyn.geometry import Convex
 from jdyn.geometry.argmin import first_of_least
@@ -16,6 +18,8 @@ from jdyn.spatial import Transform
 
 # Up to so many nearest pairs are found one after another, in half of the time that it takes to sort all pairs.
 FEW = 64
+# No gap is as large.
+LARGEST = np.int32(np.iinfo(np.int32).max)
 
 
 class Bounds(NamedTuple):
@@ -32,8 +36,8 @@ class Bounds(NamedTuple):
 def bounds(shape: Convex, X: Transform) -> Bounds:
     """The smallest box about a shape at a pose."""
     # Rows of R are the axes of the world in the frame of the shape.
-    upper, lower = (jnp.sum(X.rotation * jax.vmap(shape.support)(axes), axis=1) for axes in (X.rotation, -X.rotation))
-    return Bounds(X.translation + lower, X.translation + upper)
+    back, forwards = (jax.vmap(shape.reach)(axes) for axes in (-X.rotation, X.rotation))
+    return Bounds(X.translation - back, X.translation + forwards)
 
 
 def gaps(a: Bounds, b: Bounds) -> Float[Array, "*boxes"]:
@@ -41,17 +45,28 @@ def gaps(a: Bounds, b: Bounds) -> Float[Array, "*boxes"]:
     return jnp.max(jnp.maximum(b.lower - a.upper, a.lower - b.upper), axis=-1)
 
 
-def nearest(gap: Float[Array, " pairs"], count: int) -> tuple[Int[Array, " count"], Bool[Array, ""]]:
-    """Numbers of the pairs whose boxes are nearest, and whether boxes of others overlap or touch as well."""
+def nearest(gaps: Sequence[Float[Array, " pairs"]], count: int) -> list[tuple[Int[Array, " count"], Bool[Array, ""]]]:
+    """Of several sorts of pairs, more than `count` each: numbers of those whose boxes are nearest, and whether boxes of
+    others overlap or touch as well.
+
+    In single precision, in which gaps keep their signs and XLA's CPU backend takes less time.
+    """
+    most = max(map(len, gaps))
+    table = jnp.stack([jnp.pad(gap, (0, most - len(gap)), constant_values=jnp.inf) for gap in gaps]).astype(jnp.float32)
     if count > FEW:
-        # Signs survive single precision, in which XLA's CPU backend takes a thirtieth of the time.
-        negative, found = jax.lax.top_k(-gap.astype(jnp.float32), count + 1)
-        return found[:count], negative[count] >= 0
-    pairs = jnp.arange(len(gap), dtype=jnp.int32)
+        negative, found = jax.lax.top_k(-table, count + 1)
+        return list(zip(found[:, :count], negative[:, count] >= 0, strict=True))
+    pairs = jnp.arange(most, dtype=jnp.int32)
 
-    def next_one(gap, _):
-        first = first_of_least(gap)
-        return jnp.where(pairs == first, jnp.inf, gap), first
+    def next_ones(keys, _):
+        first = jax.vmap(first_of_least)(keys)
+        return jnp.where(pairs[None] == first[:, None], LARGEST, keys), first
 
-    others, found = jax.lax.scan(next_one, gap, length=count)
-    return found, jnp.min(others) <= 0
+    others, found = jax.lax.scan(next_ones, _in_order(table), length=count)
+    return list(zip(found.T, jnp.min(others, axis=1) <= 0, strict=True))
+
+
+def _in_order(x: Float32[Array, "*k"]) -> Int32[Array, "*k"]:
+    """Whole numbers of the same order and the same signs: least ones of these are found in a third of the time."""
+    bits = jax.lax.bitcast_convert_type(x, jnp.int32)
+    return jnp.where(bits < 0, bits ^ LARGEST, bits)

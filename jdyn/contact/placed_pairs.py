@@ -38,18 +38,32 @@ def placed_pairs(colliders: Colliders, poses: Transform) -> Iterator[PlacedPairs
     X, sorts = _placed(colliders, poses), colliders.sorts
     stacks = {sort: colliders.shapes(_rows(sorts, sort)) for sort in dict.fromkeys(sorts)}
     places = np.array([sorts[:row].count(sort) for row, sort in enumerate(sorts)])
-    apart, first = None, 0
-    for pair_sorts, pairs in itertools.groupby(colliders.pairs, lambda pair: tuple(sorts[row] for row in pair)):
-        rows = np.array(list(pairs)).T
-        numbers, missed, count = np.arange(rows.shape[1]), False, rows.shape[1]
-        on_ground = any(colliders.entries[row].kind in GROUND for row in rows[:, 0])
-        if colliders.nearest is not None and count > colliders.nearest and not on_ground:
-            apart = _gaps(colliders, stacks, X) if apart is None else apart
-            numbers, missed = nearest(apart[rows[0], rows[1]], colliders.nearest)
-            rows, places = jnp.asarray(rows)[:, numbers], jnp.asarray(places)
-        a, b = (_taken(stacks[sort], places[row]) for sort, row in zip(pair_sorts, rows, strict=True))
+    by_sorts = itertools.groupby(colliders.pairs, lambda pair: tuple(sorts[row] for row in pair))
+    groups = {pair_sorts: np.array(list(pairs)).T for pair_sorts, pairs in by_sorts}
+    chosen, first = _nearest(colliders, stacks, X, groups), 0
+    for pair_sorts, rows in groups.items():
+        count, (numbers, missed) = rows.shape[1], chosen.get(pair_sorts, (np.arange(rows.shape[1]), False))
+        rows, at = (rows, places) if missed is False else (jnp.asarray(rows)[:, numbers], jnp.asarray(places))
+        a, b = (_taken(stacks[sort], at[row]) for sort, row in zip(pair_sorts, rows, strict=True))
         yield PlacedPairs(first + numbers, (a, _taken(X, rows[0]), b, _taken(X, rows[1])), missed)
         first += count
+
+
+def _nearest(colliders: Colliders, stacks: dict, X: Transform, groups: dict) -> dict:
+    """Numbers of the nearest pairs of two sorts, and whether others are near as well; of those sorts that have more
+    pairs than are looked at."""
+    count = colliders.nearest
+    if count is None:
+        return {}
+    bounded = {
+        pair_sorts: rows
+        for pair_sorts, rows in groups.items()
+        if rows.shape[1] > count and colliders.entries[rows[0, 0]].kind not in GROUND
+    }
+    if not bounded:
+        return {}
+    apart = _gaps(colliders, stacks, X)
+    return dict(zip(bounded, nearest([apart[rows[0], rows[1]] for rows in bounded.values()], count), strict=True))
 
 
 def _placed(colliders: Colliders, poses: Transform) -> Transform:

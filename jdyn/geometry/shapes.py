@@ -79,6 +79,10 @@ class Convex(Structure):
         """
         return self.core_support(direction) + self.rounding * unit(direction)
 
+    def reach(self, direction: Float[Array, "3"]) -> Scalar:
+        """How far the shape reaches in a direction [m], a unit vector in its frame."""
+        return dot(self.core_support(direction), direction) + self.rounding
+
 
 class Sphere(Convex, Solid):
     """A ball about the origin.

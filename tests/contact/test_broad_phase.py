@@ -82,11 +82,11 @@ def test_the_nearest_pairs_touch_as_all_do():
 @pytest.mark.parametrize("count", [1, 4, 5])
 def test_pairs_are_as_if_sorted_by_their_gaps(count, few, monkeypatch):
     monkeypatch.setattr(broad_phase, "FEW", few)
-    gap = jnp.array([0.3, -0.1, 0.5, -0.1, 0.0, 0.2])
-    found, missed = nearest(gap, count)
-    np.testing.assert_array_equal(found, np.argsort(gap, stable=True)[:count])
-    # Touching counts as near.
-    assert missed == (count < 3)
+    gaps = [jnp.array([0.3, -0.1, 0.5, -0.1, 0.0, 0.2]), jnp.array([2.0, 1e-9, -1e-300, 1e5, jnp.inf, -2.0, 1e-9])]
+    for gap, touching, (found, missed) in zip(gaps, (3, 2), nearest(gaps, count), strict=True):
+        np.testing.assert_array_equal(found, np.argsort(gap, stable=True)[:count])
+        # Touching counts as near.
+        assert missed == (count < touching)
 
 
 def test_more_pairs_than_are_looked_at_are_not_lost_in_silence():
