@@ -2,6 +2,7 @@
 
 from jdyn.contact.convex.contact import ConvexContact as ConvexContact
 from jdyn.contact.convex.contact import ConvexForces as ConvexForces
+from jdyn.contact.convex.contact import StartOfSteps as StartOfSteps
 from jdyn.contact.convex.friction import Friction as Friction
 from jdyn.contact.convex.impulses import Impulses as Impulses
 from jdyn.contact.convex.joint_friction import JointFriction as JointFriction

@@ -132,15 +132,15 @@ class ConvexForces(ContactForces):
     def across(
         self, model: Model, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "ConvexForces":
-        t, near = jax.lax.stop_gradient(t), self._near(model, start[0])
-        here = jax.lax.stop_gradient(near.points)
+        t, begin = jax.lax.stop_gradient(t), MovingPoints.at(model, self.colliders, start[0])
+        near, here = self._near(begin), jax.lax.stop_gradient(begin)
         there = MovingPoints.at(*jax.lax.stop_gradient((model, self.colliders, end[0])))
         gaps, normals = (here.distance, there.distance), (here.normal, there.normal)
         twists = here.twists(start[1]), there.twists(end[1])
         known = here.exist & there.exist & jnp.asarray(here.pairs.of_points == there.pairs.of_points)
         kinks = jax.lax.stop_gradient(Kinks.between(gaps, normals, twists, t[1] - t[0], known))
         stiffness = near.pressing(normals[0], kinks.twists)
-        slopes = KinkSlopes.of(kinks, t, near.points.distance, parting(twists[0], normals[0]), stiffness)
+        slopes = KinkSlopes.of(kinks, t, near.distance, parting(twists[0], normals[0]), stiffness)
         return dataclasses.replace(self, kink_slopes=slopes)
 
     def within(self, t: Any) -> "ConvexForces":
@@ -148,16 +148,16 @@ class ConvexForces(ContactForces):
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
         """Generalized forces at a state [N m or N]."""
-        near = self._near(model, q)
+        near = self._near(MovingPoints.at(model, self.colliders, q))
         return sum((term.generalized(force) for term, force in near.forces(v)), start=jnp.zeros_like(v))
 
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Vector
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
         """The forces at all points, and the number of each point's pair."""
-        near = self._near(model, q)
-        (_, force), *turning = near.forces(v)
-        points, torque = near.points, turning[0][1] if turning else jnp.zeros_like(force)
+        points = MovingPoints.at(model, self.colliders, q)
+        (_, force), *turning = self._near(points).forces(v)
+        torque = turning[0][1] if turning else jnp.zeros_like(force)
         depth = jnp.maximum(-points.distance, 0)
         return TouchingPoints(points.position, points.normal, depth, force, torque), points.pairs.of_points
 
@@ -173,51 +173,31 @@ class ConvexForces(ContactForces):
         """These: they are the same everywhere."""
         return self
 
-    def change(
-        self,
-        model: Model,
-        q: Float[Array, " nq"],
-        v: Vector,
-        v_rate: Vector,
-        h: Scalar,
-        A: Float[Array, "nv nv"],
-        impulse: Vector,
-        guess: Vector,
-        others: Sequence[Term],
-    ) -> tuple[Found, Scalar]:
-        """How the velocity changes in a step, and the largest depth of a point at its start [m].
+    def at_start(self, model: Model, q: Float[Array, " nq"], v: Vector, v_rate: Vector) -> "StartOfSteps":
+        """What steps of any length from a state have in common.
 
         Args:
             model: The mechanism.
-            q, v: State at the start.
+            q, v: State.
             v_rate: How the numbers of v change if nothing accelerates, in axes that turn [rad/s² or m/s²].
-            h: Length of the step [s].
-            A: Inertia, with what joints' springs and dampers add to it within the step.
-            impulse: A times the change of the velocity without any term.
-            guess: Of that change.
-            others: Terms beside those of contact.
         """
 
         def moving(q, v):
-            near = self._near(model, q)
-            return (near.points.twists(v), near.points.normal), near
+            points = MovingPoints.at(model, self.colliders, q)
+            return (points.twists(v), points.normal), self._near(points)
 
         (twists, _), (rates, turning), near = jax.jvp(moving, (q, v), (model.rate(q, v), v_rate), has_aux=True)
         # Where normals turn, so do distances' rates.
         parting = jnp.sum(turning * twists[:, 3:], axis=1)
-        rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + parting[:, None] * near.points.normal], axis=1)
-        terms = near.impulses(v, h, A, h * rates)
-        if self.kink_slopes is not None:
-            terms = near.with_kinks(terms, *self.kink_slopes.impulses(h))
-        found = minimum(Motion(A, impulse, (*terms, *others)), guess)
-        return found, jnp.max(-near.points.distance, initial=0)
+        rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + parting[:, None] * near.normal], axis=1)
+        return StartOfSteps(near, v, rates, self.kink_slopes)
 
-    def _near(self, model: Model, q: Float[Array, " nq"]) -> "_Near":
-        points = MovingPoints.at(model, self.colliders, q)
+    def _near(self, points: MovingPoints) -> "_Near":
         stiffness, dissipation, friction = self.materials.at(points.found, points.pairs)
         J_turning, J = points.jacobians()
         return _Near(
-            points=points,
+            normal=points.normal,
+            distance=points.distance,
             stiffness=jnp.where(points.exist, stiffness, 0),
             dissipation=dissipation,
             friction=friction,
@@ -226,6 +206,44 @@ class ConvexForces(ContactForces):
             J=J,
             J_turning=J_turning if self.turning else None,
         )
+
+
+class StartOfSteps(NamedTuple):
+    """Contact where steps begin.
+
+    Attributes:
+        near: Points.
+        v: Velocity of the model.
+        rates: Of twists at points, if nothing accelerates.
+        kink_slopes: As `ConvexForces` has them.
+    """
+
+    near: "_Near"
+    v: Vector
+    rates: Float[Array, "points 6"]
+    kink_slopes: KinkSlopes | None
+
+    @property
+    def overlap(self) -> Scalar:
+        """The largest depth of a point [m]."""
+        return jnp.max(-self.near.distance, initial=0)
+
+    def change(
+        self, h: Scalar, A: Float[Array, "nv nv"], impulse: Vector, guess: Vector, others: Sequence[Term]
+    ) -> Found:
+        """How the velocity changes in a step.
+
+        Args:
+            h: Length of the step [s].
+            A: Inertia, with what joints' springs and dampers add to it within the step.
+            impulse: A times the change of the velocity without any term.
+            guess: Of that change.
+            others: Terms beside those of contact.
+        """
+        terms = self.near.impulses(self.v, h, A, h * self.rates)
+        if self.kink_slopes is not None:
+            terms = self.near.with_kinks(terms, *self.kink_slopes.impulses(h))
+        return minimum(Motion(A, impulse, (*terms, *others)), guess)
 
 
 class _Near(NamedTuple):
@@ -238,7 +256,8 @@ class _Near(NamedTuple):
         J_turning: Of their angular velocities; None where nothing resists turning.
     """
 
-    points: MovingPoints
+    normal: Float[Array, "points 3"]
+    distance: Numbers
     stiffness: Numbers
     dissipation: Numbers
     friction: Float[Array, "points 3"]
@@ -261,9 +280,9 @@ class _Near(NamedTuple):
         """Terms with what all points get and those lose that touch: along the normal by the end of the step, beside it,
         for friction, by its start."""
         first, *others = terms
-        along, beside = split(met, self.points.normal)
-        due = due - jnp.where((self.points.distance < 0)[:, None], beside, 0)
-        law = dataclasses.replace(first.law, kink=(due, along[:, None] * self.points.normal))
+        along, beside = split(met, self.normal)
+        due = due - jnp.where((self.distance < 0)[:, None], beside, 0)
+        law = dataclasses.replace(first.law, kink=(due, along[:, None] * self.normal))
         return [dataclasses.replace(first, law=law), *others]
 
     def forces(self, v: Vector) -> list[tuple[AtPoints, Float[Array, "points 3"]]]:
@@ -300,17 +319,17 @@ class _Near(NamedTuple):
     ) -> list[AtPoints]:
         """With the friction that a function makes of Jacobians, bounds and speeds up to which it holds."""
         # Of depth alone; negative where shapes are apart.
-        springs = -self.stiffness * self.points.distance
+        springs = -self.stiffness * self.distance
         start = self.J.velocities(v)
-        damping = 1 - self.dissipation * dot(start, self.points.normal)
+        damping = 1 - self.dissipation * dot(start, self.normal)
         pressed = jnp.maximum(springs, 0) * jnp.maximum(damping, 0)
         sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
         against_sliding = friction(self.J, sliding, self.slip_speed)
-        known = (h, self.points.normal, springs, stiffness, self.dissipation, against_sliding)
+        known = (h, self.normal, springs, stiffness, self.dissipation, against_sliding)
         law = Impulses.from_start(*known, start, gained[:, 3:])
         terms = [AtPoints(law, self.J)]
         if self.J_turning is not None:
             spin, roll = (friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling))
-            turning = Turning.from_start(self.points.normal, spin, roll, self.J_turning.velocities(v), gained[:, :3])
+            turning = Turning.from_start(self.normal, spin, roll, self.J_turning.velocities(v), gained[:, :3])
             terms.append(AtPoints(turning, self.J_turning))
         return terms

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.contact.convex import ByRow, Springs
-from jdyn.dynamics.constraints.rows import constraint_rows
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.dynamics.constraints.rows import Rows as ConstraintRows
 
+Vector = Float[Array, " nv"]
 Rows = Float[Array, " rows"]
 
 
@@ -26,24 +26,26 @@ class Tied(Springs):
 
 
 def constraint_terms(
-    field: VectorField, t: Scalar, y: State, h: Scalar, turned: Float[Array, " nv"], A: Float[Array, "nv nv"]
+    rows: ConstraintRows | None,
+    v: Float[Array, " nv"],
+    h: Scalar,
+    turned: Float[Array, " nv"],
+    A: Float[Array, "nv nv"],
 ) -> list[ByRow]:
-    """Those of a step from a state: that of all constraints, if there are any.
+    """Those of a step: that of all constraints, if there are any.
 
     With the rows J v = b and J a = γ, velocities change by what accelerations ask for and by what is missing of b.
 
     Args:
-        field: The equations of motion.
-        t: Time at the start [s].
-        y: State at the start.
+        rows: Of constraints at the start, or None.
+        v: Velocity at the start.
         h: Length of the step [s].
         turned: What changes of velocities have more than those of accelerations, see `turning`.
         A: Inertia.
     """
-    if not field.constraints:
+    if rows is None:
         return []
-    rows = constraint_rows(field.model, field.constraints, t, y.q, y.v)
-    asked = h * (rows.gamma + rows.J @ turned) + rows.b - rows.J @ y.v
+    asked = h * (rows.gamma + rows.J @ turned) + rows.b - rows.J @ v
     yields = jnp.sum(rows.J**2 / jnp.diag(A)[None], axis=1)
     # Of the digits of A, the other half is left in the sum of both. Rows that nothing moves have no stiffness.
     stiffness = jnp.where(yields > 0, 1 / jnp.where(yields > 0, yields, 1), 0) / jnp.sqrt(jnp.finfo(A.dtype).eps)

@@ -1,6 +1,7 @@
 """Steps of Euler's method whose velocities contact makes minima of convex functions."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import diffrax
@@ -8,11 +9,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Scalar
+from jax.extend.core import jaxpr_as_fun
+from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.contact import ConvexForces
+from jdyn.contact.convex import Found, StartOfSteps
 from jdyn.dynamics import bias_forces, mass_matrix
+from jdyn.dynamics.constraints.rows import Rows as ConstraintRows
+from jdyn.dynamics.constraints.rows import constraint_rows
+from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model import Model
+from jdyn.simulation.clock import clock_of
 from jdyn.simulation.interpolation import between
 from jdyn.simulation.solvers.constraint_terms import constraint_terms
 from jdyn.simulation.solvers.dense_output import DenseOutput
@@ -81,9 +88,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         if y0.energy is not None:
             raise ValueError("ConvexEuler: it does not know the work of contact, which jdyn.EnergyError needs")
-        steps = self._substeps(terms, t0, t1, y0)
-        found = jnp.all(steps.converged)
-        ends = [jax.tree.map(lambda x, n=n: x[n * (n + 1) // 2 - 1], steps.y) for n in range(1, self.rows + 1)]
+        rows, overlap = self._in_rows(terms, t0, t1, y0)
+        found = rows.converged
+        ends = [jax.tree.map(lambda x, row=row: x[row], rows.y) for row in range(self.rows)]
         y1, error = self._extrapolated(ends) if self.rows > 1 else (ends[0], None)
         # Step controllers measure errors by both ends.
         y1 = jax.tree.map(lambda y1, y0: jnp.where(found, y1, y0), y1, y0)
@@ -91,51 +98,73 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         done, failed = diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
         # `where` takes traced conditions, and is annotated for bool.
         result = diffrax.RESULTS.where(found, done, failed)  # type: ignore[arg-type]
-        work = Work.of(len(steps.converged), jnp.sum(steps.newton))
-        # The first substep begins where the step does.
-        counted = Counted(None, work, overlap=jax.lax.stop_gradient(steps.overlap[0]))
+        work = Work.of(self.rows * (self.rows + 1) // 2, rows.newton)
+        counted = Counted(None, work, overlap=jax.lax.stop_gradient(overlap))
         return y1, error, {"y0": y0, "y1": y1}, counted, result
 
     @property
     def interpolation_cls(self):
         return functools.partial(_Interpolation, self.mechanism)
 
-    def _substeps(self, terms, t0, t1, y0: State) -> "_Step":
-        """Those of all rows, one after the other: one program."""
+    def _in_rows(self, terms, t0, t1, y0: State) -> tuple["_Rows", Scalar]:
+        """The substeps of all rows, and the largest depth of a point where the step begins [m].
 
-        places = [(m, n) for n in range(1, self.rows + 1) for m in range(n)]
-        begins, ends = (jnp.array([(m + k) / n for m, n in places], t0.dtype) for k in (0, 1))
-        firsts, lasts = (jnp.array([m == k * (n - 1) for m, n in places]) for k in (0, 1))
+        What substeps from one state have in common is found once: first ones of all rows begin where the step does. One
+        program for all.
+        """
+        H, counts = terms.contr(t0, t1), range(1, self.rows + 1)
+        # Rows by their numbers of substeps, and the shares of the step where substeps begin.
+        places = [(n, 0.0) for n in counts] + [(n, m / n) for n in counts for m in range(1, n)]
+        numbers, shares = (jnp.array(x) for x in zip(*places, strict=True))
+        anew = jnp.array([place[0] == 1 or place[1] > 0 for place in places])
+        # Found again in reverse mode: what that keeps of it else takes a quadruped's gradient 1.6 times as long.
+        begin, none = _traced(jax.checkpoint(functools.partial(self._begun, terms, H)), t0, y0)
 
         def substep(carry, place):
-            before, v1 = carry
-            begin, end, first, last = place
-            y = jax.tree.map(lambda start, before: jnp.where(first, start, before), y0, before)
-            # The row before has found the velocity at the end.
-            guess = y0.v + end * (v1 - y0.v)
-            step = self._advance(terms, t0 + begin * (t1 - t0), t0 + end * (t1 - t0), y, guess)
-            return (step.y, jnp.where(last, step.y.v, v1)), step
+            rows, begun = carry
+            count, share, new = place
+            y = jax.tree.map(lambda x: x[count - 1], rows.y)
+            begun = jax.lax.cond(new, lambda: begin(t0 + share * (t1 - t0), y), lambda: begun)
+            length = 1 / count.astype(H.dtype)
+            end = share + length
+            y, found = self._advanced(terms, begun, length * H, y0.v + end * (rows.v1 - y0.v))
+            return (rows.after(count, y, found, end > 1 - length / 2), begun), begun.contact.overlap
 
-        return jax.lax.scan(substep, (y0, y0.v), (begins, ends, firsts, lasts))[1]
-
-    def _advance(self, terms, t0, t1, y0: State, guess) -> "_Step":
-        model, h = self.mechanism, terms.contr(t0, t1)
-        contact, field, terms = _apart(terms)
-        none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y0, y0.v))
-        system = JointImplicit.of(terms, t0, y0, h)
-        tau = system.force(t0, y0)
-        force = tau - system.pull(y0.v, none, h) - bias_forces(system.field.model, y0.q, y0.v)
-        A = mass_matrix(system.stiffened(h), y0.q)
-        turned = turning(model, y0.v)
-        impulse = h * (A @ turned + force)
-        others = joint_terms(field, y0, h, A) + constraint_terms(field, system.clock(t0), y0, h, turned, A)
-        contact = contact.within(t0)
-        found, overlap = contact.change(model, y0.q, y0.v, -turned, h, A, impulse, guess - y0.v, others)
-        v1 = y0.v + found.dv
-        change = terms.prod(system.field.rates_beside(system.clock(t0), y0, tau), h)
-        y1 = eqx.tree_at(lambda y: y.v, kicked(y0, rest(change)), v1)
+        ends = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.rows, *x.shape)), y0)
         # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
-        return _Step(straight(model, y1, h * v1), found.converged & (h >= 0), found.steps, overlap)
+        start = _Rows(ends, y0.v, H >= 0, jnp.array(0, jnp.int32))
+        (rows, _), overlaps = jax.lax.scan(substep, (start, none), (numbers, shares.astype(t0.dtype), anew))
+        return rows, overlaps[0]
+
+    def _begun(self, terms, H: Scalar, t: Scalar, y: State) -> "_Begun":
+        model = self.mechanism
+        contact, field, terms = _apart(terms)
+        system = JointImplicit.of(terms, t, y, H)
+        clock, smooth, turned = system.clock(t), system.field, turning(model, y.v)
+        tau = system.force(t, y)
+        return _Begun(
+            y=y,
+            contact=contact.within(t).at_start(model, y.q, y.v, -turned),
+            constraints=constraint_rows(model, field.constraints, clock, y.q, y.v) if field.constraints else None,
+            M=mass_matrix(smooth.model, y.q),
+            force=tau - bias_forces(smooth.model, y.q, y.v),
+            turned=turned,
+            rates=smooth.rates_beside(clock, y, tau),
+            slopes=system.slopes,
+        )
+
+    def _advanced(self, terms, begun: "_Begun", h: Scalar, guess: Float[Array, " nv"]) -> tuple[State, Found]:
+        """The state after a substep, and how its velocity was found, from a guess of the velocity at its end."""
+        model, y, turned = self.mechanism, begun.y, begun.turned
+        _, field, terms = _apart(terms)
+        system = JointImplicit(equations_of_motion(terms), clock_of(terms), *begun.slopes)
+        none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y, y.v))
+        A = begun.M + reduced(model, jnp.diag(system.rotors(h)))
+        impulse = h * (A @ turned + begun.force - system.pull(y.v, none, h))
+        others = joint_terms(field, y, h, A) + constraint_terms(begun.constraints, y.v, h, turned, A)
+        found = begun.contact.change(h, A, impulse, guess - y.v, others)
+        end = eqx.tree_at(lambda y: y.v, kicked(y, rest(terms.prod(begun.rates, h))), y.v + found.dv)
+        return straight(model, end, h * end.v), found
 
     def _extrapolated(self, ends: list[State]) -> tuple[State, State | None]:
         """The state at h = 0, and how far it is from that without the first row."""
@@ -168,14 +197,60 @@ def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
     return field.contact, field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
 
 
-class _Step(NamedTuple):
-    """Where a step ends, whether its velocity was found, in how many Newton steps, and by how much shapes overlapped at
-    its start [m]."""
+def _traced(function: Callable, *like: Any) -> tuple[Callable, Any]:
+    """A function that is traced once, wherever it is called, for arguments like these; and zeros like its result."""
+    program, result = jax.make_jaxpr(function, return_shape=True)(*like)
+
+    def run(*arguments):
+        return jax.tree.unflatten(jax.tree.structure(result), jaxpr_as_fun(program)(*jax.tree.leaves(arguments)))
+
+    return run, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), result)
+
+
+class _Begun(NamedTuple):
+    """What substeps from one state have in common.
+
+    Attributes:
+        y: The state.
+        contact: Points where shapes may touch.
+        constraints: Their rows; None where there are none.
+        M: Inertia.
+        force: On the coordinates, at this velocity, and but for that of motion [N m or N].
+        turned: What changes of velocities have more than those of accelerations, see `turning`.
+        rates: Of what moves beside configuration and velocity.
+        slopes: As `JointImplicit` has them.
+    """
 
     y: State
+    contact: StartOfSteps
+    constraints: ConstraintRows | None
+    M: Float[Array, "nv nv"]
+    force: Float[Array, " nv"]
+    turned: Float[Array, " nv"]
+    rates: State
+    slopes: tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]
+
+
+class _Rows(NamedTuple):
+    """Rows of substeps, as far as they have come.
+
+    Attributes:
+        y: States of all rows.
+        v1: The velocity at the end of the step, as the last row that has ended has it.
+        converged: Whether the velocities of all substeps were found.
+        newton: In how many Newton steps.
+    """
+
+    y: State
+    v1: Float[Array, " nv"]
     converged: Bool[Array, ""]
     newton: Int[Array, ""]
-    overlap: Scalar
+
+    def after(self, count: Int[Array, ""], y: State, found: Found, last: Bool[Array, ""]) -> "_Rows":
+        """With the state after a substep, of the row that has so many; its last one ends where the step does."""
+        ends = jax.tree.map(lambda all, x: all.at[count - 1].set(x), self.y, y)
+        v1 = jnp.where(last, y.v, self.v1)
+        return _Rows(ends, v1, self.converged & found.converged, self.newton + found.steps)
 
 
 class _Interpolation(DenseOutput):

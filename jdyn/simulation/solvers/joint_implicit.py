@@ -53,9 +53,13 @@ class JointImplicit(NamedTuple):
         return cls(field, clock, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
 
     def stiffened(self, c: Scalar) -> Model:
-        """The model with c D + c² K beside its rotors."""
+        """The model with W's rotors beside its own."""
         model = self.field.model
-        return eqx.tree_at(lambda model: model.armature, model, model.armature + c * (self.D + c * self.K))
+        return eqx.tree_at(lambda model: model.armature, model, model.armature + self.rotors(c))
+
+    def rotors(self, c: Scalar) -> Float[Array, " nv_full"]:
+        """c D + c² K."""
+        return c * (self.D + c * self.K)
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """k in a state `y` on the manifold, whose tangent coordinates change by `r`; f where s and `c` [s] are zero."""
