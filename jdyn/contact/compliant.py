@@ -87,7 +87,7 @@ class CompliantContact(Contact):
             `jdyn.SpringDamper`, have right derivatives. Each contact takes two events of `max_events`.
         nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
             boxes along the axes of the world. Worth it from some fifteen shapes that may touch each other: with eight
-            pairs, a humanoid that has 126 takes six tenths of the time. A motion in which boxes of more pairs overlap
+            pairs, a humanoid that has 126 takes half of the time. A motion in which boxes of more pairs overlap
             fails. None for all.
 
     Source: Hunt, Crossley 1975; Castro et al., A transition-aware method for the simulation of compliant contact with
