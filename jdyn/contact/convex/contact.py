@@ -188,8 +188,8 @@ class ConvexForces(ContactForces):
 
         (twists, _), (rates, turning), near = jax.jvp(moving, (q, v), (model.rate(q, v), v_rate), has_aux=True)
         # Where normals turn, so do distances' rates.
-        parting = jnp.sum(turning * twists[:, 3:], axis=1)
-        rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + parting[:, None] * near.normal], axis=1)
+        faster = parting(twists, turning)
+        rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + faster[:, None] * near.normal], axis=1)
         return StartOfSteps(near, v, rates, self.kink_slopes)
 
     def _near(self, points: MovingPoints) -> "_Near":
