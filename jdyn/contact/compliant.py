@@ -157,6 +157,7 @@ class CompliantForces(SmoothForces):
         gradient_reach: From where derivatives feel contact [m]; None for those that are true.
         located: Whether steps end where points begin and cease to touch.
         start: What is known where a step begins; None for forces of no step.
+        here: What is known where a force is asked for; None where that is to be found.
         kink_slopes: What derivatives of a step need across its kinks; None where there is none.
     """
 
@@ -168,20 +169,28 @@ class CompliantForces(SmoothForces):
     gradient_reach: Scalar | None
     located: bool = eqx.field(static=True, default=False)
     start: MovingPoints | None = None
+    here: MovingPoints | None = None
     kink_slopes: KinkSlopes | None = None
 
-    def near(self, model: Model, q: Float[Array, " nq"]) -> "CompliantForces":
+    def near(self, model: Model, q: Float[Array, " nq"], seen: MovingPoints | None = None) -> "CompliantForces":
         """With what is known there, which is found once for all that asks about the start of a step. What needs it
         without derivatives takes them away.
 
         Where steps are located, points touch throughout a step or not at all. Then forces have no kink within it,
         though its end is beyond the kink by its error: else derivatives would be those of the wrong side.
         """
-        return dataclasses.replace(self, start=MovingPoints.at(model, self.colliders, q))
+        start = MovingPoints.at(model, self.colliders, q) if seen is None else seen.clad(model, self.colliders)
+        return dataclasses.replace(self, start=start)
+
+    def seen(self, model: Model, q: Float[Array, " nq"]) -> MovingPoints:
+        return MovingPoints.at(model, self.colliders, q).bare()
+
+    def there(self, model: Model, seen: MovingPoints) -> "CompliantForces":
+        return dataclasses.replace(self, here=seen.clad(model, self.colliders))
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces [N m or N]."""
-        here = MovingPoints.at(model, self.colliders, q)
+        here = MovingPoints.at(model, self.colliders, q) if self.here is None else self.here
         touching = self._touching(here, v)
         return here.generalized(touching.torque, touching.force)
 

@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Scalar
+from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
@@ -82,8 +82,9 @@ class ContactForces(eqx.Module):
         """
 
     @abc.abstractmethod
-    def near(self, model: Model, q: Float[Array, " nq"]) -> "ContactForces":
-        """The same for configurations near this one, such as those of a step that begins there."""
+    def near(self, model: Model, q: Float[Array, " nq"], seen: PyTree[Array] = None) -> "ContactForces":
+        """The same for configurations near this one, such as those of a step that begins there. Unless it is None, this
+        is what can be `seen` there."""
 
     @property
     def has_kinks(self) -> bool:
@@ -130,6 +131,14 @@ class SmoothForces(ContactForces):
     ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
         """How `force` falls with configuration and velocity, or nearly so: what is left out costs an implicit solver
         steps, and no order."""
+
+    @abc.abstractmethod
+    def seen(self, model: Model, q: Float[Array, " nq"]) -> PyTree[Array]:
+        """Whatever takes long to find there, and is needed for forces: arrays that depend on the configuration."""
+
+    @abc.abstractmethod
+    def there(self, model: Model, seen: PyTree[Array]) -> "SmoothForces":
+        """The same with a `force` for the configuration in which that was seen."""
 
 
 class Contact(eqx.Module):

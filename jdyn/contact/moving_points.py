@@ -1,12 +1,15 @@
 """Points where shapes may touch, and how they move."""
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jdyn.contact.colliders import Colliders
+from jdyn.contact.joints_between import joints_between
 from jdyn.contact.placed_pairs import of_bodies
 from jdyn.contact.point_jacobians import PointJacobian
 from jdyn.contact.points import PointPairs, contact_points
@@ -37,6 +40,20 @@ class MovingPoints(NamedTuple):
         found, pairs = contact_points(colliders, motion.poses)
         position = jnp.where(found.exists[:, None], (found.a + found.b) / 2, motion.origin[None])
         return cls(motion.of(pairs.numbers), found, pairs, position)
+
+    def bare(self) -> "MovingPoints":
+        """Without what does not depend on the configuration."""
+        pairs = self.pairs
+        if isinstance(pairs.numbers, np.ndarray):
+            pairs = dataclasses.replace(pairs, numbers=None)
+        return self._replace(motion=self.motion._replace(model=None, between=None), pairs=pairs)
+
+    def clad(self, model: Model, colliders: Colliders) -> "MovingPoints":
+        """Bare ones with all else."""
+        pairs, motion = self.pairs, self.motion._replace(model=model, between=joints_between(model, colliders))
+        if pairs.numbers is None:
+            pairs = dataclasses.replace(pairs, numbers=np.arange(len(colliders.pairs)))
+        return self._replace(motion=motion.of(pairs.numbers), pairs=pairs)
 
     @property
     def exist(self) -> Bool[Array, " points"]:

@@ -125,7 +125,7 @@ def _recorded_simulation(problem_of, apart: bool) -> Loop:
     def init(arrays):
         problem = problem_of(arrays)
         state = begin(problem)
-        return state, _blank(problem, state.motion)
+        return state, _blank(problem, state.motion.blind())
 
     def body(arrays, state):
         before, record = state
@@ -155,7 +155,9 @@ def _written(record: Record, before: Run, after: Run) -> Record:
 
     slot = record.slot(number)
     slot = jnp.where(kept & (record.step(slot) == number), slot, len(record.fired))
-    checkpoints = jax.tree.map(lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, before.motion)
+    checkpoints = jax.tree.map(
+        lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, before.motion.blind()
+    )
     ways = jax.tree.map(put, record.ways, after.way)
     rows = put(record.rows, before.rows.written)
     return Record(ways, put(record.fired, after.fired), rows, checkpoints, record.spacing)
@@ -202,7 +204,7 @@ def _replay(problem_of) -> Loop:
 
     def init(job: _Job):
         record, accepted = job.record, job.final.accepted
-        motion = eqx.filter(job.final.motion, eqx.is_inexact_array)
+        motion = eqx.filter(job.final.motion.blind(), eqx.is_inexact_array)
         return _Replayed(
             segments=jnp.where(accepted > 0, record.slot(accepted - 1) + 1, 0),
             row=job.final.rows.written - 1,
@@ -270,7 +272,7 @@ def _segment_back(problem_of, job: _Job, segment, first, count, state: _Replayed
 
 def _known_after(job: _Job, segment, number) -> Motion:
     """The motion after a segment, which ends with that number of steps."""
-    return where(number == job.final.accepted, job.final.motion, _at(job.record.checkpoints, segment + 1))
+    return where(number == job.final.accepted, job.final.motion.blind(), _at(job.record.checkpoints, segment + 1))
 
 
 def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: Int[Array, ""]):

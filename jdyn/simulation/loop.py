@@ -1,5 +1,6 @@
 """One step of a simulation: what it needs, what it changes."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,14 +11,17 @@ import jax.numpy as jnp
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
+from jdyn.contact import SmoothForces
 from jdyn.control.dynamic import updated
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
 from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing, numbers
+from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.result import Result
+from jdyn.simulation.solvers.automatic import Automatic
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.vector_field import State, VectorField
-from jdyn.simulation.work import Counted, Work, order_of, overlap_of, work_of
+from jdyn.simulation.work import Counted, Work, order_of, overlap_of, seen_of, work_of
 
 # A step of this many roundings of the time is too small to be told from none. Single precision tells times from each
 # other by one and a half times its digits, see `Instant`.
@@ -65,10 +69,11 @@ class Equations(diffrax.AbstractTerm):
     def prod(self, vf, control):
         return jax.tree.map(lambda rate: rate * control, vf)
 
-    def near(self, t: Scalar, y: State) -> "Equations":
-        """The same for a step that begins there, with a time that begins with it."""
+    def near(self, t: Scalar, y: State, seen: PyTree = None) -> "Equations":
+        """The same for a step that begins there, with a time that begins with it, and what contact has seen there
+        unless that is None."""
         clock = Clock(self.direction, t)
-        return Equations(self.field.near(clock(jnp.zeros_like(t)), y), clock)
+        return Equations(self.field.near(clock(jnp.zeros_like(t)), y, seen), clock)
 
     def across(self, t: tuple[Scalar, Scalar], y0: State, y1: State) -> "Equations":
         """The same with the derivatives of a step between two states, across the kinks of contact."""
@@ -131,9 +136,16 @@ class Problem(eqx.Module):
         """Whether shapes may touch."""
         return self.equations.field.contact is not None
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether steps say what contact can see at their ends. Where constraints move these, it is not seen there."""
+        solver = self.solver
+        known = isinstance(solver, OnManifold) and isinstance(solver.solver, Automatic)
+        return known and self.met is None and isinstance(self.equations.field.contact, SmoothForces)
+
     def near(self, motion: "Motion") -> Equations:
         """The equations of a step that begins there."""
-        return self.equations.near(motion.at.t, motion.y)
+        return self.equations.near(motion.at.t, motion.y, seen_of(motion.solver_state))
 
 
 class Motion(eqx.Module):
@@ -145,6 +157,7 @@ class Motion(eqx.Module):
         solver_state: What the solver remembers.
         jumped: Whether the state or its rate has just jumped.
         met: Whether constraints are met; None where there are none.
+        looked: Whether the solver's state has what contact can see there; None where that is not asked for.
     """
 
     at: Instant
@@ -152,6 +165,14 @@ class Motion(eqx.Module):
     solver_state: PyTree
     jumped: Bool[Array, ""]
     met: Bool[Array, ""] | None = None
+    looked: Bool[Array, ""] | None = None
+
+    def blind(self) -> "Motion":
+        """Without what contact can see there."""
+        if self.looked is None:
+            return self
+        state = dataclasses.replace(self.solver_state, seen=None)
+        return dataclasses.replace(self, solver_state=state, looked=None)
 
 
 class Way(NamedTuple):
@@ -273,7 +294,7 @@ def begin(problem: Problem) -> Run:
     result = jnp.where(good, Result.success, Result.nonfinite)
     result = result if met is None else jnp.where(met, result, Result.constraints)
     return Run(
-        motion=Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met),
+        motion=_looking(problem, Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met)),
         plan=plan,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
         landing=Crossing(counts - 1, nothing, jnp.array(False), none),
@@ -294,21 +315,33 @@ def begin(problem: Problem) -> Run:
     )
 
 
+def _looking(problem, motion):
+    """The motion at the start, where contact has yet to look around if it does so at ends of steps."""
+    if not problem.looks_ahead:
+        return motion
+    field = problem.equations.field
+    shapes = jax.eval_shape(lambda: field.contact.seen(field.model, motion.y.q))
+    seen = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    state = dataclasses.replace(motion.solver_state, seen=seen)
+    return dataclasses.replace(motion, solver_state=state, looked=jnp.array(False))
+
+
 def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     """Try a step, by `step` or what returns the same, and keep it or try a smaller one next time. A run that has ended
-    stays as it is.
+    stays as it is. Where contact has yet to look around, that is all that happens, by a step of no length.
 
     A step in which an event happens is not kept: the next one ends at the event. The step controller does not get to
     see either, and judges the rest of the step.
     """
     planned, landing = run.plan.begun_at(run.motion.at), run.landing.which >= 0
+    active = _active(run)
     equations = problem.near(run.motion)
     planned = _until_touch(problem, equations, run, planned)
     way = _way(problem, run, planned)
     motion, error, dense, solver_result = take(problem, equations, run.motion, way)
     verdict = _verdict(problem, equations, run, way, motion, error)
     good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
-    passed = run.running & jnp.where(landing, good, verdict.keep & good)
+    passed = active & jnp.where(landing, good, verdict.keep & good)
     span = Span(run.motion.at, way.length, motion.at, motion.y, dense)
     crossing = _crossing(problem, run, passed & ~landing, span)
     found, hidden = crossing.which >= 0, crossing.hidden
@@ -324,31 +357,32 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     close = plan.length < _smallest(problem, _resolution(way.length))
     accumulating = found & (run.log.count >= problem.max_events) | hidden & close
     result = jnp.where(accumulating, Result.max_events, result)
-    accepted, rejected = run.accepted + _one(keep), run.rejected + _one(run.running & ~keep)
-    work = _worked(run, motion, fired)
+    accepted, rejected = run.accepted + _one(keep), run.rejected + _one(active & ~keep)
+    work = _worked(run, active, motion, fired)
     ended = keep & ~(motion.at.until(problem.t1) > 0)
     stopped = _terminates(problem, fired)
     out_of_steps = ~ended & (accepted + rejected >= problem.max_steps)
     result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
     result = jnp.where((result == Result.success) & stopped, Result.event, result)
+    result = jnp.where(active, result, run.result).astype(jnp.int32)
     return Run(
-        motion=where(keep, arrived, run.motion),
-        plan=where(run.running, plan, run.plan),
-        controller_state=where(run.running & ~held, verdict.controller_state, run.controller_state),
-        landing=where(run.running, crossing, run.landing),
+        motion=_moved(run, keep, arrived),
+        plan=where(active, plan, run.plan),
+        controller_state=where(active & ~held, verdict.controller_state, run.controller_state),
+        landing=where(active, crossing, run.landing),
         way=where(keep, way, run.way),
         fired=where(keep, fired, run.fired),
         pending=where(keep, run.landing.others, run.pending),
         rows=_with_rows(problem, run.rows, keep, span, ended, accepted, rejected, work),
         log=run.log.with_event(fired, arrived.at.t, arrived.y),
         running=run.running & ~ended & (result == Result.success),
-        result=where(run.running, result, run.result).astype(jnp.int32),
+        result=result,
         accepted=accepted,
         rejected=rejected,
-        failures=jnp.where(keep, 0, run.failures + _one(run.running & ~held)),
-        unmet=where(run.running, ~keep & unmet, run.unmet),
+        failures=jnp.where(keep, 0, run.failures + _one(active & ~held)),
+        unmet=where(active, ~keep & unmet, run.unmet),
         work=work,
-        start_depth=_start_depth(run, equations, motion),
+        start_depth=_start_depth(run, active, equations, motion),
         acceleration=_acceleration(problem, run, keep, way, motion),
     )
 
@@ -372,9 +406,9 @@ def _acceleration(problem, run, keep, way, motion):
     return jax.lax.stop_gradient(jnp.where(keep, mean, run.acceleration))
 
 
-def _start_depth(run, equations, motion):
+def _start_depth(run, active, equations, motion):
     """How deep shapes overlap at the start of the first step, which has looked for their points anyway."""
-    field, first = equations.field, run.running & (run.accepted + run.rejected == 0)
+    field, first = equations.field, active & (run.accepted + run.rejected == 0)
     if field.contact is None:
         return None
     depth = overlap_of(motion.solver_state)
@@ -384,12 +418,29 @@ def _start_depth(run, equations, motion):
     return jnp.where(first, depth, run.start_depth)
 
 
-def _worked(run, motion, fired):
+def _active(run):
+    """Whether a step is tried. One that is to look around first has no length."""
+    return run.running if run.motion.looked is None else run.running & run.motion.looked
+
+
+def _moved(run, keep, arrived):
+    """The motion after a step that is kept, or else before it, with what contact sees there."""
+    before = run.motion
+    if before.looked is None:
+        return where(keep, arrived, before)
+    looking = run.running & ~before.looked
+    seen = where(keep | looking, arrived.solver_state.seen, before.solver_state.seen)
+    motion = where(keep, arrived, before)
+    state = dataclasses.replace(motion.solver_state, seen=seen)
+    return dataclasses.replace(motion, solver_state=state, looked=motion.looked | looking)
+
+
+def _worked(run, active, motion, fired):
     """The work so far. An event takes two evaluations, of rates at the end of the step and halfway from there."""
     work = work_of(motion.solver_state)
     if run.work is None or work is None:
         return None
-    return run.work + work.where(run.running) + Work.of(2 * _one(fired >= 0))
+    return run.work + work.where(active) + Work.of(2 * _one(fired >= 0))
 
 
 def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State | None = None):
@@ -410,7 +461,8 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: 
     if met is not None and error is not None:
         # Shorter steps stay nearer.
         error = jax.tree.map(lambda error: jnp.where(met & jnp.isfinite(error), error, jnp.inf), error)
-    return Motion(arrival, y, solver_state, jnp.array(False), met), error, dense, result
+    looked = None if motion.looked is None else jnp.array(True)
+    return Motion(arrival, y, solver_state, jnp.array(False), met, looked), error, dense, result
 
 
 def _may_know_times(solver_state: PyTree) -> bool:
@@ -429,7 +481,8 @@ def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Ar
             lambda: _after_event(problem, equations, motion, fired),
             lambda: (motion.at, motion.y),
         )
-        motion = Motion(at, y, motion.solver_state, motion.jumped | (fired >= 0), motion.met)
+        looked = None if motion.looked is None else fired < 0
+        motion = Motion(at, y, motion.solver_state, motion.jumped | (fired >= 0), motion.met, looked)
     controller = problem.equations.field.controller
     if not controller.ticks:
         return motion
@@ -438,7 +491,7 @@ def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Ar
     memory = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, y.memory), lambda: y.memory)
     # In a batch another lane may have asked, and this one may be at its tick but for the rest of the time.
     y = eqx.tree_at(lambda y: y.memory, y, where(due, memory, y.memory))
-    return Motion(motion.at, y, motion.solver_state, motion.jumped | due, motion.met)
+    return Motion(motion.at, y, motion.solver_state, motion.jumped | due, motion.met, motion.looked)
 
 
 def _after_event(problem, equations, motion, fired):
@@ -628,7 +681,7 @@ def _inside(problem, span, passed):
 
 def _way(problem, run, planned):
     """How far the next step goes: as planned, or to an earlier event, tick or end. A remainder that is too short for a
-    step is joined to the last step."""
+    step is joined to the last step. Where contact has yet to look around, the way has no length."""
     controller, stop = problem.equations.field.controller, problem.t1
     if controller.ticks:
         tick = problem.equations.direction * controller.next_tick(run.motion.y.memory)
@@ -636,7 +689,9 @@ def _way(problem, run, planned):
     left = run.motion.at.until(stop)
     joined = jnp.minimum(_smallest(problem, _rounding(stop)), JOINED * planned.length)
     way = where(planned.length < left - joined, planned, Way(left, stop))
-    return where(run.landing.which >= 0, Way.of(run.landing.after), way)
+    way = where(run.landing.which >= 0, Way.of(run.landing.after), way)
+    looked = run.motion.looked
+    return way if looked is None else where(looked, way, Way.of(jnp.zeros_like(way.length)))
 
 
 def _rounding(t):

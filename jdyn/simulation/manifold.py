@@ -1,5 +1,6 @@
 """Solvers on the configuration manifold."""
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -81,7 +82,7 @@ class OnManifold(Delegating):
             y1,
             None if error is None else pushed(local, u1, error),
             {"centre": y0.q, "local": dense_info},
-            Counted(self._carried(solver_state.memory, y1), solver_state.work, solver_state.order),
+            dataclasses.replace(solver_state, memory=self._carried(solver_state.memory, y1)),
             result,
         )
 

@@ -87,9 +87,10 @@ class VectorField(eqx.Module):
         )
         return motion.a, motion.forces
 
-    def near(self, t: Scalar, y: State) -> "VectorField":
-        """The same for states near this one, such as those of a step that begins there."""
-        contact = None if self.contact is None else self.contact.near(self.model, y.q)
+    def near(self, t: Scalar, y: State, seen: PyTree[Array] = None) -> "VectorField":
+        """The same for states near this one, such as those of a step that begins there, with what contact has seen
+        there unless that is None."""
+        contact = None if self.contact is None else self.contact.near(self.model, y.q, seen)
         start = None
         if self.iterates:
             start = warm_start(self.model, self.constraints, y.q, t=t, method=self.method)

@@ -98,7 +98,7 @@ def test_branches_and_a_free_base_stay_within_budget(name):
 # not pass.
 CONTACT_SLACK = 1.1
 CONTACTS = {
-    "compliant": (jdyn.CompliantContact(), 8700, 16400),
+    "compliant": (jdyn.CompliantContact(), 8500, 12800),
     "convex": (jdyn.ConvexContact(), 12372, 18700),
 }
 

@@ -169,7 +169,7 @@ class ConvexForces(ContactForces):
         """Any length: steps find out at their ends what touches."""
         return jnp.full((), jnp.inf, v.dtype)
 
-    def near(self, model: Model, q: Float[Array, " nq"]) -> "ConvexForces":
+    def near(self, model: Model, q: Float[Array, " nq"], seen: Any = None) -> "ConvexForces":
         """These: they are the same everywhere."""
         return self
 

@@ -9,14 +9,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from equinox.internal import unvmap_max
+from equinox.internal import unvmap_any, unvmap_max
 from jaxtyping import Array, Bool, Int, Real, Scalar
 
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
-from jdyn.simulation.solvers.coupled_implicit import Coupling
+from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit, Coupling
 from jdyn.simulation.solvers.implicit_rates import ImplicitRates, coupling, implicit_rates
 from jdyn.simulation.solvers.joint_implicit import local_term
-from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
+from jdyn.simulation.solvers.tableau import Either, Interpolation, Place, Tableau, ended, stages, stages_ahead
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
@@ -166,12 +166,20 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
         evaluations = evaluations - jnp.where(known, 1, 0)
+        # A step of no length has a look at where it is.
+        evaluations = evaluations if solver_state.seen is None else jnp.where(h == 0, 0, evaluations)
         tableau = Either(implicit, (stiff.tableau, explicit.tableau))
         first = len(stiff.tableau.b) - unvmap_max(evaluations)
-        k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
+        seen = solver_state.seen
+        if isinstance(system, CoupledImplicit) and seen is not None:
+            begin = jnp.where(unvmap_any(known & ~implicit | (h == 0)), jnp.maximum(first - 1, 0), first)
+            start = Place(here, rate.q, seen)
+            k, last, seen = stages_ahead(tableau, terms, system, t0, t1, y0, start, rate, first, begin)
+        else:
+            k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
         y1, error, dense = ended(tableau, y0, k)
         after = _after(memory, system, h, explicit, stiff, k, last)
-        counted = Counted(after, Work.of(evaluations, implicit=implicit), order)
+        counted = Counted(after, Work.of(evaluations, implicit=implicit), order, seen=seen)
         return y1, error, dense, counted, diffrax.RESULTS.successful
 
     @property

@@ -1,12 +1,13 @@
 """Rates of change that are implicit in forces that couple joints."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from equinox.internal import unvmap_any
-from jaxtyping import Array, Float, Scalar
+from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.array import LU, SMALL, solution
 from jdyn.contact import SmoothForces
@@ -82,10 +83,24 @@ class CoupledImplicit(NamedTuple):
         a = rate.v - self.inverse @ (B @ rate.v + self.D @ s.v + self.K @ (s.q + c * moved))
         return State(moved + c * a, a, rate.memory, rate.energy)
 
+    def seen(self, y: State) -> PyTree[Array]:
+        """What contact can see in a state, see `SmoothForces`."""
+        return _smooth(self.field).seen(self.field.model, y.q)
+
+    def there(self, seen: PyTree[Array]) -> "CoupledImplicit":
+        """The same for the state in which contact has seen that."""
+        contact = _smooth(self.field).there(self.field.model, seen)
+        return self._replace(field=dataclasses.replace(self.field, contact=contact))
+
     @property
     def slopes(self) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """Of each coordinate, over its inertia [1/s², 1/s]."""
         return jnp.diag(self.K) / self.inertia, jnp.diag(self.D) / self.inertia
+
+
+def _smooth(field: VectorField) -> Any:
+    """The contact of a field that has `SmoothForces`."""
+    return field.contact
 
 
 @precise

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
 from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
+from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.implicit_rates import ImplicitRates
 from jdyn.simulation.vector_field import State
@@ -92,12 +93,64 @@ def stages(
         k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
         return (k, rate), None
 
-    count = len(tables[0].b)
-    none = jax.tree.map(lambda u: jnp.zeros((count, *u.shape), u.dtype), u0)
     weights = jnp.stack([jnp.stack([table.alpha, table.below], 1) for table in tables], 1)
-    numbers = jnp.stack([jnp.stack([table.alpha.sum(1), table.diagonal], 1) for table in tables], 1)
-    rows = jnp.arange(count), *(jnp.asarray(x, u0.v.dtype) for x in (weights, numbers))
-    return jax.lax.scan(stage, (none, known), rows)[0]
+    rows = jnp.arange(len(weights)), *(jnp.asarray(x, u0.v.dtype) for x in (weights, _numbers(tables)))
+    return jax.lax.scan(stage, (_no_rates(tables, u0), known), rows)[0]
+
+
+class Place(NamedTuple):
+    """Where a stage is.
+
+    Attributes:
+        y: State on the configuration manifold.
+        rate: Of the configuration, in the chart.
+        seen: What contact can see there, see `SmoothForces`.
+    """
+
+    y: State
+    rate: Array
+    seen: PyTree[Array]
+
+
+def stages_ahead(
+    tableau: Tableau | Either,
+    terms: LocalTerm,
+    system: CoupledImplicit,
+    t0: Any,
+    t1: Any,
+    u0: State,
+    start: Place,
+    known: State,
+    first: Any,
+    begin: Any,
+) -> tuple[State, State, PyTree[Array]]:
+    """As `stages`, of a step whose `start` contact has seen; also what it can see at the end. The loop begins with
+    stage `begin`: the first one, or the one before where its rate is known and leads elsewhere.
+
+    Each stage looks at where the next one is. Otherwise a program would look in two places, at starts of steps and in
+    their stages, which takes a fifth of the time to compile. There is no reverse mode: replays need no ends.
+    """
+    control, (tables, chosen) = terms.contr(t0, t1), _tables_of(tableau)
+    numbers, weights = (jnp.asarray(x, u0.v.dtype) for x in (_numbers(tables), _weights_of_next(tables)))
+
+    def rate_at(i, place, s):
+        after, diagonal = chosen(numbers[i])
+        there, t = system.there(place.seen), t0 + after * (t1 - t0)
+        return there.rate(t, place.y, place.rate, s, diagonal * control)
+
+    def stage(i, carry):
+        k, last, place, s = carry
+        rate = jax.lax.cond(i >= first, lambda: rate_at(i, place, s), lambda: last)
+        k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
+        moved, s = _apart(_sums(chosen(weights[i]), k))
+        u = jax.tree.map(jnp.add, u0, moved)
+        y = terms.from_chart(u)
+        place = Place(y, terms.model.chart_rate(y.q, u.q, y.v), system.seen(y))
+        return k, rate, place, s
+
+    carry = _no_rates(tables, u0), known, start, jax.tree.map(jnp.zeros_like, u0)
+    k, last, end, _ = jax.lax.fori_loop(begin, len(numbers), stage, carry)
+    return k, last, end.seen
 
 
 def ended(tableau: Tableau | Either, u0: State, k: State) -> tuple[State, State, dict[str, State]]:
@@ -114,6 +167,26 @@ def _tables_of(tableau: Tableau | Either) -> tuple[tuple[Any, ...], Callable[[Ar
     if isinstance(tableau, Either):
         return tableau.tables, tableau.chosen
     return (tableau,), lambda alone: alone[0]
+
+
+def _numbers(tables: tuple[Any, ...]) -> Array:
+    """When stages are, as shares of the step, and γ on its diagonal: by stage, table and kind."""
+    return jnp.stack([jnp.stack([table.alpha.sum(1), table.diagonal], 1) for table in tables], 1)
+
+
+def _weights_of_next(tables: tuple[Any, ...]) -> Array:
+    """α and γ of the stage after each one, and behind the last those of the end: by stage, table and kind."""
+
+    def of(table):
+        end = jnp.stack([table.b, jnp.zeros_like(table.b)])
+        return jnp.concatenate([jnp.stack([table.alpha, table.below], 1)[1:], end[None]])
+
+    return jnp.stack([of(table) for table in tables], 1)
+
+
+def _no_rates(tables: tuple[Any, ...], u0: State) -> State:
+    """h k_i before the first stage."""
+    return jax.tree.map(lambda u: jnp.zeros((len(tables[0].b), *u.shape), u.dtype), u0)
 
 
 def _sums(weights: Array, k: State) -> State:
