@@ -27,6 +27,7 @@ from jdyn.contact.materials import (
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import deepest
+from jdyn.contact.stiffening import Stiffening
 from jdyn.dynamics.energy import energy_of_motion
 from jdyn.dynamics.kinematics import joint_kinematics, poses_and_velocities
 from jdyn.geometry import Separation
@@ -158,7 +159,8 @@ class CompliantForces(SmoothForces):
         located: Whether steps end where points begin and cease to touch.
         start: What is known where a step begins; None for forces of no step.
         here: What is known where a force is asked for; None where that is to be found.
-        kink_slopes: What derivatives of a step need across its kinks; None where there is none.
+        kink_slopes: What derivatives of a step need across its kinks; None for forces of none.
+        stiffening: What they need where friction becomes stiff; None for forces of none.
     """
 
     colliders: Colliders
@@ -171,6 +173,7 @@ class CompliantForces(SmoothForces):
     start: MovingPoints | None = None
     here: MovingPoints | None = None
     kink_slopes: KinkSlopes | None = None
+    stiffening: Stiffening | None = None
 
     def near(self, model: Model, q: Float[Array, " nq"], seen: MovingPoints | None = None) -> "CompliantForces":
         """With what is known there, which is found once for all that asks about the start of a step. What needs it
@@ -267,8 +270,7 @@ class CompliantForces(SmoothForces):
 
     @property
     def has_kinks(self) -> bool:
-        # Forces with the exponent 1.5 begin without a slope.
-        return self.law.exponent == 1 and not self.law.jumps and self._across_steps
+        return not self.law.jumps and self._across_steps
 
     @property
     def has_jumps(self) -> bool:
@@ -276,7 +278,7 @@ class CompliantForces(SmoothForces):
 
     @property
     def _across_steps(self) -> bool:
-        """Whether true derivatives are those of steps within which points begin and cease to touch."""
+        """Whether true derivatives are those of steps within which points begin and cease to touch or to hold."""
         return not self.located and self.gradient_reach is None
 
     def across(
@@ -293,7 +295,8 @@ class CompliantForces(SmoothForces):
 
         _, stiffness = jax.jvp(pressed, (jnp.zeros_like(distances),), (jnp.ones_like(distances),))
         slopes = KinkSlopes.of(kinks, t, distances, parting(near.twists(v), near.normal), stiffness)
-        return dataclasses.replace(self, kink_slopes=slopes)
+        stiffening = self._stiffening(*jax.lax.stop_gradient((model, near, v)), t[1] - t[0])
+        return dataclasses.replace(self, kink_slopes=slopes, stiffening=stiffening)
 
     def within(self, t: Any) -> "CompliantForces":
         return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.within(t))
@@ -307,6 +310,12 @@ class CompliantForces(SmoothForces):
         known = soft & here.exist & there.exist & jnp.asarray(pair == there.pairs.of_points)
         return Kinks.between(gaps, normals, twists, h, known)
 
+    def _stiffening(self, model: Model, start: MovingPoints, v: Array, h: Scalar) -> Stiffening:
+        depth, numbers = self._places(start.found).depth, self.materials.at(start.found, start.pairs)
+        slopes = jax.vmap(jax.jacfwd(self._wrench, 2))(start.normal, depth, start.twists(v), *numbers)
+        pair = start.pairs.of_points
+        return Stiffening(slopes, self._lighter(model)[pair] / h, jnp.asarray(pair))
+
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
@@ -316,9 +325,15 @@ class CompliantForces(SmoothForces):
 
     def _touching(self, here: MovingPoints, v: Array) -> TouchingPoints:
         places, numbers = self._places(here.found), self.materials.at(here.found, here.pairs)
-        wrench = jax.vmap(self._straight_through)(places.felt, here.normal, places.depth, here.twists(v), *numbers)
+        twists, others = here.twists(v), []
+        if self.stiffening is not None:
+            start = jax.vmap(Stiffening.of)(self.stiffening, jnp.asarray(here.pairs.of_points))
+            twists, held = jax.vmap(self._felt)(start, here.normal, places.depth, twists, *numbers)
+            others.append(held)
         if self.kink_slopes is not None:
-            wrench = wrench + self.kink_slopes.force(places.touch)
+            others.append(self.kink_slopes.force(places.touch))
+        wrench = jax.vmap(self._straight_through)(places.felt, here.normal, places.depth, twists, *numbers)
+        wrench = sum(others, start=wrench)
         force, torque = wrench[:, 3:], wrench[:, :3]
         return TouchingPoints(here.position, here.normal, places.depth, force, torque)
 
@@ -356,6 +371,17 @@ class CompliantForces(SmoothForces):
         force = pressing * normal - sliding * _bounded(slip, self.slip_speed)
         torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
         return jnp.concatenate([torque, force])
+
+    def _felt(
+        self, start: Stiffening, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar,
+        friction: Array,
+    ) -> tuple[Float[Array, "6"], Float[Array, "6"]]:  # fmt: skip
+        """The twist and a wrench with the derivatives that a step stands at one point."""
+        parting = dot(twist[3:], normal)
+        slip = twist[3:] - parting * normal
+        sliding = friction[0] * self.law.force(depth, -parting, stiffness, dissipation)
+        across = sliding / jnp.sqrt(dot(slip, slip) + self.slip_speed**2)
+        return start.felt(twist, *jax.lax.stop_gradient((normal, _bounded(slip, self.slip_speed), across)))
 
 
 class _Places(NamedTuple):

@@ -88,7 +88,7 @@ class ContactForces(eqx.Module):
 
     @property
     def has_kinks(self) -> bool:
-        """Whether forces begin and end with kinks within steps, of which `across` knows."""
+        """Whether forces begin, end or become stiff within steps, of which `across` knows."""
         return False
 
     @property
