@@ -42,15 +42,16 @@ def test_derivatives_feel_as_much_of_a_slope_as_a_step_stands(most, inertia):
 
     value, derivative = jax.jvp(wrench, (twist,), (jnp.array(change),))
     np.testing.assert_array_equal(value, jnp.asarray(own) @ twist)
-    u = np.append(np.zeros(3), b / np.linalg.norm(b))
-    v = np.cross([0, 0, 1], u[3:])
-    gained = [(x @ (D - D0) @ x) / (inertia + x @ D0 @ x) for x in (u[3:], v)]
+    u = b / np.linalg.norm(b)
+    v = np.cross([0, 0, 1], u)
+    gained = [(x @ (D - D0) @ x) / (inertia + x @ D0 @ x) for x in (u, v)]
     along, across = (1 / max(1, x) for x in np.array(gained) / GAINED)
     # What gains little has its own slope: so has all where a step has no length.
     assert np.isfinite(inertia) or along == across == 1
-    parallel = (u @ change) * u
-    kept = along * parallel + across * (change - parallel)
-    np.testing.assert_allclose(derivative, own @ kept + slopes @ (change - kept), rtol=1e-12, atol=1e-12)
+    # Only slip has other slopes: dampers along the normal do their own.
+    others = (1 - along) * (u @ change[3:]) * u + (1 - across) * (v @ change[3:]) * v
+    others = np.append(np.zeros(3), others)
+    np.testing.assert_allclose(derivative, own @ (change - others) + slopes @ others, rtol=1e-12, atol=1e-12)
 
 
 def test_a_point_of_another_pair_has_its_own_slopes():
