@@ -295,7 +295,7 @@ class CompliantForces(SmoothForces):
 
         _, stiffness = jax.jvp(pressed, (jnp.zeros_like(distances),), (jnp.ones_like(distances),))
         slopes = KinkSlopes.of(kinks, t, distances, parting(near.twists(v), near.normal), stiffness)
-        stiffening = self._stiffening(*jax.lax.stop_gradient((model, near, v)), t[1] - t[0])
+        stiffening = jax.lax.stop_gradient(self)._stiffening(*jax.lax.stop_gradient((model, near, v)), t[1] - t[0])
         return dataclasses.replace(self, kink_slopes=slopes, stiffening=stiffening)
 
     def within(self, t: Any) -> "CompliantForces":
@@ -363,11 +363,10 @@ class CompliantForces(SmoothForces):
         self, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar, friction: Array
     ) -> Float[Array, "6"]:
         """Torque and force on the second shape at one point, by its twist relative to the first one there."""
-        turning, moving = twist[:3], twist[3:]
-        parting = dot(moving, normal)
+        turning, (parting, slip) = twist[:3], _parting_and_slip(normal, twist)
         pressing = self.law.force(depth, -parting, stiffness, dissipation)
         sliding, spinning, rolling = friction * pressing
-        slip, spin = moving - parting * normal, dot(turning, normal) * normal
+        spin = dot(turning, normal) * normal
         force = pressing * normal - sliding * _bounded(slip, self.slip_speed)
         torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
         return jnp.concatenate([torque, force])
@@ -377,8 +376,7 @@ class CompliantForces(SmoothForces):
         friction: Array,
     ) -> tuple[Float[Array, "6"], Float[Array, "6"]]:  # fmt: skip
         """The twist and a wrench with the derivatives that a step stands at one point."""
-        parting = dot(twist[3:], normal)
-        slip = twist[3:] - parting * normal
+        parting, slip = _parting_and_slip(normal, twist)
         sliding = friction[0] * self.law.force(depth, -parting, stiffness, dissipation)
         across = sliding / jnp.sqrt(dot(slip, slip) + self.slip_speed**2)
         return start.felt(twist, *jax.lax.stop_gradient((normal, _bounded(slip, self.slip_speed), across)))
@@ -403,6 +401,12 @@ def _through(speed: Array, mass: Array, stiffness: Array, exponent: float) -> Ar
     """The time after a touch in which the spring k dᵉ takes `GIVEN` of the momentum of a mass [s]."""
     power = exponent + 1
     return (power * GIVEN * mass * speed ** (1 - exponent) / stiffness) ** (1 / power)
+
+
+def _parting_and_slip(normal: Array, twist: Array) -> tuple[Scalar, Float[Array, "3"]]:
+    """How fast surfaces part at a point, and how they move past each other."""
+    parting = dot(twist[3:], normal)
+    return parting, twist[3:] - parting * normal
 
 
 def _bounded(x: Array, speed: Scalar) -> Array:

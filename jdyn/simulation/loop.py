@@ -138,9 +138,10 @@ class Problem(eqx.Module):
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether steps say what contact can see at their ends. Where constraints move these, it is not seen there."""
+        """Whether steps say what contact can see at their ends. Not where constraints or a wrapper may move these."""
         solver = self.solver
-        known = isinstance(solver, OnManifold) and isinstance(solver.solver, Automatic)
+        # Diffrax treats a wrapped solver as an instance of the inner solver's class.
+        known = type(solver) is OnManifold and type(solver.solver) is Automatic
         return known and self.met is None and isinstance(self.equations.field.contact, SmoothForces)
 
     def near(self, motion: "Motion") -> Equations:
@@ -419,7 +420,7 @@ def _start_depth(run, active, equations, motion):
 
 
 def _active(run):
-    """Whether a step is tried. One that is to look around first has no length."""
+    """Whether this try counts. A run that has yet to look around takes a step of no length instead."""
     return run.running if run.motion.looked is None else run.running & run.motion.looked
 
 

@@ -11,7 +11,6 @@ from jdyn.contact.stiffening import GAINED, Stiffening
 
 pytestmark = pytest.mark.fast_compile
 
-
 INERTIA, SPEED = 3.0, 1e-3
 
 

@@ -14,7 +14,7 @@ MODEL, T1 = bouncing(), 0.6
 STEPS = diffrax.PIDController(rtol=1e-5, atol=1e-7)
 
 
-def motion(start, max_steps, steps=STEPS):
+def motion(start, max_steps):
     """A ball that falls onto the ground, and is lifted as soon as it is 0.1 mm deep."""
 
     def lifted(t, y):
@@ -22,7 +22,7 @@ def motion(start, max_steps, steps=STEPS):
 
     event = jdyn.Event(lambda t, y: y.q[0] - 0.0999, reset=lifted)
     return jdyn.simulate(
-        MODEL, start, jnp.zeros(1), T1, contact=jdyn.CompliantContact(), stepsize_controller=steps, events=(event,),
+        MODEL, start, jnp.zeros(1), T1, contact=jdyn.CompliantContact(), stepsize_controller=STEPS, events=(event,),
         max_steps=max_steps, max_events=8, saveat=diffrax.SaveAt(steps=True),
     )  # fmt: skip
 

@@ -57,6 +57,7 @@ SOLVERS = [
     diffrax.Kvaerno5(),
     diffrax.HalfSolver(jdyn.StormerVerlet()),
     diffrax.HalfSolver(diffrax.Bosh3()),
+    diffrax.HalfSolver(jdyn.Automatic()),
     jdyn.EnergyError(diffrax.Tsit5()),
     jdyn.EnergyError(jdyn.ImplicitMidpoint()),
     jdyn.Automatic(),

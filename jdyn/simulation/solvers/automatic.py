@@ -165,12 +165,12 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         system = implicit_rates(terms.term, t0, here, coupled, c)
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
-        evaluations = evaluations - jnp.where(known, 1, 0)
-        # A step of no length has a look at where it is.
-        evaluations = evaluations if solver_state.seen is None else jnp.where(h == 0, 0, evaluations)
+        evaluations, seen = evaluations - jnp.where(known, 1, 0), solver_state.seen
+        if seen is not None:
+            # A step of no length has a look at where it is. No step goes on with its rates: the next one has jumped.
+            evaluations = jnp.where(h == 0, 0, evaluations)
         tableau = Either(implicit, (stiff.tableau, explicit.tableau))
         first = len(stiff.tableau.b) - unvmap_max(evaluations)
-        seen = solver_state.seen
         if isinstance(system, CoupledImplicit) and seen is not None:
             begin = jnp.where(unvmap_any(known & ~implicit | (h == 0)), jnp.maximum(first - 1, 0), first)
             start = Place(here, rate.q, seen)

@@ -99,7 +99,7 @@ class CoupledImplicit(NamedTuple):
 
 
 def _smooth(field: VectorField) -> Any:
-    """The contact of a field that has `SmoothForces`."""
+    """The contact of a field, which has `SmoothForces`: there is no coupling of others."""
     return field.contact
 
 

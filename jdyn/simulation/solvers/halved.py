@@ -1,10 +1,12 @@
 """Steps compared with two of half their length."""
 
+import dataclasses
+
 import diffrax
 import jax
 import jax.numpy as jnp
 
-from jdyn.simulation.work import Counted, work_of
+from jdyn.simulation.work import work_of
 from jdyn.simulation.wrapped_solver import Delegating
 
 
@@ -33,5 +35,6 @@ class Halved(Delegating, diffrax.AbstractAdaptiveSolver):
             result = diffrax.RESULTS.where(result == diffrax.RESULTS.successful, other, result)
         error = jax.tree.map(lambda fine, coarse: jnp.abs(fine - coarse), y1, whole[0])
         if work_of(second) is not None:
-            second = Counted(second.memory, first.work + second.work + whole[3].work, overlap=first.overlap)
+            work = first.work + second.work + whole[3].work
+            second = dataclasses.replace(second, work=work, overlap=first.overlap)
         return y1, error, whole[2], second, result
