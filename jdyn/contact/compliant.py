@@ -282,10 +282,10 @@ class CompliantForces(SmoothForces):
         return not self.located and self.gradient_reach is None
 
     def across(
-        self, model: Model, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]
+        self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "CompliantForces":
-        t, (q, v) = jax.lax.stop_gradient(t), start
-        kinks = jax.lax.stop_gradient(self)._kinks(*jax.lax.stop_gradient((model, t[1] - t[0], start, end)))
+        (t, h), (q, v) = jax.lax.stop_gradient((t, h)), start
+        kinks = jax.lax.stop_gradient(self)._kinks(*jax.lax.stop_gradient((model, h, start, end)))
         distances = self._at_start(model, q).found.distance
         near = jax.lax.stop_gradient(self._at_start(model, q))
         numbers = self.materials.at(near.found, near.pairs)
@@ -294,8 +294,8 @@ class CompliantForces(SmoothForces):
             return jax.vmap(self._wrench)(near.normal, depth, kinks.twists, *numbers)
 
         _, stiffness = jax.jvp(pressed, (jnp.zeros_like(distances),), (jnp.ones_like(distances),))
-        slopes = KinkSlopes.of(kinks, t, distances, parting(near.twists(v), near.normal), stiffness)
-        stiffening = jax.lax.stop_gradient(self)._stiffening(*jax.lax.stop_gradient((model, near, v)), t[1] - t[0])
+        slopes = KinkSlopes.of(kinks, t, distances, h * parting(near.twists(v), near.normal), stiffness)
+        stiffening = jax.lax.stop_gradient(self)._stiffening(*jax.lax.stop_gradient((model, near, v)), h)
         return dataclasses.replace(self, kink_slopes=slopes, stiffening=stiffening)
 
     def within(self, t: Any) -> "CompliantForces":
@@ -314,7 +314,7 @@ class CompliantForces(SmoothForces):
         depth, numbers = self._places(start.found).depth, self.materials.at(start.found, start.pairs)
         slopes = jax.vmap(jax.jacfwd(self._wrench, 2))(start.normal, depth, start.twists(v), *numbers)
         pair = start.pairs.of_points
-        return Stiffening(slopes, self._lighter(model)[pair] / h, jnp.asarray(pair))
+        return Stiffening(slopes, self._lighter(model)[pair] / jnp.abs(h), jnp.asarray(pair))
 
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]

@@ -97,14 +97,15 @@ class ContactForces(eqx.Module):
         return False
 
     def across(
-        self, model: Model, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]
+        self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "ContactForces":
         """The same forces, with the derivatives that a step has across their kinks.
 
         Args:
             model: The mechanism.
             t: When the step begins and ends, as solvers count the time [s].
-            start, end: Configuration and velocity there, in the time of solvers.
+            h: How long it is, less than zero where time runs backwards [s].
+            start, end: Configuration and velocity there.
         """
         return self
 

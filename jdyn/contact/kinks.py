@@ -50,8 +50,8 @@ class Kinks(NamedTuple):
         h: Scalar,
         known: Bool[Array, " points"],
     ) -> "Kinks":
-        """Those of a step of length h [s], by distances [m], normals and twists where it begins and ends, of points
-        that are known."""
+        """Those of a step of length h [s], which is less than zero where time runs backwards, by distances [m], normals
+        and twists where it begins and ends, of points that are known."""
         (g0, g1), (r0, r1) = gaps, (h * parting(*each) for each in zip(twists, normals, strict=True))
         begins, ceases = known & (g0 >= 0) & (g1 < 0), known & (g0 < 0) & (g1 >= 0)
         exist = begins | ceases
@@ -116,10 +116,11 @@ class KinkSlopes(NamedTuple):
 
     @classmethod
     def of(
-        cls, kinks: Kinks, t: tuple[Scalar, Scalar], distances: Numbers, rates: Numbers, stiffness: Rows
+        cls, kinks: Kinks, t: tuple[Scalar, Scalar], distances: Numbers, changes: Numbers, stiffness: Rows
     ) -> "KinkSlopes":
-        """By distances and their rates at the start, as if nothing changed the rates, and by forces for each depth."""
-        growth = jnp.where(kinks.exist, (t[0] - t[1]) * rates, 0)
+        """By distances at the start, how much they change in a step with the rates there, and by forces for each
+        depth."""
+        growth = jnp.where(kinks.exist, -changes, 0)
         depth = jnp.where(kinks.exist, -distances, 0) + kinks.middle * growth
         # At the kink it is zero.
         depth = _zero(depth) + jax.lax.stop_gradient((kinks.middle - kinks.when) * growth)

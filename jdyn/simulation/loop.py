@@ -77,8 +77,8 @@ class Equations(diffrax.AbstractTerm):
 
     def across(self, t: tuple[Scalar, Scalar], y0: State, y1: State) -> "Equations":
         """The same with the derivatives of a step between two states, across the kinks of contact."""
-        (q0, v0), (q1, v1) = ((y.q, self.direction * y.v) for y in (y0, y1))
-        return Equations(self.field.across(t, (q0, v0), (q1, v1)), self.clock)
+        h = self.direction * (t[1] - t[0])
+        return Equations(self.field.across(t, h, (y0.q, y0.v), (y1.q, y1.v)), self.clock)
 
     def met(
         self, t: Scalar, y: State, error: State | None = None

@@ -96,10 +96,12 @@ class VectorField(eqx.Module):
             start = warm_start(self.model, self.constraints, y.q, t=t, method=self.method)
         return dataclasses.replace(self, warm_start=start, contact=contact)
 
-    def across(self, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]) -> "VectorField":
+    def across(
+        self, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
+    ) -> "VectorField":
         """The same with the derivatives of a step between two states, across the kinks of contact, if there is any;
         for the arguments see `ContactForces`."""
-        contact = None if self.contact is None else self.contact.across(self.model, t, start, end)
+        contact = None if self.contact is None else self.contact.across(self.model, t, h, start, end)
         return dataclasses.replace(self, contact=contact)
 
     def within(self, t: Any) -> "VectorField":

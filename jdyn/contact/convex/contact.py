@@ -130,17 +130,17 @@ class ConvexForces(ContactForces):
         return True
 
     def across(
-        self, model: Model, t: tuple[Scalar, Scalar], start: tuple[Array, Array], end: tuple[Array, Array]
+        self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "ConvexForces":
-        t, begin = jax.lax.stop_gradient(t), MovingPoints.at(model, self.colliders, start[0])
+        (t, h), begin = jax.lax.stop_gradient((t, h)), MovingPoints.at(model, self.colliders, start[0])
         near, here = self._near(begin), jax.lax.stop_gradient(begin)
         there = MovingPoints.at(*jax.lax.stop_gradient((model, self.colliders, end[0])))
         gaps, normals = (here.distance, there.distance), (here.normal, there.normal)
         twists = here.twists(start[1]), there.twists(end[1])
         known = here.exist & there.exist & jnp.asarray(here.pairs.of_points == there.pairs.of_points)
-        kinks = jax.lax.stop_gradient(Kinks.between(gaps, normals, twists, t[1] - t[0], known))
+        kinks = jax.lax.stop_gradient(Kinks.between(gaps, normals, twists, h, known))
         stiffness = near.pressing(normals[0], kinks.twists)
-        slopes = KinkSlopes.of(kinks, t, near.distance, parting(twists[0], normals[0]), stiffness)
+        slopes = KinkSlopes.of(kinks, t, near.distance, h * parting(twists[0], normals[0]), stiffness)
         return dataclasses.replace(self, kink_slopes=slopes)
 
     def within(self, t: Any) -> "ConvexForces":
