@@ -24,6 +24,7 @@ from jdyn.contact.materials import (
     check_numbers,
     pair_materials,
     refuse_rigid_pairs,
+    resist_turning,
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import deepest
@@ -144,7 +145,8 @@ class CompliantContact(Contact):
         slip, spin = (jnp.asarray(x, dtype) for x in (self.slip_speed, self.spin_speed))
         colliders = dataclasses.replace(colliders, nearest=self.nearest)
         reach = None if self.gradient_reach is None else jnp.asarray(self.gradient_reach, dtype)
-        return CompliantForces(colliders, self.law, pairs, slip, spin, reach, self.located)
+        turning = resist_turning(colliders, self.material, self.materials)
+        return CompliantForces(colliders, self.law, pairs, slip, spin, turning, reach, self.located)
 
 
 class CompliantForces(SmoothForces):
@@ -155,6 +157,8 @@ class CompliantForces(SmoothForces):
         law: Along the normal.
         materials: Of pairs.
         slip_speed, spin_speed: Below which friction falls [m/s, rad/s].
+        turning: Whether friction against turning or rolling may not be zero. Else points have velocities v and forces f
+            where they have twists [ω; v] and wrenches [n; f].
         gradient_reach: From where derivatives feel contact [m]; None for those that are true.
         located: Whether steps end where points begin and cease to touch.
         start: What is known where a step begins; None for forces of no step.
@@ -168,6 +172,7 @@ class CompliantForces(SmoothForces):
     materials: PairMaterials
     slip_speed: Scalar
     spin_speed: Scalar
+    turning: bool = eqx.field(static=True)
     gradient_reach: Scalar | None
     located: bool = eqx.field(static=True, default=False)
     start: MovingPoints | None = None
@@ -253,13 +258,13 @@ class CompliantForces(SmoothForces):
         start = self._at_start(model, q)
         places, numbers = self._places(start.found), self.materials.at(start.found, start.pairs)
         turning, moving = start.jacobians()
-        J = turning.above(moving)
+        J = turning.above(moving) if self.turning else moving
         by_depth, by_twist = jax.vmap(jax.jacfwd(self._wrench, (1, 2)))(
             start.normal, places.depth, J.velocities(v), *numbers
         )
         by_depth = jnp.where(places.touch[:, None], by_depth, 0)
         # Moving along the normal takes depth away.
-        along = jnp.pad(start.normal, [(0, 0), (3, 0)])
+        along = jnp.pad(start.normal, [(0, 0), (3 if self.turning else 0, 0)])
         return J.weighed(by_depth[:, :, None] * along[:, None]), J.weighed(-by_twist)
 
     def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
@@ -294,7 +299,7 @@ class CompliantForces(SmoothForces):
             return jax.vmap(self._wrench)(near.normal, depth, kinks.twists, *numbers)
 
         _, stiffness = jax.jvp(pressed, (jnp.zeros_like(distances),), (jnp.ones_like(distances),))
-        slopes = KinkSlopes.of(kinks, t, distances, h * parting(near.twists(v), near.normal), stiffness)
+        slopes = KinkSlopes.of(kinks, t, distances, h * parting(self._twists(near, v), near.normal), stiffness)
         stiffening = jax.lax.stop_gradient(self)._stiffening(*jax.lax.stop_gradient((model, near, v)), h)
         return dataclasses.replace(self, kink_slopes=slopes, stiffening=stiffening)
 
@@ -304,7 +309,7 @@ class CompliantForces(SmoothForces):
     def _kinks(self, model: Model, h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]) -> Kinks:
         here, there = self._at_start(model, start[0]), MovingPoints.at(model, self.colliders, end[0])
         gaps, normals = (here.distance, there.distance), (here.normal, there.normal)
-        twists, pair = (here.twists(start[1]), there.twists(end[1])), here.pairs.of_points
+        twists, pair = (self._twists(here, start[1]), self._twists(there, end[1])), here.pairs.of_points
         stiffness, *_ = self.materials.at(here.found, here.pairs)
         soft = stiffness * h**2 <= SOFT * self._lighter(model)[pair]
         known = soft & here.exist & there.exist & jnp.asarray(pair == there.pairs.of_points)
@@ -312,7 +317,7 @@ class CompliantForces(SmoothForces):
 
     def _stiffening(self, model: Model, start: MovingPoints, v: Array, h: Scalar) -> Stiffening:
         depth, numbers = self._places(start.found).depth, self.materials.at(start.found, start.pairs)
-        slopes = jax.vmap(jax.jacfwd(self._wrench, 2))(start.normal, depth, start.twists(v), *numbers)
+        slopes = jax.vmap(jax.jacfwd(self._wrench, 2))(start.normal, depth, self._twists(start, v), *numbers)
         pair = start.pairs.of_points
         return Stiffening(slopes, self._lighter(model)[pair] / jnp.abs(h), jnp.asarray(pair))
 
@@ -325,7 +330,7 @@ class CompliantForces(SmoothForces):
 
     def _touching(self, here: MovingPoints, v: Array) -> TouchingPoints:
         places, numbers = self._places(here.found), self.materials.at(here.found, here.pairs)
-        twists, others = here.twists(v), []
+        twists, others = self._twists(here, v), []
         if self.stiffening is not None:
             start = jax.vmap(Stiffening.of)(self.stiffening, jnp.asarray(here.pairs.of_points))
             twists, held = jax.vmap(self._felt)(start, here.normal, places.depth, twists, *numbers)
@@ -334,8 +339,14 @@ class CompliantForces(SmoothForces):
             others.append(self.kink_slopes.force(places.touch))
         wrench = jax.vmap(self._straight_through)(places.felt, here.normal, places.depth, twists, *numbers)
         wrench = sum(others, start=wrench)
-        force, torque = wrench[:, 3:], wrench[:, :3]
+        force = wrench[:, -3:]
+        torque = wrench[:, :3] if self.turning else jnp.zeros_like(force)
         return TouchingPoints(here.position, here.normal, places.depth, force, torque)
+
+    def _twists(self, points: MovingPoints, v: Array) -> Float[Array, "points k"]:
+        """Of second bodies relative to first ones, as far as `turning` says."""
+        twists = points.twists(v)
+        return twists if self.turning else twists[:, 3:]
 
     def _places(self, found: Separation) -> "_Places":
         exist, reach = found.exists, self.gradient_reach
@@ -350,7 +361,7 @@ class CompliantForces(SmoothForces):
             felt = self.kink_slopes.felt(distance, depth)
         return _Places(touch, depth, jnp.where(exist, felt, 0))
 
-    def _straight_through(self, felt: Scalar, normal: Array, depth: Scalar, *rest: Array) -> Float[Array, "6"]:
+    def _straight_through(self, felt: Scalar, normal: Array, depth: Scalar, *rest: Array) -> Float[Array, " k"]:
         """The wrench of the depth, with the derivatives of that of the depth that is felt."""
         wrench = self._wrench(normal, depth, *rest)
         if self.gradient_reach is None and self.kink_slopes is None:
@@ -361,20 +372,23 @@ class CompliantForces(SmoothForces):
 
     def _wrench(
         self, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar, friction: Array
-    ) -> Float[Array, "6"]:
+    ) -> Float[Array, " k"]:
         """Torque and force on the second shape at one point, by its twist relative to the first one there."""
-        turning, (parting, slip) = twist[:3], _parting_and_slip(normal, twist)
+        parting, slip = _parting_and_slip(normal, twist)
         pressing = self.law.force(depth, -parting, stiffness, dissipation)
         sliding, spinning, rolling = friction * pressing
-        spin = dot(turning, normal) * normal
         force = pressing * normal - sliding * _bounded(slip, self.slip_speed)
+        if not self.turning:
+            return force
+        turning = twist[:3]
+        spin = dot(turning, normal) * normal
         torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
         return jnp.concatenate([torque, force])
 
     def _felt(
         self, start: Stiffening, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar,
         friction: Array,
-    ) -> tuple[Float[Array, "6"], Float[Array, "6"]]:  # fmt: skip
+    ) -> tuple[Float[Array, " k"], Float[Array, " k"]]:  # fmt: skip
         """The twist and a wrench with the derivatives that a step stands at one point."""
         parting, slip = _parting_and_slip(normal, twist)
         sliding = friction[0] * self.law.force(depth, -parting, stiffness, dissipation)
@@ -405,8 +419,9 @@ def _through(speed: Array, mass: Array, stiffness: Array, exponent: float) -> Ar
 
 def _parting_and_slip(normal: Array, twist: Array) -> tuple[Scalar, Float[Array, "3"]]:
     """How fast surfaces part at a point, and how they move past each other."""
-    parting = dot(twist[3:], normal)
-    return parting, twist[3:] - parting * normal
+    moving = twist[-3:]
+    parting = dot(moving, normal)
+    return parting, moving - parting * normal
 
 
 def _bounded(x: Array, speed: Scalar) -> Array:

@@ -13,9 +13,8 @@ from jaxtyping import Array, Bool, Float, Scalar
 
 Numbers = Float[Array, " points"]
 Vectors = Float[Array, "points 3"]
-Wrenches = Float[Array, "points 6"]
-# Of either.
-Rows = Float[Array, "points n"]
+# Twists [ω; v] or wrenches [n; f], or the second parts of either alone.
+Rows = Float[Array, "points k"]
 
 # Steps of Newton's method for the instant of a kink; the first one begins next to it.
 NEWTON_STEPS = 12
@@ -30,7 +29,7 @@ class Kinks(NamedTuple):
         touching: For which share of the step they touch; 0 for others.
         middle: The middle of that, as a share of the step.
         always, never: Whether they touch throughout, or not at all.
-        twists: [ω; v] at the kinks of second bodies relative to first ones.
+        twists: [ω; v], or v alone, at the kinks of second bodies relative to first ones.
     """
 
     exist: Bool[Array, " points"]
@@ -39,14 +38,14 @@ class Kinks(NamedTuple):
     middle: Numbers
     always: Bool[Array, " points"]
     never: Bool[Array, " points"]
-    twists: Wrenches
+    twists: Rows
 
     @classmethod
     def between(
         cls,
         gaps: tuple[Numbers, Numbers],
         normals: tuple[Vectors, Vectors],
-        twists: tuple[Wrenches, Wrenches],
+        twists: tuple[Rows, Rows],
         h: Scalar,
         known: Bool[Array, " points"],
     ) -> "Kinks":
@@ -87,9 +86,9 @@ def _share_apart(g0: Numbers, r0: Numbers, g1: Numbers, r1: Numbers) -> Numbers:
     return jax.lax.fori_loop(0, NEWTON_STEPS, improved, start)[2]
 
 
-def parting(twists: Float[Array, "*points 6"], normals: Float[Array, "*points 3"]) -> Float[Array, "*points"]:
+def parting(twists: Float[Array, "*points k"], normals: Float[Array, "*points 3"]) -> Float[Array, "*points"]:
     """How fast distances grow [m/s]."""
-    return jnp.sum(twists[..., 3:] * normals, axis=-1)
+    return jnp.sum(twists[..., -3:] * normals, axis=-1)
 
 
 class KinkSlopes(NamedTuple):

@@ -110,9 +110,12 @@ def _is_rigid(material: Material, dtype: Any) -> bool:
     return bool(np.any(np.asarray(material.stiffness) > np.finfo(dtype).max))
 
 
-def states_turning(friction: Any) -> bool:
-    """Whether a material's friction has numbers for turning and rolling, whatever they are."""
-    return isinstance(friction, tuple | list) or getattr(friction, "shape", ()) == (3,)
+def resist_turning(colliders: Colliders, default: Material, materials: Mapping[str, Material]) -> bool:
+    """Whether friction against turning or rolling may not be zero: materials may state it, whatever it is."""
+    stated = (material.friction for material in (default, *materials.values()))
+    return colliders.turning or any(
+        isinstance(friction, tuple | list) or getattr(friction, "shape", ()) == (3,) for friction in stated
+    )
 
 
 def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:

@@ -16,7 +16,8 @@ from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.array.dot import dot
 
-Twist = Float[Array, "6"]
+# [ω; v], or v alone.
+Twist = Float[Array, " k"]
 Vector = Float[Array, "3"]
 
 # What friction may gain within a step of length h, in units of what it has at the start and of m / h. Derivatives of
@@ -34,7 +35,7 @@ class Stiffening(NamedTuple):
         pair: Number of the pair.
     """
 
-    slopes: Float[Array, "6 6"]
+    slopes: Float[Array, "k k"]
     inertia: Scalar
     pair: Int[Array, ""]
 
@@ -54,14 +55,14 @@ class Stiffening(NamedTuple):
         """
         size = jnp.sqrt(dot(b, b))
         u = b / jnp.where(size > 0, size, 1)
-        D = -self.slopes[3:, 3:]
+        D = -self.slopes[-3:, -3:]
         along_at_start = u @ D @ u
         across_at_start = jnp.trace(D) - normal @ D @ normal - along_at_start
-        change = twist[3:] - jax.lax.stop_gradient(twist[3:])
+        change = twist[-3:] - jax.lax.stop_gradient(twist[-3:])
         along, slip = dot(change, u) * u, change - dot(change, normal) * normal
         too_stiff = self._too_stiff(along_at_start, across * (1 - size**2)) * along
         too_stiff = too_stiff + self._too_stiff(across_at_start, across) * (slip - along)
-        return twist.at[3:].add(-too_stiff), self.slopes[:, 3:] @ too_stiff
+        return twist.at[-3:].add(-too_stiff), self.slopes[:, -3:] @ too_stiff
 
     def _too_stiff(self, start: Scalar, there: Scalar) -> Scalar:
         """Which share of what friction has gained is more than a step stands."""

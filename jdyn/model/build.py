@@ -26,7 +26,7 @@ from jdyn.model.inertial import (
 from jdyn.model.joints import Joint
 from jdyn.model.messages import enumerated, known, listed
 from jdyn.model.model import Limits, Model
-from jdyn.model.shapes import HULL_VERTICES, ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction
+from jdyn.model.shapes import HULL_VERTICES, ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction, condim_of
 from jdyn.model.topology import WORLD, Topology
 from jdyn.spatial import SpatialInertia, Transform
 
@@ -126,7 +126,7 @@ class _Shape:
     friction: np.ndarray
     contype: int
     conaffinity: int
-    condim: int
+    condim: int | None
     heights: np.ndarray | None
 
 
@@ -263,7 +263,7 @@ class Builder:
         friction: ArrayLike = 1.0,
         contype: int = 1,
         conaffinity: int = 1,
-        condim: int = 6,
+        condim: int | None = None,
         heights: ArrayLike | None = None,
     ) -> None:
         """Give a link a shape, to draw it and to let it touch others.
@@ -291,7 +291,8 @@ class Builder:
             contype, conaffinity: Bits; two shapes may touch where one's `contype` and the other's `conaffinity` share a
                 bit.
             condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction,
-                3 with sliding, 4 with torsional, 6 with rolling friction too.
+                3 with sliding, 4 with torsional, 6 with rolling friction too. As many as there are coefficients if left
+                out.
             heights: Of a height field, over the rectangle about its origin: a row for each y, a column for each x, both
                 increasing [m].
 
@@ -302,6 +303,7 @@ class Builder:
         color = None if color is None else tuple(map(float, color))
         where = f"link {link!r}: shape" if name is None else f"link {link!r}: shape {name!r}"
         sizes, friction = (_numbers(f"{where}: {what}", x) for what, x in (("size", size), ("friction", friction)))
+        condim = condim_of(friction) if condim is None else condim
         sizes, friction = np.atleast_1d(sizes), all_friction(friction)
         heights = None if heights is None else _numbers(f"{where}: heights", heights)
         for each in ROLES if role is None else (role,):
@@ -553,7 +555,7 @@ class Builder:
             if not 0 <= getattr(shape, key) < 2**32:
                 self.problem(f"{where}: {key} is {getattr(shape, key)}, expected bits, from 0 to 2**32 - 1")
 
-        if shape.condim not in (1, 3, 4, 6):
+        if shape.condim not in (None, 1, 3, 4, 6):
             self.problem(f"{where}: condim is {shape.condim}, expected 1, 3, 4 or 6")
 
     def _check_pairs(self):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from jdyn.array import shaped
 from jdyn.model.model import Model, checked
-from jdyn.model.shapes import Shape, Shapes, all_friction
+from jdyn.model.shapes import Shape, Shapes, all_friction, condim_of
 from jdyn.model.topology import WORLD
 from jdyn.spatial import Transform
 
@@ -44,10 +44,10 @@ def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0), *, f
             f"{model.name!r} has a collision shape named {_NAME!r} already: move it with "
             f'jdyn.vary(model, {{"collision:{_NAME}.translation": ...}})'
         )
-    entry = Shape("plane", "collision", WORLD, "world", _NAME)
     X = jax.tree.map(lambda leaf: leaf[None], _pose(model, placement))
-    slides = all_friction(shaped("friction", jnp.asarray(friction), model.dtype, (), (3,)))
-    ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X, slides[None])
+    given = shaped("friction", jnp.asarray(friction), model.dtype, (), (3,))
+    entry = Shape("plane", "collision", WORLD, "world", _NAME, condim=condim_of(given))
+    ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X, all_friction(given)[None])
     return dataclasses.replace(model, shapes=ground if model.shapes is None else _with(model.shapes, ground))
 
 

@@ -38,6 +38,11 @@ def all_friction(friction):
     return friction * np.eye(3, dtype=friction.dtype)[0] if friction.shape == () else friction
 
 
+def condim_of(friction) -> int | None:
+    """Of a shape for which one number is given, or three: with the latter, all of them count."""
+    return None if friction.shape == () else 6
+
+
 # A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.
 class Shape(NamedTuple):
     """What a shape is, besides its numbers.
@@ -62,7 +67,8 @@ class Shape(NamedTuple):
         contype, conaffinity: Bits, as in MuJoCo: two shapes may touch where one's `contype` and the other's
             `conaffinity` share a bit.
         condim: How many components of force a contact has, as in MuJoCo, the larger number of the two shapes: 1 without
-            friction, 3 with sliding, 4 with torsional, 6 with rolling friction too.
+            friction, 3 with sliding, 4 with torsional, 6 with rolling friction too. None is 3, until `jdyn.vary` gives
+            it three coefficients. Programs leave out what no pair of shapes has.
         hull_vertices: How many vertices the hull has at most as which a mesh touches.
     """
 
@@ -75,8 +81,13 @@ class Shape(NamedTuple):
     color: tuple[float, float, float, float] | None = None
     contype: int = 1
     conaffinity: int = 1
-    condim: int = 6
+    condim: int | None = None
     hull_vertices: int = HULL_VERTICES
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Which of its coefficients of sliding, torsional and rolling friction count."""
+        return (self.condim or 3) >= np.array([3, 4, 6])
 
 
 class Shapes(Structure):

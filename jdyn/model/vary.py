@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike
 
 from jdyn.array import shaped
@@ -115,9 +116,9 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
     Args:
         model: The mechanism.
         changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint, and
-            for the sliding friction of a shape;
-            axes are scaled to unit length; a body that gets another mass or centre of mass keeps its inertia about that
-            centre.
+            for the sliding friction of a shape; torsional and rolling friction make a shape without a `condim` one of
+            6; axes are scaled to unit length; a body that gets another mass or centre of mass keeps its inertia about
+            that centre.
 
     Raises:
         ValueError: if `model` is none, there is no such name, with similar ones, or a shape is wrong. Values are not
@@ -171,9 +172,11 @@ def _with_shape(model, name, row, what, value):
     """With other numbers of a shape."""
     shapes = model.shapes
     if what == "friction":
-        value = shaped(name, value, model.dtype, (), (3,))
-        friction = shapes.friction.at[(row, 0) if value.ndim == 0 else row].set(value)
-        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, friction=friction))
+        entries, given = list(shapes.entries), shaped(name, value, model.dtype, (), (3,))
+        friction = shapes.friction.at[(row, 0) if given.ndim == 0 else row].set(given)
+        if entries[row].condim is None and given.ndim and _may_resist_turning(value):
+            entries[row] = entries[row]._replace(condim=6)
+        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, entries=tuple(entries), friction=friction))
     if what == "translation":
         translation = shapes.placements.translation.at[row].set(shaped(name, value, model.dtype, (3,)))
         placements = dataclasses.replace(shapes.placements, translation=translation)
@@ -185,6 +188,11 @@ def _with_shape(model, name, row, what, value):
     k = len(shapes.size(row))
     size = shaped(name, value, model.dtype, *([()] if k == 1 else []), (k,))
     return dataclasses.replace(model, shapes=dataclasses.replace(shapes, sizes=shapes.sizes.at[row, :k].set(size)))
+
+
+def _may_resist_turning(friction: Any) -> bool:
+    """Whether those of torsional and rolling friction of three coefficients may not be zero."""
+    return isinstance(friction, Tracer) or any(isinstance(x, Tracer) or x != 0 for x in list(friction)[1:])
 
 
 def _moved(model, kind, of, translation):

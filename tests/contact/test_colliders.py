@@ -1,5 +1,6 @@
 """Which collision shapes may touch."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -76,6 +77,31 @@ def test_friction_is_that_of_the_shapes():
     found = colliders(_arm())
     by_name = {entry.name: row.tolist() for entry, row in zip(found.entries, np.asarray(found.friction), strict=True)}
     assert by_name["floor"] == [0.5, 0.1, 0.2] and by_name["palm"] == [0.3, 0, 0] and by_name["hand"] == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "turning"),
+    [
+        ({"friction": 0.5}, False),
+        ({"friction": (0.5, 0.1, 0.2)}, True),
+        ({"friction": (0.5, 0.1, 0.2), "condim": 3}, False),
+        ({"friction": 0.5, "condim": 6}, True),
+    ],
+)
+def test_programs_know_which_friction_models_have_that_they_are_given(numbers, turning):
+    """Numbers that are known count, too: zeros resist nothing."""
+
+    def arm(**numbers):
+        builder = jdyn.Builder("arm")
+        builder.add_link("arm", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
+        builder.add_shape("arm", "sphere", 0.1, role="collision", **numbers)
+        builder.add_shape("world", "plane", (0, 0), role="collision")
+        return builder.build()
+
+    found = []
+    jax.eval_shape(lambda model: found.append(colliders(model).turning), arm(**numbers))
+    assert found == [turning]
+    assert colliders(arm(**numbers)).turning == (turning and numbers["friction"] != 0.5)
 
 
 def test_a_model_without_collision_shapes_is_refused():

@@ -150,6 +150,27 @@ def test_slopes_are_derivatives_of_the_forces(sliding):
     assert np.abs(K[:, 3:] + by_q).max() < 1e-3 * np.abs(by_q).max()
 
 
+def test_what_resists_no_turning_has_the_forces_of_zero_coefficients():
+    """And their slopes, and their derivatives within a step that begins beside the ground and ends in it."""
+    model, turned = ball(), jnp.array(Q)
+    end, change = turned.at[2].set(0.0996), (jnp.array(np.linspace(-1, 1, 7)), jnp.array(np.linspace(2, -1, 6)))
+
+    @jax.jit
+    def found(friction):
+        material = jdyn.Material(2e5, 5.0, friction)
+        forces = jdyn.CompliantContact(material=material, slip_speed=0.05).between(colliders(model))
+        h = jnp.array(1e-4)
+        begin = turned.at[2].set(0.10001)
+        across = forces.across(model, (jnp.zeros(()), h), h, (begin, V), (end, V)).within(h / 2)
+        moved = jax.jvp(lambda q, v: across.force(model, q, v), (end, jnp.array(V)), change)
+        points, _ = forces.points(model, turned, V)
+        return moved, forces.slopes(model, turned, V), points.torque
+
+    free, zero = found(0.6), found((0.6, 0.0, 0.0))
+    assert np.all(free[0][0] != 0) and np.all(free[0][1] != 0)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12 * np.abs(y).max()), free, zero)
+
+
 def test_forces_have_finite_derivatives_where_nothing_moves_or_nothing_touches(sliding):
     *_, at_rest, _ = sliding
     assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(at_rest))

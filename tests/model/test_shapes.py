@@ -249,6 +249,11 @@ def test_collision_shapes_have_their_numbers_by_name():
     np.testing.assert_array_equal(np.asarray(varied.shapes.sizes)[[1, 3]], [[0.1, 2, 0], [0.3, 0, 0]])
     np.testing.assert_array_equal(varied.shapes.placements.translation[3], [1, 2, 3])
     np.testing.assert_array_equal(varied.shapes.friction[3], [0.5, 0.1, 0.2])
+    # Numbers that are not known, or not zero, count from now on.
+    assert [entry.condim for entry in varied.shapes.entries] == [None, None, None, 6, None]
+    slides = jax.eval_shape(lambda x: jdyn.vary(SHAPED, {"collision:upper.friction": x}), jnp.ones(3)).shapes
+    assert [entry.condim for entry in slides.entries] == [None, 6, None, None, None]
+    assert jdyn.vary(SHAPED, {"collision:upper.friction": (0.3, 0, 0)}).shapes.entries == SHAPED.shapes.entries
     slippery = jdyn.vary(varied, {"collision:tool.friction": 0.3})
     np.testing.assert_array_equal(slippery.shapes.friction[3], [0.3, 0.1, 0.2])
     # Those that are seen stay.

@@ -28,7 +28,7 @@ from jdyn.contact.materials import (
     check_numbers,
     pair_materials,
     refuse_rigid_pairs,
-    states_turning,
+    resist_turning,
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.point_jacobians import PointJacobian
@@ -101,8 +101,7 @@ class ConvexContact(Contact):
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
         slip, spin = (jnp.asarray(x, colliders.sizes.dtype) for x in (self.slip_speed, self.spin_speed))
-        stated = (material.friction for material in (self.material, *self.materials.values()))
-        turning = colliders.turning or any(states_turning(friction) for friction in stated)
+        turning = resist_turning(colliders, self.material, self.materials)
         return ConvexForces(dataclasses.replace(colliders, nearest=self.nearest), materials, slip, spin, turning)
 
 
