@@ -123,7 +123,7 @@ class CompliantContact(Contact):
             if (value := getattr(self, name)) is not None:
                 check_numbers(name, value, lambda x: x > 0, "a positive number")
         check_nearest(self.nearest)
-        check_materials(self.material, self.materials)
+        check_materials(self.material, self.materials, self.law)
         if self.located and self.nearest is not None:
             raise ValueError("located: the points of nearest pairs are others in every step; leave out one of the two")
 
@@ -140,7 +140,7 @@ class CompliantContact(Contact):
         warn_of_many_pairs(colliders, self.nearest)
 
     def between(self, colliders: Colliders) -> "CompliantForces":
-        pairs = pair_materials(colliders, self.material, self.materials, self.law.exponent)
+        pairs = pair_materials(colliders, self.material, self.materials, self.law)
         dtype = colliders.sizes.dtype
         slip, spin = (jnp.asarray(x, dtype) for x in (self.slip_speed, self.spin_speed))
         colliders = dataclasses.replace(colliders, nearest=self.nearest)
@@ -275,21 +275,35 @@ class CompliantForces(SmoothForces):
 
     @property
     def has_kinks(self) -> bool:
-        return not self.law.jumps and self._across_steps
+        """Friction becomes stiff within any step."""
+        return True
 
     @property
     def has_jumps(self) -> bool:
-        return self.law.jumps and self._across_steps
+        return self.law.jumps and self._touch_within_steps
 
     @property
-    def _across_steps(self) -> bool:
-        """Whether true derivatives are those of steps within which points begin and cease to touch or to hold."""
+    def _touch_within_steps(self) -> bool:
+        """Whether derivatives are to be those of points that begin and cease to touch within a step."""
         return not self.located and self.gradient_reach is None
 
     def across(
         self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "CompliantForces":
-        (t, h), (q, v) = jax.lax.stop_gradient((t, h)), start
+        t, h = jax.lax.stop_gradient((t, h))
+        stiffening = jax.lax.stop_gradient(self)._stiffening(*jax.lax.stop_gradient((model, start, h)))
+        # That of a jump is not known.
+        known = self._touch_within_steps and not self.law.jumps
+        slopes = self._kink_slopes(model, t, h, start, end) if known else None
+        return dataclasses.replace(self, kink_slopes=slopes, stiffening=stiffening)
+
+    def within(self, t: Any) -> "CompliantForces":
+        return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.within(t))
+
+    def _kink_slopes(
+        self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
+    ) -> KinkSlopes:
+        q, v = start
         kinks = jax.lax.stop_gradient(self)._kinks(*jax.lax.stop_gradient((model, h, start, end)))
         distances = self._at_start(model, q).found.distance
         near = jax.lax.stop_gradient(self._at_start(model, q))
@@ -299,12 +313,7 @@ class CompliantForces(SmoothForces):
             return jax.vmap(self._wrench)(near.normal, depth, kinks.twists, *numbers)
 
         _, stiffness = jax.jvp(pressed, (jnp.zeros_like(distances),), (jnp.ones_like(distances),))
-        slopes = KinkSlopes.of(kinks, t, distances, h * parting(self._twists(near, v), near.normal), stiffness)
-        stiffening = jax.lax.stop_gradient(self)._stiffening(*jax.lax.stop_gradient((model, near, v)), h)
-        return dataclasses.replace(self, kink_slopes=slopes, stiffening=stiffening)
-
-    def within(self, t: Any) -> "CompliantForces":
-        return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.within(t))
+        return KinkSlopes.of(kinks, t, distances, h * parting(self._twists(near, v), near.normal), stiffness)
 
     def _kinks(self, model: Model, h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]) -> Kinks:
         here, there = self._at_start(model, start[0]), MovingPoints.at(model, self.colliders, end[0])
@@ -315,10 +324,11 @@ class CompliantForces(SmoothForces):
         known = soft & here.exist & there.exist & jnp.asarray(pair == there.pairs.of_points)
         return Kinks.between(gaps, normals, twists, h, known)
 
-    def _stiffening(self, model: Model, start: MovingPoints, v: Array, h: Scalar) -> Stiffening:
-        depth, numbers = self._places(start.found).depth, self.materials.at(start.found, start.pairs)
-        slopes = jax.vmap(jax.jacfwd(self._wrench, 2))(start.normal, depth, self._twists(start, v), *numbers)
-        pair = start.pairs.of_points
+    def _stiffening(self, model: Model, start: tuple[Array, Array], h: Scalar) -> Stiffening:
+        near = self._at_start(model, start[0])
+        depth, numbers = self._places(near.found).depth, self.materials.at(near.found, near.pairs)
+        slopes = jax.vmap(jax.jacfwd(self._wrench, 2))(near.normal, depth, self._twists(near, start[1]), *numbers)
+        pair = near.pairs.of_points
         return Stiffening(slopes, self._lighter(model)[pair] / jnp.abs(h), jnp.asarray(pair))
 
     def points(

@@ -23,6 +23,16 @@ class ContactLaw(eqx.Module):
         """Whether the force begins with a jump."""
         return False
 
+    @property
+    def dissipation(self) -> float:
+        """That of surfaces that state none."""
+        return 0.0
+
+    @property
+    def most_dissipation(self) -> float:
+        """Which surfaces may state."""
+        return jnp.inf
+
     @abc.abstractmethod
     def force(self, depth: Numbers, rate: Numbers, stiffness: Numbers, dissipation: Numbers) -> Numbers:
         """f [N], for depths [m] that are not negative and their rates [m/s]."""
@@ -55,6 +65,11 @@ class HuntCrossley(ContactLaw):
         if self.exponent not in (1, 1.5):
             raise ValueError(f"exponent: expected 1 or 1.5, got {self.exponent!r}")
 
+    @property
+    def dissipation(self) -> float:
+        """5 s/m."""
+        return 5.0
+
     def force(self, depth, rate, stiffness, dissipation):
         return stiffness * _power(depth, self.exponent) * jnp.maximum(1 + dissipation * rate, 0)
 
@@ -78,6 +93,11 @@ class SpringDamper(ContactLaw):
     def jumps(self) -> bool:
         """Yes."""
         return True
+
+    @property
+    def dissipation(self) -> float:
+        """1 ms."""
+        return 1e-3
 
     def force(self, depth, rate, stiffness, dissipation):
         return jnp.where(depth <= 0, 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0))
@@ -104,6 +124,16 @@ class TwoStiffnesses(ContactLaw):
     @property
     def exponent(self) -> float:
         """1. The stiffness is in N/m, the dissipation a share."""
+        return 1.0
+
+    @property
+    def dissipation(self) -> float:
+        """One half."""
+        return 0.5
+
+    @property
+    def most_dissipation(self) -> float:
+        """1: springs that give more than all of it back would pull."""
         return 1.0
 
     def __check_init__(self):

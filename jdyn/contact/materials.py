@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.contact.colliders import Colliders
+from jdyn.contact.laws import ContactLaw
 from jdyn.contact.points import PointPairs
 from jdyn.geometry import Separation
 from jdyn.model.messages import known
@@ -34,7 +35,8 @@ class Material(eqx.Module):
     Attributes:
         stiffness: Of the surface on a rigid one [N/m, or N/m^1.5 where a law has the exponent 1.5]; `jnp.inf` for a
             rigid one, of which not both may be.
-        dissipation: What is lost, in the unit and the meaning that the law states: s/m for `jdyn.HuntCrossley`.
+        dissipation: What is lost, in the unit and the meaning that the law states: s/m for `jdyn.HuntCrossley`. None
+            for what the law takes then.
         friction: Coulomb's coefficient [1]; or three: for sliding [1], for turning about the normal and for rolling
             [m]. None for those of the shape, as far as its `condim` has them.
 
@@ -43,12 +45,13 @@ class Material(eqx.Module):
     """
 
     stiffness: Any = 2e5
-    dissipation: Any = 5.0
+    dissipation: Any = None
     friction: Any = None
 
     def __check_init__(self):
         check_numbers("stiffness", self.stiffness, lambda x: x > 0, "numbers that are positive")
-        check_numbers("dissipation", self.dissipation, _not_negative, "numbers that are not negative and finite")
+        if self.dissipation is not None:
+            check_numbers("dissipation", self.dissipation, _not_negative, "numbers that are not negative and finite")
         if self.friction is not None:
             check_numbers("friction", self.friction, _not_negative, "numbers that are not negative and finite")
 
@@ -73,7 +76,7 @@ class PairMaterials(NamedTuple):
 
 
 def pair_materials(
-    colliders: Colliders, default: Material, materials: Mapping[str, Material], exponent: float
+    colliders: Colliders, default: Material, materials: Mapping[str, Material], law: ContactLaw
 ) -> PairMaterials:
     """Those of all pairs of shapes.
 
@@ -83,12 +86,13 @@ def pair_materials(
     dtype = colliders.sizes.dtype
     shapes = [_of_shape(entry, default, materials) for entry in colliders.entries]
     _check_names(colliders, materials)
-    softness = jnp.stack([_number("stiffness", x.stiffness, dtype) for x in shapes]) ** (-1 / exponent)
-    dissipation = jnp.stack([_number("dissipation", x.dissipation, dtype) for x in shapes])
+    softness = jnp.stack([_number("stiffness", x.stiffness, dtype) for x in shapes]) ** (-1 / law.exponent)
+    stated = (law.dissipation if x.dissipation is None else x.dissipation for x in shapes)
+    dissipation = jnp.stack([_number("dissipation", x, dtype) for x in stated])
     a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
     both = softness[a] + softness[b]
     lost = (softness[a] * dissipation[a] + softness[b] * dissipation[b]) / both
-    return PairMaterials(both**-exponent, lost, _pair_friction(colliders, [x.friction for x in shapes]))
+    return PairMaterials(both**-law.exponent, lost, _pair_friction(colliders, [x.friction for x in shapes]))
 
 
 def refuse_rigid_pairs(colliders: Colliders, default: Material, materials: Mapping[str, Material]):
@@ -155,13 +159,16 @@ def _friction(x: ArrayLike, dtype: Any) -> Float[Array, "3"]:
     return all_friction(x)
 
 
-def check_materials(default: Any, materials: Any):
-    """Raise a ValueError about what stands in the place of materials and is none."""
+def check_materials(default: Any, materials: Any, law: ContactLaw):
+    """Raise a ValueError about what stands in the place of materials and is none, or is none of this law."""
     if not isinstance(materials, Mapping):
         raise ValueError(f"materials: expected {{name of a shape or a link: jdyn.Material()}}, got {materials!r}")
     for name, material in [("material", default), *((f"materials[{key!r}]", x) for key, x in materials.items())]:
         if not isinstance(material, Material):
             raise ValueError(f"{name}: expected a jdyn.Material, got {material!r}")
+        if material.dissipation is not None:
+            most = f"numbers up to {law.most_dissipation:g}, as jdyn.{type(law).__name__} has them"
+            check_numbers("dissipation", material.dissipation, lambda x: x <= law.most_dissipation, most)
 
 
 def check_nearest(nearest: Any):

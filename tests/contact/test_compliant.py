@@ -62,6 +62,14 @@ def test_laws_push_and_never_pull_and_know_their_springs(law):
     assert np.all(np.isfinite(slope))
 
 
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{type(law).__name__} {law.exponent}")
+def test_a_surface_that_states_no_dissipation_has_one_that_suits_the_law(law):
+    """A body bounces, with some 0.6 of its speed: no number of one law would do for all."""
+    model = bouncing().with_gravity((0, 0, 0))
+    motion = jdyn.simulate(model, [0.1], [-0.2], 0.1, contact=jdyn.CompliantContact(law))
+    assert motion.q[-1, 0] > 0.1 and 0.5 < motion.v[-1, 0] / 0.2 < 0.75
+
+
 def test_two_stiffnesses_leave_the_share_of_energy_that_they_say():
     law, c = jdyn.TwoStiffnesses(speed=1e-6), 0.36
     depth = jnp.linspace(0, 1e-2, 1001)
@@ -76,20 +84,20 @@ def test_springs_in_series_share_depth_and_dissipation():
     for exponent in (1.0, 1.5):
         soft = jdyn.Material(1e4, 3.0, (0.2, 0.01, 0.02))
         hard = jdyn.Material(7e5, 1.0, (0.5, 0.0, 0.03))
-        made = pair_materials(shapes, soft, {"ground": hard}, exponent)
+        made = pair_materials(shapes, soft, {"ground": hard}, jdyn.HuntCrossley(exponent))
         depths = [(50.0 / k) ** (1 / exponent) for k in (1e4, 7e5)]
         np.testing.assert_allclose(made.stiffness * sum(depths) ** exponent, 50.0, rtol=1e-14)
         np.testing.assert_allclose(made.dissipation, np.average([3.0, 1.0], weights=depths), rtol=1e-14)
         np.testing.assert_allclose(made.friction, [[0.5, 0.01, 0.03]])
     rigid = jdyn.Material(jnp.inf)
-    np.testing.assert_allclose(pair_materials(shapes, soft, {"world": rigid}, 1.0).stiffness, 1e4)
+    np.testing.assert_allclose(pair_materials(shapes, soft, {"world": rigid}, jdyn.HuntCrossley()).stiffness, 1e4)
 
 
 def test_friction_of_shapes_holds_where_materials_have_none():
     model = ball()
-    made = pair_materials(colliders(model), jdyn.Material(), {}, 1.0)
+    made = pair_materials(colliders(model), jdyn.Material(), {}, jdyn.HuntCrossley())
     np.testing.assert_allclose(made.friction, colliders(model).pair_friction())
-    slippery = pair_materials(colliders(model), jdyn.Material(friction=0.0), {}, 1.0)
+    slippery = pair_materials(colliders(model), jdyn.Material(friction=0.0), {}, jdyn.HuntCrossley())
     assert np.all(slippery.friction == 0)
 
 
@@ -209,6 +217,10 @@ def alone():
                 ({"materials": {"body": 0.5}}, r"materials\['body'\]: expected a jdyn.Material, got 0.5"),
                 ({"materials": [jdyn.Material()]}, "materials: expected {name of a shape or a link: jdyn.Material"),
             )
+        ),
+        (
+            lambda: jdyn.CompliantContact(jdyn.TwoStiffnesses(), jdyn.Material(dissipation=5.0)),
+            "dissipation: expected numbers up to 1, as jdyn.TwoStiffnesses has them, got 5.0",
         ),
         (lambda: jdyn.HuntCrossley(2.0), "exponent: expected 1 or 1.5, got 2.0"),
         (

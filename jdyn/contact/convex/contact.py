@@ -19,6 +19,7 @@ from jdyn.contact.convex.minimum import Found, Motion, minimum
 from jdyn.contact.convex.terms import AtPoints, Term
 from jdyn.contact.convex.turning import Turning
 from jdyn.contact.kinks import Kinks, KinkSlopes, parting
+from jdyn.contact.laws import HuntCrossley
 from jdyn.contact.many_pairs import warn_of_many_pairs
 from jdyn.contact.materials import (
     Material,
@@ -33,6 +34,9 @@ from jdyn.contact.materials import (
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.point_jacobians import PointJacobian
 from jdyn.model import Model
+
+# Whose force `Impulses` and `_Near` have.
+LAW = HuntCrossley()
 
 Vector = Float[Array, " nv"]
 Numbers = Float[Array, " points"]
@@ -92,14 +96,14 @@ class ConvexContact(Contact):
         check_numbers("slip_speed", self.slip_speed, lambda x: x > 0, "a positive number")
         check_numbers("spin_speed", self.spin_speed, lambda x: x > 0, "a positive number")
         check_nearest(self.nearest)
-        check_materials(self.material, self.materials)
+        check_materials(self.material, self.materials, LAW)
 
     def check(self, colliders: Colliders):
         refuse_rigid_pairs(colliders, self.material, self.materials)
         warn_of_many_pairs(colliders, self.nearest)
 
     def between(self, colliders: Colliders) -> "ConvexForces":
-        materials = pair_materials(colliders, self.material, self.materials, exponent=1.0)
+        materials = pair_materials(colliders, self.material, self.materials, LAW)
         slip, spin = (jnp.asarray(x, colliders.sizes.dtype) for x in (self.slip_speed, self.spin_speed))
         turning = resist_turning(colliders, self.material, self.materials)
         return ConvexForces(dataclasses.replace(colliders, nearest=self.nearest), materials, slip, spin, turning)
