@@ -7,23 +7,25 @@ import numpy as np
 import pytest
 
 import jdyn
+from jdyn.simulation import adjoint
 from jdyn.simulation.loop import Problem
-from tests.contact.scenes import bouncing
+from tests.contact.scenes import ball, bouncing, box
 
 MODEL, T1 = bouncing(), 0.6
 STEPS = diffrax.PIDController(rtol=1e-5, atol=1e-7)
 
 
-def motion(start, max_steps):
+def motion(start, max_steps, **options):
     """A ball that falls onto the ground, and is lifted as soon as it is 0.1 mm deep."""
 
     def lifted(t, y):
         return jdyn.State(y.q + 0.02, 0.3 * jnp.abs(y.v), y.memory, y.energy)
 
     event = jdyn.Event(lambda t, y: y.q[0] - 0.0999, reset=lifted)
+    options = {"stepsize_controller": STEPS, "saveat": diffrax.SaveAt(steps=True), **options}
     return jdyn.simulate(
-        MODEL, start, jnp.zeros(1), T1, contact=jdyn.CompliantContact(), stepsize_controller=STEPS, events=(event,),
-        max_steps=max_steps, max_events=8, saveat=diffrax.SaveAt(steps=True),
+        MODEL, start, jnp.zeros(1), T1, contact=jdyn.CompliantContact(), events=(event,), max_steps=max_steps,
+        max_events=8, **options,
     )  # fmt: skip
 
 
@@ -52,7 +54,70 @@ def test_a_start_within_the_ground_is_seen_before_the_first_step(ahead):
     np.testing.assert_allclose(deep.stats["start_depth"], 0.003, rtol=0, atol=1e-15)
 
 
-def test_lanes_that_look_around_do_not_keep_others_from_moving(ahead):
+def _of_balls(max_steps):
+    """Two balls over the ground, of which those points alone are known that belong to the lower one."""
+    builder = jdyn.Builder("balls")
+    for name in "ab":
+        builder.add_link(name, jdyn.Prismatic((0, 0, 1)), mass=1.0, inertia=4e-3)
+        builder.add_shape(name, "sphere", 0.1, placement=(0, ord(name) - ord("a"), 0), role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    return _thrown(builder.build(), [0.12, 0.25], [0.0, 0.0], 0.4, jdyn.CompliantContact(nearest=1), max_steps)
+
+
+def _thrown(model, q, v, t1, contact, max_steps):
+    return jdyn.simulate(
+        model, jnp.asarray(q), jnp.asarray(v), t1, contact=contact, stepsize_controller=STEPS, max_steps=max_steps,
+        max_events=9, saveat=diffrax.SaveAt(steps=True),
+    )  # fmt: skip
+
+
+def _of_a_box(max_steps):
+    """It falls on an edge, which slips."""
+    q, v = [0, 0, 0.26, 0.96, 0.2, 0.1, 0.1], [1.0, -2.0, 0.5, 0.6, 0.3, -1.0]
+    return _thrown(box(), q, v, 0.06, jdyn.CompliantContact(), max_steps)
+
+
+def _of_steps_that_end_at_touches(max_steps):
+    q, v = [0, 0, 0.12, 1.0, 0, 0, 0], [0, 5.0, 0, 0.3, 0, 0]
+    return _thrown(ball(), q, v, 0.1, jdyn.CompliantContact(located=True), max_steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [_of_balls, _of_a_box, _of_steps_that_end_at_touches])
+def test_other_motions_are_those_of_steps_that_look_where_they_begin(kind, monkeypatch):
+    """All steps are the same; by the end rounding has grown to less than a thousandth of the tolerance."""
+    ahead = kind(400)
+    monkeypatch.setattr(Problem, "looks_ahead", False)
+    plain = kind(401)
+    for name in ("accepted_steps", "rejected_steps", "dynamics_calls", "implicit_steps"):
+        assert ahead.stats[name] == plain.stats[name], name
+    end = int(ahead.stats["accepted_steps"]) - 1
+    np.testing.assert_allclose(ahead.q[end], plain.q[end], rtol=0, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_derivatives_across_events_are_those_of_differences():
+    """Of the fourth order; both modes."""
+
+    def end(height, tolerance, adjoint=None):
+        steps = diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance)
+        return motion(height[None], 300, saveat=diffrax.SaveAt(t1=True), stepsize_controller=steps, adjoint=adjoint).q[
+            0, 0
+        ]
+
+    height, far, value = jnp.array(0.3), 1e-3, jax.jit(end)
+    ends = [value(height + k * far, 1e-11) for k in (-2, -1, 1, 2)]
+    expected = (8 * (ends[2] - ends[1]) - (ends[3] - ends[0])) / (12 * far)
+    for derivative, mode in ((jax.grad, None), (jax.jacfwd, diffrax.ForwardMode())):
+        found = jax.jit(derivative(lambda x, mode=mode: end(x, 1e-5, mode)))(height)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("apart", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_lanes_that_look_around_do_not_keep_others_from_moving(ahead, apart, monkeypatch):
+    """One by one, as on a CPU, or side by side."""
+    simulation = adjoint._simulation
+    monkeypatch.setattr(adjoint, "_simulation", lambda problem_of, _, take: simulation(problem_of, apart, take))
     starts = jnp.array([[0.3], [0.12], [0.6]])
     lanes = jax.vmap(lambda start: motion(start, 300))(starts)
     for name in ("accepted_steps", "rejected_steps", "dynamics_calls"):
