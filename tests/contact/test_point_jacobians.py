@@ -57,6 +57,14 @@ def test_products_are_those_of_all_coordinates():
         np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
+def test_squares_are_those_of_parts_where_no_coordinate_occurs_twice():
+    rng, coordinates = np.random.default_rng(3), np.array([[0, 5, 1], [2, 1, 4]], np.int32)
+    sparse = SparseJacobian(jnp.asarray(rng.normal(size=(2, 3, 3))), jnp.asarray(coordinates), NV)
+    weights = rng.uniform(size=NV)
+    known = dataclasses.replace(sparse, distinct=True)
+    np.testing.assert_allclose(known.squares(weights), sparse.squares(weights), rtol=1e-14)
+
+
 def heap(count, spread=0.2):
     """Balls about each other, and an arm with a follower that reaches among them."""
     builder = jdyn.Builder("heap")
