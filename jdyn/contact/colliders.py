@@ -153,8 +153,8 @@ def colliders(model: Model) -> Colliders:
 def _counts(entries: tuple[Shape, ...], pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     """Which coefficients of friction each pair has."""
     a, b = np.reshape(pairs, (-1, 2)).T.astype(int)
-    counted = np.reshape([entry.counted for entry in entries], (-1, 3))
-    return counted[a] | counted[b]
+    condim = np.array([entry.condim for entry in entries])
+    return np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
 
 
 def _resist_turning(

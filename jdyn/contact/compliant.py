@@ -83,7 +83,8 @@ class CompliantContact(Contact):
             something. Motions do not change. These derivatives are wrong on purpose, also where shapes touch: take the
             true ones once there is contact. They are those of springs that steps do not know of, and grow without
             bound where steps are long for these: give the step controller a `dtmax` of about √(m / 2k) [s], with the
-            stiffness k [N/m] and the lighter mass m [kg].
+            stiffness k [N/m] and the lighter mass m [kg]. With friction, those of shapes with several points, such as
+            boxes, may grow all the same: take a friction of zero, or a larger `slip_speed`.
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
             all others: first all that begin, then all that cease. With it alone, laws that begin with a jump, such as
             `jdyn.SpringDamper`, have right derivatives. Each contact takes two events of `max_events`.
@@ -157,8 +158,8 @@ class CompliantForces(SmoothForces):
         law: Along the normal.
         materials: Of pairs.
         slip_speed, spin_speed: Below which friction falls [m/s, rad/s].
-        turning: Whether friction against turning or rolling may not be zero. Else points have velocities v and forces f
-            where they have twists [ω; v] and wrenches [n; f].
+        turning: Whether friction against turning or rolling may be other than zero. If not, twists [ω; v] and wrenches
+            [n; f] are only v and f.
         gradient_reach: From where derivatives feel contact [m]; None for those that are true.
         located: Whether steps end where points begin and cease to touch.
         start: What is known where a step begins; None for forces of no step.
@@ -284,7 +285,7 @@ class CompliantForces(SmoothForces):
 
     @property
     def _touch_within_steps(self) -> bool:
-        """Whether derivatives are to be those of points that begin and cease to touch within a step."""
+        """Whether derivatives must know that points begin and cease to touch within a step."""
         return not self.located and self.gradient_reach is None
 
     def across(
@@ -292,7 +293,7 @@ class CompliantForces(SmoothForces):
     ) -> "CompliantForces":
         t, h = jax.lax.stop_gradient((t, h))
         stiffening = jax.lax.stop_gradient(self)._stiffening(*jax.lax.stop_gradient((model, start, h)))
-        # That of a jump is not known.
+        # The slope of a jump is not known.
         known = self._touch_within_steps and not self.law.jumps
         slopes = self._kink_slopes(model, t, h, start, end) if known else None
         return dataclasses.replace(self, kink_slopes=slopes, stiffening=stiffening)
@@ -343,7 +344,7 @@ class CompliantForces(SmoothForces):
         twists, others = self._twists(here, v), []
         if self.stiffening is not None:
             start = jax.vmap(Stiffening.of)(self.stiffening, jnp.asarray(here.pairs.of_points))
-            twists, held = jax.vmap(self._felt)(start, here.normal, places.depth, twists, *numbers)
+            twists, held = jax.vmap(self._felt)(start, here.normal, places.felt, twists, *numbers)
             others.append(held)
         if self.kink_slopes is not None:
             others.append(self.kink_slopes.force(places.touch))
@@ -365,6 +366,8 @@ class CompliantForces(SmoothForces):
         touch = ~(distance >= 0)
         if self.located and self.start is not None:
             touch = (self.start.found.distance < 0) & (distance < BEYOND)
+            # At the end of contact a force that jumps there has not ended yet.
+            distance = jnp.where(distance == 0, jnp.finfo(distance.dtype).tiny, distance)
         depth = jnp.where(touch, -distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
         if self.kink_slopes is not None:

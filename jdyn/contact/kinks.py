@@ -117,8 +117,7 @@ class KinkSlopes(NamedTuple):
     def of(
         cls, kinks: Kinks, t: tuple[Scalar, Scalar], distances: Numbers, changes: Numbers, stiffness: Rows
     ) -> "KinkSlopes":
-        """By distances at the start, how much they change in a step with the rates there, and by forces for each
-        depth."""
+        """From distances at the start, their changes in a step at the rates there, and forces for each depth."""
         growth = jnp.where(kinks.exist, -changes, 0)
         depth = jnp.where(kinks.exist, -distances, 0) + kinks.middle * growth
         # At the kink it is zero.

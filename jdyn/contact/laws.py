@@ -25,17 +25,18 @@ class ContactLaw(eqx.Module):
 
     @property
     def dissipation(self) -> float:
-        """That of surfaces that state none."""
+        """Of surfaces whose material states none."""
         return 0.0
 
     @property
     def most_dissipation(self) -> float:
-        """Which surfaces may state."""
+        """The largest that a material may state."""
         return jnp.inf
 
     @abc.abstractmethod
     def force(self, depth: Numbers, rate: Numbers, stiffness: Numbers, dissipation: Numbers) -> Numbers:
-        """f [N], for depths [m] that are not negative and their rates [m/s]."""
+        """f [N], for depths [m] and their rates [m/s]; zero where a depth is, and with steps that are `located` what it
+        would go on to be a little below zero."""
 
 
 class HuntCrossley(ContactLaw):
@@ -100,7 +101,8 @@ class SpringDamper(ContactLaw):
         return 1e-3
 
     def force(self, depth, rate, stiffness, dissipation):
-        return jnp.where(depth <= 0, 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0))
+        # Below zero it goes on: steps that end where contact does end a little beyond.
+        return jnp.where(depth == 0, 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0))
 
 
 class TwoStiffnesses(ContactLaw):
@@ -133,7 +135,7 @@ class TwoStiffnesses(ContactLaw):
 
     @property
     def most_dissipation(self) -> float:
-        """1: springs that give more than all of it back would pull."""
+        """1: springs that lost more than all energy would pull."""
         return 1.0
 
     def __check_init__(self):

@@ -36,7 +36,7 @@ class Material(eqx.Module):
         stiffness: Of the surface on a rigid one [N/m, or N/m^1.5 where a law has the exponent 1.5]; `jnp.inf` for a
             rigid one, of which not both may be.
         dissipation: What is lost, in the unit and the meaning that the law states: s/m for `jdyn.HuntCrossley`. None
-            for what the law takes then.
+            for the default of the law.
         friction: Coulomb's coefficient [1]; or three: for sliding [1], for turning about the normal and for rolling
             [m]. None for those of the shape, as far as its `condim` has them.
 
@@ -115,7 +115,8 @@ def _is_rigid(material: Material, dtype: Any) -> bool:
 
 
 def resist_turning(colliders: Colliders, default: Material, materials: Mapping[str, Material]) -> bool:
-    """Whether friction against turning or rolling may not be zero: materials may state it, whatever it is."""
+    """Whether friction against turning or rolling may be other than zero. If a material states three numbers, it may,
+    even if they are zeros."""
     stated = (material.friction for material in (default, *materials.values()))
     return colliders.turning or any(
         isinstance(friction, tuple | list) or getattr(friction, "shape", ()) == (3,) for friction in stated
@@ -160,14 +161,16 @@ def _friction(x: ArrayLike, dtype: Any) -> Float[Array, "3"]:
 
 
 def check_materials(default: Any, materials: Any, law: ContactLaw):
-    """Raise a ValueError about what stands in the place of materials and is none, or is none of this law."""
+    """Raise a ValueError about what is no law or no material, or has a dissipation that the law does not allow."""
+    if not isinstance(law, ContactLaw):
+        raise ValueError(f"law: expected one such as jdyn.HuntCrossley(), got {law!r}")
     if not isinstance(materials, Mapping):
         raise ValueError(f"materials: expected {{name of a shape or a link: jdyn.Material()}}, got {materials!r}")
     for name, material in [("material", default), *((f"materials[{key!r}]", x) for key, x in materials.items())]:
         if not isinstance(material, Material):
             raise ValueError(f"{name}: expected a jdyn.Material, got {material!r}")
         if material.dissipation is not None:
-            most = f"numbers up to {law.most_dissipation:g}, as jdyn.{type(law).__name__} has them"
+            most = f"numbers up to {law.most_dissipation:g}, as {type(law).__name__} has them"
             check_numbers("dissipation", material.dissipation, lambda x: x <= law.most_dissipation, most)
 
 

@@ -149,7 +149,8 @@ def _written(entry: Shape) -> bool:
 def _lost_of_contact(shapes: Any, row: int) -> Iterator[str]:
     entry, default = shapes.entries[row], Shape._field_defaults
     # Those that count in contacts of such shapes.
-    if not np.array_equal(np.where(entry.counted, shapes.friction[row], 0), (1, 0, 0)):
+    coefficients = np.where(entry.condim >= np.array([3, 4, 6]), shapes.friction[row], 0)
+    if not np.array_equal(coefficients, (1, 0, 0)):
         yield "contact friction"
     if any(getattr(entry, key) != default[key] for key in ("contype", "conaffinity")):
         yield "contype and conaffinity"

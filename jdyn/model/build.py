@@ -126,7 +126,7 @@ class _Shape:
     friction: np.ndarray
     contype: int
     conaffinity: int
-    condim: int | None
+    condim: int
     heights: np.ndarray | None
 
 
@@ -291,8 +291,8 @@ class Builder:
             contype, conaffinity: Bits; two shapes may touch where one's `contype` and the other's `conaffinity` share a
                 bit.
             condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction,
-                3 with sliding, 4 with torsional, 6 with rolling friction too. As many as there are coefficients if left
-                out.
+                3 with sliding, 4 with torsional, 6 with rolling friction too. If left out: 3 for one coefficient of
+                friction, 6 for three.
             heights: Of a height field, over the rectangle about its origin: a row for each y, a column for each x, both
                 increasing [m].
 
@@ -555,7 +555,7 @@ class Builder:
             if not 0 <= getattr(shape, key) < 2**32:
                 self.problem(f"{where}: {key} is {getattr(shape, key)}, expected bits, from 0 to 2**32 - 1")
 
-        if shape.condim not in (None, 1, 3, 4, 6):
+        if shape.condim not in (1, 3, 4, 6):
             self.problem(f"{where}: condim is {shape.condim}, expected 1, 3, 4 or 6")
 
     def _check_pairs(self):

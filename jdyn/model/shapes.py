@@ -38,9 +38,9 @@ def all_friction(friction):
     return friction * np.eye(3, dtype=friction.dtype)[0] if friction.shape == () else friction
 
 
-def condim_of(friction) -> int | None:
-    """Of a shape for which one number is given, or three: with the latter, all of them count."""
-    return None if friction.shape == () else 6
+def condim_of(friction) -> int:
+    """The `condim` of a shape by its friction: 3 for one number, 6 for three."""
+    return 3 if friction.shape == () else 6
 
 
 # A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.
@@ -67,8 +67,8 @@ class Shape(NamedTuple):
         contype, conaffinity: Bits, as in MuJoCo: two shapes may touch where one's `contype` and the other's
             `conaffinity` share a bit.
         condim: How many components of force a contact has, as in MuJoCo, the larger number of the two shapes: 1 without
-            friction, 3 with sliding, 4 with torsional, 6 with rolling friction too. None is 3, until `jdyn.vary` gives
-            it three coefficients. Programs leave out what no pair of shapes has.
+            friction, 3 with sliding, 4 with torsional, 6 with rolling friction too. Programs leave out what no pair
+            has, whatever the numbers of `Shapes.friction` are.
         hull_vertices: How many vertices the hull has at most as which a mesh touches.
     """
 
@@ -81,13 +81,8 @@ class Shape(NamedTuple):
     color: tuple[float, float, float, float] | None = None
     contype: int = 1
     conaffinity: int = 1
-    condim: int | None = None
+    condim: int = 3
     hull_vertices: int = HULL_VERTICES
-
-    @property
-    def counted(self) -> np.ndarray:
-        """Which of its coefficients of sliding, torsional and rolling friction count."""
-        return (self.condim or 3) >= np.array([3, 4, 6])
 
 
 class Shapes(Structure):
@@ -109,7 +104,8 @@ class Shapes(Structure):
             mesh: its scales [1] of the file's coordinates. A height field: its sides. Other entries are zero.
         placements: The pose of each shape in the frame of the body that carries it. A frame of the body that moves
             leaves it in place.
-        friction: A row a shape: its coefficients of sliding [1], torsional [m] and rolling friction [m].
+        friction: A row a shape: its coefficients of sliding [1], torsional [m] and rolling friction [m]. They count as
+            far as the `condim` of the two shapes says.
         heights: Of each height field, one after the other: a row for each y, a column for each x, both increasing [m].
         excluded: Pairs of links whose shapes never touch.
         included: Pairs of names of collision shapes that may touch whatever else says that they do not.

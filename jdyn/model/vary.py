@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
-from jax.core import Tracer
 from jaxtyping import Array, ArrayLike
 
 from jdyn.array import shaped
@@ -70,7 +69,7 @@ def parameters(model: Model) -> dict[str, Array]:
         shapes: Any = model.shapes
         found[f"collision:{name}.{_size_of(model, row)}"] = shapes.size(row)
         found[f"collision:{name}.translation"] = shapes.placements.translation[row]
-        found[f"collision:{name}.friction"] = shapes.friction[row]
+        found[f"collision:{name}.friction"] = shapes.friction[row, 0 if _only_slides(model, row) else slice(None)]
         if shapes.entries[row].kind == "height field":
             found[f"collision:{name}.heights"] = shapes.heights_of(row)
     return found
@@ -79,6 +78,11 @@ def parameters(model: Model) -> dict[str, Array]:
 def _collisions(model) -> dict[str, int]:
     """Rows of collision shapes by their names."""
     return {} if model.shapes is None else {model.shapes.entries[i].name: i for i in model.shapes.rows("collision")}
+
+
+def _only_slides(model, row) -> bool:
+    """Whether a shape has no torsional and no rolling friction."""
+    return model.shapes.entries[row].condim <= 3
 
 
 def _size_of(model, row) -> str:
@@ -116,9 +120,9 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
     Args:
         model: The mechanism.
         changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint, and
-            for the sliding friction of a shape; torsional and rolling friction make a shape without a `condim` one of
-            6; axes are scaled to unit length; a body that gets another mass or centre of mass keeps its inertia about
-            that centre.
+            for the sliding friction of a shape. One whose `condim` is 3 has no other friction to vary: build it with
+            three coefficients, or give them to a `jdyn.Material`. Axes are scaled to unit length; a body that gets
+            another mass or centre of mass keeps its inertia about that centre.
 
     Raises:
         ValueError: if `model` is none, there is no such name, with similar ones, or a shape is wrong. Values are not
@@ -172,11 +176,17 @@ def _with_shape(model, name, row, what, value):
     """With other numbers of a shape."""
     shapes = model.shapes
     if what == "friction":
-        entries, given = list(shapes.entries), shaped(name, value, model.dtype, (), (3,))
-        friction = shapes.friction.at[(row, 0) if given.ndim == 0 else row].set(given)
-        if entries[row].condim is None and given.ndim and _may_resist_turning(value):
-            entries[row] = entries[row]._replace(condim=6)
-        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, entries=tuple(entries), friction=friction))
+        value = shaped(name, value, model.dtype, (), (3,))
+        if value.ndim and _only_slides(model, row):
+            entry = shapes.entries[row]
+            raise ValueError(
+                f"{name}: got three coefficients, but the shape's condim is {entry.condim}: torsional and rolling "
+                "friction are left out. Give the one of sliding friction; or build the shape with three, see "
+                f"jdyn.Builder.add_shape; or give all of them to contact, materials={{{entry.name!r}: "
+                "jdyn.Material(friction=...)}"
+            )
+        friction = shapes.friction.at[(row, 0) if value.ndim == 0 else row].set(value)
+        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, friction=friction))
     if what == "translation":
         translation = shapes.placements.translation.at[row].set(shaped(name, value, model.dtype, (3,)))
         placements = dataclasses.replace(shapes.placements, translation=translation)
@@ -188,11 +198,6 @@ def _with_shape(model, name, row, what, value):
     k = len(shapes.size(row))
     size = shaped(name, value, model.dtype, *([()] if k == 1 else []), (k,))
     return dataclasses.replace(model, shapes=dataclasses.replace(shapes, sizes=shapes.sizes.at[row, :k].set(size)))
-
-
-def _may_resist_turning(friction: Any) -> bool:
-    """Whether those of torsional and rolling friction of three coefficients may not be zero."""
-    return isinstance(friction, Tracer) or any(isinstance(x, Tracer) or x != 0 for x in list(friction)[1:])
 
 
 def _moved(model, kind, of, translation):

@@ -220,8 +220,9 @@ def alone():
         ),
         (
             lambda: jdyn.CompliantContact(jdyn.TwoStiffnesses(), jdyn.Material(dissipation=5.0)),
-            "dissipation: expected numbers up to 1, as jdyn.TwoStiffnesses has them, got 5.0",
+            "dissipation: expected numbers up to 1, as TwoStiffnesses has them, got 5.0",
         ),
+        (lambda: jdyn.CompliantContact(jdyn.TwoStiffnesses), "law: expected one such as jdyn.HuntCrossley()"),
         (lambda: jdyn.HuntCrossley(2.0), "exponent: expected 1 or 1.5, got 2.0"),
         (
             lambda: jdyn.CompliantContact(materials={"foot": jdyn.Material()}).between(colliders(ball())),

@@ -239,20 +239,21 @@ def test_rows_of_the_nearest_pairs_have_the_same_derivatives():
 
 @pytest.mark.slow
 def test_a_law_that_begins_with_a_jump_asks_for_steps_that_end_there():
-    def end(height, tolerance, located, adjoint=None):
+    def end(height, tolerance, located, adjoint=None, speed=0.0, t1=0.5):
         contact = jdyn.CompliantContact(
             law=jdyn.SpringDamper(), material=jdyn.Material(1e4, 1e-3, 0.0), located=located
         )  # fmt: skip
         return jdyn.simulate(
-            bouncing(), height[None], jnp.zeros(1), 0.5, contact=contact, saveat=END, adjoint=adjoint,
+            bouncing(), height[None], jnp.array([speed]), t1, contact=contact, saveat=END, adjoint=adjoint,
             stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
         ).q[0, 0]  # fmt: skip
 
-    height, value = jnp.array(0.3), jax.jit(functools.partial(end, located=True))
-    expected = (value(height + 1e-4, 1e-10) - value(height - 1e-4, 1e-10)) / 2e-4
-    np.testing.assert_allclose(
-        jax.jit(jax.grad(functools.partial(end, located=True)))(height, 1e-8), expected, rtol=1e-4
-    )
+    # Backwards in time the force ends with a jump.
+    for start, options in ((0.3, {}), (0.12, {"speed": 1.0, "t1": -0.1})):
+        located = functools.partial(end, located=True, **options)
+        height, value = jnp.array(start), jax.jit(located)
+        expected = (value(height + 1e-4, 1e-10) - value(height - 1e-4, 1e-10)) / 2e-4
+        np.testing.assert_allclose(jax.jit(jax.grad(located))(height, 1e-8), expected, rtol=1e-4)
     for derivatives, adjoint in (REVERSE, FORWARD):
         with pytest.warns(jdyn.ContactWarning, match="located=True"):
             jax.jit(derivatives(functools.partial(end, located=False, adjoint=adjoint))).trace(height, 1e-6)

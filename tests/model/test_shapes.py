@@ -30,7 +30,7 @@ def double_pendulum(**of_second):
 
 
 BARE = double_pendulum()
-SHAPED = double_pendulum(kind="sphere", size=0.1, color=(1, 0, 0))
+SHAPED = double_pendulum(kind="sphere", size=0.1, color=(1, 0, 0), friction=(1, 0, 0))
 OTHER = double_pendulum(kind="mesh", path="tool.stl", role="visual")
 Q, V = np.array([0.3, -0.2]), np.array([0.1, 0.4])
 
@@ -39,8 +39,8 @@ def test_shapes_belong_to_the_body_that_carries_their_link():
     assert SHAPED.shapes.entries == (
         Shape("capsule", "visual", 0, "upper", "upper"),
         Shape("capsule", "collision", 0, "upper", "upper"),
-        Shape("sphere", "visual", 1, "tool", "tool", None, (1.0, 0.0, 0.0, 1.0)),
-        Shape("sphere", "collision", 1, "tool", "tool", None, (1.0, 0.0, 0.0, 1.0)),
+        Shape("sphere", "visual", 1, "tool", "tool", None, (1.0, 0.0, 0.0, 1.0), condim=6),
+        Shape("sphere", "collision", 1, "tool", "tool", None, (1.0, 0.0, 0.0, 1.0), condim=6),
         Shape("plane", "visual", WORLD, "world", "floor"),
     )
     # The tool's x points down.
@@ -249,17 +249,15 @@ def test_collision_shapes_have_their_numbers_by_name():
     np.testing.assert_array_equal(np.asarray(varied.shapes.sizes)[[1, 3]], [[0.1, 2, 0], [0.3, 0, 0]])
     np.testing.assert_array_equal(varied.shapes.placements.translation[3], [1, 2, 3])
     np.testing.assert_array_equal(varied.shapes.friction[3], [0.5, 0.1, 0.2])
-    # Numbers that are not known, or not zero, count from now on.
-    assert [entry.condim for entry in varied.shapes.entries] == [None, None, None, 6, None]
-    slides = jax.eval_shape(lambda x: jdyn.vary(SHAPED, {"collision:upper.friction": x}), jnp.ones(3)).shapes
-    assert [entry.condim for entry in slides.entries] == [None, 6, None, None, None]
-    assert jdyn.vary(SHAPED, {"collision:upper.friction": (0.3, 0, 0)}).shapes.entries == SHAPED.shapes.entries
     slippery = jdyn.vary(varied, {"collision:tool.friction": 0.3})
     np.testing.assert_array_equal(slippery.shapes.friction[3], [0.3, 0.1, 0.2])
     # Those that are seen stay.
     np.testing.assert_array_equal(np.asarray(varied.shapes.sizes)[::2], SHAPED.shapes.sizes[::2])
     for name, value in changes.items():
         np.testing.assert_array_equal(np.ravel(jdyn.parameters(varied)[name]), np.ravel(value))
+    # One that only slides has one coefficient.
+    assert jdyn.parameters(varied)["collision:upper.friction"] == 1
+    jax.tree.map(np.testing.assert_array_equal, jdyn.vary(varied, jdyn.parameters(varied)), varied)
     mesh = double_pendulum(kind="mesh", path="a.stl", role="collision")
     assert jdyn.parameters(mesh)["collision:tool.scale"].tolist() == [1, 1, 1]
 
@@ -271,6 +269,7 @@ def test_collision_shapes_have_their_numbers_by_name():
         ("collision:tool.scale", 1.0, "collision 'tool' has no 'scale'; there are translation, size, friction"),
         ("collision:tool.size", (1.0, 2.0), "expected a scalar or shape (1,), got (2,)"),
         ("collision:upper.size", 1.0, "expected shape (2,), got ()"),
+        ("collision:upper.friction", (0.5, 0.1, 0.2), "got three coefficients, but the shape's condim is 3"),
     ],
 )
 def test_what_no_collision_shape_has_is_refused_by_name(name, value, said):

@@ -35,7 +35,7 @@ from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.point_jacobians import PointJacobian
 from jdyn.model import Model
 
-# Whose force `Impulses` and `_Near` have.
+# The law that `Impulses` and `_Near` implement.
 LAW = HuntCrossley()
 
 Vector = Float[Array, " nv"]
@@ -116,7 +116,7 @@ class ConvexForces(ContactForces):
         colliders: The shapes.
         materials: Of pairs.
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
-        turning: Whether friction against turning or rolling may not be zero.
+        turning: Whether friction against turning or rolling may be other than zero.
         kink_slopes: What derivatives of a step of `jdyn.ConvexEuler` need across its kinks, but for friction against
             turning and rolling; None where there is none.
     """

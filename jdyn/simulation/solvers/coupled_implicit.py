@@ -99,7 +99,7 @@ class CoupledImplicit(NamedTuple):
 
 
 def _smooth(field: VectorField) -> Any:
-    """The contact of a field, which has `SmoothForces`: there is no coupling of others."""
+    """The contact of a field. It is `SmoothForces`: others have no coupling."""
     return field.contact
 
 
