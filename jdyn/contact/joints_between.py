@@ -127,6 +127,6 @@ class FewCoordinates(JointsBetween):
         leaders = jnp.asarray(model.leading_coordinates)[coordinates]
         rows = turning, jnp.stack([v + u for v, u in zip(moving, across, strict=True)])
         turning, moving = (moved * jnp.moveaxis(x, 0, 1) for x in rows)
-        # But for joints that follow others.
+        # Coordinates occur twice where joints follow others.
         known = model.nv, model.nv == len(columns)
         return SparseJacobian(turning, leaders, *known), SparseJacobian(moving, leaders, *known)

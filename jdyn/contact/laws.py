@@ -35,8 +35,8 @@ class ContactLaw(eqx.Module):
 
     @abc.abstractmethod
     def force(self, depth: Numbers, rate: Numbers, stiffness: Numbers, dissipation: Numbers) -> Numbers:
-        """f [N], for depths [m] and their rates [m/s]; zero where a depth is, and with steps that are `located` what it
-        would go on to be a little below zero."""
+        """f [N] by depths [m] and their rates [m/s]; zero where a depth is zero. Where steps that are `located` end a
+        little beyond the contact, depths are below zero, and f goes on."""
 
 
 class HuntCrossley(ContactLaw):
@@ -101,7 +101,6 @@ class SpringDamper(ContactLaw):
         return 1e-3
 
     def force(self, depth, rate, stiffness, dissipation):
-        # Below zero it goes on: steps that end where contact does end a little beyond.
         return jnp.where(depth == 0, 0, jnp.maximum(stiffness * (depth + dissipation * rate), 0))
 
 
