@@ -83,8 +83,7 @@ class CompliantContact(Contact):
             something. Motions do not change. These derivatives are wrong on purpose, also where shapes touch: take the
             true ones once there is contact. They are those of springs that steps do not know of, and grow without
             bound where steps are long for these: give the step controller a `dtmax` of about √(m / 2k) [s], with the
-            stiffness k [N/m] and the lighter mass m [kg]. With friction, those of shapes with several points, such as
-            boxes, may grow all the same: take a friction of zero, or a larger `slip_speed`.
+            stiffness k [N/m] and the lighter mass m [kg]. Friction is felt by what touches alone.
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
             all others: first all that begin, then all that cease. With it alone, laws that begin with a jump, such as
             `jdyn.SpringDamper`, have right derivatives. Each contact takes two events of `max_events`.
@@ -344,7 +343,7 @@ class CompliantForces(SmoothForces):
         twists, others = self._twists(here, v), []
         if self.stiffening is not None:
             start = jax.vmap(Stiffening.of)(self.stiffening, jnp.asarray(here.pairs.of_points))
-            twists, held = jax.vmap(self._felt)(start, here.normal, places.felt, twists, *numbers)
+            twists, held = jax.vmap(self._felt)(start, here.normal, places.depth, twists, *numbers)
             others.append(held)
         if self.kink_slopes is not None:
             others.append(self.kink_slopes.force(places.touch))
@@ -374,12 +373,21 @@ class CompliantForces(SmoothForces):
             felt = self.kink_slopes.felt(distance, depth)
         return _Places(touch, depth, jnp.where(exist, felt, 0))
 
-    def _straight_through(self, felt: Scalar, normal: Array, depth: Scalar, *rest: Array) -> Float[Array, " k"]:
-        """The wrench of the depth, with the derivatives of that of the depth that is felt."""
-        wrench = self._wrench(normal, depth, *rest)
-        if self.gradient_reach is None and self.kink_slopes is None:
+    def _straight_through(
+        self, felt: Scalar, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar,
+        friction: Array,
+    ) -> Float[Array, " k"]:  # fmt: skip
+        """The wrench of the depth, with the derivatives of that of the depth that is felt: from a distance without
+        friction, whose slopes are more than steps stand that do not know of them."""
+        rest = twist, stiffness, dissipation
+        wrench = self._wrench(normal, depth, *rest, friction)
+        if self.gradient_reach is not None:
+            near, far = (self._wrench(normal, x, *rest, jnp.zeros_like(friction)) for x in (depth, felt))
+            soft = wrench + (far - near)
+        elif self.kink_slopes is not None:
+            soft = self._wrench(normal, felt, *rest, friction)
+        else:
             return wrench
-        soft = self._wrench(normal, felt, *rest)
         # The difference is zero, exactly.
         return jax.lax.stop_gradient(wrench) + (soft - jax.lax.stop_gradient(soft))
 

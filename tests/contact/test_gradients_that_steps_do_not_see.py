@@ -9,6 +9,7 @@ import pytest
 
 import jdyn
 from benchmarks.contact_gradients import table
+from tests.contact.scenes import box
 
 pytestmark = [pytest.mark.fast_compile, pytest.mark.slow]
 
@@ -37,6 +38,26 @@ def test_a_reach_brings_a_puck_to_its_target_from_where_nothing_touches():
         )  # fmt: skip
     assert found.losses[0] == 0.3**2
     assert found.losses[found.best_step] < 0.01**2
+
+
+@pytest.mark.parametrize("dtmax", [5e-3, 1e-3])
+def test_a_reach_does_not_feel_friction_before_shapes_touch(dtmax):
+    """Of a box that is thrown onto the ground. With friction that is felt from a distance, its derivatives are 1e97 and
+    more."""
+    contact = jdyn.CompliantContact(material=jdyn.Material(2e4, friction=0.6), gradient_reach=0.01)
+    q = jnp.array([0, 0, 0.3, 0.96, 0.2, 0.1, 0.1])
+    v = jnp.array([1.0, -2.0, 0.5, 0.6, 0.3, -1.0])
+
+    def end(v):
+        motion = jdyn.simulate(
+            box(), q, v, 0.15, contact=contact, saveat=END,
+            stepsize_controller=diffrax.PIDController(rtol=1e-6, atol=1e-8, dtmax=dtmax),
+        )  # fmt: skip
+        return motion.q[0, :3].sum()
+
+    by_velocity = jax.jit(jax.grad(end))(v)
+    # That along the ground is at most the time.
+    assert np.all(np.abs(by_velocity) < 0.2)
 
 
 def test_a_hopper_on_the_spot_has_the_derivatives_of_its_motion():
