@@ -365,8 +365,8 @@ class CompliantForces(SmoothForces):
         touch = ~(distance >= 0)
         if self.located and self.start is not None:
             touch = (self.start.found.distance < 0) & (distance < BEYOND)
-            # At the end of contact a force that jumps there has not ended yet.
-            distance = jnp.where(distance == 0, jnp.finfo(distance.dtype).tiny, distance)
+            # Laws are zero at a depth of exactly zero. Here contact still lasts, so that it is moved off zero.
+            distance = distance + jnp.where(distance == 0, jnp.finfo(distance.dtype).tiny, 0)
         depth = jnp.where(touch, -distance, 0)
         felt = depth if reach is None else reach * jax.nn.softplus(-distance / reach)
         if self.kink_slopes is not None:
@@ -377,8 +377,8 @@ class CompliantForces(SmoothForces):
         self, felt: Scalar, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar,
         friction: Array,
     ) -> Float[Array, " k"]:  # fmt: skip
-        """The wrench of the depth, with the derivatives of that of the depth that is felt: from a distance without
-        friction, whose slopes are more than steps stand that do not know of them."""
+        """The wrench of the depth, with the derivatives of that of the depth that is felt. From a distance they leave
+        friction out: steps are not chosen for its slopes, and derivatives would grow without bound."""
         rest = twist, stiffness, dissipation
         wrench = self._wrench(normal, depth, *rest, friction)
         if self.gradient_reach is not None:

@@ -35,8 +35,11 @@ class ContactLaw(eqx.Module):
 
     @abc.abstractmethod
     def force(self, depth: Numbers, rate: Numbers, stiffness: Numbers, dissipation: Numbers) -> Numbers:
-        """f [N] by depths [m] and their rates [m/s]; zero where a depth is zero. Where steps that are `located` end a
-        little beyond the contact, depths are below zero, and f goes on."""
+        """f [N] by depths [m] and their rates [m/s]: zero at a depth of exactly zero.
+
+        With `located`, steps end a little past the contact. Depths are slightly negative there, and f goes on instead
+        of ending.
+        """
 
 
 class HuntCrossley(ContactLaw):

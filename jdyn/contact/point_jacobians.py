@@ -148,7 +148,8 @@ class SparseJacobian(PointJacobian):
         parts = jnp.swapaxes(self.J, 1, 2) @ (G @ self.J)
 
         def on_cpu(H):
-            # One number after the other: kernels of several operations hold no scatter.
+            # One number after the other, since kernels of several operations hold no scatter. Nothing differentiates
+            # this: reverse mode would take a hundred times as long as with one.
             def add(i, H):
                 there = places.ravel()[i][None]
                 return jax.lax.dynamic_update_slice(H, jax.lax.dynamic_slice(H, there, (1,)) + parts.ravel()[i], there)

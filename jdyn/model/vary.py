@@ -69,7 +69,7 @@ def parameters(model: Model) -> dict[str, Array]:
         shapes: Any = model.shapes
         found[f"collision:{name}.{_size_of(model, row)}"] = shapes.size(row)
         found[f"collision:{name}.translation"] = shapes.placements.translation[row]
-        found[f"collision:{name}.friction"] = shapes.friction[row, 0 if _only_slides(model, row) else slice(None)]
+        found[f"collision:{name}.friction"] = shapes.friction[row, 0 if _only_slides(model) else slice(None)]
         if shapes.entries[row].kind == "height field":
             found[f"collision:{name}.heights"] = shapes.heights_of(row)
     return found
@@ -80,9 +80,9 @@ def _collisions(model) -> dict[str, int]:
     return {} if model.shapes is None else {model.shapes.entries[i].name: i for i in model.shapes.rows("collision")}
 
 
-def _only_slides(model, row) -> bool:
-    """Whether a shape has no torsional and no rolling friction."""
-    return model.shapes.entries[row].condim <= 3
+def _only_slides(model) -> bool:
+    """Whether no collision shape has a `condim` with which torsional and rolling friction count."""
+    return all(model.shapes.entries[row].condim <= 3 for row in model.shapes.rows("collision"))
 
 
 def _size_of(model, row) -> str:
@@ -120,9 +120,9 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
     Args:
         model: The mechanism.
         changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint, and
-            for the sliding friction of a shape. One whose `condim` is 3 has no other friction to vary: build it with
-            three coefficients, or give them to a `jdyn.Material`. Axes are scaled to unit length; a body that gets
-            another mass or centre of mass keeps its inertia about that centre.
+            for the sliding friction of a shape. Torsional and rolling friction can be varied where a shape of the model
+            has a `condim` of 4 or 6, as those have that are built with three coefficients. Axes are scaled to unit
+            length; a body that gets another mass or centre of mass keeps its inertia about that centre.
 
     Raises:
         ValueError: if `model` is none, there is no such name, with similar ones, or a shape is wrong. Values are not
@@ -177,12 +177,11 @@ def _with_shape(model, name, row, what, value):
     shapes = model.shapes
     if what == "friction":
         value = shaped(name, value, model.dtype, (), (3,))
-        if value.ndim and _only_slides(model, row):
-            entry = shapes.entries[row]
+        if value.ndim and _only_slides(model):
             raise ValueError(
-                f"{name}: got three coefficients, but the shape's condim is {entry.condim}: torsional and rolling "
-                "friction are left out. Give the one of sliding friction; or build the shape with three, see "
-                f"jdyn.Builder.add_shape; or give all of them to contact, materials={{{entry.name!r}: "
+                f"{name}: got three coefficients, but torsional and rolling friction are left out, since no shape has "
+                "a condim of 4 or 6. Give the one of sliding friction; or build a shape with three, see "
+                f"jdyn.Builder.add_shape; or give all to contact, materials={{{shapes.entries[row].name!r}: "
                 "jdyn.Material(friction=...)}"
             )
         friction = shapes.friction.at[(row, 0) if value.ndim == 0 else row].set(value)

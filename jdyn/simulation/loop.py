@@ -138,8 +138,8 @@ class Problem(eqx.Module):
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether steps say what contact can see at their ends. Not with constraints or a
-        wrapped solver, which may move the ends."""
+        """Whether steps say what contact can see at their ends. Not with constraints or a wrapped solver: these may
+        move the ends."""
         solver = self.solver
         # Diffrax treats a wrapped solver as an instance of the inner solver's class.
         known = type(solver) is OnManifold and type(solver.solver) is Automatic

@@ -185,6 +185,21 @@ def test_forces_have_finite_derivatives_where_nothing_moves_or_nothing_touches(s
     assert np.any(at_rest[0][0] != 0) and np.all(at_rest[2][0] == 0)
 
 
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{type(law).__name__} {law.exponent}")
+def test_located_contact_lasts_to_a_distance_of_exactly_zero(law):
+    """With the slope that it has next to zero; the radius is a number that rounding leaves alone."""
+    model, radius = bouncing(radius=0.125), 0.125
+    forces = jdyn.CompliantContact(law, located=True).between(colliders(model)).near(model, jnp.array([0.1249]))
+
+    @jax.jit
+    def found(z):
+        return jax.jvp(lambda q: forces.force(model, q, jnp.array([-0.01]))[0], (z[None],), (jnp.ones(1),))
+
+    at, beside = found(jnp.array(radius)), found(jnp.array(radius + 1e-12))
+    np.testing.assert_allclose(at, beside, rtol=1e-6, atol=1e-6)
+    assert law.exponent != 1 or at[1] < -1e4
+
+
 def alone():
     builder = jdyn.Builder("alone")
     builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=1.0)

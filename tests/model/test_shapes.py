@@ -255,11 +255,19 @@ def test_collision_shapes_have_their_numbers_by_name():
     np.testing.assert_array_equal(np.asarray(varied.shapes.sizes)[::2], SHAPED.shapes.sizes[::2])
     for name, value in changes.items():
         np.testing.assert_array_equal(np.ravel(jdyn.parameters(varied)[name]), np.ravel(value))
-    # One that only slides has one coefficient.
-    assert jdyn.parameters(varied)["collision:upper.friction"] == 1
     jax.tree.map(np.testing.assert_array_equal, jdyn.vary(varied, jdyn.parameters(varied)), varied)
     mesh = double_pendulum(kind="mesh", path="a.stl", role="collision")
     assert jdyn.parameters(mesh)["collision:tool.scale"].tolist() == [1, 1, 1]
+
+
+def test_shapes_of_which_all_only_slide_have_one_coefficient():
+    model = double_pendulum(kind="sphere", size=0.1)
+    assert jdyn.parameters(model)["collision:tool.friction"] == 1
+    jax.tree.map(np.testing.assert_array_equal, jdyn.vary(model, jdyn.parameters(model)), model)
+    with pytest.raises(ValueError, match=r"got three coefficients, but .* no shape has a condim of 4 or 6"):
+        jdyn.vary(model, {"collision:tool.friction": (0.5, 0.1, 0.2)})
+    # Beside one that resists turning, the larger coefficients of both count.
+    np.testing.assert_array_equal(jdyn.parameters(SHAPED)["collision:upper.friction"], [1, 0, 0])
 
 
 @pytest.mark.parametrize(
@@ -269,7 +277,6 @@ def test_collision_shapes_have_their_numbers_by_name():
         ("collision:tool.scale", 1.0, "collision 'tool' has no 'scale'; there are translation, size, friction"),
         ("collision:tool.size", (1.0, 2.0), "expected a scalar or shape (1,), got (2,)"),
         ("collision:upper.size", 1.0, "expected shape (2,), got ()"),
-        ("collision:upper.friction", (0.5, 0.1, 0.2), "got three coefficients, but the shape's condim is 3"),
     ],
 )
 def test_what_no_collision_shape_has_is_refused_by_name(name, value, said):

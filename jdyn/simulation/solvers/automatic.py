@@ -167,8 +167,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
         evaluations, seen = evaluations - jnp.where(known, 1, 0), solver_state.seen
         if seen is not None:
-            # A step of no length has a look at where it is. The step after it does not reuse its rates, as if it came
-            # after a jump.
+            # A step of no length has a look at where it is. As after a jump, the next one does not reuse its rates.
             evaluations = jnp.where(h == 0, 0, evaluations)
         tableau = Either(implicit, (stiff.tableau, explicit.tableau))
         first = len(stiff.tableau.b) - unvmap_max(evaluations)

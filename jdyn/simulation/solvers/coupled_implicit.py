@@ -99,7 +99,7 @@ class CoupledImplicit(NamedTuple):
 
 
 def _smooth(field: VectorField) -> Any:
-    """The contact of a field. It is `SmoothForces`: others have no coupling."""
+    """The contact of a field. Always `SmoothForces`: others have no coupling."""
     return field.contact
 
 
