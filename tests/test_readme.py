@@ -82,7 +82,8 @@ def _output(command, folder):
 
 @pytest.mark.slow
 def test_the_table_of_rounding_is_what_its_command_prints(tmp_path):
-    """Counts within 2 % of what this machine finds; of CRBA within 25 % where rounding makes most of them."""
+    """Counts within 2 % of what this machine finds; of CRBA within 25 % where rounding makes most of them. In float32
+    rounding decides some failures of steps: two processors counted 6296 and 6484 for one entry, so 5 %."""
     lines = [re.split(r"  +", line.strip()) for line in _output("jdyn stiffness", tmp_path).splitlines()]
     head, *rows = lines[: next(i for i, line in enumerate(lines) if len(line) != len(lines[0]))]
     printed = {row[1]: dict(zip(head, row, strict=True)) for row in rows}
@@ -98,7 +99,8 @@ def test_the_table_of_rounding_is_what_its_command_prints(tmp_path):
                 assert cell == found, (condition, name)
             else:
                 rounding = name == "CRBA" and float(condition) > 1e11
-                assert int(cell) == pytest.approx(int(found), rel=0.25 if rounding else 0.02), (condition, name)
+                allowed = 0.25 if rounding else 0.05 if "float32" in name else 0.02
+                assert int(cell) == pytest.approx(int(found), rel=allowed), (condition, name)
 
 
 @pytest.mark.slow
