@@ -17,7 +17,7 @@ from jdyn.contact.hulls import hulls_of, scaled
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
 from jdyn.model import WORLD, Free, Model, Topology, checked
 from jdyn.model.messages import known
-from jdyn.model.shapes import Shape, Shapes
+from jdyn.model.shapes import Shape, Shapes, counted
 from jdyn.spatial import Transform
 
 # From the rows of the table of shapes to shapes of `jdyn.geometry`, in the order in which pairs have them.
@@ -154,7 +154,7 @@ def _counts(entries: tuple[Shape, ...], pairs: Sequence[tuple[int, int]]) -> np.
     """Which coefficients of friction each pair has."""
     a, b = np.reshape(pairs, (-1, 2)).T.astype(int)
     condim = np.array([entry.condim for entry in entries])
-    return np.maximum(condim[a], condim[b])[:, None] >= np.array([3, 4, 6])
+    return counted(np.maximum(condim[a], condim[b]))
 
 
 def _resist_turning(

@@ -274,11 +274,6 @@ class CompliantForces(SmoothForces):
         return self.start or MovingPoints.at(model, self.colliders, q)
 
     @property
-    def has_kinks(self) -> bool:
-        """Friction becomes stiff within any step."""
-        return True
-
-    @property
     def has_jumps(self) -> bool:
         return self.law.jumps and self._touch_within_steps
 

@@ -87,19 +87,15 @@ class ContactForces(eqx.Module):
         is what can be `seen` there."""
 
     @property
-    def has_kinks(self) -> bool:
-        """Whether forces begin, end or become stiff within steps, of which `across` knows."""
-        return False
-
-    @property
     def has_jumps(self) -> bool:
         """Whether forces begin with jumps within steps, of which derivatives know nothing."""
         return False
 
+    @abc.abstractmethod
     def across(
         self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "ContactForces":
-        """The same forces, with the derivatives that a step has across their kinks.
+        """The same forces, with the derivatives that a step has where they begin, end or become stiff within it.
 
         Args:
             model: The mechanism.
@@ -107,11 +103,10 @@ class ContactForces(eqx.Module):
             h: How long it is, less than zero where time runs backwards [s].
             start, end: Configuration and velocity there.
         """
-        return self
 
+    @abc.abstractmethod
     def within(self, t: Any) -> "ContactForces":
         """The same at a time within the step that they are `across`, as solvers count it [s]."""
-        return self
 
     def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
         """Of all points [m]; 1 in rows without a point."""

@@ -18,6 +18,7 @@ from jdyn.io.urdf import SIZES, planar_x, unused
 from jdyn.model import Continuous, Free, Joint, Model, ModelWarning, Planar, Prismatic, Revolute, Shape, checked
 from jdyn.model.build import FRICTION_SPEED
 from jdyn.model.messages import enumerated
+from jdyn.model.shapes import counted
 
 _TYPES: dict[type[Joint], str] = {
     Revolute: "revolute",
@@ -149,7 +150,7 @@ def _written(entry: Shape) -> bool:
 def _lost_of_contact(shapes: Any, row: int) -> Iterator[str]:
     entry, default = shapes.entries[row], Shape._field_defaults
     # Those that count in contacts of such shapes.
-    coefficients = np.where(entry.condim >= np.array([3, 4, 6]), shapes.friction[row], 0)
+    coefficients = np.where(counted(entry.condim), shapes.friction[row], 0)
     if not np.array_equal(coefficients, (1, 0, 0)):
         yield "contact friction"
     if any(getattr(entry, key) != default[key] for key in ("contype", "conaffinity")):

@@ -43,6 +43,11 @@ def condim_of(friction) -> int:
     return 3 if friction.shape == () else 6
 
 
+def counted(condim) -> np.ndarray:
+    """Which coefficients count by a `condim`, or each of several: of sliding, torsional and rolling friction."""
+    return np.asarray(condim)[..., None] >= np.array([3, 4, 6])
+
+
 # A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.
 class Shape(NamedTuple):
     """What a shape is, besides its numbers.

@@ -10,6 +10,7 @@ from jaxtyping import Array, ArrayLike
 from jdyn.array import shaped
 from jdyn.model.messages import known
 from jdyn.model.model import Model, checked
+from jdyn.model.shapes import counted
 from jdyn.spatial import skew, symmetric
 
 OF_BODY = ("mass", "com", "inertia")
@@ -65,11 +66,12 @@ def parameters(model: Model) -> dict[str, Array]:
         found |= {f"joint:{name}.{what}": value for what, value in values.items()}
     for frame, name in enumerate(topology.frame_names):
         found[f"frame:{name}.translation"] = model.frames.translation[frame]
+    coefficients = 0 if _only_slides(model) else slice(None)
     for name, row in _collisions(model).items():
         shapes: Any = model.shapes
         found[f"collision:{name}.{_size_of(model, row)}"] = shapes.size(row)
         found[f"collision:{name}.translation"] = shapes.placements.translation[row]
-        found[f"collision:{name}.friction"] = shapes.friction[row, 0 if _only_slides(model) else slice(None)]
+        found[f"collision:{name}.friction"] = shapes.friction[row, coefficients]
         if shapes.entries[row].kind == "height field":
             found[f"collision:{name}.heights"] = shapes.heights_of(row)
     return found
@@ -82,7 +84,7 @@ def _collisions(model) -> dict[str, int]:
 
 def _only_slides(model) -> bool:
     """Whether no collision shape has a `condim` with which torsional and rolling friction count."""
-    return all(model.shapes.entries[row].condim <= 3 for row in model.shapes.rows("collision"))
+    return not counted([model.shapes.entries[row].condim for row in _collisions(model).values()])[:, 1:].any()
 
 
 def _size_of(model, row) -> str:

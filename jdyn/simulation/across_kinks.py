@@ -19,8 +19,7 @@ Stepped = tuple[Motion, State | None, Any, Any]
 def has_kinks(problem: Problem) -> bool:
     """Whether derivatives of steps depend on where they end. A solver that remembers many steps would begin anew with
     each."""
-    contact = _contact(problem)
-    return contact is not None and contact.has_kinks and not isinstance(problem.solver, AdamsBashforthMoulton)
+    return _contact(problem) is not None and not isinstance(problem.solver, AdamsBashforthMoulton)
 
 
 def warn_of_jumps(problem: Problem):

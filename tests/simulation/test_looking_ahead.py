@@ -10,6 +10,7 @@ import jdyn
 from jdyn.simulation import adjoint
 from jdyn.simulation.loop import Problem
 from tests.contact.scenes import ball, bouncing, box
+from tests.contact.test_kinks import differences
 
 MODEL, T1 = bouncing(), 0.6
 STEPS = diffrax.PIDController(rtol=1e-5, atol=1e-7)
@@ -99,17 +100,15 @@ def test_other_motions_are_those_of_steps_that_look_where_they_begin(kind, monke
 def test_derivatives_across_events_are_those_of_differences():
     """Of the fourth order; both modes."""
 
-    def end(height, tolerance, adjoint=None):
+    def end(heights, tolerance, adjoint=None):
         steps = diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance)
-        return motion(height[None], 300, saveat=diffrax.SaveAt(t1=True), stepsize_controller=steps, adjoint=adjoint).q[
-            0, 0
-        ]
+        rows = diffrax.SaveAt(t1=True)
+        return motion(heights, 300, saveat=rows, stepsize_controller=steps, adjoint=adjoint).q[0, 0]
 
-    height, far, value = jnp.array(0.3), 1e-3, jax.jit(end)
-    ends = [value(height + k * far, 1e-11) for k in (-2, -1, 1, 2)]
-    expected = (8 * (ends[2] - ends[1]) - (ends[3] - ends[0])) / (12 * far)
+    heights = jnp.array([0.3])
+    expected = differences(end, heights, 1e-11)
     for derivative, mode in ((jax.grad, None), (jax.jacfwd, diffrax.ForwardMode())):
-        found = jax.jit(derivative(lambda x, mode=mode: end(x, 1e-5, mode)))(height)
+        found = jax.jit(derivative(lambda x, mode=mode: end(x, 1e-5, mode)))(heights)
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 

@@ -128,10 +128,6 @@ class ConvexForces(ContactForces):
     turning: bool = eqx.field(static=True)
     kink_slopes: KinkSlopes | None = None
 
-    @property
-    def has_kinks(self) -> bool:
-        return True
-
     def across(
         self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "ConvexForces":
