@@ -107,7 +107,13 @@ def read_spec(options, usual: Mapping[str, Any], entries_of: Callable[[Any], dic
 
 
 def deepest(model) -> str:
-    """The first of the bodies with the most joints between them and the world."""
+    """The first of the bodies with the most joints between them and the world.
+
+    Raises:
+        ValueError: if nothing moves.
+    """
+    if not model.nb:
+        raise ValueError(f"nothing of {model.name!r} moves: every link is fixed to the world")
     depths = [len(path) for path in model.topology.supports]
     return model.body_names[depths.index(max(depths))]
 

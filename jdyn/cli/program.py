@@ -103,11 +103,12 @@ def info(options):
     print("limits in rad or m, rad/s or m/s, N m or N; '-' where there is none\n")
     if model.frame_names:
         print(f"frames: {', '.join(model.frame_names)}")
-    conditions = _conditions(model)
-    print(
-        f"condition number of the mass matrix: {conditions[0]:.4g} in the neutral configuration, "
-        f"{conditions[1:].min():.4g} to {conditions[1:].max():.4g} in {len(conditions) - 1} random ones"
-    )
+    if model.nv:
+        conditions = _conditions(model)
+        print(
+            f"condition number of the mass matrix: {conditions[0]:.4g} in the neutral configuration, "
+            f"{conditions[1:].min():.4g} to {conditions[1:].max():.4g} in {len(conditions) - 1} random ones"
+        )
     messages = [str(warning.message) for warning in caught]
     print("warnings: none" if not messages else "\n".join(["warnings:", *(f"  {message}" for message in messages)]))
 

@@ -88,7 +88,7 @@ def diagnose(
         seed: Which ones.
 
     Raises:
-        ValueError: if the model is traced, `q` has another shape, or `samples` is not positive.
+        ValueError: if the model is traced, nothing of it moves, `q` has another shape, or `samples` is not positive.
     """
     checked(model)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((model, q))):
@@ -96,6 +96,8 @@ def diagnose(
             f"diagnose looks at numbers, and {model.name!r} is traced here (jit, vmap or grad): call it outside, and "
             "pass the `method` that it recommends"
         )
+    if not model.nv:
+        raise ValueError(f"diagnose looks at the mass matrix, and nothing of {model.name!r} moves: it has none")
     if samples < 1:
         raise ValueError(f"samples: expected at least 1, got {samples}")
     more = [method] if isinstance(method, Method) else list(method)
@@ -113,6 +115,8 @@ def chosen_method(model: Model) -> Method:
             f"method='auto' looks at numbers, and {model.name!r} is traced here (jit, vmap or grad): outside, choose "
             "with jdyn.diagnose(model).method and pass that"
         )
+    if not model.nv:
+        return ABA()
     leaves, structure = jax.tree.flatten(model.without_shapes())
     return _chosen(structure, tuple((leaf.tobytes(), leaf.dtype.name, leaf.shape) for leaf in map(np.asarray, leaves)))
 

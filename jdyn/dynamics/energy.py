@@ -66,7 +66,7 @@ def _first_moment(model: Model, X: Transform) -> Float[Array, "3"]:
 
 @compiled
 def center_of_mass(model: Model, q: Float[Array, " nq"]) -> Float[Array, "3"]:
-    """Centre of mass of all bodies in the world frame [m].
+    """Centre of mass of all bodies in the world frame [m]; NaN where none has mass.
 
     >>> print(jdyn.center_of_mass(jdyn.load("pendulum"), jnp.array([jnp.pi / 2])).round(3) + 0.0)
     [0.5 0.  0. ]

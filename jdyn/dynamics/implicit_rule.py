@@ -23,8 +23,10 @@ keep_solutions = jax.checkpoint_policies.save_only_these_names(_SOLUTION)
 
 @compiled
 def accelerations(method: Method, model: Model, q, v, tau, f_ext):
-    """M⁻¹ (τ − h) by `method`; arguments are those of `forward_dynamics`."""
+    """M⁻¹ (τ − h) by `method`, and nothing where nothing moves; arguments are those of `forward_dynamics`."""
     q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
+    if not model.nv:
+        return tau
     return _solve(method, model, q, v, tau, f_ext)[0]
 
 

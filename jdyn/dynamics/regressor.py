@@ -53,7 +53,7 @@ def regressor(
     forces = jax.vmap(lambda X, A: jax.vmap(X.force_to_parent, in_axes=1, out_axes=1)(A))(frame.X, forces)
     carries = per_dof(model, support_mask(model.topology))
     Y = jnp.einsum("dk,bkp->dbp", frame.S, forces) * jnp.asarray(carries, q.dtype)[:, :, None]
-    return jax.vmap(model.reduce_force, in_axes=1, out_axes=1)(Y.reshape(len(carries), -1))
+    return jax.vmap(model.reduce_force, in_axes=1, out_axes=1)(Y.reshape(len(carries), 10 * model.nb))
 
 
 def _body_regressor(v: Float[Array, "6"], a: Float[Array, "6"]) -> Float[Array, "6 10"]:

@@ -124,7 +124,8 @@ def verify(
 
     Raises:
         ImportError: if the peer is not installed.
-        ValueError: if the peer cannot read the description, or the two programs find different robots in it.
+        ValueError: if the peer cannot read the description, the two programs find different robots in it, or nothing
+            of it moves.
     """
     if against not in _PEERS:
         raise ValueError(f"against: expected {' or '.join(map(repr, _PEERS))}, got {against!r}")
@@ -134,6 +135,8 @@ def verify(
     peer = _imported(against, name, package)
     with jax.enable_x64(True):
         model, description = _described(source, floating_base, package_dirs)
+        if not model.nb:
+            raise ValueError(f"nothing of {model.name!r} moves: it has no functions to compare with {name}'s")
         try:
             reference = reference_of(peer, model, description)
         except ValueError as error:

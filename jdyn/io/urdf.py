@@ -195,6 +195,8 @@ class _Reader:
         if (version := self.root.attributes.get("version", "1.0")) not in ("1", "1.0", "1.1", "1.2"):
             self._note("read as 1.2, unknown URDF version", _short(version))
         links = self._links()
+        if not links:
+            self.builder.problem("there is no link; a robot has at least one")
         for joint in self._rooted(list(links), self._joints(links), floating_base):
             if joint.child != "world":
                 self._add(joint, links[joint.child])

@@ -382,16 +382,6 @@ class Builder:
                     self.problem(f"{what} name {name!r} is used {count} times")
             if any(not name for name in names):
                 self.problem(f"a {what} has an empty name")
-        if not self._links:
-            self.problem(
-                "there is no link: without moving bodies there is no dynamics to model; load a robot instead, or add "
-                "a link on a joint"
-            )
-        elif all(isinstance(link.joint, Fixed) for link in self._links):
-            self.problem(
-                "nothing can move: every link is fixed to the world, so there is no dynamics to model; free the "
-                "base (floating_base=True), or attach these links to a robot by fixed joints"
-            )
         if not (isinstance(self.hull_vertices, int) and self.hull_vertices >= 4):
             self.problem(f"hull_vertices is {self.hull_vertices!r}, expected a whole number of at least 4")
         if not np.all(np.isfinite(self.gravity)) or self.gravity.shape != (3,):
@@ -639,15 +629,15 @@ class Builder:
             return jax.device_put(np.asarray(x, dtype=float).astype(kind))
 
         columns = {key: as_jax(_stacked(bodies, key)) for key in (*_PER_VELOCITY, *_PER_CONFIGURATION)}
-        masses, moments, rotational = zip(*(ten_parameters(J) for J in inertias), strict=True)
+        parameters = [ten_parameters(J) for J in inertias]
         return Model(
             topology=topology,
             placements=_transforms([T for _, T in carried], as_jax),
             joints=tuple(_stacked_joints(bodies, group, as_jax) for group in topology.groups),
             inertias=SpatialInertia(
-                as_jax(masses),
-                as_jax(np.reshape(moments, (-1, 3))),
-                as_jax(np.reshape(rotational, (-1, 6))),
+                as_jax([mass for mass, _, _ in parameters]),
+                as_jax(np.reshape([moments for _, moments, _ in parameters], (-1, 3))),
+                as_jax(np.reshape([rotational for _, _, rotational in parameters], (-1, 6))),
             ),
             limits=Limits(*(columns.pop(key) for key in ("lower", "upper", "velocity", "effort"))),
             mimic_ratio=as_jax([ratio for _, _, ratio, _ in mimics]),

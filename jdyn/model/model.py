@@ -288,7 +288,7 @@ class Model(Structure):
     def _sources(self, offsets, independent):
         leaders = {offsets[follower]: offsets[leader] for follower, leader in self.topology.mimics}
         place = {k: i for i, k in enumerate(independent)}
-        return np.array([place[leaders.get(k, k)] for k in range(offsets[-1])])
+        return np.array([place[leaders.get(k, k)] for k in range(offsets[-1])], int)
 
     # Mapping over joints, kind by kind.
 
@@ -297,7 +297,7 @@ class Model(Structure):
 
         `which` gives the meaning of the leading axis: `"bodies"`, or full coordinates `"q"` or `"v"`.
         """
-        rows = [np.array(getattr(group, which)) for group in self.topology.groups]
+        rows = [group.rows(which) for group in self.topology.groups]
         return [jax.tree.map(lambda leaf, row=row: take_rows(leaf, row), x) for row in rows]
 
     def map_joints(self, function: Callable, *by_group: list) -> list:
@@ -309,7 +309,7 @@ class Model(Structure):
 
     def merge_groups(self, which: str, by_group: list) -> Any:
         """Inverse of `by_group`."""
-        order = np.argsort(np.concatenate([np.ravel(getattr(group, which)) for group in self.topology.groups]))
+        order = np.argsort(np.concatenate([np.ravel(group.rows(which)) for group in self.topology.groups]))
 
         def merge(*parts):
             flat = parts if which == "bodies" else [part.reshape(-1, *part.shape[2:]) for part in parts]

@@ -29,6 +29,11 @@ class JointGroup:
     q: tuple[tuple[int, ...], ...]
     v: tuple[tuple[int, ...], ...]
 
+    def rows(self, which: str) -> np.ndarray:
+        """`bodies`, or `q` or `v` with a row for each joint, also where there is none."""
+        width = {"bodies": (), "q": (self.kind.nq,), "v": (self.kind.nv,)}[which]
+        return np.array(getattr(self, which), int).reshape(len(self.bodies), *width)
+
 
 class Tree(abc.ABC):
     """What a recursion needs to know of the bodies that it visits.
@@ -107,8 +112,11 @@ class Topology(Tree):
 
     @functools.cached_property
     def groups(self) -> tuple[JointGroup, ...]:
-        """Joints by kind, kinds in order of first appearance."""
-        return tuple(self._group(kind) for kind in dict.fromkeys(self.kinds))
+        """Joints by kind, kinds in order of first appearance.
+
+        Where nothing moves, one group without joints, so that what is computed joint by joint has its shape and type.
+        """
+        return tuple(self._group(kind) for kind in dict.fromkeys(self.kinds or (Free,)))
 
     def _group(self, kind: type[Joint]) -> JointGroup:
         bodies = tuple(body for body in range(self.nb) if self.kinds[body] is kind)

@@ -119,11 +119,11 @@ def snapshot(
     one_model(model)
     _check_size(size)
     q = np.asarray(q, model.dtype)
-    if q.ndim not in (1, 2) or q.shape[-1] != model.nq or not q.size:
+    if q.ndim not in (1, 2) or q.shape[-1] != model.nq or 0 in q.shape[:-1]:
         raise ValueError(f"q: expected shape ({model.nq},) or (k, {model.nq}) for {model.name!r}, got {q.shape}")
     if not np.all(np.isfinite(q)):
         raise ValueError(f"q: expected finite numbers, got {q}")
-    stage = staged(model, poses_of(model, jnp.asarray(q.reshape(-1, 1, model.nq))), camera, size, look, ())
+    stage = staged(model, poses_of(model, jnp.asarray(np.atleast_2d(q)[:, None])), camera, size, look, ())
     return stage.picture(0, stage.backgrounds()(0))
 
 

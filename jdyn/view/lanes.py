@@ -50,12 +50,13 @@ class Lanes:
             ValueError: if rows are not those of `model`, or there are none.
         """
         ts, q, v = (np.asarray(x) for x in (trajectory.ts, trajectory.q, trajectory.v))
-        if q.shape[-1] != model.nq or not q.size:
+        if q.shape[-1] != model.nq or 0 in q.shape[:-1]:
             raise ValueError(
                 f"trajectory: expected rows of {model.nq} coordinates for {model.name!r}, got q of shape {q.shape}"
             )
         times = q.shape[-2]
-        ts, q, v = ts.reshape(-1, times), q.reshape(-1, times, model.nq), v.reshape(-1, times, model.nv)
+        ts = ts.reshape(-1, times)
+        q, v = q.reshape(*ts.shape, model.nq), v.reshape(*ts.shape, model.nv)
         finite = np.isfinite(ts) & np.all(np.isfinite(q), axis=-1) & np.all(np.isfinite(v), axis=-1)
         counts = np.sum(np.cumprod(finite, axis=1), axis=1)
         signs = np.where(np.any(np.diff(ts, axis=1) < 0, axis=1), -1.0, 1.0)

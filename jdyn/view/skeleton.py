@@ -36,8 +36,7 @@ def skeleton(model: Model) -> dict[int, list[Triangles]]:
     """
     ends = {body: _ends(model, body) for body in range(WORLD, model.nb)}
     lengths = [length for points in ends.values() if (length := _longest(points)) > 0]
-    whole = max(sum(_longest(ends[body]) for body in path) for path in model.topology.supports)
-    whole = max([whole, *lengths])
+    whole = max([sum(_longest(ends[body]) for body in path) for path in model.topology.supports] + lengths, default=0.0)
     radius = min(_OF_LINK * np.median(lengths), _OF_WHOLE * whole) if lengths else 0.0
     solids, rods = {}, collections.Counter()
     for body, points in ends.items():

@@ -61,8 +61,6 @@ MALFORMED = {
     "infinite mass": (inertial('mass="inf" diaginertia="1 1 1"'), "mass is 'inf', expected finite numbers"),
     "overflow": (world('<body><joint/><geom size="1e200"/></body>'), "size is '1e200', expected finite numbers up to"),
     "negative damping": (world('<body><joint damping="-1"/><geom size=".1"/></body>'), "expected a number that is not"),
-    "nothing moves": (world('<body><geom size=".1"/></body>'), "nothing can move"),
-    "no body": ("<mujoco/>", "there is no link"),
     # Entities and document type declarations.
     "entity bomb": ('<!DOCTYPE mujoco [<!ENTITY a "b"><!ENTITY c "&a;&a;">]>' + world("&c;"), "document type"),
     "external entity": ('<!DOCTYPE mujoco [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + world("&a;"), "document type"),

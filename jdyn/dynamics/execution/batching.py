@@ -47,6 +47,8 @@ def by_lanes(
         like: What has the shapes and types of the result.
     """
     like, tree = _in_widest_type(like, (model, arguments)), dof_tree(model.topology)
+    if _is_empty(like):
+        return _nothing(like)
 
     def by_levels(*arguments):
         if alone is not None:
@@ -68,6 +70,8 @@ def by_lanes(
 def single_or_batch(single: Callable, batch: Callable, like: Any) -> Callable:
     """A function that runs `single`, and maps `batch` over batches of several lanes. Its results are `like` the one
     given. Not differentiable."""
+    if _is_empty(like):
+        return lambda *arguments: _nothing(like)
 
     def together(size, varies, *arguments):
         if size == 1:
@@ -112,6 +116,15 @@ def in_chunks(function: Callable, lanes: int, like: Any) -> Callable:
 def _in_widest_type(like, arguments):
     dtype = widest(arguments)
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, dtype), like)
+
+
+def _is_empty(like) -> bool:
+    """Whether a result has no numbers: that of a mechanism in which nothing moves."""
+    return all(x.size == 0 for x in jax.tree.leaves(like))
+
+
+def _nothing(like):
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
 
 
 def _axes(varies):

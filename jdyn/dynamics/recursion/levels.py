@@ -63,7 +63,7 @@ def _schedule(tree: Tree) -> tuple[LevelRun, ...]:
     """The runs of a tree, outward."""
     levels = _levels(tree.parents)
     widths = joint_widths(tree)
-    widest = [int(max(widths[level])) for level in levels]
+    widest = [int(max(widths[level], default=0)) for level in levels]
     runs, above = [], [WORLD]
     for first, last in _partition([len(level) for level in levels], widest):
         runs.append(_run(levels[first:last], above, tree.parents, max(widest[first:last])))
@@ -72,7 +72,7 @@ def _schedule(tree: Tree) -> tuple[LevelRun, ...]:
 
 
 def _levels(parents: tuple[int, ...]) -> list[list[int]]:
-    """Bodies by depth; within a level, children stand in the order of their parents."""
+    """Bodies by depth; within a level, children stand in the order of their parents. Nothing is one empty level."""
     children: dict[int, list[int]] = {}
     for body, parent in enumerate(parents):
         children.setdefault(parent, []).append(body)
@@ -80,7 +80,7 @@ def _levels(parents: tuple[int, ...]) -> list[list[int]]:
     while level:
         levels.append(level)
         level = [child for body in level for child in children.get(body, [])]
-    return levels
+    return levels or [[]]
 
 
 def _partition(sizes: list[int], widths: list[int]) -> list[tuple[int, int]]:
@@ -108,22 +108,24 @@ def _partition(sizes: list[int], widths: list[int]) -> list[tuple[int, int]]:
 
 def _run(levels: list[list[int]], above: list[int], parents: tuple[int, ...], nv: int) -> LevelRun:
     width, counts = max(len(level) for level in levels), [len(level) for level in levels]
-    padded = [level + [level[0]] * (width - len(level)) for level in levels]
+    padded = [level + level[:1] * (width - len(level)) for level in levels]
     pairs = list(itertools.pairwise([above, *padded]))
     links = [_parent_slots(level, up, parents) for up, level in pairs]
     sums = [_child_sums(level[:count], up, parents, width) for (up, level), count in zip(pairs, counts, strict=True)]
     one = np.eye(width)
-    return LevelRun(np.array(padded), links[0], np.array([one, *links[1:]]), sums[0], np.array([*sums[1:], one]), nv)
+    return LevelRun(
+        np.array(padded, int), links[0], np.array([one, *links[1:]]), sums[0], np.array([*sums[1:], one]), nv
+    )
 
 
 def _parent_slots(level: list[int], above: list[int], parents: tuple[int, ...]) -> np.ndarray:
     """One row a slot: 1 at its parent's first slot in the level above."""
-    return np.eye(len(above))[[above.index(parents[body]) for body in level]]
+    return np.eye(len(above))[np.array([above.index(parents[body]) for body in level], int)]
 
 
 def _child_sums(level: list[int], above: list[int], parents: tuple[int, ...], width: int) -> np.ndarray:
     """One row a slot of the level above, padding included: 1 at each of its children, which are not padding."""
-    children = np.array([parents[body] for body in level])
+    children = np.array([parents[body] for body in level], int)
     return np.pad(np.array(above)[:, None] == children, [(0, 0), (0, width - len(level))]).astype(float)
 
 
