@@ -28,6 +28,7 @@ from jdyn.model.messages import enumerated, known, listed
 from jdyn.model.model import Limits, Model
 from jdyn.model.shapes import HULL_VERTICES, ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction, condim_of
 from jdyn.model.topology import WORLD, Topology
+from jdyn.model.values import DIRECTIONS, impossible, problem_with
 from jdyn.spatial import SpatialInertia, Transform
 
 # Speed at which smoothed Coulomb friction reaches tanh(1) = 76 % of its value [rad/s or m/s].
@@ -142,7 +143,6 @@ _PER_VELOCITY = {
 _PER_CONFIGURATION = {"lower": -np.inf, "upper": np.inf, "rest": None}
 # How many numbers of a size may not be zero, where that is not all of them.
 _NOT_ZERO = {"plane": 0, "capsule": 1}
-_UNIT_VECTORS = ("axis", "axis2", "normal", "x")
 
 
 def pose(xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)) -> Transform:
@@ -358,6 +358,10 @@ class Builder:
         self._raise_problems()
         bodies = self._sorted_bodies()
         model = self._assemble(bodies, dtype)
+        # What was finite may be too large for the type of the leaves.
+        for message in impossible(model):
+            self.problem(f"in {model.dtype}, {message}")
+        self._raise_problems()
         self._warn_massless(bodies)
         if self._warnings:
             warnings.warn(self._listed("warning", self._warnings), ModelWarning, stacklevel=3)
@@ -441,17 +445,15 @@ class Builder:
             self.warning(f"{where}: {suspicious}; kept as given")
 
     def _check_geometry(self, where, field, value):
-        expected = (3,) if field in _UNIT_VECTORS else ()
+        expected = (3,) if field in DIRECTIONS else ()
         if value.shape != expected:
             self.problem(f"{where}: {field} has shape {value.shape}, expected {expected}")
-        elif not np.all(np.isfinite(value)):
-            self.problem(f"{where}: {field} is {value}, expected finite numbers")
-        elif field in _UNIT_VECTORS and np.linalg.norm(value) < 1e-10:
-            self.problem(f"{where}: {field} is zero, expected a direction")
+        elif message := problem_with(field, value):
+            self.problem(f"{where}: {message}")
 
     def _check_independent(self, where, joint):
         """Check that the two directions of a joint are not parallel."""
-        directions = [field.name for field in dataclasses.fields(joint) if field.name in _UNIT_VECTORS]
+        directions = [field.name for field in dataclasses.fields(joint) if field.name in DIRECTIONS]
         if len(directions) < 2:
             return
         first, second = (np.asarray(getattr(joint, name), dtype=float) for name in directions)
@@ -466,14 +468,8 @@ class Builder:
             array = np.asarray(value, dtype=float)
             if array.shape not in ((), (width,)):
                 self.problem(f"{where}: {key} has shape {array.shape}, expected a number or {width} of them")
-            elif np.any(np.isnan(array)) or (
-                key not in ("lower", "upper", "velocity", "effort") and np.any(np.isinf(array))
-            ):
-                self.problem(f"{where}: {key} is {value}, expected finite numbers")
-            elif key in ("friction", "armature", "velocity", "effort", "damping") and np.any(array < 0):
-                self.problem(f"{where}: {key} is {value}, expected a number that is not negative")
-            elif key == "friction_speed" and np.any(array <= 0):
-                self.problem(f"{where}: {key} is {value}, expected a positive number")
+            elif message := problem_with(key, value):
+                self.problem(f"{where}: {message}")
         if link.joint.nq != link.joint.nv and "rest" in link.properties:
             rest = np.asarray(link.properties["rest"], dtype=float)
             if rest.shape != (link.joint.nq,) or np.linalg.norm(rest[-4:]) < 1e-10:
@@ -626,7 +622,8 @@ class Builder:
         kind = jnp.result_type(float) if dtype is None else dtype
 
         def as_jax(x):
-            return jax.device_put(np.asarray(x, dtype=float).astype(kind))
+            with np.errstate(over="ignore"):
+                return jax.device_put(np.asarray(x, dtype=float).astype(kind))
 
         columns = {key: as_jax(_stacked(bodies, key)) for key in (*_PER_VELOCITY, *_PER_CONFIGURATION)}
         parameters = [ten_parameters(J) for J in inertias]
@@ -781,4 +778,4 @@ def _geometry(joint: Joint, field: str) -> np.ndarray:
     if field == "x":
         normal = _geometry(joint, "normal")
         value = value - (normal @ value) * normal
-    return value / np.linalg.norm(value) if field in _UNIT_VECTORS else value
+    return value / np.linalg.norm(value) if field in DIRECTIONS else value

@@ -16,6 +16,7 @@ from jdyn.model.joints import Joint
 from jdyn.model.messages import one_of
 from jdyn.model.shapes import Shapes
 from jdyn.model.topology import Topology
+from jdyn.model.values import require, require_order
 from jdyn.spatial import SpatialInertia, Transform, skew, symmetric
 
 Executor = Literal["auto", "levels", "lanes"]
@@ -335,7 +336,9 @@ class Model(Structure):
 
     def with_gravity(self, gravity) -> "Model":
         """A copy with another gravity [m/s²]."""
-        return dataclasses.replace(self, gravity=shaped("gravity", gravity, self.dtype, (3,)))
+        gravity = shaped("gravity", gravity, self.dtype, (3,))
+        require("", "gravity", gravity)
+        return dataclasses.replace(self, gravity=gravity)
 
     def with_body(self, name: str, *, mass=None, com=None, inertia=None) -> "Model":
         """A copy with other inertial parameters of one body; omitted parameters keep their values.
@@ -347,9 +350,13 @@ class Model(Structure):
             inertia: Rotational inertia about the centre of mass, in body axes [kg m²], shape (3, 3).
 
         Raises:
-            ValueError: if there is no such body or a shape is wrong. Values are not checked: they may be traced.
+            ValueError: if there is no such body, a shape is wrong, or no body can have a value, such as a negative
+                mass. Traced values are judged by `jdyn.simulate`, which ends with `jdyn.Result.bad_model`.
         """
         inertias = _with_inertia(self.inertias, self.topology.body(name), mass, com, inertia)
+        for what, value in (("mass", mass), ("com", com), ("inertia", inertia)):
+            if value is not None:
+                require(f"body {name!r}", what, value)
         return dataclasses.replace(self, inertias=inertias, links=None)
 
     def with_joint(self, name: str, **changes: Any) -> "Model":
@@ -363,11 +370,17 @@ class Model(Structure):
                 unit length.
 
         Raises:
-            ValueError: if there is no such joint or parameter, or a shape is wrong.
+            ValueError: if there is no such joint or parameter, a shape is wrong, or no joint can have a value, such as
+                negative friction. Traced values are judged by `jdyn.simulate`, see `jdyn.Result.bad_model`.
         """
         body, model = self.topology.joint(name), self
         for parameter, value in changes.items():
             model = model._with_joint_parameter(name, body, parameter, value)
+            for x in jax.tree.leaves(value) if isinstance(value, Transform) else [value]:
+                require(f"joint {name!r}", parameter, x)
+        if "lower" in changes or "upper" in changes:
+            at = self.topology.q_slice(body)
+            require_order(f"joint {name!r}", model.limits.lower[at], model.limits.upper[at])
         return model
 
     def _with_joint_parameter(self, name, body, parameter, value):

@@ -11,6 +11,7 @@ from jdyn.array import shaped
 from jdyn.model.messages import known
 from jdyn.model.model import Model, checked
 from jdyn.model.shapes import counted
+from jdyn.model.values import require
 from jdyn.spatial import skew, symmetric
 
 OF_BODY = ("mass", "com", "inertia")
@@ -127,18 +128,28 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
             length; a body that gets another mass or centre of mass keeps its inertia about that centre.
 
     Raises:
-        ValueError: if `model` is none, there is no such name, with similar ones, or a shape is wrong. Values are not
-            checked: they may be traced.
+        ValueError: if `model` is none, there is no such name, with similar ones, a shape is wrong, or nothing can have
+            a value, such as a negative mass. Traced values are judged by `jdyn.simulate`, which ends with
+            `jdyn.Result.bad_model`.
     """
     checked(model)
+    joints: dict[str, dict[str, ArrayLike]] = {}
     for name, value in changes.items():
-        model = _changed(model, name, value)
+        kind, of, what = _parsed(model, name)
+        if kind == "joint" and what != "translation":
+            # Together: a range may be moved beyond the old one.
+            joints.setdefault(of, {})[what] = value
+        else:
+            model = _changed(model, name, kind, of, what, value)
+    for of, values in joints.items():
+        model = model.with_joint(of, **values)
     return model
 
 
-def _changed(model: Model, name: str, value: ArrayLike) -> Model:
+def _parsed(model: Model, name: str) -> tuple[str, str, str]:
+    """What a number belongs to: the kind, its name, and which number it is."""
     if name == "gravity":
-        return model.with_gravity(value)
+        return name, "", name
     kind, _, rest = name.partition(":")
     of, _, what = rest.rpartition(".")
     if kind not in ("body", "joint", "frame", "collision") or not of:
@@ -146,13 +157,18 @@ def _changed(model: Model, name: str, value: ArrayLike) -> Model:
     allowed = _allowed(model, kind, of)
     if what not in allowed:
         raise ValueError(f"vary: {kind} {of!r} has no {what!r}; {known(what, allowed)}")
+    return kind, of, what
+
+
+def _changed(model: Model, name: str, kind: str, of: str, what: str, value: ArrayLike) -> Model:
+    if kind == "gravity":
+        return model.with_gravity(value)
     if kind == "body":
         return model.with_body(of, **{what: value})
+    require(f"{kind} {of!r}", what, value)
     if kind == "collision":
         return _with_shape(model, name, _collisions(model)[of], what, value)
-    if what == "translation":
-        return _moved(model, kind, of, shaped(name, value, model.dtype, (3,)))
-    return model.with_joint(of, **{what: value})
+    return _moved(model, kind, of, shaped(name, value, model.dtype, (3,)))
 
 
 def _allowed(model, kind, of):

@@ -95,6 +95,7 @@ class Problem(eqx.Module):
     Attributes:
         equations: The equations of motion.
         y0: State at `t0`.
+        start: `Result.success`, or why it cannot begin.
         met: Whether it meets the constraints; None where there are none.
         t0, t1: Start and end [s].
         times: Of rows [s], in order.
@@ -111,6 +112,7 @@ class Problem(eqx.Module):
 
     equations: Equations
     y0: State
+    start: Int[Array, ""]
     met: Bool[Array, ""] | None
     t0: Scalar
     t1: Scalar
@@ -293,8 +295,8 @@ def begin(problem: Problem) -> Run:
     work = None if work_of(solver_state) is None else Work.of()
     counts, none = jnp.zeros((), jnp.int32), jnp.zeros(sum(event.entries for event in problem.events), bool)
     good, met = jnp.isfinite(t0) & jnp.isfinite(t1), problem.met
-    result = jnp.where(good, Result.success, Result.nonfinite)
-    result = result if met is None else jnp.where(met, result, Result.constraints)
+    result = jnp.where(good, problem.start, Result.nonfinite)
+    result = result if met is None else jnp.where(met | (result != Result.success), result, Result.constraints)
     return Run(
         motion=_looking(problem, Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met)),
         plan=plan,

@@ -25,6 +25,8 @@ class Result(enum.IntEnum):
     event = 5
     max_events = 6
     constraints = 7
+    bad_model = 8
+    bad_configuration = 9
     # Of lanes that a sweep has not come to yet.
     not_run = -1
 
@@ -35,6 +37,8 @@ MESSAGES = {
     Result.nonfinite: "the state or its rate is not finite; look at masses, gains and initial state",
     Result.max_events: "max_events have happened; raise it, or end the simulation where they accumulate",
     Result.constraints: "the constraints are not met; jdyn.assemble finds a start, later on they contradict each other",
+    Result.bad_model: "no mechanism has these numbers, such as a negative mass, friction below zero, or NaN",
+    Result.bad_configuration: "q0 is no configuration: NaN, infinity, or a quaternion of length 0; see model.neutral()",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }
 

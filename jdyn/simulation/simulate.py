@@ -8,6 +8,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
@@ -18,6 +19,8 @@ from jdyn.dynamics import Method, closed, distance, iterates
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import precise, uncollected
+from jdyn.model.messages import enumerated
+from jdyn.model.values import impossible, possible
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.clock import Clock
 from jdyn.simulation.contact_events import contact_events
@@ -127,7 +130,7 @@ def simulate(
     """
     q0, v0 = checked(model, q=q0, v=v0)
     dtype = jnp.promote_types(model.dtype, jnp.promote_types(q0.dtype, v0.dtype))
-    model = model.astype(dtype)
+    described = model = model.astype(dtype)
     if not isinstance(contact, Contact | None):
         raise ValueError(f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {contact!r}")
     shapes = None if contact is None else _touching(model, contact)
@@ -187,7 +190,9 @@ def simulate(
     if not throw:
         return trajectory
     progress = (trajectory.stats["t_reached"] - t0) / (t1 - t0)
-    return raise_on_failure(trajectory, trajectory.result, progress, lambda: _failure(model, contact, trajectory, t1))
+    return raise_on_failure(
+        trajectory, trajectory.result, progress, lambda: _failure(described, q0, contact, trajectory, t1)
+    )
 
 
 def _touching(model, contact):
@@ -284,6 +289,7 @@ def _simulate(
     problem = Problem(
         equations=Equations(field, Clock(direction)),
         y0=y0,
+        start=_start(field.model, shapes, q0),
         met=_starts_well(field, t0, q0, v0),
         t0=direction * t0,
         t1=direction * t1,
@@ -320,6 +326,12 @@ def _simulate(
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
     happened = Events(direction * log.ts, which, entry, log.ys.q, log.ys.v)
     return Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, jax.lax.stop_gradient(stats))
+
+
+def _start(model, shapes, q0):
+    """Success, or why no simulation begins with these numbers."""
+    result = jnp.where(jnp.all(jnp.isfinite(q0)), Result.success, Result.bad_configuration)
+    return jnp.where(possible(model, shapes), result, Result.bad_model).astype(jnp.int32)
 
 
 def _starts_well(field, t0, q0, v0):
@@ -365,10 +377,17 @@ def _closed_controller(field, solver, t, q, v):
     return Memoryless(_Closed(command, softening, derivatives))
 
 
-def _failure(model: Model, contact: Contact | None, trajectory: Trajectory, t1) -> str:
+def _failure(model: Model, q0, contact: Contact | None, trajectory: Trajectory, t1) -> str:
     stats, code = trajectory.stats, Result(int(trajectory.result))
     hint = "Do shapes overlap at the start (jdyn.distances)? "
     hint = "" if contact is None or int(stats["accepted_steps"]) else hint
+    if code == Result.bad_model:
+        hint = "".join(f"{problem}. " for problem in impossible(model))
+    if code == Result.bad_configuration:
+        bad = ~np.isfinite(np.asarray(model.normalize(q0)))
+        hint = (
+            f"Look at {enumerated([name for name, wrong in zip(model.topology.q_names, bad, strict=True) if wrong])}. "
+        )
     return (
         f"simulation of {model.name!r} stopped at t = {float(stats['t_reached']):.6g} s of {float(t1):.6g} s "
         f"({int(stats['accepted_steps'])} steps accepted, {int(stats['rejected_steps'])} rejected): {MESSAGES[code]}. "

@@ -206,7 +206,7 @@ def test_a_batch_is_its_lanes_and_those_that_fail_spoil_no_other():
         return jdyn.simulate_batch(model, q, v, t1, in_axes=axes, stepsize_controller=control, **options)
 
     lanes, good = batch(q, t1), np.array([0, 1, 2, 4])
-    bad = [jdyn.Result.nonfinite, jdyn.Result.step_too_small]
+    bad = [jdyn.Result.bad_configuration, jdyn.Result.step_too_small]
     assert [int(result) for result in lanes.result] == [0, 0, 0, int(bad[0]), 0, int(bad[1])]
     beside_good_ones = batch(q.at[3].set(q[0]), t1.at[5].set(0.5))
     np.testing.assert_array_equal(lanes.q[good], beside_good_ones.q[good])

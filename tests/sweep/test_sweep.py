@@ -41,10 +41,10 @@ def test_a_failed_lane_has_its_code_and_nan_and_spoils_no_other(grid):
     _, dataset = grid
     good, bad = dataset.isel(g=slice(2)), dataset.isel(g=2)
     assert np.all(good["result"] == jdyn.Result.success) and np.all(np.isfinite(good["q"]))
-    assert np.all(bad["result"] == jdyn.Result.nonfinite)
+    assert np.all(bad["result"] == jdyn.Result.bad_model)
     assert np.all(np.isnan(bad["q"])) and np.all(np.isnan(bad["speed"]))
     meanings = dataset["result"].attrs["flag_meanings"].split()
-    assert meanings[int(bad["result"][0])] == "nonfinite"
+    assert meanings[int(bad["result"][0])] == "bad_model"
 
 
 @pytest.mark.parametrize("chunk", [1, 12, None])
