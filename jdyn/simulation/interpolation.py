@@ -2,11 +2,14 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.model import Model
+from jdyn.model import Free, Model
 from jdyn.model.compiled import compiled
 from jdyn.model.motion import velocity_along
+from jdyn.spatial.components import numbers
+from jdyn.spatial.quaternions import rotate
 
 
 @compiled
@@ -19,9 +22,14 @@ def hermite(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """Configuration and velocity at `t` between rows; NaN outside.
 
-    The tangent vector from the previous row to the motion is Hermite's cubic polynomial in time. It meets positions and
-    velocities of the rows, and the velocity in between is that of the interpolated configuration. The error falls with
-    the fourth power of the distance of rows, that of the velocity with the third.
+    Hermite's cubic polynomial in time meets positions and velocities of the rows. It is that of all coordinates but
+    rotations; of a free joint, those of its body's centre of mass, so that it flies on a parabola while it spins; and
+    of rotation vectors from an attitude that turns with the mean angular velocity of both rows, so that a spin that
+    does not change is exact, however far it turns. The velocity in between is that of the interpolated configuration.
+    The error falls with the fourth power of the distance of rows, that of the velocity with the third.
+
+    Rows know turns up to whole ones. Of all turns that lead from a row to the next, it is the one that is nearest to
+    the mean angular velocity times the time between them; no row tells whether it was another.
     """
     k, l = _around(ts, t)
     duration, u = _share(ts, k, l, t)
@@ -40,16 +48,45 @@ def between(
     u: Scalar,
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """Configuration and velocity of `hermite` at the share u of the time from a row to the next."""
+    ends = jnp.stack([q0, q1]), jnp.stack([v0, v1])
+    turn = duration * jnp.mean(jax.vmap(lambda q, v: model.chart_rate(q, model.to_chart(q), v))(*ends), axis=0)
 
-    def towards(q):
-        return model.difference(q0, q)
+    def turning(u):
+        return model.from_chart(q0, model.to_chart(q0) + u * turn)
 
-    p, slope = jax.jvp(towards, (q1,), (model.rate(q1, v1),))
-    c1, d1 = duration * v0, duration * slope
+    def apart(u, q):
+        return model.in_chart(turning(u), _at_centres(model, q))
+
+    def end(u, q, v):
+        return jax.jvp(apart, (u, q), (jnp.ones_like(u), duration * model.rate(q, v)))
+
+    (e0, e1), (c1, d1) = jax.vmap(end)(jnp.array([0, 1], u.dtype), *ends)
+    p = e1 - e0
     c2, c3 = 3 * p - 2 * c1 - d1, c1 + d1 - 2 * p
-    e = ((c3 * u + c2) * u + c1) * u
-    de = ((3 * c3 * u + 2 * c2) * u + c1) / duration
-    return model.integrate(q0, e), velocity_along(model, lambda e: model.integrate(q0, e), e, de)
+
+    def place(u):
+        return _at_centres(model, model.from_chart(turning(u), e0 + ((c3 * u + c2) * u + c1) * u), back=True)
+
+    return place(u), velocity_along(model, place, u, 1 / duration)
+
+
+def _at_centres(model: Model, q: Float[Array, " nq"], back: bool = False) -> Float[Array, " nq"]:
+    """The configuration whose free joints have the place of their body's centre of mass for that of its frame; or back
+    from there."""
+    if Free not in model.topology.kinds:
+        return q
+
+    def moved(q, inertia):
+        c = inertia.first_moment / jnp.where(inertia.mass > 0, inertia.mass, 1)
+        shift = rotate(numbers(q[3:]), numbers(-c if back else c))
+        return q.at[:3].add(jnp.stack(shift))
+
+    q_by_group, inertias = model.by_group("q", model.expand(q)), model.by_group("bodies", model.inertias)
+    parts = [
+        jax.vmap(moved)(q, inertia) if isinstance(joints, Free) else q
+        for joints, q, inertia in zip(model.joints, q_by_group, inertias, strict=True)
+    ]
+    return model.merge_groups("q", parts)[np.array(model.topology.independent_q)]
 
 
 @compiled

@@ -217,6 +217,10 @@ class Trajectory(eqx.Module):
         It is Hermite's cubic polynomial on the configuration manifold, and smooths a bounce between two rows. Rows that
         `saveat` asks for are exact to the solver's tolerance.
 
+        Bodies on free and ball joints turn from row to row as the mean of both rows' angular velocities says: a
+        constant spin is exact however many turns it makes. Where the spin changes between rows so much that the mean
+        misses the turn by more than π, rows do not tell how it was, and it is wrong by whole turns: ask for more rows.
+
         Args:
             model: The mechanism.
             t: Time [s], a scalar; `jax.vmap` takes many.
