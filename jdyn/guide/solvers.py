@@ -104,8 +104,8 @@ reached are NaN:
 >>> short = jdyn.simulate(model, q0, v0, 2.0, max_steps=5, throw=False)
 >>> print(jdyn.Result(int(short.result)).name, bool(jnp.isnan(short.q[-1]).all()))
 max_steps True
->>> print(", ".join(code.name for code in jdyn.Result if code >= 0))
-success, max_steps, step_too_small, nonfinite, solver_failed, event, max_events, constraints, bad_model, bad_configuration
+>>> print(*(code.name for code in jdyn.Result if code >= 0))
+success max_steps step_too_small nonfinite solver_failed event max_events constraints bad_model bad_configuration
 
 Too many steps are mostly a sign of stiffness that couples joints, of a force that is not smooth, or of tolerances that
 float32 cannot meet.

@@ -20,7 +20,9 @@ TABLE = """<robot name="scene"><link name="table"><inertial><mass value="3"/>
   <link name="cup"><visual><geometry><sphere radius="0.1"/></geometry></visual></link>
   <joint name="stands" type="fixed"><parent link="table"/><child link="cup"/><origin xyz="0.2 0 0.6"/></joint>
 </robot>"""
-FLOOR = '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 1"><geom size=".1"/></body></worldbody></mujoco>'
+FLOOR = """<mujoco><worldbody>
+  <geom type="plane" size="1 1 1"/><body pos="0 0 1"><geom size=".1"/></body>
+</worldbody></mujoco>"""
 NONE = jnp.zeros(0)
 
 
