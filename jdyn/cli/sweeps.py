@@ -22,7 +22,7 @@ from jdyn.cli.common import (
 from jdyn.cli.parser import SWEEP_WORDS
 from jdyn.simulation import Result
 from jdyn.sweep.replay import spec_of
-from jdyn.sweep.store import lane_of
+from jdyn.sweep.stored import lane_of
 from jdyn.terminal.tables import print_table
 from jdyn.view import plots
 
@@ -109,7 +109,7 @@ def replay(options):
     print_table(
         ("", "stored", "again"),
         [(name, listed(value), "") for name, value in parameters.items()]
-        + [(name, listed(stored[name]), listed(again[name])) for name in stored if stored[name].ndim < 2],
+        + [(name, listed(stored[name]), listed(again[name])) for name in stored],
     )
     if options.plot:
         write_picture(picture_of_motion(lane.model, lane.motion), options.plot)

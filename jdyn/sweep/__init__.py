@@ -15,6 +15,6 @@ from jdyn.sweep.replay import replay as replay
 from jdyn.sweep.sensitivity import Morris as Morris
 from jdyn.sweep.sensitivity import Saltelli as Saltelli
 from jdyn.sweep.spec import Spec as Spec
-from jdyn.sweep.store import open_sweep as open_sweep
+from jdyn.sweep.stored import open_sweep as open_sweep
 from jdyn.sweep.sweep import SweepInterrupted as SweepInterrupted
 from jdyn.sweep.sweep import sweep as sweep

@@ -15,7 +15,7 @@ from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array
 
 from jdyn.simulation import Result, succeeded
-from jdyn.sweep.store import Output
+from jdyn.sweep.layout import Output
 
 
 class Program:

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jdyn.sweep.spec import Spec
-from jdyn.sweep.store import lane_of
+from jdyn.sweep.stored import lane_of
 
 
 def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], Any] | None = None) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pathlib
@@ -11,34 +10,20 @@ import uuid
 import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jdyn.io.whole_file import whole_file
-from jdyn.simulation import Result, result_meanings
-from jdyn.sweep.design import Design, extra_dims
+from jdyn.io.plain_file import read_plain, within
+from jdyn.simulation import result_meanings
+from jdyn.sweep.contents import Contents, contents_of, digest_of
+from jdyn.sweep.design import Design
+from jdyn.sweep.layout import KEY, LEDGER, SEAL, VERSION, Output, make_array, parameters_chunk
+from jdyn.sweep.ledger import Ledger, most_packed
+from jdyn.sweep.stored import dataset_of
 
 if TYPE_CHECKING:
     import xarray
-
-VERSION = 2
-# Attribute of the group, and folder in it with one small file for each chunk that is whole.
-KEY, LEDGER = "jdyn_sweep", "finished"
-# Lanes whose parameters are in one file.
-PARAMETERS_CHUNK = 65536
-
-
-class Output(NamedTuple):
-    """A variable of each lane.
-
-    Attributes:
-        shape: Of one lane's.
-        dtype: By name.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
 
 
 class Store:
@@ -54,8 +39,10 @@ class Store:
         outputs: What each lane has, by name.
     """
 
-    def __init__(self, path: pathlib.Path, size: int, chunk: int, outputs: Mapping[str, Output]):
-        self.path, self.size, self.chunk, self.outputs = path, size, chunk, outputs
+    def __init__(self, contents: Contents):
+        self.path, self.size, self.chunk = contents.path, contents.size, contents.chunk
+        self.outputs = contents.outputs
+        self._contents, self._ledger = contents, Ledger(contents)
 
     @classmethod
     def at(
@@ -68,7 +55,7 @@ class Store:
         attrs: Mapping[str, Mapping[str, str]],
         function: str,
     ) -> Store:
-        """The store at a path, which is made if there is none.
+        """The store at a path, which is made if there is none. Files of parameters that are damaged are made anew.
 
         Args:
             path: Of the folder.
@@ -80,21 +67,24 @@ class Store:
             function: What is computed, in its own words.
 
         Raises:
-            ValueError: if something else is there, or a store of another sweep.
+            ValueError: if something else is there, a store of another sweep, or one that is damaged.
             OSError: if it cannot be read or made.
         """
         path = pathlib.Path(path)
         identity = {
             "version": VERSION,
             "design": over.digest,
+            "parameters": {name: [list(x.shape), x.dtype] for name, x in _parameters(over).items()},
             "outputs": {name: [list(output.shape), output.dtype] for name, output in outputs.items()},
             "chunk": chunk,
             "program": program,
         }
         if not path.exists():
             _make(path, over, outputs, identity, attrs, function)
-        _check_same(path, identity)
-        return cls(path, over.size, chunk, outputs)
+        contents = contents_of(path)
+        _check_same(contents, identity)
+        _repair_parameters(contents, over)
+        return cls(contents)
 
     @property
     def after_interruption(self) -> str:
@@ -106,7 +96,7 @@ class Store:
 
     def missing(self) -> list[int]:
         """Chunks that are not finished, or whose files are not as they were written."""
-        return [chunk for chunk in range(-(-self.size // self.chunk)) if not self._is_whole(chunk)]
+        return [chunk for chunk in range(-(-self.size // self.chunk)) if self._ledger.lacks(chunk) is not None]
 
     def write(self, chunk: int, outputs: Mapping[str, np.ndarray]) -> None:
         """Write a chunk, and then that it is finished.
@@ -119,11 +109,13 @@ class Store:
         lanes = self.lanes(chunk)
         try:
             group = zarr.open_group(self.path, mode="r+")
-            for name, output in outputs.items():
+            # The result comes last: lanes whose numbers are not there have none.
+            for name in sorted(outputs, key="result".__eq__):
+                within(self.path, self.outputs[name].file(name, chunk))
                 array: Any = group[name]
                 # A chunk without a file is one that is missing.
-                array.with_config({"write_empty_chunks": True})[lanes[0] : lanes[-1] + 1] = output
-            _write(self._entry(chunk), json.dumps(self._digests(chunk)))
+                array.with_config({"write_empty_chunks": True})[lanes[0] : lanes[-1] + 1] = outputs[name]
+            self._ledger.enter(chunk)
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -134,119 +126,34 @@ class Store:
     def dataset(self) -> xarray.Dataset:
         """What is there, read as it is needed. Lanes that are not finished have the result `not_run`, and are NaN, or 0
         where that is no number."""
-        return _opened(self.path)
-
-    def _entry(self, chunk):
-        return self.path / LEDGER / f"{chunk}.json"
-
-    def _is_whole(self, chunk):
-        try:
-            return json.loads(self._entry(chunk).read_text()) == self._digests(chunk)
-        except (OSError, ValueError):
-            return False
-
-    def _digests(self, chunk):
-        """Of the one file of each variable: axes besides that of the lanes are not cut."""
-        files = {
-            name: self.path.joinpath(name, "c", str(chunk), *["0"] * len(output.shape))
-            for name, output in self.outputs.items()
-            if 0 not in output.shape
-        }
-        return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
-
-
-def open_sweep(path: str | os.PathLike) -> xarray.Dataset:
-    """The dataset of a store along the axes of its design, as a sweep in memory has it, whether it is finished or not.
-
-    >>> design = jdyn.Grid(mass=[1.0, 2.0])
-    >>> kept = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, design, store="masses.zarr", progress=False)
-    >>> print(jdyn.open_sweep("masses.zarr")["weight"].values)
-    [ 9.81 19.62]
-
-    Args:
-        path: Of the store.
-
-    Raises:
-        ValueError: if something else is there.
-        OSError: if it cannot be read.
-    """
-    import xarray
-
-    _identity(pathlib.Path(path))
-    with _opened(path) as lanes:
-        axes, parameters = dict(lanes.attrs["axes"]), lanes.attrs["parameter_axes"]
-        shape = tuple(axes.values())
-
-        def spread(variable, along=tuple(axes)):
-            values = variable.values.reshape(shape + variable.shape[1:])
-            values = values[tuple(slice(None) if axis in along else 0 for axis in axes)]
-            return (*along, *variable.dims[1:]), values, variable.attrs
-
-        variables = {name: spread(variable) for name, variable in lanes.data_vars.items()}
-        coordinates = {name: spread(lanes[name], along) for name, along in parameters.items()}
-        return xarray.Dataset(variables, coordinates, lanes.attrs)
-
-
-def lane_of(path: str | os.PathLike, number: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], str]:
-    """Parameters and outputs of one lane of a store, and what computed it, in its own words.
-
-    Raises:
-        ValueError: if something else is there, or no such lane.
-        OSError: if it cannot be read.
-    """
-    _identity(pathlib.Path(path))
-    with _opened(path) as lanes:
-        size = lanes.sizes["lane"]
-        if not 0 <= number < size:
-            raise ValueError(f"{path}: expected a lane from 0 to {size - 1}, got {number}")
-        lane = lanes.isel(lane=number).load()
-    parameters = {name: lane[name].values for name in lanes.attrs["parameter_axes"]}
-    return parameters, {str(name): lane[name].values for name in lane.data_vars}, lanes.attrs["function"]
-
-
-def _opened(path) -> xarray.Dataset:
-    """As the numbers are: attributes such as `scale_factor` are no one's business here."""
-    import xarray
-
-    return xarray.open_zarr(path, chunks=None, mask_and_scale=False, decode_times=False)
+        return dataset_of(self._contents)
 
 
 def chunk_of(path: str | os.PathLike) -> int | None:
     """Lanes of a chunk of the store at a path; None if there is none."""
-    return _identity(pathlib.Path(path)).get("chunk") if os.path.exists(path) else None
+    return contents_of(path).chunk if os.path.exists(path) else None
 
 
-def _identity(path) -> dict[str, Any]:
-    import zarr
-
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: expected the store of a sweep, there is nothing")
-    try:
-        found: Any = zarr.open_group(path, mode="r").attrs.get(KEY)
-    except PermissionError:
-        raise
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: expected the store of a sweep, found something else ({error})") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path}: expected the store of a sweep, found something else; choose another path")
-    return found
-
-
-def _check_same(path, identity):
-    found = _identity(path)
+def _check_same(contents, identity):
+    found = contents.identity
     meanings = {
-        "version": "is of another version of the format",
         "design": "holds a sweep over another design",
+        "parameters": "holds a sweep over another design",
         "outputs": "holds other variables",
-        "chunk": f"has chunks of {found.get('chunk')} lanes, not {identity['chunk']}",
+        "chunk": f"has chunks of {contents.chunk} lanes, not {identity['chunk']}",
         "program": "was computed by another function, model, device or version",
     }
     for key, meaning in meanings.items():
         if found.get(key) != identity[key]:
             raise ValueError(
-                f"{path}: it {meaning}; its lanes and new ones would not be of one sweep. Choose another path, or "
-                "delete it"
+                f"{contents.path}: it {meaning}; its lanes and new ones would not be of one sweep. Choose another "
+                "path, or delete it"
             )
+
+
+def _parameters(over):
+    """Shapes and types of a lane's."""
+    return {name: Output(values.shape[1:], values.dtype.str) for name, values in over.lanes(np.zeros(1, int)).items()}
 
 
 def _make(path, over, outputs, identity, attrs, function):
@@ -270,21 +177,19 @@ def _make(path, over, outputs, identity, attrs, function):
             "parameter_axes": parameter_axes,
             "coordinates": " ".join(over.values),
         })  # fmt: skip
-        for name, values in over.lanes(np.zeros(1, int)).items():
-            output = Output(values.shape[1:], values.dtype.str)
-            _make_array(group, name, output, over.size, PARAMETERS_CHUNK, None, attrs.get(name, {}))
-        for lanes in np.split(np.arange(over.size), range(PARAMETERS_CHUNK, over.size, PARAMETERS_CHUNK)):
-            for name, values in over.lanes(lanes).items():
-                array: Any = group[name]
-                array[lanes[0] : lanes[-1] + 1] = values
+        for name, parameter in _parameters(over).items():
+            chunk = parameters_chunk(parameter)
+            array = make_array(group, name, parameter, over.size, chunk, attrs.get(name, {}))
+            for number in range(-(-over.size // chunk)):
+                _write_parameters(array, name, over, number, chunk)
         for name, output in outputs.items():
             own = {**(result_meanings() if name == "result" else {}), **attrs.get(name, {})}
-            _make_array(group, name, output, over.size, identity["chunk"], _nothing(name, output.dtype), own)
+            make_array(group, name, output, over.size, identity["chunk"], own)
         with warnings.catch_warnings():
             # Zarr says that other programs may not know consolidated metadata; they read the rest.
             warnings.simplefilter("ignore", ZarrUserWarning)
             zarr.consolidate_metadata(unfinished)
-        (unfinished / LEDGER).mkdir()
+        _seal(unfinished)
         unfinished.rename(path)
     except OSError:
         # Another process may have made it meanwhile.
@@ -294,32 +199,43 @@ def _make(path, over, outputs, identity, attrs, function):
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _nothing(name, dtype):
-    """What stands for a lane that has not run."""
-    if name == "result":
-        return Result.not_run.value
-    return np.full((), np.nan, dtype).item() if np.issubdtype(dtype, np.inexact) else np.zeros((), dtype).item()
+def _seal(folder):
+    """Keep digests of all files that there are."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    digests = {file.relative_to(folder).as_posix(): digest_of(file.read_bytes()) for file in files}
+    (folder / LEDGER).mkdir()
+    (folder / SEAL).write_text(json.dumps(digests))
 
 
-def _make_array(group, name, output, lanes, chunk, fill, attributes):
-    from zarr.codecs import Crc32cCodec, ZstdCodec
-
-    group.create_array(
-        name,
-        shape=(lanes, *output.shape),
-        chunks=(min(chunk, lanes), *(max(length, 1) for length in output.shape)),
-        dtype=output.dtype,
-        fill_value=fill,
-        # With a checksum, so that whoever reads a damaged file is told.
-        compressors=[ZstdCodec(), Crc32cCodec()],
-        dimension_names=("lane", *extra_dims(name, output.shape)),
-        attributes={name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in attributes.items()},
-    )
+def _write_parameters(array, name, over, number, chunk):
+    lanes = np.arange(number * chunk, min((number + 1) * chunk, over.size))
+    array[lanes[0] : lanes[-1] + 1] = over.lanes(lanes)[name]
 
 
-def _write(path, text):
-    """A small file, whole or not at all, also after a crash of the machine."""
-    with whole_file(path, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+def _repair_parameters(contents: Contents, over):
+    """Write files of parameters that are missing or damaged from the design."""
+    import zarr
+
+    for name, parameter in contents.parameters.items():
+        chunk = parameters_chunk(parameter)
+        for number in range(-(-contents.size // chunk)):
+            file = parameter.file(name, number)
+            if file not in contents.sealed or _is_as_written(contents, file, parameter, chunk):
+                continue
+            warnings.warn(f"{contents.path}: {file} is damaged or missing, and is written anew", stacklevel=4)
+            within(contents.path, file)
+            array: Any = zarr.open_group(contents.path, mode="r+")[name]
+            _write_parameters(array.with_config({"write_empty_chunks": True}), name, over, number, chunk)
+            if not _is_as_written(contents, file, parameter, chunk):
+                raise ValueError(
+                    f"{contents.path}: {file} is damaged, and this version of Zarr does not write what was there. "
+                    "Choose another path, or delete it"
+                )
+
+
+def _is_as_written(contents, file, parameter, chunk):
+    try:
+        content = read_plain(contents.path, file, most_packed(parameter, chunk))
+    except (FileNotFoundError, ValueError):
+        return False
+    return digest_of(content) == contents.sealed[file]

@@ -6,7 +6,6 @@ import collections
 import contextlib
 import itertools
 import os
-import re
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
@@ -20,6 +19,7 @@ from jdyn.model.messages import known
 from jdyn.simulation import Result, succeeded
 from jdyn.sweep.design import Design, extra_dims
 from jdyn.sweep.engines import Dask, Local, threads_of
+from jdyn.sweep.layout import MOST_BYTES, is_name
 from jdyn.sweep.memory import Memory
 from jdyn.sweep.program import Program, at_once_here
 from jdyn.sweep.store import Store, chunk_of
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 CPU_CHUNK = 1024
 ACCELERATOR_CHUNK = 65536
 NAMES = {int(result): result.name for result in Result}
-# Of a store's folder and axis.
-RESERVED = ("finished", "lane")
 
 
 def sweep(
@@ -116,7 +114,7 @@ def sweep(
     if store is None:
         kept = Memory(over, size, attrs or {})
     else:
-        _check_names_of_files([*over.values, *program.outputs])
+        _check_files(over, program.outputs, size)
         words = fn.to_json() if hasattr(fn, "to_json") else getattr(fn, "__qualname__", repr(fn))
         kept = Store.at(store, over, program.outputs, size, program.digest, attrs or {}, words)
     missing = [chunk for chunk in kept.missing() if chunk % shard[1] == shard[0] - 1]
@@ -184,11 +182,18 @@ def _check_names(over, outputs, attrs):
             raise ValueError(f"attrs: there is no parameter and no entry {name!r}; {known(name, names)}")
 
 
-def _check_names_of_files(names):
-    for name in names:
-        if not name or re.search(r"[/\s]", name) or name in RESERVED:
+def _check_files(over, outputs, chunk):
+    """That a store can have them."""
+    for name in [*over.values, *outputs]:
+        if not is_name(name):
             raise ValueError(
                 f"store: {name!r} cannot be the name of a file in it, call the parameter or entry otherwise"
+            )
+    for name, output in outputs.items():
+        if chunk * output.bytes > MOST_BYTES:
+            raise ValueError(
+                f"store: {chunk} lanes of {name!r} would be a file of {chunk * output.bytes / 2**20:.0f} MiB, expected "
+                f"at most {MOST_BYTES / 2**20:.0f}; give chunk={max(MOST_BYTES // output.bytes, 1)} or less"
             )
 
 

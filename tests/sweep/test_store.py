@@ -17,6 +17,7 @@ import xarray
 
 import jdyn
 from jdyn.sweep import store as stores
+from jdyn.sweep.ledger import Ledger
 
 pytestmark = pytest.mark.fast_compile
 
@@ -213,15 +214,15 @@ def _flip(path):
 
 
 def test_a_full_disk_is_said_and_costs_only_what_was_not_written(tmp_path, written, monkeypatch):
-    path, write = tmp_path / "s", stores._write
+    path, enter = tmp_path / "s", Ledger.enter
     count = itertools.count()
 
     def full(*arguments):
         if next(count) == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
-        write(*arguments)
+        enter(*arguments)
 
-    monkeypatch.setattr(stores, "_write", full)
+    monkeypatch.setattr(Ledger, "enter", full)
     with pytest.raises(OSError, match=r"cannot be written \(No space left on device\); finished ones are kept"):
         run(path)
     xarray.open_zarr(path, chunks=None).load()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jdyn.sweep import open_sweep, replay
+from jdyn.sweep import replay
+from jdyn.sweep.contents import contents_of
 from jdyn.sweep.outputs import Lane
 from jdyn.sweep.replay import spec_of
-from jdyn.sweep.store import lane_of
+from jdyn.sweep.stored import lane_of
 
 
 class StoredLanes:
@@ -29,11 +30,9 @@ class StoredLanes:
         self._store = store
         self.lane = 0
         self.words: dict[str, Any] = {}
-        with open_sweep(store) as dataset:
-            self.size = int(dataset["result"].size)
-            spec_of(
-                dataset.attrs["function"], store, "simulate a lane with this function, and give jdyn.view its motion"
-            )
+        contents = contents_of(store)
+        self.size = contents.size
+        spec_of(contents.words["function"], store, "simulate a lane with this function, and give jdyn.view its motion")
 
     def take(self, number: int) -> Lane:
         """Simulate a lane again, with its own model.
@@ -45,5 +44,5 @@ class StoredLanes:
         parameters, stored, _ = lane_of(self._store, number)
         lane: Lane = replay(self._store, number)
         self.lane = number
-        self.words = parameters | {name: value for name, value in stored.items() if value.ndim < 2}
+        self.words = parameters | stored
         return lane
