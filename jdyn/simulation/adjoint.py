@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from equinox.internal import unvmap_any
 from jax.custom_derivatives import SymbolicZero
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from jdyn.simulation.across_kinks import has_kinks, step_across, step_forwards, warn_of_jumps
 from jdyn.simulation.lane_refill import Loop, run
@@ -26,6 +26,7 @@ class Record(eqx.Module):
     Attributes:
         ways: Of accepted steps.
         fired: Events that happened at their ends; -1 for none.
+        since: First times that forces were asked for after them, as in `Motion`; None where forces do not jump.
         rows: Rows of the trajectory that were written before each.
         checkpoints: Motions before each of the first steps, and then before every `spacing`-th.
         spacing: Steps from checkpoint to checkpoint.
@@ -33,6 +34,7 @@ class Record(eqx.Module):
 
     ways: Way
     fired: Int[Array, " max_steps"]
+    since: Float[Array, " max_steps"] | None
     rows: Int[Array, " max_steps"]
     checkpoints: Motion
     spacing: int = eqx.field(static=True)
@@ -143,7 +145,8 @@ def _blank(problem: Problem, motion: Motion) -> Record:
     nothing = jnp.zeros(problem.max_steps, problem.t0.dtype)
     none = jnp.full(problem.max_steps, -1, jnp.int32)
     # Lanes that wait for others look at steps that were not taken: these have no rows.
-    return Record(Way(nothing, nothing), none, jnp.full_like(none, jnp.iinfo(jnp.int32).max), checkpoints, spacing)
+    rows = jnp.full_like(none, jnp.iinfo(jnp.int32).max)
+    return Record(Way(nothing, nothing), none, nothing if problem.jumps else None, rows, checkpoints, spacing)
 
 
 def _written(record: Record, before: Run, after: Run) -> Record:
@@ -158,9 +161,9 @@ def _written(record: Record, before: Run, after: Run) -> Record:
     checkpoints = jax.tree.map(
         lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, before.motion.blind()
     )
-    ways = jax.tree.map(put, record.ways, after.way)
+    ways, since = jax.tree.map(put, (record.ways, record.since), (after.way, after.motion.since))
     rows = put(record.rows, before.rows.written)
-    return Record(ways, put(record.fired, after.fired), rows, checkpoints, record.spacing)
+    return Record(ways, put(record.fired, after.fired), since, rows, checkpoints, record.spacing)
 
 
 class _Job(NamedTuple):
@@ -284,7 +287,7 @@ def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: I
 
     def begun(wanted, moving):
         problem, motion = problem_of((wanted, rest)), eqx.combine(moving, fixed)
-        stop = jnp.where(recorded.stop >= problem.t1, problem.t1, recorded.stop)
+        _, stop = problem.jump_at(jnp.where(recorded.stop >= problem.t1, problem.t1, recorded.stop))
         return problem, problem.near(motion), motion, Way(recorded.length, stop).begun_at(motion.at)
 
     if end is not None and problem_of(job.problem).events:
@@ -295,7 +298,8 @@ def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: I
     def stepped(wanted, moving):
         problem, equations, motion, way = begun(wanted, moving)
         arrived, _, dense, _ = step_across(problem, equations, motion, way, end)
-        after, others = eqx.partition(settle(problem, equations, arrived, fired), eqx.is_inexact_array)
+        after = settle(problem, equations, arrived, fired).beyond(_at(job.record.since, number))
+        after, others = eqx.partition(after, eqx.is_inexact_array)
         return (after, Span(motion.at, way.length, arrived.at, arrived.y, dense)), others
 
     (after, inside), pull, others = jax.vjp(stepped, wanted, moving, has_aux=True)

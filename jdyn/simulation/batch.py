@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from jdyn.contact import Contact
@@ -23,6 +24,7 @@ def simulate_batch(
     controller: Any = None,
     contact: Contact | None = None,
     constraints: Sequence[Constraint] = (),
+    jump_times: Sequence[float] | Float[ArrayLike, " jumps"] = (),
     in_axes: Mapping[str, Any] = IN_AXES,
     reduce: Callable[[Trajectory], PyTree[Array]] = lambda trajectory: trajectory,
     throw: bool = False,
@@ -52,8 +54,9 @@ def simulate_batch(
         controller: As `simulate` takes it.
         contact: As `simulate` takes it.
         constraints: As `simulate` takes them.
-        in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1`, `controller`, `contact` or
-            `constraints` with the axis of lanes, or with a PyTree of axes for its leaves. If left out, `q0` and `v0`
+        jump_times: As `simulate` takes them.
+        in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1`, `controller`, `contact`, `constraints`
+            or `jump_times` with the axis of lanes, or with a PyTree of axes for its leaves. If left out, `q0` and `v0`
             differ.
         reduce: Computes the result from each trajectory, such as `lambda trajectory: trajectory.q[-1]`, on the device.
             The whole trajectory if left out.
@@ -67,15 +70,15 @@ def simulate_batch(
         ValueError: if `in_axes` names something else, or sizes disagree.
     """
     checked(model)
-    known = ("model", "q0", "v0", "t1", "controller", "contact", "constraints")
+    known = ("model", "q0", "v0", "t1", "controller", "contact", "constraints", "jump_times")
     if unknown := sorted(set(in_axes) - set(known)):
         raise ValueError(f"in_axes: expected names among {', '.join(known)}, got {', '.join(map(repr, unknown))}")
     # Shapes matter where they touch.
     kept = dynamics_only if contact is None else lambda x: x
     axes = tuple(kept(in_axes.get(name)) for name in known)
 
-    def lane(model, q0, v0, t1, controller, contact, constraints):
-        arguments = {"controller": controller, "contact": contact, "constraints": constraints, "throw": throw}
-        return reduce(simulate(model, q0, v0, t1, **arguments, **options))
+    def lane(model, q0, v0, t1, *others):
+        return reduce(simulate(model, q0, v0, t1, **dict(zip(known[4:], others, strict=True)), throw=throw, **options))
 
-    return eqx.filter_vmap(lane, in_axes=axes)(kept(model), q0, v0, t1, controller, contact, tuple(constraints))
+    others = controller, contact, tuple(constraints), jnp.asarray(jump_times)
+    return eqx.filter_vmap(lane, in_axes=axes)(kept(model), q0, v0, t1, *others)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Scalar
 
@@ -45,13 +46,19 @@ class Clock(eqx.Module):
     Attributes:
         direction: 1, or -1 where time runs backwards.
         start: When they begin to count, in the direction of time [s].
+        between: The first and the last time that it tells, in the direction of time [s]; any if None. It moves with the
+            time that it is asked for, there as well.
     """
 
     direction: Scalar | int = 1
     start: Scalar | float = 0.0
+    between: tuple[Scalar, Scalar] | None = None
 
     def __call__(self, t: Any) -> Any:
-        return self.direction * (self.start + t)
+        now = self.start + t
+        if self.between is not None:
+            now = now + jax.lax.stop_gradient(jnp.clip(now, *self.between) - now)
+        return self.direction * now
 
 
 def clock_of(terms: Any) -> Clock:

@@ -8,7 +8,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from equinox.internal import unvmap_any
+from equinox.internal import nextafter, prevbefore, unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.contact import SmoothForces
@@ -99,6 +99,7 @@ class Problem(eqx.Module):
         met: Whether it meets the constraints; None where there are none.
         t0, t1: Start and end [s].
         times: Of rows [s], in order.
+        jump_times: At which forces jump [s], in any order; NaN and infinity for none.
         dt0: First step [s], None where the step controller knows it.
         solver: Takes a step.
         stepsize_controller: Judges it.
@@ -117,6 +118,7 @@ class Problem(eqx.Module):
     t0: Scalar
     t1: Scalar
     times: Float[Array, " rows"]
+    jump_times: Float[Array, " jumps"]
     dt0: Scalar | None
     solver: diffrax.AbstractSolver
     stepsize_controller: diffrax.AbstractStepSizeController[Any, Any]
@@ -147,6 +149,19 @@ class Problem(eqx.Module):
         known = type(solver) is OnManifold and type(solver.solver) is Automatic
         return known and self.met is None and isinstance(self.equations.field.contact, SmoothForces)
 
+    @property
+    def jumps(self) -> bool:
+        """Whether forces may jump at the ends of steps."""
+        return len(self.jump_times) > 0 or not _asks_for_lengths(self)
+
+    def jump_at(self, t: Scalar) -> tuple[Bool[Array, ""], Scalar]:
+        """Whether forces jump at a time, and that time, which moves with the jump if they do."""
+        if not len(self.jump_times):
+            return jnp.array(False), t
+        here = self.jump_times == t
+        there = jnp.any(here)
+        return there, jnp.where(there, self.jump_times[jnp.argmax(here)], t)
+
     def near(self, motion: "Motion") -> Equations:
         """The equations of a step that begins there."""
         return self.equations.near(motion.at.t, motion.y, seen_of(motion.solver_state))
@@ -162,6 +177,8 @@ class Motion(eqx.Module):
         jumped: Whether the state or its rate has just jumped.
         met: Whether constraints are met; None where there are none.
         looked: Whether the solver's state has what contact can see there; None where that is not asked for.
+        since: First time that forces are asked for from here on [s], which is beyond a jump of theirs; NaN where there
+            is none, None where forces do not jump.
     """
 
     at: Instant
@@ -170,6 +187,13 @@ class Motion(eqx.Module):
     jumped: Bool[Array, ""]
     met: Bool[Array, ""] | None = None
     looked: Bool[Array, ""] | None = None
+    since: Scalar | None = None
+
+    def beyond(self, since: Scalar | None) -> "Motion":
+        """The same on the other side of a jump of forces there, unless `since` is NaN or None."""
+        if since is None:
+            return self
+        return dataclasses.replace(self, jumped=self.jumped | ~jnp.isnan(since), since=since)
 
     def blind(self) -> "Motion":
         """Without what contact can see there."""
@@ -297,8 +321,9 @@ def begin(problem: Problem) -> Run:
     good, met = jnp.isfinite(t0) & jnp.isfinite(t1), problem.met
     result = jnp.where(good, problem.start, Result.nonfinite)
     result = result if met is None else jnp.where(met | (result != Result.success), result, Result.constraints)
+    motion = Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met).beyond(_since(problem, t0))
     return Run(
-        motion=_looking(problem, Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met)),
+        motion=_looking(problem, motion),
         plan=plan,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
         landing=Crossing(counts - 1, nothing, jnp.array(False), none),
@@ -352,7 +377,7 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     keep = passed & ~found & ~hidden
     fired = jnp.where(keep, run.landing.which, -1)
     arrived = settle(problem, equations, motion, fired)
-    arrived = eqx.tree_at(lambda motion: motion.jumped, arrived, arrived.jumped | (keep & verdict.jumped))
+    arrived = arrived.beyond(_since(problem, way.stop, verdict.since))
     plan = _next_plan(problem, run, crossing, keep, way, planned, verdict.plan)
     held = landing | found | hidden | (_held(problem) & keep & (way.length < planned.length))
     unmet = run.unmet if motion.met is None else run.unmet | ~motion.met
@@ -451,9 +476,11 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: 
     """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
     `equations` are those near its start. Derivatives know of kinks within it if they are told where it ends."""
     arrival = way.end(motion.at)
+    equations = _one_sided(problem, equations, motion, way)
     terms, t = equations, (jnp.zeros_like(way.length), way.length)
     if _may_know_times(motion.solver_state):
-        terms, t = Equations(equations.field, problem.equations.clock), (motion.at.t, arrival.t)
+        clock = dataclasses.replace(problem.equations.clock, between=equations.clock.between)
+        terms, t = Equations(equations.field, clock), (motion.at.t, arrival.t)
     if end is not None:
         terms = terms.across(t, motion.y, end)
     y, error, dense, solver_state, result = problem.solver.step(
@@ -466,7 +493,28 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: 
         # Shorter steps stay nearer.
         error = jax.tree.map(lambda error: jnp.where(met & jnp.isfinite(error), error, jnp.inf), error)
     looked = None if motion.looked is None else jnp.array(True)
-    return Motion(arrival, y, solver_state, jnp.array(False), met, looked), error, dense, result
+    return Motion(arrival, y, solver_state, jnp.array(False), met, looked, motion.since), error, dense, result
+
+
+def _one_sided(problem, equations, motion, way):
+    """The equations of a step with the forces that are within it, if these jump where it begins or ends."""
+    if motion.since is None:
+        return equations
+    jump, _ = problem.jump_at(way.stop)
+    last = jnp.where(jump, prevbefore(way.stop), way.stop)
+    between = jnp.where(jnp.isnan(motion.since), -jnp.inf, motion.since), jnp.where(jnp.isnan(last), jnp.inf, last)
+    clock = dataclasses.replace(equations.clock, between=jax.lax.stop_gradient(between))
+    return dataclasses.replace(equations, clock=clock)
+
+
+def _since(problem, stop, told=None):
+    """First time that forces are asked for after a step that ends there, beyond a jump of theirs: one that is known, or
+    one that the step controller tells of, unless that is NaN. NaN where there is none, None where they do not jump."""
+    if not problem.jumps:
+        return None
+    jump, _ = problem.jump_at(stop)
+    told = jnp.full_like(stop, jnp.nan) if told is None else told
+    return jax.lax.stop_gradient(jnp.where(jump, nextafter(stop), told))
 
 
 def _may_know_times(solver_state: PyTree) -> bool:
@@ -486,7 +534,8 @@ def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Ar
             lambda: (motion.at, motion.y),
         )
         looked = None if motion.looked is None else fired < 0
-        motion = Motion(at, y, motion.solver_state, motion.jumped | (fired >= 0), motion.met, looked)
+        jumped = motion.jumped | (fired >= 0)
+        motion = dataclasses.replace(motion, at=at, y=y, jumped=jumped, looked=looked)
     controller = problem.equations.field.controller
     if not controller.ticks:
         return motion
@@ -495,7 +544,7 @@ def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Ar
     memory = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, y.memory), lambda: y.memory)
     # In a batch another lane may have asked, and this one may be at its tick but for the rest of the time.
     y = eqx.tree_at(lambda y: y.memory, y, where(due, memory, y.memory))
-    return Motion(motion.at, y, motion.solver_state, motion.jumped | due, motion.met, motion.looked)
+    return dataclasses.replace(motion, y=y, jumped=motion.jumped | due)
 
 
 def _after_event(problem, equations, motion, fired):
@@ -553,12 +602,12 @@ def _reset(problem, event, entry, t, y):
 
 
 class _Verdict(NamedTuple):
-    """The step controller's answer: whether to keep a step, how far the next one goes, whether there is a jump before
-    it, the controller's state, and its result."""
+    """The step controller's answer: whether to keep a step, how far the next one goes, the first time that forces are
+    asked for within it (NaN where they do not jump before it), the controller's state, and its result."""
 
     keep: Any
     plan: Any
-    jumped: Any
+    since: Any
     controller_state: Any
     result: Any
 
@@ -576,13 +625,15 @@ def _verdict(problem, equations, run, way, motion, error):
     start, end = run.motion.at, motion.at
     if _asks_for_lengths(problem):
         start, end = Instant.at(jnp.zeros_like(way.length)), Instant.at(way.length)
-    keep, _, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
+    keep, begin, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
         start.t, end.t, run.motion.y, y1, None, error, order, run.controller_state
     )
     keep = jnp.asarray(keep)
     plan = _planned(problem, where(keep, end, start), jnp.asarray(target, way.length.dtype))
     plan = where(keep, plan, _shortened(problem, run, way, plan))
-    return _Verdict(keep, plan, jnp.asarray(jumped), controller_state, result)
+    # Step controllers that know of jumps step to just before them, and begin the next step just beyond.
+    since = jnp.where(jumped | (keep & (begin > end.t)), begin, jnp.nan)
+    return _Verdict(keep, plan, since, controller_state, result)
 
 
 def _compared(problem, y0, y1):
@@ -684,12 +735,15 @@ def _inside(problem, span, passed):
 
 
 def _way(problem, run, planned):
-    """How far the next step goes: as planned, or to an earlier event, tick or end. A remainder that is too short for a
-    step is joined to the last step. Where contact has yet to look around, the way has no length."""
+    """How far the next step goes: as planned, or to an earlier event, tick, jump or end. A remainder that is too short
+    for a step is joined to the last step. Where contact has yet to look around, the way has no length."""
     controller, stop = problem.equations.field.controller, problem.t1
     if controller.ticks:
         tick = problem.equations.direction * controller.next_tick(run.motion.y.memory)
         stop = jnp.minimum(stop, jax.lax.stop_gradient(tick))
+    if len(problem.jump_times):
+        ahead = run.motion.at.until(problem.jump_times) > 0
+        stop = jnp.minimum(stop, jnp.min(jnp.where(ahead, problem.jump_times, jnp.inf)))
     left = run.motion.at.until(stop)
     joined = jnp.minimum(_smallest(problem, _rounding(stop)), JOINED * planned.length)
     way = where(planned.length < left - joined, planned, Way(left, stop))

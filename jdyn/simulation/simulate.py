@@ -65,6 +65,7 @@ def simulate(
     dt0: ArrayLike | None = None,
     max_steps: int = 16384,
     max_events: int = 64,
+    jump_times: Sequence[float] | Float[ArrayLike, " jumps"] = (),
 ) -> Trajectory:
     """The motion of a mechanism from a state at `t0` to `t1`.
 
@@ -118,12 +119,16 @@ def simulate(
             controllers that adapt it.
         max_steps: Most steps to try.
         max_events: Most events to let happen.
+        jump_times: Times at which forces jump as functions of time [s], shape (jumps,), in any order; NaN and infinity
+            are none. Steps end there exactly, and see the forces of their own side alone, so that no pulse is missed,
+            however short. They may be traced and differentiated by. Ticks of controllers are known without this.
 
     Returns:
         The trajectory.
 
     Raises:
-        ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, `joint_limits` or
+        ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, `jump_times` are not
+            an array of times, `joint_limits` or
             `contact` is something else, or a model of which no two collision shapes may touch is to touch something.
         SimulationError: if `throw` and the end is not reached. Compiled into a larger program, the error is a
             RuntimeError with the same explanation.
@@ -145,6 +150,9 @@ def simulate(
         raise ValueError(
             f"joint_limits: expected jdyn.CompliantLimits(), jdyn.ImpactLimits() or None, got {joint_limits!r}"
         )
+    jump_times = jnp.asarray(jump_times, dtype)
+    if jump_times.ndim != 1:
+        raise ValueError(f"jump_times: expected an array of shape (jumps,), got shape {jump_times.shape}")
     if t0.shape or t1.shape:
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
     solver = _default_solver(contact) if solver is None else solver
@@ -184,6 +192,7 @@ def simulate(
         shapes=shapes,
         max_steps=max_steps,
         max_events=max_events,
+        jump_times=jump_times,
     )
     if contact is not None:
         _warn_of_overlaps(model.name, shapes, trajectory.stats["start_depth"])
@@ -266,7 +275,7 @@ def _with_tolerances(solver, stepsize_controller, by_default):
 @precise
 def _simulate(
     *, field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,
-    contact, shapes, max_steps, max_events,
+    contact, shapes, max_steps, max_events, jump_times,
 ) -> Trajectory:  # fmt: skip
     q0, v0 = start
     field = dataclasses.replace(field, model=with_links(field.model), controller=field.controller.with_links())
@@ -294,6 +303,7 @@ def _simulate(
         t0=direction * t0,
         t1=direction * t1,
         times=direction * rows.times,
+        jump_times=direction * jump_times,
         dt0=dt0,
         solver=on_manifold(solver, field.model),
         stepsize_controller=stepsize_controller.wrap(direction),
