@@ -1,6 +1,7 @@
 """Controllers with a memory: integrals, samples, delays."""
 
 import abc
+import inspect
 from typing import Any
 
 import jax
@@ -143,8 +144,33 @@ class Memoryless(DynamicController):
 
 
 def with_memory(controller) -> DynamicController:
-    """Any controller as one with a memory."""
-    return controller if isinstance(controller, DynamicController) else Memoryless(controller)
+    """Any controller as one with a memory.
+
+    Raises:
+        ValueError: if it is no function of time, configuration and velocity.
+    """
+    if isinstance(controller, DynamicController):
+        return controller
+    if controller is not None:
+        _check_arguments(controller)
+    return Memoryless(controller)
+
+
+def _check_arguments(controller):
+    if not callable(controller):
+        raise ValueError(
+            f"controller: expected a function of (t, q, v), or a jdyn.DynamicController, got {controller!r}"
+        )
+    try:
+        signature = inspect.signature(controller)
+    except (TypeError, ValueError):
+        # Some functions written in C have none.
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        name = getattr(controller, "__name__", type(controller).__name__)
+        raise ValueError(f"controller: expected a function of (t, q, v), got {name}{signature}") from None
 
 
 def updated(controller: DynamicController, t: Scalar, q: Array, v: Array, memory: PyTree[Array]) -> PyTree[Array]:

@@ -28,6 +28,7 @@ from jdyn.dynamics.derivatives import forward_dynamics_derivatives as forward_dy
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from jdyn.dynamics.diagnosis import Diagnosis as Diagnosis
 from jdyn.dynamics.diagnosis import diagnose as diagnose
+from jdyn.dynamics.diagnosis import resolved as resolved
 from jdyn.dynamics.energy import center_of_mass as center_of_mass
 from jdyn.dynamics.energy import kinetic_energy as kinetic_energy
 from jdyn.dynamics.energy import momentum as momentum

@@ -18,11 +18,12 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
 from jdyn.array.at_once import at_once
+from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.execution.batching import by_lanes, in_chunks
 from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import reduced
-from jdyn.dynamics.methods import ABA, Method
+from jdyn.dynamics.methods import Method
 from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_derivatives
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
@@ -113,7 +114,7 @@ def forward_dynamics_derivatives(
         ValueError: at trace time, if a size disagrees with `model`.
     """
     q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
-    return _by_chunks(ABA() if method is None else method, model, q, v, tau, f_ext)
+    return _by_chunks(resolved(method, model), model, q, v, tau, f_ext)
 
 
 def _of_forward_dynamics(method, model, q, v, tau, f_ext):

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -105,6 +106,21 @@ def diagnose(
         bare = model.without_shapes()
         states = _states(bare, q, samples, seed)
         return _diagnosis(bare, states, list(dict.fromkeys([ABA(), ArrayABA(), CRBA(), *more])))
+
+
+def resolved(method: Method | Literal["auto"] | None, model: Model) -> Method:
+    """The method itself, `ABA()` for None, and what `diagnose` recommends for `"auto"`.
+
+    Raises:
+        ValueError: if it is something else, or `"auto"` is to choose for a traced model.
+    """
+    if method is None:
+        return ABA()
+    if isinstance(method, Method):
+        return method
+    if method == "auto":
+        return chosen_method(model)
+    raise ValueError(f"method: expected one such as jdyn.ABA() or jdyn.CRBA(), 'auto' or None, got {method!r}")
 
 
 def chosen_method(model: Model) -> Method:

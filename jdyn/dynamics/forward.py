@@ -4,9 +4,9 @@ from typing import Literal
 
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.diagnosis import chosen_method
+from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.implicit_rule import accelerations
-from jdyn.dynamics.methods import ABA, Method
+from jdyn.dynamics.methods import Method
 from jdyn.model import Model
 
 
@@ -42,10 +42,9 @@ def forward_dynamics(
         Accelerations [rad/s² or m/s²]; not finite where the mass matrix is singular.
 
     Raises:
-        ValueError: at trace time, if a size disagrees with `model`, or `"auto"` is to choose for a traced one.
+        ValueError: at trace time, if a size disagrees with `model`, `method` is something else, or `"auto"` is to
+            choose for a traced model.
 
     Source: Featherstone 2008, chapters 6 and 7; the derivative is the implicit function theorem.
     """
-    if method == "auto":
-        method = chosen_method(model)
-    return accelerations(ABA() if method is None else method, model, q, v, tau, f_ext)
+    return accelerations(resolved(method, model), model, q, v, tau, f_ext)

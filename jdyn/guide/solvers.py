@@ -105,8 +105,8 @@ reached are NaN:
 >>> short = jdyn.simulate(model, q0, v0, 2.0, max_steps=5, throw=False)
 >>> print(jdyn.Result(int(short.result)).name, bool(jnp.isnan(short.q[-1]).all()))
 max_steps True
->>> print(*(code.name for code in jdyn.Result if code >= 0))
-success max_steps step_too_small nonfinite solver_failed event max_events constraints bad_model bad_configuration
+>>> jdyn.Result.bad_model, jdyn.Result.bad_configuration
+(<Result.bad_model: 8>, <Result.bad_configuration: 9>)
 
 Too many steps are mostly a sign of stiffness that couples joints, of a force that is not smooth, or of tolerances that
 float32 cannot meet.

@@ -475,8 +475,10 @@ def checked(model: Model, **arguments) -> list[Any]:
 def _coordinates(model, name, x):
     expected = {"q": (model.nq,), "f_ext": (model.nb, 6)}.get(name, (model.nv,))
     if x.shape != expected:
-        raise ValueError(
-            f"{name}: expected shape {expected} for {model.name!r}, got {x.shape}; "
-            "functions take one configuration; use jax.vmap for a batch"
-        )
+        hint = ""
+        if x.ndim > len(expected):
+            hint = "; functions take one configuration; use jax.vmap for a batch"
+        elif x.shape in ((model.nq,), (model.nv,)):
+            hint = f"; nq is {model.nq} and nv is {model.nv}: are the arguments in the right order?"
+        raise ValueError(f"{name}: expected shape {expected} for {model.name!r}, got {x.shape}{hint}")
     return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(model.dtype)

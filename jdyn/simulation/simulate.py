@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import diffrax
 import equinox as eqx
@@ -15,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 from jdyn.contact import Contact, ContactWarning, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
-from jdyn.dynamics import Method, closed, distance, iterates
+from jdyn.dynamics import Method, closed, distance, iterates, resolved
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import precise, uncollected
@@ -55,7 +56,7 @@ def simulate(
     joint_limits: CompliantLimits | ImpactLimits | None = None,
     contact: Contact | None = None,
     constraints: Sequence[Constraint] = (),
-    method: Method | None = None,
+    method: Method | Literal["auto"] | None = None,
     solver: diffrax.AbstractSolver | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
     saveat: diffrax.SaveAt | Float[Array, " times"] | None = None,
@@ -97,7 +98,7 @@ def simulate(
         constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
             others. The start has to meet them, see `jdyn.assemble`; the end of every step is moved to the nearest state
             that does. `Trajectory.multipliers` has their forces.
-        method: Forward-dynamics method; `jdyn.ABA()` if left out.
+        method: Forward-dynamics method; `jdyn.ABA()` if left out, and with `"auto"` what `jdyn.diagnose` recommends.
         solver: `jdyn.ConvexEuler()` with convex contact, else `jdyn.Automatic()` if left out: an explicit method of
             order 6 (8 for relative tolerances of 3e-7 and less), and `jdyn.ROSJ43` while gains, dampers or friction on
             light links would hold the step, each lane of a batch as it needs; `stats["implicit_steps"]` says how often.
@@ -128,8 +129,8 @@ def simulate(
 
     Raises:
         ValueError: at trace time, if a size disagrees with `model`, `saveat` does not give rows, `jump_times` are not
-            an array of times, `joint_limits` or
-            `contact` is something else, or a model of which no two collision shapes may touch is to touch something.
+            an array of times, an option is something else, the controller takes other arguments or returns another
+            shape, or a model of which no two collision shapes may touch is to touch something.
         SimulationError: if `throw` and the end is not reached. Compiled into a larger program, the error is a
             RuntimeError with the same explanation.
     """
@@ -153,6 +154,15 @@ def simulate(
     jump_times = jnp.asarray(jump_times, dtype)
     if jump_times.ndim != 1:
         raise ValueError(f"jump_times: expected an array of shape (jumps,), got shape {jump_times.shape}")
+    if not isinstance(solver, diffrax.AbstractSolver | None):
+        raise ValueError(
+            f"solver: expected a solver of jdyn or of diffrax, such as jdyn.ROSJ43() or diffrax.Tsit5(), got {solver!r}"
+        )
+    if not isinstance(stepsize_controller, diffrax.AbstractStepSizeController | None):
+        raise ValueError(
+            "stepsize_controller: expected one of diffrax, such as diffrax.PIDController(rtol=1e-6, atol=1e-8), got "
+            f"{stepsize_controller!r}"
+        )
     if t0.shape or t1.shape:
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
     solver = _default_solver(contact) if solver is None else solver
@@ -177,7 +187,9 @@ def simulate(
     by_default = _default_controller(dtype, solver, touches=contact is not None)
     stepsize_controller = by_default if stepsize_controller is None else stepsize_controller
     trajectory = _simulate(
-        field=VectorField(model, with_memory(controller), method, constraints=_in_type(constraints, dtype)),
+        field=VectorField(
+            model, with_memory(controller), resolved(method, model), constraints=_in_type(constraints, dtype)
+        ),
         start=(model.normalize(q0), v0),
         t0=t0,
         t1=t1,

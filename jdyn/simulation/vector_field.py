@@ -145,8 +145,7 @@ class VectorField(eqx.Module):
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """Generalized forces of the controller, of the ends of the joints' ranges and of contact [N m or N]."""
-        (tau,) = checked(self.model, tau=self.controller.force(t, y.q, y.v, y.memory))
-        return self.stopped(y, tau)
+        return self.stopped(y, self._commanded(self.controller.force(t, y.q, y.v, y.memory)))
 
     def stopped(self, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Forces with those of the ends of the joints' ranges and of contact."""
@@ -163,7 +162,7 @@ class VectorField(eqx.Module):
         """How `force` falls with each joint's own coordinate and velocity; zero where it does not fall."""
         K, D = self.controller.force_slopes(self.model, t, y.q, y.v, y.memory)
         # They have the shape of the force, and may be the first to show that it is wrong.
-        (K,), (D,) = (checked(self.model, tau=slopes) for slopes in (K, D))
+        K, D = self._commanded(K), self._commanded(D)
         if self.stops is not None:
             stops = differentiated_slopes(lambda q, v: self.stops.force(self.model, q, v), self.model, y.q, y.v)
             K, D = K + stops[0], D + stops[1]
@@ -181,6 +180,15 @@ class VectorField(eqx.Module):
 
             parts.append(differentiated_jacobians(pushing, self.model, t, y.q, y.v))
         return summed(parts)
+
+    def _commanded(self, tau: Any) -> Float[Array, " nv"]:
+        """A controller's output, which its author may have given another shape."""
+        if jnp.shape(tau) != (self.model.nv,):
+            raise ValueError(
+                f"controller: expected tau of shape ({self.model.nv},) for {self.model.name!r}, a force for each entry "
+                f"of v, got {jnp.shape(tau)}"
+            )
+        return checked(self.model, tau=tau)[0]
 
     def _dissipation(self, v: Float[Array, " nv"]) -> Scalar:
         """Power that dampers and friction take [W]."""

@@ -129,6 +129,10 @@ def test_changes_are_batched_and_differentiated_together():
         (lambda m: m.integrate(jnp.zeros(2), jnp.zeros(1)), r"q: expected shape \(1,\) for 'box', got \(2,\)"),
         (lambda m: jdyn.mass_matrix(m, jnp.zeros((4, 1))), "use jax.vmap for a batch"),
         (
+            lambda _: jdyn.kinetic_energy(jdyn.load("quadruped"), jnp.zeros(18), jnp.zeros(19)),
+            "q: expected shape .19,. for 'quadruped', got .18,.; nq is 19 and nv is 18: are the arguments in the right",
+        ),
+        (
             lambda m: jdyn.inverse_dynamics(m, [0.0], [0.0], [0.0], f_ext=jnp.zeros(6)),
             r"f_ext: expected shape \(1, 6\)",
         ),

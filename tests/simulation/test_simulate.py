@@ -323,7 +323,15 @@ def test_float32_stays_float32():
     [
         ({"q0": jnp.zeros(2)}, r"q: expected shape \(1,\)"),
         ({"v0": jnp.zeros((3, 1))}, r"v: expected shape \(1,\)"),
-        ({"controller": lambda t, q, v: jnp.zeros(3)}, r"tau: expected shape \(1,\)"),
+        (
+            {"controller": lambda t, q, v: jnp.zeros(3)},
+            r"controller: expected tau of shape \(1,\) for 'pendulum', .* got \(3,\)",
+        ),
+        ({"controller": lambda q, v: v}, r"controller: expected a function of \(t, q, v\), got <lambda>\(q, v\)"),
+        ({"controller": 3.0}, r"controller: expected a function of \(t, q, v\), .* got 3.0"),
+        ({"solver": "RK4"}, "solver: expected a solver of jdyn or of diffrax, .* got 'RK4'"),
+        ({"stepsize_controller": 1e-6}, "stepsize_controller: expected one of diffrax, .* got 1e-06"),
+        ({"method": "rnea"}, "method: expected one such as jdyn.ABA.*got 'rnea'"),
         ({"t1": jnp.ones(2)}, "t0 and t1: expected scalars"),
         ({"saveat": jnp.zeros((2, 2))}, "saveat: expected a non-empty array of times"),
         ({"saveat": [0.5, 2.0]}, "saveat: expected times in order between t0 = 0.0 and t1 = 1.0"),

@@ -11,8 +11,9 @@ from jaxtyping import Array, ArrayLike, Float, Int, Scalar
 from jdyn.dynamics.constraints.conjugate_gradients import WarmStart
 from jdyn.dynamics.constraints.rows import constraint_rows, largest
 from jdyn.dynamics.constraints.saddle_point import delassus, saddle_point
+from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.inverse import bias_forces
-from jdyn.dynamics.methods import ABA, Method
+from jdyn.dynamics.methods import Method
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled, widest
 from jdyn.model.constraints import Constraint
@@ -85,7 +86,7 @@ def constrained_dynamics(
     Source: Featherstone 2008, section 8.4; Vereshchagin 1974, equation (1.3).
     """
     together = Together.of(constraints, model, q, v, tau)
-    return _constrained(model, q, v, tau, f_ext, together, t, method or ABA(), warm_start)
+    return _constrained(model, q, v, tau, f_ext, together, t, resolved(method, model), warm_start)
 
 
 def warm_start(
@@ -111,7 +112,7 @@ def warm_start(
 
     Source: Vereshchagin 1974, end of section 1, for the start from the step before.
     """
-    return _warm_start(model, Together.of(constraints, model, q), q, t, multipliers, method or ABA())
+    return _warm_start(model, Together.of(constraints, model, q), q, t, multipliers, resolved(method, model))
 
 
 def iterates(model: Model, constraints: Sequence[Constraint], t: Scalar, q: Array, v: Array) -> bool:

@@ -14,7 +14,8 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 from jdyn.dynamics.constraints.acceleration import Together
 from jdyn.dynamics.constraints.rows import constraint_rows, largest, residuals
 from jdyn.dynamics.constraints.saddle_point import saddle_point
-from jdyn.dynamics.methods import ABA, Method
+from jdyn.dynamics.diagnosis import resolved
+from jdyn.dynamics.methods import Method
 from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.compiled import compiled
 from jdyn.model.constraints import Constraint
@@ -116,7 +117,7 @@ def assemble(
     """
     together = Together.of(constraints, model, q)
     v = jnp.zeros(model.nv, model.dtype) if v is None else v
-    problem = _Problem(ABA() if method is None else method, model, together.constraints, jnp.asarray(t, model.dtype))
+    problem = _Problem(resolved(method, model), model, together.constraints, jnp.asarray(t, model.dtype))
     found = _assembled(model, problem, q, v, max_steps)
     if throw and not isinstance(found.result, Tracer) and found.result != Assembly.met:
         raise AssemblyError(

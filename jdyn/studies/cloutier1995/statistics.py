@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jdyn.control import DynamicController, with_memory
-from jdyn.dynamics import ABA, CRBA, Method, forward_dynamics
+from jdyn.dynamics import ABA, CRBA, Method, forward_dynamics, resolved
 from jdyn.model import Model, checked
 from jdyn.simulation import Control, Trajectory
 from jdyn.studies.cloutier1995.condition import condition_numbers
@@ -94,7 +94,7 @@ def statistics(
             f"motion: expected one motion of {model.name!r}, q and v of shapes {expected[0]} and {expected[1]}, "
             f"got {q.shape} and {v.shape}; of a batch take one lane"
         )
-    method = ABA() if method is None else method
+    method = resolved(method, model)
     crba = method if isinstance(method, CRBA) else CRBA()
     controller, rows = with_memory(controller), (jnp.asarray(motion.ts, model.dtype), q, v, motion.memory)
     by_method, by_crba, by_aba = (
