@@ -36,6 +36,10 @@ __version__ = "0.1.0"
 _set_xla_flags()
 
 
+# Folders whose names are for users beside the face.
+_SHELVES = ("studies",)
+
+
 class _Package(types.ModuleType):
     def __getattr__(self, name):
         # Python asks for names like `__path__` of its own.
@@ -57,8 +61,9 @@ class _Package(types.ModuleType):
         return importlib.import_module, (self.__name__,)
 
     def __dir__(self):
-        _show_face(self)
-        return sorted(self.__dict__)
+        face = importlib.import_module("jdyn.face")
+        dunder = (name for name in self.__dict__ if name.startswith("__"))
+        return sorted({*dunder, *(name for name in vars(face) if not name.startswith("_")), *_SHELVES})
 
 
 def _show_face(package):

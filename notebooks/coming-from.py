@@ -87,7 +87,7 @@ differences["Pinocchio: place of a foot"] = jdyn.frame_pose(model, q, "FL_FOOT")
 # | `mujoco.viewer.launch_passive`, `mujoco.Renderer` | `jdyn.view(model, motion)`, `jdyn.animate(model, motion)` |
 # | `d.qvel` of a free joint: linear in world axes, then angular | angular, then linear, both in the body's axes |
 # | equalities are soft | `jdyn.load_constraints(path)`, rigid |
-# | contacts | none yet |
+# | contacts, in every `mj_step` | `simulate(..., contact=jdyn.CompliantContact())`, or `jdyn.ConvexContact()` |
 
 # %%
 text = """<mujoco><option><flag contact="disable"/></option><worldbody>

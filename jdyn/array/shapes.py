@@ -1,7 +1,26 @@
 """Arguments as arrays of the right shape."""
 
 import jax.numpy as jnp
+import numpy as np
+from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike
+
+
+def floating(dtype) -> np.dtype:
+    """The floating type of this name; JAX's default for None.
+
+    Raises:
+        ValueError: if it is none, or JAX is not set to have it.
+    """
+    asked = np.dtype(jnp.result_type(float) if dtype is None else dtype)
+    if not jnp.issubdtype(asked, jnp.floating):
+        raise ValueError(f"dtype: expected a floating type such as jnp.float32, got {asked}")
+    if canonicalize_dtype(asked) != asked:
+        raise ValueError(
+            f"dtype: JAX has no {asked} here and would give {canonicalize_dtype(asked)}; switch it on by "
+            "jax.config.update('jax_enable_x64', True) before it computes anything"
+        )
+    return asked
 
 
 def shaped(name: str, value: ArrayLike, dtype, *shapes: tuple[int, ...], owner: str | None = None) -> Array:

@@ -5,13 +5,13 @@ robot, simulates it thousands of times in one batch, and takes gradients through
 
 Chapters:
 
-- `jdyn.guide.tutorial`: from a robot file of your own to a picture. Begin here.
-- `jdyn.guide.methods`: which method of forward dynamics, and float32 or float64.
-- `jdyn.guide.solvers`: which solver, which tolerances, and what to do with stiff motions.
-- `jdyn.guide.contact`: shapes that touch, forces there, and their gradients.
-- `jdyn.guide.recipes`: short answers to what people ask for.
-- `jdyn.guide.conventions`: units, frames, order of coordinates, beside those of other programs.
-- `jdyn.guide.interop`: Pinocchio, MuJoCo, arrays and files.
+- [Tutorial](guide/tutorial.html): from a robot file of your own to a picture. Begin here.
+- [Methods](guide/methods.html): which method of forward dynamics, and float32 or float64.
+- [Solvers](guide/solvers.html): which solver, which tolerances, and what to do with stiff motions.
+- [Contact](guide/contact.html): shapes that touch, forces there, and their gradients.
+- [Recipes](guide/recipes.html): short answers to what people ask for.
+- [Conventions](guide/conventions.html): units, frames, order of coordinates, beside those of other programs.
+- [Other programs](guide/interop.html): Pinocchio, MuJoCo, arrays and files.
 
 The reference is `jdyn`, the names that `import jdyn` gives, each with an example, and the modules below it.
 

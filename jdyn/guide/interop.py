@@ -2,10 +2,10 @@
 
 ## Is it the same robot?
 
-`jdyn.verify` reads a robot with jdyn and with Pinocchio or MuJoCo, compares every function on random states, and prints
-a table. Do it once for each robot of your own.
+`print(jdyn.verify("my_robot.urdf"))` reads a robot with jdyn and with Pinocchio or MuJoCo, and compares every function
+on random states in a table. Do it once for each robot of your own.
 
->>> found = jdyn.verify("double_pendulum", against="pinocchio", samples=2, show=False)
+>>> found = jdyn.verify("double_pendulum", against="pinocchio", samples=2)
 >>> print(found.passed)
 True
 

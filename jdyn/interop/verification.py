@@ -72,7 +72,7 @@ class Verification:
         """Relative errors of the compared functions, by name."""
         return {x.function: x.error for x in self.comparisons if x.error is not None}
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         width = max(len(x.function) for x in self.comparisons)
         lines = [
             f"{self.robot} against {self.peer}: {self.samples} random states, float64",
@@ -95,9 +95,10 @@ def verify(
     seed: int = 0,
     floating_base: bool | None = None,
     package_dirs: Sequence[str | os.PathLike] = (),
-    show: bool = True,
 ) -> Verification:
-    """Compare every function with Pinocchio or MuJoCo, on random states of any robot, and print a table.
+    """Compare every function with Pinocchio or MuJoCo, on random states of any robot.
+
+    The answer prints as a table: `print(jdyn.verify("my_robot.urdf"))`.
 
     Both programs read the same description, each with its own reader, and the peer's results are converted to jdyn's
     conventions. Everything runs in float64. The comparison leaves out what the peer cannot do:
@@ -106,7 +107,7 @@ def verify(
     - In MuJoCo, friction is a constraint; it is switched off in both programs, as are MuJoCo's contacts, limits,
       actuators and fluid. MuJoCo still simulates other features that `jdyn.load` warns it ignores: expect differences.
 
-    >>> found = jdyn.verify("double_pendulum", against="pinocchio", samples=2, show=False)
+    >>> found = jdyn.verify("double_pendulum", against="pinocchio", samples=2)
     >>> found.passed
     True
 
@@ -117,7 +118,6 @@ def verify(
         seed: Equal seeds give equal states.
         floating_base: As for `jdyn.load`.
         package_dirs: As for `jdyn.load`.
-        show: Whether to print the table.
 
     Returns:
         Errors by function; `passed` says whether all agree.
@@ -141,10 +141,7 @@ def verify(
             reference = reference_of(peer, model, description)
         except ValueError as error:
             raise ValueError(f"cannot compare {model.name!r} with {name}: {error}") from error
-        result = compare(reference, f"{name} {peer.__version__}", samples=samples, seed=seed)
-    if show:
-        print(result)
-    return result
+        return compare(reference, f"{name} {peer.__version__}", samples=samples, seed=seed)
 
 
 def compare(reference: PinocchioValues | MujocoValues, peer: str, *, samples: int = 8, seed: int = 0) -> Verification:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jdyn.array import floating
 from jdyn.model.inertial import (
     homogeneous,
     inertia_problems,
@@ -619,7 +620,7 @@ class Builder:
         )
 
         # Convert dtypes in NumPy: JAX would compile one program for each shape.
-        kind = jnp.result_type(float) if dtype is None else dtype
+        kind = floating(dtype)
 
         def as_jax(x):
             with np.errstate(over="ignore"):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from jdyn.array import Structure, shaped
+from jdyn.array import Structure, floating, shaped
 from jdyn.model.joints import Joint
 from jdyn.model.messages import one_of
 from jdyn.model.shapes import Shapes
@@ -150,7 +150,8 @@ class Model(Structure):
 
     def astype(self, dtype) -> "Model":
         """The same model with every leaf in `dtype`."""
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self)
+        kind = floating(dtype)
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), self)
 
     # Configurations.
 

@@ -79,6 +79,7 @@ def test_looks_are_those_of_the_viewer():
 def test_the_package_shows_its_names():
     """Also the functions `sweep` and `view`, whose folders have their names."""
     assert {"ABA", "load", "sweep", "view", "studies", "__version__"} <= set(dir(jdyn))
+    assert set(dir(jdyn)).isdisjoint({"TYPE_CHECKING", "importlib", "sys", "types", "face", "xla_flags", "io", "array"})
     assert inspect.isfunction(jdyn.sweep) and inspect.isfunction(jdyn.view)
     script = "import inspect, jdyn.sweep, jdyn.view; assert all(map(inspect.isfunction, (jdyn.sweep, jdyn.view)))"
     subprocess.run([sys.executable, "-c", script], check=True)

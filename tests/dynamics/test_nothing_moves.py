@@ -88,7 +88,7 @@ def test_what_needs_a_moving_body_says_so(scene):
     with pytest.raises(ValueError, match="nothing of 'scene' moves"):
         jdyn.diagnose(scene)
     with pytest.raises(ValueError, match="nothing of 'scene' moves"):
-        jdyn.verify(TABLE, show=False)
+        jdyn.verify(TABLE)
     with pytest.raises(ValueError, match="no two collision shapes"):
         jdyn.simulate(scene, NONE, NONE, 1.0, contact=jdyn.CompliantContact())
 

@@ -28,6 +28,6 @@ def test_every_function_agrees_with_pinocchio(name, floating):
 def test_every_function_agrees_with_mujoco(name, floating):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jdyn.ModelWarning)
-        result = verify(FOLDER / FILES[name], "mujoco", floating_base=floating, samples=SAMPLES, show=False)
+        result = verify(FOLDER / FILES[name], "mujoco", floating_base=floating, samples=SAMPLES)
     assert result.passed, f"\n{result}"
     assert {"forward_dynamics, ABA", "inverse_dynamics", "mass_matrix", "momentum"} <= set(result.errors)

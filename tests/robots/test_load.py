@@ -2,7 +2,9 @@
 
 import pathlib
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jdyn.model import ModelError
@@ -84,3 +86,17 @@ def test_bundled_name_goes_before_a_file_of_that_name(tmp_path, monkeypatch):
 def test_what_is_no_robot_is_refused(source, message):
     with pytest.raises(ModelError, match=message):
         load(source)
+
+
+def test_a_type_that_jax_is_not_set_to_have_is_refused():
+    with jax.enable_x64(False):
+        for make in (
+            lambda: load("pendulum", dtype=jnp.float64),
+            lambda: load("pendulum").astype(np.float64),
+        ):
+            with pytest.raises(
+                ValueError, match="dtype: JAX has no float64 here and would give float32; switch it on by"
+            ):
+                make()
+    with pytest.raises(ValueError, match=r"dtype: expected a floating type such as jnp\.float32, got int32"):
+        load("pendulum", dtype=jnp.int32)

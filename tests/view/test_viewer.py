@@ -238,6 +238,16 @@ def test_ghosts_are_the_other_lanes_at_the_same_time():
         Session(PENDULUM, batch, 4)
 
 
+def test_a_drag_begins_with_the_frame_that_holds_things_or_with_the_deepest_body():
+    assert Drag(PENDULUM).hand == PENDULUM.body_names[-1]
+    builder = jdyn.Builder("gripper")
+    for name, parent in (("arm", "world"), ("hand", "arm"), ("left_finger", "hand"), ("right_finger", "hand")):
+        builder.add_link(name, jdyn.Prismatic((1, 0, 0)), parent=parent, mass=1.0, inertia=(1.0, 1.0, 1.0))
+    assert Drag(builder.build()).hand == "left_finger"
+    builder.add_frame("panda_hand_tcp", "hand", (0.0, 0.0, 0.1))
+    assert Drag(builder.build()).hand == "panda_hand_tcp"
+
+
 def test_a_drag_ends_where_it_should_or_says_how_far_away():
     drag, q = Drag(PENDULUM), jnp.array([0.3, 0.4])
     name, goal = PENDULUM.body_names[-1], jnp.array([1.0, 0.7])

@@ -6,6 +6,8 @@ from matplotlib.axes import Axes
 
 # Colours that colour-blind people tell apart, by Okabe and Ito; the light ones last.
 COLORS = ("black", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Of what stands behind the rest.
+FAINT = "0.6"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
 # Of those with markers, so many points show one.

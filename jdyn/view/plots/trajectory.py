@@ -7,8 +7,10 @@ from matplotlib.axes import Axes
 
 from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
+from jdyn.view.plots import styles
 from jdyn.view.plots.curves import curves
 from jdyn.view.plots.one_motion import one_motion
+from jdyn.view.plots.picture import axes_or_new
 
 # In words that say what the coordinates of a rotation are.
 _UNITS = {"1": "quaternion"}
@@ -39,5 +41,22 @@ def trajectory(
         raise ValueError(f"variable: expected 'q' or 'v', got {variable!r}")
     rows = motion.to_xarray(model)[variable]
     units = dict.fromkeys(_UNITS.get(str(unit), str(unit)) for unit in rows[f"{variable}_unit"].values)
-    named = dict(zip(rows[f"{variable}_coordinate"].values, rows.values.T, strict=True))
-    return curves(np.asarray(motion.ts), named, "time [s]", f"{variable} [{', '.join(units)}]", axes=axes)
+    names = [str(name) for name in rows[f"{variable}_coordinate"].values]
+    axes = axes_or_new(axes)
+    before = len(axes.lines)
+    named = dict(zip(names, rows.values.T, strict=True))
+    curves(np.asarray(motion.ts), named, "time [s]", f"{variable} [{', '.join(units)}]", axes=axes)
+    _join_quaternions(axes.lines[before:], rows[f"{variable}_unit"].values == "1")
+    styles.legend(axes)
+    return axes
+
+
+def _join_quaternions(lines, turning):
+    """One name in the legend for the four numbers of each quaternion, which say little one by one."""
+    four = [line for line, turns in zip(lines, turning, strict=True) if turns]
+    for first, *others in zip(*[iter(four)] * 4, strict=True):
+        first.set_label(f"{first.get_label().rpartition('[')[0]}, quaternion")
+        for line in (first, *others):
+            line.set(color=styles.FAINT, linewidth=1, marker="")
+        for line in others:
+            line.set_label("_")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,10 @@ from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_to_matrix
 # Error that nobody sees [m, rad].
 SEEN = 1e-4
 MAX_STEPS = 30
+# How files name the frame of a robot by which it holds things.
+_HAND = re.compile(
+    r"(^|[_\W])(tcp|tool\d*|tool_?center_?point|eef?|end_?effector|grasp_?(target|frame|point))($|[_\W])", re.I
+)
 
 
 class Drag:
@@ -29,6 +35,10 @@ class Drag:
         bodies = (*range(model.nb), *model.topology.frame_bodies)
         # What is fixed to the world is moved by no joint.
         self.names = tuple(name for name, body in zip(names, bodies, strict=True) if body != WORLD)
+        depths = [len(model.topology.supports[body]) for body in bodies if body != WORLD]
+        called = [bool(_HAND.search(name)) for name in self.names]
+        # Of fingers and a frame between them, people mean the frame.
+        self.hand = max(zip(called, depths, self.names, strict=True), key=lambda x: x[:2], default=(False, 0, None))[2]
 
     def place(self, model: Model, q: Float[Array, " nq"], name: str) -> tuple[np.ndarray, np.ndarray]:
         """Position [m] and orientation (quaternion wxyz) of a body or frame."""

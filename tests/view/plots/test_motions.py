@@ -67,7 +67,8 @@ def floating():
 
 def test_units_of_different_coordinates_stand_together():
     axes = jdyn.plots.trajectory(*floating())
-    assert [line.get_label() for line in axes.lines] == [f"hull[{i}]" for i in range(7)]
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert len(axes.lines) == 7 and labels == ["hull[0]", "hull[1]", "hull[2]", "hull, quaternion"]
     assert axes.get_ylabel() == "q [m, quaternion]"
 
 

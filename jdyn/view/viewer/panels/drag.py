@@ -20,9 +20,8 @@ class DragPanel(Panel):
         self._held = False
         if not self._drag.names:
             return
-        deepest = max(range(session.model.nb), key=lambda body: len(session.model.topology.supports[body]))
         self._on = gui.add_checkbox("drag with a gizmo", False)
-        self._name = gui.add_dropdown("what", self._drag.names, initial_value=session.model.body_names[deepest])
+        self._name = gui.add_dropdown("what", self._drag.names, initial_value=self._drag.hand)
         self._aim = gui.add_dropdown("to its", (POSITION, POSE), initial_value=POSITION)
         self._says = gui.add_markdown("")
         self._gizmo = scene.add_transform_controls(
