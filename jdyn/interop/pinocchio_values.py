@@ -83,7 +83,7 @@ class PinocchioValues:
             "potential_energy": (np.array(pin.computePotentialEnergy(model, data, q)),),
             "center_of_mass": (center,),
             "momentum": (h.angular, h.linear),
-            "regressor": (T.T @ Y[:, self._columns],),
+            "regressor": (T.T @ Y.reshape(self.map.nv, -1)[:, self._columns],),
         }
 
     def acceleration(self, s: State):
@@ -105,7 +105,8 @@ class PinocchioValues:
         J = self.pin.getJointJacobian(
             self.pin_model, self.data, self.map.joint_ids[deepest_body(self.model)], reference
         )
-        J = self.map.jacobian_from_peer(s.q, J)
+        # Pinocchio returns a vector where there is one column, and where there is one row.
+        J = self.map.jacobian_from_peer(s.q, J.reshape(6, -1))
         return J[:3], J[3:]
 
     def derivatives(self, s: State) -> Values:

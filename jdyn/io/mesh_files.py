@@ -56,14 +56,14 @@ def read_mesh(path: str | os.PathLike) -> Mesh:
     Raises:
         MeshError: naming the file, if it is absent, of another format, damaged, empty or larger than 256 MB.
     """
-    path = pathlib.Path(path)
+    name, path = os.fspath(path), pathlib.Path(path)
     try:
         state = path.stat()
     except (OSError, ValueError) as error:
         why = "there is no such file" if isinstance(error, FileNotFoundError) else f"it cannot be read ({error})"
-        if str(path).startswith("package:"):
+        if str(name).startswith("package:"):
             why = "the package was not found; name its folder in package_dirs when the robot is loaded"
-        raise MeshError(f"{path}: {why}") from None
+        raise MeshError(f"{name}: {why}") from None
     if not stat.S_ISREG(state.st_mode):
         raise MeshError(f"{path}: expected a file, got a folder or a device")
     if state.st_size > MAX_ASSET_BYTES:

@@ -5,6 +5,21 @@ import pathlib
 import posixpath
 from collections.abc import Iterable
 
+from jdyn.model.messages import enumerated
+
+
+def named_folders(package_dirs: Iterable[str | os.PathLike]) -> list[pathlib.Path]:
+    """The folders that a user names, one or several.
+
+    Raises:
+        ValueError: naming those that are none.
+    """
+    named = [package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs
+    folders = [pathlib.Path(os.path.abspath(directory)) for directory in named]
+    if absent := [str(folder) for folder in folders if not folder.is_dir()]:
+        raise ValueError(f"package_dirs: there is no folder {enumerated(absent)}")
+    return folders
+
 
 class MeshFolders:
     """The folders that a robot description may refer to.
@@ -15,16 +30,13 @@ class MeshFolders:
     """
 
     def __init__(self, folder: pathlib.Path | None, package_dirs: Iterable[str | os.PathLike] = ()):
-        if isinstance(package_dirs, str | os.PathLike):
-            package_dirs = [package_dirs]
-        named = [pathlib.Path(os.path.abspath(directory)) for directory in package_dirs]
-        self._named = named
+        self._named = named_folders(package_dirs)
         self._ancestors = [] if folder is None else [folder, *folder.parents]
         package = [a for a in self._ancestors if (a / "package.xml").is_file()]
-        self._roots = [*self._ancestors[:1], *named, *package[:1]]
+        self._roots = [*self._ancestors[:1], *self._named, *package[:1]]
 
     def find(self, name: str) -> str | None:
-        """The path of a mesh, or `None` if it lies outside the named folders.
+        """The path of a mesh, or `None` if it lies outside the named folders, of which `file://` names a file, too.
 
         A `package://` name is returned unchanged if its package is not found.
         """
@@ -32,10 +44,9 @@ class MeshFolders:
         if scheme == "package":
             package, _, rest = posixpath.normpath(rest.lstrip("/")).partition("/")
             return self._in_package(package, rest, name)
-        if not separator:
-            candidates = [root / scheme for root in self._roots]
-        elif scheme == "file" and rest.startswith("/"):
-            candidates = [pathlib.Path(rest)]
+        if not separator or scheme == "file":
+            # A path from / is what it is wherever it starts.
+            candidates = [root / (rest if separator else scheme) for root in self._roots]
         else:
             return None
         paths = [pathlib.Path(os.path.normpath(path)) for path in candidates]

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from xml.sax.saxutils import quoteattr
 
 from jdyn.io import xml
+from jdyn.io.meshes import named_folders
 from jdyn.io.xml import Element
 from jdyn.model import ModelError
 from jdyn.model.messages import listed
@@ -77,8 +78,7 @@ def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = 
         ModelError: naming every file that is absent or outside these folders, and every element that is refused.
     """
     text, label, folder = xml.read(source, "MJCF")
-    named = [package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs
-    roots = [*([] if folder is None else [folder]), *(pathlib.Path(path) for path in named)]
+    roots = [*([] if folder is None else [folder]), *named_folders(package_dirs)]
     reader = _Reader(label, roots)
     root = xml.parse(text, label)
     reader.note_origins(root, label)
@@ -245,7 +245,9 @@ class _Reader:
     def _check_values(self, root: Element):
         names = {element.attributes.get(key) for element in root.walk() for key in ("name", "class")}
         for element in root.walk():
-            if element.namespace or any(key.startswith("{") for key in element.attributes):
+            # MuJoCo reads a default namespace of the whole document, and knows no other.
+            prefixed = element is not root and any(":" in key for key in element.attributes)
+            if prefixed or element.namespace != root.namespace:
                 raise self._refusal(element, "MJCF has no XML namespaces; remove xmlns and prefixes")
             for key, value in element.attributes.items():
                 numbers = [] if value in names else _numbers(value)

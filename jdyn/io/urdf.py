@@ -47,27 +47,30 @@ _OTHER_FORMATS = {
 
 @dataclasses.dataclass(frozen=True)
 class _Rule:
-    """The contents allowed in an element; `foreign` elements are for other programs and ignored without a warning."""
+    """The contents allowed in an element; `foreign` elements are for other programs and ignored without a warning,
+    `named` ones are ignored with one, since they say something about motion."""
 
     attributes: list[str]
     once: list[str]
     many: list[str]
     foreign: list[str]
+    named: list[str]
 
 
-def _rule(attributes: str = "", *, once: str = "", many: str = "", foreign: str = "") -> _Rule:
-    return _Rule(*(words.split() for words in (attributes, once, many, foreign)))
+def _rule(attributes: str = "", *, once: str = "", many: str = "", foreign: str = "", named: str = "") -> _Rule:
+    return _Rule(*(words.split() for words in (attributes, once, many, foreign, named)))
 
 
 _RULES = {
     "robot": _rule(
-        "name version", many="link joint", foreign="material gazebo transmission ros2_control sensor mujoco"
+        "name version", many="link joint", foreign="material gazebo transmission ros2_control sensor", named="mujoco"
     ),
     "link": _rule(
         "name type",
         once="inertial",
         many="visual collision",
-        foreign="contact sensor self_filter self_collision_checking collision_checking",
+        foreign="sensor self_filter",
+        named="contact self_collision_checking collision_checking",
     ),
     "inertial": _rule(once="origin mass inertia"),
     "origin": _rule("xyz rpy quat_xyzw"),
@@ -103,6 +106,12 @@ SIZES: dict[str, tuple[tuple[str, int, tuple[float, ...] | None], ...]] = {
     "sphere": (("radius", 1, None),),
     "capsule": (("radius", 1, None), ("length", 1, None)),
 }
+
+# What only defines words for the rest of an xacro file, and may be left when that is expanded.
+_LEFT_OVER = ("property", "arg", "macro")
+
+# Children of <gazebo> that say nothing about motion.
+_GAZEBO_FOREIGN = ("material", "visual", "plugin", "sensor", "provideFeedback", "implicitSpringDamper")
 
 _KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
@@ -175,7 +184,7 @@ def _where(element: Element) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+    return repr(text if len(text) <= 100 else f"{text[:100]}...")
 
 
 class _Reader:
@@ -202,6 +211,7 @@ class _Reader:
                 self._add(joint, links[joint.child])
         for link in links.values():
             self._add_shapes(link)
+        self._note_gazebo()
         for what, names in self.notes.items():
             self.builder.warning(f"{what}: {enumerated(sorted(names))}")
 
@@ -226,11 +236,24 @@ class _Reader:
                 self.builder.problem(f"{where}: <{element.tag}> has {len(element.all(tag))} <{tag}>, expected one")
         for child in element.children:
             if "xacro" in child.namespace:
-                self._refuse_xacro(child.line, f"<xacro:{child.tag}>")
+                if child.tag not in _LEFT_OVER:
+                    self._refuse_xacro(child.line, f"<xacro:{child.tag}>")
+                self._note("ignored, left over from xacro", f"<xacro:{child.tag}>")
             elif child.namespace == element.namespace and child.tag in rule.once + rule.many:
                 self._examine(child, _where(child) if child.tag in ("link", "joint") else where)
+            elif child.tag in rule.named and child.namespace == element.namespace:
+                self._note("ignored", f"<{child.tag}>" + ("" if element is self.root else f" of {where}"))
             elif child.tag not in rule.foreign:
                 self._note("ignored, unknown to jdyn", f"<{child.tag}> in <{element.tag}>")
+
+    def _note_gazebo(self):
+        """Name what <gazebo> says of contact, springs, gravity and joints that close loops."""
+        for gazebo in self.root.all("gazebo"):
+            of = gazebo.attributes.get("reference")
+            for child in gazebo.children:
+                if child.tag not in _GAZEBO_FOREIGN:
+                    name = of or child.attributes.get("name")
+                    self._note("ignored, in <gazebo>", f"<{child.tag}>" + (f" of {name!r}" if name else ""))
 
     def _refuse_xacro(self, line: int, what: str):
         raise ModelError(
@@ -280,7 +303,8 @@ class _Reader:
         if link is None:
             self.builder.problem(f"{_where(element)}: has no {end} link")
         elif link not in links:
-            self.builder.problem(f"{_where(element)}: {end} link {link!r} does not exist")
+            declare = '; add <link name="world"/>' if link == "world" else ""
+            self.builder.problem(f"{_where(element)}: {end} link {link!r} does not exist{declare}")
             link = None
         return link
 
@@ -371,6 +395,9 @@ class _Reader:
         elif range_given:
             self._note("ignored, no meaning for a continuous joint", f"lower and upper of {joint.name!r}")
         values = {key: self._number(where, limit, key, 0.0) for key in keys}
+        for key in ("effort", "velocity"):
+            if values.get(key) == 0:
+                self._note(f"{key} of 0 in <limit>, kept; leave it out where there is no limit", repr(joint.name))
         return {key: x if abs(x) < UNLIMITED else float(np.copysign(np.inf, x)) for key, x in values.items()}
 
     def _dynamics(self, where: str, element: Element) -> dict[str, float]:
@@ -457,6 +484,10 @@ class _Reader:
         path = self.meshes.find(name)
         if path is None:
             self._note("ignored, mesh files outside the folder of this file and of package_dirs", _short(name))
+        elif path.startswith("package:"):
+            self._note("mesh files in packages that are in no folder of package_dirs", _short(name))
+        elif not os.path.isfile(path):
+            self._note("mesh files that do not exist", _short(name))
         return path
 
     # Numbers.

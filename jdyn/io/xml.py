@@ -6,11 +6,12 @@ import os
 import pathlib
 import re
 from collections.abc import Iterator
-from xml.etree.ElementTree import ParseError
 from xml.parsers import expat
+from xml.sax import SAXParseException
+from xml.sax.handler import ContentHandler
 
 from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import XMLParser
+from defusedxml.expatreader import DefusedExpatParser
 
 from jdyn.model import ModelError
 
@@ -29,7 +30,12 @@ _BOMS = (
     (b"\0<", "utf-16-be"),
 )
 _ENCODINGS = ("utf-8", "ascii", "iso8859-1", "cp1252")
-_DECLARED_ENCODING = re.compile(rb"""\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
+# What must not, but may stand before the declaration.
+_BEFORE = r"(?>\s+|<!--.*?-->)*+"
+_DECLARATION = re.compile(_BEFORE + r"(<\?xml\s[^>]*\?>)", re.DOTALL)
+_DECLARED_ENCODING = re.compile(
+    _BEFORE.encode() + rb"""<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""", re.DOTALL
+)
 
 
 @dataclasses.dataclass(slots=True)
@@ -37,9 +43,9 @@ class Element:
     """One XML element.
 
     Attributes:
-        tag: Name without its namespace.
-        namespace: URI of the namespace, empty if there is none.
-        attributes: Values by name; a name in a namespace is written `{uri}name`.
+        tag: Name without its prefix.
+        namespace: URI of the namespace, empty if there is none; the prefix if the document does not declare it.
+        attributes: Values by name, with its prefix.
         line: Line on which the element starts.
         text: Character data directly inside the element.
         children: Elements directly inside.
@@ -146,38 +152,42 @@ class _Refused(Exception):
     """The document is well-formed so far, but too deep or too large."""
 
 
-class _Target:
+class _Tree(ContentHandler):
     """Receives the parser's events and builds the tree."""
 
-    def __init__(self):
+    def __init__(self, parser: DefusedExpatParser):
+        super().__init__()
+        self._parser = parser
         self.root: Element | None = None
-        self.expat: expat.XMLParserType | None = None
-        self._open: list[tuple[Element, list[str]]] = []
+        self._open: list[tuple[Element, list[str], dict[str, str]]] = []
         self._count = 0
 
-    def start(self, tag: str, attributes: dict[str, str]):
+    def startElement(self, name, attrs):
         self._count += 1
         if len(self._open) >= MAX_DEPTH:
             raise _Refused(f"elements are nested more than {MAX_DEPTH} deep")
         if self._count > MAX_ELEMENTS:
             raise _Refused(f"it has more than {MAX_ELEMENTS} elements, too many for a robot description")
-        namespace, _, name = tag.removeprefix("{").rpartition("}")
-        element = Element(name, namespace, attributes, self.expat.CurrentLineNumber if self.expat else 0)
+        attributes = dict(attrs.items())
+        declared = {key[6:]: value for key, value in attributes.items() if key == "xmlns" or key[:6] == "xmlns:"}
+        namespaces = self._open[-1][2] if self._open else {}
+        if declared:
+            namespaces = namespaces | declared
+            attributes = {key: value for key, value in attributes.items() if key != "xmlns" and key[:6] != "xmlns:"}
+        prefix, _, tag = name.rpartition(":")
+        element = Element(tag, namespaces.get(prefix, prefix), attributes, self._parser.getLineNumber() or 0)
         if self._open:
             self._open[-1][0].children.append(element)
         else:
             self.root = element
-        self._open.append((element, []))
+        self._open.append((element, [], namespaces))
 
-    def data(self, text: str):
-        self._open[-1][1].append(text)
+    def characters(self, content):
+        self._open[-1][1].append(content)
 
-    def end(self, tag: str):
-        element, pieces = self._open.pop()
+    def endElement(self, name):
+        element, pieces, _ = self._open.pop()
         element.text = "".join(pieces).strip()
-
-    def close(self):
-        pass
 
 
 def parse(text: str, label: str) -> Element:
@@ -186,15 +196,19 @@ def parse(text: str, label: str) -> Element:
     Raises:
         ModelError: if the text is not well-formed XML, has a DTD or entities, or is too deep or too large.
     """
-    target = _Target()
-    parser = XMLParser(target=target, encoding="utf-8", forbid_dtd=True)
-    target.expat = parser.parser
+    # Prefixes that a document does not declare are common, and an error for parsers that resolve namespaces.
+    parser = DefusedExpatParser(namespaceHandling=0, forbid_dtd=True)
+    tree = _Tree(parser)
+    parser.setContentHandler(tree)
     try:
-        data = text.encode("utf-8")
+        text.encode("utf-8")
+        if (late := _DECLARATION.match(text)) and late.start(1) > 0:
+            # Only allowed at the start; spaces keep the lines and columns of the rest.
+            text = text[: late.start(1)] + re.sub(r"[^\n]", " ", late[1]) + text[late.end(1) :]
         start, size = 0, _FIRST_CHUNK
         # Pieces of doubling size: a refusal stops early, and a token that spans pieces is rescanned only a few times.
-        while start < len(data):
-            parser.feed(data[start : start + size])
+        while start < len(text) or start == 0:
+            parser.feed(text[start : start + size])
             start, size = start + size, 2 * size
         parser.close()
     except UnicodeEncodeError as error:
@@ -205,19 +219,16 @@ def parse(text: str, label: str) -> Element:
         ) from None
     except _Refused as error:
         raise ModelError(f"{label}: {error}") from None
-    except ParseError as error:
+    except SAXParseException as error:
         raise ModelError(f"{label}: {_in_words(error)}") from None
-    if target.root is None:
+    if tree.root is None:
         raise ModelError(f"{label}: there is no XML element")
-    return target.root
+    return tree.root
 
 
-def _in_words(error: ParseError) -> str:
-    line, column = error.position
-    what = expat.errors.messages.get(error.code, str(error).partition(":")[0])
-    text = f"not well-formed XML at line {line}, column {column + 1}: {what}"
+def _in_words(error: SAXParseException) -> str:
+    what = error.getMessage()
+    text = f"not well-formed XML at line {error.getLineNumber()}, column {(error.getColumnNumber() or 0) + 1}: {what}"
     if what == expat.errors.XML_ERROR_NO_ELEMENTS:
         text += " (the text ends before the root element does)"
-    if what == expat.errors.XML_ERROR_UNBOUND_PREFIX:
-        text += " (a name like xacro:macro without its xmlns); if this is a xacro file, run xacro on it first"
     return text

@@ -477,7 +477,10 @@ class Builder:
                 self.problem(f"{where}: rest is {link.properties['rest']}, expected a configuration with a quaternion")
         lower, upper = link.properties.get("lower", -np.inf), link.properties.get("upper", np.inf)
         if np.any(np.asarray(lower) > np.asarray(upper)):
-            self.problem(f"{where}: lower limit {lower} is above the upper limit {upper}")
+            self.problem(
+                f"{where}: lower limit {lower} is above the upper limit {upper}; swap them, or leave out both where "
+                "there is no end"
+            )
 
     def _check_mimics(self):
         joints = {link.joint_name: link for link in self._links}

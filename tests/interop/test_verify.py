@@ -43,6 +43,12 @@ def test_is_a_table_of_every_function_which_is_printed_once(capsys):
 
 
 @pytest.mark.slow
+def test_a_single_joint_is_compared():
+    """Pinocchio returns vectors in the place of matrices with one row or column."""
+    assert verify("pendulum", samples=2).passed
+
+
+@pytest.mark.slow
 def test_says_what_is_not_compared():
     result = verify(URDF, "mujoco", samples=3)
     assert result.passed

@@ -36,7 +36,7 @@ MALFORMED = {
     "other root": ("<sdf/>", "expected an MJCF document, whose root is <mujoco>, got <sdf>"),
     "urdf": ('<robot name="r"><link name="a"/></robot>', "got <robot>; this is URDF"),
     "no such file": ("absent.xml", "there is no such file"),
-    "namespace": (world(BODY).replace("<mujoco>", '<mujoco xmlns="u">'), "MJCF has no XML namespaces"),
+    "namespace": (world(BODY).replace("<body", '<body xmlns="u"'), "MJCF has no XML namespaces"),
     "prefixed attribute": (world(BODY, '<option xml:space="preserve"/>'), "MJCF has no XML namespaces"),
     # What MuJoCo's compiler refuses.
     "unknown element": (world(BODY + "\n<foo/>"), "unrecognized element; Element 'foo', line 2"),

@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 
+import jdyn
 from jdyn.io import load_urdf
 from jdyn.model import ModelError, ModelWarning
 
@@ -81,7 +82,7 @@ REFUSED = {
         '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">\n<xacro:include filename="a"/></robot>',
         ["line 2", "<xacro:include>", "run xacro first"],
     ),
-    "xacro tag without namespace": (robot("<xacro:arm/>"), ["unbound prefix", "run xacro"]),
+    "xacro tag without namespace": (robot("<xacro:arm/>"), ["line 2", "<xacro:arm>", "run xacro first"]),
     "xacro expression": (arm(in_link=inertial(mass="${m}")), ["'${m}'", "run xacro first"]),
     "xacro substitution": (
         robot(link("a", '<visual><geometry><mesh filename="$(find p)/a.stl"/></geometry></visual>')),
@@ -111,7 +112,7 @@ REFUSED = {
     "unknown child": (arm(more=joint("k", "a", "nowhere")), ["joint 'k' (line 5)", "child link 'nowhere'"]),
     "undeclared world": (
         robot(link("a") + joint("j", "world", "a")),
-        ["joint 'j'", "parent link 'world' does not exist"],
+        ["joint 'j'", "parent link 'world' does not exist; add <link name=\"world\"/>"],
     ),
     "world below the root": (arm(more=link("world") + joint("k", "a", "world")), ["'world'", "only be the root"]),
     "no parent": (
@@ -231,6 +232,32 @@ WARNED = {
         robot(link("a") + link("b") + joint("j", "a", "b") + "<d:joint/>", 'name="r" xmlns:d="urn:d"'),
         ["<joint> in <robot>"],
     ),
+    "undeclared prefix of an attribute": (
+        arm(LIMIT.replace("/>", ' drake:acceleration="9"/>')),
+        ["attribute drake:acceleration of <limit>"],
+    ),
+    "undeclared prefix of an element": (arm(more='<drake:bushing name="x"/>'), ["<bushing> in <robot>"]),
+    "left over from xacro": (
+        robot('<xacro:property name="m" value="2"/>' + link("base") + link("a") + joint("j", "base", "a")),
+        ["left over from xacro: <xacro:property>"],
+    ),
+    "contact of a link": (
+        arm(in_link=INERTIAL + '<contact><lateral_friction value="1"/></contact>'),
+        ["ignored: <contact> of link 'a'"],
+    ),
+    "MuJoCo's extension": (arm(more="<mujoco><compiler/></mujoco>"), ["ignored: <mujoco>"]),
+    "a loop of Gazebo": (
+        arm(more='<gazebo><joint name="loop" type="revolute"/></gazebo>'),
+        ["in <gazebo>: <joint> of 'loop'"],
+    ),
+    "a spring of Gazebo": (
+        arm(more='<gazebo reference="j"><springStiffness>9</springStiffness><material>Grey</material></gazebo>'),
+        ["in <gazebo>: <springStiffness> of 'j'"],
+    ),
+    "no effort at all": (
+        arm('<limit lower="0" upper="1" effort="0" velocity="0"/>'),
+        ["effort of 0 in <limit>, kept", "velocity of 0 in <limit>, kept", "'j'"],
+    ),
     "lost bracket": (arm(more='link name="b"/>'), ["stray text", "link name="]),
     "visual without shape": (arm(in_link=INERTIAL + "<visual/>"), ["without a shape", "<visual> of link 'a'"]),
     "mesh at an absolute path": (arm(in_link=INERTIAL + MESH.format("/etc/passwd")), ["outside", "/etc/passwd"]),
@@ -266,6 +293,39 @@ def test_is_named_in_one_warning(name, tmp_path):
     assert message.startswith(str(file))
     assert [phrase for phrase in phrases if phrase not in message] == [], message
     assert model.shapes is None or all(shape.path is None for shape in model.shapes.entries)
+
+
+def test_meshes_that_do_not_exist_are_named_at_load(tmp_path):
+    (tmp_path / "here.stl").touch()
+    names = "here.stl", "absent.stl", "package://nowhere/a.stl", f"file://{tmp_path}/gone.stl", "file://meshes/b.stl"
+    file = tmp_path / "robot.urdf"
+    file.write_text(arm(in_link=INERTIAL + "".join(MESH.format(name) for name in names)))
+    with pytest.warns(ModelWarning) as caught:
+        model = load_urdf(file)
+    (warning,) = caught
+    for name in ("that do not exist: 'absent.stl'", f"{tmp_path}/gone.stl", "'file://meshes/b.stl'"):
+        assert name in str(warning.message)
+    assert "here.stl" not in str(warning.message)
+    assert "in no folder of package_dirs: 'package://nowhere/a.stl'" in str(warning.message)
+    assert model.shapes.entries[-1].path == f"{tmp_path}/meshes/b.stl"
+
+
+@pytest.mark.parametrize("document", [arm(), "<mujoco/>"])
+def test_folders_that_do_not_exist_are_refused(document, tmp_path):
+    with pytest.raises(ValueError, match=f"package_dirs: there is no folder {tmp_path}/nowhere"):
+        jdyn.load(document, package_dirs=[tmp_path, tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize("before", ["\n", "<!-- made by xacro -->\n", "<!-- a --> <!-- b -->\n\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1"])
+def test_what_stands_before_the_declaration_does_not_matter(before, encoding, tmp_path):
+    declared = f'{before}<?xml version="1.0"\n encoding="{encoding}"?>\n'
+    file = tmp_path / "r.urdf"
+    file.write_bytes((declared + arm().replace('"a"', '"å"')).encode(encoding))
+    assert load_urdf(file).body_names == ("å",)
+    file.write_text(declared + arm(in_link=inertial(mass="heavy")))
+    with pytest.raises(ModelError, match=rf"line {declared.count(chr(10)) + 3}\)"):
+        load_urdf(file)
 
 
 def test_all_problems_come_in_one_message():

@@ -135,7 +135,7 @@ def test_largest_double_is_no_limit():
 def test_what_belongs_to_other_programs_is_no_news():
     document = f"""<?xml version="1.0"?><!-- made by xacro ${{x}} -->
     <robot name="r" version="1.0" xmlns:xacro="http://www.ros.org/wiki/xacro">
-      <material name=""/><material name=""/><gazebo reference="a"><turnGravityOff>${{x}}</turnGravityOff></gazebo>
+      <material name=""/><material name=""/><gazebo reference="a"><material>${{x}}</material></gazebo>
       <transmission name="t"><joint name="j"/></transmission><ros2_control name="c"/><sensor name="s"/>
       <link name="base"><visual><geometry><box size="1 1 1"/></geometry><material name="m"/></visual></link>
       <link name="j">{INERTIAL}</link><link name="b"/>
@@ -251,18 +251,18 @@ def test_mesh_paths(tmp_path):
     }
     file = folder / "arm.urdf"
     file.write_text(shapes(*names))
-    model = load_urdf(file, package_dirs=[elsewhere.parent])
+    model = quiet(load_urdf, file, package_dirs=[elsewhere.parent])
     assert [shape.path for shape in model.shapes.entries] == [str(path) for path in names.values()]
-    by_package = load_urdf(file, package_dirs=elsewhere)
+    by_package = quiet(load_urdf, file, package_dirs=elsewhere)
     assert [shape.path for shape in by_package.shapes.entries[4:6]] == [str(elsewhere / "there.stl")] * 2
-    unresolved = load_urdf(shapes("package://nowhere/a.stl")).shapes.entries[0]
+    unresolved = quiet(load_urdf, shapes("package://nowhere/a.stl")).shapes.entries[0]
     assert unresolved.path == "package://nowhere/a.stl"
 
 
 def test_kept_names_of_meshes_are_written_back(tmp_path):
-    model = load_urdf(shapes("package://nowhere/a.stl"))
+    model = quiet(load_urdf, shapes("package://nowhere/a.stl"))
     save_urdf(model, tmp_path / "r.urdf")
-    assert load_urdf(tmp_path / "r.urdf").shapes.entries[0].path == "package://nowhere/a.stl"
+    assert quiet(load_urdf, tmp_path / "r.urdf").shapes.entries[0].path == "package://nowhere/a.stl"
 
 
 # Real robots against Pinocchio.
