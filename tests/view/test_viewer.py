@@ -5,6 +5,7 @@ import importlib
 import socket
 import sys
 import time
+from urllib.parse import urlsplit
 
 import equinox as eqx
 import jax
@@ -482,7 +483,7 @@ def test_a_picture_needs_a_browser(viewer):
 
 def test_a_closed_viewer_gives_its_port_back():
     viewer = jdyn.view(PENDULUM, port=0)
-    port = int(viewer.url.rpartition(":")[2])
+    port = urlsplit(viewer.url).port
     viewer.close()
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -21,6 +21,7 @@ BROWSERS = "chromium", "chromium-browser", "google-chrome"
 FLAGS = "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"
 WIDTH, HEIGHT = 900, 560
 PATIENCE = 60_000
+HARM = '<img src="data:," onerror="window.harmed=1">'
 
 
 def swing():
@@ -108,6 +109,10 @@ def test_an_exported_page_plays_without_a_server_and_a_network(browser, viewer, 
     until(lambda: np.sum(np.ptp(visit.picture() - before, axis=-1) > 40) > 100)
     assert not visit.errors
     assert all(url.split(":")[0] in ("file", "data", "blob") for url in visit.requests)
+    # Nor does it run what got into it, or ask for anything.
+    visit.page.evaluate(f"document.body.insertAdjacentHTML('beforeend', `{HARM}`)")
+    until(lambda: any("Content Security Policy" in error for error in visit.errors))
+    assert not visit.page.evaluate("window.harmed")
     context.close()
 
 
@@ -156,6 +161,18 @@ def test_a_gizmo_that_is_drawn_takes_the_body_along(visit, viewer):
     until(lambda: np.linalg.norm(jdyn.forward_kinematics(MODEL, viewer.q).translation[-1] - before) > 0.05)
     visit.page.get_by_label("drag with a gizmo").uncheck()
     assert not visit.errors
+
+
+def test_words_of_an_error_are_shown_and_not_run(visit, viewer, capsys):
+    def fail():
+        raise ValueError(HARM)
+
+    viewer.ask("fail", fail)
+    visit.page.get_by_text(HARM).first.wait_for(timeout=PATIENCE)
+    viewer.ask("mend", lambda: None)
+    until(lambda: not viewer._errors.visible)
+    assert not visit.page.evaluate("window.harmed") and not visit.errors
+    capsys.readouterr()
 
 
 def on_screen(camera, x):

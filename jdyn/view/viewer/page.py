@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from jdyn.io.whole_file import whole_file
 from jdyn.model import Model
 from jdyn.view.look import Look
+from jdyn.view.viewer.door import with_policy
 from jdyn.view.viewer.drawing import Drawing
 from jdyn.view.viewer.motion import Motion
 from jdyn.view.viewer.posed import posed_lanes
@@ -59,7 +60,7 @@ def write_page(
         for place, turn in zip(positions[1:], rotations[1:], strict=True):
             recording.insert_sleep(float(times[1] - times[0]))
             drawing.move_bodies(place, turn)
-        page = recording.as_html()
+        page = with_policy(recording.as_html())
     finally:
         stop_server(server)
     path = pathlib.Path(path).absolute()

@@ -62,9 +62,10 @@ def view(
         lane: Which lane is shown first, of a batch or a store.
         seconds: Length of simulations [s]: that of the motion if left out, or 5 s without one.
         look: How links look: with visual shapes, collision shapes, or as rods from joint to joint.
-        host: Address to listen at; the usual one is reached from this machine alone. Whoever reaches the page can move
-            the robot and start simulations, and so can other pages that are open in a browser of this machine: viser
-            does not ask where a connection comes from.
+        host: Address to listen at; the usual one is reached from this machine alone. Whoever knows `viewer.url` can
+            move the robot and start simulations: the address has a random token, as Jupyter's have, without which
+            requests are refused, and so are those of other pages, or for other names of this machine. A tunnel such as
+            `ssh -L 8080:localhost:8080` keeps that; the page itself is not encrypted.
         port: Port to listen at, or the next one that is free; 0 for any.
         block: Whether to wait until Ctrl-C, as scripts have to; notebooks go on.
 

@@ -33,6 +33,7 @@ from jdyn.view.viewer.posed import posed, posed_lanes
 from jdyn.view.viewer.server import start_server, stop_server
 from jdyn.view.viewer.session import Session
 from jdyn.view.viewer.stored_lanes import StoredLanes
+from jdyn.view.viewer.words import plain
 from jdyn.view.viewer.worker import Worker
 
 # Ticks from one refreshing of the panels to the next: numbers that change faster are not read.
@@ -114,9 +115,8 @@ class Viewer:
 
     @property
     def url(self) -> str:
-        """Address of the page."""
-        host = self._server.get_host()
-        return f"http://{'localhost' if host == '0.0.0.0' else host}:{self._server.get_port()}"
+        """Address of the page, with the token that whoever opens it has to know."""
+        return self._server.url
 
     @property
     def q(self) -> np.ndarray:
@@ -302,7 +302,7 @@ class Viewer:
             client.camera.position = client.camera.position + place - before
 
     def _tell_error(self, error):
-        says = f"**{type(error).__name__}** {error}"
+        says = f"**{type(error).__name__}** {plain(str(error))}"
         # One that comes again with every tick is told once.
         if says == self._errors.content:
             return

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from jdyn.view.viewer.drag import Drag
-from jdyn.view.viewer.panels.panel import Ask, Panel
+from jdyn.view.viewer.panels.panel import Ask, Panel, checked
 from jdyn.view.viewer.session import Session
+from jdyn.view.viewer.words import plain
 
 POSITION, POSE = "position", "position and orientation"
+# Farthest place to which something is dragged, in each direction [m].
+FARTHEST = 1e6
 
 
 class DragPanel(Panel):
@@ -48,7 +53,7 @@ class DragPanel(Panel):
         if self._on.value:
             self._follow()
             self._says.content = "compiling ..."
-            self._says.content = self._reach()[1]
+            self._says.content = plain(self._reach()[1])
 
     def _follow(self):
         position, rotation = self._drag.place(self._session.model, self._session.q, self._name.value)
@@ -65,13 +70,17 @@ class DragPanel(Panel):
             self._held = True
 
     def _pull(self):
-        q, self._says.content = self._reach()
+        q, says = self._reach()
+        self._says.content = plain(says)
         self._session.take(q)
 
     def _reach(self):
         session, gizmo = self._session, self._gizmo
-        rotation = gizmo.wxyz if self._aim.value == POSE else None
-        return self._drag.to(session.model, session.q, self._name.value, gizmo.position, rotation)
+        name, aim = checked(self._name, self._name.value), checked(self._aim, self._aim.value)
+        position, rotation = np.asarray(gizmo.position, float), np.asarray(gizmo.wxyz, float)
+        if not (np.all(np.abs(position) <= FARTHEST) and abs(np.linalg.norm(rotation) - 1) < 1e-3):
+            raise ValueError(f"{name}: expected a place within {FARTHEST:g} m and a quaternion of unit length")
+        return self._drag.to(session.model, session.q, name, position, rotation if aim == POSE else None)
 
     def _let_go(self):
         self._held = False

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jdyn.view.viewer.experiment import Experiment
-from jdyn.view.viewer.panels.panel import Ask, Panel
+from jdyn.view.viewer.panels.panel import Ask, Panel, checked
 from jdyn.view.viewer.session import Session
 
 # Length of a simulation where nothing says it [s].
@@ -43,9 +43,10 @@ class SimulationPanel(Panel):
         """Simulate from the start of the motion that is shown."""
         self._begin_where_the_motion_does()
         self._says.content = "simulating ..."
-        gains = {name: slider.value for name, slider in self._gains.items()}
         try:
-            trajectory, seconds = self._experiment.run(self._session.model, *self._start, self._length.value, gains)
+            gains = {name: checked(slider, slider.value) for name, slider in self._gains.items()}
+            length = checked(self._length, self._length.value)
+            trajectory, seconds = self._experiment.run(self._session.model, *self._start, length, gains)
             self._session.load(trajectory)
             self._of = self._session.motions
         except Exception:

@@ -9,6 +9,7 @@ import numpy as np
 from jdyn.view.viewer.panels.panel import Ask, Panel
 from jdyn.view.viewer.session import Session
 from jdyn.view.viewer.stored_lanes import StoredLanes
+from jdyn.view.viewer.words import plain
 
 
 class StorePanel(Panel):
@@ -31,7 +32,7 @@ class StorePanel(Panel):
             self._tell()
 
     def _tell(self):
-        rows = [f"| {name} | {_short(value)} |" for name, value in self._stored.words.items()]
+        rows = [f"| {plain(name)} | {_short(value)} |" for name, value in self._stored.words.items()]
         self._says.content = "\n".join([f"| lane {self._stored.lane} | |", "|---|---|", *rows])
 
 
