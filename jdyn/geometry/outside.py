@@ -14,6 +14,8 @@ from jdyn.geometry.polytopes import CURVED
 from jdyn.spatial import Transform
 
 _STEPS = 20
+# Of a distance, how much Newton's method may take from what the search has found.
+_LESS = 1e-4
 
 
 class Pair(NamedTuple):
@@ -23,7 +25,8 @@ class Pair(NamedTuple):
         a, b: With `core_nearest`.
         X: Pose of b in the frame of a.
         reach: Height of the point above a.
-        across: How far behind the point, away from b, the point is that is as high above b.
+        across: How far behind the point, away from b, the point is that is as high above b: the distance of the cores
+            that is known from the search, without two reaches.
     """
 
     a: Any
@@ -90,7 +93,12 @@ def _by_newton(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
         return point + jnp.minimum(length, pair.reach) * way, best, least, square, steps + 1
 
     infinite = jnp.full((), jnp.inf, start.dtype)
-    return jax.lax.while_loop(going_on, step, (start, start, infinite, infinite, 0))[1]
+    point = jax.lax.while_loop(going_on, step, (start, start, infinite, infinite, 0))[1]
+    # It may lead to another place, where b is seen straight as well, but by a longer way out.
+    foot, normal, far = seen(pair, point)
+    distance = pair.across + 2 * pair.reach
+    less = _LESS * jnp.abs(distance) + jnp.sqrt(jnp.finfo(start.dtype).eps) * pair.reach
+    return jnp.where(dot(normal, far - foot) < distance - less, start, point)
 
 
 def _linear(pair: Pair, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3 3"], Float[Array, "3 3"]]:

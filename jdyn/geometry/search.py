@@ -1,5 +1,6 @@
 """Where two cores are nearest, or how they leave each other by the shortest way; without derivatives."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ from jdyn.geometry.directions import unit
 from jdyn.geometry.gjk import Nearest, nearest
 from jdyn.geometry.lanes import in_turn_on_cpus
 from jdyn.geometry.least_overlap import least_overlap
+from jdyn.geometry.least_width import least_width
 from jdyn.geometry.polytopes import CURVED, polytope
 from jdyn.geometry.shapes import Box, Convex
 from jdyn.spatial import Transform
@@ -23,6 +25,8 @@ _SETTLED = 1e-4
 # moved apart as well.
 _NEAR = 0.01
 _FARTHER = (0, 1, 2, 4, 8, 16)
+# Of the depth of curved shapes, how much longer than the shortest way out the one that is found may be.
+_LONGER = 5e-4
 
 
 class Found(NamedTuple):
@@ -81,30 +85,74 @@ class _Cores(NamedTuple):
     reach: Float[Array, ""]
 
 
-def search(a: Convex, b: Convex, X: Transform) -> Found:
+def search(a: Convex, b: Convex, X: Transform, *, everywhere: bool) -> Found:
     """For b with pose X in the frame of a.
 
     Cores that overlap are moved apart along the direction that separates them by the shortest way, exact for polytopes
     and a guess for curved ones; the nearest points then say in which direction the way is shorter, and so on. No round
     makes the way longer: if b, moved by s n, is nearest in direction m, the way along m is shorter by s (1 − m·n) or
     more.
+
+    Args:
+        a, b: The shapes.
+        X: The pose.
+        everywhere: Whether ways out of curved cores are compared with all others. If not, no small change of the
+            direction makes them shorter.
     """
-    return in_turn_on_cpus(_search, a, b, X)
+    return in_turn_on_cpus(functools.partial(_search, everywhere), a, b, X)
 
 
-def _search(a: Convex, b: Convex, X: Transform) -> Found:
+def _search(everywhere: bool, a: Convex, b: Convex, X: Transform) -> Found:
     cores = _cores(a, b, X)
     nothing = jnp.zeros((3, 3), cores.centres.dtype)
     none = jnp.zeros((), bool)
     start = _Way(
         Nearest(nothing, nothing, nothing[0], nothing[0], none), nothing[0], cores.centres, jnp.zeros((), int), none
     )
-    way = jax.lax.while_loop(
-        lambda way: ~way.settled & (way.rounds < _ROUNDS), lambda way: _another_round(way, cores), start
-    )
+    way = _shortest(start, cores) if everywhere and _curved(cores) else _settled(start, cores)
     found, normal = way.nearest, way.normal
     distance = dot(normal, found.difference - way.shift)
     return Found(found.a, found.b - way.shift[None], found.weights, normal, distance, cores.reach)
+
+
+def _settled(way: _Way, cores: _Cores) -> _Way:
+    return jax.lax.while_loop(
+        lambda way: ~way.settled & (way.rounds < _ROUNDS), lambda way: _another_round(way, cores), way
+    )
+
+
+def _shortest(start: _Way, cores: _Cores) -> _Way:
+    """The way that settles from a start, and then from a shorter one, if there is any."""
+    rounding = cores.a.rounding + cores.b.rounding
+    nothing = 100 * jnp.finfo(rounding.dtype).eps * cores.size
+
+    def shorter(normal, depth):
+        enough = _LONGER * (depth + rounding) + nothing
+        return least_width(lambda direction: _difference(cores, direction), normal, depth, enough)
+
+    def again(state):
+        way, again, _ = state
+        way = _settled(way, cores)
+        depth = dot(way.normal, _difference(cores, way.normal))
+        normal, _ = jax.lax.while_loop(
+            # As in `_another_round`.
+            lambda state: state[1],
+            lambda state: (shorter(state[0], depth), jnp.zeros_like(state[1])),
+            (way.normal, (depth > nothing) & ~again),
+        )
+        other = jnp.any(normal != way.normal)
+        # A round that is not the first one takes the normal as it is, unless cores overlapped before.
+        apart = way.nearest._replace(overlapping=jnp.zeros_like(other))
+        next_way = _Way(apart, 0 * way.shift, normal, jnp.ones_like(way.rounds), ~other)
+        return jax.tree.map(lambda new, old: jnp.where(other, new, old), next_way, way), other, other
+
+    none = jnp.zeros((), bool)
+    return jax.lax.while_loop(lambda state: state[2], again, (start, none, ~none))[0]
+
+
+def _difference(cores: _Cores, direction: Float[Array, "3"]) -> Float[Array, "3"]:
+    """From the point of b that is farthest against a direction to that of a farthest in it."""
+    return cores.a.core_support(direction) - _support_b(cores, -direction)
 
 
 def _cores(a: Convex, b: Convex, X: Transform) -> _Cores:
@@ -156,7 +204,7 @@ def _way_out(cores: _Cores, before: Float[Array, "3"], normal: Float[Array, "3"]
     """From overlapping at all to being apart by the reach; farther from the direction before, while it pays."""
 
     def gap(normal):
-        return dot(normal, _support_b(cores, -normal) - cores.a.core_support(normal))
+        return -dot(normal, _difference(cores, normal))
 
     farther = jnp.where(jnp.any(before != 0), normal - before, 0)
     factors = jnp.asarray(_FARTHER if _curved(cores) else _FARTHER[:1], normal.dtype)

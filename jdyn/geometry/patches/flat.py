@@ -23,7 +23,7 @@ def flat_on_flat(a: Convex, X_a: Transform, b: Convex, X_b: Transform) -> Separa
         return flat_on_flat(b, X_b, a, X_a).flipped()
     # In the frame of a, where rounding moves the corners of neither shape against one another.
     X = X_a.inverse() @ X_b
-    nearest = separation(a, Transform.identity(X.rotation.dtype), b, X)
+    nearest = separation(a, Transform.identity(X.rotation.dtype), b, X, everywhere=False)
     part_b = feature(b, -dot(X.rotation.T, nearest.normal)).to_parent(X)
     rows_a, rows_b, left = overlap(feature(a, nearest.normal), part_b, nearest)
     distance = jnp.where(left > 0, nearest.distance, jnp.inf)

@@ -10,6 +10,6 @@ from jdyn.spatial import Transform
 
 def round_on_any(a: Convex, X_a: Transform, b: Convex, X_b: Transform) -> Separation:
     """The nearest points of a sphere or an ellipsoid and another shape."""
-    nearest = separation(a, X_a, b, X_b)
+    nearest = separation(a, X_a, b, X_b, everywhere=False)
     distance = nearest.distance[None]
     return Separation(nearest.a[None], nearest.b[None], nearest.normal[None], distance, jnp.ones_like(distance))

@@ -41,7 +41,9 @@ def contact_patch(a, X_a: Transform, b, X_b: Transform) -> Separation:
     Ground is touched by points of the other shape, in a row each. Spheres and ellipsoids touch in their nearest points.
     Of capsules, boxes, cylinders and hulls, the flat or straight parts that face one another are laid on one another
     along the normal of the nearest points: rows are corners of the common region, up to eight between boxes. The
-    nearest points are one more row, which counts where this region is a point, or has no corner as deep.
+    nearest points are one more row, which counts where this region is a point, or has no corner as deep. Of cylinders
+    and ellipsoids that overlap they lie along a way out that no small change of direction makes shorter, and nearly
+    always along the shortest; `separation` looks everywhere.
 
     Sums over rows of weight times a function of the distance change without jumps, but for three cases: where the
     shortest way out of an overlap changes, normals jump; where another face of a hull comes to face the other shape, so
