@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 from jdyn.io import mjcf_source
 from jdyn.io.mjcf_configurations import configurations
 from jdyn.io.mjcf_constraints import constraint, open_equalities
-from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints
+from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, on_demand
 from jdyn.io.mjcf_source import Document
 from jdyn.io.mjcf_translation import Translation
 from jdyn.model import Constraint, Model, ModelError, ModelWarning
@@ -78,6 +78,8 @@ def load_mjcf(
     builder.hull_vertices = hull_vertices
     for message in ignored(translation):
         builder.warning(f"not simulated: {message}")
+    for message in on_demand(translation):
+        builder.warning(f"simulated if asked for: {message}")
     for message in messages:
         builder.warning(f"MuJoCo says: {message}")
     return builder.build(dtype=dtype)

@@ -17,6 +17,17 @@ def ignored(translation: Translation) -> list[str]:
     return [message for part in parts for message in part(translation)]
 
 
+def on_demand(translation: Translation) -> list[str]:
+    """One message for each part of the file that `simulate` has only if it is told."""
+    t = translation
+    bodies = dict.fromkeys(t.bodies[t.m.geom_bodyid[geom]] for geom in _touching(t))
+    screws = (t.joints[j] for j in _limited(t) if t.is_screw(j))
+    return [
+        *_some("contacts of bodies", bodies, ": jdyn.simulate(..., contact=...), or --contact of commands"),
+        *_some("stops of joints", screws, ": jdyn.simulate(..., joint_limits=...); commands without --no-limits"),
+    ]
+
+
 def ignored_in_constraints(translation: Translation) -> list[str]:
     """One message for each way in which equalities act in MuJoCo and constraints in jdyn do not."""
     t = translation
@@ -43,15 +54,20 @@ def _where(condition) -> list[int]:
     return np.flatnonzero(condition).tolist()
 
 
+def _touching(t: Translation) -> list[int]:
+    """Geoms that may touch others."""
+    return [] if t.disabled("CONTACT", "CONSTRAINT") else _where(np.any(t.pairs.touching, axis=1))
+
+
 def _contacts(t: Translation) -> list[str]:
-    if t.disabled("CONTACT", "CONSTRAINT"):
+    geoms = _touching(t)
+    if not geoms:
         return []
-    m = t.m
-    geoms = _where(np.any(t.pairs.touching, axis=1))
-    bodies = dict.fromkeys(t.bodies[m.geom_bodyid[geom]] for geom in geoms)
+    unlike = ("margin", "gap", "priority", "surfacevel", "adhesion")
+    overridden = t.m.opt.enableflags & t.mujoco.mjtEnableBit.mjENBL_OVERRIDE
     return [
-        *_some("contacts of bodies", bodies, "; jdyn.simulate(..., contact=...) has them"),
-        *(message for key in ("margin", "gap", "priority") for message in _of_geoms(t, key, 0, geoms)),
+        *(message for key in unlike for message in _of_geoms(t, key, 0, geoms)),
+        *_some("override of contacts:", ["o_margin", "o_solref", "o_solimp", "o_friction"] if overridden else []),
         *_of_geoms(t, "solmix", 1, geoms),
         *_of_geoms(t, "solref", _SOLREF, geoms),
         *_of_geoms(t, "solimp", _SOLIMP, geoms),
@@ -76,6 +92,7 @@ def _peculiar_pairs(t: Translation) -> list[int]:
         & (m.pair_dim == np.maximum(m.geom_condim[a], m.geom_condim[b]))
         & (m.pair_margin == 0)
         & (m.pair_gap == 0)
+        & (m.pair_adhesion == 0)
         & np.all(m.pair_solref == _SOLREF, axis=1)
         & np.all(m.pair_solreffriction == 0, axis=1)
         & np.all(m.pair_solimp == _SOLIMP, axis=1)
@@ -83,14 +100,13 @@ def _peculiar_pairs(t: Translation) -> list[int]:
     return _where(~as_geoms)
 
 
+def _limited(t: Translation) -> list[int]:
+    """Joints that stop."""
+    return [] if t.disabled("LIMIT", "CONSTRAINT") else _where(t.m.jnt_limited)
+
+
 def _limits(t: Translation) -> list[str]:
-    if t.disabled("LIMIT", "CONSTRAINT"):
-        return []
-    limited = _where(t.m.jnt_limited)
-    return [
-        *_some("the stops of joints", (t.joints[j] for j in limited if t.is_screw(j)), " (the limits are kept)"),
-        *_some("the limits of ball joints", (t.joints[j] for j in limited if not t.is_screw(j))),
-    ]
+    return _some("the limits of ball joints", (t.joints[j] for j in _limited(t) if not t.is_screw(j)))
 
 
 def _equalities(t: Translation) -> list[str]:
@@ -110,17 +126,7 @@ def _of_kinds(t: Translation, equalities: list[int]) -> list[str]:
 
 
 def _tendons(t: Translation) -> list[str]:
-    m = t.m
-    active = (
-        (m.tendon_stiffness != 0)
-        | np.any(m.tendon_stiffnesspoly != 0, axis=1)
-        | (m.tendon_damping != 0)
-        | np.any(m.tendon_dampingpoly != 0, axis=1)
-        | (m.tendon_frictionloss != 0)
-        | (m.tendon_armature != 0)
-        | m.tendon_limited.astype(bool)
-    )
-    return _some("tendons", (t.name("tendon", i) for i in _where(active)))
+    return _some("tendons", (t.name("tendon", i) for i in range(t.m.ntendon)))
 
 
 def _actuators(t: Translation) -> list[str]:
@@ -174,4 +180,5 @@ def _others(t: Translation) -> list[str]:
         *_some("deformable bodies", (t.name("flex", i) for i in range(t.m.nflex))),
         *_some("shapes", (t.name("geom", i) for i in t.shapeless), ": meshes without a file or sheared"),
         *_some("plugins", (t.name("plugin", i) for i in range(t.m.nplugin))),
+        *(message for section, names in t.unread.items() for message in _some(section, names)),
     ]

@@ -55,6 +55,7 @@ class Document:
         files: Where each file of `assets` is.
         lines: Origin of each line of `text`, for messages.
         keyframes: The attributes of each keyframe, and where it is. Those of attached models are not among them.
+        unread: Names of the sensors and skins that were left out, or of what they are, also those of attached models.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Document:
     files: dict[str, str]
     lines: list[str]
     keyframes: list[tuple[dict[str, str], str]]
+    unread: dict[str, list[str]]
 
 
 def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = ()) -> Document:
@@ -86,7 +88,9 @@ def read(source: str | os.PathLike, package_dirs: Iterable[str | os.PathLike] = 
     if reader.problems:
         raise ModelError(listed(label, "problem", reader.problems))
     name = root.attributes.get("model") or ("mjcf" if folder is None else _stem(label))
-    return Document(name, label, flat, reader.assets, reader.paths, reader.files, reader.lines, reader.keyframes)
+    return Document(
+        name, label, flat, reader.assets, reader.paths, reader.files, reader.lines, reader.keyframes, reader.unread
+    )
 
 
 class _Reader:
@@ -102,11 +106,13 @@ class _Reader:
         self.files: dict[str, str] = {}
         self.lines: list[str] = []
         self.keyframes: list[tuple[dict[str, str], str]] = []
+        self.unread: dict[str, list[str]] = {"sensors": [], "skins": []}
         self.problems: list[str] = []
         self._label = label
         self._roots = roots
         self._allowed = [path.resolve() for path in roots]
         self._origins: dict[int, str] = {}
+        self._folders: dict[int, pathlib.Path] = {}
         self._opened = 0
         self._models: list[pathlib.Path] = []
 
@@ -136,12 +142,18 @@ class _Reader:
 
     # Files.
 
-    def _find(self, element: Element, name: str, *bases: pathlib.Path | None) -> pathlib.Path | None:
-        """The path of a file in the first folder that contains it; if there is none, record a problem."""
+    def _find(
+        self, element: Element, name: str, *bases: pathlib.Path | None, beside: str | None = None
+    ) -> pathlib.Path | None:
+        """The path of a file in the first folder that contains it; if there is none, record a problem. `beside` is its
+        name in the folder of the included file that the element is from."""
         shown, inside = repr(name if len(name) < 200 else f"{name[:200]}..."), False
-        for base in (base for base in (*bases, *self._roots) if base is not None):
+        places = [(base, name) for base in (*bases, *self._roots) if base is not None]
+        if beside is not None and id(element) in self._folders:
+            places.insert(1, (self._folders[id(element)], beside))
+        for base, there in places:
             try:
-                path = (base / name.replace("\\", "/")).resolve()
+                path = (base / there.replace("\\", "/")).resolve()
                 if any(path.is_relative_to(folder) for folder in self._allowed):
                     inside = True
                     if path.is_file():
@@ -160,9 +172,9 @@ class _Reader:
             self._problem(element, f"file {shown} is outside the model's folder; name its folder in package_dirs")
         return None
 
-    def _keep_file(self, element: Element, name: str, folder: pathlib.Path | None):
+    def _keep_file(self, element: Element, name: str, meshdir: str, folder: pathlib.Path | None):
         """Read a file into `self.assets`, and replace its name in the element by its key there."""
-        path = self._find(element, name, folder)
+        path = self._find(element, os.path.join(meshdir, name), folder, beside=name)
         if path is None:
             return
         try:
@@ -216,6 +228,7 @@ class _Reader:
             return []
         root, _, path = opened
         taken.append(path)
+        self._folders.update((id(element), path.parent) for element in root.walk())
         self._include(root, taken, folders[0], path.parent)
         return root.children
 
@@ -259,16 +272,35 @@ class _Reader:
 
     def _check_weight(self, root: Element, label: str, weights: dict[str, int]) -> int:
         """The number of elements after replication and attachment; an error if MuJoCo would take too long."""
-        total, pending = 0, [(root, 1)]
-        while pending:
-            element, copies = pending.pop()
-            for key in _COPIES.get(element.tag, ()):
-                copies *= self._copies(element, key)
-            total += copies * (weights.get(element.attributes.get("model", ""), 1) if element.tag == "attach" else 1)
-            if total > MAX_ELEMENTS:
+        # Of what is attached, MuJoCo copies whatever refers to it, too.
+        referring = sum(1 for section in root.children if section.tag != "worldbody" for _ in section.walk())
+        parts: dict[str, _Part] = {}
+        path = [_Part(root)]
+        while True:
+            part = path[-1]
+            child = next(part.rest, None)
+            if child is not None:
+                path.append(_Part(child))
+                name = "world" if child.tag == "worldbody" else child.attributes.get("name", "")
+                if child.tag in ("body", "frame", "worldbody"):
+                    parts[name] = path[-1]
+                continue
+            path.pop()
+            if part.element.tag == "attach" and "model" in part.element.attributes:
+                part.size += weights.get(part.element.attributes["model"], 0)
+            elif part.element.tag == "attach":
+                attributes = part.element.attributes
+                source = parts.get(attributes.get("body", attributes.get("frame", "")))
+                # It holds what the document has of it so far.
+                below = path[path.index(source) :] if source in path else [source] if source else []
+                part.size += referring + sum(other.size for other in below)
+            for key in _COPIES.get(part.element.tag, ()):
+                part.size *= self._copies(part.element, key)
+            if part.size > MAX_ELEMENTS:
                 raise ModelError(f"{label}: expands to more than {MAX_ELEMENTS} elements, counting replicas")
-            pending += [(child, copies) for child in element.children]
-        return total
+            if not path:
+                return part.size
+            path[-1].size += part.size
 
     def _copies(self, element: Element, key: str) -> int:
         counts = element.attributes.get(key, "1").split()
@@ -284,7 +316,11 @@ class _Reader:
         if not self._models:
             keys = (key for keyframe in root.all("keyframe") for key in keyframe.all("key"))
             self.keyframes = [(key.attributes, self._origins[id(key)]) for key in keys]
+        left_out = [one for section in root.all("sensor") for one in section.children]
+        self.unread["sensors"] += [one.attributes.get("name", one.tag) for one in left_out]
         for element in list(root.walk()):
+            skins = [child for child in element.children if child.tag == "skin"]
+            self.unread["skins"] += [skin.attributes.get("name", "skin") for skin in skins]
             element.children = [child for child in element.children if child.tag not in _DROPPED]
             if element.tag == "default":
                 element.children = [child for child in element.children if child.tag != "texture"]
@@ -307,11 +343,9 @@ class _Reader:
                 kept = {key: attributes[key] for key in ("name", "type") if key in attributes}
                 element.attributes = {**kept, "builtin": "flat", "width": "1", "height": "1"}
             elif element.tag in ("mesh", "flexcomp", "hfield") and name:
-                self._keep_file(element, os.path.join(meshdir, _basename(name) if strip else name), folder)
+                self._keep_file(element, _basename(name) if strip else name, meshdir, folder)
             elif element.tag == "model" and name:
                 self._keep_model(element, name, folder, weights)
-            elif element.tag == "attach" and "model" not in attributes:
-                self._problem(element, "attaching parts of the same document is not supported; copy them instead")
             elif name:
                 self._problem(element, f"file {name!r}: this element cannot refer to a file")
             for key in _DROPPED_ATTRIBUTES:
@@ -335,6 +369,19 @@ class _Reader:
             if element.children:
                 pending += [element.tag, *reversed(element.children)]
         return "\n".join(written)
+
+
+class _Part:
+    """An element of which the children are counted.
+
+    Attributes:
+        element: It.
+        rest: Its children that have not been counted.
+        size: How many elements it and those that have been counted are, replicated and attached.
+    """
+
+    def __init__(self, element: Element):
+        self.element, self.rest, self.size = element, iter(element.children), 1
 
 
 def _mesh_folder(root: Element) -> tuple[str, bool]:

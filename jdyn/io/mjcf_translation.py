@@ -34,6 +34,7 @@ class Translation:
             `refquat` and a scale.
         pairs: Which geoms may touch.
         keyframes: The attributes of each keyframe, and where it is.
+        unread: Names of sensors and skins, which MuJoCo was not given.
     """
 
     def __init__(self, mujoco, compiled, document: Document, floating_base: bool | None):
@@ -41,7 +42,7 @@ class Translation:
         gravity = (0.0, 0.0, 0.0) if self.disabled("GRAVITY") else _floats(self.m.opt.gravity)
         self.builder = Builder(document.name, gravity=gravity, source=document.label)
         self._files, self._references = document.files, _references(mujoco, document)
-        self.keyframes = document.keyframes
+        self.keyframes, self.unread = document.keyframes, document.unread
         self._link_names, self._joint_names = Names("world"), Names()
         self.bodies = body_names(self._link_names, [self._given("body", body) for body in range(self.m.nbody)])
         given = [self._given("joint", joint) for joint in range(self.m.njnt)]

@@ -91,7 +91,6 @@ MALFORMED = {
         world(BODY + '<attach model="m" body="a" prefix="p"/>', '<asset><model name="m" file="model.xml"/></asset>'),
         "file 'model.xml' is included twice",
     ),
-    "attach itself": (world(BODY + '<attach body="a" prefix="p"/>'), "parts of the same document"),
     "file elsewhere": (world('<body file="robot.xml"/>'), "file 'robot.xml': this element cannot refer to a file"),
     # Too much.
     "deep": (world("<body>" * 600 + "</body>" * 600), "nested more than 500 deep"),
@@ -203,6 +202,22 @@ def test_attached_models_multiply(folder):
     (folder / "m20.xml").write_text(world(BODY))
     with pytest.raises(ModelError, match="expands to more than 20000 elements"):
         load_mjcf(folder / "m0.xml")
+
+
+def test_parts_of_one_document_multiply():
+    """Each body holds the one before twice, and in the second document whatever refers to its joint as well."""
+    bodies = [BODY.replace('"a"', '"b0"')]
+    for i in range(20):
+        twice = "".join(f'<attach body="b{i}" prefix="{side}{i}_"/>' for side in "lr")
+        bodies.append(f'<body name="b{i + 1}">{twice}</body>')
+    motors = '<motor joint="h"/>' * 300
+    copies = "".join(f'<attach body="b0" prefix="p{i}_"/>' for i in range(100))
+    for document in (
+        world("".join(bodies)),
+        world(bodies[0] + copies, tail=f"<actuator>{motors}</actuator>"),
+    ):
+        with pytest.raises(ModelError, match="expands to more than 20000 elements"):
+            load_mjcf(document)
 
 
 def test_a_crowd_of_files_is_refused(folder):

@@ -89,6 +89,13 @@ def one_body(joint, rest="", head="", body=""):
     )
 
 
+def touching(geom="", pair=None, head=""):
+    """A ball that may touch another one, which stands still."""
+    said = "" if pair is None else f'<contact><pair geom1="g" geom2="still" {pair}/></contact>'
+    return f"""<mujoco>{head}<worldbody><geom name="still" size=".1"/>
+    <body name="a"><joint/><geom name="g" size=".1" {geom}/></body></worldbody>{said}</mujoco>"""
+
+
 def two_joints(rest, first="", second=""):
     return one_body(f'<joint name="h" {first}/><joint name="k" axis="1 0 0" {second}/>', rest)
 
@@ -354,8 +361,9 @@ def test_which_base_to_free_must_be_clear(source, got):
     ("source", "said"),
     [
         (one_body("<joint/>", '<worldbody><geom size="1"/></worldbody>', body='<geom size=".1"/>'),
-         "contacts of bodies world, a"),
-        (one_body('<joint name="h" range="-1 1"/>'), "the stops of joints h (the limits are kept)"),
+         "contacts of bodies world, a: jdyn.simulate(..., contact=...), or --contact of"),
+        (one_body('<joint name="h" range="-1 1"/>'),
+         "if asked for: stops of joints h: jdyn.simulate(..., joint_limits=...)"),
         (one_body('<joint name="h" type="ball" range="0 1"/>'), "the limits of ball joints h"),
         (two_joints('<equality><joint joint1="h" joint2="k" polycoef="0 1 1 0 0"/></equality>'),
          "equality constraints equality0 (joint); jdyn.load_constraints reads them"),
@@ -369,6 +377,12 @@ def test_which_base_to_free_must_be_clear(source, got):
          "load_constraints reads them, for jdyn.simulate(..., constraints=...)\n"
          "  - not simulated: equality constraints e (tendon)"),
         (two_joints('<tendon><fixed name="t" stiffness="3"><joint joint="h" coef="2"/></fixed></tendon>'), "tendons t"),
+        (two_joints('<tendon><fixed name="t"><joint joint="h" coef="2"/></fixed></tendon>'), "simulated: tendons t"),
+        (two_joints('<sensor><jointpos name="s" joint="h"/><clock/></sensor>'), "not simulated: sensors s, clock"),
+        (touching('surfacevel="1 0 0"'), "surfacevel of contacts of geoms g"),
+        (touching('adhesion="3"'), "adhesion of contacts of geoms g"),
+        (touching(pair='adhesion="3"'), "properties of contact pairs pair0"),
+        (touching(head='<option o_margin="0.1"><flag override="enable"/></option>'), "override of contacts: o_margin"),
         (two_joints('<actuator><position name="p" joint="h" kp="10"/></actuator>'),
          "actuators that are not plain motors p"),
         (two_joints('<tendon><fixed name="t"><joint joint="h" coef="2"/></fixed></tendon>'
@@ -396,7 +410,6 @@ def test_what_is_not_simulated_is_named(source, said):
     [
         one_body("<joint/>", body='<geom size=".1"/><body><joint/><geom size=".1"/></body>'),
         one_body('<joint name="h" range="-1 1"/>', head='<option><flag limit="disable"/></option>'),
-        two_joints('<tendon><fixed><joint joint="h" coef="2"/></fixed></tendon><sensor><jointpos joint="h"/></sensor>'),
         two_joints('<actuator><motor joint="h" gear="3"/></actuator>'),
         two_joints('<contact><exclude body1="a" body2="b"/></contact>'
                    '<worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody>'),
@@ -452,3 +465,44 @@ def test_includes_meshes_and_attached_models_come_from_the_named_folders(tmp_pat
         load(source)
     assert "3 problems" in str(error.value)
     assert f"line 1, <include>: file 'legs.xml' is not in {robot}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        '<frame pos="0 0 1"><attach body="a" prefix="p_"/></frame>',
+        '<body name="b"><attach body="a" prefix="p_"/><attach frame="f" prefix="q_"/></body>',
+        '<replicate count="3" euler="0 0 90"><attach body="a" prefix="p_"/></replicate>',
+        '<body name="b"><body name="c"><joint/><geom size=".1"/><attach body="b" prefix="p_"/></body></body>',
+    ],
+)
+def test_parts_of_the_same_document_are_attached(copies):
+    part = '<frame name="f"><body name="a"><joint name="j"/><geom name="g" size=".1"/></body></frame>'
+    source = f"<mujoco><worldbody>{part}{copies}</worldbody></mujoco>"
+    m, model = compiled(source), load(source)
+    assert sorted([*model.body_names, *model.frame_names]) == sorted(m.body(i).name for i in range(1, m.nbody))
+    assert model.nv == m.nv
+
+
+@pytest.mark.parametrize("compiler", ["", '<compiler meshdir="m"/>'])
+@pytest.mark.parametrize("places", ["sub", "main sub", "main/m sub/m sub", "sub/deep sub", "sub/m"])
+def test_meshes_of_included_files_are_where_mujoco_finds_them(compiler, places, tmp_path):
+    """In the main file's folder, which `meshdir` is relative to, or beside the file that names them."""
+    for size, place in enumerate(places.split(), 1):
+        folder = tmp_path / place.removeprefix("main").removeprefix("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "part.stl").write_bytes(tetrahedron(size))
+    (tmp_path / "sub/deep").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "sub/deep/part.xml").write_text(with_mesh("part.stl", compiler="", mesh=""))
+    (tmp_path / "sub/middle.xml").write_text('<mujoco><include file="deep/part.xml"/></mujoco>')
+    (tmp_path / "sub/near.xml").write_text(with_mesh("part.stl", compiler="", mesh=""))
+    for name in ("near", "middle"):
+        source = tmp_path / f"{name}.xml"
+        source.write_text(f'<mujoco>{compiler}<include file="sub/{name}.xml"/></mujoco>')
+        try:
+            m = compiled(source)
+        except ValueError:
+            with pytest.raises(ModelError, match=r"file '.*part.stl' is not in"):
+                load(source)
+        else:
+            np.testing.assert_allclose(load(source).inertias.mass[0], m.body_mass[1], rtol=1e-9)
