@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 
 import jdyn
 from jdyn.contact import Contact
-from jdyn.model import Model
-from jdyn.model.messages import known
+from jdyn.model import WORLD, Model, ModelWarning
+from jdyn.model.messages import enumerated, known
 from jdyn.simulation import Trajectory
 from jdyn.sweep import Spec, random_start
 from jdyn.view import plots
@@ -85,7 +86,23 @@ def let_go(options, model: Model, q0, v0, **more) -> Trajectory:
     """Its motion without motors; joints stop at the ends of their ranges, unless words say otherwise."""
     ends = jnp.stack([model.limits.lower, model.limits.upper])
     stops = jdyn.CompliantLimits() if options.limits and bool(jnp.any(jnp.isfinite(ends))) else None
-    return jdyn.simulate(model, q0, v0, options.t1, joint_limits=stops, contact=contact_of(options), **more)
+    contact = contact_of(options)
+    if contact is None and (floors := _floors(model)):
+        warnings.warn(
+            f"bodies pass through {enumerated(floors)}: --contact compliant lets them touch, and simulate --q0 qpos0 "
+            "starts where a MuJoCo file does",
+            ModelWarning,
+            stacklevel=2,
+        )
+    return jdyn.simulate(model, q0, v0, options.t1, joint_limits=stops, contact=contact, **more)
+
+
+def _floors(model: Model) -> list[str]:
+    """Shapes of the world that something may touch."""
+    shapes = () if model.shapes is None else model.shapes.entries
+    still = [shape.name for shape in shapes if shape.role == "collision" and shape.body == WORLD]
+    touched = {name for pair in jdyn.collision_pairs(model) for name in pair} if still else set()
+    return [name for name in still if name in touched]
 
 
 def read_spec(options, usual: Mapping[str, Any], entries_of: Callable[[Any], dict]) -> Spec:

@@ -1,8 +1,10 @@
 """Mesh files to triangles with colours."""
 
+import contextlib
 import dataclasses
 import functools
 import io
+import logging
 import os
 import pathlib
 import re
@@ -132,7 +134,8 @@ def _parts(path: pathlib.Path, suffix: str) -> Iterator[tuple[np.ndarray, np.nda
     data = path.read_bytes()
     if suffix == ".dae":
         data = _harmless(data, path)
-    scene = trimesh.load_scene(io.BytesIO(data), file_type=suffix[1:], resolver=resolver, process=False)
+    with _without_word_of_textures():
+        scene = trimesh.load_scene(io.BytesIO(data), file_type=suffix[1:], resolver=resolver, process=False)
     for node in scene.graph.nodes_geometry:
         pose, name = scene.graph[node]
         surface = scene.geometry[name]
@@ -162,6 +165,21 @@ def _harmless(data: bytes, path: pathlib.Path) -> bytes:
     except ModelError as error:
         raise MeshError(str(error)) from None
     return _DECLARATION.sub("", text, count=1).encode()
+
+
+@contextlib.contextmanager
+def _without_word_of_textures() -> Iterator[None]:
+    """trimesh logs a traceback for each texture that it is not given."""
+
+    def says_more(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("unable to load")
+
+    logger = logging.getLogger("trimesh.util")
+    logger.addFilter(says_more)
+    try:
+        yield
+    finally:
+        logger.removeFilter(says_more)
 
 
 def _colors(visual) -> np.ndarray | None:

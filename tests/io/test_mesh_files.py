@@ -201,3 +201,24 @@ def test_the_rest_is_read_and_one_warning_names_what_is_not(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(read_meshes([good])) == [good]
+
+
+def test_textures_are_left_out_without_a_word(tmp_path, caplog):
+    surface = '<surface type="2D"><init_from>wood</init_from></surface>'
+    parameters = (
+        f'<newparam sid="s">{surface}</newparam>'
+        '<newparam sid="wood-sampler"><sampler2D><source>s</source></sampler2D></newparam>'
+    )
+    bump = (
+        '<extra><technique profile="FCOLLADA"><bump><texture texture="wood-sampler" texcoord="UV"/></bump></technique>'
+        "</extra></technique></profile_COMMON>"
+    )
+    text = COLLADA.format(asset="", place="").replace("<profile_COMMON>", f"<profile_COMMON>{parameters}")
+    text = text.replace("</technique></profile_COMMON>", bump).replace(
+        "<library_effects>",
+        '<library_images><image id="wood"><init_from>wood.png</init_from></image></library_images><library_effects>',
+    )
+    path = tmp_path / "part.dae"
+    path.write_text(text)
+    assert len(read_mesh(path).faces) == 4
+    assert caplog.records == []
