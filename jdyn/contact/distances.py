@@ -14,7 +14,7 @@ from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders, by_kinds, colliders
 from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.dynamics import forward_kinematics
-from jdyn.geometry import HeightField, contact_patch, separation
+from jdyn.geometry import HeightField, field_separation, separation
 from jdyn.model import Model
 from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform
@@ -69,7 +69,8 @@ def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, s
 
     Derivatives in both modes, with respect to q and to every number of the model, also to sizes and placements of
     shapes, are those of the true distance. It has none where two points are nearest at once, as between parallel faces:
-    one of them counts there. The distance from a height field is that of the nearest contact point, infinite beside it.
+    one of them counts there. The distance from a height field is that of its triangles, infinite beside it. Where other
+    shapes than spheres overlap with it, their depth is the largest of those in columns of ground below one triangle.
 
     >>> builder = jdyn.Builder("two balls")
     >>> for name in ("left", "right"):
@@ -120,9 +121,5 @@ def _distances(model: Model, found: Colliders, q: Float[Array, " nq"]) -> Distan
 
 def _vectors(a: Any, X_a: Transform, b: Any, X_b: Transform) -> tuple[Array, Array, Array, Array]:
     """Points, normal and distance of two shapes."""
-    if isinstance(a, HeightField):
-        points = contact_patch(a, X_a, b, X_b)
-        found = jax.tree.map(lambda x: x[jnp.argmin(points.distance)], points)
-    else:
-        found = separation(a, X_a, b, X_b)
+    found = field_separation(a, X_a, b, X_b) if isinstance(a, HeightField) else separation(a, X_a, b, X_b)
     return found.a, found.b, found.normal, found.distance

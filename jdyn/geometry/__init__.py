@@ -1,6 +1,7 @@
 """Shapes, how far apart they are, and the points at which they touch; nothing of models."""
 
 from jdyn.geometry.distance import separation as separation
+from jdyn.geometry.field_distance import field_separation as field_separation
 from jdyn.geometry.height_field import HeightField as HeightField
 from jdyn.geometry.hull import ConvexHull as ConvexHull
 from jdyn.geometry.patches import PATCHES as PATCHES

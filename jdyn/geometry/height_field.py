@@ -1,7 +1,8 @@
 """Ground that is given by its heights on a grid."""
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jdyn.array import Structure
 from jdyn.array.dot import dot
@@ -51,6 +52,24 @@ class HeightField(Structure):
         height, slope_x, slope_y = _interpolated(corners, steps - cell.astype(steps.dtype))
         upwards = jnp.stack([-slope_x, -slope_y, jnp.ones_like(height)])
         return height, upwards / jnp.sqrt(dot(upwards, upwards))
+
+    @property
+    def places(self) -> tuple[Float[Array, " rows"], Float[Array, " columns"]]:
+        """y of the rows and x of the columns [m]."""
+        y, x = (
+            side * (jnp.arange(count, dtype=side.dtype) / (count - 1) - 0.5)
+            for side, count in zip(self.sides[::-1], self.heights.shape, strict=True)
+        )
+        return y, x
+
+    def triangles(self, cell: Int[Array, ""]) -> Float[Array, "2 3 3"]:
+        """Corners of the two triangles of a cell, counter-clockwise seen from above [m]; cells count row by row."""
+        row, column = jnp.divmod(cell, self.heights.shape[1] - 1)
+        y, x = (jax.lax.dynamic_slice_in_dim(each, at, 2) for each, at in zip(self.places, (row, column), strict=True))
+        z = jax.lax.dynamic_slice(self.heights, (row, column), (2, 2))
+        corners = jnp.stack([jnp.broadcast_to(x[None], (2, 2)), jnp.broadcast_to(y[:, None], (2, 2)), z], axis=-1)
+        first, last = corners[0, 0], corners[1, 1]
+        return jnp.stack([jnp.stack([first, corners[0, 1], last]), jnp.stack([first, last, corners[1, 0]])])
 
     def covers(self, place: Float[Array, "2"]):
         """Whether a place is within the rectangle."""

@@ -37,8 +37,9 @@ def on_height_field(a: HeightField, X_a: Transform, b: Convex, X_b: Transform) -
     """The points of a shape that may touch a height field, in world axes: those that may touch a half-space.
 
     A distance is that from the plane through the surface below or above a point with the surface's normal there, which
-    is exact where the ground is even. Points beyond the border touch nothing. Peaks between the points of a shape are
-    not seen: cells should not be much smaller than shapes.
+    is exact where the ground is even, and smooth elsewhere; `field_separation` has that of the nearest triangle. Points
+    beyond the border touch nothing. Peaks between the points of a shape are not seen: cells should not be much smaller
+    than shapes.
     """
     X_ab = X_a.inverse() @ X_b
     points, radius = _probes(b, -dot(X_ab.rotation.T, _normal(a, X_ab.translation)))
