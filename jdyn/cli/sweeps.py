@@ -21,6 +21,7 @@ from jdyn.cli.common import (
 )
 from jdyn.cli.parser import SWEEP_WORDS
 from jdyn.simulation import Result
+from jdyn.sweep.contents import contents_of
 from jdyn.sweep.replay import spec_of
 from jdyn.sweep.stored import lane_of
 from jdyn.terminal.tables import print_table
@@ -100,8 +101,9 @@ def _cluster(scheduler):
 
 def replay(options):
     """One lane of a store again, beside what is stored."""
-    parameters, stored, function = lane_of(options.store, options.lane)
-    spec = spec_of(function, options.store, f"jdyn.replay(store, {options.lane}, fn) takes the function")
+    contents = contents_of(options.store)
+    parameters, stored = lane_of(contents, options.lane)
+    spec = spec_of(contents, f"jdyn.replay(store, {options.lane}, fn) takes the function")
     with spec.precision():
         lane = spec.lane(parameters)
         again = spec.kept(lane)

@@ -52,16 +52,17 @@ class Tuning(NamedTuple):
 
     @classmethod
     def read(cls, table: Table) -> Tuning:
-        """Raises a ValueError that names line, entry and reason of the first problem."""
+        """Raises a ValueError that names line, entry and reason of every problem."""
         steps, rate = table.take("steps", toml.count, 30), table.take("rate", toml.positive, 0.3)
         risk, band = table.take("risk", _risk, jnp.mean), table.take("band", toml.positive, 0.02)
         loss = table.table("loss")
         usual = {} if loss.entries else USUAL
         weights = {name: loss.take(name, toml.number, usual.get(name, 0.0)) for name in TERMS}
         if not any(weights.values()):
-            raise table.error("loss", "expected a weight that is not zero")
+            table.complain("loss", "expected a weight that is not zero")
         for read in (loss, table):
             read.close()
+        table.check()
         return cls(steps, rate, risk, band, {name: weight for name, weight in weights.items() if weight})
 
     def cost(self, lane: Lane) -> jax.Array:

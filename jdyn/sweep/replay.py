@@ -8,8 +8,14 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from jdyn.io.toml import short
+from jdyn.model.messages import enumerated
+from jdyn.sweep.contents import Contents, contents_of
 from jdyn.sweep.spec import Spec
 from jdyn.sweep.stored import lane_of
+
+# Lanes that a design may have for nothing: it takes a moment to draw them.
+FEW_LANES = 2**16
 
 
 def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], Any] | None = None) -> Any:
@@ -39,20 +45,26 @@ def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], A
         ValueError: if there is no such lane, or what the store says of its function is no spec.
         OSError: if the store cannot be read.
     """
-    parameters, _, function = lane_of(store, lane)
+    contents = contents_of(store)
+    parameters, _ = lane_of(contents, lane)
     if fn is not None:
         return fn({name: jnp.asarray(value) for name, value in parameters.items()})
-    spec = spec_of(function, store, "give the function as fn")
+    spec = spec_of(contents, "give the function as fn")
     with spec.precision():
         return spec.lane(parameters)
 
 
-def spec_of(function: str, store: str | os.PathLike, instead: str) -> Spec:
+def spec_of(store: Contents, instead: str) -> Spec:
     """The spec of a store, by what this says of its function.
 
     Raises:
         ValueError: if that is no spec; `instead` is what to do then.
     """
+    function = store.words["function"]
     if not function.startswith("{"):
-        raise ValueError(f"{store}: it is a sweep of the function {function!r}, and of no spec; {instead}")
-    return Spec.from_json(function, str(store))
+        raise ValueError(f"{store.path}: it is a sweep of the function {short(function)}, and of no spec; {instead}")
+    # It may have been swept over another design than its own; a foreign one may ask for more than any.
+    spec = Spec.from_json(function, str(store.path), max(store.size, FEW_LANES))
+    if missing := [name for name in spec.varied if name not in store.parameters]:
+        raise ValueError(f"{store.path}: its spec has parameters that it lacks: {enumerated(missing)}")
+    return spec

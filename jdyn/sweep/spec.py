@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array
 
 from jdyn.io import toml
+from jdyn.io.plain_file import expect_file
 from jdyn.io.toml import Table
 from jdyn.model import BY_COORDINATE, parameters, units_of, vary
 from jdyn.model.messages import known
@@ -35,6 +36,8 @@ STARTS = {"q0": "rad or m", "v0": "rad/s or m/s", "target": "rad or m"}
 USUAL_GAINS = {"kp": 100.0, "kd": 20.0}
 # The tolerance of `simulate`; the absolute one is this share of it.
 RTOL, ABSOLUTE = {"float64": 1e-6, "float32": 1e-5}, {"float64": 1e-2, "float32": 1e-1}
+# Most that a file may ask for: more lanes or rows than fit a memory.
+MOST_LANES, MOST_ROWS = 2**31, 10**5
 
 
 class Varied(NamedTuple):
@@ -73,39 +76,53 @@ class Spec:
         tune: Table of which `jdyn tune` makes something.
     """
 
-    def __init__(self, table: Table, folder: pathlib.Path):
+    def __init__(self, table: Table, folder: pathlib.Path, most_lanes: int = MOST_LANES):
         """Read a table.
 
         Args:
             table: Its entries.
             folder: Where paths begin.
+            most_lanes: Most that the design may have.
 
         Raises:
-            ValueError: naming line, entry and reason of the first problem.
+            ValueError: naming line, entry and reason of every problem: first those of the file alone, then what the
+                robot says to it.
         """
         self.entries = dict(table.entries)
         self.horizon = table.take("horizon", toml.positive)
         self.rows = table.take("rows", _rows, 101)
         self.dtype = table.take("dtype", toml.choice(tuple(RTOL)), "float64")
         self.outputs = table.take("outputs", _outputs, USUAL)
-        self.store = table.take("store", lambda path: str(folder.joinpath(toml.text(path))), None)
+        self.store = table.take("store", lambda path: str(folder.joinpath(toml.path(path))), None)
         self.chunk = table.take("chunk", toml.count, None)
         self.scheduler = table.take("scheduler", toml.text, None)
-        controller = table.table("controller")
-        with self.precision():
-            self.model = self._load(table, folder)
-            self.move = self._move(table.table("motion"), controller)
-            self._nominal = {
-                **parameters(self.model), **_starts(self.move),
-                "rtol": table.take("rtol", toml.positive, RTOL[self.dtype]),
-                **{f"controller.{gain}": controller.take(gain, toml.positive, x) for gain, x in USUAL_GAINS.items()},
-            }  # fmt: skip
-        self.title = table.take("title", toml.text, self.name)
+        robot = {
+            "robot": table.take("robot", toml.path), "package_dirs": table.take("package_dirs", toml.paths, []),
+            "floating_base": table.take("floating_base", toml.flag, None),
+        }  # fmt: skip
+        rtol, title = table.take("rtol", toml.positive, None), table.take("title", toml.text, None)
+        motion, controller, design = table.table("motion"), table.table("controller"), table.table("design")
+        starts = {name: motion.take(name, toml.numbers, None) for name in ("q0", "v0", "target")}
+        seed = motion.take("seed", toml.whole, 0)
+        kind = controller.take("kind", toml.choice(CONTROLLERS), CONTROLLERS[0])
+        gains = {f"controller.{gain}": controller.take(gain, toml.positive, x) for gain, x in USUAL_GAINS.items()}
         self.tune = table.table("tune")
-        self._varied: dict[str, Varied] = {}
-        self.design = self._design(table.table("design"))
-        for read in (controller, table):
+        plan = _Plan.read(design, most_lanes)
+        for read in (motion, controller, table):
             read.close()
+        table.check()
+        with self.precision():
+            self.model = self._load(folder, **robot)
+            try:
+                self.move = ControlledMove(self.model, seed, **starts, kind=kind)
+            except ValueError as error:
+                raise ValueError(f"{motion.where(motion.path)}: motion: {error}") from error
+            self._nominal = {
+                **parameters(self.model), **_starts(self.move), "rtol": rtol or RTOL[self.dtype], **gains,
+            }  # fmt: skip
+        self.title = title or self.name
+        self._varied: dict[str, Varied] = {}
+        self.design = self._design(plan, design)
 
     @property
     def name(self) -> str:
@@ -120,6 +137,11 @@ class Spec:
     def gains(self) -> dict[str, float]:
         """Those of the controller, kp and kd, where they do not vary."""
         return {gain: self._nominal[f"controller.{gain}"] for gain in USUAL_GAINS}
+
+    @property
+    def varied(self) -> list[str]:
+        """Parameters."""
+        return list(self._varied)
 
     @property
     def varied_gains(self) -> list[str]:
@@ -152,8 +174,12 @@ class Spec:
         return cls(Table.of(entries, source), pathlib.Path.cwd())
 
     @classmethod
-    def from_json(cls, text: str, source: str) -> Spec:
-        return cls.of(json.loads(text), source)
+    def from_json(cls, text: str, source: str, most_lanes: int = MOST_LANES) -> Spec:
+        try:
+            entries = toml.mapping(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{source}: expected the text of a spec: {error}") from error
+        return cls(Table.of(entries, source), pathlib.Path.cwd(), most_lanes)
 
     def to_json(self) -> str:
         return json.dumps(self.entries, ensure_ascii=False)
@@ -190,59 +216,136 @@ class Spec:
         words = {name: {"long_name": x.long_name, "units": x.units} for name, x in named.items()}
         return {name: {key: word for key, word in both.items() if word} for name, both in words.items()}
 
-    def _load(self, table, folder):
-        robot = table.take("robot", toml.text)
+    def _load(self, folder, robot, package_dirs, floating_base):
         if robot not in ROBOTS:
-            self.entries["robot"] = robot = str(folder.joinpath(robot).resolve())
-        packages = [str(folder.joinpath(path).resolve()) for path in table.take("package_dirs", toml.texts, [])]
+            path = folder.joinpath(robot).resolve()
+            if path.exists():
+                expect_file(path)
+            self.entries["robot"] = robot = str(path)
+        packages = [str(folder.joinpath(path).resolve()) for path in package_dirs]
         if packages:
             self.entries["package_dirs"] = packages
-        return load(robot, floating_base=table.take("floating_base", toml.flag, None), package_dirs=packages)
+        return load(robot, floating_base=floating_base, package_dirs=packages)
 
-    def _move(self, motion, controller):
-        options = {name: motion.take(name, toml.numbers, None) for name in ("q0", "v0", "target")}
-        seed = motion.take("seed", toml.whole, 0)
-        kind = controller.take("kind", toml.choice(CONTROLLERS), CONTROLLERS[0])
-        motion.close()
-        try:
-            return ControlledMove(self.model, seed, **options, kind=kind)
-        except ValueError as error:
-            raise ValueError(f"{motion.where(motion.path)}: motion: {error}") from error
-
-    def _design(self, table: Table) -> Design | None:
-        if not table.entries:
+    def _design(self, plan: _Plan, table: Table) -> Design | None:
+        if not plan.ranges:
             return None
-        kind = table.take("kind", toml.choice(("grid", *DRAWN)), "grid")
-        drawn = kind in DRAWN
-        n, seed = (table.take("lanes", toml.count), table.take("seed", toml.whole, 0)) if drawn else (0, 0)
         values = {}
-        for name, entry in table.table("parameters").tables().items():
-            self._varied[name] = varied = self._varied_by(name, entry)
-            values[name] = _interval(entry) if drawn else _axis(entry)
+        for name, range in plan.ranges.items():
+            self._varied[name] = varied = self._varied_by(name, range)
+            values[name] = range.interval if plan.kind in DRAWN else range.axis()
             if varied.of in (*GAINS, "rtol") and varied.by != "plus" and np.min(values[name]) <= 0:
-                raise table.error("parameters", f"{name}: expected positive numbers, got {np.min(values[name]):g}")
-            entry.close()
-        table.close()
-        if wrong := sorted({"n", "seed", "self"} & set(values) if drawn else ()):
-            raise table.error("parameters", f"{wrong[0]!r} says something of the design, call the parameter otherwise")
+                table.complain("parameters", f"{name}: expected positive numbers, got {np.min(values[name]):g}")
+        for name in sorted({"n", "seed", "self"} & set(values) if plan.kind in DRAWN else ()):
+            table.complain("parameters", f"{name!r} says something of the design, call the parameter otherwise")
+        table.check()
         try:
-            return DRAWN[kind](n, seed=seed, **values) if drawn else Grid(**values)
+            if plan.kind in DRAWN:
+                return DRAWN[plan.kind](plan.lanes, seed=plan.seed, **values)
+            return Grid(**values)
         except ValueError as error:
-            raise table.error("parameters", str(error)) from error
+            table.complain("parameters", str(error))
+            table.check()
+            raise
 
-    def _varied_by(self, name, entry) -> Varied:
-        of = entry.take("of", toml.text, name)
+    def _varied_by(self, name, range: _Range) -> Varied:
+        of, by = range.of, range.by
+        units = "1"
         if of not in self._nominal:
-            raise entry.error("of", f"there is no number called {of!r}; {known(of, list(self._nominal))}")
+            range.table.complain("of", f"there is no number called {toml.short(of)}; {known(of, list(self._nominal))}")
+        else:
+            shape = np.shape(self._nominal[of])
+            if by != "times" and shape and of.rpartition(".")[2] not in BY_COORDINATE:
+                range.table.complain("by", f"{of!r} has shape {shape}, which a number can only change by 'times'")
+            if by != "times":
+                units = GAINS.get(of) or STARTS.get(of.partition(":")[0]) or units_of(of)
         for other, varied in self._varied.items():
             if varied.of == of:
-                raise entry.error("of", f"{other!r} changes {of!r} already")
-        by = entry.take("by", toml.choice(("is", "plus", "times")), "is")
-        if by != "times" and np.ndim(self._nominal[of]) and of.rpartition(".")[2] not in BY_COORDINATE:
-            shape = np.shape(self._nominal[of])
-            raise entry.error("by", f"{of!r} has shape {shape}, which a number can only change by 'times'")
-        units = "1" if by == "times" else GAINS.get(of) or STARTS.get(of.partition(":")[0]) or units_of(of)
-        return Varied(of, by, entry.take("units", toml.text, units), entry.take("long_name", toml.text, of))
+                range.table.complain("of", f"{other!r} changes {of!r} already")
+        return Varied(of, by, range.units or units, range.long_name)
+
+
+class _Range(NamedTuple):
+    """What a spec says of a number that varies.
+
+    Attributes:
+        of, by, units, long_name: As in `Varied`.
+        values: One by one; None where ends are given.
+        low, high: Ends.
+        log: Whether what is between is even in the logarithm.
+        count: How many values.
+        table: Where it stands.
+    """
+
+    of: str
+    by: str
+    units: str | None
+    long_name: str
+    values: list[float] | None
+    low: float
+    high: float
+    log: bool
+    count: int
+    table: Table
+
+    @classmethod
+    def read(cls, name: str, table: Table, drawn: bool, most: int) -> _Range:
+        of = table.take("of", toml.text, name)
+        by = table.take("by", toml.choice(("is", "plus", "times")), "is")
+        units, long_name = table.take("units", toml.text, None), table.take("long_name", toml.text, of)
+        values = None if drawn else table.take("values", toml.numbers, None)
+        ends = values is None
+        low, high = (table.take(end, toml.number) if ends else 0.0 for end in ("low", "high"))
+        log = ends and table.take("scale", toml.choice(("linear", "log")), "linear") == "log"
+        count = table.take("count", toml.at_most(most)) if ends and not drawn else 0
+        if log and None not in (low, high) and min(low, high) <= 0:
+            table.complain("low", f"the logarithm needs positive numbers, got {low:g} and {high:g}")
+        table.close()
+        return cls(of, by, units, long_name, values, low, high, log, count, table)
+
+    @property
+    def interval(self):
+        return Log(self.low, self.high) if self.log else (self.low, self.high)
+
+    def axis(self) -> Any:
+        """Values along an axis of a grid."""
+        if self.values is not None:
+            return self.values
+        return (np.geomspace if self.log else np.linspace)(self.low, self.high, self.count)
+
+
+class _Plan(NamedTuple):
+    """What a spec says of its design.
+
+    Attributes:
+        kind: `"grid"`, or how lanes are drawn.
+        lanes, seed: Of a draw.
+        ranges: Of parameters, by name.
+    """
+
+    kind: str
+    lanes: int
+    seed: int
+    ranges: dict[str, _Range]
+
+    @classmethod
+    def read(cls, table: Table, most: int) -> _Plan:
+        if not table.entries:
+            return cls("grid", 0, 0, {})
+        kinds = toml.choice(("grid", *DRAWN))
+        kind = table.take("kind", kinds, None if "kind" in table.entries else "grid")
+        if kind is None:
+            # What other entries there may be depends on it.
+            return cls("grid", 0, 0, {})
+        drawn = kind in DRAWN
+        lanes = table.take("lanes", toml.at_most(most)) if drawn else 0
+        seed = table.take("seed", toml.whole, 0) if drawn else 0
+        parameters = table.table("parameters")
+        if not parameters.entries:
+            table.complain("parameters", "expected an entry for each number that varies")
+        ranges = {name: _Range.read(name, entry, drawn, most) for name, entry in parameters.tables().items()}
+        table.close()
+        return cls(kind, lanes, seed, ranges)
 
 
 def _starts(move: ControlledMove) -> dict[str, Array]:
@@ -252,7 +355,7 @@ def _starts(move: ControlledMove) -> dict[str, Array]:
 
 
 def _rows(value):
-    if toml.count(value) < 2:
+    if toml.at_most(MOST_ROWS)(value) < 2:
         raise ValueError(f"expected at least 2, the start and the end, got {value}")
     return value
 
@@ -262,20 +365,3 @@ def _outputs(value):
         if name not in OUTPUTS:
             raise ValueError(f"there is no output {name!r}; {known(name, list(OUTPUTS))}")
     return value
-
-
-def _interval(entry: Table):
-    low, high = entry.take("low", toml.number), entry.take("high", toml.number)
-    return Log(low, high) if entry.take("scale", toml.choice(("linear", "log")), "linear") == "log" else (low, high)
-
-
-def _axis(entry: Table) -> Any:
-    listed = entry.take("values", toml.numbers, None)
-    if listed is not None:
-        return listed
-    interval, many = _interval(entry), entry.take("count", toml.count)
-    if not isinstance(interval, Log):
-        return np.linspace(*interval, many)
-    if min(interval) <= 0:
-        raise entry.error("low", f"the logarithm needs positive numbers, got {interval.low:g} and {interval.high:g}")
-    return np.geomspace(*interval, many)

@@ -52,21 +52,19 @@ def open_sweep(path: str | os.PathLike) -> xarray.Dataset:
     return xarray.Dataset(variables, coordinates, lanes.attrs)
 
 
-def lane_of(path: str | os.PathLike, number: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], str]:
-    """Parameters and outputs of one lane of a store, these without those that have several axes, and what computed it,
-    in its own words.
+def lane_of(contents: Contents, number: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Parameters and outputs of one lane of a store, these without those that have several axes.
 
     Raises:
-        ValueError: if something else is there, or no such lane.
+        ValueError: if there is no such lane.
         OSError: if it cannot be read.
     """
-    contents = contents_of(path)
     if not 0 <= number < contents.size:
-        raise ValueError(f"{path}: expected a lane from 0 to {contents.size - 1}, got {number}")
+        raise ValueError(f"{contents.path}: expected a lane from 0 to {contents.size - 1}, got {number}")
     lane = dataset_of(contents).isel(lane=number)
     parameters = {name: lane[name].values for name in contents.parameters}
     outputs = {name: lane[name].values for name, output in contents.outputs.items() if len(output.shape) < 2}
-    return parameters, outputs, contents.words["function"]
+    return parameters, outputs
 
 
 def dataset_of(contents: Contents) -> xarray.Dataset:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jdyn
+from jdyn.sweep.contents import contents_of
 from jdyn.sweep.stored import lane_of
 
 pytestmark = pytest.mark.fast_compile
@@ -141,10 +142,11 @@ def _check_dataset(path, expected):
 
 def _check_lanes(path, expected):
     for number in (0, 7, 19):
-        parameters, outputs, function = lane_of(path, number)
+        contents = contents_of(path)
+        parameters, outputs = lane_of(contents, number)
         one = expected.isel(a=number // 4, b=number % 4)
         assert {name: float(x) for name, x in parameters.items()} == {"a": float(one["a"]), "b": float(one["b"])}
-        assert function == "lane"
+        assert contents.words["function"] == "lane"
         if outputs["result"] != NOT_RUN:
             np.testing.assert_array_equal(outputs["x"], one["x"])
             assert outputs["n"] == one["n"]

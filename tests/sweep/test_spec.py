@@ -152,6 +152,46 @@ def test_problems_are_named_by_line_and_reason(tmp_path, old, new, message):
         jdyn.Spec.read(tmp_path / "spec.toml")
 
 
+def test_all_problems_are_named_at_once(tmp_path):
+    """An unknown entry stands beside the one that it may have been meant to be."""
+    text = TEXT.replace("horizon", "horizn").replace("kd = 10.0", "kdd = 10.0").replace("lanes = 2", "lanes = 0")
+    (tmp_path / "spec.toml").write_text(names(text.replace("low = 0.0, high = 2.0", "low = 0.0, hi = 2.0")))
+    with pytest.raises(ValueError, match="6 problems") as error:
+        jdyn.Spec.read(tmp_path / "spec.toml")
+    lines = str(error.value).splitlines()
+    assert lines[0] == f"{tmp_path / 'spec.toml'}: 6 problems" and len(lines) == 7
+    for words in (
+        ":1: horizon: expected an entry", ":3: horizn: there is no such entry", ":12: controller.kdd: there is no",
+        ":16: design.lanes: expected a whole number of at least 1, got 0",
+        ":21: design.parameters.payload.high: expected an entry",
+        ":21: design.parameters.payload.hi: there is no such entry here; there are of, by, units, long_name, low, high",
+    ):  # fmt: skip
+        assert words in str(error.value)
+
+
+def test_what_the_robot_does_not_have_is_named_at_once(tmp_path):
+    text = TEXT.replace("elbow.damping", "elbow.dampin").replace('by = "times", low', "low")
+    (tmp_path / "spec.toml").write_text(names(text))
+    with pytest.raises(ValueError, match=r"2 problems\n.*gravity.by: .*\n.*there is no number called"):
+        jdyn.Spec.read(tmp_path / "spec.toml")
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"rows": 10**9}, "rows: expected at most 100000, got 1000000000"),
+        ({"robot": "/dev/zero"}, "/dev/zero: expected a file, found a device"),
+        ({"robot": "x" * 100_000}, "robot: expected a path, got"),
+        ({"design": {"parameters": {"rtol": {"low": 1.0, "high": 2.0, "count": 10**12}}}}, "count: expected at most"),
+        ({"y" * 100_000: 1}, "there is no such entry"),
+    ],
+)
+def test_what_no_memory_holds_is_refused_in_a_few_words(entries, message):
+    with pytest.raises((ValueError, OSError), match=message) as error:
+        jdyn.Spec.of({"robot": "pendulum", "horizon": 1.0} | entries, "a spec")
+    assert len(str(error.value)) < 1000
+
+
 def test_lines_are_found_in_tables_of_every_form(tmp_path):
     (tmp_path / "a.toml").write_text('x = 1\n# x = 2\n[a.b]\nc = 1\n\n[a."d.e"] # [f]\n"g h".i = 2\nj = { k = 3 }\n')
     table = Table.read(tmp_path / "a.toml")

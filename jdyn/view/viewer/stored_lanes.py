@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jdyn.sweep import replay
 from jdyn.sweep.contents import contents_of
 from jdyn.sweep.outputs import Lane
 from jdyn.sweep.replay import spec_of
@@ -27,12 +26,11 @@ class StoredLanes:
             ValueError: if it is no store, or one of a sweep of a function, which says no more than its name.
             OSError: if it cannot be read.
         """
-        self._store = store
         self.lane = 0
         self.words: dict[str, Any] = {}
-        contents = contents_of(store)
-        self.size = contents.size
-        spec_of(contents.words["function"], store, "simulate a lane with this function, and give jdyn.view its motion")
+        self._contents = contents_of(store)
+        self.size = self._contents.size
+        self._spec = spec_of(self._contents, "simulate a lane with this function, and give jdyn.view its motion")
 
     def take(self, number: int) -> Lane:
         """Simulate a lane again, with its own model.
@@ -41,8 +39,9 @@ class StoredLanes:
             ValueError: if there is no such lane.
             OSError: if it cannot be read.
         """
-        parameters, stored, _ = lane_of(self._store, number)
-        lane: Lane = replay(self._store, number)
+        parameters, stored = lane_of(self._contents, number)
+        with self._spec.precision():
+            lane = self._spec.lane(parameters)
         self.lane = number
         self.words = parameters | stored
         return lane
