@@ -6,9 +6,11 @@ from jdyn.contact.compliant import CompliantContact as CompliantContact
 from jdyn.contact.contact import Contact as Contact
 from jdyn.contact.contact import ContactForces as ContactForces
 from jdyn.contact.contact import ContactWarning as ContactWarning
+from jdyn.contact.contact import PointForces as PointForces
 from jdyn.contact.contact import SmoothForces as SmoothForces
 from jdyn.contact.contact import TouchingPoints as TouchingPoints
 from jdyn.contact.contacts import Contacts as Contacts
+from jdyn.contact.contacts import generalized_forces as generalized_forces
 from jdyn.contact.contacts import named_contacts as named_contacts
 from jdyn.contact.convex import ConvexContact as ConvexContact
 from jdyn.contact.convex import ConvexForces as ConvexForces

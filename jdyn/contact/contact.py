@@ -43,6 +43,18 @@ class TouchingPoints(Structure):
     torque: Float[Array, "*points 3"]
 
 
+class PointForces(Structure):
+    """Forces at all points of all pairs, in the order of `TouchingPoints`.
+
+    Attributes:
+        force: On the second shape [N].
+        torque: Against turning and rolling, on the second shape [N m]; None where nothing resists turning.
+    """
+
+    force: Float[Array, "*points 3"]
+    torque: Float[Array, "*points 3"] | None
+
+
 class ContactForces(eqx.Module):
     """A contact model between the shapes of a mechanism, which `VectorField.contact` holds.
 

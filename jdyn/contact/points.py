@@ -1,6 +1,7 @@
 """Where the shapes of a model may touch."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import equinox as eqx
@@ -43,6 +44,39 @@ class PointPairs(Structure):
         ends = np.cumsum([pairs * points for pairs, points in self.counts])
         parts = zip(jnp.split(rows, ends[:-1]), self.counts, strict=True)
         return jnp.concatenate([jnp.sum(part.reshape(*count, -1), axis=1) for part, count in parts])
+
+    def slots(self, colliders: Colliders) -> "Slots":
+        """Places of these points among those of all pairs."""
+        if isinstance(self.numbers, np.ndarray):
+            return Slots(None, len(self.places))
+        sorts = colliders.sorts
+        groups = itertools.groupby(colliders.pairs, lambda pair: tuple(sorts[row] for row in pair))
+        all_pairs, per_pair = np.array([len(list(group)) for _, group in groups]), np.array([n for _, n in self.counts])
+        starts = np.concatenate([[0], np.cumsum(all_pairs * per_pair)])
+        # First points of all pairs, and how far each point that is looked at is behind that of its pair.
+        firsts = np.concatenate(
+            [start + n * np.arange(k) for start, n, k in zip(starts[:-1], per_pair, all_pairs, strict=True)]
+        )
+        behind = np.concatenate([np.tile(np.arange(n), looked) for looked, n in self.counts])
+        return Slots(jnp.asarray(firsts, jnp.int32)[self.of_points] + behind.astype(np.int32), int(starts[-1]))
+
+
+class Slots(Structure):
+    """Places of some points among those of all pairs.
+
+    Attributes:
+        places: None where these are all.
+        count: Of the points of all pairs.
+    """
+
+    places: Int[Array, " looked"] | None
+    count: int = eqx.field(static=True)
+
+    def spread(self, rows: Float[Array, "looked k"]) -> Float[Array, "points k"]:
+        """Rows of all points, zero for others than these."""
+        if self.places is None:
+            return rows
+        return jnp.zeros((self.count, rows.shape[1]), rows.dtype).at[self.places].set(rows)
 
 
 def deepest(found: Separation) -> Scalar:

@@ -84,6 +84,11 @@ contact that was simulated. The ground bears the weight at the end:
 
 `Trajectory.a(model, ..., contact=contact)` has the accelerations of such a motion.
 
+With convex contact the forces of a row are those of the step in which it lies, impulses over time: `Trajectory` keeps
+them in `contact_forces`. States of rows do not tell what bears something at rest, above all in single precision, where
+a change of the last digit of a height changes the force of stiff ground by a thousandth of a weight, and friction
+that holds by all of it. `jdyn.ConvexEuler(forces=False)` leaves them out, for less memory.
+
 ## Batches
 
 Every number of a contact model is an array, so lanes can differ in it, like in any other argument. A ball on a softer

@@ -13,7 +13,21 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jdyn.simulation.across_kinks import has_kinks, step_across, step_forwards, warn_of_jumps
 from jdyn.simulation.lane_refill import Loop, run
-from jdyn.simulation.loop import Motion, Problem, Run, Span, Way, attempt, begin, interpolated, settle, step, where
+from jdyn.simulation.loop import (
+    Motion,
+    Problem,
+    Run,
+    Span,
+    Way,
+    attempt,
+    begin,
+    forces_within,
+    interpolated,
+    settle,
+    step,
+    where,
+)
+from jdyn.simulation.solvers.dense_output import FORCES
 from jdyn.simulation.vector_field import State
 
 # Keep the states before this many steps; most simulations need no others.
@@ -78,7 +92,10 @@ def solve(problem: Problem) -> Run:
         arrays, marks, final, record = residuals
         wanted, rest = eqx.partition(arrays, jax.tree.map(lambda mark: len(mark) > 0, marks))
         rows, events = jax.tree.map(_instantiated, _differentiated(cotangent), _differentiated(final))
-        return (run(_replay(problem_of), _Job((wanted, rest), final, record, rows, events)),)
+        # Mostly nobody asks, and steps then need not know their derivatives.
+        asked = not all(isinstance(x, SymbolicZero) for x in jax.tree.leaves(cotangent.rows.forces))
+        forces = jax.tree.map(_instantiated, cotangent.rows.forces, final.rows.forces) if asked else None
+        return (run(_replay(problem_of), _Job((wanted, rest), final, record, rows, forces, events)),)
 
     solved.defvjp(forward, backward, symbolic_zeros=True)
     return solved(arrays)
@@ -173,7 +190,8 @@ class _Job(NamedTuple):
         problem: Its arrays: those with cotangents, and the others.
         final: How it ended.
         record: Its steps.
-        rows: Cotangents of its rows.
+        rows: Cotangents of states of its rows.
+        forces: Cotangents of contact forces of its rows; None where they are zero.
         events: Cotangents of times and states of its events.
     """
 
@@ -181,6 +199,7 @@ class _Job(NamedTuple):
     final: Run
     record: Record
     rows: Any
+    forces: Any
     events: Any
 
 
@@ -298,6 +317,8 @@ def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: I
     def stepped(wanted, moving):
         problem, equations, motion, way = begun(wanted, moving)
         arrived, _, dense, _ = step_across(problem, equations, motion, way, end)
+        if job.forces is None:
+            dense = {name: jax.lax.stop_gradient(x) if name == FORCES else x for name, x in dense.items()}
         after = settle(problem, equations, arrived, fired).beyond(_at(job.record.since, number))
         after, others = eqx.partition(after, eqx.is_inexact_array)
         return (after, Span(motion.at, way.length, arrived.at, arrived.y, dense)), others
@@ -310,13 +331,16 @@ def _pulled(problem_of, job: _Job, number: Int[Array, ""], inside: Span, pull, s
     """Cotangents taken back through one step, the rows within it and the event at its end."""
     problem, fired, written = problem_of(job.problem), job.record.fired[number], job.record.rows[number]
 
+    def row_of(inside, t):
+        return interpolated(problem, inside, t), None if job.forces is None else forces_within(problem, inside, t)
+
     def within(carry):
         return carry[0] >= written
 
     def counted(carry):
         row, inside_bar, times_bar = carry
-        _, pull_row = jax.vjp(lambda inside, t: interpolated(problem, inside, t), inside, job.final.rows.ts[row])
-        more, t_bar = pull_row(_at(job.rows, row))
+        _, pull_row = jax.vjp(row_of, inside, job.final.rows.ts[row])
+        more, t_bar = pull_row(_at((job.rows, job.forces), row))
         times_bar = times_bar if problem.every else times_bar.at[row].add(t_bar)
         return row - 1, _sum(inside_bar, more), times_bar
 

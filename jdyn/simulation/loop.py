@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from equinox.internal import nextafter, prevbefore, unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
-from jdyn.contact import SmoothForces
+from jdyn.contact import PointForces, SmoothForces
 from jdyn.control.dynamic import updated
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
@@ -234,6 +234,7 @@ class Rows(eqx.Module):
     Attributes:
         ts: Times [s].
         ys: States.
+        forces: Of contact; NaN where no step leads to a row, None for solvers that do not say.
         written: How many.
         due: Which of the problem's times comes next.
         tries: Steps tried up to each row; None unless rows follow steps.
@@ -243,6 +244,7 @@ class Rows(eqx.Module):
 
     ts: Float[Array, " rows"]
     ys: State
+    forces: PointForces | None
     written: Int[Array, ""]
     due: Int[Array, ""]
     tries: Int[Array, " rows"] | None
@@ -728,10 +730,24 @@ def interpolated(problem: Problem, span: Span, t: Scalar) -> State:
     return where(t == span.end.t, span.y1, inside) if problem.every else inside
 
 
+def forces_within(problem: Problem, span: Span, t: Scalar) -> PointForces:
+    """Contact forces within a step of a solver that says them."""
+    return _dense_output(problem, span).forces(jnp.minimum(span.start.until(t), span.length))
+
+
 def _inside(problem, span, passed):
     """The state so long after the start of a step."""
-    output = problem.solver.interpolation_cls(t0=jnp.zeros_like(span.length), t1=span.length, **span.dense)
-    return where(passed < span.length, output.evaluate(passed), span.y1)
+    return where(passed < span.length, _dense_output(problem, span).evaluate(passed), span.y1)
+
+
+def _dense_output(problem, span) -> Any:
+    return problem.solver.interpolation_cls(t0=jnp.zeros_like(span.length), t1=span.length, **span.dense)
+
+
+def _forces_like(problem):
+    """Shapes of contact forces in a row; None for solvers that do not say."""
+    of_solver = getattr(problem.solver, "forces_like", None)
+    return of_solver(problem.equations, problem.y0) if of_solver else None
 
 
 def _way(problem, run, planned):
@@ -811,8 +827,16 @@ def _first_rows(problem, work):
     tries, evaluations, implicit = (
         none if problem.every and known else None for known in (True, work is not None, work is not None)
     )
+    unknown = jax.tree.map(lambda x: jnp.full((problem.rows, *x.shape), jnp.nan, x.dtype), _forces_like(problem))
     return Rows(
-        jnp.where(here, times, jnp.nan), jax.tree.map(rows, problem.y0), written, written, tries, evaluations, implicit
+        ts=jnp.where(here, times, jnp.nan),
+        ys=jax.tree.map(rows, problem.y0),
+        forces=unknown,
+        written=written,
+        due=written,
+        tries=tries,
+        evaluations=evaluations,
+        implicit=implicit,
     )
 
 
@@ -821,6 +845,9 @@ def _with_rows(problem, rows, keep, span, ended, accepted, rejected, work):
     evaluations, implicit = (None, None) if work is None else (work.evaluations, work.implicit)
     counts = {"tries": accepted + rejected, "evaluations": evaluations, "implicit": implicit}
 
+    def forces_at(t):
+        return None if rows.forces is None else forces_within(problem, span, t)
+
     def due(rows):
         t = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan)
         return keep & (span.start.until(t) <= span.length)
@@ -828,7 +855,7 @@ def _with_rows(problem, rows, keep, span, ended, accepted, rejected, work):
     def save(rows):
         now = due(rows)
         t = problem.times.at[rows.due].get(mode="fill", fill_value=0)
-        rows = _appended(rows, now, t, interpolated(problem, span, t), **counts)
+        rows = _appended(rows, now, t, interpolated(problem, span, t), forces_at(t), **counts)
         return eqx.tree_at(lambda rows: rows.due, rows, rows.due + _one(now))
 
     if len(problem.times):
@@ -837,10 +864,10 @@ def _with_rows(problem, rows, keep, span, ended, accepted, rejected, work):
     if not problem.every:
         return rows
     wanted = (accepted % problem.every == 0) | (problem.last & ended)
-    return _appended(rows, keep & wanted, span.end.t, span.y1, **counts)
+    return _appended(rows, keep & wanted, span.end.t, span.y1, forces_at(span.end.t), **counts)
 
 
-def _appended(rows, now, t, y, tries, evaluations, implicit):
+def _appended(rows, now, t, y, forces, tries, evaluations, implicit):
     where = jnp.where(now, rows.written, len(rows.ts))
 
     def put(all, x):
@@ -848,7 +875,8 @@ def _appended(rows, now, t, y, tries, evaluations, implicit):
 
     known = (rows.tries, tries), (rows.evaluations, evaluations), (rows.implicit, implicit)
     counts = (None if all is None else put(all, x) for all, x in known)
-    return Rows(put(rows.ts, t), jax.tree.map(put, rows.ys, y), rows.written + _one(now), rows.due, *counts)
+    ts, ys, forces = jax.tree.map(put, (rows.ts, rows.ys, rows.forces), (t, y, forces))
+    return Rows(ts, ys, forces, rows.written + _one(now), rows.due, *counts)
 
 
 def _one(condition):

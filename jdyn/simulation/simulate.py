@@ -347,7 +347,8 @@ def _simulate(
     ys, log = run.rows.ys, run.log
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
     happened = Events(direction * log.ts, which, entry, log.ys.q, log.ys.v)
-    return Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, jax.lax.stop_gradient(stats))
+    stats = jax.lax.stop_gradient(stats)
+    return Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, stats, run.rows.forces)
 
 
 def _start(model, shapes, q0):

@@ -14,7 +14,7 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
-from jdyn.contact import Contact, Contacts, colliders, named_contacts
+from jdyn.contact import Contact, Contacts, PointForces, colliders, generalized_forces, named_contacts
 from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import Method, constrained_dynamics, forward_kinematics, momentum
 from jdyn.io.archive import load_archive, save_archive
@@ -77,6 +77,8 @@ class Trajectory(eqx.Module):
             `implicit_steps`, tried steps in which the default solver was implicit; `start_depth`, with contact, by how
             much shapes overlapped at the start [m], NaN where no step was tried. Where rows follow steps, `row_tries`,
             `row_dynamics_calls` and `row_implicit_steps` count up to each row.
+        contact_forces: Those of the steps in which rows lie, in world axes, at all points where shapes may touch; NaN
+            at the start, to which no step leads. None for solvers that do not say. `contacts` has their names.
     """
 
     ts: Float[Array, "*lanes times"]
@@ -87,6 +89,7 @@ class Trajectory(eqx.Module):
     events: Events
     result: Int[Array, "*lanes"]
     stats: dict[str, Any]
+    contact_forces: PointForces | None = None
 
     @property
     def success(self):
@@ -141,13 +144,13 @@ class Trajectory(eqx.Module):
         Raises:
             ValueError: if the controller has a different memory from the simulated one.
         """
-        field = self._field(model, joint_limits, contact, constraints, method)
+        field = VectorField(model.without_shapes(), with_memory(None), method, constraints=tuple(constraints))
 
         def acceleration(t, q, v, tau):
-            y = State(q, v)
-            return field.accelerations(field.model, t, y, field.stopped(y, tau))[0]
+            return field.accelerations(field.model, t, State(q, v), tau)[0]
 
-        return self._rows(acceleration, self.ts, self.q, self.v, self.tau(controller))
+        tau = self._forces(model, controller, joint_limits, contact)
+        return self._rows(acceleration, self.ts, self.q, self.v, tau)
 
     def multipliers(
         self,
@@ -163,16 +166,18 @@ class Trajectory(eqx.Module):
 
         Arguments and errors are those of `a`.
         """
-        field = self._field(model, joint_limits, contact, constraints, method)
 
         def forces(t, q, v, tau):
-            tau = field.stopped(State(q, v), tau)
             return constrained_dynamics(model, constraints, q, v, tau, t=t, method=method).multipliers
 
-        return self._rows(forces, self.ts, self.q, self.v, self.tau(controller))
+        tau = self._forces(model, controller, joint_limits, contact)
+        return self._rows(forces, self.ts, self.q, self.v, tau)
 
     def contacts(self, model: Model, contact: Contact) -> Contacts:
         """Where shapes touch and with what forces, in every row: arrays have axes for lanes, times and points.
+
+        Forces are those of the steps in which rows lie, impulses over time, where the solver says them, as
+        `jdyn.ConvexEuler` does; those of others follow from the states of rows.
 
         Args:
             model: The mechanism with its shapes.
@@ -181,16 +186,22 @@ class Trajectory(eqx.Module):
         Raises:
             ValueError: if the model has no collision shapes.
         """
+        return self._at_contacts(named_contacts, model, contact)
+
+    def _forces(self, model, controller, joint_limits, contact):
+        """Generalized forces of all but constraints."""
+        tau = self.tau(controller)
+        if joint_limits is not None:
+            stops = joint_limits.stops(model)
+            tau = self._rows(lambda q, v, tau: tau + stops.force(model, q, v), self.q, self.v, tau)
+        return tau if contact is None else tau + self._at_contacts(generalized_forces, model, contact)
+
+    def _at_contacts(self, function, model, contact):
         shapes = colliders(model)
         # All pairs have rows, whatever is simulated: these have the same names at all times.
         forces = eqx.tree_at(lambda forces: forces.colliders, contact.between(shapes), shapes)
-        return self._rows(lambda q, v: named_contacts(forces, model, q, v), self.q, self.v)
-
-    def _field(self, model, joint_limits, contact, constraints, method):
-        stops = None if joint_limits is None else joint_limits.stops(model)
-        forces = None if contact is None else contact.between(colliders(model))
-        model = model.without_shapes()
-        return VectorField(model, with_memory(None), method, stops, tuple(constraints), contact=forces)
+        bare, known = model.without_shapes(), self.contact_forces
+        return self._rows(lambda q, v, known: function(forces, bare, q, v, known), self.q, self.v, known)
 
     def poses(self, model: Model) -> Transform:
         """Poses of the bodies in the world, with axes for lanes, times and bodies."""
@@ -235,8 +246,8 @@ class Trajectory(eqx.Module):
         return hermite(model, self.ts, self.q, self.v, t)
 
     def resample(self, model: Model, ts: Float[Array, " times"]) -> Trajectory:
-        """The trajectory with rows at other times, by `interpolate`; memory and supplied energy linearly, which is
-        meaningless for a memory that ticks.
+        """The trajectory with rows at other times, by `interpolate`; memory, supplied energy and contact forces
+        linearly, which is meaningless for a memory that ticks.
 
         Args:
             model: The mechanism.
@@ -250,11 +261,12 @@ class Trajectory(eqx.Module):
         if ts.ndim != 1:
             raise ValueError(f"ts: expected shape (times,), got {ts.shape}")
         q, v = jax.vmap(lambda t: self.interpolate(model, t))(ts)
-        memory, supplied = jax.tree.map(
-            lambda rows: jax.vmap(lambda t: linear(self.ts, rows, t))(ts), (self.memory, self.supplied)
+        memory, supplied, forces = jax.tree.map(
+            lambda rows: jax.vmap(lambda t: linear(self.ts, rows, t))(ts),
+            (self.memory, self.supplied, self.contact_forces),
         )
         stats = {name: x for name, x in self.stats.items() if not name.startswith("row_")}
-        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, stats)
+        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, stats, forces)
 
     def _check_single(self, method):
         if self.ts.ndim != 1:
@@ -266,7 +278,8 @@ class Trajectory(eqx.Module):
     # For other programs.
 
     def to_xarray(self, model: Model | None = None) -> xarray.Dataset:
-        """A labelled dataset of rows, events, result and statistics; without the controller's memory.
+        """A labelled dataset of rows, events, result and statistics; without the controller's memory and without
+        contact forces.
 
         Args:
             model: Names the coordinates of `q` and `v` by joint, as `hull[0]` where it has several, with the unit of
@@ -283,6 +296,7 @@ class Trajectory(eqx.Module):
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         arrays |= {f"events.{name}": x for name, x in vars(self.events).items()}
         arrays |= {f"stats.{name}": x for name, x in self.stats.items()}
+        arrays |= {f"contact_forces.{name}": x for name, x in _fields(self.contact_forces).items()}
         arrays |= {f"memory.{i}": x for i, x in enumerate(jax.tree.leaves(self.memory))}
         present = {name: np.asarray(x) for name, x in arrays.items() if x is not None}
         absent = sorted(arrays.keys() - present.keys())
@@ -312,10 +326,17 @@ class Trajectory(eqx.Module):
 
         try:
             memory = list(part("memory").values()) or None
+            pushing = part("contact_forces")
+            forces = PointForces(**pushing) if pushing else None
             fields = {name: read(name) for name in _ARRAYS}
-            return Trajectory(memory=memory, events=Events(**part("events")), stats=part("stats"), **fields)
+            events, stats = Events(**part("events")), part("stats")
+            return Trajectory(memory=memory, events=events, stats=stats, contact_forces=forces, **fields)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: expected a jdyn {_KIND}, found one that lacks {error}") from error
+
+
+def _fields(structure: Any) -> dict[str, Any]:
+    return {} if structure is None else vars(structure)
 
 
 _KIND, _VERSION = "trajectory", 1

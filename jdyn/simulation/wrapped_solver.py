@@ -30,6 +30,11 @@ class Delegating(diffrax.AbstractWrappedSolver):
         return self.solver.interpolation_cls
 
     @property
+    def forces_like(self):
+        """Shapes of contact forces in dense output, of a solver that says them."""
+        return getattr(self.solver, "forces_like", None)
+
+    @property
     def term_compatible_contr_kwargs(self):
         return self.solver.term_compatible_contr_kwargs
 

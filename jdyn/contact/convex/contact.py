@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, ContactForces, TouchingPoints
+from jdyn.contact.contact import Contact, ContactForces, PointForces, TouchingPoints
 from jdyn.contact.convex.friction import Friction, dot
 from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.in_planes import split
@@ -33,10 +33,14 @@ from jdyn.contact.materials import (
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.point_jacobians import PointJacobian
+from jdyn.contact.points import Slots
 from jdyn.model import Model
 
 # The law that `Impulses` and `_Near` implement.
 LAW = HuntCrossley()
+
+# By how much rounding of a velocity may move something within a step [m].
+ROUNDED = 1e-6
 
 Vector = Float[Array, " nv"]
 Numbers = Float[Array, " points"]
@@ -165,8 +169,10 @@ class ConvexForces(ContactForces):
         return jnp.array(False)
 
     def longest_step(self, model: Model, q: Float[Array, " nq"], v: Vector, a: Vector) -> Scalar:
-        """Any length: steps find out at their ends what touches."""
-        return jnp.full((), jnp.inf, v.dtype)
+        """As long as rounding of what weight gives in a step does not move what rests: a second in single precision.
+        Steps find out at their ends what touches."""
+        square = jnp.finfo(v.dtype).eps * jnp.sqrt(jnp.sum(model.gravity**2))
+        return jnp.sqrt(ROUNDED / jnp.where(square > 0, square, 1)) + jnp.where(square > 0, 0, jnp.inf)
 
     def near(self, model: Model, q: Float[Array, " nq"], seen: Any = None) -> "ConvexForces":
         """These: they are the same everywhere."""
@@ -191,6 +197,16 @@ class ConvexForces(ContactForces):
         rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + faster[:, None] * near.normal], axis=1)
         return StartOfSteps(near, v, rates, self.kink_slopes)
 
+    def forces_like(self, model: Model, q: Float[Array, " nq"], v: Vector) -> PointForces:
+        """Shapes of what `StartOfSteps.forces` returns."""
+
+        def forces():
+            near = self._near(MovingPoints.at(model, self.colliders, q))
+            force, *turning = (near.slots.spread(force) for _, force in near.forces(v))
+            return PointForces(force, turning[0] if turning else None)
+
+        return jax.eval_shape(forces)
+
     def _near(self, points: MovingPoints) -> "_Near":
         stiffness, dissipation, friction = self.materials.at(points.found, points.pairs)
         J_turning, J = points.jacobians()
@@ -200,6 +216,7 @@ class ConvexForces(ContactForces):
             stiffness=jnp.where(points.exist, stiffness, 0),
             dissipation=dissipation,
             friction=friction,
+            slots=points.pairs.slots(self.colliders),
             slip_speed=self.slip_speed,
             spin_speed=self.spin_speed,
             J=J,
@@ -229,8 +246,8 @@ class StartOfSteps(NamedTuple):
 
     def change(
         self, h: Scalar, A: Float[Array, "nv nv"], impulse: Vector, guess: Vector, others: Sequence[Term]
-    ) -> Found:
-        """How the velocity changes in a step.
+    ) -> tuple[Found, PointForces]:
+        """How the velocity changes in a step, and the forces at points, impulses over time.
 
         Args:
             h: Length of the step [s].
@@ -242,7 +259,9 @@ class StartOfSteps(NamedTuple):
         terms = self.near.impulses(self.v, h, A, h * self.rates)
         if self.kink_slopes is not None:
             terms = self.near.with_kinks(terms, *self.kink_slopes.impulses(h))
-        return minimum(Motion(A, impulse, (*terms, *others)), guess)
+        found = minimum(Motion(A, impulse, (*terms, *others)), guess)
+        force, *turning = (self.near.slots.spread(term.after(found.dv) / h) for term in terms)
+        return found, PointForces(force, turning[0] if turning else None)
 
 
 class _Near(NamedTuple):
@@ -250,6 +269,7 @@ class _Near(NamedTuple):
 
     Attributes:
         friction: For sliding [1], turning and rolling [m].
+        slots: Places among the points of all pairs.
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
         J: Of the velocities of the points of second bodies relative to the first.
         J_turning: Of their angular velocities; None where nothing resists turning.
@@ -260,6 +280,7 @@ class _Near(NamedTuple):
     stiffness: Numbers
     dissipation: Numbers
     friction: Float[Array, "points 3"]
+    slots: Slots
     slip_speed: Scalar
     spin_speed: Scalar
     J: PointJacobian
@@ -294,7 +315,7 @@ class _Near(NamedTuple):
 
         none = jnp.zeros((len(self.stiffness), 6), v.dtype)
         terms = self._terms(v, jnp.ones_like(self.slip_speed), jnp.zeros_like(self.stiffness), friction, none)
-        return [(term, term.at_start(v)) for term in terms]
+        return [(term, term.after(jnp.zeros_like(v))) for term in terms]
 
     def impulses(
         self, v: Vector, h: Scalar, A: Float[Array, "nv nv"], gained: Float[Array, "points 6"]

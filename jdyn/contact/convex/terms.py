@@ -26,9 +26,9 @@ class Term(Structure):
     def changes(self, dv: Vector) -> Array:
         """Those at which the law acts."""
 
-    def at_start(self, v: Vector) -> Array:
-        """γ if nothing changes the velocities v of the model."""
-        u = self.changes(jnp.zeros_like(v))
+    def after(self, dv: Vector) -> Array:
+        """γ where the velocity of the model has changed by dv."""
+        u = self.changes(dv)
         return self.law.impulse(u, self.law.holds(u))
 
     @abc.abstractmethod

@@ -12,7 +12,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.contact import ConvexForces
+from jdyn.contact import ConvexForces, PointForces
 from jdyn.contact.convex import Found, StartOfSteps
 from jdyn.dynamics import bias_forces, mass_matrix
 from jdyn.dynamics.constraints.rows import Rows as ConstraintRows
@@ -22,7 +22,7 @@ from jdyn.model import Model
 from jdyn.simulation.clock import clock_of
 from jdyn.simulation.interpolation import between
 from jdyn.simulation.solvers.constraint_terms import constraint_terms
-from jdyn.simulation.solvers.dense_output import DenseOutput
+from jdyn.simulation.solvers.dense_output import FORCES, DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
 from jdyn.simulation.solvers.joint_terms import joint_terms, without_joint_terms
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
@@ -63,13 +63,17 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     Attributes:
         rows: How many. Three took a quarter to a tenth of the evaluations of two on boxes and balls that land and
             slide, at tolerances of 1e-5 and less; four are no better but for the smallest tolerances.
+        forces: Whether a trajectory keeps the contact forces of steps, three numbers a row and point, or six where
+            something resists turning. Without them `Trajectory.contacts` finds forces from states, as far as these are
+            known.
         model: The mechanism; `simulate` fills it in.
 
     Raises:
-        ValueError: if there are none.
+        ValueError: if there are no rows.
     """
 
     rows: int = eqx.field(static=True, default=3)
+    forces: bool = eqx.field(static=True, default=True)
     model: Model | None = None
 
     def __check_init__(self):
@@ -85,10 +89,15 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     def init(self, terms, t0, t1, y0, args):
         return Counted(None, Work.of(), overlap=jnp.zeros((), y0.v.dtype))
 
+    def forces_like(self, terms: Any, y: State) -> PointForces | None:
+        """Shapes of the contact forces that dense output has, if any."""
+        contact, *_ = _apart(terms)
+        return contact.forces_like(self.mechanism, y.q, y.v) if self.forces else None
+
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         if y0.energy is not None:
             raise ValueError("ConvexEuler: it does not know the work of contact, which jdyn.EnergyError needs")
-        rows, overlap = self._in_rows(terms, t0, t1, y0)
+        rows, overlap, forces = self._in_rows(terms, t0, t1, y0)
         found = rows.converged
         ends = [jax.tree.map(lambda x, row=row: x[row], rows.y) for row in range(self.rows)]
         y1, error = self._extrapolated(ends) if self.rows > 1 else (ends[0], None)
@@ -100,14 +109,15 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         result = diffrax.RESULTS.where(found, done, failed)  # type: ignore[arg-type]
         work = Work.of(self.rows * (self.rows + 1) // 2, rows.newton)
         counted = Counted(None, work, overlap=jax.lax.stop_gradient(overlap))
-        return y1, error, {"y0": y0, "y1": y1}, counted, result
+        return y1, error, {"y0": y0, "y1": y1, FORCES: forces if self.forces else None}, counted, result
 
     @property
     def interpolation_cls(self):
         return functools.partial(_Interpolation, self.mechanism)
 
-    def _in_rows(self, terms, t0, t1, y0: State) -> tuple["_Rows", Scalar]:
-        """The substeps of all rows, and the largest depth of a point where the step begins [m].
+    def _in_rows(self, terms, t0, t1, y0: State) -> tuple["_Rows", Scalar, tuple[PointForces, PointForces]]:
+        """The substeps of all rows, the largest depth of a point where the step begins [m], and contact forces where it
+        begins and ends.
 
         What substeps from one state have in common is found once: first ones of all rows begin where the step does. One
         program for all.
@@ -127,14 +137,17 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
             begun = jax.lax.cond(new, lambda: begin(t0 + share * (t1 - t0), y), lambda: begun)
             length = 1 / count.astype(H.dtype)
             end = share + length
-            y, found = self._advanced(terms, begun, length * H, y0.v + end * (rows.v1 - y0.v))
-            return (rows.after(count, y, found, end > 1 - length / 2), begun), begun.contact.overlap
+            y, found, forces = self._advanced(terms, begun, length * H, y0.v + end * (rows.v1 - y0.v))
+            return (rows.after(count, y, found, end > 1 - length / 2), begun), (begun.contact.overlap, forces)
 
         ends = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.rows, *x.shape)), y0)
         # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
         start = _Rows(ends, y0.v, H >= 0, jnp.array(0, jnp.int32))
-        (rows, _), overlaps = jax.lax.scan(substep, (start, none), (numbers, shares.astype(t0.dtype), anew))
-        return rows, overlaps[0]
+        (rows, _), (overlaps, forces) = jax.lax.scan(substep, (start, none), (numbers, shares.astype(t0.dtype), anew))
+        # Forces of first and of last substeps become those at both ends of the step when substeps become short.
+        first = np.array([places.index((n, 0.0)) for n in counts])
+        last = np.array([places.index((n, (n - 1) / n)) for n in counts])
+        return rows, overlaps[0], (_of_places(forces, first), _of_places(forces, last))
 
     def _begun(self, terms, H: Scalar, t: Scalar, y: State) -> "_Begun":
         model = self.mechanism
@@ -153,8 +166,11 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
             slopes=system.slopes,
         )
 
-    def _advanced(self, terms, begun: "_Begun", h: Scalar, guess: Float[Array, " nv"]) -> tuple[State, Found]:
-        """The state after a substep, and how its velocity was found, from a guess of the velocity at its end."""
+    def _advanced(
+        self, terms, begun: "_Begun", h: Scalar, guess: Float[Array, " nv"]
+    ) -> tuple[State, Found, PointForces]:
+        """The state after a substep, how its velocity was found, from a guess of the velocity at its end, and contact
+        forces in it."""
         model, y, turned = self.mechanism, begun.y, begun.turned
         _, field, terms = _apart(terms)
         system = JointImplicit(equations_of_motion(terms), clock_of(terms), *begun.slopes)
@@ -162,9 +178,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         A = begun.M + reduced(model, jnp.diag(system.rotors(h)))
         impulse = h * (A @ turned + begun.force - system.pull(y.v, none, h))
         others = joint_terms(field, y, h, A) + constraint_terms(begun.constraints, y.v, h, turned, A)
-        found = begun.contact.change(h, A, impulse, guess - y.v, others)
+        found, forces = begun.contact.change(h, A, impulse, guess - y.v, others)
         end = eqx.tree_at(lambda y: y.v, kicked(y, rest(terms.prod(begun.rates, h))), y.v + found.dv)
-        return straight(model, end, h * end.v), found
+        return straight(model, end, h * end.v), found, forces
 
     def _extrapolated(self, ends: list[State]) -> tuple[State, State | None]:
         """The state at h = 0, and how far it is from that without the first row."""
@@ -180,6 +196,12 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 def _at_zero(counts: range) -> np.ndarray:
     """Weights of values at h = 1/n in the polynomial in h through them, at h = 0."""
     return np.array([np.prod([n / (n - other) for other in counts if other != n]) for n in counts])
+
+
+def _of_places(forces: PointForces, places: Int[np.ndarray, " rows"]) -> PointForces:
+    """Those of one substep of each row, at h = 0."""
+    weights = _at_zero(range(1, len(places) + 1))
+    return jax.tree.map(lambda x: weighted(weights, x[places]), forces)
 
 
 def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
@@ -254,15 +276,21 @@ class _Rows(NamedTuple):
 
 
 class _Interpolation(DenseOutput):
-    """Hermite's cubic between configurations; all else changes evenly. Its error is of order 4 in configurations and 3
-    in velocities."""
+    """Hermite's cubic between configurations; all else changes evenly, as contact forces do. Its error is of order 4 in
+    configurations and 3 in velocities."""
 
     model: Model
     y0: State
     y1: State
+    contact_forces: tuple[PointForces, PointForces]
 
-    def __init__(self, model, *, t0, t1, y0, y1):
+    def __init__(self, model, *, t0, t1, y0, y1, contact_forces):
         self.model, self.t0, self.t1, self.y0, self.y1 = model, t0, t1, y0, y1
+        self.contact_forces = contact_forces
+
+    def forces(self, t):
+        share = (t - self.t0) / (self.t1 - self.t0)
+        return jax.tree.map(lambda start, end: start + share * (end - start), *self.contact_forces)
 
     def at(self, share):
         y0, y1 = self.y0, self.y1

@@ -8,6 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.contact import PointForces
+
+# What solvers call contact forces among the data of dense output.
+FORCES = "contact_forces"
+
 
 class DenseOutput(diffrax.AbstractLocalInterpolation):
     """What a step leaves between its ends; subclasses say where the motion is at a share of the step."""
@@ -18,6 +23,10 @@ class DenseOutput(diffrax.AbstractLocalInterpolation):
     @abc.abstractmethod
     def at(self, share: Scalar) -> Any:
         """The state; the step begins at 0 and ends at 1."""
+
+    def forces(self, t: Scalar) -> PointForces | None:
+        """Contact forces at a time within the step; None of a solver that does not say."""
+        return None
 
     def evaluate(self, t0, t1=None, left=True):
         start = self.at(jnp.asarray(t0 - self.t0) / (self.t1 - self.t0))
