@@ -83,8 +83,8 @@ class Equations(diffrax.AbstractTerm):
     def met(
         self, t: Scalar, y: State, error: State | None = None
     ) -> tuple[State, Bool[Array, ""] | None, State | None]:
-        """A state that meets the constraints, next to `y`, whether there is one, and what they leave of an error of
-        `y`; None where there are no constraints."""
+        """A state that meets the constraints, next to `y`, whether there is one, and how far an error of `y` counts;
+        None where there are no constraints."""
         y, near, error = self.field.met(self.clock(t), y, error)
         return y, None if near is None else near.met, error
 
@@ -383,7 +383,10 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     plan = _next_plan(problem, run, crossing, keep, way, planned, verdict.plan)
     held = landing | found | hidden | (_held(problem) & keep & (way.length < planned.length))
     unmet = run.unmet if motion.met is None else run.unmet | ~motion.met
-    result = _judged(problem, run, keep, landing | found | hidden, motion, unmet, plan, solver_result, verdict.result)
+    excused = landing | found | hidden
+    # What step controllers would keep, but cannot be, would be no better the next time.
+    hopeless = verdict.keep & ~good
+    result = _judged(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, verdict.result)
     # As many events as there is room for, or closer to each other than times can tell.
     close = plan.length < _smallest(problem, _resolution(way.length))
     accumulating = found & (run.log.count >= problem.max_events) | hidden & close
@@ -488,8 +491,6 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: 
     y, error, dense, solver_state, result = problem.solver.step(
         terms, *t, motion.y, None, motion.solver_state, motion.jumped
     )
-    # Errors that constraints do not let last do not count. Near singular configurations they are large: there
-    # constraints that are met up to rounding demand accelerations of a rounding over the distance, cubed.
     y, met, error = equations.met(way.length, y, error)
     if met is not None and error is not None:
         # Shorter steps stay nearer.
@@ -790,10 +791,10 @@ def _smallest_at(problem, t):
     return jnp.maximum(SMALLEST_STEP * share * jax.lax.stop_gradient(jnp.abs(t)), share * _smallest(problem, share))
 
 
-def _judged(problem, run, keep, excused, motion, unmet, plan, solver_result, controller_result):
+def _judged(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, controller_result):
     """Why a simulation cannot go on, or success. A step that was rejected because of an event is excused."""
     # NaN counts as too small.
-    stuck = ~keep & ~excused & ~(plan.length > _smallest_at(problem, run.motion.at.t))
+    stuck = ~keep & ~excused & (hopeless | ~(plan.length > _smallest_at(problem, run.motion.at.t)))
     result = jnp.array(Result.success, jnp.int32)
     result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
     result = jnp.where(_failed(controller_result), Result.solver_failed, result)

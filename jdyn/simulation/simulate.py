@@ -28,7 +28,7 @@ from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.energy_control import EnergyError, mechanical_energy
 from jdyn.simulation.events import Event, numbers, watch
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
-from jdyn.simulation.loop import Equations, Problem
+from jdyn.simulation.loop import Equations, Problem, where
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saveat import rows_to_save
 from jdyn.simulation.solvers import Automatic, ConvexEuler, on_manifold
@@ -96,8 +96,8 @@ def simulate(
         contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or
             `jdyn.ConvexContact()`; they pass through each other if left out.
         constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
-            others. The start has to meet them, see `jdyn.assemble`; the end of every step is moved to the nearest state
-            that does. `Trajectory.multipliers` has their forces.
+            others. The start has to meet them, see `jdyn.assemble`; the end of every step and rows in between are moved
+            to the nearest state that does. `Trajectory.multipliers` has their forces.
         method: Forward-dynamics method; `jdyn.ABA()` if left out, and with `"auto"` what `jdyn.diagnose` recommends.
         solver: `jdyn.ConvexEuler()` with convex contact, else `jdyn.Automatic()` if left out: an explicit method of
             order 6 (8 for relative tolerances of 3e-7 and less), and `jdyn.ROSJ43` while gains, dampers or friction on
@@ -211,8 +211,9 @@ def simulate(
     if not throw:
         return trajectory
     progress = (trajectory.stats["t_reached"] - t0) / (t1 - t0)
+    constant = dt0 if isinstance(stepsize_controller, diffrax.ConstantStepSize) else None
     return raise_on_failure(
-        trajectory, trajectory.result, progress, lambda: _failure(described, q0, contact, trajectory, t1)
+        trajectory, trajectory.result, progress, lambda: _failure(described, q0, contact, constant, trajectory, t1)
     )
 
 
@@ -345,6 +346,8 @@ def _simulate(
         stats["start_depth"] = run.start_depth
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
+    if rows.within and field.constraints:
+        ys = _meeting_constraints(field, y0, ts, ys)
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
     happened = Events(direction * log.ts, which, entry, log.ys.q, log.ys.v)
     stats = jax.lax.stop_gradient(stats)
@@ -363,6 +366,23 @@ def _starts_well(field, t0, q0, v0):
         return None
     missed = distance(field.model, field.constraints, q0, v0, t=t0)
     return jnp.maximum(*missed) <= jnp.finfo(t0.dtype).eps ** NEAR
+
+
+def _meeting_constraints(field, y0, ts, ys):
+    """Rows that lie within steps, as dense output has them, moved to states that meet the constraints; those that were
+    not reached, or have no such state next to them, as they are. Their derivatives remain those of dense output, which
+    are as near to those of the motion."""
+    arrays, rest = eqx.partition((field, y0), eqx.is_array)
+    field, y0 = eqx.combine(jax.lax.stop_gradient(arrays), rest)
+
+    def moved(row):
+        t, y = row
+        reached = jnp.all(jnp.isfinite(jnp.append(y.q, y.v)))
+        there, near, _ = field.met(t, where(reached, y, y0))
+        return where(reached & near.met, there, y)
+
+    still = jax.lax.stop_gradient((ts, ys))
+    return jax.tree.map(lambda moved, y, at: moved + (y - at), jax.lax.map(moved, still), ys, still[1])
 
 
 class _Closed(Controller):
@@ -400,8 +420,12 @@ def _closed_controller(field, solver, t, q, v):
     return Memoryless(_Closed(command, softening, derivatives))
 
 
-def _failure(model: Model, q0, contact: Contact | None, trajectory: Trajectory, t1) -> str:
+def _failure(model: Model, q0, contact: Contact | None, step, trajectory: Trajectory, t1) -> str:
+    """What happened, and what to do; `step` is the length of all steps, if they have one."""
     stats, code = trajectory.stats, Result(int(trajectory.result))
+    reason = MESSAGES[code]
+    if step is not None and code == Result.nonfinite:
+        reason = f"a step of {abs(float(step)):.6g} s gives no finite state; take a shorter one, or let steps adapt"
     hint = "Do shapes overlap at the start (jdyn.distances)? "
     hint = "" if contact is None or int(stats["accepted_steps"]) else hint
     if code == Result.bad_model:
@@ -413,6 +437,6 @@ def _failure(model: Model, q0, contact: Contact | None, trajectory: Trajectory, 
         )
     return (
         f"simulation of {model.name!r} stopped at t = {float(stats['t_reached']):.6g} s of {float(t1):.6g} s "
-        f"({int(stats['accepted_steps'])} steps accepted, {int(stats['rejected_steps'])} rejected): {MESSAGES[code]}. "
+        f"({int(stats['accepted_steps'])} steps accepted, {int(stats['rejected_steps'])} rejected): {reason}. "
         f"{hint}With throw=False a failed simulation returns NaN and its result code instead of raising."
     )

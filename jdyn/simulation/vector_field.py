@@ -113,8 +113,14 @@ class VectorField(eqx.Module):
         return impulse_response(self._method, self.model, self.constraints, t, y.q, y.v, impulse)
 
     def met(self, t: Scalar, y: State, error: State | None = None) -> tuple[State, Projected | None, State | None]:
-        """A state that meets the constraints, next to one that nearly does, and what they leave of an error of it; None
-        where there are no constraints."""
+        """A state that meets the constraints, next to one that nearly does, and how far an error of it counts; None
+        where there are no constraints.
+
+        What constraints take away of an error counts as far as the state was from them. That is how far steps were off
+        in all that is told or coupled, of which constraints leave nothing to be judged by. The estimate alone would be
+        too much near singular configurations: there constraints that are met up to rounding demand accelerations of a
+        rounding over the distance, cubed. And rounding of the state is no error of a step.
+        """
         if not self.constraints:
             return y, None, error
         change = None
@@ -124,7 +130,8 @@ class VectorField(eqx.Module):
         near = projected(self._method, self.model, self.constraints, t, y.q, y.v, change, self.warm_start)
         if error is not None and near.change is not None:
             left = self.model.rate(near.q, near.change.q), near.change.v
-            error = eqx.tree_at(lambda error: (error.q, error.v), error, left)
+            judged = jax.tree.map(_as_far, left, (error.q, error.v), (near.q - y.q, near.v - y.v))
+            error = eqx.tree_at(lambda error: (error.q, error.v), error, judged)
         return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near, error
 
     def overshot(self, y0: State, y1: State) -> Bool[Array, ""]:
@@ -194,3 +201,8 @@ class VectorField(eqx.Module):
         """Power that dampers and friction take [W]."""
         model, v = self.model, self.model.expand_velocity(v)
         return v @ (model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))
+
+
+def _as_far(left: Array, error: Array, moved: Array) -> Array:
+    """What constraints leave of an error, and what they take away of it as far as they moved the state."""
+    return left + jnp.clip(error - left, -jnp.abs(moved), jnp.abs(moved))

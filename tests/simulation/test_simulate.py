@@ -222,6 +222,22 @@ def test_a_batch_equals_its_lanes_one_by_one(lanes):
         assert abs(of_batch.stats["accepted_steps"] - single.stats["accepted_steps"]) <= few
 
 
+def test_a_step_that_fails_is_not_tried_again():
+    """Where steps are constant, and where a step controller allows none that is shorter."""
+    constant = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.5}
+    allowed = {"stepsize_controller": diffrax.PIDController(rtol=1e-6, atol=1e-6, dtmin=0.5), "dt0": 0.5}
+
+    def run(**options):
+        blown = {"controller": lambda t, q, v: jnp.where(t > 3, jnp.inf, 0) * v, "saveat": diffrax.SaveAt(t1=True)}
+        return simulate(PENDULUM, jnp.ones(1), jnp.ones(1), 60.0, solver=diffrax.Heun(), **blown, **options)
+
+    for options in (constant, allowed):
+        motion = run(throw=False, **options)
+        assert motion.result == Result.nonfinite and motion.stats["rejected_steps"] < 8
+    with pytest.raises(SimulationError, match=r"a step of 0\.5 s gives no finite state"):
+        run(**constant)
+
+
 def test_failed_lanes_end_early_with_code_and_nan(lanes):
     together, *_ = lanes
     expected = [Result.success, Result.step_too_small, Result.bad_configuration, Result.success]

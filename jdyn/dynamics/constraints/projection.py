@@ -8,12 +8,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.dynamics.constraints.conjugate_gradients import WarmStart
-from jdyn.dynamics.constraints.rows import Rows, constraint_rows, largest
+from jdyn.dynamics.constraints.rows import Rows, constraint_rows, largest, residuals
 from jdyn.dynamics.constraints.saddle_point import saddle_point
 from jdyn.dynamics.forward import forward_dynamics
 from jdyn.dynamics.methods import Method
 from jdyn.model import Model
 from jdyn.model.constraints import Constraint
+
+# A state may miss constraints by this power of rounding [m or rad, and per second].
+MET = 5 / 8
 
 
 class Change(NamedTuple):
@@ -35,7 +38,7 @@ class Projected(NamedTuple):
         q: Configuration.
         v: Velocity.
         distance: The largest entry of the residual, and of J v − b, before [m or rad, and per second].
-        met: Whether corrections became small.
+        met: Whether next to nothing is left of the residual.
         change: What constraints leave of a change that was given: its part along the motions that they allow.
     """
 
@@ -72,17 +75,19 @@ def projected(
         rates = jnp.stack([g, *(-J @ c.v for c in changes)])
         steps, speeds = _least(method, model, q, v, rows, residuals, rates, warm_start)
         kept = [Change(c.q + steps[1], c.v + speeds[1]) for c in changes]
-        missed = largest(rows.residual), largest(g)
-        left = largest(rows.J @ (v + speeds[0]) - rows.b) / (1 + largest(v) * largest(rows.J))
-        return (model.integrate(q, steps[0]), v + speeds[0]), (*missed, left, kept)
+        missed = jnp.maximum(largest(rows.residual), largest(g))
+        steep = largest(rows.J)
+        left = largest(rows.J @ (v + speeds[0]) - rows.b) / (1 + largest(v) * steep)
+        return (model.integrate(q, steps[0]), v + speeds[0]), (missed, steep, left, kept)
 
     # A loop, so that both steps are compiled once.
-    (q, v), (missed, drift, left, kept) = jax.lax.scan(nearer, (q, v), None, length=2)
-    small = jnp.finfo(v.dtype).eps ** 0.5
-    # Where there is no such state, Newton steps leave a quarter or more; elsewhere its square is next.
-    met = (missed[1] <= jnp.maximum(missed[0] / 8, small)) & (left[1] <= small)
+    (q, v), (missed, steep, left, kept) = jax.lax.scan(nearer, (q, v), None, length=2)
+    remaining = largest(residuals(model, constraints, *jax.lax.stop_gradient((t, q))))
+    # As far as coordinates tell states from each other.
+    remaining = remaining / (1 + largest(q) * steep[1])
+    met = jnp.maximum(remaining, left[1]) <= jnp.finfo(v.dtype).eps ** MET
     last = jax.lax.stop_gradient(jax.tree.map(lambda x: x[1], kept))
-    return Projected(q, v, jnp.maximum(missed[0], drift[0]), met, last[0] if last else None)
+    return Projected(q, v, missed[0], met, last[0] if last else None)
 
 
 def impulse_response(
