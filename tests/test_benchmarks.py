@@ -5,6 +5,7 @@ import fractions
 import functools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -16,7 +17,18 @@ import numpy as np
 import pytest
 
 import jdyn
-from benchmarks import contact_scenes, frax_peer, gpu, main_job, operation_counts, peer_models, table, verdict, work
+from benchmarks import (
+    contact_scenes,
+    files,
+    frax_peer,
+    gpu,
+    main_job,
+    operation_counts,
+    peer_models,
+    table,
+    verdict,
+    work,
+)
 from jdyn.contact import colliders, contact_points
 from jdyn.interop import MujocoMap
 from jdyn.threads.kernel import on_threads
@@ -357,3 +369,24 @@ def test_parts_for_a_gpu_are_of_all_sizes():
     assert "--sizes 1024,4096 --batches 1,4,16,64" in named["long chains"]
     assert all("--device gpu" in words for words in named.values() if words.startswith("-m benchmarks "))
     assert len(named) == len(gpu.parts(chosen))
+
+
+def test_robot_files_are_counted_by_who_reads_them(tmp_path):
+    jdyn.save_urdf(jdyn.load("pendulum"), tmp_path / "arm.urdf")
+    text = (tmp_path / "arm.urdf").read_text()
+    (tmp_path / "stands.urdf").write_text(re.sub(r'type="\w+"', 'type="fixed"', text))
+    (tmp_path / "twice.xml").write_text(re.sub(r"<axis[^>]*>", r"\g<0>\g<0>", text))
+    (tmp_path / "late.urdf").write_text(f"<!-- made by hand -->\n{text}")
+    (tmp_path / "cut.urdf").write_text(text[:200])
+    (tmp_path / "scene.xml").write_text("<mujoco/>")
+    (tmp_path / "other.xml").write_text("<launch/>")
+    found = {path.name: files.compared(path, root, tmp_path) for path, root in files.robot_files(tmp_path)}
+    assert {name: one.column for name, one in found.items()} == {
+        "arm.urdf": "agree",
+        "cut.urdf": "by both",
+        "late.urdf": "by the other alone",
+        "scene.xml": "agree",
+        "stands.urdf": "agree",
+        "twice.xml": "refused by jdyn alone",
+    }
+    assert [name for name, one in found.items() if one.still] == ["scene.xml", "stands.urdf"]

@@ -68,6 +68,7 @@ def load_mjcf(
 
     Raises:
         ModelError: if the file cannot be read, MuJoCo refuses it, or it is not a valid mechanism.
+        ValueError: naming folders of `package_dirs` that do not exist.
         ImportError: if `mujoco` is not installed.
 
     Warns:

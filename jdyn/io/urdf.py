@@ -144,6 +144,7 @@ def load_urdf(
 
     Raises:
         ModelError: naming the file and every problem found.
+        ValueError: naming folders of `package_dirs` that do not exist.
 
     Warns:
         ModelWarning: once, naming everything that is ignored or suspicious.

@@ -60,8 +60,8 @@ def load(
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
-        ValueError: if there is no bundled robot of that name, it does not support the requested base, or `srdf` is
-            given for anything but a URDF file.
+        ValueError: if there is no bundled robot of that name, it does not support the requested base, `srdf` is
+            given for anything but a URDF file, or a folder of `package_dirs` does not exist.
         ModelError: (a `ValueError`) if a file or a text is not a valid robot; it lists every problem found.
     """
     root = None if isinstance(source, str) and source in ROBOTS else _root(source)

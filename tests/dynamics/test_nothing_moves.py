@@ -82,6 +82,8 @@ def test_time_passes(scene, tmp_path):
     np.testing.assert_array_equal(motion.ts, ts)
     assert not np.any(motion.energy(scene))
     assert jdyn.animate(scene, motion).duration > 0
+    with jdyn.view(scene, motion, port=0):
+        pass
 
 
 def test_what_needs_a_moving_body_says_so(scene):

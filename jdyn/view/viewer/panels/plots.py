@@ -49,7 +49,7 @@ class PlotPanel(Panel):
             plot.remove()
         self._says.visible = False
         with self._folder:
-            self._plots = [self._plot(title, names, rows["t"], y) for title, names, y in wanted]
+            self._plots = [self._plot(title, names, rows["t"], y) for title, names, y in wanted if y]
 
     def _plot(self, title, names, t, curves):
         if len(curves) > CURVES:
