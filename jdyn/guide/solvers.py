@@ -62,7 +62,8 @@ Constant steps need their size:
 ## Events, limits and constraints
 
 - `events=[jdyn.Event(condition, reset)]`: the state jumps where a condition falls through zero. The instant is found to
-  rounding, and gradients go through it. `jdyn.ImpactLimits` are such events at the ends of joints.
+  rounding, and gradients go through it. Of events at one instant each happens. `jdyn.ImpactLimits` are such events at
+  the ends of joints.
 - `jump_times=[1.337, 1.339]`: forces jump there as functions of time. Steps end there, and miss no pulse.
 - `joint_limits=jdyn.CompliantLimits()` are springs at these ends.
 - `constraints=[jdyn.Connect(...)]` close loops. The start has to meet them (`jdyn.assemble` finds one), and every step

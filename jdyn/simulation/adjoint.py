@@ -319,7 +319,7 @@ def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: I
         arrived, _, dense, _ = step_across(problem, equations, motion, way, end)
         if job.forces is None:
             dense = {name: jax.lax.stop_gradient(x) if name == FORCES else x for name, x in dense.items()}
-        after = settle(problem, equations, arrived, fired).beyond(_at(job.record.since, number))
+        after = settle(problem, equations, arrived, way, fired).beyond(_at(job.record.since, number))
         after, others = eqx.partition(after, eqx.is_inexact_array)
         return (after, Span(motion.at, way.length, arrived.at, arrived.y, dense)), others
 

@@ -1,7 +1,8 @@
 """Events: instants at which a simulation's state jumps, or at which it ends."""
 
+import dataclasses
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,6 +17,9 @@ from jdyn.simulation.vector_field import State
 # leaves an event that has just happened.
 PLACES = (1 / 1024, *(k / 8 for k in range(1, 9)))
 
+# Conditions are at zero as far as so many roundings of coordinates tell, and fall as far as those of speeds do.
+ROUNDINGS = 64
+
 
 class Event(eqx.Module):
     """An instant at which a condition falls through zero: the state is reset, and the simulation goes on or ends.
@@ -26,8 +30,16 @@ class Event(eqx.Module):
 
     The instant is located to rounding, on the dense output and then by a step that ends there. It is differentiable:
     the instant by the implicit function theorem, the state by the saltation matrix that follows. An excursion through
-    zero and back in less than an eighth of a step may be missed, and a condition that starts at zero or below has not
-    fallen. If several entries or events fall at once, each happens, one after another.
+    zero and back in less than an eighth of a step may be missed.
+
+    Of events at one instant each happens, whatever the order of the list: first those that fell there, one after
+    another in the order of the list, and then, from its start again, those that are at zero and fall after these
+    resets, as where a ball hits the first of a row. What ends the simulation comes last. A simulation that starts where
+    a condition is at zero and falls begins with that event; one that is below has fallen before. What an event's own
+    reset leaves falling happens once, and of entries of one condition those do not happen that the reset of another has
+    turned. Events that make each other happen until there are `max_events` end the simulation with the code
+    `Result.endless_events`. All this is up to 64 roundings of coordinates and speeds. Derivatives are those of the
+    order in which events happened.
 
     >>> lowest = jdyn.Event(lambda t, y: y.q[0], terminate=True)
     >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.array([0.5]), jnp.zeros(1), 5.0, events=[lowest])
@@ -106,29 +118,74 @@ def numbers(events: tuple[Watch, ...]) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(len(entries)), entries), np.concatenate([np.arange(n) for n in entries] or [[]])
 
 
+class Moment(eqx.Module):
+    """What happens at the instant at which a simulation is. Rows are those of the table `numbers`.
+
+    Attributes:
+        new: Whether the state is that at the start or after an event, from which no step has led away yet.
+        fell: Rows that fell there and have yet to happen.
+        happened: Rows that have happened there.
+        spent: Rows that have happened there and have gone on falling ever since: these do not happen again.
+        count: How many events have happened there.
+        speed: The largest speed so far, of which rates have roundings.
+        above: Rows that have been above zero since they fell last, by more than rounding.
+        near: How far from zero rows are that are at zero but for rounding.
+    """
+
+    new: Bool[Array, ""]
+    fell: Bool[Array, " rows"]
+    happened: Bool[Array, " rows"]
+    spent: Bool[Array, " rows"]
+    count: Int[Array, ""]
+    speed: Scalar
+    above: Bool[Array, " rows"]
+    near: Float[Array, " rows"]
+
+    @staticmethod
+    def start(events: tuple[Watch, ...], y: State) -> "Moment":
+        """That at which a simulation starts."""
+        rows, zero = sum(event.entries for event in events), jnp.zeros((), y.v.dtype)
+        none, count = jnp.zeros(rows, bool), jnp.zeros((), jnp.int32)
+        return Moment(jnp.array(True), none, none, none, count, zero, none, jnp.zeros(rows, y.v.dtype))
+
+    def left(self, above: Bool[Array, " rows"]) -> "Moment":
+        """That at the end of a step, where nothing has happened."""
+        nothing = jax.tree.map(jnp.zeros_like, self)
+        return dataclasses.replace(nothing, above=above, near=self.near)
+
+    def after(self, which: Int[Array, ""]) -> "Moment":
+        """The same after an event."""
+        one = jnp.arange(len(self.fell), dtype=which.dtype) == which
+        return dataclasses.replace(
+            self, new=jnp.array(True), fell=self.fell & ~one, happened=self.happened | one, spent=self.spent | one,
+            count=self.count + 1,
+        )  # fmt: skip
+
+
 class Crossing(eqx.Module):
     """The first event within a step.
 
     Attributes:
         which: Its row in the table `numbers`; -1 where there is none.
         after: How long after the start of the step it happens [s].
-        hidden: Whether the event that has just happened may happen again before the first place that is evaluated.
-        others: Rows of the table that fall at the same time or a little later.
+        hidden: Whether an event that has just happened may happen again before the first place that is evaluated.
+        moment: The moment at the end of a step that ends there; None without events.
     """
 
     which: Int[Array, ""]
     after: Scalar
     hidden: Bool[Array, ""]
-    others: Bool[Array, " rows"]
+    moment: Moment | None
 
 
 def first_crossing(
     events: tuple[Watch, ...],
     at: Callable[[Scalar], tuple[Scalar, State]],
+    rate: Callable[[Array, Array], Array],
     length: Scalar,
     sharp: Scalar,
     fired: Int[Array, ""],
-    pending: Bool[Array, " rows"],
+    moment: Moment,
     wanted: Bool[Array, ""],
 ) -> Crossing:
     """The first event within a step, if it is `wanted`.
@@ -136,44 +193,131 @@ def first_crossing(
     Args:
         events: What to look for.
         at: Time and state so long after the start of the step, by dense output.
+        rate: How fast a configuration changes with a velocity.
         length: Of the step [s].
         sharp: How well instants are known [s].
         fired: Event that has just happened where the step begins; -1 for none.
-        pending: Rows that were about to fall then, and may be at zero, on either side by rounding.
+        moment: That at which the step begins.
         wanted: Whether to look for one.
     """
 
-    def heights(passed):
-        t, y = at(passed)
+    def heights(t, y):
         return jnp.concatenate([event.condition(t, y) for event in events])
 
     times = jnp.array([0.0, *PLACES], length.dtype) * length
-    found = jax.vmap(heights)(times)
+    found = jax.vmap(lambda passed: heights(*at(passed)))(times)
+    here = _level(heights, at, rate, wanted & moment.new)
+    now = _fallen(events, moment, here)
+    at_once = wanted & moment.new & jnp.any(now.fell)
     # The condition of an event that has just happened is zero, on either side by rounding. If it rises, as for a ball
-    # that leaves the floor, it must be seen above zero before it falls again.
-    rows = jnp.arange(found.shape[1], dtype=fired.dtype)
-    known = rows == fired
-    _, slopes = jax.jvp(heights, (jnp.zeros_like(length),), (jnp.ones_like(length),))
-    hidden = jnp.any(known & (slopes > 0) & (found[1] <= 0))
-    above = jnp.where(pending, jnp.maximum(found[0], jnp.finfo(found.dtype).tiny), found[0])
-    found = found.at[0].set(jnp.where(known, -1, above))
-    falls = (found[:-1] > 0) & (found[1:] <= 0)
-    interval = jnp.argmax(jnp.any(falls, axis=1))
-    happens = wanted & jnp.any(falls) & ~hidden
+    # that leaves the floor, it must be seen above zero before it falls again; if it rests, by more than rounding.
+    least = jnp.where(moment.happened & (here.rates > here.rounding * now.speed), 0, now.near)
+    above = [~moment.happened & ((found[0] > least) | (moment.above & (found[0] > 0)))]
+    for height in found[1:]:
+        above.append((height > least) | (above[-1] & (height > 0)))
+    above = jnp.stack(above)
+    falls = above[:-1] & (found[1:] <= 0)
+    hidden = wanted & ~at_once & jnp.any(moment.happened & (here.rates > 0) & (found[1] <= 0))
+    interval, later = jnp.argmax(jnp.any(falls, axis=1)), wanted & ~at_once & ~hidden & jnp.any(falls)
     armed = falls[interval]
 
     def lowest(passed):
-        return jnp.min(jnp.where(armed, heights(passed), jnp.inf))
+        return jnp.min(jnp.where(armed, heights(*at(passed)), jnp.inf))
 
-    after = _root(lowest, times[interval], times[interval + 1], sharp, happens)
-    which = jnp.argmin(jnp.where(armed, heights(after), jnp.inf)).astype(fired.dtype)
-    others = happens & armed & (rows != which)
-    return Crossing(jnp.where(happens, which, -1), after, wanted & hidden, others)
+    start, end = _root(lowest, times[interval], times[interval + 1], sharp, later)
+
+    def beside_speed(passed):
+        t, y = at(passed)
+        return heights(t, y), jnp.max(jnp.abs(y.v), initial=0)
+
+    left, slopes, speed = jax.jvp(beside_speed, (start,), (jnp.ones_like(start),), has_aux=True)
+    # What falls between the same two instants that can be told from each other, falls at one.
+    first = left == jnp.min(jnp.where(armed, left, jnp.inf))
+    together = armed & (first | (left + (end - start) * slopes <= now.near))
+    then = dataclasses.replace(now.left(above[interval]), fell=together, speed=speed)
+    fallen, last = _where(at_once, (now, fired), (then, jnp.full_like(fired, -1)))
+    which = jnp.where(at_once | later, _next(events, fallen.fell, last), -1)
+    after = jax.lax.stop_gradient(jnp.where(at_once, 0, start))
+    return Crossing(which, after, hidden, _where(which >= 0, fallen.after(which), now.left(above[-1])))
+
+
+class _Level(NamedTuple):
+    """How conditions stand.
+
+    Attributes:
+        heights: Their values.
+        rates: How fast these change.
+        rounding: How much these change by roundings of coordinates of 1 rad or 1 m; the same for rates and speeds.
+        size: The largest coordinate, 1 at least.
+        speed: The largest speed.
+    """
+
+    heights: Float[Array, " rows"]
+    rates: Float[Array, " rows"]
+    rounding: Float[Array, " rows"]
+    size: Scalar
+    speed: Scalar
+
+
+def _level(heights, at, rate, wanted) -> _Level:
+    """How conditions stand at the start of a step, if that is `wanted`."""
+
+    def level(passed):
+        (t, y), (dt, dy) = jax.jvp(at, (passed,), (jnp.ones_like(passed),))
+        # Dense output may not begin with the very velocity.
+        moving = dt, eqx.tree_at(lambda dy: dy.q, dy, rate(y.q, y.v))
+
+        def turned(direction):
+            still = jax.tree.map(jnp.zeros_like, moving)
+            return eqx.tree_at(lambda still: still[1].q, still, rate(y.q, direction))
+
+        others = jax.vmap(turned)(jnp.asarray(_directions(len(y.v)), y.v.dtype))
+        tangents = jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), moving, others)
+        values, changes = jax.vmap(lambda tangent: jax.jvp(heights, (t, y), tangent))(tangents)
+        rounding = ROUNDINGS * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(changes[1:]), axis=0)
+        largest = (jnp.max(jnp.abs(x), initial=least) for x, least in ((y.q, 1), (y.v, 0)))
+        return _Level(values[0], changes[0], rounding, *largest)
+
+    start = jnp.zeros((), at(0)[0].dtype)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(level, start))
+    return jax.lax.cond(unvmap_any(wanted), lambda: level(start), lambda: nothing)
+
+
+def _directions(nv: int) -> np.ndarray:
+    """Directions of velocities. No condition is level along all of them, unless it is so along all coordinates."""
+    drawn = np.random.default_rng(0)
+    return drawn.choice([-1, 1], (3, nv)) * drawn.uniform(0.5, 1.5, (3, nv))
+
+
+def _fallen(events, moment, level) -> Moment:
+    """The moment with what falls after what has happened there."""
+    speed = jnp.maximum(moment.speed, level.speed)
+    falling = level.rates < -level.rounding * speed
+    spent = moment.spent & falling
+    near = jnp.maximum(moment.near, level.rounding * level.size)
+    again = (jnp.abs(level.heights) <= near) & falling & ~spent
+    # Entries of a condition share their reset, as points of a body share its impact: one may have turned the others.
+    splits = np.cumsum([event.entries for event in events])[:-1]
+    touched = [jnp.broadcast_to(jnp.any(x), x.shape) for x in jnp.split(moment.happened, splits)]
+    fell = again | (moment.fell & (falling | ~jnp.concatenate(touched)))
+    return dataclasses.replace(moment, fell=fell, spent=spent, speed=speed, near=near)
+
+
+def _next(events, fell, last):
+    """What happens next: in the order of the list, and from its start again, but what ends the simulation at last."""
+    ends = np.array([event.terminate for event in events])[numbers(events)[0]]
+    goes_on = fell & ~ends
+    turn = (jnp.arange(len(fell), dtype=last.dtype) - last - 1) % len(fell)
+    return jnp.argmin(jnp.where(jnp.where(jnp.any(goes_on), goes_on, fell), turn, len(fell))).astype(last.dtype)
+
+
+def _where(condition, new, old):
+    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)
 
 
 def _root(function, above, below, sharp, wanted):
-    """Where a function that is positive at `above` and not at `below` falls through zero, from below, to four times
-    what is `sharp`.
+    """Between where a function that is positive at `above` and not at `below` falls through zero, to eight times what
+    is `sharp`.
 
     Source: Oliveira, Takahashi, An enhancement of the bisection method average performance preserving minmax
     optimality, ACM Transactions on Mathematical Software 2020 (the method ITP).
@@ -202,7 +346,7 @@ def _root(function, above, below, sharp, wanted):
         return j + 1, *(jnp.where(going, n, o) for n, o in zip(new, (a, b, fa, fb), strict=True))
 
     start = jnp.zeros_like(above), above, below, function(above), function(below)
-    return jax.lax.while_loop(searching, halve, start)[2]
+    return jax.lax.while_loop(searching, halve, start)[1:3]
 
 
 class Log(eqx.Module):

@@ -110,7 +110,7 @@ class ImpactLimits(eqx.Module):
     """Joints bounce off the ends of their ranges instantly: u⁺ = −e u⁻ for the joint that arrives, while the impulse at
     its end moves all others as well. A joint that arrives slowly loses its speed, and may rest on a spring.
 
-    A joint that starts at its end or beyond does not bounce, but rests on the spring. Constant steps should be shorter
+    A joint that starts beyond its end does not bounce, but rests on the spring. Constant steps should be shorter
     than 2 / frequency, since a step that crosses an end feels the spring. Time must run forwards.
 
     >>> model = jdyn.load("pendulum").with_joint("joint1", lower=-0.2, upper=3.0)
@@ -156,8 +156,9 @@ class ImpactLimits(eqx.Module):
 
         def reset(t, y, entry):
             _, speeds = approach(model, y.q, y.v)
-            kept = jnp.where(speeds.reshape(-1)[entry] > slow, restitution, 0)
-            return dataclasses.replace(y, v=y.v - (1 + kept) * _stopping(field, t, y, entry))
+            speed = speeds.reshape(-1)[entry]
+            factor = jnp.where(speed > 0, 1 + jnp.where(speed > slow, restitution, 0), 0)
+            return dataclasses.replace(y, v=y.v - factor * _stopping(field, t, y, entry))
 
         return (Event(condition, reset),)
 

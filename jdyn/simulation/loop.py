@@ -15,7 +15,7 @@ from jdyn.contact import PointForces, SmoothForces
 from jdyn.control.dynamic import updated
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
-from jdyn.simulation.events import PLACES, Crossing, Log, Watch, first_crossing, numbers
+from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_crossing, numbers
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.result import Result
 from jdyn.simulation.solvers.automatic import Automatic
@@ -262,7 +262,7 @@ class Run(eqx.Module):
         landing: Event that the next step is to end at.
         way: Of the last accepted step.
         fired: Event that happened at its end; -1 for none.
-        pending: Events that were about to.
+        moment: What happens there; None without events.
         rows: Of the trajectory.
         log: Of events.
         running: Whether there is something left to do.
@@ -281,7 +281,7 @@ class Run(eqx.Module):
     landing: Crossing
     way: Way
     fired: Int[Array, ""]
-    pending: Bool[Array, " rows"]
+    moment: Moment | None
     rows: Rows
     log: Log
     running: Bool[Array, ""]
@@ -319,7 +319,8 @@ def begin(problem: Problem) -> Run:
     plan = _planned(problem, Instant.at(start), jnp.asarray(target, t0.dtype))
     solver_state = solver.init(problem.equations, t0, t0 + plan.length, y0, None)
     work = None if work_of(solver_state) is None else Work.of()
-    counts, none = jnp.zeros((), jnp.int32), jnp.zeros(sum(event.entries for event in problem.events), bool)
+    counts = jnp.zeros((), jnp.int32)
+    moment = Moment.start(problem.events, y0) if problem.events else None
     good, met = jnp.isfinite(t0) & jnp.isfinite(t1), problem.met
     result = jnp.where(good, problem.start, Result.nonfinite)
     result = result if met is None else jnp.where(met | (result != Result.success), result, Result.constraints)
@@ -328,10 +329,10 @@ def begin(problem: Problem) -> Run:
         motion=_looking(problem, motion),
         plan=plan,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
-        landing=Crossing(counts - 1, nothing, jnp.array(False), none),
+        landing=Crossing(counts - 1, nothing, jnp.array(False), None if moment is None else moment.left(moment.above)),
         way=Way(nothing, t0),
         fired=counts - 1,
-        pending=none,
+        moment=moment,
         rows=_first_rows(problem, work),
         log=Log.empty(problem.max_events if problem.events else 0, t0, y0),
         running=(result == Result.success) & (t0 < t1),
@@ -361,8 +362,8 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     """Try a step, by `step` or what returns the same, and keep it or try a smaller one next time. A run that has ended
     stays as it is. Where contact has yet to look around, that is all that happens, by a step of no length.
 
-    A step in which an event happens is not kept: the next one ends at the event. The step controller does not get to
-    see either, and judges the rest of the step.
+    A step in which an event happens is not kept: the next one ends at the event, and has no length if that is where it
+    begins. The step controller does not get to see either, and judges the rest of the step.
     """
     planned, landing = run.plan.begun_at(run.motion.at), run.landing.which >= 0
     active = _active(run)
@@ -378,7 +379,7 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     found, hidden = crossing.which >= 0, crossing.hidden
     keep = passed & ~found & ~hidden
     fired = jnp.where(keep, run.landing.which, -1)
-    arrived = settle(problem, equations, motion, fired)
+    arrived = settle(problem, equations, motion, way, fired)
     arrived = arrived.beyond(_since(problem, way.stop, verdict.since))
     plan = _next_plan(problem, run, crossing, keep, way, planned, verdict.plan)
     held = landing | found | hidden | (_held(problem) & keep & (way.length < planned.length))
@@ -389,8 +390,12 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     result = _judged(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, verdict.result)
     # As many events as there is room for, or closer to each other than times can tell.
     close = plan.length < _smallest(problem, _resolution(way.length))
-    accumulating = found & (run.log.count >= problem.max_events) | hidden & close
-    result = jnp.where(accumulating, Result.max_events, result)
+    full = found & (run.log.count >= problem.max_events)
+    result = jnp.where(full | hidden & close, Result.max_events, result)
+    if crossing.moment is not None:
+        # More than there are: some happen again and again at one instant.
+        endless = full & (crossing.moment.count > len(crossing.moment.fell))
+        result = jnp.where(endless, Result.endless_events, result)
     accepted, rejected = run.accepted + _one(keep), run.rejected + _one(active & ~keep)
     work = _worked(run, active, motion, fired)
     ended = keep & ~(motion.at.until(problem.t1) > 0)
@@ -406,8 +411,8 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
         landing=where(active, crossing, run.landing),
         way=where(keep, way, run.way),
         fired=where(keep, fired, run.fired),
-        pending=where(keep, run.landing.others, run.pending),
-        rows=_with_rows(problem, run.rows, keep, span, ended, accepted, rejected, work),
+        moment=where(keep, where(landing, run.landing.moment, crossing.moment), run.moment),
+        rows=_with_rows(problem, run.rows, keep & ~_still(problem, way), span, ended, accepted, rejected, work),
         log=run.log.with_event(fired, arrived.at.t, arrived.y),
         running=run.running & ~ended & (result == Result.success),
         result=result,
@@ -480,12 +485,15 @@ def _worked(run, active, motion, fired):
 def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State | None = None):
     """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
     `equations` are those near its start. Derivatives know of kinks within it if they are told where it ends."""
-    arrival = way.end(motion.at)
+    arrival, still = way.end(motion.at), _still(problem, way)
+    if problem.events:
+        # Solvers divide by lengths.
+        way = where(still, Way.of(_smallest(problem, _resolution(way.length))), way)
     equations = _one_sided(problem, equations, motion, way)
     terms, t = equations, (jnp.zeros_like(way.length), way.length)
     if _may_know_times(motion.solver_state):
         clock = dataclasses.replace(problem.equations.clock, between=equations.clock.between)
-        terms, t = Equations(equations.field, clock), (motion.at.t, arrival.t)
+        terms, t = Equations(equations.field, clock), (motion.at.t, way.end(motion.at).t)
     if end is not None:
         terms = terms.across(t, motion.y, end)
     y, error, dense, solver_state, result = problem.solver.step(
@@ -495,6 +503,8 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: 
     if met is not None and error is not None:
         # Shorter steps stay nearer.
         error = jax.tree.map(lambda error: jnp.where(met & jnp.isfinite(error), error, jnp.inf), error)
+    if problem.events:
+        y = where(still, motion.y, y)
     looked = None if motion.looked is None else jnp.array(True)
     return Motion(arrival, y, solver_state, jnp.array(False), met, looked, motion.since), error, dense, result
 
@@ -527,13 +537,18 @@ def _may_know_times(solver_state: PyTree) -> bool:
     return memory is not None and work is None
 
 
-def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Array, ""]) -> Motion:
+def _still(problem, way):
+    """Whether a step has no length, for an event where it begins."""
+    return (way.length == 0) if problem.events else jnp.array(False)
+
+
+def settle(problem: Problem, equations: Equations, motion: Motion, way: Way, fired: Int[Array, ""]) -> Motion:
     """The motion after what happens at the end of a step by these `equations`: an event, unless `fired` is -1, and
     ticks of the controller."""
     if problem.events:
         at, y = jax.lax.cond(
             unvmap_any(fired >= 0),
-            lambda: _after_event(problem, equations, motion, fired),
+            lambda: _after_event(problem, equations, motion, way, fired),
             lambda: (motion.at, motion.y),
         )
         looked = None if motion.looked is None else fired < 0
@@ -550,12 +565,13 @@ def settle(problem: Problem, equations: Equations, motion: Motion, fired: Int[Ar
     return dataclasses.replace(motion, y=y, jumped=motion.jumped | due)
 
 
-def _after_event(problem, equations, motion, fired):
+def _after_event(problem, equations, motion, way, fired):
     """Time and state after an event, where there is one.
 
     The step ended at the event as nearly as dense output knew it. A Newton step removes the remaining height; its
-    derivative is that of the implicit function theorem. Velocities follow by the midpoint rule: with Euler's, their
-    derivatives would miss by the time that is left times how stiff the motion is.
+    derivative is that of the implicit function theorem. If it were longer than the step itself, as after one without
+    length, the height is rounding, and it has its derivative alone. Velocities follow by the midpoint rule: with
+    Euler's, their derivatives would miss by the time that is left times how stiff the motion is.
     """
     y, clock = motion.y, problem.equations.clock
     which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
@@ -579,6 +595,7 @@ def _after_event(problem, equations, motion, fired):
         return -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
 
     late = jax.lax.switch(which, [lambda e=e: late_for(*e) for e in enumerate(problem.events)])
+    late = late - jax.lax.stop_gradient(jnp.where(jnp.abs(late) <= way.length, 0, late))
     middle = moved(at_end, late / 2)
     when, there = motion.at.after(late), moved(rate(motion.at.after(late / 2), middle), late)
 
@@ -677,15 +694,18 @@ def _planned(problem, start, target):
 
 def _crossing(problem, run, wanted, span):
     if not problem.events:
-        return Crossing(jnp.full_like(run.fired, -1), span.length, jnp.array(False), run.pending)
+        return Crossing(jnp.full_like(run.fired, -1), span.length, jnp.array(False), None)
 
     def at(passed):
         when = span.start.after(passed)
         return problem.equations.clock(when.t), _inside(problem, span, passed)
 
+    def rate(q, v):
+        return problem.equations.direction * problem.equations.field.model.rate(q, v)
+
     # No instant is known better than times are.
     sharp = _resolution(span.length) * jnp.maximum(jnp.abs(span.start.t), jnp.abs(span.end.t))
-    return first_crossing(problem.events, at, span.length, sharp, run.fired, run.pending, wanted)
+    return first_crossing(problem.events, at, rate, span.length, sharp, run.fired, run.moment, wanted)
 
 
 def _held(problem):
@@ -797,7 +817,7 @@ def _judged(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_r
     stuck = ~keep & ~excused & (hopeless | ~(plan.length > _smallest_at(problem, run.motion.at.t)))
     result = jnp.array(Result.success, jnp.int32)
     result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
-    result = jnp.where(_failed(controller_result), Result.solver_failed, result)
+    result = jnp.where(_failed(controller_result) & ~excused, Result.solver_failed, result)
     result = jnp.where(stuck, Result.step_too_small, result)
     result = jnp.where(~_finite(motion.y) & (keep | stuck | excused), Result.nonfinite, result)
     if motion.met is None:

@@ -27,6 +27,7 @@ class Result(enum.IntEnum):
     constraints = 7
     bad_model = 8
     bad_configuration = 9
+    endless_events = 10
     # Of lanes that a sweep has not come to yet.
     not_run = -1
 
@@ -39,6 +40,7 @@ MESSAGES = {
     Result.constraints: "the constraints are not met; jdyn.assemble finds a start, later on they contradict each other",
     Result.bad_model: "no mechanism has these numbers, such as a negative mass, friction below zero, or NaN",
     Result.bad_configuration: "q0 is no configuration: NaN, infinity, or a quaternion of length 0; see model.neutral()",
+    Result.endless_events: "max_events have happened, at last again and again at one instant; look at their resets",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }
 
