@@ -23,6 +23,7 @@ from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.result import succeeded
+from jdyn.simulation.saved import misfit
 from jdyn.simulation.to_xarray import labelled
 from jdyn.simulation.vector_field import State, VectorField
 from jdyn.spatial import Transform
@@ -311,7 +312,7 @@ class Trajectory(eqx.Module):
 
         Raises:
             OSError: if there is no such file, or none that may be read.
-            ValueError: if it is damaged, something else, or of a newer version.
+            ValueError: if it is damaged, something else, of a newer version, or its arrays are none of one motion.
         """
         arrays, header = load_archive(path, _KIND, _VERSION)
         if any(x.dtype != canonicalize_dtype(x.dtype) for x in arrays.values()):
@@ -330,9 +331,13 @@ class Trajectory(eqx.Module):
             forces = PointForces(**pushing) if pushing else None
             fields = {name: read(name) for name in _ARRAYS}
             events, stats = Events(**part("events")), part("stats")
-            return Trajectory(memory=memory, events=events, stats=stats, contact_forces=forces, **fields)
+            found = Trajectory(memory=memory, events=events, stats=stats, contact_forces=forces, **fields)
+            wrong = misfit(found)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: expected a jdyn {_KIND}, found one that lacks {error}") from error
+        if wrong:
+            raise ValueError(f"{path}: expected a jdyn {_KIND}, found a damaged or a different file: {wrong}")
+        return found
 
 
 def _fields(structure: Any) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Ledger:
 
     def enter(self, chunk: int) -> None:
         """Note that a chunk is finished, whole or not at all, also after a crash of the machine."""
-        with whole_file(self._contents.path / _name(chunk), "w") as file:
+        with whole_file(self._contents.path / _name(chunk), "w", tidy=False) as file:
             file.write(json.dumps(self._entry(chunk)))
             file.flush()
             os.fsync(file.fileno())

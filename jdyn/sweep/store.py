@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import shutil
-import uuid
+import stat
+import time
 import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jdyn.io.plain_file import read_plain, within
+from jdyn.io.whole_file import OLD, remove_unfinished, unfinished_name
 from jdyn.simulation import result_meanings
 from jdyn.sweep.contents import Contents, contents_of, digest_of
 from jdyn.sweep.design import Design
@@ -84,6 +87,8 @@ class Store:
         contents = contents_of(path)
         _check_same(contents, identity)
         _repair_parameters(contents, over)
+        remove_unfinished(path / LEDGER)
+        _remove_partial(path)
         return cls(contents)
 
     @property
@@ -158,12 +163,16 @@ def _parameters(over):
 
 def _make(path, over, outputs, identity, attrs, function):
     """Make a store without lanes, whole or not at all."""
+    remove_unfinished(path.parent, path.name)
+    with unfinished_name(path) as unfinished:
+        _make_at(unfinished, path, over, outputs, identity, attrs, function)
+
+
+def _make_at(unfinished, path, over, outputs, identity, attrs, function):
     import jax
     import zarr
     from zarr.errors import ZarrUserWarning
 
-    # Processes of several machines may have the same number.
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         group = zarr.open_group(unfinished, mode="w", zarr_format=3)
         dims = {name: dims for name, (dims, _) in over.coordinates().items()}
@@ -197,6 +206,15 @@ def _make(path, over, outputs, identity, attrs, function):
             raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _remove_partial(folder):
+    """Remove what Zarr began to write in processes that were killed, which its names do not tell: after a day."""
+    for file in folder.rglob("*.partial"):
+        status = file.lstat()
+        own = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
+        if own and re.fullmatch(r".*\.[0-9a-f]{32}\.partial", file.name) and time.time() - status.st_mtime > OLD:
+            file.unlink(missing_ok=True)
 
 
 def _seal(folder):

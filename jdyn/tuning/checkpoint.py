@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from jdyn.io.archive import load_archive, save_archive
+from jdyn.io.whole_file import remove_unfinished
+from jdyn.model.messages import enumerated
 
 KIND, VERSION = "tuning", 1
 
@@ -41,6 +43,7 @@ class Checkpoint:
             ValueError: if the file is damaged, or that of something else.
             OSError: if it cannot be read.
         """
+        remove_unfinished(self.path.parent, self.path.name)
         if not self.path.exists():
             return walk, []
         arrays, header = load_archive(self.path, KIND, VERSION)
@@ -50,10 +53,26 @@ class Checkpoint:
                 "another version of JAX or jdyn. Choose another path, or delete it"
             )
         leaves, structure = jax.tree.flatten(walk)
+        told, rows = jax.tree.flatten(seen)
+        self._check(arrays, leaves, told)
         walk = structure.unflatten(_like(leaf, arrays[f"walk_{i}"]) for i, leaf in enumerate(leaves))
-        columns, structure = jax.tree.flatten(seen)
-        columns = [arrays[f"seen_{i}"] for i in range(len(columns))]
-        return walk, [structure.unflatten(row) for row in zip(*columns, strict=True)]
+        columns = [arrays[f"seen_{i}"] for i in range(len(told))]
+        return walk, [rows.unflatten(row) for row in zip(*columns, strict=True)]
+
+    def _check(self, arrays, leaves, told):
+        """That a file has the numbers of this walk, and of as many steps each of what these told."""
+        steps = {np.shape(arrays.get(f"seen_{i}"))[:1] for i in range(len(told))}
+        expected = {f"walk_{i}": as_numbers(leaf) for i, leaf in enumerate(leaves)}
+        expected = {name: (x.shape, x.dtype) for name, x in expected.items()}
+        rows = next(iter(steps)) if len(steps) == 1 else ()
+        expected |= {f"seen_{i}": ((*rows, *x.shape), np.dtype(x.dtype)) for i, x in enumerate(told)}
+        found = {name: (x.shape, x.dtype) for name, x in arrays.items()}
+        if found != expected:
+            wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+            raise ValueError(
+                f"{self.path}: expected a jdyn {KIND}, found a damaged or a different file: it has other numbers than "
+                f"this tuning ({enumerated(wrong)})"
+            )
 
     def is_due(self) -> bool:
         """Whether saving would now take a small part of the time."""

@@ -236,6 +236,36 @@ def test_other_files_are_named_for_what_they_are(fine, tmp_path):
         jdyn.Trajectory.load(tmp_path / "little.npz")
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ts", lambda ts: np.full_like(ts, np.nan)[None]),
+        ("ts", lambda ts: np.where(np.arange(len(ts)) == 1, np.nan, ts)),
+        ("ts", lambda ts: np.where(np.arange(len(ts)) == 1, np.inf, ts)),
+        ("ts", lambda ts: np.where(np.arange(len(ts)) == 2, ts[0], ts)),
+        ("ts", lambda ts: np.ones((3, 7))),
+        ("v", lambda v: v[:-1]),
+        ("q", lambda q: q.astype(int)),
+        ("result", lambda result: np.zeros(3, int)),
+        ("events.which", lambda which: np.zeros(len(which) + 1, int)),
+        ("events.q", lambda q: np.zeros((len(q), q.shape[1] + 1))),
+        ("events.q", lambda q: q[0] if len(q) else np.zeros(q.shape[1])),
+        ("stats.accepted_steps", lambda count: np.zeros(4, int)),
+        ("memory.0", lambda memory: memory[:-1]),
+    ],
+)
+def test_arrays_that_are_none_of_one_motion_are_refused(fine, tmp_path, name, change):
+    from jdyn.io.archive import load_archive, save_archive
+
+    path = tmp_path / "m.npz"
+    fine.save(path)
+    arrays, header = load_archive(path, "trajectory", 1)
+    arrays[name] = change(arrays[name])
+    save_archive(path, "trajectory", 1, arrays, header)
+    with pytest.raises(ValueError, match=r"m.npz: expected a jdyn trajectory, found a damaged or a different file"):
+        jdyn.Trajectory.load(path)
+
+
 def test_coordinates_have_labels_and_units(fine):
     builder = jdyn.Builder("kinds")
     kinds = [jdyn.Free(), jdyn.Planar((0, 0, 1), (1, 0, 0)), jdyn.Ball(), jdyn.Helical((1, 0, 0), 0.1)]

@@ -14,6 +14,7 @@ import optax
 import pytest
 
 import jdyn
+from jdyn.io.archive import load_archive, save_archive
 from jdyn.tuning import descent
 from jdyn.tuning.history import History
 
@@ -119,6 +120,27 @@ def test_damage_is_refused_in_words(tmp_path):
     (tmp_path / "c").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match="expected a jdyn tuning, found a damaged or a different file"):
         run(tmp_path / "c", steps=1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays.pop("walk_0"),
+        lambda arrays: arrays.update(walk_0=arrays["walk_0"][..., None]),
+        lambda arrays: arrays.update(walk_0=arrays["walk_0"].astype(np.float32)),
+        lambda arrays: arrays.update(walk_99=np.zeros(3)),
+        lambda arrays: arrays.update(seen_0=arrays["seen_0"][:-1]),
+        lambda arrays: arrays.update(seen_1=np.float64(3.0)),
+    ],
+    ids=["one less", "another shape", "another type", "one more", "a step less", "no steps"],
+)
+def test_numbers_of_another_shape_are_refused_in_words(tmp_path, change):
+    run(tmp_path / "c", steps=2)
+    arrays, header = load_archive(tmp_path / "c", "tuning", 1)
+    change(arrays)
+    save_archive(tmp_path / "c", "tuning", 1, arrays, header)
+    with pytest.raises(ValueError, match=r"found a damaged or a different file: it has other numbers than this tuning"):
+        run(tmp_path / "c", steps=2)
 
 
 def test_ctrl_c_keeps_what_was_found(tmp_path, undisturbed, monkeypatch):
