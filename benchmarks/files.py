@@ -43,7 +43,7 @@ HEADS = (
 )  # fmt: skip
 _ROOT = re.compile(rb"(?>\s+|\xef\xbb\xbf|<!--.*?-->|<\?.*?\?>)*+<(robot|mujoco)[\s/>]", re.DOTALL)
 # A process holds the programs that it has compiled.
-_FILES_OF_A_PROCESS = 100
+_FILES_OF_A_PROCESS = 50
 
 
 @dataclasses.dataclass(frozen=True)

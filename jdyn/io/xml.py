@@ -159,7 +159,9 @@ class _Tree(ContentHandler):
         super().__init__()
         self._parser = parser
         self.root: Element | None = None
-        self._open: list[tuple[Element, list[str], dict[str, str]]] = []
+        self._namespaces: dict[str, str] = {}
+        # With the pieces of their text, and what prefixes meant around them that they declare anew.
+        self._open: list[tuple[Element, list[str], dict[str, str | None]]] = []
         self._count = 0
 
     def startElement(self, name, attrs):
@@ -169,25 +171,28 @@ class _Tree(ContentHandler):
         if self._count > MAX_ELEMENTS:
             raise _Refused(f"it has more than {MAX_ELEMENTS} elements, too many for a robot description")
         attributes = dict(attrs.items())
-        declared = {key[6:]: value for key, value in attributes.items() if key == "xmlns" or key[:6] == "xmlns:"}
-        namespaces = self._open[-1][2] if self._open else {}
-        if declared:
-            namespaces = namespaces | declared
-            attributes = {key: value for key, value in attributes.items() if key != "xmlns" and key[:6] != "xmlns:"}
+        declared = [key for key in attributes if key == "xmlns" or key.startswith("xmlns:")]
+        around = {key[6:]: self._namespaces.get(key[6:]) for key in declared}
+        self._namespaces.update((key[6:], attributes.pop(key)) for key in declared)
         prefix, _, tag = name.rpartition(":")
-        element = Element(tag, namespaces.get(prefix, prefix), attributes, self._parser.getLineNumber() or 0)
+        element = Element(tag, self._namespaces.get(prefix, prefix), attributes, self._parser.getLineNumber() or 0)
         if self._open:
             self._open[-1][0].children.append(element)
         else:
             self.root = element
-        self._open.append((element, [], namespaces))
+        self._open.append((element, [], around))
 
     def characters(self, content):
         self._open[-1][1].append(content)
 
     def endElement(self, name):
-        element, pieces, _ = self._open.pop()
+        element, pieces, around = self._open.pop()
         element.text = "".join(pieces).strip()
+        for prefix, namespace in around.items():
+            if namespace is None:
+                del self._namespaces[prefix]
+            else:
+                self._namespaces[prefix] = namespace
 
 
 def parse(text: str, label: str) -> Element:
