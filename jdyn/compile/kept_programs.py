@@ -10,6 +10,8 @@ import jax
 import platformdirs
 from jax.experimental.compilation_cache import compilation_cache
 
+from jdyn.compile.private_folder import make_private
+
 SWITCH = "jax_enable_compilation_cache"
 FOLDER = "jax_compilation_cache_dir"
 THRESHOLD = "jax_persistent_cache_min_compile_time_secs"
@@ -19,7 +21,8 @@ def kept_programs() -> contextlib.AbstractContextManager:
     """Inside this context, compiled programs are kept in the user's cache folder, where the next command finds them.
 
     Existing JAX cache settings take precedence. Only the same version of JAX on the same kind of processor finds an
-    entry, so machines may share a home folder.
+    entry, so machines may share a home folder. A folder that somebody else owns or may write to is not used, which a
+    warning says.
     """
     settings = jax.config.values
     if settings[FOLDER] is not None or not settings[SWITCH] or not _writable(user_folder()):
@@ -39,12 +42,14 @@ def user_folder() -> pathlib.Path:
 
 def _writable(folder):
     try:
-        # Nobody else may write there, since programs that are found there are run.
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Programs that are found there are run: both folders are jdyn's own.
+        make_private(folder, levels=2)
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError as error:
-        print(f"jdyn: warning: compiled programs are not kept for the next command: {error}", file=sys.stderr)
+        print(
+            f"jdyn: warning: compiled programs are not kept for the next command in {folder}: {error}", file=sys.stderr
+        )
         return False
 
 

@@ -93,3 +93,67 @@ def test_a_folder_that_cannot_be_written_is_no_error(as_jax_comes, capsys):
         assert as_jax_comes() == before
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("jdyn: warning: compiled programs are not kept") and str(user_folder()) in line
+
+
+def _refused(as_jax_comes, capsys):
+    before = as_jax_comes()
+    with kept_programs():
+        assert as_jax_comes() == before
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("jdyn: warning: compiled programs are not kept")
+    return line
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o1777])
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_folder_that_others_may_write_to_is_not_used(as_jax_comes, capsys, mode, level):
+    user_folder().mkdir(parents=True)
+    folder = [user_folder(), user_folder().parent][level]
+    folder.chmod(mode)
+    assert f"{folder}: others may write to it" in _refused(as_jax_comes, capsys)
+
+
+def test_a_folder_above_that_others_may_write_to_is_not_used(as_jax_comes, capsys):
+    user_folder().mkdir(parents=True)
+    above = user_folder().parents[1]
+    above.chmod(0o777)
+    assert f"chmod go-w {above}" in _refused(as_jax_comes, capsys)
+    # As /tmp is.
+    above.chmod(0o1777)
+    with kept_programs():
+        assert as_jax_comes()[0] == str(user_folder())
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_folder_of_someone_else_is_not_used(as_jax_comes, capsys, monkeypatch, level):
+    user_folder().mkdir(parents=True)
+    folder, lstat = [user_folder(), user_folder().parent][level], type(user_folder()).lstat
+
+    def of_another(path):
+        found = list(lstat(path))
+        found[4] = os.getuid() + 1
+        return os.stat_result(found) if path == folder else lstat(path)
+
+    monkeypatch.setattr(type(folder), "lstat", of_another)
+    assert "not to you" in _refused(as_jax_comes, capsys)
+
+
+def test_a_link_to_a_folder_is_not_used(as_jax_comes, capsys, tmp_path):
+    (tmp_path / "theirs" / "programs").mkdir(parents=True)
+    user_folder().parent.parent.mkdir()
+    user_folder().parent.symlink_to(tmp_path / "theirs")
+    assert "expected a folder, found a link" in _refused(as_jax_comes, capsys)
+
+
+def test_folders_are_made_for_their_user_alone(as_jax_comes, monkeypatch):
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            with kept_programs():
+                pass
+            levels = [user_folder(), *user_folder().parents[:2]]
+            assert [level.stat().st_mode & 0o777 for level in levels] == [0o700] * 3
+            # One that an older version has made.
+            user_folder().parent.chmod(0o755)
+    finally:
+        os.umask(before)
