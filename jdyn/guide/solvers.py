@@ -109,6 +109,9 @@ max_steps True
 >>> jdyn.Result.bad_model, jdyn.Result.bad_configuration
 (<Result.bad_model: 8>, <Result.bad_configuration: 9>)
 
+`jdyn.Result.turn` says that constant steps turn a free body or a ball joint by more than half a revolution each, beyond
+what their coordinates tell. Step controllers that adapt lengths never get that far.
+
 Too many steps are mostly a sign of stiffness that couples joints, of a force that is not smooth, or of tolerances that
 float32 cannot meet.
 """

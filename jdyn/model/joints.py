@@ -7,6 +7,7 @@ model stacks all joints of a kind in one instance and maps over it.
 """
 
 import abc
+import math
 from typing import ClassVar
 
 import jax
@@ -23,7 +24,7 @@ from jdyn.spatial import (
     quaternion_to_matrix,
     rotation_about,
 )
-from jdyn.spatial.components import Vector, add, numbers, scale, subtract, times
+from jdyn.spatial.components import Vector, add, dot, numbers, scale, subtract, times
 from jdyn.spatial.quaternions import (
     conjugate,
     exponential,
@@ -101,8 +102,9 @@ class Joint(Structure):
         rotation vector from the centre, which is zero here."""
 
     @abc.abstractmethod
-    def from_chart(self, centre: Q, u: V) -> Q:
-        """The configuration with coordinates u in the chart centred at `centre`."""
+    def from_chart(self, centre: Q, u: V, longest: float) -> Q:
+        """The configuration with coordinates u in the chart centred at `centre`; NaN for a rotation vector longer than
+        `longest` [rad]."""
 
     @abc.abstractmethod
     def chart_rate(self, q: Q, u: V, v: V) -> V:
@@ -146,7 +148,7 @@ class _VectorJoint(Joint):
     def to_chart(self, q):
         return q
 
-    def from_chart(self, centre, u):
+    def from_chart(self, centre, u, longest):
         return u
 
     def chart_rate(self, q, u, v):
@@ -340,9 +342,10 @@ class Ball(Joint):
     def to_chart(self, q):
         return jnp.zeros(3, q.dtype)
 
-    def from_chart(self, centre, u):
+    def from_chart(self, centre, u, longest):
         # Scale it, so that rounding does not accumulate from step to step.
-        return quaternion_normalize(self.integrate(centre, u))
+        q, phi = quaternion_normalize(self.integrate(centre, u)), numbers(u)
+        return q if math.isinf(longest) else jnp.where(dot(phi, phi) > longest**2, jnp.nan, q)
 
     def chart_rate(self, q, u, v):
         return jnp.stack(_rotation_chart_rate(numbers(u), numbers(v)))
@@ -402,8 +405,8 @@ class Free(Joint):
     def to_chart(self, q):
         return jnp.concatenate([Ball().to_chart(q[3:]), q[:3]])
 
-    def from_chart(self, centre, u):
-        return jnp.concatenate([u[3:], Ball().from_chart(centre[3:], u[:3])])
+    def from_chart(self, centre, u, longest):
+        return jnp.concatenate([u[3:], Ball().from_chart(centre[3:], u[:3], longest)])
 
     def chart_rate(self, q, u, v):
         (_, how), (phi, _), (w, v) = _halves(q), _halves(u), _halves(v)

@@ -1,6 +1,7 @@
 """The model of a mechanism: a PyTree of all parameters that can be swept or differentiated."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable
 from typing import Any, Literal, get_args
@@ -226,14 +227,19 @@ class Model(Structure):
         q = self._expand_difference(q)
         return self._per_joint(lambda joint, q: joint.to_chart(q), "v", self.by_group("q", q))
 
-    def from_chart(self, centre: Float[Array, " nq"], u: Float[Array, " nv"]) -> Float[Array, " nq"]:
-        """The configuration with coordinates u in the chart centred at `centre`; rotations are relative to `centre`."""
+    def from_chart(
+        self, centre: Float[Array, " nq"], u: Float[Array, " nv"], longest: float = math.inf
+    ) -> Float[Array, " nq"]:
+        """The configuration with coordinates u in the chart centred at `centre`; rotations are relative to `centre`.
+
+        They are NaN where their vectors are longer than `longest` [rad].
+        """
         centre, u = checked(self, q=centre, v=u)
         if self.flat:
             return u
         centre, u = self._expand_difference(centre), self.expand_velocity(u)
         return self._per_joint(
-            lambda joint, q, u: joint.from_chart(q, u), "q", self.by_group("q", centre), self.by_group("v", u)
+            lambda joint, q, u: joint.from_chart(q, u, longest), "q", self.by_group("q", centre), self.by_group("v", u)
         )
 
     def in_chart(self, centre: Float[Array, " nq"], q: Float[Array, " nq"]) -> Float[Array, " nv"]:

@@ -19,7 +19,9 @@ from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_c
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.result import Result
 from jdyn.simulation.solvers.automatic import Automatic
+from jdyn.simulation.solvers.manifold_solver import in_charts
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.turns import PLANNED, angular_speed
 from jdyn.simulation.vector_field import State, VectorField
 from jdyn.simulation.work import Counted, Work, order_of, overlap_of, seen_of, work_of
 
@@ -368,7 +370,7 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     planned, landing = run.plan.begun_at(run.motion.at), run.landing.which >= 0
     active = _active(run)
     equations = problem.near(run.motion)
-    planned = _until_touch(problem, equations, run, planned)
+    planned = _within_turn(problem, run, _until_touch(problem, equations, run, planned))
     way = _way(problem, run, planned)
     motion, error, dense, solver_result = take(problem, equations, run.motion, way)
     verdict = _verdict(problem, equations, run, way, motion, error)
@@ -396,6 +398,7 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
         # More than there are: some happen again and again at one instant.
         endless = full & (crossing.moment.count > len(crossing.moment.fell))
         result = jnp.where(endless, Result.endless_events, result)
+    result = jnp.where(_left_chart(problem, run, way, motion), Result.turn, result)
     accepted, rejected = run.accepted + _one(keep), run.rejected + _one(active & ~keep)
     work = _worked(run, active, motion, fired)
     ended = keep & ~(motion.at.until(problem.t1) > 0)
@@ -434,6 +437,22 @@ def _until_touch(problem, equations, run, planned):
     y, direction = run.motion.y, problem.equations.direction
     known = jax.lax.stop_gradient((equations.field.model, y.q, direction * y.v, run.acceleration))
     return _at_most(problem, planned, jax.lax.stop_gradient(contact).longest_step(*known))
+
+
+def _within_turn(problem, run, planned):
+    """What is planned, or less where the step would leave its chart, as step controllers do not know that it does."""
+    model = problem.equations.field.model
+    if model.flat or not in_charts(problem.solver):
+        return planned
+    return _at_most(problem, planned, PLANNED / angular_speed(model, run.motion.y.v))
+
+
+def _left_chart(problem, run, way, motion):
+    """Whether a step of a length that does not change has ended nowhere since it turned too far."""
+    model = problem.equations.field.model
+    if model.flat or not (in_charts(problem.solver) and _held(problem)):
+        return jnp.array(False)
+    return ~_finite(motion.y) & (way.length * angular_speed(model, run.motion.y.v) > PLANNED)
 
 
 def _acceleration(problem, run, keep, way, motion):

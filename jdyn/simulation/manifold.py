@@ -16,6 +16,7 @@ from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.model import Model, checked
 from jdyn.simulation.counted_roots import counted_step
 from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.turns import LONGEST
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 from jdyn.simulation.wrapped_solver import Delegating
@@ -26,7 +27,8 @@ class OnManifold(Delegating):
 
     Rotations move by rotation vectors φ, dφ/dt = dexp⁻¹_{-φ} ω, and the end of a step is mapped back: quaternions keep
     unit length without projection. Order, error estimate and dense output are those of the wrapped method in the
-    tangent space; step controllers see the estimate as a change of coordinates.
+    tangent space; step controllers see the estimate as a change of coordinates. No step turns by more than π: a chart
+    tells no turn beyond, and steps that leave it end nowhere, in NaN with an infinite error.
 
     ```
     diffrax.diffeqsolve(diffrax.ODETerm(field), jdyn.OnManifold(diffrax.Dopri5(), model), ...)
@@ -128,7 +130,8 @@ class LocalTerm(diffrax.AbstractTerm):
         return eqx.tree_at(lambda y: y.q, y, self.model.to_chart(y.q))
 
     def from_chart(self, u: State) -> State:
-        return eqx.tree_at(lambda u: u.q, u, self.model.from_chart(self.centre, u.q))
+        """The state with these coordinates; NaN for rotations that leave the chart."""
+        return eqx.tree_at(lambda u: u.q, u, self.model.from_chart(self.centre, u.q, LONGEST))
 
     def vf(self, t, y, args):
         at = self.from_chart(y)
@@ -143,9 +146,14 @@ class LocalTerm(diffrax.AbstractTerm):
 
 
 def pushed(local: LocalTerm, u1: State, error: State) -> State:
-    """The error in the coordinates of the manifold; infinite where it is in the chart, as after solvers that fail."""
-    changed = jax.jvp(local.from_chart, (u1,), (error,))[1]
-    return jax.tree.map(lambda new, old: jnp.where(jnp.all(jnp.isfinite(old)), new, jnp.inf), changed, error)
+    """The error in the coordinates of the manifold; infinite where it is in the chart, as after solvers that fail, or
+    where the step leaves the chart."""
+    y1, changed = jax.jvp(local.from_chart, (u1,), (error,))
+
+    def known(y, new, old):
+        return jnp.where(jnp.all(jnp.isfinite(y)) & jnp.all(jnp.isfinite(old)), new, jnp.inf)
+
+    return jax.tree.map(known, y1, changed, error)
 
 
 class ChartInterpolation(diffrax.AbstractLocalInterpolation):

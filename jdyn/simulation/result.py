@@ -28,6 +28,7 @@ class Result(enum.IntEnum):
     bad_model = 8
     bad_configuration = 9
     endless_events = 10
+    turn = 11
     # Of lanes that a sweep has not come to yet.
     not_run = -1
 
@@ -41,6 +42,7 @@ MESSAGES = {
     Result.bad_model: "no mechanism has these numbers, such as a negative mass, friction below zero, or NaN",
     Result.bad_configuration: "q0 is no configuration: NaN, infinity, or a quaternion of length 0; see model.neutral()",
     Result.endless_events: "max_events have happened, at last again and again at one instant; look at their resets",
+    Result.turn: "steps of this length turn a free body or a ball joint by more than half a revolution; shorten them",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }
 

@@ -1,5 +1,6 @@
 """Motions that turn by more than rotation vectors tell, π: rows between steps, and steps themselves."""
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,7 +54,7 @@ def test_a_constant_spin_is_exact_between_rows_however_far_it_turns(dtype):
     assert np.all(np.max(np.abs(v_found - v_true), axis=(1, 2)) < allowed * (1 + speeds))
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
+@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.slow)])
 def test_rows_within_steps_of_a_ball_that_spins_and_slides(dtype):
     """It rolls on the ground and keeps its energy in every row, though it turns by more than π in a step."""
     builder = jdyn.Builder("r")
@@ -66,3 +67,93 @@ def test_rows_within_steps_of_a_ball_that_spins_and_slides(dtype):
     assert jnp.max(jnp.abs(motion.q[:, 2] - 0.0999)) < 1e-4
     energy = motion.energy(model)
     assert jnp.max(jnp.abs(energy / energy[0] - 1)) < 1e-3
+
+
+def tumbling():
+    """A body that turns about its middle axis, and over again and again: the angular momentum has a length of 2."""
+    builder = jdyn.Builder("tumbling", gravity=(0, 0, 0))
+    builder.add_link("body", jdyn.Free(), mass=1.0, inertia=(1.0, 2.0, 3.0))
+    return builder.build(), jnp.array([0.01, 1.0, 0, 0, 0, 0])
+
+
+LONG_STEPS = [jdyn.BulirschStoer(), jdyn.BaderDeuflhard()]
+OTHERS = [
+    jdyn.Automatic(), jdyn.AdamsBashforthMoulton(), jdyn.CashKarp(), jdyn.ROSJ43(), jdyn.Rodas5P(), diffrax.Tsit5(),
+    diffrax.Dopri8(), diffrax.Kvaerno5(), diffrax.HalfSolver(jdyn.ImplicitMidpoint()),
+    diffrax.HalfSolver(jdyn.StormerVerlet()),
+]  # fmt: skip
+TYPES = [(jnp.float64, 1e-6), (jnp.float32, 1e-5)]
+
+
+def named(solver):
+    return type(solver).__name__ if isinstance(solver, diffrax.AbstractSolver) else None
+
+
+@pytest.mark.parametrize(
+    ("solver", "dtype", "tolerance"),
+    [
+        (LONG_STEPS[0], *TYPES[0]),
+        (LONG_STEPS[1], *TYPES[1]),
+        pytest.param(LONG_STEPS[0], *TYPES[1], marks=pytest.mark.slow),
+        pytest.param(LONG_STEPS[1], *TYPES[0], marks=pytest.mark.slow),
+        *[pytest.param(solver, *kind, marks=pytest.mark.exhaustive) for solver in OTHERS for kind in TYPES],
+    ],
+    ids=named,
+)
+def test_no_step_leaves_its_chart(solver, dtype, tolerance):
+    """Steps beyond a whole turn changed the length of the angular momentum by up to 3.4."""
+    model, v0 = tumbling()
+    model, v0 = model.astype(dtype), v0.astype(dtype)
+    steps = diffrax.SaveAt(steps=True)
+    motion = jdyn.simulate(model, model.neutral(), v0, 300.0, solver=solver, saveat=steps)
+    count = int(motion.stats["accepted_steps"])
+    spin = np.asarray(motion.v[:count, :3])
+    momentum = np.linalg.norm(spin * [1.0, 2.0, 3.0], axis=1)
+    assert np.max(np.abs(momentum / 2 - 1)) < 100 * tolerance
+    assert np.max(np.diff(motion.ts[:count]) * np.linalg.norm(spin[:-1], axis=1)) < np.pi
+
+
+@pytest.mark.parametrize(
+    "solver", [diffrax.Tsit5(), pytest.param(jdyn.AdamsBashforthMoulton(), marks=pytest.mark.slow)], ids=named
+)
+def test_constant_steps_that_turn_too_far_end_with_a_code(solver):
+    model, v0 = tumbling()
+
+    def run(dt):
+        return jdyn.simulate(
+            model, model.neutral(), v0, 40.0, solver=solver, stepsize_controller=diffrax.ConstantStepSize(), dt0=dt,
+            saveat=diffrax.SaveAt(t1=True), throw=False,
+        )  # fmt: skip
+
+    motion = jax.vmap(run)(jnp.array([0.05, 4.0, 8.0]))
+    assert motion.result.tolist() == [jdyn.Result.success, jdyn.Result.turn, jdyn.Result.turn]
+    assert motion.stats["accepted_steps"][1:].tolist() == [0, 0]
+    assert motion.stats["rejected_steps"][1:].tolist() == [1, 1]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("solver", [*LONG_STEPS, *OTHERS], ids=named)
+@pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
+def test_rows_are_as_exact_as_ends_of_steps(solver, dtype, tolerance):
+    """Of a body on a free joint and of one on a ball joint in there, which spin three times round and more, at any
+    speed; errors of both grow from step to step, those of rows not beyond those of ends."""
+    model, turned = thrown().astype(dtype), np.linspace(0.2, 20, 59)
+    axis = np.array([2.0, -1.0, 2.0]) / 3
+
+    @jax.vmap
+    def run(q0, v0, end):
+        rows = diffrax.SaveAt(ts=jnp.array(turned, dtype) / 20 * end, steps=True)
+        return jdyn.simulate(model, q0, v0, end, solver=solver, saveat=rows)
+
+    speeds = np.array([2.0, 20.0, 200.0])
+    starts = zip(*(flight(s * axis, -1.7 * s * axis[::-1], np.zeros(1)) for s in speeds), strict=True)
+    motions = run(*(jnp.array(np.stack(x)[:, 0], dtype) for x in starts), jnp.array(20.1 / speeds, dtype))
+    for speed, motion in zip(speeds, (jax.tree.map(lambda x, i=i: x[i], motions) for i in range(3)), strict=True):
+        count = int(np.sum(np.isfinite(motion.ts)))
+        ts = np.asarray(motion.ts[:count], float)
+        q, v = (jnp.array(x, dtype) for x in flight(speed * axis, -1.7 * speed * axis[::-1], ts))
+        apart = np.asarray(jax.vmap(model.difference)(q, motion.q[:count]))
+        apart = np.concatenate([apart, (motion.v[:count] - v) / (1 + speed)], axis=1)
+        error = np.max(np.abs(apart), axis=1)
+        within = np.min(np.abs(ts[:, None] * speed - turned * 20.1 / 20), axis=1) < 1e-3
+        assert np.max(error[within]) < np.max(error[~within]) + 100 * tolerance

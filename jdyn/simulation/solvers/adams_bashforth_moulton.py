@@ -1,7 +1,7 @@
 """The predictor-corrector method of Adams, Bashforth and Moulton on the configuration manifold."""
 
 import functools
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -17,6 +17,7 @@ from jdyn.simulation.solvers import adams_weights
 from jdyn.simulation.solvers.cash_karp import CASH_KARP, HALF_WAY
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
+from jdyn.simulation.turns import LONGEST, angular_speed
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 
@@ -49,7 +50,8 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     evaluations; in a batch all lanes then evaluate seven times.
 
     The error is Milne's estimate from predictor and corrector, of order 5 within a step. Dense output is the
-    polynomial that the corrector integrates. Past rotations are expressed in the chart about the state at the start.
+    polynomial that the corrector integrates. Past rotations are expressed in the chart about the state at the start;
+    what turns so fast that they lie beyond it, by more than π, is left to Cash and Karp's steps.
 
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
     >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.AdamsBashforthMoulton())
@@ -64,6 +66,8 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     """
 
     model: Model | None = None
+
+    in_charts: ClassVar[bool] = True
 
     def order(self, terms):
         return 4
@@ -81,7 +85,8 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         history: History = solver_state.memory
-        history = eqx.tree_at(lambda h: h.known, history, jnp.where(made_jump, 0, history.known))
+        forgotten = made_jump | _beyond(self.mechanism, history, y0)
+        history = eqx.tree_at(lambda h: h.known, history, jnp.where(forgotten, 0, history.known))
         local, control = LocalTerm(terms, self.mechanism, y0.q), terms.contr(t0, t1)
         u0 = local.to_chart(y0)
 
@@ -193,12 +198,19 @@ def _weighted(weights, rates: State) -> State:
     return jax.tree.map(lambda rates: jnp.tensordot(weights, rates, 1, precision="highest"), rates)
 
 
+def _beyond(model: Model, history: History, y0: State) -> Bool[Array, ""]:
+    """Whether past rotations may be beyond the chart about a state."""
+    if model.flat:
+        return jnp.array(False)
+    speeds = jax.vmap(lambda v: angular_speed(model, v))(jnp.concatenate([history.v, y0.v[None]]))
+    return -history.ages[-1] * jnp.max(speeds) > LONGEST
+
+
 def _in_chart(local: LocalTerm, history: History) -> State:
     """The past rates in the chart of the current step."""
 
     def rate(q, v):
-        # Rates in a chart depend on where its rotations are alone, and those are what `difference` has as well.
-        return local.model.chart_rate(q, local.model.difference(local.centre, q), v)
+        return local.model.chart_rate(q, local.model.in_chart(local.centre, q), v)
 
     return eqx.tree_at(lambda rates: rates.q, history.rates, jax.vmap(rate)(history.q, history.v))
 

@@ -20,6 +20,9 @@ class ManifoldSolver(diffrax.AbstractSolver):
     # None until `simulate` sets it.
     model: eqx.AbstractVar[Model | None]
 
+    # Whether steps are taken in charts about their starts, which do not tell turns of more than π.
+    in_charts: ClassVar[bool] = False
+
     term_structure: ClassVar = diffrax.AbstractTerm
 
     def on(self, model: Model) -> Self:
@@ -52,3 +55,13 @@ def on_manifold(solver: diffrax.AbstractSolver, model: Model) -> diffrax.Abstrac
     if isinstance(solver, diffrax.AbstractWrappedSolver):
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, on_manifold(solver.solver, model))
     return solver.on(model) if isinstance(solver, ManifoldSolver) else OnManifold(solver, model)
+
+
+def in_charts(solver: diffrax.AbstractSolver) -> bool:
+    """Whether a solver of `on_manifold` takes its steps in charts about their starts, which do not tell turns of more
+    than π. Others move along the manifold itself, however far."""
+    if type(solver) is OnManifold:
+        return True
+    if isinstance(solver, diffrax.AbstractWrappedSolver):
+        return in_charts(solver.solver)
+    return isinstance(solver, ManifoldSolver) and solver.in_charts
