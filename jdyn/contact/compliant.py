@@ -27,6 +27,7 @@ from jdyn.contact.materials import (
     resist_turning,
 )
 from jdyn.contact.moving_points import MovingPoints
+from jdyn.contact.nearing import time_to_pass
 from jdyn.contact.points import deepest
 from jdyn.contact.stiffening import Stiffening
 from jdyn.dynamics.energy import energy_of_motion
@@ -58,9 +59,9 @@ class CompliantContact(Contact):
     what sticks creeps, at a speed of v_s tan α / √(μ² − tan² α) on a slope of the angle α. Torques against turning
     about the normal and against rolling obey the same with lengths in the place of μ. Forces act in the middle between
     the two surfaces. A step is as long as its errors allow, and ends where the velocity at its start and the last
-    acceleration foretell a touch, with `diffrax.PIDController`, the default. What they do not foretell, such as a thin
-    shape on a way that turns, may lie within a step unseen, unless `dtmax` of the step controller is shorter than the
-    way through.
+    acceleration foretell a touch, with `diffrax.PIDController`, the default. What they do not foretell, since its way
+    turns, is not passed: no step is longer than it takes to reach a shape and half of the way through, at the speed of
+    the step's start. What grazes an edge may lie within a step unseen.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
@@ -224,7 +225,8 @@ class CompliantForces(SmoothForces):
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
     ) -> Scalar:
         """Until shortly before the first touch, by gaps d that close with d = u t + g t² / 2, or the time after a touch
-        in which springs give a share of a momentum. How points move on bodies is left out of g."""
+        in which springs give a share of a momentum. How points move on bodies is left out of g. Nor is any shape passed
+        whose way turns."""
         start = self._at_start(model, q)
         gap, exists = start.distance, start.exist
         speed, growth = -parting(jax.vmap(start.twists)(jnp.stack([v, a])), start.normal[None])
@@ -241,7 +243,10 @@ class CompliantForces(SmoothForces):
         length = jnp.where(began & (-gap < speed * through), through, jnp.where(hits, length, jnp.inf))
         # No configuration tells shorter steps from none.
         least = jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q), initial=0)
-        return jnp.min(jnp.where(length * fast > least, length, jnp.inf), initial=jnp.inf)
+        until_touch = jnp.min(jnp.where(length * fast > least, length, jnp.inf), initial=jnp.inf)
+        numbers = None if isinstance(start.pairs.numbers, np.ndarray) else start.pairs.numbers
+        passing = time_to_pass(start.motion, self.colliders, v, a, start.found, start.pairs.places, numbers)
+        return jnp.minimum(until_touch, passing)
 
     def _lighter(self, model: Model) -> Float[Array, " pairs"]:
         """Mass of the lighter body of each pair [kg]."""

@@ -2,21 +2,18 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.contact.broad_phase import bounds
-from jdyn.contact.colliders import Colliders, by_kinds, colliders
-from jdyn.contact.joints_between import signs_between
+from jdyn.contact.colliders import GROUND, Colliders, by_kinds, colliders
+from jdyn.contact.nearing import Extent, Nearing, extent, time_to_pass
 from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics import forward_kinematics
-from jdyn.dynamics.kinematics import per_dof
-from jdyn.geometry import Convex, HalfSpace, Separation, separation
+from jdyn.geometry import Separation, separation
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform
@@ -67,7 +64,7 @@ def time_of_contact(
 
     Source: Mirtich, Impulse-based dynamic simulation of rigid body systems, 1996, for conservative
     advancement; Zhang, Redon, Lee, Kim, Continuous collision detection for articulated models using Taylor models and
-    temporal culling, 2007, for that of robots. The bounds are those of `_sure_step`.
+    temporal culling, 2007, for that of robots. The bounds are those of `Nearing`.
     """
     found = colliders(model)
     if pairs is not None:
@@ -108,7 +105,6 @@ def _advanced(model, found, q, v, horizon, max_rounds):
     """The time at which two shapes are nearer than √ε, and whether there are such; otherwise how far it is sure that
     there are none."""
     near = jnp.sqrt(jnp.finfo(v.dtype).eps)
-    between = jnp.asarray(np.abs(signs_between(model, found)), v.dtype)
 
     def going(carry):
         t, touching, rounds = carry
@@ -117,77 +113,41 @@ def _advanced(model, found, q, v, horizon, max_rounds):
     def advance(carry):
         t, _, rounds = carry
         motion = RelativeMotion.at(model, found, model.integrate(q, t * v))
-        apart, ball = _placed(found, motion.poses)
+        apart, extent = _placed(found, motion.poses)
         touching = jnp.min(apart.distance) <= near
-        return jnp.where(touching, t, t + jnp.min(_sure_step(motion, between, v, apart, ball))), touching, rounds + 1
+        nearing = Nearing.of(motion, found, v, 0 * v, extent.ball, apart.normal)
+        return jnp.where(touching, t, t + jnp.min(nearing.time(apart.distance))), touching, rounds + 1
 
     start = jnp.zeros_like(horizon), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
     t, touching, _ = jax.lax.while_loop(going, advance, start)
     return t, touching
 
 
-class Ball(NamedTuple):
-    """Balls about shapes.
+def time_to_pass_pairs(
+    model: Model,
+    pairs: Sequence[tuple[str, str]],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    looks: int,
+) -> Scalar:
+    """`time_to_pass` of pairs with these names, which finds out how far they are apart."""
+    found = colliders(model)
+    # Ground has no other side.
+    rows = [pair for pair in by_kinds(found.entries, found.rows(pairs)) if found.entries[pair[0]].kind not in GROUND]
+    if not rows:
+        return jnp.full((), jnp.inf, v.dtype)
+    found = dataclasses.replace(found, pairs=tuple(rows))
+    motion = RelativeMotion.at(model, found, q)
+    return time_to_pass(motion, found, v, a, _placed(found, motion.poses)[0], looks=looks)
 
-    Attributes:
-        centre: [m].
-        radius: [m].
-    """
 
-    centre: Float[Array, "*pairs 3"]
-    radius: Float[Array, "*pairs"]
-
-
-def _placed(found: Colliders, poses: Transform) -> tuple[Separation, Ball]:
-    """Distances of all pairs, and balls about the smaller one of their two shapes."""
-    parts = [(jax.vmap(separation)(*g.shapes), jax.vmap(_smaller)(*g.shapes)) for g in placed_pairs(found, poses)]
+def _placed(found: Colliders, poses: Transform) -> tuple[Separation, Extent]:
+    """Distances of all pairs, and how large their shapes are."""
+    parts = [(jax.vmap(_apart)(*g.shapes), jax.vmap(extent)(*g.shapes)) for g in placed_pairs(found, poses)]
     return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
 
 
-def _smaller(a: Convex | HalfSpace, X_a: Transform, b: Convex, X_b: Transform) -> Ball:
-    ball = _about(b, X_b)
-    if isinstance(a, HalfSpace):
-        return ball
-    other = _about(a, X_a)
-    return jax.tree.map(lambda x, y: jnp.where(ball.radius <= other.radius, x, y), ball, other)
-
-
-def _about(shape: Convex, X: Transform) -> Ball:
-    lower, upper = bounds(shape, X)
-    return Ball((lower + upper) / 2, _length(upper - lower) / 2)
-
-
-def _sure_step(
-    motion: RelativeMotion,
-    between: Float[Array, "pairs nv_full"],
-    v: Float[Array, " nv"],
-    apart: Separation,
-    ball: Ball,
-) -> Float[Array, " pairs"]:
-    """How long each pair stays apart in any case [s].
-
-    The larger shape sees the smaller one move, beyond a plane of its own, normal to the shortest way between them. The
-    points of the smaller one come nearer at no more than the speed c now. With Ω the sum of the speeds at which joints
-    between the two turn, and B the sum of the speeds that each of them gives to points of the smaller one, at most,
-    accelerations are no more than 2 Ω B, since each of two joints turns what the other one moves; and as distances from
-    the axes grow by B, B grows no faster than exp(Ω t). So within the time s ≤ 1 / Ω less than c s + 3/2 Ω B s² of
-    the distance is gone: 2 (eˣ − 1 − x) < 3/2 x² for x ≤ 1.
-    """
-    twists = motion.model.expand_velocity(v)[:, None] * motion.columns
-    turning, moving = jnp.split(twists, 2, axis=1)
-    # Joints turn about axes through the origins of the bodies that they carry.
-    origins = motion.poses.translation[per_dof(motion.model, np.arange(motion.model.nb))]
-    sliding = _length(moving + jnp.cross(turning, origins - motion.origin[None]))
-    reach = _length(ball.centre[:, None] - origins[None]) + ball.radius[:, None]
-    turns = between @ _length(turning)
-    fastest = jnp.sum(between * (sliding[None] + _length(turning)[None] * reach), axis=1)
-    w, u = jnp.split(motion.twists(v), 2, axis=1)
-    leaving = jnp.sum(apart.normal * (u + jnp.cross(w, ball.centre - motion.origin[None])), axis=1)
-    nearing = jnp.maximum(_length(jnp.cross(w, apart.normal)) * ball.radius - leaving, 0)
-    # Of c s + 3/2 Ω B s² = d; infinite where nothing moves.
-    root = nearing + jnp.sqrt(nearing**2 + 6 * turns * fastest * apart.distance)
-    return jnp.minimum(2 * apart.distance / root, 1 / turns)
-
-
-def _length(x: Float[Array, "*rows 3"]) -> Float[Array, "*rows"]:
-    return jnp.sqrt(jnp.sum(x**2, axis=-1))
+def _apart(*shapes: Any) -> Separation:
+    # How deep shapes are that overlap is not asked for.
+    return separation(*shapes, everywhere=False)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.spatial
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int, Scalar
 
 from jdyn.array.dot import dot
 from jdyn.geometry.argmin import first_of_least
@@ -54,6 +54,15 @@ class ConvexHull(Convex):
         dtype = dtype or (array.dtype if np.issubdtype(array.dtype, np.floating) else jnp.zeros(()).dtype)
         vertices, faces, edges = hull_tables(array)
         return cls(jnp.asarray(vertices, dtype), jnp.asarray(faces), jnp.asarray(edges))
+
+    @property
+    def thickness(self) -> Scalar:
+        """Twice the distance of the middle of the vertices from the nearest face."""
+        first, second, third = (self.vertices[self.faces[:, k]] for k in range(3))
+        normals, middle = jnp.cross(second - first, third - first), jnp.mean(self.vertices, axis=0)
+        size = jnp.sqrt(jnp.sum(normals**2, axis=1))
+        heights = jnp.abs(jnp.sum(normals * (first - middle[None]), axis=1)) / jnp.where(size > 0, size, 1)
+        return 2 * jnp.min(jnp.where(size > 0, heights, jnp.inf))
 
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return self.vertices[first_of_least(-dot(self.vertices, direction))]

@@ -67,6 +67,11 @@ class Convex(Structure):
         """Radius about the core [m]."""
         return jnp.zeros((), jax.tree.leaves(self)[0].dtype)
 
+    @property
+    @abstractmethod
+    def thickness(self) -> Scalar:
+        """Two parallel planes with the shape between them are no nearer to each other [m]."""
+
     @abstractmethod
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         """The point of the core that is farthest in a direction [m]; one of them where there are several."""
@@ -96,6 +101,10 @@ class Sphere(Convex, Solid):
     @property
     def rounding(self) -> Scalar:
         return self.radius
+
+    @property
+    def thickness(self) -> Scalar:
+        return 2 * self.radius
 
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return jnp.zeros_like(direction)
@@ -129,6 +138,10 @@ class Capsule(Convex, Solid):
     def rounding(self) -> Scalar:
         return self.radius
 
+    @property
+    def thickness(self) -> Scalar:
+        return 2 * self.radius
+
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return _along_z(direction, self.length)
 
@@ -154,6 +167,10 @@ class Box(Convex, Solid):
     @property
     def corners(self) -> Float[Array, "8 3"]:
         return jnp.asarray(_CORNERS, self.sides.dtype) * self.sides[None] / 2
+
+    @property
+    def thickness(self) -> Scalar:
+        return jnp.min(self.sides)
 
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return jnp.where(direction < 0, -self.sides, self.sides) / 2
@@ -182,6 +199,10 @@ class Cylinder(Convex, Solid):
     radius: Scalar
     length: Scalar
 
+    @property
+    def thickness(self) -> Scalar:
+        return jnp.minimum(2 * self.radius, self.length)
+
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         rim = self.radius * unit(direction[:2])
         return _along_z(direction, self.length).at[:2].set(rim)
@@ -209,6 +230,10 @@ class Ellipsoid(Convex, Solid):
     """
 
     radii: Float[Array, "3"]
+
+    @property
+    def thickness(self) -> Scalar:
+        return 2 * jnp.min(self.radii)
 
     def core_support(self, direction: Float[Array, "3"]) -> Float[Array, "3"]:
         return self.radii * unit(self.radii * direction)

@@ -1,5 +1,6 @@
 """Events: instants at which a simulation's state jumps, or at which it ends."""
 
+import abc
 import dataclasses
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -15,10 +16,24 @@ from jdyn.simulation.vector_field import State
 
 # Places within a step, as fractions of it, where conditions are evaluated. The first one shows on which side a motion
 # leaves an event that has just happened.
-PLACES = (1 / 1024, *(k / 8 for k in range(1, 9)))
+LOOKS = 8
+PLACES = (1 / 1024, *(k / LOOKS for k in range(1, LOOKS + 1)))
 
 # Conditions are at zero as far as so many roundings of coordinates tell, and fall as far as those of speeds do.
 ROUNDINGS = 64
+
+
+class Foretold(eqx.Module):
+    """Base of conditions of events that say how long a step may be so that none of these is missed within it."""
+
+    @abc.abstractmethod
+    def __call__(self, t: Scalar, y: State) -> Float[Array, "*entries"]:
+        """As the condition of an `Event`."""
+
+    @abc.abstractmethod
+    def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
+        """How long a step may be that begins in a state, where v changes by about a [s]. Conditions are looked at at
+        `LOOKS` places of it, evenly spaced."""
 
 
 class Event(eqx.Module):
@@ -76,12 +91,15 @@ class Watch(eqx.Module):
         reset: The state after the event of an entry; None if it does not change.
         terminate: Whether the simulation ends there.
         entries: How many.
+        longest_step: How long a step may be from a configuration, with a velocity and an acceleration; None if that is
+            not known.
     """
 
     condition: Callable[[Scalar, State], Float[Array, " entries"]]
     reset: Callable[[Scalar, State, Int[Array, ""]], State] | None
     terminate: bool = eqx.field(static=True)
     entries: int = eqx.field(static=True)
+    longest_step: Callable[[Array, Array, Array], Scalar] | None
 
 
 def watch(event: Event, t: Scalar, y: State) -> Watch:
@@ -104,11 +122,13 @@ def watch(event: Event, t: Scalar, y: State) -> Watch:
         # `Event` has checked that there is one where it is used.
         return event.reset(t, y, entry) if shape else event.reset(t, y)  # type: ignore[misc]
 
+    foretold = isinstance(event.condition, Foretold)
     return Watch(
         eqx.filter_closure_convert(condition, t, y),
         None if event.reset is None else eqx.filter_closure_convert(reset, t, y, jnp.zeros((), jnp.int32)),
         event.terminate,
         shape[0] if shape else 1,
+        eqx.filter_closure_convert(event.condition.longest_step, y.q, y.v, y.v) if foretold else None,
     )
 
 

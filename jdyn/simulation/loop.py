@@ -143,6 +143,11 @@ class Problem(eqx.Module):
         return self.equations.field.contact is not None
 
     @property
+    def foretells(self) -> bool:
+        """Whether the length of steps depends on what touches soon."""
+        return self.touches or any(event.longest_step is not None for event in self.events)
+
+    @property
     def looks_ahead(self) -> bool:
         """Whether steps say what contact can see at their ends. Not with constraints or a wrapped solver: these may
         move the ends."""
@@ -274,7 +279,8 @@ class Run(eqx.Module):
         unmet: Whether constraints were not met by a step that was tried since the last accepted one.
         work: Of all steps that were tried, and of events; None for solvers that do not say.
         start_depth: By how much shapes overlapped at the start [m]: NaN before the first step, None without contact.
-        acceleration: The mean one of the last accepted step, in the time of solvers, zero before; None without contact.
+        acceleration: The mean one of the last accepted step, in the time of solvers, zero before; None where
+            nothing is foretold.
     """
 
     motion: Motion
@@ -345,7 +351,7 @@ def begin(problem: Problem) -> Run:
         unmet=jnp.array(False),
         work=work,
         start_depth=jnp.full_like(t0, jnp.nan) if problem.touches else None,
-        acceleration=jnp.zeros_like(y0.v) if problem.touches else None,
+        acceleration=jnp.zeros_like(y0.v) if problem.foretells else None,
     )
 
 
@@ -430,13 +436,17 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
 
 
 def _until_touch(problem, equations, run, planned):
-    """What is planned, or less where shapes will touch soon: step controllers would find that out by failing."""
-    contact = equations.field.contact
-    if contact is None:
-        return planned
+    """What is planned, or less where shapes will touch soon: step controllers would find that out by failing, or not at
+    all."""
     y, direction = run.motion.y, problem.equations.direction
-    known = jax.lax.stop_gradient((equations.field.model, y.q, direction * y.v, run.acceleration))
-    return _at_most(problem, planned, jax.lax.stop_gradient(contact).longest_step(*known))
+    known = jax.lax.stop_gradient((y.q, direction * y.v, run.acceleration))
+    lengths = [event.longest_step(*known) for event in problem.events if event.longest_step is not None]
+    if problem.touches:
+        contact, model = jax.lax.stop_gradient((equations.field.contact, equations.field.model))
+        lengths.append(contact.longest_step(model, *known))
+    if not lengths:
+        return planned
+    return _at_most(problem, planned, jax.lax.stop_gradient(jnp.min(jnp.stack(lengths))))
 
 
 def _within_turn(problem, run, planned):

@@ -6,12 +6,13 @@ import equinox as eqx
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.contact import colliders, distances
+from jdyn.contact.time_of_contact import time_to_pass_pairs
 from jdyn.model import Model
-from jdyn.simulation.events import Event
+from jdyn.simulation.events import LOOKS, Event, Foretold
 from jdyn.simulation.vector_field import State
 
 
-class Gaps(eqx.Module):
+class Gaps(Foretold):
     """The condition of events where shapes touch: signed distances.
 
     Attributes:
@@ -24,6 +25,9 @@ class Gaps(eqx.Module):
 
     def __call__(self, t: Scalar, y: State) -> Float[Array, " pairs"]:
         return distances(self.model, y.q, self.pairs).distance
+
+    def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
+        return time_to_pass_pairs(self.model, self.pairs, q, v, a, LOOKS)
 
 
 def touch_event(
@@ -38,9 +42,10 @@ def touch_event(
     The instant and the state after it are differentiable, as those of every `jdyn.Event`, also by sizes and placements
     of shapes: make the event within the function that is differentiated, of its model.
 
-    Simulations look at the distances at eight places of each step. What touches and parts between two of them is
-    missed: a ball of radius r that passes through a wall of thickness h at the speed u, for (h + 2 r) / u. Steps
-    shorter than eight times that see it: `stepsize_controller=diffrax.PIDController(rtol, atol, dtmax=...)`.
+    Simulations look at the distances at eight places of each step, and with `diffrax.PIDController`, the default, steps
+    are so short that no shape passes through the middle of another between two of them, by the velocity at the start
+    and the last acceleration. What grazes an edge between two may be missed, and with other step controllers what
+    touches and parts: a ball of radius r that passes through a wall of thickness h at the speed u, for (h + 2 r) / u.
     `jdyn.time_of_contact` misses nothing, for motions of constant velocity.
 
     >>> builder = jdyn.Builder("ball")
