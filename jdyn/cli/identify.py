@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pathlib
 
-import xarray
-
 import jdyn
 from jdyn.cli.common import load_robot
-from jdyn.identification import measurement
+from jdyn.identification import measurement, read_log
 
 
 def identify(options):
     """Estimate a robot's parameters from a measured motion, and write it as a URDF file."""
     model = load_robot(options)
-    motion = measurement(model, xarray.load_dataset(options.data))
+    motion = measurement(model, read_log(options.data))
     result = jdyn.identify(model, *motion, parts=options.parts, spread=options.spread)
     print(f"{model.name}: {len(motion.q)} samples, {result.message}\n")
     print(result)

@@ -66,7 +66,7 @@ EXAMPLES = """examples:
   jdyn sweep notebooks/sweep.toml --store sweep.zarr
   jdyn replay sweep.zarr --lane 17 --plot motion.png
   jdyn tune notebooks/tune.toml              gains that are good for all of eight payloads
-  jdyn identify data.nc my_arm.urdf          masses, inertias and friction from measured forces
+  jdyn identify log.csv my_arm.urdf          masses, inertias and friction from measured forces
   jdyn tune panda                            gains by gradient through the simulation
   jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
   jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
@@ -106,8 +106,9 @@ scenarios, such as payloads, of which the mean, the worst share or the worst is 
 write the robot with these as a URDF file. Prints which of them forces tell, alone or combined with others, with 95 %
 intervals, and how noisy the forces are. All bodies can exist, and are as near to those of the robot as forces let them.
 
-DATA is a NetCDF file for xarray: time [s], q (time, q_coordinate), v and tau (time, v_coordinate), and a if
-accelerations are known. If it is left out, they are the slopes of a smoothing spline through v.""",
+DATA is a CSV file whose first line names its columns, time [s] and of each joint q_JOINT, v_JOINT and tau_JOINT, or a
+NetCDF file for xarray: time, q (time, q_coordinate), v and tau (time, v_coordinate). Accelerations are those of a_JOINT
+or a, or, where these are left out, the slopes of a smoothing spline through v.""",
     "stiffness": """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes rounding
 for motion: the number of evaluations of a fall under gravity, by method and floating type, as the mechanism becomes
 ill-conditioned. A dash means that the simulation failed.
@@ -209,7 +210,9 @@ def parser() -> argparse.ArgumentParser:
     )
 
     words = plain_command("identify", "masses, inertias and friction from measured forces")
-    words.add_argument("data", type=pathlib.Path, metavar="DATA", help="NetCDF file with time, q, v, tau, and maybe a")
+    words.add_argument(
+        "data", type=pathlib.Path, metavar="DATA", help="CSV or NetCDF file with time, q, v, tau, and maybe a"
+    )
     _add_robot(words, None)
     words.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS, help="what is unknown (default: all)")
     words.add_argument(

@@ -48,16 +48,21 @@ def run(options) -> int:
     Returns:
         The exit status: 0; 1 after an error that was explained on standard error, or if no lane of a sweep succeeds;
         130 after Ctrl-C.
+
+    Raises:
+        BrokenPipeError: if nobody reads on what it writes.
     """
     commands = {
         "info": info, "simulate": simulate, "sweep": sweep, "replay": replay, "tune": tune, "stiffness": stiffness,
         "prrr": prrr, "prrrfdt": prrrfdt, "identify": identify, "view": view,
     }  # fmt: skip
-    programs = kept_programs() if options.cache else programs_made_anew()
     try:
+        programs = kept_programs() if options.cache else programs_made_anew()
         with warnings.catch_warnings(), jax.enable_x64(options.dtype == "float64"), programs:
             warnings.showwarning = _show_warning
             return commands[options.command](options) or 0
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError, ImportError, SimulationError) as error:
         print(f"jdyn: {error}", file=sys.stderr)
         return 1

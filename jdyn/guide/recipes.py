@@ -217,7 +217,7 @@ True
 >>> print(jdyn.gravity_forces(real, jnp.ones(1)).round(1), jdyn.gravity_forces(found.model, jnp.ones(1)).round(1))
 [5.4] [5.4]
 
-`jdyn.exciting_motion` designs a motion that tells more, and `jdyn identify data.nc arm.urdf` does it all from a file.
+`jdyn.exciting_motion` designs a motion that tells more, and `jdyn identify log.csv arm.urdf` does it all from a file.
 
 ## Draw a motion, and make a movie of it
 

@@ -9,6 +9,7 @@ from jdyn.identification.excitation import exciting_motion as exciting_motion
 from jdyn.identification.fourier import FourierSeries as FourierSeries
 from jdyn.identification.identify import Identification as Identification
 from jdyn.identification.identify import identify as identify
+from jdyn.identification.log_file import read_log as read_log
 from jdyn.identification.measurement import Measurement as Measurement
 from jdyn.identification.measurement import accelerations as accelerations
 from jdyn.identification.measurement import measurement as measurement

@@ -91,8 +91,8 @@ def fit_base_parameters(
         The estimates, their covariance, and the noise.
 
     Raises:
-        ValueError: if a shape is wrong, a number is not finite, there is no such part, or there are no more measured
-            forces than base parameters.
+        ValueError: if a shape is wrong, a number is not finite, there is no such part, there are no more measured
+            forces than base parameters, or all forces are zero.
 
     Warns:
         jdyn.TuneWarning: if there are too few samples to know the noise, or it does not settle.
@@ -106,9 +106,12 @@ def fit_base_parameters(
     base = basis(model, Y, parts)
     if not base.rank:
         raise ValueError(f"q, v: forces of this motion depend on no parameter of {', '.join(parts)}; move more joints")
-    missing = np.asarray(tau - _expected(model.without_shapes(), q, v, a), float)
-    least = ROUNDINGS * float(jnp.finfo(Y.dtype).eps) * float(np.max(np.abs(tau)))
-    fit = weighted_least_squares(np.asarray(Y, float)[..., base.columns], missing, least)
+    expected = _expected(model.without_shapes(), q, v, a)
+    largest = float(jnp.max(jnp.maximum(jnp.abs(tau), jnp.abs(expected))))
+    if not largest:
+        raise ValueError("tau: expected forces that tell something, got zeros where the model has none either")
+    least = ROUNDINGS * float(jnp.finfo(Y.dtype).eps) * largest
+    fit = weighted_least_squares(np.asarray(Y, float)[..., base.columns], np.asarray(tau - expected, float), least)
     nominal = base.combinations @ np.asarray(standard_values(model), float)
     return BaseFit(base, nominal, nominal + fit.values, fit.covariance, fit.noise, fit.freedom, fit.root)
 

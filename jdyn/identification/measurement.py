@@ -40,18 +40,20 @@ def measurement(model: Model, dataset: xarray.Dataset) -> Measurement:
             put into the model's order.
 
     Raises:
-        ValueError: if something is missing, has other dimensions, or coordinates are not those of `model`.
+        ValueError: if something is missing, has other dimensions, times do not increase, or coordinates are not those
+            of `model`.
     """
     checked(model)
     missing = [name for name in ("time", "q", "v", "tau") if name not in dataset.variables]
     if missing:
         raise ValueError(f"dataset: expected time, q, v and tau, and a if it is known; it lacks {', '.join(missing)}")
+    times = _increasing(dataset["time"].values)
     q = _column(model, dataset, "q", "q_coordinate", model.topology.q_names)
     v, tau = (_column(model, dataset, name, "v_coordinate", model.topology.v_names) for name in ("v", "tau"))
     if "a" in dataset.variables:
         a = _column(model, dataset, "a", "v_coordinate", model.topology.v_names)
     else:
-        a = accelerations(dataset["time"].values, v)
+        a = accelerations(times, v)
     return Measurement(q, v, a, tau)
 
 
@@ -68,6 +70,15 @@ def _column(model, dataset, name, coordinate, expected):
         )
     order = [found.index(name) for name in expected]
     return np.asarray(array.transpose("time", coordinate).values, float)[:, order]
+
+
+def _increasing(times):
+    times = np.asarray(times, float)
+    bad = np.flatnonzero(~np.isfinite(np.diff(times)) | (np.diff(times) <= 0))
+    if len(bad):
+        before, after = times[bad[0] : bad[0] + 2]
+        raise ValueError(f"times: expected increasing numbers, got {after} after {before} at sample {bad[0] + 1}")
+    return times
 
 
 def accelerations(times: ArrayLike, v: ArrayLike) -> Float[np.ndarray, "samples nv"]:
@@ -94,8 +105,7 @@ def accelerations(times: ArrayLike, v: ArrayLike) -> Float[np.ndarray, "samples 
         )
     if len(t) < FEWEST_ROWS:
         raise ValueError(f"v: expected at least {FEWEST_ROWS} rows, got {len(t)}")
-    if not (np.all(np.isfinite(t)) and np.all(np.diff(t) > 0)):
-        raise ValueError("times: expected increasing numbers")
+    _increasing(t)
     if not np.all(np.isfinite(v)):
         raise ValueError(f"v: expected finite numbers, got others at sample {np.argwhere(~np.isfinite(v))[0, 0]}")
     # A unit of time like that of the data: knots of milliseconds would be ill-conditioned in seconds.

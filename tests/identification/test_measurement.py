@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import jdyn
 from jdyn.cli import main
-from jdyn.identification import accelerations, measurement
+from jdyn.identification import accelerations, measurement, read_log
 from jdyn.model.build import FRICTION_SPEED
 from tests.identification.arms import nominal_arm, planar_arm
 
@@ -84,10 +84,56 @@ def test_what_is_wrong_with_a_dataset_is_said(dataset):
         measurement(ARM, more)
     with pytest.raises(ValueError, match="times: expected increasing numbers"):
         accelerations(TIMES[::-1], np.zeros((301, 2)))
+    with pytest.raises(ValueError, match=r"increasing numbers, got 5\.98 after 6\.0 at sample 1"):
+        measurement(ARM, dataset.isel(time=slice(None, None, -1)))
     with pytest.raises(ValueError, match="v: expected finite numbers, got others at sample 7"):
         accelerations(TIMES, np.where(np.arange(301) == 7, np.nan, 0.0)[:, None])
     with pytest.raises(ValueError, match="v: expected at least 5 rows, got 4"):
         accelerations(TIMES[:4], np.zeros((4, 2)))
+
+
+def _written(path, dataset, separator, parts):
+    """As people log: a column a joint, in any order, and others beside them."""
+    columns = {"time": dataset["time"].values, "comment": ["well"] * dataset.sizes["time"]}
+    for joint in ("elbow", "shoulder"):
+        for name in parts:
+            along = {dataset[name].dims[1]: joint}
+            columns[f"{name}_{joint}"] = dataset[name].sel(along).values
+    lines = [columns, *zip(*columns.values(), strict=True)]
+    path.write_text("\n".join(separator.join(map(str, line)) for line in lines), encoding="utf-8-sig")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_files_of_comma_separated_values_are_read(dataset, tmp_path, separator):
+    path = tmp_path / "log.csv"
+    _written(path, dataset, separator, ("tau", "a", "v", "q"))
+    for name, found in zip(("q", "v", "a", "tau"), measurement(ARM, read_log(path)), strict=True):
+        assert_allclose(found, dataset[name].values, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a line of column names and lines of numbers, got 0 lines"),
+        ("t,pos\n1,2", r"expected columns named time, q_JOINT, v_JOINT and tau_JOINT, and maybe a_JOINT, got t, pos"),
+        ("time,q_elbow\n0,1\n1,one\n", r"line 3: expected a number as q_elbow, got 'one'"),
+        ("time,q_elbow\n0,1\n1\n", r"line 3: expected 2 numbers, one a column, got 1"),
+        ("time,q_elbow,q_elbow\n0,1,1\n", r"expected each column once, got q_elbow several times"),
+        ("time,q_a,v_a,tau_b\n0,1,1,1\n", r"expected v, tau and a of the same joints, one lacks a, b"),
+        (b"\xff\xfe", r"expected a NetCDF file, or comma-separated values as text"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, text, message):
+    path = tmp_path / "log.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=message):
+        read_log(path)
+
+
+def test_a_robot_at_rest_without_forces_tells_nothing():
+    still = np.zeros((40, 2))
+    with pytest.raises(ValueError, match="tau: expected forces that tell something, got zeros"):
+        jdyn.identify(jdyn.load("double_pendulum"), still, still, still, still)
 
 
 @pytest.mark.slow
