@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 import jdyn
+from jdyn.compile.compile_time import Times, timed
 from jdyn.contact import Contact
 from jdyn.model import WORLD, Model, ModelWarning
 from jdyn.model.messages import enumerated, known
 from jdyn.simulation import Trajectory
 from jdyn.sweep import Spec, random_start
 from jdyn.view import plots
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[Times]:
+    """Say that it compiles, since nothing else is heard for a while, and find out how long that takes."""
+    print("compiling ...", flush=True)
+    with timed() as times:
+        yield times
 
 
 def load_robot(options, srdf: str | None = None) -> Model:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 
 import jax
@@ -12,6 +11,7 @@ import numpy as np
 
 import jdyn
 from jdyn.cli.common import (
+    compiling,
     deepest,
     default_path,
     holding,
@@ -130,14 +130,13 @@ def simulate(options):
     q0 = start_of(options, model)
     model = on_ground(options, model, q0)
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
-    started = time.perf_counter()
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
     controller = holding(model, q0) if options.hold else None
-    trajectory = jax.block_until_ready(let_go(options, model, q0, v0, controller=controller, saveat=saveat))
-    seconds = time.perf_counter() - started
+    with compiling() as times:
+        trajectory = jax.block_until_ready(let_go(options, model, q0, v0, controller=controller, saveat=saveat))
     stats = {name: int(count) for name, count in trajectory.stats.items() if name != "t_reached"}
     print(
-        f"{model.name}: {options.t1:g} s of motion in {seconds:.2f} s, compiling included; "
+        f"{model.name}: compiled in {times.compiling:.2f} s, {options.t1:g} s of motion in {times.running:.2f} s; "
         f"{stats['accepted_steps']} steps accepted, {stats['rejected_steps']} rejected, "
         f"{stats['dynamics_calls']} evaluations of forward dynamics"
     )
@@ -157,14 +156,16 @@ def stiffness(options):
         family, start = _family(options)
         if options.robot:
             print(jdyn.diagnose(next(iter(family.values()))), end="\n\n")
-        columns = {
-            f"{method} {dtype}": [
-                fall(model.astype(dtype), options.t1, method=method, q0=start, tolerance=options.tolerance)
-                for model in family.values()
-            ]
-            for dtype in ("float64", "float32")
-            for method in methods
-        }
+        with compiling() as times:
+            columns = {
+                f"{method} {dtype}": [
+                    fall(model.astype(dtype), options.t1, method=method, q0=start, tolerance=options.tolerance)
+                    for model in family.values()
+                ]
+                for dtype in ("float64", "float32")
+                for method in methods
+            }
+    print(f"compiled in {times.compiling:.1f} s, ran in {times.running:.1f} s\n")
     conditions = [f"{one.condition:.0e}" for one in next(iter(columns.values()))]
     counts = {name: [_evaluations(one) for one in column] for name, column in columns.items()}
     if options.robot:

@@ -10,6 +10,7 @@ import numpy as np
 
 import jdyn
 from jdyn.cli.common import (
+    compiling,
     deepest,
     default_path,
     listed,
@@ -36,6 +37,7 @@ def sweep(options):
     ranges = ", ".join(f"{name} {x.min():g} to {x.max():g}" for name, x in spec.design.values.items())
     device = jax.default_backend()
     print(f"{spec.name}: {spec.design.size} lanes, {ranges}, {spec.horizon:g} s each, {device}, {spec.dtype}")
+    print("compiling ...", flush=True)
     own = {"chunk": options.chunk, "store": options.store, "shard": options.shard}
     with _cluster(options.scheduler or spec.scheduler) as client:
         dataset = spec.sweep(**{name: value for name, value in own.items() if value is not None}, engine=client)
@@ -104,10 +106,10 @@ def replay(options):
     contents = contents_of(options.store)
     parameters, stored = lane_of(contents, options.lane)
     spec = spec_of(contents, f"jdyn.replay(store, {options.lane}, fn) takes the function")
-    with spec.precision():
+    with spec.precision(), compiling() as times:
         lane = spec.lane(parameters)
-        again = spec.kept(lane)
-    print(f"{spec.title}: lane {options.lane}")
+        again = jax.block_until_ready(spec.kept(lane))
+    print(f"{spec.title}: lane {options.lane}, compiled in {times.compiling:.1f} s, ran in {times.running:.1f} s")
     print_table(
         ("", "stored", "again"),
         [(name, listed(value), "") for name, value in parameters.items()]
@@ -121,6 +123,8 @@ def replay(options):
 
 def _print_throughput(dataset, t1):
     seconds, rate = dataset.attrs["run_seconds"], dataset.attrs["lanes_per_second"]
+    if found := dataset.attrs["lanes_found"]:
+        print(f"{found} lanes were done before")
     print(
         f"compiled in {dataset.attrs['compile_seconds']:.1f} s, ran in {seconds:.1f} s on {dataset.attrs['device']}: "
         f"{rate:.0f} lanes/s, {rate * t1:.0f} s of motion a second"

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 import jdyn
-from jdyn.cli.common import default_path, read_spec, write_picture
+from jdyn.cli.common import compiling, default_path, read_spec, write_picture
 from jdyn.cli.parser import TUNE_WORDS
 from jdyn.io import toml
 from jdyn.io.toml import Table
@@ -107,11 +107,13 @@ def _tune(spec: Spec, tuning: Tuning, options):
         return tuning.cost(spec.lane(scenario, gains))
 
     one = not scenarios
-    result = jdyn.tune(
-        (lambda gains: loss(gains, {})) if one else jdyn.robust(loss, tuning.risk), before,
-        data=None if one else scenarios, optimizer=optax.adam(tuning.rate), steps=tuning.steps, bounds=jdyn.Positive(),
-        checkpoint=options.checkpoint,
-    )  # fmt: skip
+    with compiling() as times:
+        result = jdyn.tune(
+            (lambda gains: loss(gains, {})) if one else jdyn.robust(loss, tuning.risk), before,
+            data=None if one else scenarios, optimizer=optax.adam(tuning.rate), steps=tuning.steps,
+            bounds=jdyn.Positive(), checkpoint=options.checkpoint,
+        )  # fmt: skip
+    print(f"compiled in {times.compiling:.1f} s, ran in {times.running:.1f} s")
     after = result.params
     print(f"{model.name}: loss {result.losses[0]:.4g} before, {result.losses[result.best_step]:.4g} after")
     print_table(

@@ -47,6 +47,9 @@ def labelled(trajectory: Any, model: Model | None) -> xarray.Dataset:
     else:
         variables["t"] = times, ts
     dataset = xarray.Dataset({name: (dims, np.asarray(x)) for name, (dims, x) in variables.items()}, coordinates)
+    if not dataset.sizes["event"]:
+        # An axis without length would leave a table without rows.
+        dataset = dataset.drop_dims("event")
     dataset["result"].attrs.update(result_meanings())
     for name in UNITS.keys() & set(dataset.variables):
         dataset[name].attrs["units"] = UNITS[name]

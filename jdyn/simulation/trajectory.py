@@ -288,7 +288,7 @@ class Trajectory(eqx.Module):
 
         Returns:
             Variables along `lane` (and `lane_1`, ... under nested `jax.vmap`), `time`, `q_coordinate`, `v_coordinate`
-            and `event`. Where lanes have times of their own, these are the variable `t`.
+            and, where there are some, `event`. Where lanes have times of their own, these are the variable `t`.
         """
         return labelled(self, model)
 

@@ -96,7 +96,8 @@ def sweep(
         A dataset with one variable for each entry, along the axes of the design, or along `lane` if it is in a store,
         which has the design's parameters as coordinates; and then along `<entry>_0`, `<entry>_1`, ... Floating-point
         entries of failed lanes are NaN; if `fn` returns no `result`, lanes with a non-finite entry get the code
-        `nonfinite`. Attributes are `compile_seconds`, `run_seconds`, `lanes_per_second`, `chunk` and `device`.
+        `nonfinite`. Attributes are `compile_seconds`, `run_seconds`, `lanes_per_second`, `lanes_found`, those that a
+        store had before, `chunk` and `device`.
 
     Raises:
         ValueError: if `fn` does not return a dict of arrays, names clash, or the store is that of another sweep.
@@ -117,17 +118,20 @@ def sweep(
         _check_files(over, program.outputs, size)
         words = fn.to_json() if hasattr(fn, "to_json") else getattr(fn, "__qualname__", repr(fn))
         kept = Store.at(store, over, program.outputs, size, program.digest, attrs or {}, words)
-    missing = [chunk for chunk in kept.missing() if chunk % shard[1] == shard[0] - 1]
+    own, lacking = range(shard[0] - 1, -(-over.size // size), shard[1]), set(kept.missing())
+    missing = [chunk for chunk in own if chunk in lacking]
+    found = sum(len(kept.lanes(chunk)) for chunk in own if chunk not in lacking)
     if missing and engine is None:
         program.compile()
     compiled = time.perf_counter()
     chunks = Local(program) if engine is None else Dask(engine, fn, lane, size, program)
-    lanes = _run_chunks(chunks, over, kept, missing, progress)
+    lanes = _run_chunks(chunks, over, kept, missing, progress, found)
     seconds = time.perf_counter() - compiled
     attributes = {
         "compile_seconds": compiled - started,
         "run_seconds": seconds,
         "lanes_per_second": lanes / seconds,
+        "lanes_found": found,
         "chunk": size,
         "device": str(jax.devices()[0].device_kind),
     }
@@ -205,13 +209,13 @@ class SweepInterrupted(KeyboardInterrupt):
     """
 
 
-def _run_chunks(engine, over, kept, missing, progress):
-    """Run the chunks that are missing, several at a time. Return their lanes."""
+def _run_chunks(engine, over, kept, missing, progress, found):
+    """Run the chunks that are missing, several at a time. Return their lanes, besides those that were found."""
     total, done, failures = sum(len(kept.lanes(chunk)) for chunk in missing), 0, collections.Counter()
     chunks, waiting = iter(missing), {}
     with (
         interruptions() as interrupted,
-        progress_bar("sweep", "lane", total, progress) as bar,
+        progress_bar("sweep", "lane", found + total, progress, done=found) as bar,
         engine.pool,
         contextlib.ExitStack() as on_error,
     ):

@@ -60,6 +60,9 @@ def test_simulate_keeps_energy_and_draws(tmp_path, capsys):
     words = ["simulate", "pendulum", "--t1", "1", "--q0", "1.5", "--plot", "motion.png", "--movie", "motion.gif"]
     assert main(words) == 0
     out = capsys.readouterr().out
+    assert out.startswith("compiling ...\n")
+    compiling, running = re.search(r"pendulum: compiled in (\S+) s, 1 s of motion in (\S+) s; ", out).groups()
+    assert float(compiling) > float(running) > 0
     start, end = map(float, re.search(r"energy: (\S+) J at the start, (\S+) J at the end", out).groups())
     assert start == pytest.approx(end, abs=1e-4)
     assert (tmp_path / "motion.png").read_bytes().startswith(b"\x89PNG")
@@ -170,6 +173,8 @@ def test_a_spec_is_swept_in_parts_and_its_lanes_come_again(tmp_path, capsys):
     assert "2 lanes succeeded, 0 failed, 4 have not run" in capsys.readouterr().out
     assert main([*words, "--shard", "1/2"]) == 0
     assert "6 lanes succeeded, 0 failed\n" in capsys.readouterr().out
+    assert main(words) == 0
+    assert "6 lanes were done before\n" in capsys.readouterr().out
     dataset = jdyn.open_sweep("kept")
     assert dict(dataset.sizes) == {"q0:hinge": 3, "damping": 2, "q_0": 3, "q_1": 1}
     np.testing.assert_allclose(dataset["damping"], [1, 100])

@@ -266,6 +266,15 @@ def test_arrays_that_are_none_of_one_motion_are_refused(fine, tmp_path, name, ch
         jdyn.Trajectory.load(path)
 
 
+def test_a_motion_without_events_is_a_table_of_its_rows():
+    model = jdyn.load("double_pendulum")
+    motion = jdyn.simulate(model, jnp.array([0.1, 0.2]), jnp.zeros(2), 0.1, saveat=jnp.linspace(0, 0.1, 3))
+    dataset = motion.to_xarray(model)
+    table = dataset.to_dataframe()
+    assert len(table) == 3 * model.nq * model.nv and "event" not in dataset.dims
+    np.testing.assert_array_equal(dataset[["q", "v"]].to_dataframe()["q"].groupby("time").max(), motion.q.max(axis=1))
+
+
 def test_coordinates_have_labels_and_units(fine):
     builder = jdyn.Builder("kinds")
     kinds = [jdyn.Free(), jdyn.Planar((0, 0, 1), (1, 0, 0)), jdyn.Ball(), jdyn.Helical((1, 0, 0), 0.1)]
