@@ -14,7 +14,9 @@ from jdyn.dynamics.constraints import ConstrainedMotion as ConstrainedMotion
 from jdyn.dynamics.constraints import Projected as Projected
 from jdyn.dynamics.constraints import Rows as Rows
 from jdyn.dynamics.constraints import WarmStart as WarmStart
+from jdyn.dynamics.constraints import accelerations_and_forces as accelerations_and_forces
 from jdyn.dynamics.constraints import assemble as assemble
+from jdyn.dynamics.constraints import blocked as blocked
 from jdyn.dynamics.constraints import closed as closed
 from jdyn.dynamics.constraints import constrained_dynamics as constrained_dynamics
 from jdyn.dynamics.constraints import constraint_rows as constraint_rows

@@ -29,6 +29,7 @@ class Result(enum.IntEnum):
     bad_configuration = 9
     endless_events = 10
     turn = 11
+    singular = 12
     # Of lanes that a sweep has not come to yet.
     not_run = -1
 
@@ -43,6 +44,8 @@ MESSAGES = {
     Result.bad_configuration: "q0 is no configuration: NaN, infinity, or a quaternion of length 0; see model.neutral()",
     Result.endless_events: "max_events have happened, at last again and again at one instant; look at their resets",
     Result.turn: "steps of this length turn a free body or a ball joint by more than half a revolution; shorten them",
+    Result.singular: "constraints are singular at the start, as of a stretched linkage: none or several motions go on "
+    "from there; start elsewhere, or with a velocity along one of them",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 from jdyn.contact import Contact, ContactWarning, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
-from jdyn.dynamics import Method, closed, distance, iterates, resolved
+from jdyn.dynamics import Method, blocked, closed, distance, iterates, resolved
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import precise, uncollected
@@ -308,11 +308,12 @@ def _simulate(
         events = (*events, *contact_events(field.model, forces)) if contact.ends_steps else events
     watches = tuple(watch(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
+    met = _starts_well(field, t0, q0, v0)
     problem = Problem(
         equations=Equations(field, Clock(direction)),
         y0=y0,
-        start=_start(field.model, shapes, q0),
-        met=_starts_well(field, t0, q0, v0),
+        start=_start(field, shapes, t0, q0, v0, met),
+        met=met,
         t0=direction * t0,
         t1=direction * t1,
         times=direction * rows.times,
@@ -354,10 +355,15 @@ def _simulate(
     return Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, stats, run.rows.forces)
 
 
-def _start(model, shapes, q0):
+def _start(field, shapes, t0, q0, v0, met):
     """Success, or why no simulation begins with these numbers."""
-    result = jnp.where(jnp.all(jnp.isfinite(q0)), Result.success, Result.bad_configuration)
-    return jnp.where(possible(model, shapes), result, Result.bad_model).astype(jnp.int32)
+    result = jnp.asarray(Result.success)
+    if met is not None:
+        # From rest nothing says which way the motion goes.
+        held = blocked(field.model, field.constraints, t0, q0, v0, along=jnp.any(v0 != 0))
+        result = jnp.where(met & held, Result.singular, result)
+    result = jnp.where(jnp.all(jnp.isfinite(q0)), result, Result.bad_configuration)
+    return jnp.where(possible(field.model, shapes), result, Result.bad_model).astype(jnp.int32)
 
 
 def _starts_well(field, t0, q0, v0):

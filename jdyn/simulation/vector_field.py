@@ -17,7 +17,7 @@ from jdyn.dynamics import (
     Method,
     Projected,
     WarmStart,
-    constrained_dynamics,
+    accelerations_and_forces,
     forward_dynamics,
     impulse_response,
     projected,
@@ -82,10 +82,9 @@ class VectorField(eqx.Module):
         """Those of a model under generalized forces, and the forces of constraints, if there are any."""
         if not self.constraints:
             return forward_dynamics(model, y.q, y.v, tau, method=self.method), None
-        motion = constrained_dynamics(
+        return accelerations_and_forces(
             model, self.constraints, y.q, y.v, tau, t=t, method=self.method, warm_start=self.warm_start
         )
-        return motion.a, motion.forces
 
     def near(self, t: Scalar, y: State, seen: PyTree[Array] = None) -> "VectorField":
         """The same for states near this one, such as those of a step that begins there, with what contact has seen

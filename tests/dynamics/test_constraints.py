@@ -171,6 +171,36 @@ def test_repeated_rows_share_their_force_and_change_no_motion():
     np.testing.assert_allclose(twice.multipliers, np.tile(once.multipliers / 2, 2), rtol=1e-8, atol=1e-10)
 
 
+STRETCHED, FLAT = jnp.array([0, 0, np.pi]), jnp.array([1.0, -1.0, 1.0])
+
+
+def is_singular(mechanism, q, v):
+    model, loop = mechanism
+    return jdyn.constrained_dynamics(model, loop, q, v, jnp.zeros_like(v)).singular
+
+
+def test_singular_constraints_have_a_flag():
+    """Stretched rods are one line, and nothing can move; flat, a parallelogram may fold two ways."""
+    stretched, parallelogram = four_bar(0.5, 0.5, 0.4, 1.4), four_bar(1.0, 2.0, 1.0, 2.0)
+    assert is_singular(stretched, STRETCHED, 0 * FLAT)
+    assert is_singular(parallelogram, 0 * FLAT, 0 * FLAT)
+    assert is_singular(parallelogram, 0 * FLAT, 3 * FLAT)
+    assert not is_singular(parallelogram, 0.5 * FLAT, 3 * FLAT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
+def test_redundant_constraints_are_not_singular(dtype):
+    """The same rows twice, or three that follow from the others, agree with all motions."""
+    model, loop = four_bar(1.0, 2.0, 1.0, 2.0)
+    model = model.astype(dtype)
+    hinge = jdyn.Hinge("coupler", "rocker", axis_a=(0, 1, 0), axis_b=(0, 1, 0), point_a=(2, 0, 0), point_b=(1, 0, 0))
+    flat, way = 0 * FLAT.astype(dtype), FLAT.astype(dtype)
+    for rows in (loop, 2 * loop, [hinge]):
+        assert not is_singular((model, rows), 0.5 * way, 3 * way)
+        assert is_singular((model, rows), flat, 3 * way)
+
+
 @pytest.mark.slow
 def test_derivatives_in_both_modes_by_every_leaf():
     model, connect = SMALL, HELD

@@ -214,6 +214,20 @@ def test_a_start_off_the_constraints_is_refused_in_words():
 
 
 @pytest.mark.slow
+def test_a_singular_start_has_a_code():
+    """Stretched rods stay where they are; those that lie flat and move fold on as they move."""
+    model, loop = four_bar(0.5, 0.5, 0.4, 1.4)
+    line, still = jnp.array([0.0, 0.0, np.pi]), jnp.zeros(3)
+    motion = jdyn.simulate(model, line, still, 1.0, constraints=loop, saveat=END, throw=False)
+    assert motion.result == jdyn.Result.singular
+    assert motion.stats["accepted_steps"] + motion.stats["rejected_steps"] == 0
+    model, loop = four_bar(1.0, 2.0, 1.0, 2.0)
+    flat, way = jnp.zeros(3), jnp.array([3.0, -3.0, 3.0])
+    moving = jdyn.simulate(model, flat, way, 0.1, constraints=loop, saveat=END)
+    np.testing.assert_allclose(moving.q[-1] / moving.q[-1, 0], way / 3, atol=1e-12)
+
+
+@pytest.mark.slow
 def test_gradients_through_a_simulation():
     """By the rocker's length and a mass, in reverse mode through assembly and motion, against differences."""
     model, loop = four_bar()

@@ -1,6 +1,7 @@
 """Constraints beyond the tree of joints: their rows, the systems that they lead to, and motion on their manifold."""
 
 from jdyn.dynamics.constraints.acceleration import ConstrainedMotion as ConstrainedMotion
+from jdyn.dynamics.constraints.acceleration import accelerations_and_forces as accelerations_and_forces
 from jdyn.dynamics.constraints.acceleration import constrained_dynamics as constrained_dynamics
 from jdyn.dynamics.constraints.acceleration import distance as distance
 from jdyn.dynamics.constraints.acceleration import iterates as iterates
@@ -17,3 +18,4 @@ from jdyn.dynamics.constraints.projection import projected as projected
 from jdyn.dynamics.constraints.rows import Rows as Rows
 from jdyn.dynamics.constraints.rows import closed as closed
 from jdyn.dynamics.constraints.rows import constraint_rows as constraint_rows
+from jdyn.dynamics.constraints.singular import blocked as blocked

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Scalar
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.dynamics.constraints.conjugate_gradients import WarmStart
 from jdyn.dynamics.constraints.rows import constraint_rows, largest
 from jdyn.dynamics.constraints.saddle_point import delassus, saddle_point
+from jdyn.dynamics.constraints.singular import blocked
 from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.methods import Method
@@ -35,12 +36,15 @@ class ConstrainedMotion(NamedTuple):
         multipliers: Forces λ of all rows, in the order of the constraints; Jᵀ λ acts on the coordinates.
         forces: Jᵀ λ [N m or N].
         iterations: Of conjugate gradients from a warm start; 0 without one.
+        singular: Whether constraints allow more velocities there than motions go on with, as where a linkage is
+            stretched. Accelerations are then not those of a motion. Redundant rows are not singular.
     """
 
     a: Float[Array, " nv"]
     multipliers: Float[Array, " rows"]
     forces: Float[Array, " nv"]
     iterations: Int[Array, ""]
+    singular: Bool[Array, ""]
 
 
 def constrained_dynamics(
@@ -86,7 +90,25 @@ def constrained_dynamics(
     Source: Featherstone 2008, section 8.4; Vereshchagin 1974, equation (1.3).
     """
     together = Together.of(constraints, model, q, v, tau)
-    return _constrained(model, q, v, tau, f_ext, together, t, resolved(method, model), warm_start)
+    found = _constrained(model, q, v, tau, f_ext, together, t, resolved(method, model), warm_start)
+    return ConstrainedMotion(*found, _singular(model, together, q, v, t))
+
+
+def accelerations_and_forces(
+    model: Model,
+    constraints: Sequence[Constraint],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    *,
+    t: ArrayLike = 0.0,
+    method: Method | None = None,
+    warm_start: WarmStart | None = None,
+) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+    """Those of `constrained_dynamics`, for programs that do not ask whether constraints are singular."""
+    together = Together.of(constraints, model, q, v, tau)
+    a, _, forces, _ = _constrained(model, q, v, tau, None, together, t, resolved(method, model), warm_start)
+    return a, forces
 
 
 def warm_start(
@@ -171,4 +193,10 @@ def _constrained(model, q, v, tau, f_ext, together, t, method, warm_start):
     rows = constraint_rows(model, together.constraints, jnp.asarray(t, q.dtype), q, v)
     f = tau - bias_forces(model, q, v, f_ext=f_ext)
     (a,), (multipliers,), (iterations,) = saddle_point(method, model, q, rows.J, f[None], rows.gamma[None], warm_start)
-    return ConstrainedMotion(a, multipliers, rows.J.T @ multipliers, iterations)
+    return a, multipliers, rows.J.T @ multipliers, iterations
+
+
+@compiled
+def _singular(model, together, q, v, t):
+    q, v = checked(model, q=q, v=v)
+    return blocked(model, together.constraints, jnp.asarray(t, q.dtype), q, v)
