@@ -62,7 +62,8 @@ def _surface(body, closed, opacity, corners, normals, colors) -> Surface:
 def simplified(vertices, faces, detail: float):
     """A coarser mesh: vertices within one cube of a grid become their mean, and faces without an area go.
 
-    Where that would leave no face, the cubes are halved until it does not: what is small or thin is still drawn.
+    Where that would leave no face, the cubes are halved until it does not: what is small or thin is still drawn. What
+    has no size has no face.
 
     Args:
         vertices: Shape (n, 3) [m].
@@ -72,18 +73,26 @@ def simplified(vertices, faces, detail: float):
     Returns:
         Vertices, faces, and the number of each face in the finer mesh.
     """
-    cells = np.floor(np.asarray(vertices, float) / detail).astype(np.int64)
-    _, of, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
-    of = of.ravel()
-    means = np.stack([np.bincount(of, x) for x in np.asarray(vertices, float).T], axis=1) / counts[:, None]
+    vertices = np.asarray(vertices, float)
+    size = np.max(np.ptp(vertices, axis=0)) if len(vertices) else 0.0
+    of, kept = _merged(vertices, faces, detail)
+    while not len(kept) and detail > _THINNEST * size > 0:
+        detail = min(detail / 2, size)
+        of, kept = _merged(vertices, faces, detail)
+    means = np.stack([np.bincount(of, x) for x in vertices.T], axis=1) / np.bincount(of)[:, None]
     merged = of[faces]
-    whole = (merged[:, 0] != merged[:, 1]) & (merged[:, 1] != merged[:, 2]) & (merged[:, 2] != merged[:, 0])
-    kept = np.flatnonzero(whole)
-    if not len(kept) and len(vertices) and detail > _THINNEST * np.max(np.ptp(vertices, axis=0)):
-        return simplified(vertices, faces, detail / 2)
     _, first = np.unique(np.sort(merged[kept], axis=1), axis=0, return_index=True)
     kept = kept[np.sort(first)]
     return means.astype(np.float32), merged[kept], kept
+
+
+def _merged(vertices, faces, detail: float) -> tuple[np.ndarray, np.ndarray]:
+    """The cube that each vertex is in, counted, and the faces whose corners are in three of them."""
+    cells = np.floor(vertices / detail).astype(np.int64)
+    _, of = np.unique(cells, axis=0, return_inverse=True)
+    of = of.ravel()
+    a, b, c = of[faces].T
+    return of, np.flatnonzero((a != b) & (b != c) & (c != a))
 
 
 def corner_normals(vertices, faces) -> Float32[np.ndarray, "m 3 3"]:

@@ -251,6 +251,20 @@ def test_what_is_smaller_than_a_pixel_is_drawn():
     assert jdyn.snapshot(model, q, size=SIZE, camera=jdyn.Camera(distance=1e5)).shape == (72, 96, 3)
 
 
+def test_visuals_without_a_size_draw_nothing():
+    def picture(*sizes):
+        # Not planar, so that its shapes are looked at from everywhere.
+        builder = jdyn.Builder("ball")
+        builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=1.0)
+        for number, size in enumerate(sizes):
+            builder.add_shape("ball", "box", (size, size, size), role="visual", name=f"box {number}")
+        model = builder.build()
+        return jdyn.snapshot(model, model.neutral(), size=SIZE)
+
+    np.testing.assert_array_equal(picture(0.5, 0.0, 1e-200), picture(0.5))
+    assert picture(0.0).shape == picture(0.5).shape
+
+
 def test_a_ball_of_any_size_fills_the_picture():
     for radius in (1e-5, 0.3):
         builder = jdyn.Builder("ball")
