@@ -30,6 +30,7 @@ from jdyn.cli.tuning import tune
 from jdyn.cli.view import view
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import ModelWarning
+from jdyn.model.messages import readable
 from jdyn.simulation import Result, SimulationError
 from jdyn.studies.cloutier1995 import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
 from jdyn.studies.prrr.prrr import prrr
@@ -64,7 +65,7 @@ def run(options) -> int:
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError, SimulationError) as error:
-        print(f"jdyn: {error}", file=sys.stderr)
+        print(f"jdyn: {readable(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as interruption:
         print(f"jdyn: {str(interruption) or 'interrupted'}", file=sys.stderr)

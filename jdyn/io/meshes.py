@@ -62,4 +62,4 @@ class MeshFolders:
 
 def _first_existing(paths: list[pathlib.Path]) -> str | None:
     """The first path that is a file, else the first path, else `None`."""
-    return next((str(path) for path in paths if path.is_file()), str(paths[0]) if paths else None)
+    return next((str(path) for path in paths if os.path.isfile(path)), str(paths[0]) if paths else None)

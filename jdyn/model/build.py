@@ -25,7 +25,7 @@ from jdyn.model.inertial import (
     triangle_violation,
 )
 from jdyn.model.joints import Joint
-from jdyn.model.messages import enumerated, known, listed
+from jdyn.model.messages import enumerated, known, listed, readable
 from jdyn.model.model import Limits, Model
 from jdyn.model.shapes import HULL_VERTICES, ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction, condim_of
 from jdyn.model.topology import WORLD, Topology
@@ -50,6 +50,9 @@ class ModelError(ValueError):
       - joint 'rod': axis is zero, expected a direction
     """
 
+    def __init__(self, message: str = ""):
+        super().__init__(readable(message))
+
 
 class ModelWarning(UserWarning):
     """Part of a robot description is ignored, or is legal but suspicious.
@@ -64,6 +67,9 @@ class ModelWarning(UserWarning):
     >>> caught[0].category.__name__
     'ModelWarning'
     """
+
+    def __init__(self, message: str = ""):
+        super().__init__(readable(message))
 
 
 @dataclasses.dataclass(frozen=True)

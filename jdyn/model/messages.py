@@ -1,9 +1,23 @@
 """Many problems or names in one readable message."""
 
 import difflib
+import re
 from collections.abc import Sequence
 
 MOST = 10
+# Longest word and longest message [characters]. Files may have names of megabytes.
+LONGEST_WORD = 500
+LONGEST = 10_000
+
+
+def readable(message: str) -> str:
+    """A message without the middle of long words, and without the middle of what is long nevertheless."""
+    message = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: _ends(word[0], LONGEST_WORD), message)
+    return message if len(message) <= LONGEST else _ends(message, LONGEST)
+
+
+def _ends(text, length):
+    return f"{text[: length // 2]} ... {text[-length // 4 :]}"
 
 
 def bulleted(messages: Sequence[str]) -> str:

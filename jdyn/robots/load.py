@@ -3,7 +3,6 @@
 import difflib
 import inspect
 import os
-import pathlib
 import re
 from collections.abc import Sequence
 
@@ -200,7 +199,7 @@ def _is_bare_name(source) -> bool:
     """Whether a string is neither XML nor an existing path, and resembles neither."""
     if not isinstance(source, str) or source.lstrip("\ufeff \t\r\n")[:1] in ("<", ""):
         return False
-    return not re.search(r"[/\\.\n]", source) and not pathlib.Path(source).exists()
+    return not re.search(r"[/\\.\n]", source) and not os.path.exists(source)
 
 
 def _unknown_name(name: str) -> str:
