@@ -12,6 +12,7 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 
 from jdyn.model import checked
+from jdyn.model.memory_maps import memory_maps
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,6 +105,8 @@ def _program(function):
     """
 
     def program(structure, constants, arrays):
+        # While it is traced, which is when another program is about to be compiled.
+        memory_maps.look()
         leaves = [constant if array is None else array for constant, array in zip(constants, arrays, strict=True)]
         args, kwargs = jax.tree.unflatten(structure, leaves)
         return function(*args, **kwargs)

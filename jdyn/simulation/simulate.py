@@ -20,6 +20,7 @@ from jdyn.dynamics import Method, blocked, closed, distance, iterates, resolved
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import precise, uncollected
+from jdyn.model.memory_maps import memory_maps
 from jdyn.model.messages import enumerated
 from jdyn.model.values import impossible, possible
 from jdyn.simulation.adjoint import solve, solve_forwards
@@ -290,6 +291,7 @@ def _simulate(
     *, field, start, t0, t1, dt0, solver, stepsize_controller, rows, adjoint, events, joint_limits,
     contact, shapes, max_steps, max_events, jump_times,
 ) -> Trajectory:  # fmt: skip
+    memory_maps.look()
     q0, v0 = start
     field = dataclasses.replace(field, model=with_links(field.model), controller=field.controller.with_links())
     controller = _closed_controller(field, solver, t0, q0, v0)
