@@ -23,5 +23,6 @@ from jdyn.contact.laws import HuntCrossley as HuntCrossley
 from jdyn.contact.laws import SpringDamper as SpringDamper
 from jdyn.contact.laws import TwoStiffnesses as TwoStiffnesses
 from jdyn.contact.materials import Material as Material
+from jdyn.contact.points import Overlap as Overlap
 from jdyn.contact.points import contact_points as contact_points
 from jdyn.contact.time_of_contact import time_of_contact as time_of_contact

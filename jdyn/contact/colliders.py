@@ -106,13 +106,17 @@ class Colliders(Structure):
         """What each shape is to programs: those of one sort are stacked, and pairs of the same two sorts."""
         return [_sort(self.entries, row) for row in range(len(self.entries))]
 
-    def smallest_size(self) -> float:
-        """The least size of any shape [m]; of a mesh, the least side of the box about it. Infinite if none has one."""
-        sizes = np.abs(np.array(self.sizes))
+    def least_sizes(self) -> Float[Array, " n"]:
+        """Of each shape [m]; of a mesh, the least side of the box about it. Infinite for a plane, which has none."""
+        sizes = jnp.abs(self.sizes)
+        meshes = np.array([row for row, entry in enumerate(self.entries) if entry.kind == "mesh"], int)
         if self.hulls is not None:
-            meshes = [row for row, entry in enumerate(self.entries) if entry.kind == "mesh"]
-            sizes[meshes] *= np.ptp(np.asarray(self.hulls.vertices), axis=1)
-        return float(np.min(sizes[sizes > 0], initial=np.inf))
+            sizes = sizes.at[meshes].multiply(jnp.ptp(self.hulls.vertices, axis=1))
+        return jnp.min(jnp.where(sizes > 0, sizes, jnp.inf), axis=1)
+
+    def least_sizes_of_pairs(self) -> Float[Array, " pairs"]:
+        """The lesser one of the two shapes of each pair [m]."""
+        return jnp.min(self.least_sizes()[np.reshape(self.pairs, (-1, 2)).astype(int)], axis=1)
 
     def shapes(self, rows: Int[np.ndarray, " k"]) -> Any:
         """Shapes of `jdyn.geometry` of some rows of one sort, stacked."""

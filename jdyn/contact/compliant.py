@@ -28,7 +28,7 @@ from jdyn.contact.materials import (
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.nearing import time_to_pass
-from jdyn.contact.points import deepest
+from jdyn.contact.points import Overlap
 from jdyn.contact.stiffening import Stiffening
 from jdyn.dynamics.energy import energy_of_motion
 from jdyn.dynamics.kinematics import joint_kinematics, poses_and_velocities
@@ -48,6 +48,9 @@ LIGHT = 1e-4
 SOFT = 3.0
 # Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
 BEYOND = 1e-4
+# The longest step where shapes touch, by √(m / k) over the root of rounding; none below this rounding, with which it
+# would take hours.
+LONG, SINGLE = 0.1, 1e-10
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
 SLOW = 1e-3
 
@@ -102,9 +105,10 @@ class CompliantContact(Contact):
             touch are both rigid.
 
     Warns:
-        ContactWarning: in `simulate`, if shapes overlap at the start by more than a tenth of the smallest size of any
-            shape: springs will throw them apart. Under `jax.jit` and `jax.vmap` nobody can be warned;
-            `stats["start_depth"]` is the largest overlap [m]. Also if a law that begins with a jump is differentiated,
+        ContactWarning: in `simulate`, if shapes overlap at the start by more than a tenth of the least size of one of
+            them: springs will throw them apart; and if they do so later by more than half: they may pass through each
+            other. Under `jax.jit` and `jax.vmap` nobody can be warned; `stats["start_depth_by_size"]` and
+            `stats["greatest_depth_by_size"]` are these shares. Also if a law that begins with a jump is differentiated,
             unless steps are `located`, and if more than 100 pairs of meshes may touch, unless `nearest` is given.
     """
 
@@ -225,8 +229,9 @@ class CompliantForces(SmoothForces):
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
     ) -> Scalar:
         """Until shortly before the first touch, by gaps d that close with d = u t + g t² / 2, or the time after a touch
-        in which springs give a share of a momentum. How points move on bodies is left out of g. Nor is any shape passed
-        whose way turns."""
+        in which springs give a share of a momentum. How points move on bodies is left out of g. Where shapes touch, in
+        single precision, as long as rounding of forces cannot part them within the step, some hundred times √(m / k).
+        Nor is any shape passed whose way turns."""
         start = self._at_start(model, q)
         gap, exists = start.distance, start.exist
         speed, growth = -parting(jax.vmap(start.twists)(jnp.stack([v, a])), start.normal[None])
@@ -237,16 +242,27 @@ class CompliantForces(SmoothForces):
         until = _first_root(gap, speed, growth, arriving, hits)
         fast = jnp.where(began, speed, arriving)
         stiffness, *_ = self.materials.at(start.found, start.pairs)
-        through = _through(fast, self._lighter(model)[start.pairs.of_points], stiffness, self.law.exponent)
+        mass = self._lighter(model)[start.pairs.of_points]
+        through = _through(fast, mass, stiffness, self.law.exponent)
+        resolved = self._resolved(gap, exists, mass, stiffness)
         shortly = (until > NEAR * through) & (until <= through)
         length = jnp.where(shortly, until, jnp.maximum(BEFORE * until, through))
-        length = jnp.where(began & (-gap < speed * through), through, jnp.where(hits, length, jnp.inf))
+        length = jnp.where(began & (-gap < speed * through), through, jnp.where(hits, length, resolved))
         # No configuration tells shorter steps from none.
         least = jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q), initial=0)
         until_touch = jnp.min(jnp.where(length * fast > least, length, jnp.inf), initial=jnp.inf)
         numbers = None if isinstance(start.pairs.numbers, np.ndarray) else start.pairs.numbers
         passing = time_to_pass(start.motion, self.colliders, v, a, start.found, start.pairs.places, numbers)
         return jnp.minimum(until_touch, passing)
+
+    def _resolved(self, gap: Array, exists: Array, mass: Array, stiffness: Array) -> Float[Array, " points"]:
+        """How long a step may be where shapes touch, as far as single precision resolves their forces."""
+        eps = jnp.finfo(gap.dtype).eps
+        if eps < SINGLE:
+            return jnp.full_like(gap, jnp.inf)
+        touch = exists & (gap < 0) & (stiffness > 0)
+        slope = jnp.where(touch, stiffness * jnp.where(touch, -gap, 1) ** (self.law.exponent - 1), 1)
+        return jnp.where(touch, LONG * jnp.sqrt(mass / (eps * slope)), jnp.inf)
 
     def _lighter(self, model: Model) -> Float[Array, " pairs"]:
         """Mass of the lighter body of each pair [kg]."""
@@ -272,8 +288,9 @@ class CompliantForces(SmoothForces):
         along = jnp.pad(start.normal, [(0, 0), (3 if self.turning else 0, 0)])
         return J.weighed(by_depth[:, :, None] * along[:, None]), J.weighed(-by_twist)
 
-    def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
-        return deepest(self._at_start(model, q).found)
+    def overlap(self, model: Model, q: Float[Array, " nq"]) -> Overlap:
+        start = self._at_start(model, q)
+        return Overlap.of(start.found.distance, self.colliders.least_sizes_of_pairs()[start.pairs.of_points])
 
     def _at_start(self, model: Model, q: Array) -> MovingPoints:
         return self.start or MovingPoints.at(model, self.colliders, q)

@@ -10,14 +10,14 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.points import contact_points, deepest
+from jdyn.contact.points import Overlap, contact_points
 from jdyn.dynamics.kinematics import forward_kinematics
 from jdyn.model import Model
 
 
 class ContactWarning(UserWarning):
-    """Shapes overlap at the start so far that they will be thrown apart, so many may touch that motions take minutes,
-    or derivatives are wrong since a force begins with a jump.
+    """Shapes overlap at the start so far that they will be thrown apart, or later so far that they may pass through
+    each other; so many may touch that motions take minutes; or derivatives are wrong since a force begins with a jump.
 
     >>> import warnings
     >>> with warnings.catch_warnings(action="error", category=jdyn.ContactWarning):
@@ -125,9 +125,10 @@ class ContactForces(eqx.Module):
         found, _ = contact_points(self.colliders, forward_kinematics(model, q))
         return jnp.where(found.exists, found.distance, 1)
 
-    def overlap(self, model: Model, q: Float[Array, " nq"]) -> Scalar:
-        """The largest depth of a point [m]; zero where nothing touches."""
-        return deepest(contact_points(self.colliders, forward_kinematics(model, q))[0])
+    def overlap(self, model: Model, q: Float[Array, " nq"]) -> Overlap:
+        """How far shapes are within each other."""
+        found, pairs = contact_points(self.colliders, forward_kinematics(model, q))
+        return Overlap.of(found.distance, self.colliders.least_sizes_of_pairs()[pairs.of_points])
 
 
 class SmoothForces(ContactForces):

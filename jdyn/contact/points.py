@@ -79,9 +79,27 @@ class Slots(Structure):
         return jnp.zeros((self.count, rows.shape[1]), rows.dtype).at[self.places].set(rows)
 
 
-def deepest(found: Separation) -> Scalar:
-    """The largest depth of a point [m]; zero where nothing touches."""
-    return jnp.max(-found.distance, initial=0)
+class Overlap(Structure):
+    """How far shapes are within each other.
+
+    Attributes:
+        depth: The largest of a point [m]; zero where nothing touches.
+        share: The largest of a point by the least size of its two shapes [1].
+    """
+
+    depth: Scalar
+    share: Scalar
+
+    @classmethod
+    def of(cls, distance: Float[Array, " points"], size: Float[Array, " points"]) -> "Overlap":
+        """By distances of points, which are positive where shapes are apart, and least sizes of their shapes."""
+        depth = jnp.maximum(-distance, 0)
+        return cls(jnp.max(depth, initial=0), jnp.max(depth / size, initial=0))
+
+    @classmethod
+    def full(cls, value: float, dtype: Any) -> "Overlap":
+        """With both numbers the same."""
+        return cls(jnp.full((), value, dtype), jnp.full((), value, dtype))
 
 
 def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, PointPairs]:

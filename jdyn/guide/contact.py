@@ -148,7 +148,8 @@ warning says so:
 >>> print(told[0].category.__name__, thrown.stats["start_depth"].round(3))
 ContactWarning 0.05
 
-In compiled functions and batches nobody can be warned: look at `stats["start_depth"]`.
+What has too little stiffness for what it bears is sunk into, or passed through, and a warning says so as well. In
+compiled functions and batches nobody can be warned: look at `stats["start_depth"]` and `stats["greatest_depth"]`.
 
 `nearest=8` looks for points of the eight nearest pairs of each two kinds of shapes alone, which pays where more than
 some fifteen shapes may touch each other. If more pairs come near at once, the motion fails there rather than overlook

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from equinox.internal import nextafter, prevbefore, unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
-from jdyn.contact import PointForces, SmoothForces
+from jdyn.contact import Overlap, PointForces, SmoothForces
 from jdyn.control.dynamic import updated
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
@@ -278,7 +278,8 @@ class Run(eqx.Module):
         failures: Steps that the step controller has rejected since the last accepted one.
         unmet: Whether constraints were not met by a step that was tried since the last accepted one.
         work: Of all steps that were tried, and of events; None for solvers that do not say.
-        start_depth: By how much shapes overlapped at the start [m]: NaN before the first step, None without contact.
+        start_overlap: Of shapes at the start: NaN before the first step, None without contact.
+        most_overlap: Of shapes at starts of all steps; None without contact.
         acceleration: The mean one of the last accepted step, in the time of solvers, zero before; None where
             nothing is foretold.
     """
@@ -299,7 +300,8 @@ class Run(eqx.Module):
     failures: Int[Array, ""]
     unmet: Bool[Array, ""]
     work: Work | None
-    start_depth: Scalar | None
+    start_overlap: Overlap | None
+    most_overlap: Overlap | None
     acceleration: Float[Array, " nv"] | None
 
     @property
@@ -350,7 +352,8 @@ def begin(problem: Problem) -> Run:
         failures=counts,
         unmet=jnp.array(False),
         work=work,
-        start_depth=jnp.full_like(t0, jnp.nan) if problem.touches else None,
+        start_overlap=Overlap.full(jnp.nan, t0.dtype) if problem.touches else None,
+        most_overlap=Overlap.full(0.0, t0.dtype) if problem.touches else None,
         acceleration=jnp.zeros_like(y0.v) if problem.foretells else None,
     )
 
@@ -430,7 +433,7 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
         failures=jnp.where(keep, 0, run.failures + _one(active & ~held)),
         unmet=where(active, ~keep & unmet, run.unmet),
         work=work,
-        start_depth=_start_depth(run, active, equations, motion),
+        **_overlaps(run, active, equations, motion),
         acceleration=_acceleration(problem, run, keep, way, motion),
     )
 
@@ -474,16 +477,20 @@ def _acceleration(problem, run, keep, way, motion):
     return jax.lax.stop_gradient(jnp.where(keep, mean, run.acceleration))
 
 
-def _start_depth(run, active, equations, motion):
-    """How deep shapes overlap at the start of the first step, which has looked for their points anyway."""
+def _overlaps(run, active, equations, motion):
+    """How deep shapes overlap at the start of the first step and at most at those of all, each of which has looked for
+    their points anyway."""
     field, first = equations.field, active & (run.accepted + run.rejected == 0)
     if field.contact is None:
-        return None
-    depth = overlap_of(motion.solver_state)
-    if depth is None:
-        model, q = jax.lax.stop_gradient((field.model, run.motion.y.q))
-        depth = jax.lax.cond(unvmap_any(first), lambda: field.contact.overlap(model, q), lambda: run.start_depth)
-    return jnp.where(first, depth, run.start_depth)
+        return {"start_overlap": None, "most_overlap": None}
+    overlap = overlap_of(motion.solver_state)
+    if overlap is None:
+        overlap = jax.lax.stop_gradient(field.contact).overlap(*jax.lax.stop_gradient((field.model, run.motion.y.q)))
+    most = jax.tree.map(jnp.fmax, run.most_overlap, overlap)
+    return {
+        "start_overlap": where(first, overlap, run.start_overlap),
+        "most_overlap": where(active, most, run.most_overlap),
+    }
 
 
 def _active(run):

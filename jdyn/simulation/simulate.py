@@ -40,8 +40,8 @@ from jdyn.simulation.vector_field import State, VectorField
 
 # A start may miss its constraints by this power of rounding [m or rad, and per second].
 NEAR = 0.375
-# A start is warned of where shapes overlap by this share of the smallest size.
-DEEP = 0.1
+# A start is warned of where shapes overlap by this share of the least size of one of them, a motion by that one.
+DEEP, SUNK = 0.1, 0.5
 
 Control = Callable[[Scalar, Float[Array, " nq"], Float[Array, " nv"]], Float[Array, " nv"]]
 
@@ -208,7 +208,7 @@ def simulate(
         jump_times=jump_times,
     )
     if contact is not None:
-        _warn_of_overlaps(model.name, shapes, trajectory.stats["start_depth"])
+        _warn_of_overlaps(model.name, trajectory.stats)
     if not throw:
         return trajectory
     progress = (trajectory.stats["t_reached"] - t0) / (t1 - t0)
@@ -234,18 +234,24 @@ def _default_solver(contact):
     return ConvexEuler() if contact is not None and contact.stepwise else Automatic()
 
 
-def _warn_of_overlaps(name, shapes, depth):
+def _warn_of_overlaps(name, stats):
     """Where numbers are known: traced ones cannot be judged."""
-    if isinstance(depth, Tracer) or isinstance(shapes.sizes, Tracer):
+    if any(isinstance(x, Tracer) for x in stats.values()):
         return
-    smallest = shapes.smallest_size()
-    if depth > DEEP * smallest:
+
+    def warn(when, during, then):
+        depth, share = (float(stats[f"{when}_depth{by}"]) for by in ("", "_by_size"))
         warnings.warn(
-            f"{name!r}: shapes overlap by {float(depth):.3g} m at the start, and springs will throw them apart; the "
-            f"smallest size of a shape is {smallest:.3g} m",
+            f"{name!r}: shapes overlap by {depth:.3g} m {during}, {100 * share:.2g} % of the least size of one of "
+            f"them, and {then}",
             ContactWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
+
+    if stats["start_depth_by_size"] > DEEP:
+        warn("start", "at the start", "springs will throw them apart")
+    elif stats["greatest_depth_by_size"] > SUNK:
+        warn("greatest", "in this motion", "may pass through each other: are they stiff enough for what they bear?")
 
 
 def _default_controller(dtype, solver, touches):
@@ -345,8 +351,9 @@ def _simulate(
             "row_dynamics_calls": run.rows.evaluations,
             "row_implicit_steps": run.rows.implicit,
         }
-    if field.contact is not None:
-        stats["start_depth"] = run.start_depth
+    for when, overlap in (("start", run.start_overlap), ("greatest", run.most_overlap)):
+        if overlap is not None:
+            stats |= {f"{when}_depth": overlap.depth, f"{when}_depth_by_size": overlap.share}
     ts = direction * run.rows.ts if rows.every else rows.times
     ys, log = run.rows.ys, run.log
     if rows.within and field.constraints:

@@ -75,8 +75,10 @@ class Trajectory(eqx.Module):
             what moves the end of a step onto constraints; `jacobians`, Jacobians of implicit solvers, which are
             closed-form derivatives and count apart. A lane of a batch counts what it would evaluate alone. Both are
             None for solvers of diffrax that are not Runge-Kutta methods, since these do not report evaluations.
-            `implicit_steps`, tried steps in which the default solver was implicit; `start_depth`, with contact, by how
-            much shapes overlapped at the start [m], NaN where no step was tried. Where rows follow steps, `row_tries`,
+            `implicit_steps`, tried steps in which the default solver was implicit; `start_depth` and
+            `greatest_depth`, with contact, by how much shapes overlapped at the start, NaN where no step was tried, and
+            at most where any step began [m], and both by the least size of either shape, `start_depth_by_size` and
+            `greatest_depth_by_size`. Where rows follow steps, `row_tries`,
             `row_dynamics_calls` and `row_implicit_steps` count up to each row.
         contact_forces: Those of the steps in which rows lie, in world axes, at all points where shapes may touch; NaN
             at the start, to which no step leads. None for solvers that do not say. `contacts` has their names.

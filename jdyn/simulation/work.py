@@ -5,7 +5,9 @@ from typing import Any, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Int, PyTree, Scalar
+from jaxtyping import Array, ArrayLike, Int, PyTree
+
+from jdyn.contact import Overlap
 
 
 class Work(eqx.Module):
@@ -45,14 +47,14 @@ class Counted(eqx.Module):
         memory: What the next step needs.
         work: Of the last step; None for a solver that does not say.
         order: Of the last step's estimate of its error; None for a solver whose order does not change.
-        overlap: Of shapes at the start of the last step [m]; None for a solver that does not say.
+        overlap: Of shapes at the start of the last step; None for a solver that does not say.
         seen: What contact knows of the state after the last step, see `SmoothForces`; None unless it is asked for.
     """
 
     memory: PyTree[Any] = None
     work: Work | None = None
     order: Int[Array, ""] | None = None
-    overlap: Scalar | None = None
+    overlap: Overlap | None = None
     seen: PyTree[Any] = None
 
 
@@ -71,6 +73,6 @@ def seen_of(solver_state) -> PyTree | None:
     return solver_state.seen if isinstance(solver_state, Counted) else None
 
 
-def overlap_of(solver_state) -> Scalar | None:
-    """By how much shapes overlapped at the start of the last step [m]; None for a solver that does not say."""
+def overlap_of(solver_state) -> Overlap | None:
+    """By how much shapes overlapped at the start of the last step; None for a solver that does not say."""
     return solver_state.overlap if isinstance(solver_state, Counted) else None

@@ -56,7 +56,7 @@ def test_meshes_touch_as_their_hulls(tmp_path, scale):
 def test_sizes_of_meshes_are_those_of_the_boxes_about_them(tmp_path):
     # In millimetres, mirrored.
     path = _file(tmp_path, "brick.stl", trimesh.creation.box(extents=(300, 200, 100)))
-    np.testing.assert_allclose(colliders(_model(path, scale=(1e-3, 1e-3, -1e-3))).smallest_size(), 0.1)
+    np.testing.assert_allclose(colliders(_model(path, scale=(1e-3, 1e-3, -1e-3))).least_sizes().min(), 0.1)
 
 
 def test_a_hull_of_many_vertices_keeps_those_that_stick_out_most(tmp_path):

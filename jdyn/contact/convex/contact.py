@@ -33,7 +33,7 @@ from jdyn.contact.materials import (
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.point_jacobians import PointJacobian
-from jdyn.contact.points import Slots
+from jdyn.contact.points import Overlap, Slots
 from jdyn.model import Model
 
 # The law that `Impulses` and `_Near` implement.
@@ -216,6 +216,7 @@ class ConvexForces(ContactForces):
             stiffness=jnp.where(points.exist, stiffness, 0),
             dissipation=dissipation,
             friction=friction,
+            size=self.colliders.least_sizes_of_pairs()[points.pairs.of_points],
             slots=points.pairs.slots(self.colliders),
             slip_speed=self.slip_speed,
             spin_speed=self.spin_speed,
@@ -240,9 +241,9 @@ class StartOfSteps(NamedTuple):
     kink_slopes: KinkSlopes | None
 
     @property
-    def overlap(self) -> Scalar:
-        """The largest depth of a point [m]."""
-        return jnp.max(-self.near.distance, initial=0)
+    def overlap(self) -> Overlap:
+        """How far shapes are within each other."""
+        return Overlap.of(self.near.distance, self.near.size)
 
     def change(
         self, h: Scalar, A: Float[Array, "nv nv"], impulse: Vector, guess: Vector, others: Sequence[Term]
@@ -269,6 +270,7 @@ class _Near(NamedTuple):
 
     Attributes:
         friction: For sliding [1], turning and rolling [m].
+        size: The least one of the two shapes [m].
         slots: Places among the points of all pairs.
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
         J: Of the velocities of the points of second bodies relative to the first.
@@ -280,6 +282,7 @@ class _Near(NamedTuple):
     stiffness: Numbers
     dissipation: Numbers
     friction: Float[Array, "points 3"]
+    size: Numbers
     slots: Slots
     slip_speed: Scalar
     spin_speed: Scalar

@@ -12,7 +12,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.contact import ConvexForces, PointForces
+from jdyn.contact import ConvexForces, Overlap, PointForces
 from jdyn.contact.convex import Found, StartOfSteps
 from jdyn.dynamics import bias_forces, mass_matrix
 from jdyn.dynamics.constraints.rows import Rows as ConstraintRows
@@ -87,7 +87,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         return self.rows
 
     def init(self, terms, t0, t1, y0, args):
-        return Counted(None, Work.of(), overlap=jnp.zeros((), y0.v.dtype))
+        return Counted(None, Work.of(), overlap=Overlap.full(0.0, y0.v.dtype))
 
     def forces_like(self, terms: Any, y: State) -> PointForces | None:
         """Shapes of the contact forces that dense output has, if any."""
@@ -115,9 +115,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     def interpolation_cls(self):
         return functools.partial(_Interpolation, self.mechanism)
 
-    def _in_rows(self, terms, t0, t1, y0: State) -> tuple["_Rows", Scalar, tuple[PointForces, PointForces]]:
-        """The substeps of all rows, the largest depth of a point where the step begins [m], and contact forces where it
-        begins and ends.
+    def _in_rows(self, terms, t0, t1, y0: State) -> tuple["_Rows", Overlap, tuple[PointForces, PointForces]]:
+        """The substeps of all rows, the overlap of shapes where the step begins, and contact forces where it begins and
+        ends.
 
         What substeps from one state have in common is found once: first ones of all rows begin where the step does. One
         program for all.
@@ -147,7 +147,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         # Forces of first and of last substeps become those at both ends of the step when substeps become short.
         first = np.array([places.index((n, 0.0)) for n in counts])
         last = np.array([places.index((n, (n - 1) / n)) for n in counts])
-        return rows, overlaps[0], (_of_places(forces, first), _of_places(forces, last))
+        return rows, jax.tree.map(lambda x: x[0], overlaps), (_of_places(forces, first), _of_places(forces, last))
 
     def _begun(self, terms, H: Scalar, t: Scalar, y: State) -> "_Begun":
         model = self.mechanism
