@@ -61,5 +61,6 @@ Motions become `xarray.Dataset` by `Trajectory.to_xarray`, and from there pandas
 
 URDF and MuJoCo's XML are read (`jdyn.load`), URDF is written (`jdyn.save_urdf`). What a file says and jdyn leaves out
 is named in one `jdyn.ModelWarning`; a file with mistakes is refused with a list of them in one `jdyn.ModelError`.
-`package://` paths are looked for in the folders of `package_dirs`.
+`package://` paths are looked for in the folders of `package_dirs`. Scenes in which nothing moves are models without
+coordinates.
 """
