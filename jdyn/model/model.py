@@ -242,12 +242,6 @@ class Model(Structure):
             lambda joint, q, u: joint.from_chart(q, u, longest), "q", self.by_group("q", centre), self.by_group("v", u)
         )
 
-    def in_chart(self, centre: Float[Array, " nq"], q: Float[Array, " nq"]) -> Float[Array, " nv"]:
-        """Coordinates of `q` in the chart centred at `centre`: the inverse of `from_chart` for rotations up to π."""
-        flat = self.to_chart(q)
-        # Positions are those of `q`, so that the difference is that of rotations alone.
-        return flat + self.difference(self.from_chart(centre, flat), q)
-
     def chart_rate(self, q: Float[Array, " nq"], u: Float[Array, " nv"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """du/dt of a motion through `q` with velocity `v`; u are the coordinates of `q`."""
         (q, v), (u,) = checked(self, q=q, v=v), checked(self, v=u)

@@ -5,11 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.model import Free, Model
+from jdyn.model import Ball, Free, Model
 from jdyn.model.compiled import compiled
-from jdyn.model.motion import velocity_along
-from jdyn.spatial.components import numbers
-from jdyn.spatial.quaternions import rotate
+from jdyn.spatial import SpatialInertia
+from jdyn.spatial.rotation import (
+    left_jacobian,
+    left_jacobian_inverse,
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_multiply,
+    quaternion_normalize,
+    quaternion_to_matrix,
+)
 
 
 @compiled
@@ -48,45 +56,58 @@ def between(
     u: Scalar,
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """Configuration and velocity of `hermite` at the share u of the time from a row to the next."""
-    ends = jnp.stack([q0, q1]), jnp.stack([v0, v1])
-    turn = duration * jnp.mean(jax.vmap(lambda q, v: model.chart_rate(q, model.to_chart(q), v))(*ends), axis=0)
+    if model.flat:
+        q, dq = _cubic(q0, duration * v0, q1, duration * v1, u)
+        return q, dq / duration
+    q_ends = [model.by_group("q", model.expand(q)) for q in (q0, q1)]
+    v_ends = [model.by_group("v", model.expand_velocity(duration * v)) for v in (v0, v1)]
 
-    def turning(u):
-        return model.from_chart(q0, model.to_chart(q0) + u * turn)
+    def moved(joints, inertia, q0, q1, v0, v1):
+        if isinstance(joints, Free):
+            return jax.vmap(_flown, (0, 0, 0, 0, 0, None))(inertia, q0, v0, q1, v1, u)
+        along = _turned if isinstance(joints, Ball) else _cubic
+        return jax.vmap(along, (0, 0, 0, 0, None))(q0, v0, q1, v1, u)
 
-    def apart(u, q):
-        return model.in_chart(turning(u), _at_centres(model, q))
-
-    def end(u, q, v):
-        return jax.jvp(apart, (u, q), (jnp.ones_like(u), duration * model.rate(q, v)))
-
-    (e0, e1), (c1, d1) = jax.vmap(end)(jnp.array([0, 1], u.dtype), *ends)
-    p = e1 - e0
-    c2, c3 = 3 * p - 2 * c1 - d1, c1 + d1 - 2 * p
-
-    def place(u):
-        return _at_centres(model, model.from_chart(turning(u), e0 + ((c3 * u + c2) * u + c1) * u), back=True)
-
-    return place(u), velocity_along(model, place, u, 1 / duration)
+    groups = zip(model.joints, model.by_group("bodies", model.inertias), *q_ends, *v_ends, strict=True)
+    q, v = zip(*(moved(*group) for group in groups), strict=True)
+    q, v = model.merge_groups("q", list(q)), model.merge_groups("v", list(v))
+    topology = model.topology
+    return q[np.array(topology.independent_q)], v[np.array(topology.independent_v)] / duration
 
 
-def _at_centres(model: Model, q: Float[Array, " nq"], back: bool = False) -> Float[Array, " nq"]:
-    """The configuration whose free joints have the place of their body's centre of mass for that of its frame; or back
-    from there."""
-    if Free not in model.topology.kinds:
-        return q
+def _cubic(x0: Array, dx0: Array, x1: Array, dx1: Array, u: Scalar) -> tuple[Array, Array]:
+    """Hermite's polynomial at u and its rate, between the values at 0 and 1."""
+    change = x1 - x0
+    c2, c3 = 3 * change - 2 * dx0 - dx1, dx0 + dx1 - 2 * change
+    return x0 + ((c3 * u + c2) * u + dx0) * u, (3 * c3 * u + 2 * c2) * u + dx0
 
-    def moved(q, inertia):
-        c = inertia.first_moment / jnp.where(inertia.mass > 0, inertia.mass, 1)
-        shift = rotate(numbers(q[3:]), numbers(-c if back else c))
-        return q.at[:3].add(jnp.stack(shift))
 
-    q_by_group, inertias = model.by_group("q", model.expand(q)), model.by_group("bodies", model.inertias)
-    parts = [
-        jax.vmap(moved)(q, inertia) if isinstance(joints, Free) else q
-        for joints, q, inertia in zip(model.joints, q_by_group, inertias, strict=True)
-    ]
-    return model.merge_groups("q", parts)[np.array(model.topology.independent_q)]
+def _turned(q0: Array, w0: Array, q1: Array, w1: Array, u: Scalar) -> tuple[Array, Array]:
+    """Quaternion and angular velocity in the body's frame, by rotation vectors e from an attitude that turns with the
+    mean of both angular velocities."""
+    mean = (w0 + w1) / 2
+    turn = quaternion_multiply(quaternion_conjugate(q0), q1)
+    e1 = quaternion_log(quaternion_multiply(quaternion_conjugate(quaternion_exp(mean)), turn))
+    # The rate of e is the inverse of the right Jacobian times the velocity that is left, w - exp(-e) mean.
+    de1 = left_jacobian_inverse(-e1, w1) - left_jacobian_inverse(e1, mean)
+    e, de = _cubic(jnp.zeros_like(e1), w0 - mean, e1, de1, u)
+    left = quaternion_exp(e)
+    q = quaternion_multiply(quaternion_multiply(q0, quaternion_exp(u * mean)), left)
+    return quaternion_normalize(q), left_jacobian(-e, de) + quaternion_to_matrix(left).T @ mean
+
+
+def _flown(inertia: SpatialInertia, q0: Array, v0: Array, q1: Array, v1: Array, u: Scalar) -> tuple[Array, Array]:
+    """Pose and velocity of a body on a free joint, whose centre of mass moves by a cubic polynomial."""
+    c = inertia.first_moment / jnp.where(inertia.mass > 0, inertia.mass, 1)
+
+    def centre(q, v):
+        R = quaternion_to_matrix(q[3:])
+        return q[:3] + R @ c, R @ (v[3:] + jnp.cross(v[:3], c))
+
+    place, velocity = _cubic(*centre(q0, v0), *centre(q1, v1), u)
+    turned, w = _turned(q0[3:], v0[:3], q1[3:], v1[:3], u)
+    R = quaternion_to_matrix(turned)
+    return jnp.concatenate([place - R @ c, turned]), jnp.concatenate([w, R.T @ velocity - jnp.cross(w, c)])
 
 
 @compiled

@@ -210,7 +210,8 @@ def _in_chart(local: LocalTerm, history: History) -> State:
     """The past rates in the chart of the current step."""
 
     def rate(q, v):
-        return local.model.chart_rate(q, local.model.in_chart(local.centre, q), v)
+        # Rates in a chart depend on where its rotations are alone, and those are what `difference` has as well.
+        return local.model.chart_rate(q, local.model.difference(local.centre, q), v)
 
     return eqx.tree_at(lambda rates: rates.q, history.rates, jax.vmap(rate)(history.q, history.v))
 
