@@ -112,6 +112,8 @@ _LEFT_OVER = ("property", "arg", "macro")
 
 # Children of <gazebo> that say nothing about motion.
 _GAZEBO_FOREIGN = ("material", "visual", "plugin", "sensor", "provideFeedback", "implicitSpringDamper")
+# Those that belong to the mechanism, each of which is named; others are about contact.
+_GAZEBO_MECHANISM = ("joint", "springStiffness", "springReference", "gravity", "turnGravityOff")
 
 _KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
@@ -248,13 +250,13 @@ class _Reader:
                 self._note("ignored, unknown to jdyn", f"<{child.tag}> in <{element.tag}>")
 
     def _note_gazebo(self):
-        """Name what <gazebo> says of contact, springs, gravity and joints that close loops."""
+        """Name what <gazebo> says of joints that close loops, springs, gravity and contact."""
         for gazebo in self.root.all("gazebo"):
-            of = gazebo.attributes.get("reference")
             for child in gazebo.children:
+                name = gazebo.attributes.get("reference") or child.attributes.get("name")
+                of = f" of {name!r}" if name and child.tag in _GAZEBO_MECHANISM else ""
                 if child.tag not in _GAZEBO_FOREIGN:
-                    name = of or child.attributes.get("name")
-                    self._note("ignored, in <gazebo>", f"<{child.tag}>" + (f" of {name!r}" if name else ""))
+                    self._note("ignored, in <gazebo>", f"<{child.tag}>{of}")
 
     def _refuse_xacro(self, line: int, what: str):
         raise ModelError(
