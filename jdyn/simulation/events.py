@@ -53,8 +53,8 @@ class Event(eqx.Module):
     a condition is at zero and falls begins with that event; one that is below has fallen before. What an event's own
     reset leaves falling happens once, and of entries of one condition those do not happen that the reset of another has
     turned. Events that make each other happen until there are `max_events` end the simulation with the code
-    `Result.endless_events`. All this is up to 64 roundings of coordinates and speeds. Derivatives are those of the
-    order in which events happened.
+    `Result.endless_events`. All this is up to 64 roundings of coordinates and speeds, by the slopes that conditions
+    have at the start. Derivatives are those of the order in which events happened.
 
     >>> lowest = jdyn.Event(lambda t, y: y.q[0], terminate=True)
     >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.array([0.5]), jnp.zeros(1), 5.0, events=[lowest])
@@ -149,7 +149,8 @@ class Moment(eqx.Module):
         count: How many events have happened there.
         speed: The largest speed so far, of which rates have roundings.
         above: Rows that have been above zero since they fell last, by more than rounding.
-        near: How far from zero rows are that are at zero but for rounding.
+        rounding: How much rows change by `ROUNDINGS` roundings of coordinates of 1 rad or 1 m, as the start tells; and
+            how much their rates do by those of speeds.
     """
 
     new: Bool[Array, ""]
@@ -159,19 +160,19 @@ class Moment(eqx.Module):
     count: Int[Array, ""]
     speed: Scalar
     above: Bool[Array, " rows"]
-    near: Float[Array, " rows"]
+    rounding: Float[Array, " rows"]
 
     @staticmethod
-    def start(events: tuple[Watch, ...], y: State) -> "Moment":
-        """That at which a simulation starts."""
-        rows, zero = sum(event.entries for event in events), jnp.zeros((), y.v.dtype)
-        none, count = jnp.zeros(rows, bool), jnp.zeros((), jnp.int32)
-        return Moment(jnp.array(True), none, none, none, count, zero, none, jnp.zeros(rows, y.v.dtype))
+    def start(events: tuple[Watch, ...], t: Scalar, y: State, rate: Callable[[Array, Array], Array]) -> "Moment":
+        """That at which a simulation starts, whose configurations change with velocities at this `rate`."""
+        rounding = _rounding(events, t, y, rate)
+        none, zero = jnp.zeros(rounding.shape, bool), jnp.zeros((), y.v.dtype)
+        return Moment(jnp.array(True), none, none, none, jnp.zeros((), jnp.int32), zero, none, rounding)
 
     def left(self, above: Bool[Array, " rows"]) -> "Moment":
         """That at the end of a step, where nothing has happened."""
         nothing = jax.tree.map(jnp.zeros_like, self)
-        return dataclasses.replace(nothing, above=above, near=self.near)
+        return dataclasses.replace(nothing, above=above, rounding=self.rounding)
 
     def after(self, which: Int[Array, ""]) -> "Moment":
         """The same after an event."""
@@ -227,11 +228,12 @@ def first_crossing(
     times = jnp.array([0.0, *PLACES], length.dtype) * length
     found = jax.vmap(lambda passed: heights(*at(passed)))(times)
     here = _level(heights, at, rate, wanted & moment.new)
-    now = _fallen(events, moment, here)
+    near = moment.rounding * jnp.max(jnp.abs(at(times[0])[1].q), initial=1)
+    now = _fallen(events, moment, here, near)
     at_once = wanted & moment.new & jnp.any(now.fell)
     # The condition of an event that has just happened is zero, on either side by rounding. If it rises, as for a ball
     # that leaves the floor, it must be seen above zero before it falls again; if it rests, by more than rounding.
-    least = jnp.where(moment.happened & (here.rates > here.rounding * now.speed), 0, now.near)
+    least = jnp.where(moment.happened & (here.rates > now.rounding * now.speed), 0, near)
     above = [~moment.happened & ((found[0] > least) | (moment.above & (found[0] > 0)))]
     for height in found[1:]:
         above.append((height > least) | (above[-1] & (height > 0)))
@@ -253,7 +255,7 @@ def first_crossing(
     left, slopes, speed = jax.jvp(beside_speed, (start,), (jnp.ones_like(start),), has_aux=True)
     # What falls between the same two instants that can be told from each other, falls at one.
     first = left == jnp.min(jnp.where(armed, left, jnp.inf))
-    together = armed & (first | (left + (end - start) * slopes <= now.near))
+    together = armed & (first | (left + (end - start) * slopes <= near))
     then = dataclasses.replace(now.left(above[interval]), fell=together, speed=speed)
     fallen, last = _where(at_once, (now, fired), (then, jnp.full_like(fired, -1)))
     which = jnp.where(at_once | later, _next(events, fallen.fell, last), -1)
@@ -267,15 +269,11 @@ class _Level(NamedTuple):
     Attributes:
         heights: Their values.
         rates: How fast these change.
-        rounding: How much these change by roundings of coordinates of 1 rad or 1 m; the same for rates and speeds.
-        size: The largest coordinate, 1 at least.
-        speed: The largest speed.
+        speed: The largest one.
     """
 
     heights: Float[Array, " rows"]
     rates: Float[Array, " rows"]
-    rounding: Float[Array, " rows"]
-    size: Scalar
     speed: Scalar
 
 
@@ -285,22 +283,26 @@ def _level(heights, at, rate, wanted) -> _Level:
     def level(passed):
         (t, y), (dt, dy) = jax.jvp(at, (passed,), (jnp.ones_like(passed),))
         # Dense output may not begin with the very velocity.
-        moving = dt, eqx.tree_at(lambda dy: dy.q, dy, rate(y.q, y.v))
-
-        def turned(direction):
-            still = jax.tree.map(jnp.zeros_like, moving)
-            return eqx.tree_at(lambda still: still[1].q, still, rate(y.q, direction))
-
-        others = jax.vmap(turned)(jnp.asarray(_directions(len(y.v)), y.v.dtype))
-        tangents = jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), moving, others)
-        values, changes = jax.vmap(lambda tangent: jax.jvp(heights, (t, y), tangent))(tangents)
-        rounding = ROUNDINGS * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(changes[1:]), axis=0)
-        largest = (jnp.max(jnp.abs(x), initial=least) for x, least in ((y.q, 1), (y.v, 0)))
-        return _Level(values[0], changes[0], rounding, *largest)
+        dy = eqx.tree_at(lambda dy: dy.q, dy, rate(y.q, y.v))
+        found, rates = jax.jvp(heights, (t, y), (dt, dy))
+        return _Level(found, rates, jnp.max(jnp.abs(y.v), initial=0))
 
     start = jnp.zeros((), at(0)[0].dtype)
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(level, start))
     return jax.lax.cond(unvmap_any(wanted), lambda: level(start), lambda: nothing)
+
+
+def _rounding(events, t, y, rate) -> Float[Array, " rows"]:
+    """What `Moment.rounding` holds; none for conditions without a slope there."""
+
+    def heights(q):
+        return jnp.concatenate([event.condition(t, eqx.tree_at(lambda y: y.q, y, q)) for event in events])
+
+    def change(direction):
+        return jax.jvp(heights, (y.q,), (rate(y.q, direction),))[1]
+
+    changes = jnp.max(jnp.abs(jax.vmap(change)(jnp.asarray(_directions(len(y.v)), y.v.dtype))), axis=0)
+    return ROUNDINGS * jnp.finfo(y.v.dtype).eps * jnp.where(jnp.isfinite(changes), changes, 0)
 
 
 def _directions(nv: int) -> np.ndarray:
@@ -309,18 +311,17 @@ def _directions(nv: int) -> np.ndarray:
     return drawn.choice([-1, 1], (3, nv)) * drawn.uniform(0.5, 1.5, (3, nv))
 
 
-def _fallen(events, moment, level) -> Moment:
-    """The moment with what falls after what has happened there."""
+def _fallen(events, moment, level, near) -> Moment:
+    """The moment with what falls after what has happened there, of rows that are so `near` to zero."""
     speed = jnp.maximum(moment.speed, level.speed)
-    falling = level.rates < -level.rounding * speed
+    falling = level.rates < -moment.rounding * speed
     spent = moment.spent & falling
-    near = jnp.maximum(moment.near, level.rounding * level.size)
     again = (jnp.abs(level.heights) <= near) & falling & ~spent
     # Entries of a condition share their reset, as points of a body share its impact: one may have turned the others.
     splits = np.cumsum([event.entries for event in events])[:-1]
     touched = [jnp.broadcast_to(jnp.any(x), x.shape) for x in jnp.split(moment.happened, splits)]
     fell = again | (moment.fell & (falling | ~jnp.concatenate(touched)))
-    return dataclasses.replace(moment, fell=fell, spent=spent, speed=speed, near=near)
+    return dataclasses.replace(moment, fell=fell, spent=spent, speed=speed)
 
 
 def _next(events, fell, last):

@@ -330,7 +330,9 @@ def begin(problem: Problem) -> Run:
     solver_state = solver.init(problem.equations, t0, t0 + plan.length, y0, None)
     work = None if work_of(solver_state) is None else Work.of()
     counts = jnp.zeros((), jnp.int32)
-    moment = Moment.start(problem.events, y0) if problem.events else None
+    equations, moment = problem.equations, None
+    if problem.events:
+        moment = Moment.start(problem.events, equations.clock(t0), y0, equations.field.model.rate)
     good, met = jnp.isfinite(t0) & jnp.isfinite(t1), problem.met
     result = jnp.where(good, problem.start, Result.nonfinite)
     result = result if met is None else jnp.where(met | (result != Result.success), result, Result.constraints)
