@@ -105,6 +105,30 @@ def test_steps_shorter_than_eight_times_the_passage_see_a_thin_wall():
     np.testing.assert_allclose(motion.v[-1], [-50], rtol=1e-12)
 
 
+@pytest.mark.slow
+def test_a_ball_that_hits_the_first_of_two_that_touch_sends_the_last_one_off():
+    """In single precision, also while the two move on."""
+    builder = jdyn.Builder("cradle", gravity=(0, 0, 0))
+    for k in range(3):
+        place = (0.2 * k, 0, 0)
+        builder.add_link(f"ball{k}", jdyn.Prismatic((1, 0, 0)), mass=1.0, parent="world", placement=place)
+        builder.add_shape(f"ball{k}", "sphere", 0.1, role="collision", name=f"{k}")
+    model = builder.build().astype(jnp.float32)
+
+    def exchanged(t, y, entry):
+        places = jnp.arange(3, dtype=entry.dtype)
+        there = jnp.where(places == entry, entry + 1, jnp.where(places == entry + 1, entry, places))
+        return dataclasses.replace(y, v=y.v[there])
+
+    hit = jdyn.touch_event(model, [("0", "1"), ("1", "2")], reset=exchanged)
+    run = jax.jit(lambda q, v: jdyn.simulate(model, q, v, 2.0, events=[hit]))
+    for speed in (0.0, 0.3):
+        motion = run(jnp.array([-1, 0, 0], jnp.float32), jnp.array([1, speed, speed], jnp.float32))
+        assert motion.events.entry[:3].tolist() == [0, 1, -1]
+        np.testing.assert_allclose(motion.v[-1], [speed, speed, 1], rtol=1e-6)
+        np.testing.assert_allclose(motion.events.ts[:2], 1 / (1 - speed), rtol=1e-6)
+
+
 def test_models_without_pairs_that_may_touch_are_refused():
     builder = jdyn.Builder("lonely ball")
     builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
