@@ -30,7 +30,7 @@ from jdyn.sweep.layout import (
 )
 
 # Largest sizes of what describes a store [bytes].
-MOST_WORDS, MOST_SEALED = 2**24, 2**28
+MOST_WORDS, MOST_SEALED = 2**24, 2**25
 MOST_VARIABLES, MOST_AXES = 1000, 32
 
 
