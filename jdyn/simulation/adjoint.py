@@ -19,8 +19,6 @@ from jdyn.simulation.loop import (
     Run,
     Span,
     Way,
-    attempt,
-    begin,
     forces_within,
     interpolated,
     settle,
@@ -28,6 +26,7 @@ from jdyn.simulation.loop import (
     where,
 )
 from jdyn.simulation.solvers.dense_output import FORCES
+from jdyn.simulation.varied_run import VariedRun, towards
 from jdyn.simulation.vector_field import State
 
 # Keep the states before this many steps; most simulations need no others.
@@ -77,15 +76,17 @@ def solve(problem: Problem) -> Run:
 
     @jax.custom_vjp
     def solved(arrays):
-        return run(_simulation(problem_of, problem.touches, step), (arrays,))
+        return run(_simulation(problem_of, problem.touches, step), ((arrays,), None))
 
     def forward(arrays):
         # JAX calls this rule once for each set of differentiated inputs. The structure of residuals must not depend on
         # that set, but their shapes may: mark differentiated inputs by arrays of one entry, others by empty ones.
-        marks = jax.tree.map(lambda wanted: jnp.zeros(int(wanted)), _wanted(arrays))
+        perturbed = _perturbed(arrays)
+        marks = jax.tree.map(lambda wanted: jnp.zeros(int(wanted)), _wanted(perturbed, arrays))
         warn_of_jumps(problem)
         arrays = jax.tree.map(lambda x: x.value, arrays)
-        final, record = run(_recorded_simulation(problem_of, problem.touches), (arrays,))
+        direction = towards(problem_of((arrays,)), perturbed)
+        final, record = run(_recorded_simulation(problem_of, problem.touches), ((arrays,), direction))
         return final, (arrays, marks, final, record)
 
     def backward(residuals, cotangent):
@@ -101,7 +102,12 @@ def solve(problem: Problem) -> Run:
     return solved(arrays)
 
 
-def _wanted(arrays: Problem) -> Problem:
+def _perturbed(arrays: Problem) -> Problem:
+    """Which inputs are differentiated."""
+    return jax.tree.map(lambda x: x.perturbed and jnp.issubdtype(x.value.dtype, jnp.inexact), arrays)
+
+
+def _wanted(perturbed: Problem, arrays: Problem) -> Problem:
     """Which inputs a replay computes cotangents of: differentiated ones, and always the state and the time at the
     start, where it arrives, and the times of rows, which it passes."""
 
@@ -109,7 +115,6 @@ def _wanted(arrays: Problem) -> Problem:
         return problem.y0, problem.t0, problem.times
 
     inexact = jax.tree.map(lambda x: jnp.issubdtype(x.value.dtype, jnp.inexact), arrays)
-    perturbed = jax.tree.map(lambda x, inexact: x.perturbed and inexact, arrays, inexact)
     return eqx.tree_at(always, perturbed, always(inexact))
 
 
@@ -127,31 +132,63 @@ def solve_forwards(problem: Problem) -> Run:
     arrays, static = eqx.partition(problem, eqx.is_array)
     warn_of_jumps(problem)
     take = step_forwards if has_kinks(problem) else step
-    return run(_simulation(lambda arrays: eqx.combine(arrays, static), problem.touches, take), arrays)
+
+    def problem_of(arrays) -> Problem:
+        return eqx.combine(*arrays, static)
+
+    @jax.custom_jvp
+    def solved(arrays):
+        return run(_simulation(problem_of, problem.touches, take), ((arrays,), None))
+
+    def forwards(primals, tangents):
+        (arrays,), (tangents,) = primals, tangents
+        perturbed = jax.tree.map(lambda x: not isinstance(x, SymbolicZero), tangents)
+        moving, fixed = eqx.partition(arrays, perturbed)
+        tangents = eqx.filter(tangents, perturbed)
+        direction = towards(problem_of((arrays,)), perturbed)
+
+        def simulated(moving):
+            return run(_simulation(problem_of, problem.touches, take), ((eqx.combine(moving, fixed),), direction))
+
+        return jax.jvp(simulated, (moving,), (tangents,))
+
+    solved.defjvp(forwards, symbolic_zeros=True)
+    return solved(arrays)
 
 
 def _simulation(problem_of, apart: bool, take: Callable) -> Loop:
-    return Loop(
-        init=lambda arrays: begin(problem_of(arrays)),
-        running=lambda state: state.unfinished,
-        body=lambda arrays, state: attempt(problem_of(arrays), state, take),
-        result=lambda arrays, state: state,
-        apart=apart,
-    )
+    """The simulation, from the arrays of a problem and the direction of its variation, if there is one."""
+
+    def init(job):
+        arrays, direction = job
+        return VariedRun.begun(problem_of(arrays), direction)
+
+    def body(job, state):
+        arrays, direction = job
+        return state.tried(problem_of(arrays), direction, take)[1]
+
+    return Loop(init, lambda state: state.run.unfinished, body, lambda job, state: state.ended, apart)
 
 
 def _recorded_simulation(problem_of, apart: bool) -> Loop:
-    def init(arrays):
+    """The same, with its record."""
+
+    def init(job):
+        arrays, direction = job
         problem = problem_of(arrays)
-        state = begin(problem)
-        return state, _blank(problem, state.motion.blind())
+        state = VariedRun.begun(problem, direction)
+        return state, _blank(problem, state.run.motion.blind())
 
-    def body(arrays, state):
+    def body(job, state):
+        arrays, direction = job
         before, record = state
-        after = attempt(problem_of(arrays), before, step)
-        return after, _written(record, before, after)
+        run, after = before.tried(problem_of(arrays), direction, step)
+        return after, _written(record, before.run, run)
 
-    return Loop(init, lambda state: state[0].unfinished, body, lambda arrays, state: state, apart)
+    def result(job, state):
+        return state[0].ended, state[1]
+
+    return Loop(init, lambda state: state[0].run.unfinished, body, result, apart)
 
 
 def _blank(problem: Problem, motion: Motion) -> Record:

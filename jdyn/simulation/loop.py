@@ -22,6 +22,7 @@ from jdyn.simulation.solvers.automatic import Automatic
 from jdyn.simulation.solvers.manifold_solver import in_charts
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.turns import PLANNED, angular_speed
+from jdyn.simulation.variation import Variation, carried
 from jdyn.simulation.vector_field import State, VectorField
 from jdyn.simulation.work import Counted, Work, order_of, overlap_of, seen_of, work_of
 
@@ -186,6 +187,7 @@ class Motion(eqx.Module):
         looked: Whether the solver's state has what contact can see there; None where that is not asked for.
         since: First time that forces are asked for from here on [s], which is beyond a jump of theirs; NaN where there
             is none, None where forces do not jump.
+        variation: How it varies with what is differentiated, see `Variation`; None where steps need not know that.
     """
 
     at: Instant
@@ -195,6 +197,7 @@ class Motion(eqx.Module):
     met: Bool[Array, ""] | None = None
     looked: Bool[Array, ""] | None = None
     since: Scalar | None = None
+    variation: Variation | None = None
 
     def beyond(self, since: Scalar | None) -> "Motion":
         """The same on the other side of a jump of forces there, unless `since` is NaN or None."""
@@ -203,11 +206,11 @@ class Motion(eqx.Module):
         return dataclasses.replace(self, jumped=self.jumped | ~jnp.isnan(since), since=since)
 
     def blind(self) -> "Motion":
-        """Without what contact can see there."""
+        """Without what contact can see there, and without a variation."""
         if self.looked is None:
-            return self
+            return dataclasses.replace(self, variation=None)
         state = dataclasses.replace(self.solver_state, seen=None)
-        return dataclasses.replace(self, solver_state=state, looked=None)
+        return dataclasses.replace(self, solver_state=state, looked=None, variation=None)
 
 
 class Way(NamedTuple):
@@ -509,7 +512,8 @@ def _moved(run, keep, arrived):
     seen = where(keep | looking, arrived.solver_state.seen, before.solver_state.seen)
     motion = where(keep, arrived, before)
     state = dataclasses.replace(motion.solver_state, seen=seen)
-    return dataclasses.replace(motion, solver_state=state, looked=motion.looked | looking)
+    variation = where(keep | looking, arrived.variation, before.variation)
+    return dataclasses.replace(motion, solver_state=state, looked=motion.looked | looking, variation=variation)
 
 
 def _worked(run, active, motion, fired):
@@ -583,6 +587,12 @@ def _still(problem, way):
 def settle(problem: Problem, equations: Equations, motion: Motion, way: Way, fired: Int[Array, ""]) -> Motion:
     """The motion after what happens at the end of a step by these `equations`: an event, unless `fired` is -1, and
     ticks of the controller."""
+    if not (problem.events or problem.equations.field.controller.ticks):
+        return motion
+    return carried(lambda motion: _settled(problem, equations, motion, way, fired), motion)
+
+
+def _settled(problem, equations, motion, way, fired):
     if problem.events:
         at, y = jax.lax.cond(
             unvmap_any(fired >= 0),
@@ -857,6 +867,8 @@ def _judged(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_r
     result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
     result = jnp.where(_failed(controller_result) & ~excused, Result.solver_failed, result)
     result = jnp.where(stuck, Result.step_too_small, result)
+    if motion.variation is not None:
+        result = jnp.where(stuck & motion.variation.missed, Result.derivatives, result)
     result = jnp.where(~_finite(motion.y) & (keep | stuck | excused), Result.nonfinite, result)
     if motion.met is None:
         return result

@@ -30,6 +30,7 @@ class Result(enum.IntEnum):
     endless_events = 10
     turn = 11
     singular = 12
+    derivatives = 13
     # Of lanes that a sweep has not come to yet.
     not_run = -1
 
@@ -46,6 +47,7 @@ MESSAGES = {
     Result.turn: "steps of this length turn a free body or a ball joint by more than half a revolution; shorten them",
     Result.singular: "constraints are singular at the start, as of a stretched linkage: none or several motions go on "
     "from there; start elsewhere, or with a velocity along one of them",
+    Result.derivatives: "steps are short enough for the motion, none is for its derivatives; are forces smooth?",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }
 

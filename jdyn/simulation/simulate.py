@@ -114,7 +114,8 @@ def simulate(
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
             from `t0` to `t1` if left out.
         adjoint: `diffrax.ForwardMode()` for forward-mode derivatives. If left out, derivatives are those of reverse
-            mode: the accepted steps are recorded, and replayed from the last to the first.
+            mode: the accepted steps are recorded, and replayed from the last to the first. In both modes, where a
+            coordinate rests, steps are as short as derivatives need them, and `stats` counts these.
         throw: Whether failure raises. Otherwise it leaves its code in `result` and NaN in the rows not reached.
         t0: Start [s].
         dt0: Size of the first step [s], whatever its sign: required by `diffrax.ConstantStepSize()`, 0.01 s for step

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from equinox.internal import unvmap_any, unvmap_max
-from jaxtyping import Array, Bool, Int, Real, Scalar
+from jaxtyping import Array, Bool, Float, Int, Real, Scalar
 
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
 from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit, Coupling
@@ -91,6 +91,7 @@ class Memory(eqx.Module):
             [kg m² or kg].
         known: Whether the next line is true.
         rate: Of the state, as the last stage of an explicit step has it.
+        apart: By how much its last two stages differ, in their rates and in their velocities.
     """
 
     implicit: Bool[Array, ""]
@@ -99,6 +100,7 @@ class Memory(eqx.Module):
     inertia: Scalar
     known: Bool[Array, ""]
     rate: State
+    apart: Float[Array, "2 nv"]
 
 
 class Automatic(diffrax.AbstractAdaptiveSolver):
@@ -145,7 +147,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     def init(self, terms, t0, t1, y0, args):
         nothing, doubts = jnp.zeros((), y0.v.dtype), jnp.array(PATIENCE - 1, jnp.int32)
         rate = jax.tree.map(jnp.zeros_like, y0)
-        memory = Memory(jnp.array(True), doubts, nothing, nothing, jnp.array(False), rate)
+        memory = Memory(jnp.array(True), doubts, nothing, nothing, jnp.array(False), rate, jnp.stack([rate.v] * 2))
         return Counted(memory, Work.of(), jnp.array(IMPLICIT.order))
 
     def func(self, terms, t0, y0, args):
@@ -193,6 +195,14 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         return [_chosen(fine, finer, coarser), _chosen(loose, looser, stricter)]
 
 
+def shown_by_variation(memory: Memory, tangent: Memory) -> Memory:
+    """The memory after a step with a variation. What rests does not show its rate, and its variation does."""
+    changed, moved = jnp.linalg.norm(jax.lax.stop_gradient(tangent.apart), axis=1)
+    shown = changed / jnp.where(moved > 0, moved, 1)
+    faster = ~memory.implicit & jnp.isfinite(shown) & (shown > memory.speed)
+    return dataclasses.replace(memory, speed=jnp.where(faster, shown, memory.speed))
+
+
 def _for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:
     """The memory with the kind that suits a step of this length, of which the last step knows nothing: where accuracy
     allows it, the next one is ten times as long.
@@ -223,6 +233,7 @@ def _after(
     memory: Memory, system: ImplicitRates, h: Scalar, explicit: Any, implicit: Any, k: State, last: State
 ) -> Memory:
     """The memory after a step, if it is accepted."""
+    kv = k.v
     k, (K, D), h = jax.lax.stop_gradient((k, system.slopes, jnp.abs(h)))
     slope = jnp.max(D + h * K, initial=0)
     first = jnp.where(memory.speed > 0, memory.speed, _first_speed(implicit, k.v) / h)
@@ -235,6 +246,7 @@ def _after(
         inertia=inertia,
         known=~memory.implicit,
         rate=last,
+        apart=_apart(explicit, kv) / jnp.stack([h, jnp.ones_like(h)])[:, None],
     )
 
 
@@ -244,14 +256,18 @@ def _speed(kind: Any, k: Array) -> Array:
     Friction that begins to hold is stiffer than stages show that slip. A step may then end at the rate that it began
     with, which is not its mean rate, and so may all that follow: what should come to rest never does.
     """
-    between = kind.tableau.alpha[-1] - kind.tableau.alpha[-2]
-    apart, size = k[-1] - k[-2], jnp.linalg.norm(weighted(between, k))
-    shown = jnp.linalg.norm(apart) / jnp.where(size > 0, size, 1)
+    changed, size = jnp.linalg.norm(_apart(kind, k), axis=1)
+    shown = changed / jnp.where(size > 0, size, 1)
     start, end = k[len(k) - kind.evaluations], k[-1]
     change, away = (jnp.linalg.norm(x - start) for x in (end, weighted(kind.tableau.b, k)))
     # More than rounding: what falls does not leave its rate.
     away = jnp.where(away > jnp.finfo(k.dtype).eps ** 0.5 * jnp.linalg.norm(start), away, 0)
     return jnp.where(change < RETURNED * away, jnp.maximum(shown, UNSTABLE), shown)
+
+
+def _apart(kind: Any, k: Array) -> Array:
+    """By how much the last two stages differ, in h times their rates and in where they are."""
+    return jnp.stack([k[-1] - k[-2], weighted(kind.tableau.alpha[-1] - kind.tableau.alpha[-2], k)])
 
 
 def _first_speed(kind: Any, k: Array) -> Array:

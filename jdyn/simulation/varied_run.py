@@ -1,0 +1,156 @@
+"""Simulations whose steps are short enough for derivatives, too."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from equinox.internal import unvmap_any
+from jaxtyping import Array, Bool, Scalar
+
+from jdyn.simulation.across_kinks import Stepped, has_kinks, step_across
+from jdyn.simulation.loop import Equations, Motion, Problem, Run, Way, attempt, begin, where
+from jdyn.simulation.result import succeeded
+from jdyn.simulation.solvers.automatic import Memory, shown_by_variation
+from jdyn.simulation.variation import (
+    LONG,
+    Direction,
+    Variation,
+    counted,
+    directed,
+    direction,
+    rests,
+    tolerances,
+    with_variation,
+)
+from jdyn.simulation.work import Counted
+
+
+class VariedRun(NamedTuple):
+    """A simulation that begins once more, with a variation, if something rests in it.
+
+    Steps with a variation make a gradient take a third longer, and where shapes touch they follow all vibrations of
+    their springs. Most motions show what there is to see; of what rests, only the variation vibrates.
+
+    Attributes:
+        run: The simulation.
+        rested: How long something has rested [s].
+        varied: Whether steps know of the variation.
+    """
+
+    run: Run
+    rested: Scalar
+    varied: Bool[Array, ""]
+
+    @classmethod
+    def begun(cls, problem: Problem, towards: Direction | None) -> "VariedRun":
+        """A simulation before its first step; the direction of the variation is None for none at all."""
+        run = begin(problem) if towards is None else _begun(problem, towards)
+        return cls(run, jnp.zeros_like(problem.t0), jnp.array(False))
+
+    def tried(
+        self, problem: Problem, towards: Direction | None, take: Callable[..., Stepped]
+    ) -> tuple[Run, "VariedRun"]:
+        """The simulation after another step that `take` tries, and what goes on."""
+        if towards is None:
+            run = attempt(problem, self.run, take)
+            return run, self._replace(run=run)
+        run = attempt(problem, self.run, _varied_step(towards, take, self.varied))
+        rested = self.rested + _rested(problem, self.run, run)
+        again = ~self.varied & (rested > LONG * (problem.t1 - problem.t0)) & succeeded(run.result)
+        return run, VariedRun(_again(again, _begun(problem, towards), run), rested, self.varied | again)
+
+    @property
+    def ended(self) -> Run:
+        """The simulation without its variation, and without what only the one had that has begun again."""
+        if self.run.motion.variation is None:
+            return self.run
+        rows, log = self.run.rows, self.run.log
+
+        def upto(count, all, nothing):
+            here = jnp.arange(len(all), dtype=count.dtype) < count
+            return jnp.where(here.reshape(-1, *[1] * (all.ndim - 1)), all, jnp.asarray(nothing, all.dtype))
+
+        numbers = jax.tree.map(lambda x: upto(rows.written, x, jnp.nan), (rows.ts, rows.ys, rows.forces))
+        rows = dataclasses.replace(rows, ts=numbers[0], ys=numbers[1], forces=numbers[2])
+        ts, ys = jax.tree.map(lambda x: upto(log.count, x, jnp.nan), (log.ts, log.ys))
+        log = dataclasses.replace(log, ts=ts, ys=ys, which=upto(log.count, log.which, -1))
+        return dataclasses.replace(self.run, rows=rows, log=log, motion=with_variation(self.run.motion, None))
+
+
+def towards(problem: Problem, perturbed: Problem) -> Direction | None:
+    """In which direction a simulation varies that is differentiated by what is `perturbed`; None where there are no
+    tolerances to compare with."""
+    return None if tolerances(problem.stepsize_controller) is None else direction(problem, perturbed)
+
+
+def _begun(problem: Problem, towards: Direction) -> Run:
+    run = begin(problem)
+    return dataclasses.replace(run, motion=with_variation(run.motion, Variation.of(run.motion, towards.start)))
+
+
+def _rested(problem: Problem, before: Run, after: Run):
+    """The length of a step that was kept, if something rests in it [s]."""
+    # There is no variation without tolerances.
+    allowed: Any = tolerances(problem.stepsize_controller)
+    still = rests(problem.equations.field.model, before.motion.y, after.motion.y, allowed)
+    return jnp.where((after.accepted > before.accepted) & still, after.way.length, 0)
+
+
+def _again(again, begun: Run, run: Run) -> Run:
+    """A simulation at its start, if it is to begin again. What it has written stays where it is, to be overwritten."""
+    rows = dataclasses.replace(run.rows, written=begun.rows.written, due=begun.rows.due)
+    log = dataclasses.replace(run.log, count=begun.log.count)
+    begun = dataclasses.replace(begun, rows=rows, log=log)
+    return jax.tree.map(lambda new, old: old if new is old else jnp.where(again, new, old), begun, run)
+
+
+def _varied_step(towards: Direction, take: Callable[..., Stepped], asked: Bool[Array, ""]) -> Callable[..., Stepped]:
+    """What takes steps of motions with a variation, which stays as it is unless it is asked for."""
+
+    def taken(problem: Problem, equations: Equations, motion: Motion, way: Way) -> Stepped:
+        variation: Any = motion.variation
+        motion = with_variation(motion, None)
+        error: Any
+        arrived, error, *others = take(problem, equations, motion, way)
+
+        def varied():
+            given = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (problem, motion, way))
+            tangents = _tangents(given, towards, variation.tangent)
+            allowed: Any = tolerances(problem.stepsize_controller)
+            missed = jnp.where(asked, variation.error(*tangents, allowed), 0)
+            more, alone = counted(error, motion.y, arrived.y, missed, allowed)
+            state = where(asked, _faster(arrived.solver_state, tangents[0].solver_state), arrived.solver_state)
+            return more, variation.moved(tangents[0], alone), state
+
+        kept = error, variation, arrived.solver_state
+        error, variation, state = jax.lax.cond(unvmap_any(asked), varied, lambda: kept)
+        return with_variation(dataclasses.replace(arrived, solver_state=state), variation), error, *others
+
+    return taken
+
+
+def _faster(solver_state: Any, tangent: Any) -> Any:
+    """What the solver remembers after a step, with what its tangent shows of how fast the motion is."""
+    if not (isinstance(solver_state, Counted) and isinstance(solver_state.memory, Memory)):
+        return solver_state
+    return dataclasses.replace(solver_state, memory=shown_by_variation(solver_state.memory, tangent.memory))
+
+
+def _tangents(given: tuple[Problem, Motion, Way], towards: Direction, tangent: Any) -> tuple[Any, Any]:
+    """Tangents of the motion after a step and of its error.
+
+    What touches is what touches where the step begins: kinks have no share in how fast a variation changes.
+    """
+    problem, motion, way = given
+    (numbers, problem_of), (moving, fixed) = directed(problem, towards), eqx.partition(motion, eqx.is_inexact_array)
+
+    def stepped(numbers, moving):
+        problem, motion = problem_of(numbers), eqx.combine(moving, fixed)
+        end = motion.y if has_kinks(problem) else None
+        arrived, error, *_ = step_across(problem, problem.near(motion), motion, way, end)
+        return eqx.filter(arrived, eqx.is_inexact_array), error
+
+    return jax.jvp(stepped, (numbers, moving), (towards.numbers, tangent))[1]
