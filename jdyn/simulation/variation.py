@@ -19,8 +19,10 @@ from jaxtyping import Array, Bool, PyTree, Scalar
 from jdyn.model import Model
 from jdyn.simulation.vector_field import State
 
-# The variation's error counts from so many roundings on; a leaf counts with this share of the largest one.
-ROUNDINGS, LEAST = 1e3, 1e-3
+# What a variation may err in a step, as a share of the relative tolerance: its errors add up over all its vibrations,
+# which are more than those of motions. They count from so many roundings on; a part of the state counts with a share of
+# the largest one at least.
+SHARE, ROUNDINGS, LEAST = 0.1, 1e3, 1e-3
 # A coordinate rests that moves by less than so many tolerances in a step; variations are asked for where one does so
 # for this share of the time.
 RESTS, LONG = 10, 0.05
@@ -62,7 +64,7 @@ class Variation(eqx.Module):
         not finite: derivatives then are not, either."""
         sizes = self.moved(tangent, self.missed).sizes
         largest = jnp.max(jnp.stack(jax.tree.leaves(sizes)))
-        rtol = jnp.maximum(allowed.rtol, ROUNDINGS * jnp.finfo(largest.dtype).eps)
+        rtol = jnp.maximum(SHARE * allowed.rtol, ROUNDINGS * jnp.finfo(largest.dtype).eps)
 
         def missed(error, size):
             scale = rtol * jnp.maximum(size, LEAST * largest)
