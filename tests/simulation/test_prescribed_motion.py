@@ -128,6 +128,27 @@ def test_single_precision_follows_what_is_told():
     np.testing.assert_allclose(motion.q[:, 2], slid(7 * np.asarray(motion.ts, float)), atol=5e-5)
 
 
+@pytest.mark.exhaustive
+def test_events_and_derivatives_of_what_is_told():
+    """The slider's way past a mark, and how its rows change with the crank's speed."""
+    model, mark, ts = slider_crank(), 0.8, jnp.array([1.03, 2.7, 3.0])
+
+    def run(omega):
+        told, q, v = turned(omega)
+        passing = jdyn.Event(lambda t, y: y.q[2] - mark, reset=lambda t, y: y)
+        motion = jdyn.simulate(model, q, v, 3.0, constraints=told, events=[passing], saveat=ts, throw=False)
+        return motion.q[:, 2], motion
+
+    slopes, motion = jax.jit(jax.jacrev(run, has_aux=True))(7.0)
+    passed = np.asarray(motion.events.ts[motion.events.which >= 0])
+    assert len(passed) == 4
+    np.testing.assert_allclose(slid(7 * passed), mark, atol=1e-9)
+    expected = np.asarray(ts) * slid_fast(7 * np.asarray(ts), 1)
+    # Those of rows within steps are of dense output.
+    np.testing.assert_allclose(slopes, expected, atol=1e-4)
+    np.testing.assert_allclose(slopes[-1], expected[-1], atol=1e-9)
+
+
 def follower():
     """A heavy wheel and a light follower on its cam."""
     builder = jdyn.Builder("cam")
@@ -282,5 +303,4 @@ def test_a_minute_of_cranks_at_any_speed_and_tolerance(beside):
             errors = [np.max(np.abs(motion.q[:, 2] - slid(omega * np.asarray(motion.ts))))]
             if beside:
                 errors.append(np.max(np.abs(motion.q[:, 3] - swung(np.asarray(motion.ts)))))
-            print(f"{omega:5.0f} rad/s {tolerance:.0e} {int(motion.stats['accepted_steps']):6d} steps", *errors)
             assert max(errors) < 100 * tolerance
