@@ -32,6 +32,10 @@ class GuardedFiles(LocalStore):
         self._whole: dict[int, bool] = {}
         self._lock = threading.Lock()
 
+    def __reduce__(self):
+        # Copies, and those of other processes, look for themselves.
+        return GuardedFiles, (self._contents,)
+
     def with_read_only(self, read_only: bool = True) -> GuardedFiles:
         if not read_only:
             raise ValueError(f"{self.root}: these files are only read")

@@ -231,9 +231,9 @@ class Spec:
         if not plan.ranges:
             return None
         values = {}
-        for name, range in plan.ranges.items():
-            self._varied[name] = varied = self._varied_by(name, range)
-            values[name] = range.interval if plan.kind in DRAWN else range.axis()
+        for name, given in plan.ranges.items():
+            self._varied[name] = varied = self._varied_by(name, given)
+            values[name] = given.interval if plan.kind in DRAWN else given.axis()
             if varied.of in (*GAINS, "rtol") and varied.by != "plus" and np.min(values[name]) <= 0:
                 table.complain("parameters", f"{name}: expected positive numbers, got {np.min(values[name]):g}")
         for name in sorted({"n", "seed", "self"} & set(values) if plan.kind in DRAWN else ()):
@@ -248,21 +248,21 @@ class Spec:
             table.check()
             raise
 
-    def _varied_by(self, name, range: _Range) -> Varied:
-        of, by = range.of, range.by
+    def _varied_by(self, name, given: _Range) -> Varied:
+        of, by = given.of, given.by
         units = "1"
         if of not in self._nominal:
-            range.table.complain("of", f"there is no number called {toml.short(of)}; {known(of, list(self._nominal))}")
+            given.table.complain("of", f"there is no number called {toml.short(of)}; {known(of, list(self._nominal))}")
         else:
             shape = np.shape(self._nominal[of])
             if by != "times" and shape and of.rpartition(".")[2] not in BY_COORDINATE:
-                range.table.complain("by", f"{of!r} has shape {shape}, which a number can only change by 'times'")
+                given.table.complain("by", f"{of!r} has shape {shape}, which a number can only change by 'times'")
             if by != "times":
                 units = GAINS.get(of) or STARTS.get(of.partition(":")[0]) or units_of(of)
         for other, varied in self._varied.items():
             if varied.of == of:
-                range.table.complain("of", f"{other!r} changes {of!r} already")
-        return Varied(of, by, range.units or units, range.long_name)
+                given.table.complain("of", f"{other!r} changes {of!r} already")
+        return Varied(of, by, given.units or units, given.long_name)
 
 
 class _Range(NamedTuple):

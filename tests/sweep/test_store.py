@@ -4,6 +4,7 @@ import errno
 import itertools
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -62,6 +63,29 @@ def test_holds_what_a_sweep_in_memory_has(tmp_path):
             np.testing.assert_array_equal(found["result"].attrs[name], meaning)
         assert found.attrs["source"] == f"jdyn {jdyn.__version__}"
     assert dataset["n"].dtype == np.int32 and dataset.attrs["chunk"] == 6
+
+
+def test_what_is_read_as_needed_can_be_copied_and_sent(tmp_path):
+    run(tmp_path / "s")
+    for dataset in (jdyn.open_sweep(tmp_path / "s"), run(tmp_path / "s")):
+        for again in (pickle.loads(pickle.dumps(dataset)), dataset.copy(deep=True)):
+            xarray.testing.assert_identical(again.load(), dataset.load())
+
+
+def test_axes_of_a_store_are_read_in_parts(tmp_path):
+    """As NumPy has them, without reading the rest."""
+    design = jdyn.Grid(a=[1.0, 2.0, 3.0]) * jdyn.Samples(b=[10.0, 20.0, 30.0, 40.0])
+    fn = lambda p: {"x": p["a"] * jnp.arange(3.0) + p["b"]}  # noqa: E731
+    expected = jdyn.sweep(fn, design, progress=False)
+    run(tmp_path / "s", fn, design, chunk=5)
+    found = jdyn.open_sweep(tmp_path / "s")
+    for place in (
+        {"a": 1}, {"sample": -1}, {"a": slice(None, None, -1)}, {"a": [2, 0, 2], "sample": [1, 3]}, {"x_0": 1, "a": 2},
+        {"a": 0, "sample": 2, "x_0": 0}, {"a": slice(0, 0)}, {"sample": slice(1, 4, 2), "x_0": slice(1, None)}, {},
+    ):  # fmt: skip
+        some = found.isel(place)
+        np.testing.assert_array_equal(some["x"], expected.isel(place)["x"])
+        np.testing.assert_array_equal(some["b"], expected.isel(place)["b"])
 
 
 def test_nothing_finished_is_computed_again(tmp_path, written):
