@@ -130,24 +130,24 @@ def _shortest(start: _Way, cores: _Cores) -> _Way:
         enough = _LONGER * (depth + rounding) + nothing
         return least_width(lambda direction: _difference(cores, direction), normal, depth, enough)
 
-    def again(state):
-        way, again, _ = state
+    def settle(state):
+        way, first, _ = state
         way = _settled(way, cores)
         depth = dot(way.normal, _difference(cores, way.normal))
         normal, _ = jax.lax.while_loop(
             # As in `_another_round`.
             lambda state: state[1],
             lambda state: (shorter(state[0], depth), jnp.zeros_like(state[1])),
-            (way.normal, (depth > nothing) & ~again),
+            (way.normal, first & (depth > nothing)),
         )
         other = jnp.any(normal != way.normal)
         # A round that is not the first one takes the normal as it is, unless cores overlapped before.
         apart = way.nearest._replace(overlapping=jnp.zeros_like(other))
-        next_way = _Way(apart, 0 * way.shift, normal, jnp.ones_like(way.rounds), ~other)
-        return jax.tree.map(lambda new, old: jnp.where(other, new, old), next_way, way), other, other
+        next_way = _Way(apart, 0 * way.shift, normal, jnp.ones_like(way.rounds), jnp.zeros_like(other))
+        return jax.tree.map(lambda new, old: jnp.where(other, new, old), next_way, way), jnp.zeros_like(first), other
 
-    none = jnp.zeros((), bool)
-    return jax.lax.while_loop(lambda state: state[2], again, (start, none, ~none))[0]
+    true = jnp.ones((), bool)
+    return jax.lax.while_loop(lambda state: state[2], settle, (start, true, true))[0]
 
 
 def _difference(cores: _Cores, direction: Float[Array, "3"]) -> Float[Array, "3"]:
