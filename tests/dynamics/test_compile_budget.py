@@ -96,10 +96,10 @@ def test_branches_and_a_free_base_stay_within_budget(name):
 # Simulations with contact, as they were found: of a ball on ground, and of two fingers with a cube. Compliant contact
 # looks for points at two places of the program: at the start of a step and at its stages; convex contact too, in a
 # step, with rates, and for the depth at the start. Those of boxes are some 2800 operations a place, and one more does
-# not pass.
+# not pass. To judge all numbers of a model takes 100, turns of free bodies 140, ways of boxes along screws 700.
 CONTACT_SLACK = 1.1
 CONTACTS = {
-    "compliant": (jdyn.CompliantContact(), 8500, 12800),
+    "compliant": (jdyn.CompliantContact(), 8800, 13800),
     "convex": (jdyn.ConvexContact(), 12372, 18700),
 }
 
