@@ -336,8 +336,8 @@ def begin(problem: Problem) -> Run:
     equations, moment = problem.equations, None
     if problem.events:
         moment = Moment.start(problem.events, equations.clock(t0), y0, equations.field.model.rate)
-    good, met = jnp.isfinite(t0) & jnp.isfinite(t1), problem.met
-    result = jnp.where(good, problem.start, Result.nonfinite)
+    good, met = jnp.all(jnp.isfinite(jnp.append(y0.v, jnp.stack([t0, t1])))), problem.met
+    result = jnp.where(good | (problem.start != Result.success), problem.start, Result.nonfinite)
     result = result if met is None else jnp.where(met | (result != Result.success), result, Result.constraints)
     motion = Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met).beyond(_since(problem, t0))
     return Run(
@@ -418,8 +418,8 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     ended = keep & ~(motion.at.until(problem.t1) > 0)
     stopped = _terminates(problem, fired)
     out_of_steps = ~ended & (accepted + rejected >= problem.max_steps)
-    result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
     result = jnp.where((result == Result.success) & stopped, Result.event, result)
+    result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
     result = jnp.where(active, result, run.result).astype(jnp.int32)
     return Run(
         motion=_moved(run, keep, arrived),
@@ -474,12 +474,13 @@ def _left_chart(problem, run, way, motion):
 
 
 def _acceleration(problem, run, keep, way, motion):
-    """The mean one of a step; of the one before if it is not kept."""
+    """The mean one of a step; of the one before if it is not kept or has no length."""
     if run.acceleration is None:
         return None
     gained = problem.equations.direction * (motion.y.v - run.motion.y.v)
-    mean = gained / jnp.where(way.length > 0, way.length, 1)
-    return jax.lax.stop_gradient(jnp.where(keep, mean, run.acceleration))
+    long = way.length > 0
+    mean = gained / jnp.where(long, way.length, 1)
+    return jax.lax.stop_gradient(jnp.where(keep & long, mean, run.acceleration))
 
 
 def _overlaps(run, active, equations, motion):

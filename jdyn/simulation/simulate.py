@@ -90,7 +90,7 @@ def simulate(
         v0: Velocity at `t0` [rad/s or m/s].
         t1: End [s].
         controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if left out.
-        events: Where the state jumps, or the simulation ends; the first that happens in a step counts.
+        events: Where the state jumps, or the simulation ends, see `jdyn.Event`.
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; none if left out. Impacts come after `events`; their entries are all upper ends,
             then all lower ends, of joints whose coordinates are single numbers.
@@ -114,8 +114,9 @@ def simulate(
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
             from `t0` to `t1` if left out.
         adjoint: `diffrax.ForwardMode()` for forward-mode derivatives. If left out, derivatives are those of reverse
-            mode: the accepted steps are recorded, and replayed from the last to the first. In both modes, where a
-            coordinate rests, steps are as short as derivatives need them, and `stats` counts these.
+            mode: the accepted steps are recorded, and replayed from the last to the first. If a coordinate rests for a
+            twentieth of the time, a simulation that is differentiated, in either mode, begins again, with steps of
+            `PIDController` that are short enough for its derivatives; `stats` counts these.
         throw: Whether failure raises. Otherwise it leaves its code in `result` and NaN in the rows not reached.
         t0: Start [s].
         dt0: Size of the first step [s], whatever its sign: required by `diffrax.ConstantStepSize()`, 0.01 s for step

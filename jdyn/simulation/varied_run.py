@@ -11,7 +11,7 @@ from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Scalar
 
 from jdyn.simulation.across_kinks import Stepped, has_kinks, step_across
-from jdyn.simulation.loop import Equations, Motion, Problem, Run, Way, attempt, begin, where
+from jdyn.simulation.loop import Equations, Motion, Problem, Rows, Run, Way, attempt, begin, where
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.solvers.automatic import Memory, shown_by_variation
 from jdyn.simulation.variation import (
@@ -60,7 +60,8 @@ class VariedRun(NamedTuple):
         run = attempt(problem, self.run, _varied_step(towards, take, self.varied))
         rested = self.rested + _rested(problem, self.run, run)
         again = ~self.varied & (rested > LONG * (problem.t1 - problem.t0)) & succeeded(run.result)
-        return run, VariedRun(_again(again, _begun(problem, towards), run), rested, self.varied | again)
+        begun = jax.lax.cond(unvmap_any(again), lambda: _begun(problem, towards), lambda: run)
+        return run, VariedRun(_again(again, begun, run), rested, self.varied | again)
 
     @property
     def ended(self) -> Run:
@@ -74,7 +75,9 @@ class VariedRun(NamedTuple):
             return jnp.where(here.reshape(-1, *[1] * (all.ndim - 1)), all, jnp.asarray(nothing, all.dtype))
 
         numbers = jax.tree.map(lambda x: upto(rows.written, x, jnp.nan), (rows.ts, rows.ys, rows.forces))
-        rows = dataclasses.replace(rows, ts=numbers[0], ys=numbers[1], forces=numbers[2])
+        counts = jax.tree.map(lambda x: upto(rows.written, x, 0), (rows.tries, rows.evaluations, rows.implicit))
+        (ts, ys, forces), (tries, evaluations, implicit) = numbers, counts
+        rows = Rows(ts, ys, forces, rows.written, rows.due, tries, evaluations, implicit)
         ts, ys = jax.tree.map(lambda x: upto(log.count, x, jnp.nan), (log.ts, log.ys))
         log = dataclasses.replace(log, ts=ts, ys=ys, which=upto(log.count, log.which, -1))
         return dataclasses.replace(self.run, rows=rows, log=log, motion=with_variation(self.run.motion, None))

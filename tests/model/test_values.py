@@ -98,3 +98,8 @@ def test_all_bundled_robots_are_possible(name):
 
     model = jdyn.load(name)
     assert impossible(model) == [] and possible(model.without_shapes(), model.shapes)
+
+
+def test_a_speed_that_is_no_number_has_its_own_code():
+    motion = jdyn.simulate(PENDULUM, PENDULUM.neutral(), jnp.array([0.0, jnp.nan]), 0.1, throw=False)
+    assert motion.result == jdyn.Result.nonfinite and motion.stats["rejected_steps"] == 0

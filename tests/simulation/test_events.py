@@ -205,3 +205,16 @@ def test_a_reset_returns_a_state():
     event = jdyn.Event(lambda t, y: y.q[0], lambda t, y: dataclasses.replace(y, v=jnp.zeros(3)))
     with pytest.raises(ValueError, match="reset: expected a state like the one that it is given"):
         jdyn.simulate(BALL, [1.0], [0.0], 1.0, events=[event])
+
+
+def test_an_event_that_ends_a_simulation_with_its_last_step_is_what_ended_it():
+    model = jdyn.load("pendulum")
+    below = jdyn.Event(lambda t, y: y.q[0] - 0.5, terminate=True)
+
+    def steps(max_steps):
+        motion = jdyn.simulate(model, [1.0], [0.0], 2.0, events=(below,), max_steps=max_steps, throw=False)
+        return motion.result, motion.stats["accepted_steps"] + motion.stats["rejected_steps"]
+
+    result, tried = steps(1000)
+    assert result == jdyn.Result.event
+    assert steps(int(tried))[0] == jdyn.Result.event and steps(int(tried) - 1)[0] == jdyn.Result.max_steps
