@@ -343,7 +343,7 @@ def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: I
 
     def begun(wanted, moving):
         problem, motion = problem_of((wanted, rest)), eqx.combine(moving, fixed)
-        _, stop = problem.jump_at(jnp.where(recorded.stop >= problem.t1, problem.t1, recorded.stop))
+        stop = jnp.where(recorded.stop >= problem.t1, problem.t1, problem.jump_at(recorded.stop)[1])
         return problem, problem.near(motion), motion, Way(recorded.length, stop).begun_at(motion.at)
 
     if end is not None and problem_of(job.problem).events:
@@ -368,15 +368,22 @@ def _pulled(problem_of, job: _Job, number: Int[Array, ""], inside: Span, pull, s
     """Cotangents taken back through one step, the rows within it and the event at its end."""
     problem, fired, written = problem_of(job.problem), job.record.fired[number], job.record.rows[number]
 
-    def row_of(inside, t):
-        return interpolated(problem, inside, t), None if job.forces is None else forces_within(problem, inside, t)
+    def follows(row):
+        """Whether a row moves with the end of the step."""
+        ended = ~(inside.end.until(problem.t1) > 0)
+        return (row == state.row) & problem.saves(number + 1, ended) if problem.every else jnp.array(False)
+
+    def row_of(inside, t, follows):
+        passed = jnp.where(follows, inside.length, inside.start.until(t))
+        forces = None if job.forces is None else forces_within(problem, inside, passed)
+        return interpolated(problem, inside, passed), forces
 
     def within(carry):
         return carry[0] >= written
 
     def counted(carry):
         row, inside_bar, times_bar = carry
-        _, pull_row = jax.vjp(row_of, inside, job.final.rows.ts[row])
+        _, pull_row = jax.vjp(lambda inside, t: row_of(inside, t, follows(row)), inside, job.final.rows.ts[row])
         more, t_bar = pull_row(_at((job.rows, job.forces), row))
         times_bar = times_bar if problem.every else times_bar.at[row].add(t_bar)
         return row - 1, _sum(inside_bar, more), times_bar

@@ -162,6 +162,10 @@ class Problem(eqx.Module):
         """Whether forces may jump at the ends of steps."""
         return len(self.jump_times) > 0 or not _asks_for_lengths(self)
 
+    def saves(self, accepted: Int[Array, ""], ended: Bool[Array, ""]) -> Bool[Array, ""]:
+        """Whether a row follows the last of so many steps, if rows follow steps at all."""
+        return (accepted % self.every == 0) | (self.last & ended)
+
     def jump_at(self, t: Scalar) -> tuple[Bool[Array, ""], Scalar]:
         """Whether forces jump at a time, and that time, which moves with the jump if they do."""
         if not len(self.jump_times):
@@ -396,7 +400,8 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     keep = passed & ~found & ~hidden
     fired = jnp.where(keep, run.landing.which, -1)
     arrived = settle(problem, equations, motion, way, fired)
-    arrived = arrived.beyond(_since(problem, way.stop, verdict.since))
+    # An event may be where forces jump.
+    arrived = arrived.beyond(_since(problem, arrived.at.t, _told(problem, run, way, verdict.since)))
     plan = _next_plan(problem, run, crossing, keep, way, planned, verdict.plan)
     held = landing | found | hidden | (_held(problem) & keep & (way.length < planned.length))
     unmet = run.unmet if motion.met is None else run.unmet | ~motion.met
@@ -556,21 +561,30 @@ def _one_sided(problem, equations, motion, way):
     """The equations of a step with the forces that are within it, if these jump where it begins or ends."""
     if motion.since is None:
         return equations
-    jump, _ = problem.jump_at(way.stop)
-    last = jnp.where(jump, prevbefore(way.stop), way.stop)
+    end = way.end(motion.at).t
+    jump, _ = problem.jump_at(end)
+    last = jnp.where(jump, prevbefore(end), way.stop)
     between = jnp.where(jnp.isnan(motion.since), -jnp.inf, motion.since), jnp.where(jnp.isnan(last), jnp.inf, last)
     clock = dataclasses.replace(equations.clock, between=jax.lax.stop_gradient(between))
     return dataclasses.replace(equations, clock=clock)
 
 
-def _since(problem, stop, told=None):
-    """First time that forces are asked for after a step that ends there, beyond a jump of theirs: one that is known, or
-    one that the step controller tells of, unless that is NaN. NaN where there is none, None where they do not jump."""
+def _since(problem, t, told=None):
+    """First time that forces are asked for after a step that ends at `t`, beyond a jump of theirs: one that is known,
+    or one that the step controller tells of, unless that is NaN. NaN where there is none, None where they do not jump.
+    """
     if not problem.jumps:
         return None
-    jump, _ = problem.jump_at(stop)
-    told = jnp.full_like(stop, jnp.nan) if told is None else told
-    return jax.lax.stop_gradient(jnp.where(jump, nextafter(stop), told))
+    jump, _ = problem.jump_at(t)
+    told = jnp.full_like(t, jnp.nan) if told is None else told
+    return jax.lax.stop_gradient(jnp.where(jump, nextafter(t), told))
+
+
+def _told(problem, run, way, since):
+    """What the step controller tells. A step without length stays where it is, also beyond a jump."""
+    if not (problem.jumps and problem.events):
+        return since
+    return jnp.where(_still(problem, way) & jnp.isnan(since), run.motion.since, since)
 
 
 def _may_know_times(solver_state: PyTree) -> bool:
@@ -747,7 +761,7 @@ def _crossing(problem, run, wanted, span):
 
     def at(passed):
         when = span.start.after(passed)
-        return problem.equations.clock(when.t), _inside(problem, span, passed)
+        return problem.equations.clock(when.t), _inside(problem.solver, span, passed)
 
     def rate(q, v):
         return problem.equations.direction * problem.equations.field.model.rate(q, v)
@@ -791,27 +805,43 @@ class Span(NamedTuple):
     dense: PyTree
 
 
-def interpolated(problem: Problem, span: Span, t: Scalar) -> State:
-    """The state at `t` within a step; at its end exactly the state that the step ends with."""
-    if not problem.within:
-        return span.y1
-    inside = _inside(problem, span, span.start.until(t))
-    # Rows that follow steps have the nearest times of the type.
-    return where(t == span.end.t, span.y1, inside) if problem.every else inside
+def interpolated(problem: Problem, span: Span, passed: Scalar) -> State:
+    """The state so long after the start of a step; at its end exactly the state that the step ends with."""
+    return _followed(problem.solver, span, passed) if problem.within else span.y1
 
 
-def forces_within(problem: Problem, span: Span, t: Scalar) -> PointForces:
-    """Contact forces within a step of a solver that says them."""
-    return _dense_output(problem, span).forces(jnp.minimum(span.start.until(t), span.length))
+def forces_within(problem: Problem, span: Span, passed: Scalar) -> PointForces:
+    """Contact forces so long after the start of a step of a solver that says them."""
+    return _dense_output(problem.solver, span).forces(passed)
 
 
-def _inside(problem, span, passed):
+def _inside(solver, span, passed):
     """The state so long after the start of a step."""
-    return where(passed < span.length, _dense_output(problem, span).evaluate(passed), span.y1)
+    return where(passed < span.length, _dense_output(solver, span).evaluate(passed), span.y1)
 
 
-def _dense_output(problem, span) -> Any:
-    return problem.solver.interpolation_cls(t0=jnp.zeros_like(span.length), t1=span.length, **span.dense)
+# Where the end of a step moves, a row there may stay where it is, and so come to lie within the step.
+_followed = eqx.filter_custom_jvp(_inside)
+
+
+@_followed.def_jvp
+def _followed_jvp(primals, tangents):
+    wanted = jax.tree.map(lambda x: x is not None, tangents, is_leaf=lambda x: x is None)
+    moving, fixed = eqx.partition(primals, wanted)
+
+    def followed(moving):
+        solver, span, passed = eqx.combine(moving, fixed)
+        dense = _dense_output(solver, span)
+        inside, end = dense.evaluate(passed), dense.evaluate(span.length)
+        # A memory may have parts that are no numbers.
+        late = jax.tree.map(lambda y, a, b: y + (a - b) if eqx.is_inexact_array(y) else y, span.y1, inside, end)
+        return where(passed < span.length, inside, late)
+
+    return _followed(*primals), eqx.filter_jvp(followed, (moving,), (tangents,))[1]
+
+
+def _dense_output(solver, span) -> Any:
+    return solver.interpolation_cls(t0=jnp.zeros_like(span.length), t1=span.length, **span.dense)
 
 
 def _forces_like(problem):
@@ -823,13 +853,15 @@ def _forces_like(problem):
 def _way(problem, run, planned):
     """How far the next step goes: as planned, or to an earlier event, tick, jump or end. A remainder that is too short
     for a step is joined to the last step. Where contact has yet to look around, the way has no length."""
+    # Chosen, not compared by `minimum`, which takes one half of each derivative where two are equal.
     controller, stop = problem.equations.field.controller, problem.t1
-    if controller.ticks:
-        tick = problem.equations.direction * controller.next_tick(run.motion.y.memory)
-        stop = jnp.minimum(stop, jax.lax.stop_gradient(tick))
     if len(problem.jump_times):
-        ahead = run.motion.at.until(problem.jump_times) > 0
-        stop = jnp.minimum(stop, jnp.min(jnp.where(ahead, problem.jump_times, jnp.inf)))
+        ahead = (run.motion.at.until(problem.jump_times) > 0) & (problem.jump_times < stop)
+        first = jnp.argmin(jnp.where(ahead, problem.jump_times, jnp.inf))
+        stop = jnp.where(ahead[first], problem.jump_times[first], stop)
+    if controller.ticks:
+        tick = jax.lax.stop_gradient(problem.equations.direction * controller.next_tick(run.motion.y.memory))
+        stop = jnp.where(tick < stop, tick, stop)
     left = run.motion.at.until(stop)
     joined = jnp.minimum(_smallest(problem, _rounding(stop)), JOINED * planned.length)
     way = where(planned.length < left - joined, planned, Way(left, stop))
@@ -917,8 +949,8 @@ def _with_rows(problem, rows, keep, span, ended, accepted, rejected, work):
     evaluations, implicit = (None, None) if work is None else (work.evaluations, work.implicit)
     counts = {"tries": accepted + rejected, "evaluations": evaluations, "implicit": implicit}
 
-    def forces_at(t):
-        return None if rows.forces is None else forces_within(problem, span, t)
+    def forces_at(passed):
+        return None if rows.forces is None else forces_within(problem, span, passed)
 
     def due(rows):
         t = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan)
@@ -927,7 +959,8 @@ def _with_rows(problem, rows, keep, span, ended, accepted, rejected, work):
     def save(rows):
         now = due(rows)
         t = problem.times.at[rows.due].get(mode="fill", fill_value=0)
-        rows = _appended(rows, now, t, interpolated(problem, span, t), forces_at(t), **counts)
+        passed = span.start.until(t)
+        rows = _appended(rows, now, t, interpolated(problem, span, passed), forces_at(passed), **counts)
         return eqx.tree_at(lambda rows: rows.due, rows, rows.due + _one(now))
 
     if len(problem.times):
@@ -935,8 +968,8 @@ def _with_rows(problem, rows, keep, span, ended, accepted, rejected, work):
         rows = jax.lax.while_loop(lambda rows: unvmap_any(due(rows)), save, rows)
     if not problem.every:
         return rows
-    wanted = (accepted % problem.every == 0) | (problem.last & ended)
-    return _appended(rows, keep & wanted, span.end.t, span.y1, forces_at(span.end.t), **counts)
+    wanted = problem.saves(accepted, ended)
+    return _appended(rows, keep & wanted, span.end.t, span.y1, forces_at(span.length), **counts)
 
 
 def _appended(rows, now, t, y, forces, tries, evaluations, implicit):

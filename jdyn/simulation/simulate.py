@@ -125,7 +125,8 @@ def simulate(
         max_events: Most events to let happen.
         jump_times: Times at which forces jump as functions of time [s], shape (jumps,), in any order; NaN and infinity
             are none. Steps end there exactly, and see the forces of their own side alone, so that no pulse is missed,
-            however short. They may be traced and differentiated by. Ticks of controllers are known without this.
+            however short. They may be traced and differentiated by; a row at a jump has the derivatives of the side
+            before. Ticks of controllers are known without this.
 
     Returns:
         The trajectory.

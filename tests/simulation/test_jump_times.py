@@ -1,5 +1,8 @@
 """Forces that jump at known times, against closed forms."""
 
+import dataclasses
+import itertools
+
 import diffrax
 import jax
 import jax.numpy as jnp
@@ -101,3 +104,105 @@ def test_lanes_of_a_batch_have_jumps_of_their_own():
 def test_times_of_jumps_are_an_array():
     with pytest.raises(ValueError, match=r"jump_times: expected an array of shape \(jumps,\), got shape \(1, 2\)"):
         pushed(PULSE, jump_times=PULSE[None])
+
+
+MODES = [None, pytest.param(diffrax.ForwardMode(), marks=pytest.mark.slow)]
+END = {"saveat": diffrax.SaveAt(t1=True), "solver": diffrax.Tsit5()}
+
+
+def derivative(function, x, adjoint):
+    return jax.jit(jax.jacrev(function) if adjoint is None else jax.jacfwd(function))(x)
+
+
+@pytest.mark.parametrize("adjoint", MODES)
+@pytest.mark.parametrize("steps", [False, True])
+def test_rows_at_a_jump_stay_where_they_are(adjoint, steps):
+    """As those at an end that is fixed while `t1` moves."""
+    times = jnp.array([0.5, 1.0, 1.5, 2.0])
+
+    def rows(ends):
+        saveat = diffrax.SaveAt(ts=times, steps=steps) if steps else times
+        motion = pushed(ends[:2], ends[2], saveat=saveat, adjoint=adjoint, solver=diffrax.Tsit5(), max_steps=64)
+        mine = jnp.searchsorted(jnp.where(jnp.isnan(motion.ts), jnp.inf, motion.ts), times)
+        return motion.q[mine, 0]
+
+    def right(ends):
+        a, b = ends[:2]
+        during = FORCE * (times - a) ** 2 / 2
+        return jnp.where(times < a, 0, jnp.where(times < b, during, FORCE * (b - a) * (times - (a + b) / 2)))
+
+    ends = jnp.array([0.25, 1.5, 2.0])
+    np.testing.assert_allclose(derivative(rows, ends, adjoint), jax.jacfwd(right)(ends), atol=1e-9 * FORCE)
+
+
+@pytest.mark.parametrize("adjoint", MODES)
+def test_rows_that_follow_steps_move_with_a_jump(adjoint):
+    """Those at given times do not, even of the same step."""
+    between = jnp.array([0.25, 1.5])
+
+    def rows(between):
+        saveat = diffrax.SaveAt(ts=jnp.array([1.5]), steps=True)
+        motion = pushed(between, saveat=saveat, adjoint=adjoint, solver=diffrax.Tsit5(), max_steps=64)
+        first = jnp.argmax(motion.ts == 1.5)
+        return jax.lax.dynamic_slice(motion.v[:, 0], (first,), (2,))
+
+    found = derivative(rows, between, adjoint)
+    np.testing.assert_allclose(found, [[-FORCE, 0], [-FORCE, FORCE]], atol=1e-9 * FORCE)
+
+
+@pytest.mark.parametrize("adjoint", MODES)
+@pytest.mark.parametrize("what", ["jump", "tick"])
+def test_an_end_at_a_jump_or_a_tick_moves_by_itself(adjoint, what):
+    def end(t1):
+        still = jnp.zeros(1)
+        hold = {"controller": jdyn.ZeroOrderHold(lambda t, q, v: 0 * q, 0.25)} if what == "tick" else {}
+        jumps = [0.5] if what == "jump" else []
+        return jdyn.simulate(slider(), still, still + 3, t1, jump_times=jumps, adjoint=adjoint, **hold, **END).q[-1, 0]
+
+    np.testing.assert_allclose(derivative(end, 0.5, adjoint), 3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("strictly", [False, True])
+def test_events_at_a_jump_keep_its_far_side(strictly, dtype):
+    """One or two at one instant, also at the start."""
+
+    @jax.jit
+    def run(jump, more, by_time):
+        def force(t, q, v):
+            return jnp.where(t > jump if strictly else t >= jump, 100, 0).astype(dtype)[None]
+
+        def halved(t, y):
+            return dataclasses.replace(y, v=y.v / 2)
+
+        # Times know the instant to their last digit, places better.
+        def falls(t, y):
+            return jnp.where(by_time, jump - t, -y.q[0])
+
+        events = [jdyn.Event(falls, halved), jdyn.Event(lambda t, y: jnp.where(more, falls(t, y), 9), halved)]
+        return jdyn.simulate(
+            slider(dtype), -8 * jump[None], jnp.full(1, 8, dtype), 1.0, controller=force, jump_times=jump[None],
+            events=events, dt0=0.0625, stepsize_controller=diffrax.ConstantStepSize(), **END,
+        )  # fmt: skip
+
+    for jump, more, by_time in itertools.product((0.5, 0.3, 0.0), (False, True), (False, True)):
+        motion, left, rest = run(jnp.asarray(jump, dtype), more, by_time), 8 / (4 if more else 2), 1 - jump
+        assert jnp.sum(motion.events.which >= 0) == 1 + more
+        found, right = (motion.q[-1, 0], motion.v[-1, 0]), (left * rest + 50 * rest**2, left + 100 * rest)
+        np.testing.assert_allclose(found, right, rtol=64 * jnp.finfo(dtype).eps)
+
+
+def test_steps_to_events_just_before_a_jump_do_not_see_it():
+    """By less than single precision tells times: these are then those of the jump."""
+
+    def pushed_on(v):
+        halved = jdyn.Event(lambda t, y: -y.q[0], lambda t, y: dataclasses.replace(y, v=y.v / 2))
+        motion = jdyn.simulate(
+            slider(jnp.float32), -v[None] / 16, v[None], 1.0, t0=0.4375, dt0=0.0625, jump_times=[0.5], events=[halved],
+            controller=lambda t, q, v: jnp.where(t >= 0.5, 100, 0).astype(v.dtype)[None],
+            stepsize_controller=diffrax.ConstantStepSize(), **END,
+        )  # fmt: skip
+        return motion.v[-1, 0] - v / 2
+
+    speeds = np.random.default_rng(0).uniform(4, 9, 60).astype(np.float32)
+    np.testing.assert_allclose(jax.jit(jax.vmap(pushed_on))(speeds), 50, rtol=1e-6)
