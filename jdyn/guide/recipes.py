@@ -259,7 +259,7 @@ have shapes to touch, too; `python -m benchmarks.drops` sweeps 4096 falls of the
 >>> print(jnp.array_equal(jdyn.Trajectory.load("motion.npz").q, motion.q))
 True
 >>> print(sorted(motion.to_xarray(rod).dims))
-['event', 'q_coordinate', 'time', 'v_coordinate']
+['q_coordinate', 'time', 'v_coordinate']
 
 ## Save a model
 

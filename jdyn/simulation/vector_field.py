@@ -129,7 +129,7 @@ class VectorField(eqx.Module):
         near = projected(self._method, self.model, self.constraints, t, y.q, y.v, change, self.warm_start)
         if error is not None and near.change is not None:
             left = self.model.rate(near.q, near.change.q), near.change.v
-            judged = jax.tree.map(_as_far, left, (error.q, error.v), (near.q - y.q, near.v - y.v))
+            judged = jax.tree.map(_as_far, left, (error.q, error.v), (near.q - y.q, near.v - y.v), near.distance)
             error = eqx.tree_at(lambda error: (error.q, error.v), error, judged)
         return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near, error
 
@@ -202,6 +202,10 @@ class VectorField(eqx.Module):
         return v @ (model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))
 
 
-def _as_far(left: Array, error: Array, moved: Array) -> Array:
-    """What constraints leave of an error, and what they take away of it as far as they moved the state."""
-    return left + jnp.clip(error - left, -jnp.abs(moved), jnp.abs(moved))
+def _as_far(left: Array, error: Array, moved: Array, distance: Scalar) -> Array:
+    """What constraints leave of an error, and what they take away of it as far as they moved the state.
+
+    Near singular configurations, the rounding of rows moves it much farther than it was from meeting them.
+    """
+    far = jnp.minimum(jnp.abs(moved), distance)
+    return left + jnp.clip(error - left, -far, far)

@@ -37,14 +37,15 @@ class Projected(NamedTuple):
     Attributes:
         q: Configuration.
         v: Velocity.
-        distance: The largest entry of the residual, and of J v − b, before [m or rad, and per second].
+        distance: The largest entry of the residual, and of J v − b, before, each by the largest entry of its row of J:
+            how far that is in one coordinate [rad or m, and per second].
         met: Whether next to nothing is left of the residual.
         change: What constraints leave of a change that was given: its part along the motions that they allow.
     """
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
-    distance: Scalar
+    distance: tuple[Scalar, Scalar]
     met: Bool[Array, ""]
     change: Change | None
 
@@ -75,9 +76,11 @@ def projected(
         rates = jnp.stack([g, *(-J @ c.v for c in changes)])
         steps, speeds = _least(method, model, q, v, rows, residuals, rates, warm_start)
         kept = [Change(c.q + steps[1], c.v + speeds[1]) for c in changes]
-        missed = jnp.maximum(largest(rows.residual), largest(g))
-        steep = largest(rows.J)
-        left = largest(rows.J @ (v + speeds[0]) - rows.b) / (1 + largest(v) * steep)
+        slopes = jnp.max(jnp.abs(J), axis=1)
+        slopes = jnp.where(slopes > 0, slopes, 1)
+        missed = largest(rows.residual / slopes[rows.holonomic]), largest(g / slopes)
+        steep = largest(J)
+        left = largest(J @ (v + speeds[0]) - rows.b) / (1 + largest(v) * steep)
         return (model.integrate(q, steps[0]), v + speeds[0]), (missed, steep, left, kept)
 
     # A loop, so that both steps are compiled once.
@@ -87,7 +90,8 @@ def projected(
     remaining = remaining / (1 + largest(q) * steep[1])
     met = jnp.maximum(remaining, left[1]) <= jnp.finfo(v.dtype).eps ** MET
     last = jax.lax.stop_gradient(jax.tree.map(lambda x: x[1], kept))
-    return Projected(q, v, missed[0], met, last[0] if last else None)
+    distance = jax.lax.stop_gradient((missed[0][0], missed[1][0]))
+    return Projected(q, v, distance, met, last[0] if last else None)
 
 
 def impulse_response(
