@@ -116,7 +116,8 @@ def simulate(
         adjoint: `diffrax.ForwardMode()` for forward-mode derivatives. If left out, derivatives are those of reverse
             mode: the accepted steps are recorded, and replayed from the last to the first. If a coordinate rests for a
             twentieth of the time, a simulation that is differentiated, in either mode, begins again, with steps of
-            `PIDController` that are short enough for its derivatives; `stats` counts these.
+            `PIDController` that are short enough for its derivatives; `stats` counts these. Steps of `jdyn.ConvexEuler`
+            stay as they are.
         throw: Whether failure raises. Otherwise it leaves its code in `result` and NaN in the rows not reached.
         t0: Start [s].
         dt0: Size of the first step [s], whatever its sign: required by `diffrax.ConstantStepSize()`, 0.01 s for step

@@ -14,6 +14,7 @@ from jdyn.simulation.across_kinks import Stepped, has_kinks, step_across
 from jdyn.simulation.loop import Equations, Motion, Problem, Rows, Run, Way, attempt, begin, where
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.solvers.automatic import Memory, shown_by_variation
+from jdyn.simulation.solvers.convex_euler import ConvexEuler
 from jdyn.simulation.variation import (
     LONG,
     Direction,
@@ -85,8 +86,11 @@ class VariedRun(NamedTuple):
 
 def towards(problem: Problem, perturbed: Problem) -> Direction | None:
     """In which direction a simulation varies that is differentiated by what is `perturbed`; None where there are no
-    tolerances to compare with."""
-    return None if tolerances(problem.stepsize_controller) is None else direction(problem, perturbed)
+    tolerances to compare with, or where steps are not to follow all vibrations."""
+    # Steps of convex contact are to pass over vibrations of stiff shapes, in derivatives as in motions.
+    if isinstance(problem.solver, ConvexEuler) or tolerances(problem.stepsize_controller) is None:
+        return None
+    return direction(problem, perturbed)
 
 
 def _begun(problem: Problem, towards: Direction) -> Run:
