@@ -146,10 +146,7 @@ def _checks(model: Any, shapes: Any) -> Iterator[tuple[str, Sequence[str], Any, 
     tables = [
         ((), {"gravity": model.gravity}),
         (bodies, {"mass": inertias.mass, "com": inertias.first_moment, "inertia": inertias.rotational}),
-        (
-            in_v,
-            {what: getattr(model, what) for what in ("damping", "friction", "friction_speed", "stiffness", "armature")},
-        ),
+        (in_v, {what: getattr(model, what) for what in PER_JOINT}),
         (in_v, {"velocity": limits.velocity, "effort": limits.effort}),
         (in_q, {"rest": model.rest, "lower": limits.lower, "upper": limits.upper}),
         (followers, {"mimic ratio": model.mimic_ratio, "mimic offset": model.mimic_offset}),

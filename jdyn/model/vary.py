@@ -11,14 +11,13 @@ from jdyn.array import shaped
 from jdyn.model.messages import known
 from jdyn.model.model import Model, checked
 from jdyn.model.shapes import counted
-from jdyn.model.values import require
+from jdyn.model.values import PER_JOINT, require
 from jdyn.spatial import skew, symmetric
 
 OF_BODY = ("mass", "com", "inertia")
-OF_JOINT = ("damping", "friction", "friction_speed", "stiffness", "armature")
 OF_LIMITS = ("velocity", "effort")
 # Of a joint, with a number for each coordinate, for all of which a scalar counts.
-BY_COORDINATE = (*OF_JOINT, *OF_LIMITS, "rest", "lower", "upper")
+BY_COORDINATE = (*PER_JOINT, *OF_LIMITS, "rest", "lower", "upper")
 UNITS = {
     "gravity": "m/s²", "mass": "kg", "com": "m", "inertia": "kg m²", "damping": "N m s/rad or N s/m",
     "friction": "N m or N", "friction_speed": "rad/s or m/s", "stiffness": "N m/rad or N/m",
@@ -60,7 +59,7 @@ def parameters(model: Model) -> dict[str, Array]:
         found |= {f"body:{name}.{what}": value for what, value in zip(OF_BODY, values, strict=True)}
     for body, name in enumerate(topology.joint_names):
         q, v = topology.q_slice(body), topology.v_slice(body)
-        values = {what: getattr(model, what)[v] for what in OF_JOINT}
+        values = {what: getattr(model, what)[v] for what in PER_JOINT}
         values |= {what: getattr(model.limits, what)[v] for what in OF_LIMITS}
         values |= {"rest": model.rest[q], "lower": model.limits.lower[q], "upper": model.limits.upper[q]}
         values |= {"translation": model.placements.translation[body], **_geometry(model, body)}
