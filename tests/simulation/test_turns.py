@@ -140,9 +140,21 @@ def test_constant_steps_that_turn_too_far_end_with_a_code(solver):
     assert motion.stats["rejected_steps"][1:].tolist() == [1, 1]
 
 
+# In single precision diffrax' root finder takes rounding of what has moved far for divergence, see below.
+SLOW_ROOTS = [solver for solver in OTHERS if isinstance(solver, diffrax.Kvaerno5)]
+
+
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("solver", [*LONG_STEPS, *OTHERS], ids=named)
-@pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
+@pytest.mark.parametrize(
+    ("solver", "dtype", "tolerance"),
+    [
+        pytest.param(solver, *kind)
+        for solver in (*LONG_STEPS, *OTHERS)
+        for kind in TYPES
+        if not (solver in SLOW_ROOTS and kind[0] == jnp.float32)
+    ],
+    ids=named,
+)
 def test_rows_are_as_exact_as_ends_of_steps(solver, dtype, tolerance):
     """Of a body on a free joint and of one on a ball joint in there, which spin three times round and more, at any
     speed; errors of both grow from step to step, those of rows not beyond those of ends."""
@@ -168,3 +180,22 @@ def test_rows_are_as_exact_as_ends_of_steps(solver, dtype, tolerance):
         # Tolerances are relative to how far it falls.
         allowed = 100 * tolerance * max(1, np.max(np.abs(q)))
         assert np.max(error[within]) < np.max(error[~within]) + allowed
+
+
+@pytest.mark.exhaustive
+def test_diffrax_alone_uses_up_its_steps_with_kvaerno5_in_single_precision():
+    """The motion of `test_rows_are_as_exact_as_ends_of_steps` by diffrax' own loop, with quaternions as coordinates."""
+    model = thrown().astype(jnp.float32)
+    axis = np.array([2.0, -1.0, 2.0]) / 3
+    y0 = tuple(jnp.array(x[0], jnp.float32) for x in flight(2 * axis, -3.4 * axis[::-1], np.zeros(1)))
+
+    def rates(t, y, args):
+        q, v = y
+        return model.rate(q, v), jdyn.forward_dynamics(model, model.normalize(q), v, jnp.zeros_like(v))
+
+    motion = diffrax.diffeqsolve(
+        diffrax.ODETerm(rates), diffrax.Kvaerno5(), 0.0, 10.05, 0.01, y0, throw=False, max_steps=16384,
+        stepsize_controller=diffrax.PIDController(rtol=1e-5, atol=1e-5),
+    )  # fmt: skip
+    assert motion.result == diffrax.RESULTS.max_steps_reached
+    assert motion.stats["num_rejected_steps"] > motion.stats["num_accepted_steps"]

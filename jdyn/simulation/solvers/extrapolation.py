@@ -26,6 +26,9 @@ FIRST_COLUMN = 4
 # Smaller estimates, as a fraction of the tolerance, show rounding more than the order.
 SMALLEST_ERROR = 1e-10
 
+# Steps whose column may change end before dense output would enlarge rounding to this share of a change.
+NOISE = 2e-3
+
 
 class Tables(NamedTuple):
     """Numbers of a sequence of substeps n₁ < n₂ < ...; rows and columns are counted from 0.
@@ -40,6 +43,7 @@ class Tables(NamedTuple):
         differences: Of each substep's state, in the differences about the middle of a step that its row has.
         solution, coarse: Of the rows' results, in each column's extrapolated value and in the one beside it.
         dense: Of the rows' differences, by order, in each column's derivatives in the middle.
+        noise: By how much dense output enlarges rounding of states, in each column.
         evaluations: Up to each row.
     """
 
@@ -51,7 +55,12 @@ class Tables(NamedTuple):
     solution: np.ndarray
     coarse: np.ndarray
     dense: np.ndarray
+    noise: np.ndarray
     evaluations: np.ndarray
+
+    def last_column(self, dtype: Any) -> int:
+        """The last one in which dense output of a type is not rounding."""
+        return int(np.flatnonzero(self.noise * jnp.finfo(dtype).eps < NOISE)[-1])
 
     @classmethod
     def of(cls, sequence: tuple[int, ...]) -> "Tables":
@@ -70,6 +79,9 @@ class Tables(NamedTuple):
         rows, numbers = (np.array(x, np.int32) for x in zip(*places, strict=True))
         lengths = np.array(sequence)[rows]
         differences = [[_difference(n, m, k) for k in range(orders)] for n, m in zip(lengths, numbers, strict=True)]
+        per_row = np.array([np.square(np.array(differences)[rows == j]).sum(0) for j in range(count)])
+        scales = np.array([0.5**k / math.factorial(k) for k in range(orders)])
+        noise = np.sqrt(np.einsum("ckr,rk->ck", dense**2, per_row)) * scales
         return cls(
             row=rows,
             number=numbers,
@@ -79,6 +91,7 @@ class Tables(NamedTuple):
             solution=solution,
             coarse=coarse,
             dense=dense,
+            noise=noise.max(1),
             evaluations=1 + np.cumsum(sequence, dtype=np.int32),
         )
 
@@ -286,7 +299,8 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         before = jnp.maximum(column - 1, 1)
         lower = (column > 1) & (costs[before] < 0.8 * costs[column])
         higher = ~lower & ((column == 1) | (costs[column] < 0.9 * costs[before]))
-        following = jnp.clip(jnp.where(lower, before, jnp.where(higher, column + 1, column)), 1, len(rows) - 2)
+        following = jnp.where(lower, before, jnp.where(higher, column + 1, column))
+        following = jnp.clip(following, 1, self.tables.last_column(dtype) - 1)
         longer = jnp.where(
             following > column, ratio * works[column] / works[jnp.minimum(column + 1, len(rows) - 1)], shares[following]
         )
