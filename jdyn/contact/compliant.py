@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array.dot import dot
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, SmoothForces, TouchingPoints
+from jdyn.contact.contact import Contact, PointForces, SmoothForces, TouchingPoints
 from jdyn.contact.kinks import Kinks, KinkSlopes, parting
 from jdyn.contact.laws import ContactLaw, HuntCrossley
 from jdyn.contact.many_pairs import warn_of_many_pairs
@@ -51,6 +51,8 @@ BEYOND = 1e-4
 # The longest step where shapes touch, by √(m / k) over the root of rounding; none below this rounding, with which it
 # would take hours.
 LONG, SINGLE = 0.1, 1e-10
+# What moves by so many roundings of positions within a step is at rest.
+RESTING = 16
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
 SLOW = 1e-3
 
@@ -271,6 +273,30 @@ class CompliantForces(SmoothForces):
         masses = jnp.concatenate([jnp.full(1, jnp.inf, mass.dtype), jnp.maximum(mass, LIGHT * jnp.sum(mass))])
         bodies = np.array([self.colliders.bodies(side) for side in (0, 1)], int)
         return jnp.min(take_rows(masses, bodies - WORLD), axis=0)
+
+    def resting(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], moved: Array, gained: Array
+    ) -> PointForces:
+        start = self._at_start(model, q)
+
+        def pushing(distance, v):
+            there = self._touching(start._replace(found=dataclasses.replace(start.found, distance=distance)), v)
+            return PointForces(there.force, there.torque if self.turning else None)
+
+        # By slopes, as an implicit stage has them: so these forces are those that have changed its velocity.
+        apart = parting(start.twists(moved), start.normal)
+        forces, more = jax.jvp(pushing, (start.distance, v), (apart, gained))
+        far = jnp.max(jnp.abs(jnp.concatenate([start.motion.poses.translation, start.position])))
+        rests = (jnp.abs(apart) < RESTING * jnp.finfo(q.dtype).eps * far)[:, None]
+        slots = start.pairs.slots(self.colliders)
+        return jax.tree.map(lambda force, more: slots.spread(jnp.where(rests, force + more, jnp.nan)), forces, more)
+
+    def resting_like(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PointForces | None:
+        return jax.eval_shape(self.resting, model, q, v, v, v) if jnp.finfo(q.dtype).eps > SINGLE else None
+
+    def kept(self, points: TouchingPoints, known: PointForces) -> TouchingPoints:
+        # With the derivatives of those of states, which rounding leaves as they are.
+        return jax.tree.map(lambda x, kept: x + jax.lax.stop_gradient(kept - x), points, known.at(points))
 
     def slopes(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]

@@ -1,6 +1,7 @@
 """What a simulation asks of a contact model."""
 
 import abc
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -54,6 +55,14 @@ class PointForces(Structure):
     force: Float[Array, "*points 3"]
     torque: Float[Array, "*points 3"] | None
 
+    def at(self, points: TouchingPoints) -> TouchingPoints:
+        """Points with these forces; NaN stands for those that they have."""
+        force = jnp.where(jnp.isnan(self.force), points.force, self.force)
+        torque = points.torque
+        if self.torque is not None:
+            torque = jnp.where(jnp.isnan(self.torque), torque, self.torque)
+        return dataclasses.replace(points, force=force, torque=torque)
+
 
 class ContactForces(eqx.Module):
     """A contact model between the shapes of a mechanism, which `VectorField.contact` holds.
@@ -73,6 +82,10 @@ class ContactForces(eqx.Module):
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
         """The forces at all points, and the number of each point's pair."""
+
+    @abc.abstractmethod
+    def kept(self, points: TouchingPoints, known: PointForces) -> TouchingPoints:
+        """Points of a state with the forces that steps have kept; NaN stands for those of the state."""
 
     @abc.abstractmethod
     def overshot(
@@ -148,6 +161,28 @@ class SmoothForces(ContactForces):
     @abc.abstractmethod
     def there(self, model: Model, seen: PyTree[Array]) -> "SmoothForces":
         """The same with a `force` for the configuration in which that was seen."""
+
+    @abc.abstractmethod
+    def resting(
+        self,
+        model: Model,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        moved: Float[Array, " nv"],
+        gained: Float[Array, " nv"],
+    ) -> PointForces:
+        """Forces of what rests, as an implicit stage of a step from a state has them: NaN at points that move by more
+        than rounding does. Rounding of configurations is not in them, of which forces of stiff ground may consist.
+
+        Args:
+            model: The mechanism.
+            q, v: The state.
+            moved, gained: How far the stage moves, along the axes of velocities, and what its velocity gains.
+        """
+
+    @abc.abstractmethod
+    def resting_like(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PointForces | None:
+        """Shapes of these forces; None where rounding is so small that states say them."""
 
 
 class Contact(eqx.Module):

@@ -1,7 +1,5 @@
 """Contacts of a motion, with names."""
 
-import dataclasses
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -43,7 +41,7 @@ def named_contacts(
 ) -> Contacts:
     """Those at one state, with the forces at points as far as they are known: NaN stands for those of the state."""
     points, numbers = forces.points(model, q, v)
-    points = points if known is None else _with_forces(points, known)
+    points = points if known is None else forces.kept(points, known)
     return Contacts(tuple(forces.colliders.names[number] for number in numbers), points)
 
 
@@ -53,20 +51,5 @@ def generalized_forces(
     """Those at one state [N m or N], as `named_contacts` has them at points."""
     if known is None:
         return forces.force(model, q, v)
-    points = _with_forces(forces.points(model, q, v)[0], known)
+    points = forces.kept(forces.points(model, q, v)[0], known)
     return MovingPoints.at(model, forces.colliders, q).generalized(points.torque, points.force)
-
-
-def _with_forces(points: TouchingPoints, known: PointForces) -> TouchingPoints:
-    """Points with the forces that are known."""
-    force = jnp.where(jnp.isnan(known.force), points.force, _without_pull(known.force, points.normal))
-    torque = points.torque
-    if known.torque is not None:
-        torque = jnp.where(jnp.isnan(known.torque), torque, known.torque)
-    return dataclasses.replace(points, force=force, torque=torque)
-
-
-def _without_pull(force: Float[Array, "points 3"], normal: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
-    """Forces of steps are polynomials through those of their parts, and may pull where contact begins within a step."""
-    pressing = jnp.sum(force * normal, axis=1, keepdims=True)
-    return force - jnp.minimum(pressing, 0) * normal

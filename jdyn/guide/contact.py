@@ -87,7 +87,8 @@ contact that was simulated. The ground bears the weight at the end:
 With convex contact the forces of a row are those of the step in which it lies, impulses over time: `Trajectory` keeps
 them in `contact_forces`. States of rows do not tell what bears something at rest, above all in single precision, where
 a change of the last digit of a height changes the force of stiff ground by a thousandth of a weight, and friction
-that holds by all of it. `jdyn.ConvexEuler(forces=False)` leaves them out, for less memory.
+that holds by all of it. In single precision the same is kept of what rests on compliant contact. Fields `forces` of
+`jdyn.ConvexEuler` and `jdyn.Automatic` leave them out, for less memory.
 
 ## Batches
 

@@ -110,6 +110,14 @@ class Joint(Structure):
     def chart_rate(self, q: Q, u: V, v: V) -> V:
         """du/dt at the configuration `q` with coordinates u."""
 
+    def chart_axes(self, centre: Q, v: V) -> V:
+        """du/dt of a motion through the centre of the chart with velocity v."""
+        return v
+
+    def body_axes(self, centre: Q, rate: V) -> V:
+        """v of a motion through the centre of the chart with this du/dt."""
+        return rate
+
     @abc.abstractmethod
     def stretch(self, rest: Q, q: Q) -> V:
         """Deflection e of the joint's spring, which has the energy ½ Σ k e²."""
@@ -411,6 +419,14 @@ class Free(Joint):
     def chart_rate(self, q, u, v):
         (_, how), (phi, _), (w, v) = _halves(q), _halves(u), _halves(v)
         return jnp.stack([*_rotation_chart_rate(phi, w), *rotate(how, v)])
+
+    def chart_axes(self, centre, v):
+        (_, how), (turning, moving) = _halves(centre), _halves(v)
+        return jnp.stack([*turning, *rotate(how, moving)])
+
+    def body_axes(self, centre, rate):
+        (_, how), (turning, moving) = _halves(centre), _halves(rate)
+        return jnp.stack([*turning, *rotate_back(how, moving)])
 
     def stretch(self, rest, q):
         turn, step = _apart(_halves(rest), _halves(q))

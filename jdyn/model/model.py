@@ -253,6 +253,22 @@ class Model(Structure):
             "v", self.by_group("q", q), self.by_group("v", u), self.by_group("v", v),
         )  # fmt: skip
 
+    def chart_axes(self, centre: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """du/dt of a motion through the centre of a chart with velocity `v`, which free joints have along the axes of
+        their bodies."""
+        return self._at_centre(lambda joint, centre, v: joint.chart_axes(centre, v), centre, v)
+
+    def body_axes(self, centre: Float[Array, " nq"], rate: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Velocity of a motion through the centre of a chart with du/dt = `rate`."""
+        return self._at_centre(lambda joint, centre, rate: joint.body_axes(centre, rate), centre, rate)
+
+    def _at_centre(self, change, centre, x):
+        centre, x = checked(self, q=centre, v=x)
+        if self.flat:
+            return x
+        centre, x = self._expand_difference(centre), self.expand_velocity(x)
+        return self._per_joint(change, "v", self.by_group("q", centre), self.by_group("v", x))
+
     # Full coordinates.
 
     def expand(self, q: Float[Array, " nq"]) -> Float[Array, " nq_full"]:

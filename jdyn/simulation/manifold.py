@@ -133,6 +133,15 @@ class LocalTerm(diffrax.AbstractTerm):
         """The state with these coordinates; NaN for rotations that leave the chart."""
         return eqx.tree_at(lambda u: u.q, u, self.model.from_chart(self.centre, u.q, LONGEST))
 
+    def chart_axes(self, rate: State) -> State:
+        """The rate or change of a state with that of the configuration along the axes of the chart, for one along those
+        of velocities."""
+        return eqx.tree_at(lambda rate: rate.q, rate, self.model.chart_axes(self.centre, rate.q))
+
+    def body_axes(self, rate: State) -> State:
+        """The reverse."""
+        return eqx.tree_at(lambda rate: rate.q, rate, self.model.body_axes(self.centre, rate.q))
+
     def vf(self, t, y, args):
         at = self.from_chart(y)
         rate = self.term.vf(t, at, args)
@@ -161,11 +170,15 @@ class ChartInterpolation(diffrax.AbstractLocalInterpolation):
     t1: Float[Array, ""]
     model: Model
     centre: Float[Array, " nq"]
-    interpolation: diffrax.AbstractLocalInterpolation
+    interpolation: Any
 
     def __init__(self, wrapped, model, *, t0, t1, centre, local):
         self.t0, self.t1, self.model, self.centre = t0, t1, model, centre
         self.interpolation = wrapped(t0=t0, t1=t1, **local)
+
+    def forces(self, t):
+        """Contact forces, of a wrapped solver that says them."""
+        return self.interpolation.forces(t)
 
     def evaluate(self, t0, t1=None, left=True):
         if t1 is not None:

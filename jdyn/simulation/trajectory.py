@@ -81,7 +81,9 @@ class Trajectory(eqx.Module):
             `greatest_depth_by_size`. Where rows follow steps, `row_tries`,
             `row_dynamics_calls` and `row_implicit_steps` count up to each row.
         contact_forces: Those of the steps in which rows lie, in world axes, at all points where shapes may touch; NaN
-            at the start, to which no step leads. None for solvers that do not say. `contacts` has their names.
+            at the start, to which no step leads, and where states of rows say them better: with compliant contact
+            wherever something moves. None for solvers that do not say, and for compliant contact in double precision.
+            `contacts` has their names.
     """
 
     ts: Float[Array, "*lanes times"]
@@ -179,8 +181,9 @@ class Trajectory(eqx.Module):
     def contacts(self, model: Model, contact: Contact) -> Contacts:
         """Where shapes touch and with what forces, in every row: arrays have axes for lanes, times and points.
 
-        Forces are those of the steps in which rows lie, impulses over time, where the solver says them, as
-        `jdyn.ConvexEuler` does; those of others follow from the states of rows.
+        Forces are those of the steps in which rows lie, where `contact_forces` has them: impulses over time of
+        `jdyn.ConvexEuler`, and of `jdyn.Automatic` in single precision those of what rests. All others follow from the
+        states of rows.
 
         Args:
             model: The mechanism with its shapes.

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import jdyn
 from benchmarks import resting
@@ -55,14 +56,40 @@ def test_scenes_rest_in_single_precision_for_minutes(scene):
     assert each.worst(motion, law) < 1e-3
 
 
+@pytest.mark.parametrize("turn", [(0, 0, 0), (np.pi / 2, 0, 0), (np.pi, 0, np.pi / 4)], ids=["flat", "side", "top"])
+def test_a_cube_on_springs_rests_on_any_side_in_single_precision(turn):
+    """A last digit of its height is half a percent of its weight. On its side it took all steps, with forces along
+    world axes taken for those along its own."""
+    each, law = resting.astype(resting.raised_cube(), jnp.float32), jdyn.CompliantContact()
+    attitude = Rotation.from_euler("xyz", turn).as_quat(scalar_first=True)
+    each = dataclasses.replace(each, q0=each.q0.at[3:].set(jnp.array(attitude, jnp.float32)))
+    motion = each.run(law, 60.0)
+    assert each.worst(motion, law) < 2e-5 and each.worst(without(motion), law) > 1e-3
+    assert motion.stats["accepted_steps"] < 400
+    # What touches nothing yet, or moves, has the forces of its states.
+    assert jnp.all(jnp.isnan(motion.contact_forces.force[0]))
+
+
+def test_forces_of_what_rests_have_the_derivatives_of_those_of_its_states():
+    each, law = resting.astype(resting.cube(), jnp.float32), jdyn.CompliantContact()
+    motion = each.run(law, 20.0)
+
+    def pressing(motion, height):
+        lower = dataclasses.replace(motion, q=motion.q.at[-1, 2].add(height))
+        return lower.contacts(each.model, law).force("part0")[-1, 2]
+
+    slope, of_states = (jax.grad(pressing, 1)(x, jnp.float32(0)) for x in (motion, without(motion)))
+    assert slope == of_states and slope < -1e5
+
+
 @pytest.mark.slow
-def test_a_cube_on_springs_rests_in_single_precision_for_minutes():
-    """Heights are rounded by 1.5e-8 m, and forces, which follow from them, by 6e-4 of the weight or some times as much.
-    After ten minutes the cube bounced with 43 times its weight."""
-    each, law = resting.astype(resting.tilted_cube(), jnp.float32), jdyn.CompliantContact()
+@pytest.mark.parametrize("scene", resting.SCENES)
+def test_scenes_rest_on_springs_in_single_precision_for_ten_minutes(scene):
+    """After ten minutes a tilted cube bounced with 43 times its weight. What friction holds creeps."""
+    each, law = resting.astype(scene(), jnp.float32), jdyn.CompliantContact()
     motion = each.run(law, 600.0)
-    assert each.worst(motion, law) < 2.5e-3
-    assert np.abs(motion.v[10:]).max() < 1e-5
+    assert each.worst(motion, law) < 1e-3
+    assert np.abs(motion.v[10:]).max() < law.slip_speed
 
 
 @jax.jit

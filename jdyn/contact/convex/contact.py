@@ -197,6 +197,11 @@ class ConvexForces(ContactForces):
         rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + faster[:, None] * near.normal], axis=1)
         return StartOfSteps(near, v, rates, self.kink_slopes)
 
+    def kept(self, points: TouchingPoints, known: PointForces) -> TouchingPoints:
+        # They are polynomials through those of substeps, and may pull where contact begins within a step.
+        pressing = dot(known.force, points.normal)[..., None]
+        return dataclasses.replace(known, force=known.force - jnp.minimum(pressing, 0) * points.normal).at(points)
+
     def forces_like(self, model: Model, q: Float[Array, " nq"], v: Vector) -> PointForces:
         """Shapes of what `StartOfSteps.forces` returns."""
 

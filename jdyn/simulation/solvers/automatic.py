@@ -12,8 +12,12 @@ import numpy as np
 from equinox.internal import unvmap_any, unvmap_max
 from jaxtyping import Array, Bool, Float, Int, Real, Scalar
 
+from jdyn.contact import PointForces
+from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
 from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit, Coupling
+from jdyn.simulation.solvers.dense_output import FORCES
+from jdyn.simulation.solvers.forces_of_rest import forces_of_rest, forces_of_rest_like
 from jdyn.simulation.solvers.implicit_rates import ImplicitRates, coupling, implicit_rates
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Place, Tableau, ended, stages, stages_ahead
@@ -130,9 +134,13 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
 
     Attributes:
         rtol: The relative tolerance; `jdyn.simulate` takes that of the step controller. None for orders 6 and 4.
+        forces: Whether a trajectory in single precision keeps the forces of compliant contact of what rests, three
+            numbers a row and point, or six where something resists turning. States, from which
+            `Trajectory.contacts` finds them otherwise, are rounded by more than stiff ground gives way.
     """
 
     rtol: float | Real[Array | np.ndarray, ""] | None = None
+    forces: bool = eqx.field(static=True, default=True)
 
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
@@ -143,6 +151,10 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
 
     def order(self, terms):
         return EXPLICIT.order
+
+    def forces_like(self, terms: Any, y: State) -> PointForces | None:
+        """Shapes of the contact forces that dense output has, if any."""
+        return forces_of_rest_like(terms, y) if self.forces else None
 
     def init(self, terms, t0, t1, y0, args):
         nothing, doubts = jnp.zeros((), y0.v.dtype), jnp.array(PATIENCE - 1, jnp.int32)
@@ -180,6 +192,8 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         else:
             k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
         y1, error, dense = ended(tableau, y0, k)
+        if self.forces:
+            dense = dense | {FORCES: _forces_of_rest(terms, here, stiff, implicit, k)}
         after = _after(memory, system, h, explicit, stiff, k, last)
         counted = Counted(after, Work.of(evaluations, implicit=implicit), order, seen=seen)
         return y1, error, dense, counted, diffrax.RESULTS.successful
@@ -193,6 +207,14 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
             return _alike(FINER if fine else EXPLICIT, LOOSER if loose else IMPLICIT)
         finer, coarser, looser, stricter = _alike(FINER, EXPLICIT, LOOSER, IMPLICIT)
         return [_chosen(fine, finer, coarser), _chosen(loose, looser, stricter)]
+
+
+def _forces_of_rest(terms: LocalTerm, here: State, stiff: Any, implicit: Bool[Array, ""], k: State) -> Any:
+    """Contact forces where the first implicit stage comes to, which alone begins where a configuration is that is
+    rounded once; NaN after explicit steps."""
+    gamma, first = stiff.tableau.diagonal[-1], len(stiff.tableau.b) - stiff.evaluations + 1
+    forces = forces_of_rest(terms, here, jax.tree.map(lambda k: gamma * k[first], k))
+    return jax.tree.map(lambda x: jnp.where(implicit, x, jnp.nan), forces)
 
 
 def shown_by_variation(memory: Memory, tangent: Memory) -> Memory:

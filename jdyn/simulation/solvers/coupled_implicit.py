@@ -18,6 +18,9 @@ from jdyn.simulation.clock import Clock, clock_of
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion, joint_slopes
 from jdyn.simulation.vector_field import State, VectorField
 
+# Rounding below which nothing is lost.
+SINGLE = 1e-10
+
 
 class Coupling(NamedTuple):
     """How forces that couple joints fall with configuration and velocity, in one state, without derivatives: neither
@@ -56,7 +59,7 @@ class CoupledImplicit(NamedTuple):
         clock: Knows the time by that of solvers.
         K, D: How forces fall with configuration and velocity [N m/rad, ...].
         inverse: (M + c D + c² K)⁻¹.
-        inertia: The diagonal of M.
+        M: The mass matrix.
     """
 
     field: VectorField
@@ -64,7 +67,7 @@ class CoupledImplicit(NamedTuple):
     K: Float[Array, "nv nv"]
     D: Float[Array, "nv nv"]
     inverse: Float[Array, "nv nv"]
-    inertia: Float[Array, " nv"]
+    M: Float[Array, "nv nv"]
 
     @classmethod
     def of(cls, terms: Any, coupling: Coupling, c: Scalar) -> "CoupledImplicit":
@@ -74,13 +77,19 @@ class CoupledImplicit(NamedTuple):
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
         K, D, M = jnp.where(c != 0, coupling.K, 0), jnp.where(c > 0, coupling.D, 0), coupling.M
         inverse = jax.lax.cond(unvmap_any(c != 0), lambda: _inverse(M + c * (D + c * K)), lambda: jnp.zeros_like(M))
-        return cls(field, clock, K, D, inverse, jnp.diag(M))
+        return cls(field, clock, K, D, inverse, M)
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
         """As that of `JointImplicit`."""
         moved, rate = r + s.v, self.field.within(t)(self.clock(t), y)
-        B = c * (self.D + c * self.K)
-        a = rate.v - self.inverse @ (B @ rate.v + self.D @ s.v + self.K @ (s.q + c * moved))
+        pull = self.D @ s.v + self.K @ (s.q + c * moved)
+        B, f = c * (self.D + c * self.K), rate.v
+        a = f - self.inverse @ (B @ f + pull)
+        if jnp.finfo(a.dtype).eps > SINGLE:
+            # The same, where less is lost to rounding: f is large and a small where something stiff rests.
+            other = self.inverse @ (self.M @ f - pull)
+            lost = jnp.abs(self.inverse) @ (jnp.abs(self.M) @ jnp.abs(f) + jnp.abs(pull))
+            a = jnp.where((c != 0) & (lost < jnp.abs(f)), other, a)
         return State(moved + c * a, a, rate.memory, rate.energy)
 
     def seen(self, y: State) -> PyTree[Array]:
@@ -95,7 +104,8 @@ class CoupledImplicit(NamedTuple):
     @property
     def slopes(self) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """Of each coordinate, over its inertia [1/s², 1/s]."""
-        return jnp.diag(self.K) / self.inertia, jnp.diag(self.D) / self.inertia
+        inertia = jnp.diag(self.M)
+        return jnp.diag(self.K) / inertia, jnp.diag(self.D) / inertia
 
 
 def _smooth(field: VectorField) -> Any:

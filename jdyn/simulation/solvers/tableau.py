@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
+from jdyn.contact import PointForces
 from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit
@@ -75,7 +76,7 @@ def stages(
 
     def rate_at(t, u, s, c):
         y = terms.from_chart(u)
-        return system.rate(t, y, terms.model.chart_rate(y.q, u.q, y.v), s, c)
+        return _rate(terms, system, t, Place(y, terms.model.chart_rate(y.q, u.q, y.v), None), s, c)
 
     # Inside a loop, nothing needs protection from common-subexpression elimination.
     rate_at = jax.checkpoint(rate_at, prevent_cse=False, policy=keep_solutions)
@@ -136,7 +137,7 @@ def stages_ahead(
     def rate_at(i, place, s):
         after, diagonal = chosen(numbers[i])
         there, t = system.there(place.seen), t0 + after * (t1 - t0)
-        return there.rate(t, place.y, place.rate, s, diagonal * control)
+        return _rate(terms, there, t, place, s, diagonal * control)
 
     def stage(i, carry):
         k, last, place, s = carry
@@ -151,6 +152,12 @@ def stages_ahead(
     carry = _no_rates(tables, u0), known, start, jax.tree.map(jnp.zeros_like, u0)
     k, last, end, _ = jax.lax.fori_loop(begin, len(numbers), stage, carry)
     return k, last, end.seen
+
+
+def _rate(terms: LocalTerm, system: ImplicitRates, t: Any, place: Place, s: State, c: Scalar) -> State:
+    """k of a stage, with what joints and contact know along the axes of velocities."""
+    r = terms.model.body_axes(terms.centre, place.rate)
+    return terms.chart_axes(system.rate(t, place.y, r, terms.body_axes(s), c))
 
 
 def ended(tableau: Tableau | Either, u0: State, k: State) -> tuple[State, State, dict[str, State]]:
@@ -208,10 +215,14 @@ def _apart(sums: State) -> list[State]:
 
 
 class Interpolation(DenseOutput):
-    """u₀ + Σ_m bends_m θ^m at a share θ of the step."""
+    """u₀ + Σ_m bends_m θ^m at a share θ of the step; contact forces are those at its end, of what rests."""
 
     y0: PyTree
     bends: PyTree
+    contact_forces: PointForces | None = None
+
+    def forces(self, t):
+        return self.contact_forces
 
     def at(self, share: Scalar):
         def polynomial(y0: Array, bends: Array) -> Array:
