@@ -194,7 +194,8 @@ def test_diffrax_alone_uses_up_its_steps_with_kvaerno5_in_single_precision():
         return model.rate(q, v), jdyn.forward_dynamics(model, model.normalize(q), v, jnp.zeros_like(v))
 
     motion = diffrax.diffeqsolve(
-        diffrax.ODETerm(rates), diffrax.Kvaerno5(), 0.0, 10.05, 0.01, y0, throw=False, max_steps=16384,
+        diffrax.ODETerm(rates), diffrax.Kvaerno5(), *jnp.array([0, 10.05, 0.01], jnp.float32), y0,
+        throw=False, max_steps=16384,
         stepsize_controller=diffrax.PIDController(rtol=1e-5, atol=1e-5),
     )  # fmt: skip
     assert motion.result == diffrax.RESULTS.max_steps_reached
