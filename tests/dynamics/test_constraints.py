@@ -230,6 +230,19 @@ def test_derivatives_in_both_modes_by_every_leaf():
     np.testing.assert_allclose(slope, differences, rtol=1e-6)
 
 
+def test_the_gradient_by_forces_alone_is_that_of_two_joints_as_one():
+    """A gear makes one joint of two, with the inertia gᵀ M g: ∂a/∂τ = g gᵀ / gᵀ M g."""
+    model, q, v = jdyn.load("double_pendulum"), jnp.array([0.5, -0.5]), jnp.zeros(2)
+    together = [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
+
+    def a(tau):
+        return jdyn.constrained_dynamics(model, together, q, v, tau).a[0]
+
+    g = jnp.array([1.0, -1.0])
+    expected = g / (g @ jdyn.mass_matrix(model, q) @ g)
+    np.testing.assert_allclose(jax.grad(a)(jnp.ones(2)), expected, rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_second_derivatives():
     q, v, tau = state(TREE)

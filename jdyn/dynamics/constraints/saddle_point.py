@@ -159,19 +159,21 @@ def _product(model, q, J, x, force):
 def _differentiable(method, factors, model, q, J, f, g):
     """As `saddle_point`, from factors that are known, and differentiable by everything except these."""
 
+    # One array, since JAX transposes solves only if all right-hand sides move.
+    nv = f.shape[1]
+
     def product(unknowns):
-        x, opposite = unknowns
-        return _product(model, q, J, x, -opposite)
+        return jnp.concatenate(_product(model, q, J, unknowns[:, :nv], -unknowns[:, nv:]), axis=1)
 
     def solved(_, sides):
-        f, g = sides
+        f, g = sides[:, :nv], sides[:, nv:]
         x = _free(method, frozen, factors.tree, f)
         x, force, _ = factors.constrained(method, frozen, rows, x, g, jnp.abs(x))
-        return x, -force
+        return jnp.concatenate([x, -force], axis=1)
 
     frozen, rows = jax.lax.stop_gradient((model, J))
-    x, opposite = jax.lax.custom_linear_solve(product, (f, g), solved, symmetric=True)
-    return x, -opposite
+    unknowns = jax.lax.custom_linear_solve(product, jnp.concatenate([f, g], axis=1), solved, symmetric=True)
+    return unknowns[:, :nv], -unknowns[:, nv:]
 
 
 def _free(method, model, tree, f):
