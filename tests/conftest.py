@@ -96,6 +96,13 @@ def _fast_options(*args, env_options_overrides=None, **kwargs):
 
 
 @pytest.fixture
+def ordinary_promotion():
+    """For tests of what goes through Optax or Optimistix, which mix types and ranks."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@pytest.fixture
 def chosen_by_aba(request):
     """For tests of what `ABA` chooses by itself."""
     if request.config.getoption("--executor"):

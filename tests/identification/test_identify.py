@@ -12,17 +12,10 @@ from jdyn.spatial.log_cholesky import pseudo_inertia
 from tests.drawn import drawn_states
 from tests.identification.arms import nominal_arm, planar_arm
 
-pytestmark = pytest.mark.fast_compile
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 SAMPLES, NOISE, SPREAD = 26, 2.0, 0.7
 ARM, NOMINAL = planar_arm(), nominal_arm()
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optimistix mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 def _motion(noise):

@@ -12,18 +12,11 @@ import jdyn
 from jdyn.identification import standard_values
 from jdyn.spatial.log_cholesky import pseudo_inertia
 
-pytestmark = [pytest.mark.slow, pytest.mark.fast_compile]
+pytestmark = [pytest.mark.slow, pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 # Its inertias contain the rotors.
 PARTS = ("inertias", "damping", "friction")
 SEEDS, SAMPLES = 24, 600
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optimistix mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 def _motion(model, seed):

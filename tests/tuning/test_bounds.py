@@ -11,14 +11,7 @@ from jax.test_util import check_grads
 import jdyn
 from jdyn.spatial import pseudo_inertia
 
-pytestmark = pytest.mark.fast_compile
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optax mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 
 FREE = np.random.default_rng(1).normal(size=(2, 3))

@@ -18,14 +18,7 @@ from jdyn.io.archive import load_archive, save_archive
 from jdyn.tuning import descent
 from jdyn.tuning.history import History
 
-pytestmark = pytest.mark.fast_compile
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optax mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 
 START = {"x": jnp.array([1.5, -0.5]), "gain": 3.0, "n": 2}

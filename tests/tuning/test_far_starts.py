@@ -8,14 +8,7 @@ import pytest
 import jdyn
 from benchmarks import tuning
 
-pytestmark = pytest.mark.fast_compile
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optax mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 
 @pytest.mark.slow

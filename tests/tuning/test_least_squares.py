@@ -12,14 +12,7 @@ import scipy.optimize
 
 import jdyn
 
-pytestmark = pytest.mark.fast_compile
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optimistix mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 
 TIMES = np.linspace(0, 3, 30)

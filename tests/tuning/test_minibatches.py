@@ -1,6 +1,5 @@
 """Tuning on batches of rows: every row its turn, orders from the seed and the step alone."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -9,14 +8,7 @@ import pytest
 import jdyn
 from jdyn.tuning.minibatches import Minibatches
 
-pytestmark = pytest.mark.fast_compile
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optax mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 
 ROWS = np.random.default_rng(0).normal(size=12)

@@ -11,14 +11,7 @@ from scipy.special import logsumexp
 
 import jdyn
 
-pytestmark = pytest.mark.fast_compile
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optax mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 
 LOSSES = np.random.default_rng(0).normal(size=10)

@@ -10,14 +10,7 @@ from scipy.optimize import brute
 import jdyn
 from jdyn.tuning.history import History
 
-pytestmark = pytest.mark.fast_compile
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optax mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 
 # Himmelblau's function with a slope: four minima of which one is lowest.

@@ -11,7 +11,7 @@ import pytest
 
 import jdyn
 
-pytestmark = pytest.mark.fast_compile
+pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]
 
 
 # Rosenbrock's function has its minimum 0 at (1, 1).
@@ -20,13 +20,6 @@ def rosenbrock(p):
 
 
 START = {"x": -1.2, "y": 1.0}
-
-
-@pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """Optax mixes types and ranks."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 def test_a_quasi_newton_optimizer_finds_the_minimum():
