@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jdyn.contact import ContactForces, ContactWarning
 from jdyn.simulation.loop import Equations, Motion, Problem, Way, step
-from jdyn.simulation.solvers.adams_bashforth_moulton import AdamsBashforthMoulton
+from jdyn.simulation.traits import traits
 from jdyn.simulation.vector_field import State
 
 Stepped = tuple[Motion, State | None, Any, Any]
@@ -19,7 +19,7 @@ Stepped = tuple[Motion, State | None, Any, Any]
 def has_kinks(problem: Problem) -> bool:
     """Whether derivatives of steps depend on where they end. A solver that remembers many steps would begin anew with
     each."""
-    return _contact(problem) is not None and not isinstance(problem.solver, AdamsBashforthMoulton)
+    return _contact(problem) is not None and traits(problem.solver).resumes
 
 
 def warn_of_jumps(problem: Problem):

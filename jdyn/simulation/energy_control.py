@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics import kinetic_energy, potential_energy
 from jdyn.model import Model
+from jdyn.simulation.traits import Traits
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.wrapped_solver import Delegating
 
@@ -40,6 +41,10 @@ class EnergyError(Delegating):
     """
 
     solver: diffrax.AbstractSolver
+
+    @property
+    def traits(self) -> Traits:
+        return super().traits._replace(supplied=True)
 
     def init(self, terms, t0, t1, y0, args):
         return self.solver.init(terms, t0, t1, y0, args)

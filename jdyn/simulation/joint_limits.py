@@ -1,6 +1,8 @@
 """Springs and impacts at the ends of the joints' ranges."""
 
+import abc
 import dataclasses
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -61,7 +63,25 @@ class Stops(eqx.Module):
         return self.stiffness[None] * depth**2 / (depth + self.onset) * jnp.maximum(1 + self.dissipation * speeds, 0)
 
 
-class CompliantLimits(eqx.Module):
+class JointLimits(eqx.Module):
+    """What happens at the ends of joints' ranges.
+
+    Attributes:
+        backwards: Whether it may happen backwards in time.
+    """
+
+    backwards: eqx.AbstractClassVar[bool]
+
+    @abc.abstractmethod
+    def stops(self, model: Model) -> Stops:
+        """Springs there."""
+
+    @abc.abstractmethod
+    def events(self, field: VectorField) -> tuple[Event, ...]:
+        """Impacts there."""
+
+
+class CompliantLimits(JointLimits):
     """Joints meet springs at the ends of their ranges.
 
     A joint that arrives with a speed u goes about u / frequency beyond its end. Higher frequencies take smaller steps.
@@ -81,6 +101,8 @@ class CompliantLimits(eqx.Module):
         ValueError: if one is not a positive number; the dissipation may be zero.
     """
 
+    backwards: ClassVar[bool] = True
+
     frequency: Scalar | float = 100.0
     dissipation: Scalar | float = 0.5
     onset: Scalar | float = 1e-3
@@ -91,7 +113,6 @@ class CompliantLimits(eqx.Module):
         _check("onset", self.onset, lambda x: x > 0, "a positive number")
 
     def events(self, field: VectorField) -> tuple[Event, ...]:
-        """None."""
         return ()
 
     def stops(self, model: Model) -> Stops:
@@ -106,7 +127,7 @@ class CompliantLimits(eqx.Module):
         return Stops(frequency**2 * inertia, dissipation, onset, jnp.zeros_like(onset))
 
 
-class ImpactLimits(eqx.Module):
+class ImpactLimits(JointLimits):
     """Joints bounce off the ends of their ranges instantly: u⁺ = −e u⁻ for the joint that arrives, while the impulse at
     its end moves all others as well. A joint that arrives slowly loses its speed, and may rest on a spring.
 
@@ -129,6 +150,8 @@ class ImpactLimits(eqx.Module):
 
     Source: Brach, Rigid body collisions, Journal of Applied Mechanics 1989.
     """
+
+    backwards: ClassVar[bool] = False
 
     restitution: Scalar | float = 0.5
     resting: CompliantLimits = CompliantLimits()

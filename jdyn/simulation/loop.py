@@ -16,11 +16,9 @@ from jdyn.control.dynamic import updated
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
 from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_crossing, numbers
-from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.result import Result
-from jdyn.simulation.solvers.automatic import Automatic
-from jdyn.simulation.solvers.manifold_solver import in_charts
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.traits import traits
 from jdyn.simulation.turns import PLANNED, angular_speed
 from jdyn.simulation.variation import Variation, carried
 from jdyn.simulation.vector_field import State, VectorField
@@ -152,10 +150,8 @@ class Problem(eqx.Module):
     def looks_ahead(self) -> bool:
         """Whether steps say what contact can see at their ends. Not with constraints or a wrapped solver: these may
         move the ends."""
-        solver = self.solver
-        # Diffrax treats a wrapped solver as an instance of the inner solver's class.
-        known = type(solver) is OnManifold and type(solver.solver) is Automatic
-        return known and self.met is None and isinstance(self.equations.field.contact, SmoothForces)
+        known = traits(self.solver).looks_ahead and self.met is None
+        return known and isinstance(self.equations.field.contact, SmoothForces)
 
     @property
     def jumps(self) -> bool:
@@ -465,7 +461,7 @@ def _until_touch(problem, equations, run, planned):
 def _within_turn(problem, run, planned):
     """What is planned, or less where the step would leave its chart, as step controllers do not know that it does."""
     model = problem.equations.field.model
-    if model.flat or not in_charts(problem.solver):
+    if model.flat or not traits(problem.solver).charts:
         return planned
     return _at_most(problem, planned, PLANNED / angular_speed(model, run.motion.y.v))
 
@@ -473,7 +469,7 @@ def _within_turn(problem, run, planned):
 def _left_chart(problem, run, way, motion):
     """Whether a step of a length that does not change has ended nowhere since it turned too far."""
     model = problem.equations.field.model
-    if model.flat or not (in_charts(problem.solver) and _held(problem)):
+    if model.flat or not (traits(problem.solver).charts and _held(problem)):
         return jnp.array(False)
     return ~_finite(motion.y) & (way.length * angular_speed(model, run.motion.y.v) > PLANNED)
 

@@ -16,6 +16,7 @@ from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.model import Model, checked
 from jdyn.simulation.counted_roots import counted_step
 from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.traits import Traits, traits
 from jdyn.simulation.turns import LONGEST
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
@@ -87,6 +88,10 @@ class OnManifold(Delegating):
             dataclasses.replace(solver_state, memory=self._carried(solver_state.memory, y1)),
             result,
         )
+
+    @property
+    def traits(self) -> Traits:
+        return traits(self.solver)._replace(charts=True)
 
     @property
     def interpolation_cls(self):

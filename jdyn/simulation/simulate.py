@@ -26,15 +26,14 @@ from jdyn.model.values import impossible, possible
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.clock import Clock
 from jdyn.simulation.contact_events import contact_events
-from jdyn.simulation.energy_control import EnergyError, mechanical_energy
+from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.events import Event, numbers, watch
-from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
+from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits, JointLimits
 from jdyn.simulation.loop import Equations, Problem, where
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saveat import rows_to_save
 from jdyn.simulation.solvers import Automatic, ConvexEuler, on_manifold
-from jdyn.simulation.solvers.extrapolation import Extrapolation
-from jdyn.simulation.solvers.implicit_motion import AsksForJacobians
+from jdyn.simulation.traits import traits
 from jdyn.simulation.trajectory import Events, Trajectory
 from jdyn.simulation.vector_field import State, VectorField
 
@@ -152,7 +151,7 @@ def simulate(
             f"adjoint: simulate differentiates by record and replay, or forwards with diffrax.ForwardMode(); "
             f"it does not take a {type(adjoint).__name__}"
         )
-    if not isinstance(joint_limits, CompliantLimits | ImpactLimits | None):
+    if not isinstance(joint_limits, JointLimits | None):
         raise ValueError(
             f"joint_limits: expected jdyn.CompliantLimits(), jdyn.ImpactLimits() or None, got {joint_limits!r}"
         )
@@ -171,20 +170,21 @@ def simulate(
     if t0.shape or t1.shape:
         raise ValueError(f"t0 and t1: expected scalars, got shapes {t0.shape} and {t1.shape}")
     solver = _default_solver(contact) if solver is None else solver
+    of_solver = traits(solver)
     backwards = not any(isinstance(t, Tracer) for t in (t0, t1)) and t1 < t0
-    if isinstance(joint_limits, ImpactLimits) and backwards:
+    if joint_limits is not None and not joint_limits.backwards and backwards:
         raise ValueError(f"joint_limits: impacts happen forwards in time, expected t1 after t0 = {t0}, got {t1}")
-    if isinstance(solver, ConvexEuler) and backwards:
+    if not of_solver.backwards and backwards:
         raise ValueError(
-            f"contact: jdyn.ConvexContact and its solver, jdyn.ConvexEuler, step forwards in time, expected t1 after "
-            f"t0 = {t0}, got {t1}; take another solver to go backwards"
+            f"{type(solver).__name__}: it steps forwards in time alone, expected t1 after t0 = {t0}, got {t1}; take "
+            "another solver to go backwards, with convex contact jdyn.CompliantContact() as well"
         )
-    if constraints and isinstance(solver, AsksForJacobians):
+    if constraints and not of_solver.constraints:
         raise ValueError(
             f"{type(solver).__name__}: its Jacobians are those of a tree without constraints; leave the solver out, or "
             "take a Runge-Kutta method"
         )
-    if isinstance(solver, AsksForJacobians) and contact is not None and contact.softens_derivatives:
+    if of_solver.jacobians and contact is not None and contact.softens_derivatives:
         raise ValueError(
             f"{type(solver).__name__}: its steps need the derivatives of forces that gradient_reach changes; leave the "
             "solver or the reach out"
@@ -262,10 +262,9 @@ def _default_controller(dtype, solver, touches):
     # Single precision rounds the places of shapes, and so the forces of stiff ones: at smaller tolerances than these,
     # steps wait for what rounding makes of speeds.
     single = jnp.finfo(dtype).bits < 64
-    if isinstance(solver, ConvexEuler):
-        # Small tolerances follow the vibrations of each light bounce, long after they matter to the motion. After
-        # impacts, steps that grow tenfold at once, as those of diffrax do, are rejected half as often again.
-        return diffrax.PIDController(rtol=1e-4, atol=1e-4 if single else 1e-5, safety=0.8, factormax=2.0)
+    own = traits(solver).stepsize_controller
+    if own is not None:
+        return own(single)
     if single:
         return diffrax.PIDController(rtol=1e-4, atol=1e-5) if touches else diffrax.PIDController(rtol=1e-5, atol=1e-6)
     return diffrax.PIDController(rtol=1e-6, atol=1e-8)
@@ -281,12 +280,12 @@ def _with_tolerances(solver, stepsize_controller, by_default):
     if isinstance(solver, diffrax.AbstractWrappedSolver):
         inner = _with_tolerances(solver.solver, stepsize_controller, by_default)
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, inner)
-    if not isinstance(solver, diffrax.AbstractImplicitSolver | Extrapolation | Automatic):
-        return solver
     adaptive = isinstance(stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
     source = stepsize_controller if adaptive else by_default
-    if isinstance(solver, Extrapolation | Automatic):
+    if hasattr(solver, "with_tolerances"):
         return solver.with_tolerances(source.rtol, source.atol, source.norm)
+    if not hasattr(solver, "root_finder"):
+        return solver
     unset = diffrax.Kvaerno5().root_finder.rtol
     for name in ("rtol", "atol", "norm"):
         if getattr(solver.root_finder, name) is unset:
@@ -305,7 +304,7 @@ def _simulate(
     q0, v0 = start
     field = dataclasses.replace(field, model=with_links(field.model), controller=field.controller.with_links())
     controller = _closed_controller(field, solver, t0, q0, v0)
-    energy = mechanical_energy(field.model, q0, v0) if isinstance(solver, EnergyError) else None
+    energy = mechanical_energy(field.model, q0, v0) if traits(solver).supplied else None
     y0 = State(q0, v0, controller.start(t0, q0, v0), energy)
     field = dataclasses.replace(
         field, controller=controller, constraints=closed(field.model, field.constraints, t0, q0)
@@ -434,7 +433,7 @@ def _closed_controller(field, solver, t, q, v):
         return Memoryless(command)
     softening = eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)
     # Most solvers do not ask for them, and they take a while to trace.
-    asked = isinstance(solver, AsksForJacobians)
+    asked = traits(solver).jacobians
     derivatives = eqx.filter_closure_convert(controller.jacobians, field.model, t, q, v) if asked else None
     return Memoryless(_Closed(command, softening, derivatives))
 

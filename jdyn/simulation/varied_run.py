@@ -13,8 +13,7 @@ from jaxtyping import Array, Bool, Scalar
 from jdyn.simulation.across_kinks import Stepped, has_kinks, step_across
 from jdyn.simulation.loop import Equations, Motion, Problem, Rows, Run, Way, attempt, begin, where
 from jdyn.simulation.result import succeeded
-from jdyn.simulation.solvers.automatic import Memory, shown_by_variation
-from jdyn.simulation.solvers.convex_euler import ConvexEuler
+from jdyn.simulation.traits import traits
 from jdyn.simulation.variation import (
     LONG,
     Direction,
@@ -26,7 +25,6 @@ from jdyn.simulation.variation import (
     tolerances,
     with_variation,
 )
-from jdyn.simulation.work import Counted
 
 
 class VariedRun(NamedTuple):
@@ -87,8 +85,7 @@ class VariedRun(NamedTuple):
 def towards(problem: Problem, perturbed: Problem) -> Direction | None:
     """In which direction a simulation varies that is differentiated by what is `perturbed`; None where there are no
     tolerances to compare with, or where steps are not to follow all vibrations."""
-    # Steps of convex contact are to pass over vibrations of stiff shapes, in derivatives as in motions.
-    if isinstance(problem.solver, ConvexEuler) or tolerances(problem.stepsize_controller) is None:
+    if not traits(problem.solver).vibrations or tolerances(problem.stepsize_controller) is None:
         return None
     return direction(problem, perturbed)
 
@@ -141,9 +138,9 @@ def _varied_step(towards: Direction, take: Callable[..., Stepped], asked: Bool[A
 
 def _faster(solver_state: Any, tangent: Any) -> Any:
     """What the solver remembers after a step, with what its tangent shows of how fast the motion is."""
-    if not (isinstance(solver_state, Counted) and isinstance(solver_state.memory, Memory)):
+    if not hasattr(getattr(solver_state, "memory", None), "shown"):
         return solver_state
-    return dataclasses.replace(solver_state, memory=shown_by_variation(solver_state.memory, tangent.memory))
+    return dataclasses.replace(solver_state, memory=solver_state.memory.shown(tangent.memory))
 
 
 def _tangents(given: tuple[Problem, Motion, Way], towards: Direction, tangent: Any) -> tuple[Any, Any]:

@@ -3,6 +3,8 @@
 import diffrax
 import equinox as eqx
 
+from jdyn.simulation.traits import Traits, traits
+
 
 class Delegating(diffrax.AbstractWrappedSolver):
     """A solver that changes the steps of the one it wraps, and is like it in everything else."""
@@ -28,6 +30,11 @@ class Delegating(diffrax.AbstractWrappedSolver):
     @property
     def interpolation_cls(self):
         return self.solver.interpolation_cls
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the inner solver, of which it does not look ahead."""
+        return traits(self.solver)._replace(looks_ahead=False)
 
     @property
     def forces_like(self):

@@ -387,7 +387,7 @@ def test_what_convex_contact_does_not_know_is_refused():
     q, v = model.neutral().at[2].set(1.0), jnp.zeros(6)
     with pytest.raises(ValueError, match=r"expected contact=jdyn\.ConvexContact"):
         jdyn.simulate(model, q, v, 1.0, solver=jdyn.ConvexEuler())
-    with pytest.raises(ValueError, match=r"contact: jdyn\.ConvexContact and its solver, .* step forwards in time"):
+    with pytest.raises(ValueError, match=r"ConvexEuler: it steps forwards in time alone"):
         jdyn.simulate(model, q, v, -1.0, contact=law)
     with pytest.raises(ValueError, match="at least 1"):
         jdyn.ConvexEuler(rows=0)

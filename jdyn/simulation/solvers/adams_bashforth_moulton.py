@@ -17,6 +17,7 @@ from jdyn.simulation.solvers import adams_weights
 from jdyn.simulation.solvers.cash_karp import CASH_KARP, HALF_WAY
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
+from jdyn.simulation.traits import Traits
 from jdyn.simulation.turns import LONGEST, angular_speed
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
@@ -67,7 +68,7 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     model: Model | None = None
 
-    in_charts: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(charts=True, resumes=False)
 
     def order(self, terms):
         return 4

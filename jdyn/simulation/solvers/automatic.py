@@ -22,6 +22,7 @@ from jdyn.simulation.solvers.implicit_rates import ImplicitRates, coupling, impl
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Place, Tableau, ended, stages, stages_ahead
 from jdyn.simulation.stages import weighted
+from jdyn.simulation.traits import Traits
 from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 
@@ -106,6 +107,13 @@ class Memory(eqx.Module):
     rate: State
     apart: Float[Array, "2 nv"]
 
+    def shown(self, tangent: Self) -> Self:
+        """The memory after a step with a variation. What rests does not show its rate, and its variation does."""
+        changed, moved = jnp.linalg.norm(jax.lax.stop_gradient(tangent.apart), axis=1)
+        rate = changed / jnp.where(moved > 0, moved, 1)
+        faster = ~self.implicit & jnp.isfinite(rate) & (rate > self.speed)
+        return dataclasses.replace(self, speed=jnp.where(faster, rate, self.speed))
+
 
 class Automatic(diffrax.AbstractAdaptiveSolver):
     """An explicit method where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
@@ -142,6 +150,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     rtol: float | Real[Array | np.ndarray, ""] | None = None
     forces: bool = eqx.field(static=True, default=True)
 
+    traits: ClassVar[Traits] = Traits(looks_ahead=True)
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
 
@@ -215,14 +224,6 @@ def _forces_of_rest(terms: LocalTerm, here: State, stiff: Any, implicit: Bool[Ar
     gamma, first = stiff.tableau.diagonal[-1], len(stiff.tableau.b) - stiff.evaluations + 1
     forces = forces_of_rest(terms, here, jax.tree.map(lambda k: gamma * k[first], k))
     return jax.tree.map(lambda x: jnp.where(implicit, x, jnp.nan), forces)
-
-
-def shown_by_variation(memory: Memory, tangent: Memory) -> Memory:
-    """The memory after a step with a variation. What rests does not show its rate, and its variation does."""
-    changed, moved = jnp.linalg.norm(jax.lax.stop_gradient(tangent.apart), axis=1)
-    shown = changed / jnp.where(moved > 0, moved, 1)
-    faster = ~memory.implicit & jnp.isfinite(shown) & (shown > memory.speed)
-    return dataclasses.replace(memory, speed=jnp.where(faster, shown, memory.speed))
 
 
 def _for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:

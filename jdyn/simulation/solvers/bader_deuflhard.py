@@ -10,15 +10,16 @@ import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
-from jdyn.simulation.solvers.implicit_motion import AsksForJacobians, ImplicitMotion
+from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
+from jdyn.simulation.traits import Traits
 from jdyn.simulation.work import Work
 
 SEQUENCE = (2, 6, 10, 14, 22, 34, 50, 70)
 
 
-class BaderDeuflhard(AsksForJacobians, Extrapolation):
+class BaderDeuflhard(Extrapolation):
     """The semi-implicit midpoint rule, extrapolated in h², with control of order and step: for stiff motions.
 
     Numerical Recipes' `stifbs`. A step takes one Jacobian in closed form and two evaluations at its start, and for each
@@ -44,6 +45,7 @@ class BaderDeuflhard(AsksForJacobians, Extrapolation):
     atol: Any = None
     norm: Callable[[PyTree], Scalar] = optx.rms_norm
 
+    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True)
     tables: ClassVar[Tables] = Tables.of(SEQUENCE)
     smoothing: ClassVar[float] = 1.0
     loss: ClassVar[int] = 1

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -29,8 +29,15 @@ from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.solvers.straight_motion import straight, turning
 from jdyn.simulation.stages import weighted
+from jdyn.simulation.traits import Traits
 from jdyn.simulation.vector_field import State, VectorField
 from jdyn.simulation.work import Counted, Work
+
+
+def _by_default(single: bool) -> diffrax.PIDController:
+    """Small tolerances follow the vibrations of each light bounce, long after they matter to the motion. After impacts,
+    steps that grow tenfold at once, as those of diffrax do, are rejected half as often again."""
+    return diffrax.PIDController(rtol=1e-4, atol=1e-4 if single else 1e-5, safety=0.8, factormax=2.0)
 
 
 class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
@@ -71,6 +78,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     Raises:
         ValueError: if there are no rows.
     """
+
+    # Steps are to pass over vibrations of stiff shapes, in derivatives as in motions.
+    traits: ClassVar[Traits] = Traits(backwards=False, vibrations=False, stepsize_controller=_by_default)
 
     rows: int = eqx.field(static=True, default=3)
     forces: bool = eqx.field(static=True, default=True)

@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,10 +19,6 @@ from jdyn.simulation.vector_field import State, VectorField
 
 Vector = Float[Array, " n"]
 Matrix = Float[Array, "m n"]
-
-
-class AsksForJacobians(diffrax.AbstractSolver):
-    """A solver that is implicit in the whole motion, and asks controllers for their Jacobians."""
 
 
 class ImplicitMotion(NamedTuple):

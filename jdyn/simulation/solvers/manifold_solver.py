@@ -9,6 +9,7 @@ import equinox as eqx
 from jdyn.model import Model
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.solvers.halved import Halved
+from jdyn.simulation.traits import Traits
 
 
 class ManifoldSolver(diffrax.AbstractSolver):
@@ -20,8 +21,7 @@ class ManifoldSolver(diffrax.AbstractSolver):
     # None until `simulate` sets it.
     model: eqx.AbstractVar[Model | None]
 
-    # Whether steps are taken in charts about their starts, which do not tell turns of more than π.
-    in_charts: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits()
 
     term_structure: ClassVar = diffrax.AbstractTerm
 
@@ -55,13 +55,3 @@ def on_manifold(solver: diffrax.AbstractSolver, model: Model) -> diffrax.Abstrac
     if isinstance(solver, diffrax.AbstractWrappedSolver):
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, on_manifold(solver.solver, model))
     return solver.on(model) if isinstance(solver, ManifoldSolver) else OnManifold(solver, model)
-
-
-def in_charts(solver: diffrax.AbstractSolver) -> bool:
-    """Whether a solver of `on_manifold` takes its steps in charts about their starts, which do not tell turns of more
-    than π. Others move along the manifold itself, however far."""
-    if type(solver) is OnManifold:
-        return True
-    if isinstance(solver, diffrax.AbstractWrappedSolver):
-        return in_charts(solver.solver)
-    return isinstance(solver, ManifoldSolver) and solver.in_charts

@@ -10,12 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from jdyn.simulation.solvers.dense_output import DenseOutput
-from jdyn.simulation.solvers.implicit_motion import AsksForJacobians, Eliminated, ImplicitMotion
+from jdyn.simulation.solvers.implicit_motion import Eliminated, ImplicitMotion
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.solvers.tableau import triangle
 from jdyn.simulation.stages import weighted
+from jdyn.simulation.traits import Traits
 from jdyn.simulation.work import Counted, Work
 
 # In the form of Hairer and Wanner 1996, section IV.7, which needs no product of a stage and the Jacobian.
@@ -83,7 +84,7 @@ class _Interpolation(DenseOutput):
         return jax.tree.map(leaf, self.y0, self.y1, self.bends)
 
 
-class Rodas5P(AsksForJacobians, diffrax.AbstractAdaptiveSolver):
+class Rodas5P(diffrax.AbstractAdaptiveSolver):
     """Steinebach's Rosenbrock method of order 5 with an embedded one of order 4, for stiff joints.
 
     L-stable and stiffly accurate. A step solves eight linear systems with one matrix, from the Jacobian at its start,
@@ -99,6 +100,7 @@ class Rodas5P(AsksForJacobians, diffrax.AbstractAdaptiveSolver):
     Differential Equations package, BIT Numerical Mathematics 63, 2023.
     """
 
+    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True)
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = _Interpolation
 
