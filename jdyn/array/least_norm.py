@@ -30,7 +30,7 @@ class LeastNorm(NamedTuple):
 
     @classmethod
     def of(cls, A: Float[Array, "n n"]) -> "LeastNorm":
-        """By elimination, with the pivot of which most is left, as long as that is more than rounding of its row."""
+        """Eliminate with the pivot of which most is left, as long as that is more than rounding of its row."""
         n, smallest = len(A), jnp.finfo(A.dtype).eps ** DEPENDENT
         # A row that is nothing beside the largest may be all rounding, and be called large beside itself.
         own = jnp.maximum(jnp.diagonal(A), smallest * jnp.max(jnp.diagonal(A)))

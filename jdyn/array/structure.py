@@ -58,7 +58,7 @@ def _register(cls) -> None:
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple]:
-    """What reads these attributes of an object."""
+    """Return a function that reads these attributes of an object."""
     match names:
         case ():
             return lambda structure: ()

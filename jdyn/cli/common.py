@@ -1,4 +1,4 @@
-"""What several commands do: load the robot that the words name, list numbers, write pictures."""
+"""Shared work of commands: load the robot that the words name, list numbers, write pictures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CONTACTS = {"compliant": jdyn.CompliantContact, "convex": jdyn.ConvexContact}
 
 
 def contact_of(options) -> Contact | None:
-    """How shapes touch; ground is there to be touched."""
+    """Contact model between shapes; ground is there to be touched."""
     word = options.contact or (None if options.ground is None else "compliant")
     return None if word is None else CONTACTS[word]()
 

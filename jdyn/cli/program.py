@@ -80,7 +80,7 @@ def _show_warning(message, category, filename, lineno, file=None, line=None):
 
 
 def info(options):
-    """What a robot is made of."""
+    """Print the parts of a robot."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
         model = load_robot(options)

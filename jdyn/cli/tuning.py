@@ -66,7 +66,7 @@ class Tuning(NamedTuple):
         return cls(steps, rate, risk, band, {name: weight for name, weight in weights.items() if weight})
 
     def cost(self, lane: Lane) -> jax.Array:
-        """Of one motion."""
+        """Cost of one motion."""
         terms = [weight * TERMS[name](lane, self.band) for name, weight in self.weights.items()]
         return jnp.sum(jnp.stack(terms))
 

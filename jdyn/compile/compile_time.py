@@ -1,4 +1,4 @@
-"""How much of what takes time is compiling."""
+"""Share of compiling in what takes time."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ AGAIN = "the program takes what it was compiled for, jdyn.warm_up compiles anoth
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What a program needs on its device [bytes].
+    """Memory that a program needs on its device [bytes].
 
     Attributes:
         arguments: Arguments, the model included.
@@ -66,7 +66,7 @@ class Program:
     _compiled: Compiled = dataclasses.field(repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function returns, for each lane of the batch.
+        """Run the function for each lane of the batch.
 
         Raises:
             ValueError: if an argument has another shape, type, topology or device than the program was compiled for.

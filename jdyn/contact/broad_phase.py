@@ -41,13 +41,13 @@ def bounds(shape: Convex, X: Transform) -> Bounds:
 
 
 def gaps(a: Bounds, b: Bounds) -> Float[Array, "*boxes"]:
-    """How far boxes are apart along the axis on which that is most [m]; negative where they overlap."""
+    """Gaps between boxes along the axis on which they are farthest apart [m]; negative where they overlap."""
     return jnp.max(jnp.maximum(b.lower - a.upper, a.lower - b.upper), axis=-1)
 
 
 def nearest(gaps: Sequence[Float[Array, " pairs"]], count: int) -> list[tuple[Int[Array, " count"], Bool[Array, ""]]]:
-    """Of several sorts of pairs, more than `count` each: numbers of those whose boxes are nearest, and whether boxes of
-    others overlap or touch as well.
+    """Nearest pairs of several sorts, more than `count` each: numbers of those whose boxes are nearest, and whether
+    boxes of others overlap or touch as well.
 
     In single precision, in which gaps keep their signs and XLA's CPU backend takes less time.
     """

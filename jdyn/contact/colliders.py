@@ -58,12 +58,12 @@ class Colliders(Structure):
     turning: bool = eqx.field(static=True, default=False)
 
     def bodies(self, side: int) -> list[int]:
-        """Of each pair, the body that carries the first (0) or the second shape (1)."""
+        """Body of each pair that carries the first (0) or the second shape (1)."""
         return [self.entries[pair[side]].body for pair in self.pairs]
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
-        """Of the two shapes of each pair."""
+        """Names of the two shapes of each pair."""
         return tuple((self.entries[i].name, self.entries[j].name) for i, j in self.pairs)
 
     def row(self, name: str) -> int:
@@ -103,11 +103,12 @@ class Colliders(Structure):
 
     @property
     def sorts(self) -> list[tuple[int, int]]:
-        """What each shape is to programs: those of one sort are stacked, and pairs of the same two sorts."""
+        """Sort of each shape in programs: those of one sort are stacked, and pairs of the same two sorts."""
         return [_sort(self.entries, row) for row in range(len(self.entries))]
 
     def least_sizes(self) -> Float[Array, " n"]:
-        """Of each shape [m]; of a mesh, the least side of the box about it. Infinite for a plane, which has none."""
+        """Least size of each shape [m]; of a mesh, the least side of the box about it. Infinite for a plane, which has
+        none."""
         sizes = jnp.abs(self.sizes)
         meshes = np.array([row for row, entry in enumerate(self.entries) if entry.kind == "mesh"], int)
         if self.hulls is not None:
@@ -131,7 +132,7 @@ class Colliders(Structure):
 
 
 def colliders(model: Model) -> Colliders:
-    """Those of a model.
+    """Collision shapes of a model.
 
     Raises:
         ValueError: if it is none, or has no collision shapes.
@@ -212,7 +213,7 @@ class _Rules:
         return bits != 0 and not self._related(a, b) and {a.link, b.link} not in self._excluded
 
     def _related(self, a: Shape, b: Shape) -> bool:
-        """Whether the shapes move as one, or belong to a body and the one that bears it.
+        """Tell whether the shapes move as one, or belong to a body and the one that bears it.
 
         The world's own shapes are nobody's relatives: robots stand on them.
         """
@@ -221,6 +222,6 @@ class _Rules:
         return "world" not in (a.link, b.link) and (self._bears(a.body, b.body) or self._bears(b.body, a.body))
 
     def _bears(self, before: int, body: int) -> bool:
-        """Whether a joint of a body is on another one. A free joint needs nothing to be on: a ball may fall on a table
-        that is fixed to the world."""
+        """Tell whether a joint of a body is on another one. A free joint needs nothing to be on: a ball may fall on a
+        table that is fixed to the world."""
         return body != WORLD and self._parents[body] == before and self._kinds[body] is not Free

@@ -212,8 +212,8 @@ class CompliantForces(SmoothForces):
     def overshot(
         self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]
     ) -> Bool[Array, ""]:
-        """Whether a step has gone too deep into points that it began apart from: their springs hold more energy than
-        the mechanism's motion at its end. Points move with their bodies, since looking for others takes long to
+        """Tell whether a step has gone too deep into points that it began apart from: their springs hold more energy
+        than the mechanism's motion at its end. Points move with their bodies, since looking for others takes long to
         compile.
 
         Then the step is longer than these springs take to stop what arrives. Error estimates may miss that: stages
@@ -258,7 +258,7 @@ class CompliantForces(SmoothForces):
         return jnp.minimum(until_touch, passing)
 
     def _resolved(self, gap: Array, exists: Array, mass: Array, stiffness: Array) -> Float[Array, " points"]:
-        """How long a step may be where shapes touch, as far as single precision resolves their forces."""
+        """Longest step where shapes touch, as far as single precision resolves their forces."""
         eps = jnp.finfo(gap.dtype).eps
         if eps < SINGLE:
             return jnp.full_like(gap, jnp.inf)
@@ -301,7 +301,8 @@ class CompliantForces(SmoothForces):
     def slopes(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
-        """How `force` falls with configuration and velocity as long as points and normals stay where they are."""
+        """Slopes by which `force` falls with configuration and velocity as long as points and normals stay where they
+        are."""
         start = self._at_start(model, q)
         places, numbers = self._places(start.found), self.materials.at(start.found, start.pairs)
         turning, moving = start.jacobians()
@@ -327,7 +328,7 @@ class CompliantForces(SmoothForces):
 
     @property
     def _touch_within_steps(self) -> bool:
-        """Whether derivatives must know that points begin and cease to touch within a step."""
+        """Tell whether derivatives must know that points begin and cease to touch within a step."""
         return not self.located and self.gradient_reach is None
 
     def across(
@@ -397,7 +398,7 @@ class CompliantForces(SmoothForces):
         return TouchingPoints(here.position, here.normal, places.depth, force, torque)
 
     def _twists(self, points: MovingPoints, v: Array) -> Float[Array, "points k"]:
-        """Of second bodies relative to first ones, as far as `turning` says."""
+        """Twists of second bodies relative to first ones, as far as `turning` says."""
         twists = points.twists(v)
         return twists if self.turning else twists[:, 3:]
 
@@ -482,7 +483,7 @@ def _through(speed: Array, mass: Array, stiffness: Array, exponent: float) -> Ar
 
 
 def _parting_and_slip(normal: Array, twist: Array) -> tuple[Scalar, Float[Array, "3"]]:
-    """How fast surfaces part at a point, and how they move past each other."""
+    """Speed at which surfaces part at a point, and the velocity at which they move past each other."""
     moving = twist[-3:]
     parting = dot(moving, normal)
     return parting, moving - parting * normal

@@ -1,4 +1,4 @@
-"""What a simulation asks of a contact model."""
+"""Interface between a simulation and a contact model."""
 
 import abc
 import dataclasses
@@ -91,14 +91,14 @@ class ContactForces(eqx.Module):
     def overshot(
         self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]
     ) -> Bool[Array, ""]:
-        """Whether a step between two states has gone too deep into shapes to be kept, whatever its error seems to
+        """Tell whether a step between two states has gone too deep into shapes to be kept, whatever its error seems to
         be."""
 
     @abc.abstractmethod
     def longest_step(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
     ) -> Scalar:
-        """How long a step may be, as far as shapes ask for it that will touch soon or have just begun to [s].
+        """Longest step that shapes allow which will touch soon or have just begun to [s].
 
         Args:
             model: The mechanism.
@@ -113,7 +113,7 @@ class ContactForces(eqx.Module):
 
     @property
     def has_jumps(self) -> bool:
-        """Whether forces begin with jumps within steps, of which derivatives know nothing."""
+        """Tell whether forces begin with jumps within steps, of which derivatives know nothing."""
         return False
 
     @abc.abstractmethod
@@ -134,25 +134,25 @@ class ContactForces(eqx.Module):
         """The same at a time within the step that they are `across`, as solvers count it [s]."""
 
     def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
-        """Of all points [m]; 1 in rows without a point."""
+        """Distances of all points [m]; 1 in rows without a point."""
         found, _ = contact_points(self.colliders, forward_kinematics(model, q))
         return jnp.where(found.exists, found.distance, 1)
 
     def overlap(self, model: Model, q: Float[Array, " nq"]) -> Overlap:
-        """How far shapes are within each other."""
+        """Overlap of shapes."""
         found, pairs = contact_points(self.colliders, forward_kinematics(model, q))
         return Overlap.of(found.distance, self.colliders.least_sizes_of_pairs()[pairs.of_points])
 
 
 class SmoothForces(ContactForces):
-    """Those in which solvers may be implicit."""
+    """Contact forces in which solvers may be implicit."""
 
     @abc.abstractmethod
     def slopes(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
-        """How `force` falls with configuration and velocity, or nearly so: what is left out costs an implicit solver
-        steps, and no order."""
+        """Slopes by which `force` falls with configuration and velocity, or nearly so: what is left out costs an
+        implicit solver steps, and no order."""
 
     @abc.abstractmethod
     def seen(self, model: Model, q: Float[Array, " nq"]) -> PyTree[Array]:
@@ -186,7 +186,7 @@ class SmoothForces(ContactForces):
 
 
 class Contact(eqx.Module):
-    """How shapes of a model act on each other where they touch, as `jdyn.simulate` takes it.
+    """Law by which shapes of a model act on each other where they touch, as `jdyn.simulate` takes it.
 
     Numbers are leaves, so that they can be swept and differentiated.
 
@@ -202,12 +202,12 @@ class Contact(eqx.Module):
 
     @property
     def ends_steps(self) -> bool:
-        """Whether steps end where points begin and cease to touch."""
+        """Tell whether steps end where points begin and cease to touch."""
         return False
 
     @property
     def softens_derivatives(self) -> bool:
-        """Whether derivatives feel contact before shapes touch."""
+        """Tell whether derivatives feel contact before shapes touch."""
         return False
 
     @abc.abstractmethod

@@ -39,7 +39,7 @@ class Contacts(Structure):
 def named_contacts(
     forces: ContactForces, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], known: PointForces | None
 ) -> Contacts:
-    """Those at one state, with the forces at points as far as they are known: NaN stands for those of the state."""
+    """Contacts at one state, with the forces at points as far as they are known: NaN stands for those of the state."""
     points, numbers = forces.points(model, q, v)
     points = points if known is None else forces.kept(points, known)
     return Contacts(tuple(forces.colliders.names[number] for number in numbers), points)
@@ -48,7 +48,7 @@ def named_contacts(
 def generalized_forces(
     forces: ContactForces, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], known: PointForces | None
 ) -> Float[Array, " nv"]:
-    """Those at one state [N m or N], as `named_contacts` has them at points."""
+    """Generalized contact forces at one state [N m or N], from the forces that `named_contacts` has at points."""
     if known is None:
         return forces.force(model, q, v)
     points = forces.kept(forces.points(model, q, v)[0], known)

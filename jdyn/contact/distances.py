@@ -1,4 +1,4 @@
-"""How far the shapes of a model are apart."""
+"""Distances between the shapes of a model."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from jdyn.spatial import Transform
 
 
 class Distances(Structure):
-    """Of pairs of collision shapes, how far the second is from the first, in world axes.
+    """Distance from the first to the second shape of pairs of collision shapes, in world axes.
 
     The points are on the surfaces of the two shapes, and b − a = distance · normal.
 
@@ -65,7 +65,7 @@ def collision_pairs(model: Model) -> tuple[tuple[str, str], ...]:
 
 
 def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, str]] | None = None) -> Distances:
-    """How far collision shapes are apart, and where they are nearest.
+    """Distances between collision shapes, and where they are nearest.
 
     Derivatives in both modes, with respect to q and to every number of the model, also to sizes and placements of
     shapes, are those of the true distance. It has none where two points are nearest at once, as between parallel faces:

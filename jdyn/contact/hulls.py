@@ -123,7 +123,7 @@ def _corner_points(points: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "4 3"]
 
 
 def _is_closed(faces: Int[np.ndarray, "m 3"]) -> bool:
-    """Whether each edge belongs to two triangles, or to an even number where parts of a surface meet."""
+    """Tell whether each edge belongs to two triangles, or to an even number where parts of a surface meet."""
     edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
     counts = np.unique(edges, axis=0, return_counts=True)[1]
     return not np.any(counts % 2)

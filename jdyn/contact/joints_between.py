@@ -34,11 +34,12 @@ def signs_between(model: Model, colliders: Colliders) -> Int[np.ndarray, "pairs 
 
 
 class JointsBetween(Structure):
-    """Those of all pairs. Columns are the twists of the coordinates of all joints at one place, in world axes."""
+    """Joints between the bodies of all pairs. Columns are the twists of the coordinates of all joints at one place, in
+    world axes."""
 
     @abc.abstractmethod
     def of(self, numbers: Int[Array, " some"]) -> "JointsBetween":
-        """Those of some pairs."""
+        """Joints between the bodies of some pairs."""
 
     @abc.abstractmethod
     def twists(self, columns: Columns, v: Float[Array, " nv_full"]) -> Twists:
@@ -52,12 +53,12 @@ class JointsBetween(Structure):
     def jacobians(
         self, model: Model, columns: Columns, arms: Float[Array, "rows 3"], pair: Int[np.ndarray, " rows"]
     ) -> tuple[PointJacobian, PointJacobian]:
-        """Of angular velocities of second bodies relative to first ones, and of the velocities of their points at the
-        ends of arms; each row belongs to the pair in that place."""
+        """Jacobians of angular velocities of second bodies relative to first ones, and of the velocities of their
+        points at the ends of arms; each row belongs to the pair in that place."""
 
 
 def joints_between(model: Model, colliders: Colliders) -> JointsBetween:
-    """Those of the pairs of colliders."""
+    """Joints between the bodies of pairs of colliders."""
     signs = signs_between(model, colliders)
     most = int(np.max(np.count_nonzero(signs, axis=1), initial=0))
     if FEW * most > signs.shape[1]:
@@ -69,7 +70,7 @@ def joints_between(model: Model, colliders: Colliders) -> JointsBetween:
 
 
 class AllCoordinates(JointsBetween):
-    """Where many of a model's joints are between the bodies of a pair, as in a robot.
+    """Columns of all coordinates, for models of whose joints many are between the bodies of a pair, such as a robot.
 
     Attributes:
         signs: As `signs_between` has them.
@@ -97,7 +98,8 @@ class AllCoordinates(JointsBetween):
 
 
 class FewCoordinates(JointsBetween):
-    """Where few of a model's joints are between the bodies of any pair, as in a heap of bodies.
+    """Columns of few coordinates, for models of whose joints few are between the bodies of any pair, such as a heap of
+    bodies.
 
     Attributes:
         coordinates: Of all joints; those between the bodies of a pair are among them.

@@ -49,7 +49,7 @@ class Kinks(NamedTuple):
         h: Scalar,
         known: Bool[Array, " points"],
     ) -> "Kinks":
-        """Those of a step of length h [s], which is less than zero where time runs backwards, by distances [m], normals
+        """Kinks of a step of length h [s], which is less than zero where time runs backwards, by distances [m], normals
         and twists where it begins and ends, of points that are known."""
         (g0, g1), (r0, r1) = gaps, (h * parting(*each) for each in zip(twists, normals, strict=True))
         begins, ceases = known & (g0 >= 0) & (g1 < 0), known & (g0 < 0) & (g1 >= 0)
@@ -87,12 +87,13 @@ def _share_apart(g0: Numbers, r0: Numbers, g1: Numbers, r1: Numbers) -> Numbers:
 
 
 def parting(twists: Float[Array, "*points k"], normals: Float[Array, "*points 3"]) -> Float[Array, "*points"]:
-    """How fast distances grow [m/s]."""
+    """Speed at which distances grow [m/s]."""
     return jnp.sum(twists[..., -3:] * normals, axis=-1)
 
 
 class KinkSlopes(NamedTuple):
-    """What gives a step the derivatives of forces for as long as points touch, whatever its stages take for touching.
+    """Slopes that give a step the derivatives of forces for as long as points touch, whatever its stages take for
+    touching.
 
     At a share θ of the step, the force that begins or ends is F + (θ − c) G while the point touches, and none else. It
     is taken from the stages that touch, and all stages get a straight line in θ instead with the same impulse ∫ dθ and

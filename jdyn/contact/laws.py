@@ -20,12 +20,12 @@ class ContactLaw(eqx.Module):
 
     @property
     def jumps(self) -> bool:
-        """Whether the force begins with a jump."""
+        """Tell whether the force begins with a jump."""
         return False
 
     @property
     def dissipation(self) -> float:
-        """Of surfaces whose material states none."""
+        """Dissipation of surfaces whose material states none."""
         return 0.0
 
     @property

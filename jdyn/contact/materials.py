@@ -1,4 +1,4 @@
-"""What surfaces are made of, and what two of them make."""
+"""Materials of surfaces, and what two of them make."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +57,7 @@ class Material(eqx.Module):
 
 
 class PairMaterials(NamedTuple):
-    """What the two materials of each pair make.
+    """Numbers that the two materials of each pair make.
 
     Attributes:
         stiffness: [N/mᵉ].
@@ -70,7 +70,7 @@ class PairMaterials(NamedTuple):
     friction: Float[Array, "pairs 3"]
 
     def at(self, found: Separation, pairs: PointPairs) -> "PairMaterials":
-        """Those of points. A patch is as stiff as its points are together."""
+        """Materials of points. A patch is as stiff as its points are together."""
         stiffness, dissipation, friction = (x[pairs.of_points] for x in self)
         return PairMaterials(stiffness * found.weight, dissipation, friction)
 
@@ -78,7 +78,7 @@ class PairMaterials(NamedTuple):
 def pair_materials(
     colliders: Colliders, default: Material, materials: Mapping[str, Material], law: ContactLaw
 ) -> PairMaterials:
-    """Those of all pairs of shapes.
+    """Materials of all pairs of shapes.
 
     Raises:
         ValueError: if a material belongs to no shape and no link.
@@ -108,15 +108,15 @@ def refuse_rigid_pairs(colliders: Colliders, default: Material, materials: Mappi
 
 
 def _is_rigid(material: Material, dtype: Any) -> bool:
-    """Whether it is known to be; traced numbers are not."""
+    """Tell whether it is known to be rigid; traced numbers are not known."""
     if isinstance(material.stiffness, Tracer):
         return False
     return bool(np.any(np.asarray(material.stiffness) > np.finfo(dtype).max))
 
 
 def resist_turning(colliders: Colliders, default: Material, materials: Mapping[str, Material]) -> bool:
-    """Whether friction against turning or rolling may be other than zero. If a material states three numbers, it may,
-    even if they are zeros."""
+    """Tell whether friction against turning or rolling may be other than zero. If a material states three numbers, it
+    may, even if they are zeros."""
     stated = (material.friction for material in (default, *materials.values()))
     return colliders.turning or any(
         isinstance(friction, tuple | list) or getattr(friction, "shape", ()) == (3,) for friction in stated
@@ -135,7 +135,7 @@ def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "
 
 
 def _of_shape(entry, default, materials):
-    """That of the shape's own name, else that of its link."""
+    """Material of the shape's own name, else that of its link."""
     return materials.get(entry.name, materials.get(entry.link, default))
 
 

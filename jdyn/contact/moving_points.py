@@ -80,7 +80,7 @@ class MovingPoints(NamedTuple):
         return self.motion.twists_at(self.position, self.pairs.places, v)
 
     def jacobians(self) -> tuple[PointJacobian, PointJacobian]:
-        """Of both parts of twists."""
+        """Jacobians of both parts of twists."""
         return self.motion.jacobians(self.position, self.pairs.places)
 
     def generalized(self, torque: Float[Array, "points 3"], force: Float[Array, "points 3"]) -> Float[Array, " nv"]:

@@ -1,4 +1,4 @@
-"""How fast shapes may come nearer to each other, whatever way they turn."""
+"""Bounds on how fast shapes come nearer to each other, whatever way they turn."""
 
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ class Ball(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How large two shapes are.
+    """Extent of two shapes.
 
     Attributes:
         ball: About the smaller one.
@@ -42,7 +42,7 @@ class Extent(NamedTuple):
 
 
 def extent(a: Any, X_a: Transform, b: Convex, X_b: Transform) -> Extent:
-    """How large two shapes at their poses are; the first one may be ground."""
+    """Find the extent of two shapes at their poses; the first one may be ground."""
     ball = _about(b, X_b)
     if not isinstance(a, Convex):
         return Extent(ball, jnp.full_like(ball.radius, jnp.inf))
@@ -58,7 +58,7 @@ def _about(shape: Convex, X: Transform) -> Ball:
 
 
 class Nearing(NamedTuple):
-    """How fast two shapes may come nearer to each other: by less than c s + K s² / 2 in a time s ≤ 1 / Ω.
+    """Bound on how fast two shapes come nearer to each other: by less than c s + K s² / 2 in a time s ≤ 1 / Ω.
 
     The larger shape sees the smaller one move, beyond a plane of its own, normal to the shortest way between them. The
     points of the smaller one come nearer at no more than the speed c now. With Ω the sum of the speeds at which joints
@@ -89,7 +89,7 @@ class Nearing(NamedTuple):
         pair: Int[np.ndarray, " rows"] | None = None,
         numbers: Any = None,
     ) -> "Nearing":
-        """Of pairs that move.
+        """Bounds of pairs that move.
 
         Args:
             motion: Of the pairs.
@@ -120,7 +120,7 @@ class Nearing(NamedTuple):
         return cls(jnp.maximum(_length(jnp.cross(w, normal)) * radius - leaving, 0), growth, turning)
 
     def time(self, way: Float[Array, " rows"]) -> Float[Array, " rows"]:
-        """How long it takes at least to come nearer by so much [s]."""
+        """Least time to come nearer by so much [s]."""
         # Infinite where nothing moves.
         return jnp.minimum(2 * way / (self.speed + jnp.sqrt(self.speed**2 + 2 * self.growth * way)), 1 / self.turning)
 
@@ -135,7 +135,7 @@ def time_to_pass(
     numbers: Any = None,
     looks: int = 1,
 ) -> Scalar:
-    """How long a step may be in which no shape passes through another unseen [s].
+    """Longest step in which no shape passes through another unseen [s].
 
     A step that is shorter than it takes to come nearer by the distance and half of what both shapes are thick ends
     before the other side. So does each part of one between two looks, if it is shorter than it takes to go through

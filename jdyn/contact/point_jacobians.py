@@ -31,11 +31,11 @@ class PointJacobian(Structure):
     @property
     @abc.abstractmethod
     def nv(self) -> int:
-        """Of the model."""
+        """Number of the model's velocities."""
 
     @property
     def points(self) -> int:
-        """How many."""
+        """Number of points."""
         return self.J.shape[0]
 
     @abc.abstractmethod
@@ -109,7 +109,7 @@ class DenseJacobian(PointJacobian):
 
 
 class SparseJacobian(PointJacobian):
-    """Of a model with many more coordinates than any point depends on, as bodies have that lie in a heap.
+    """Jacobian of a model with many more coordinates than any point depends on, such as bodies that lie in a heap.
 
     Attributes:
         J: By the coordinates on which a point may depend. What fills its row up is zero.

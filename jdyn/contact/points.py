@@ -1,4 +1,4 @@
-"""Where the shapes of a model may touch."""
+"""Points where the shapes of a model may touch."""
 
 import dataclasses
 import itertools
@@ -30,7 +30,7 @@ class PointPairs(Structure):
 
     @property
     def places(self) -> Int[np.ndarray, " points"]:
-        """Of the pair of each point, among those that are looked at."""
+        """Place of the pair of each point, among those that are looked at."""
         pairs, points = np.array(self.counts, int).reshape(-1, 2).T
         return np.arange(np.sum(pairs)).repeat(points.repeat(pairs))
 
@@ -80,7 +80,7 @@ class Slots(Structure):
 
 
 class Overlap(Structure):
-    """How far shapes are within each other.
+    """Overlap of shapes.
 
     Attributes:
         depth: The largest of a point [m]; zero where nothing touches.
@@ -92,7 +92,8 @@ class Overlap(Structure):
 
     @classmethod
     def of(cls, distance: Float[Array, " points"], size: Float[Array, " points"]) -> "Overlap":
-        """By distances of points, which are positive where shapes are apart, and least sizes of their shapes."""
+        """Find the overlap by distances of points, which are positive where shapes are apart, and least sizes of their
+        shapes."""
         depth = jnp.maximum(-distance, 0)
         return cls(jnp.max(depth, initial=0), jnp.max(depth / size, initial=0))
 

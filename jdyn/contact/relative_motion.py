@@ -1,4 +1,4 @@
-"""How the two bodies of each pair of shapes move relative to each other."""
+"""Motion of the two bodies of each pair of shapes relative to each other."""
 
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ class RelativeMotion(NamedTuple):
         return cls(model, X, origin, dof_motions(model, joints, near), joints_between(model, colliders))
 
     def of(self, numbers: Int[np.ndarray | Array, " some"]) -> "RelativeMotion":
-        """That of the pairs of these numbers alone; known ones are all."""
+        """Motion of the pairs of these numbers alone; known ones are all."""
         return self if isinstance(numbers, np.ndarray) else self._replace(between=self.between.of(numbers))
 
     def twists(self, v: Float[Array, " nv"]) -> Float[Array, "pairs 6"]:
@@ -62,6 +62,6 @@ class RelativeMotion(NamedTuple):
     def jacobians(
         self, points: Float[Array, "rows 3"], pair: Int[np.ndarray, " rows"]
     ) -> tuple[PointJacobian, PointJacobian]:
-        """Of angular velocities of second bodies relative to first ones, and of the velocities of their points; each
-        row belongs to the pair in that place."""
+        """Jacobians of angular velocities of second bodies relative to first ones, and of the velocities of their
+        points; each row belongs to the pair in that place."""
         return self.between.jacobians(self.model, self.columns, points - self.origin[None], pair)

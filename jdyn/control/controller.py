@@ -36,7 +36,8 @@ class Controller(eqx.Module):
     def slopes(
         self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        """How the force in each joint falls with its own coordinate and velocity [N m/rad or N/m, N m s/rad or N s/m].
+        """Slopes by which the force in each joint falls with its own coordinate and velocity [N m/rad or N/m, N m s/rad
+        or N s/m].
 
         Solvers ask for it that are implicit in the forces of joints. What it leaves out is taken as it is in explicit
         methods, and costs no accuracy. By differentiation, unless a controller knows it.
@@ -94,15 +95,15 @@ class Sum(Controller):
 
 
 def summed(jacobians: Iterable[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
-    """Those of a sum of forces."""
+    """Jacobians of a sum of forces."""
     return functools.reduce(lambda x, y: jax.tree.map(jnp.add, x, y), jacobians)
 
 
 def differentiated_slopes(
     force: Callable, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-    """How `force(q, v)` falls with coordinates and velocities: what it loses where all of them grow alike, which is the
-    diagonal if there is nothing else."""
+    """Slopes of `force(q, v)`: what it loses where all coordinates or all velocities grow alike, which is the diagonal
+    if there is nothing else."""
     still, alike = jnp.zeros_like(v), jnp.ones_like(v)
     _, change = jax.linearize(lambda e, v: force(model.integrate(q, e), v), still, v)
     return -change(alike, still), -change(still, alike)

@@ -50,18 +50,18 @@ class DynamicController(Controller):
     def force_slopes(
         self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        """As `Controller.slopes`, of `force`."""
+        """Slopes of `force`, see `Controller.slopes`."""
         return differentiated_slopes(lambda q, v: self.force(t, q, v, memory), model, q, v)
 
     def force_jacobians(
         self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]
     ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
-        """As `Controller.jacobians`, of `force` while the memory stays as it is."""
+        """Jacobians of `force` while the memory stays as it is, see `Controller.jacobians`."""
         return differentiated_jacobians(lambda t, q, v: self.force(t, q, v, memory), model, t, q, v)
 
     @property
     def ticks(self) -> bool:
-        """Whether the memory jumps at ticks."""
+        """Tell whether the memory jumps at ticks."""
         return False
 
     def next_tick(self, memory: PyTree[Array]) -> Scalar:

@@ -144,7 +144,7 @@ def _check_equilibrium(model, unheld, acceleration, A):
 
 
 def _check_stabilizable(model, A, B):
-    """By the Popov-Belevitch-Hautus test."""
+    """Raise unless the pair is stabilizable, by the Popov-Belevitch-Hautus test."""
     both = np.concatenate([A, B], axis=1)
     rounding = 1e3 * np.finfo(A.dtype).eps * np.linalg.norm(both)
     for value in np.linalg.eigvals(A):

@@ -1,4 +1,4 @@
-"""What a forward-dynamics method is built of, for those who add one: `jdyn.studies.formulations` has examples.
+"""Parts of a forward-dynamics method, for those who add one: `jdyn.studies.formulations` has examples.
 
 A method is a `Method`; one that solves with the mass matrix alone, a `BiasFirst`; a recursion over the tree, a
 `TreeMethod`; and one that differs from the articulated-body algorithm in how a joint is eliminated, an

@@ -73,7 +73,7 @@ class Motor(eqx.Module):
 
 
 class ConstrainedAccelerations(NamedTuple):
-    """What `constrained_accelerations` finds.
+    """Result of `constrained_accelerations`.
 
     Attributes:
         a: Accelerations of the model's coordinates [rad/s² or m/s²].

@@ -189,7 +189,7 @@ def _closed_form_jvp(primals, tangents):
 
 
 def _derivatives(order: Order, tree: Tree, x: MovingTree):
-    """Those of rigid-body forces, without rotors."""
+    """Derivatives of rigid-body forces, without rotors."""
     bodies, base = tuple(body.displaced() for body in x.bodies), x.base
     still = zeros(bodies, 6)
     start = _Placed(Pose.identity(still[0]), *base.motion(still))
@@ -219,7 +219,7 @@ class _Placed(NamedTuple):
     a: Vector
 
     def composite(self, inertia: Inertia, f: Vector | None) -> _Composite:
-        """Of the body alone; its inertia and the external force on it are in its own frame."""
+        """Composite of the body alone; its inertia and the external force on it are in its own frame."""
         I, v = inertia.to_parent(self.pose), self.v
         momentum, (u, h) = I.momentum(v), (v[3:], I.first_moment)
         force = less(I.force(v, self.a), f and self.pose.force_to_parent(f))

@@ -26,7 +26,7 @@ FEW = 256
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """How accurate methods of forward dynamics are on a mechanism; `print` shows it as a table.
+    """Accuracy of methods of forward dynamics on a mechanism; `print` shows it as a table.
 
     >>> diagnosis = jdyn.diagnose(jdyn.load("double_pendulum"))
     >>> bool(diagnosis.condition.max() < 1000), diagnosis.name
@@ -72,7 +72,7 @@ def diagnose(
     samples: int = 16,
     seed: int = 0,
 ) -> Diagnosis:
-    """How ill-conditioned a mechanism is, and how many digits methods of forward dynamics keep on it.
+    """Measure how ill-conditioned a mechanism is, and how many digits methods of forward dynamics keep on it.
 
     States are drawn at random. Every method is run in float32 and in float64, and compared with `ArrayABA` in float64
     on the same data, which for float32 is rounded first, so that arithmetic alone counts; `ArrayABA` itself is

@@ -113,7 +113,7 @@ class _Equation(NamedTuple):
         return jax.tree.map(lambda x, slope: None if x is None else slope, self.moving, slopes, is_leaf=_is_none)
 
     def solution(self, dx):
-        """As `response`, but JAX can differentiate it with respect to everything except the factors."""
+        """Solution like `response`, but JAX can differentiate it with respect to everything except the factors."""
         model, q, *_ = eqx.combine(self.moving, self.still)
         c = jax.jvp(self.residual, (self.moving,), (dx,))[1]
         return jax.lax.custom_linear_solve(

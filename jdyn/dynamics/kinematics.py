@@ -132,8 +132,8 @@ def poses_and_velocities(
 
 
 def poses_by_leaps(model: Model, X: Transform) -> Transform:
-    """As `poses`, in log₂(depth) steps: for a single configuration. Each step composes the pose of every body in some
-    ancestor with that ancestor's pose in an ancestor as far away again."""
+    """Poses like `poses`, in log₂(depth) steps: for a single configuration. Each step composes the pose of every body
+    in some ancestor with that ancestor's pose in an ancestor as far away again."""
     world = Transform.identity(X.translation.dtype)
     known = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]]), X, world)
 
@@ -322,12 +322,12 @@ def _jacobian(model, q, body, number, point, frame):
 
 
 def moved_by(model: Model) -> np.ndarray:
-    """Whether the coordinate of the column, of all joints, moves the body of the row."""
+    """Tell whether the coordinate of the column, of all joints, moves the body of the row."""
     return per_dof(model, bodies_before(model).T).T
 
 
 def bodies_before(model: Model) -> np.ndarray:
-    """Whether the body of the column is on the way from the world to that of the row, or is it."""
+    """Tell whether the body of the column is on the way from the world to that of the row, or is it."""
     topology = model.topology
     table = np.zeros((topology.nb, topology.nb), bool)
     for body, path in enumerate(topology.supports):

@@ -49,7 +49,8 @@ def _move(parent, body):
 
 
 def transmitted(below, x):
-    """What a body takes from its parent, itself and for its children, and the part of that along its joint."""
+    """Force that a body takes from its parent, for itself and for its children, and the part of that along its
+    joint."""
     place, own = x
     f = add(own, below)
     return place.pose.force_to_parent(f), dot(place.S.vector, f)

@@ -19,7 +19,7 @@ def passive_forces(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " 
 def passive_slopes(
     model: Model, v: Float[Array, " nv_full"]
 ) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
-    """How `passive_forces` fall with each joint's own coordinate and velocity [N m/rad or N/m, N m s/rad or N s/m]; of
+    """Slopes of `passive_forces` by each joint's own coordinate and velocity [N m/rad or N/m, N m s/rad or N s/m]; of
     springs that turn in space, at their rest."""
     return model.stiffness, -_slopes(model, v)
 
@@ -86,7 +86,7 @@ def _springs_pullback(joints, stiffness, rest, q, weights):
 
 
 def _are_costly(joints: Joint) -> bool:
-    """Whether their springs turn in space, which is rare and takes ten small programs."""
+    """Tell whether springs of joints turn in space, which is rare and takes ten small programs."""
     return joints.nq != joints.nv
 
 

@@ -95,7 +95,7 @@ def _pullback(order: Order, tree: Tree, x: _Weighted):
 
 
 class _Motion(NamedTuple):
-    """Of a body, in its own frame: velocity, acceleration, and the velocity by the weights."""
+    """Motion of a body, in its own frame: velocity, acceleration, and the velocity by the weights."""
 
     v: Vector
     a: Vector

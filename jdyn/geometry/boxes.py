@@ -11,8 +11,8 @@ from jdyn.spatial import Transform
 
 
 def least_overlap_of_boxes(a: Box, b: Box, X: Transform) -> Float[Array, "3"]:
-    """What `least_overlap` finds for their polytopes, by a fifth of its program: one of fifteen directions, in the
-    frame of a, where b has pose X.
+    """Find what `least_overlap` finds for two boxes, by a fifth of its program: one of fifteen directions, in the frame
+    of a, where b has pose X.
 
     They are the normals of the faces of either box, and the normals to an edge of each.
 

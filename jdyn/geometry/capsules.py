@@ -1,4 +1,4 @@
-"""Where two capsules are nearest, in closed form.
+"""Nearest points of two capsules, in closed form.
 
 On single numbers: XLA vectorises them over pairs, and a humanoid has a hundred pairs of capsules.
 """
@@ -69,8 +69,8 @@ def capsule_separation(a: Capsule, X_a: Transform, b: Capsule, X_b: Transform) -
 
 
 def _places(half_a: Scalar, half_b: Scalar, p: Vector, way: Vector) -> tuple[Scalar, Scalar, Bool[Array, ""]]:
-    """Of the nearest points on the z axis, up to half_a from the origin, and on that through p, up to half_b from
-    there: their heights, and whether none is an end."""
+    """Heights of the nearest points on the z axis, up to half_a from the origin, and on that through p, up to half_b
+    from there; and whether none is an end."""
     sine2, skew = _sine2(way)
     fixed = jax.lax.stop_gradient((p, way))
     # Two quotients, since the derivatives of the one that is not taken have to be finite.

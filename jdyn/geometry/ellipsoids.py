@@ -41,7 +41,8 @@ def _scaled(sizes: Float[Array, "3"], place: Float[Array, "3"], u: Float[Array, 
 
 @jax.custom_jvp
 def _root(sizes: Float[Array, "3"], place: Float[Array, "3"]) -> Float[Array, ""]:
-    """By Newton's method on 1/|x / r| − 1, which is concave and nearly linear: u rises and never passes the root."""
+    """Find the root by Newton's method on 1/|x / r| − 1, which is concave and nearly linear: u rises and never passes
+    the root."""
     start = jnp.max(sizes * jnp.abs(place) - (sizes - 1) * (sizes + 1))
 
     def going_on(state):

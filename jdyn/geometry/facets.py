@@ -20,7 +20,7 @@ class Facet(Structure):
     used: Float[Array, "3"]
 
     def core_nearest(self, point: Float[Array, "3"]) -> Float[Array, "3"]:
-        """Of the point, the line or the plane."""
+        """Distance to the point, the line or the plane."""
         first = self.points[jnp.argmax(self.used)]
         sides = jnp.where((self.used > 0)[:, None], self.points - first[None], 0)
         squares = jnp.sum(sides**2, axis=1)

@@ -120,7 +120,7 @@ def _nearest_column(a: HeightField, b: Convex, X: Transform) -> tuple[Int[Array,
 
 
 def _column(triangle: Triangle, base: Scalar) -> ConvexHull:
-    """What is below a triangle and above a plane."""
+    """Column below a triangle and above a plane."""
     faces, edges = _prism()
     return ConvexHull(jnp.concatenate([triangle, triangle.at[:, 2].set(base)]), jnp.array(faces), jnp.array(edges))
 

@@ -33,7 +33,7 @@ class Nearest(NamedTuple):
 
 
 def nearest(a: Support, b: Support, direction: Float[Array, "3"], size: Float[Array, ""], tolerance: float) -> Nearest:
-    """By the algorithm of Gilbert, Johnson and Keerthi.
+    """Find the nearest points by the algorithm of Gilbert, Johnson and Keerthi.
 
     The nearest point of each simplex is the best of those of its parts that have the newest corner: eight, in closed
     form. No step leaves the distance larger, whatever rounding does.

@@ -72,7 +72,7 @@ class HeightField(Structure):
         return jnp.stack([jnp.stack([first, corners[0, 1], last]), jnp.stack([first, last, corners[1, 0]])])
 
     def covers(self, place: Float[Array, "2"]):
-        """Whether a place is within the rectangle."""
+        """Tell whether a place is within the rectangle."""
         return jnp.all(jnp.abs(place) <= self.sides / 2)
 
     def _corners(self, cell, spacing) -> Float[Array, "2 2 3"]:

@@ -92,8 +92,8 @@ def _cut(arcs: Arcs, starts: Float[Array, "edges 3"], far: Float[Array, "vertice
 
 
 def _crossing(arc: Arcs) -> tuple[Float[Array, ""], Float[Array, "3"]]:
-    """Where the sines of both ends of an arc cross: how far up, and the normal there. Infinite where they do not: then
-    the arc is nowhere lower than at an end."""
+    """Crossing of the sines of both ends of an arc: how far up, and the normal there. Infinite where they do not cross:
+    then the arc is nowhere lower than at an end."""
     (first, last), (way, other) = arc.ends, arc.ways
     at_first, at_last = dot(first, way - other), dot(last, other - way)
     crosses = (at_first > 0) & (at_last > 0)
@@ -102,5 +102,5 @@ def _crossing(arc: Arcs) -> tuple[Float[Array, ""], Float[Array, "3"]]:
 
 
 def _own_heights(polytope: Polytope) -> Float[Array, " faces"]:
-    """How high each face is along its normal."""
+    """Height of each face along its normal."""
     return jnp.sum(polytope.normals * polytope.vertices[polytope.corners], axis=1)

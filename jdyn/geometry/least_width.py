@@ -17,7 +17,7 @@ _OCTANTS = ((0, 1, 2), (0, 2, 4), (0, 4, 5), (0, 5, 1), (3, 2, 1), (3, 4, 2), (3
 
 
 class _Lowest(NamedTuple):
-    """Where a bound is least in a cell.
+    """Least bound of a cell, and its place.
 
     Attributes:
         bound: Below how far the set reaches in any direction of the cell; infinite if it is least at a corner [m].

@@ -54,7 +54,7 @@ def _error(pair: Pair, point: Float[Array, "3"]) -> Float[Array, "3"]:
 
 @eqx.filter_custom_jvp
 def outside(pair: Pair, start: Float[Array, "3"]) -> Float[Array, "3"]:
-    """By Newton's method from a point near it.
+    """Find the nearest point by Newton's method from a point near it.
 
     A point at some height above a core knows its nearest point and the normal there, and both follow it without jumps,
     also along edges; so does b, seen from as high above it on the other side. Whether the cores are apart, touch or

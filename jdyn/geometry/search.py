@@ -1,4 +1,4 @@
-"""Where two cores are nearest, or how they leave each other by the shortest way; without derivatives."""
+"""Nearest points of two cores, or the shortest way in which they leave each other; without derivatives."""
 
 import functools
 from typing import NamedTuple
@@ -30,7 +30,7 @@ _LONGER = 5e-4
 
 
 class Found(NamedTuple):
-    """What is known of two cores, in the frame of the first.
+    """State of a search between two cores, in the frame of the first.
 
     Attributes:
         a, b: Points of the two cores, in rows; an average of each is on the surface where the other core is nearest.

@@ -1,4 +1,4 @@
-"""How far apart two shapes are, and where."""
+"""Distance between two shapes, and where."""
 
 import equinox as eqx
 import jax
@@ -33,7 +33,7 @@ class Separation(Structure):
         return self.distance != jnp.inf
 
     def flipped(self) -> "Separation":
-        """That of shape a from shape b."""
+        """Separation of shape a from shape b."""
         return Separation(self.b, self.a, -self.normal, self.distance, self.weight)
 
     def to_parent(self, X: Transform) -> "Separation":

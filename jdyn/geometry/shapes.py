@@ -85,7 +85,7 @@ class Convex(Structure):
         return self.core_support(direction) + self.rounding * unit(direction)
 
     def reach(self, direction: Float[Array, "3"]) -> Scalar:
-        """How far the shape reaches in a direction [m], a unit vector in its frame."""
+        """Support of the shape in a direction [m], a unit vector in its frame."""
         return dot(self.core_support(direction), direction) + self.rounding
 
 
@@ -130,7 +130,7 @@ class Capsule(Convex, Solid):
 
     @property
     def ends(self) -> Float[Array, "2 3"]:
-        """Of the segment."""
+        """Ends of the segment."""
         half = self.length / 2
         return jnp.zeros((2, 3), half.dtype).at[:, 2].set(jnp.stack([-half, half]))
 

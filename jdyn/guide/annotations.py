@@ -20,7 +20,7 @@ OWN = "", "builtins", "typing", "collections", "jax", "jaxlib", "jaxtyping", "jd
 
 
 class Written:
-    """What is shown as it stands, where Python would show the `repr` of an annotation or a default."""
+    """Text that is shown as it stands, where Python would show the `repr` of an annotation or a default."""
 
     def __init__(self, text: str):
         self.text = text
@@ -39,7 +39,8 @@ def legible_signature(signature: inspect.Signature) -> inspect.Signature:
 
 
 def constructor(kind: type) -> inspect.Signature | None:
-    """How a class is called; None for those that users do not call: enumerations, errors and abstract classes."""
+    """Signature by which a class is called; None for those that users do not call: enumerations, errors and abstract
+    classes."""
     if issubclass(kind, enum.Enum | BaseException) or inspect.isabstract(kind):
         return None
     return legible_signature(inspect.signature(kind).replace(return_annotation=inspect.Signature.empty))
@@ -64,7 +65,7 @@ def legible(annotation: Any) -> str:
 
 
 def _alternatives(members):
-    """Of a union; what numbers and arrays are called is one name."""
+    """Alternatives of a union; what numbers and arrays are called is one name."""
     for alike in ARRAY_LIKE:
         if alike <= set(members):
             members = ["ArrayLike", *(member for member in members if member not in alike)]

@@ -39,7 +39,7 @@ def own_names(module: types.ModuleType) -> list[str]:
 
 
 def docstring(folder: str, name: str) -> str:
-    """Of a public name. Of a value, such as a dictionary, it is the string below its assignment."""
+    """Docstring of a public name. For a value, such as a dictionary, it is the string below its assignment."""
     value = getattr(importlib.import_module(folder), name)
     if callable(value) or isinstance(value, types.ModuleType):
         return inspect.getdoc(value) or ""
@@ -49,7 +49,7 @@ def docstring(folder: str, name: str) -> str:
 
 
 def found(name: str) -> Any:
-    """What a dotted name means: an attribute, or a module that nothing has imported yet.
+    """Object that a dotted name means: an attribute, or a module that nothing has imported yet.
 
     Raises:
         AttributeError: if there is nothing of this name.
@@ -63,7 +63,7 @@ def found(name: str) -> Any:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """What a file imports for others, `from folder import name as name`."""
+    """Names that a file imports for others, `from folder import name as name`."""
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from ((node.module, alias.name) for alias in node.names if alias.asname == alias.name)

@@ -143,7 +143,7 @@ def pages() -> dict[str, Page]:
 
 
 def unknown_names(shown: Iterable[Page]) -> Iterator[str]:
-    """What docstrings call `jdyn.something`, and is nothing, with the place."""
+    """Names that docstrings call `jdyn.something`, and are nothing, with the place."""
     for page in shown:
         for place, text in _docstrings(page):
             for name in re.findall(r"\bjdyn(?:\.[A-Za-z_]\w*)+", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):

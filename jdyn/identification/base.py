@@ -53,14 +53,14 @@ class BaseParameters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of each base parameter: the sum that it is."""
+        """Name of each base parameter: the sum that it is."""
         return tuple(
             _sum(self.standard, row, first) for row, first in zip(self.combinations, self.columns, strict=True)
         )
 
     @property
     def identifiable(self) -> tuple[Identifiable, ...]:
-        """Whether forces tell each standard parameter: alone, only combined with others, or not; or it is known."""
+        """State of each standard parameter: forces tell it alone, only combined with others, or not; or it is known."""
         # A basis has no other choice for these: no combination that moves no force contains them.
         lone = self.columns[np.count_nonzero(self.combinations, axis=1) == 1]
         found: list[Identifiable] = ["known"] * len(self.standard)
@@ -156,7 +156,7 @@ def _stacked(model, q, v, a):
 
 
 def _random_states(model):
-    """As many as there are parameters, so that the rows of any of them would suffice."""
+    """States at random, one for each parameter, so that the rows of any of them would suffice."""
     count = len(standard_names(model))
     keys = jax.random.split(jax.random.key(0), 3)
     q = jax.vmap(model.random)(jax.random.split(keys[0], count))
@@ -192,7 +192,7 @@ def _factored(Y):
 
 
 def _shares(R, relative, scales):
-    """What dependent columns, the last ones, have of each independent one."""
+    """Shares that dependent columns, the last ones, have of each independent one."""
     rank = len(R)
     if not rank:
         return np.zeros((0, len(scales)))

@@ -18,7 +18,7 @@ from jdyn.model import Model, checked
 
 @dataclasses.dataclass(frozen=True)
 class BaseFit:
-    """What forces of a motion tell of a model: its base parameters, and how well.
+    """Base parameters of a model that forces of a motion tell, and how well.
 
     >>> model, t = jdyn.load("pendulum"), jnp.linspace(0.0, 3.0, 40)[:, None]
     >>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)

@@ -172,7 +172,7 @@ def identify(
 
 
 def _residuals(model, fit, free, spread):
-    """Of the base parameters, in their own noise, and of the distances from nominal parameters."""
+    """Residuals of the base parameters, in their own noise, and of the distances from nominal parameters."""
     whitened = jnp.asarray(fit.root @ fit.base.combinations, model.dtype)
     shift = jnp.asarray(fit.root @ (fit.values - fit.nominal), model.dtype)
     nominal = standard_values(model)
@@ -214,7 +214,7 @@ def _from_zero(fit, which) -> np.ndarray:
 
 
 def _orthogonal(columns, x) -> np.ndarray:
-    """What is left of x beside the space of some columns."""
+    """Part of x beside the space of some columns."""
     U, sizes, _ = np.linalg.svd(columns, full_matrices=False)
     U = U[:, sizes > OWN_SHARE * sizes.max(initial=0)]
     return x - U @ (U.T @ x)

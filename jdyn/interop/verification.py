@@ -64,7 +64,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether all compared functions agree."""
+        """Tell whether all compared functions agree."""
         return all(comparison.passed for comparison in self.comparisons)
 
     @property

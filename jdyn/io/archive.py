@@ -90,7 +90,7 @@ def load_archive(path: str | os.PathLike, kind: str, version: int) -> tuple[dict
 
 
 def _check_digest(file):
-    """Whether the file ends with its digest; older ones do not.
+    """Tell whether the file ends with its digest; older ones do not.
 
     Raises:
         ValueError: if it is another digest.
@@ -108,7 +108,7 @@ def _check_digest(file):
 
 
 def _digest(file):
-    """Of all but the last bytes, which are those of the digest."""
+    """Digest of all but the last bytes, which are those of the digest."""
     file.flush()
     left, found = os.fstat(file.fileno()).st_size - DIGEST, hashlib.sha256()
     file.seek(0)

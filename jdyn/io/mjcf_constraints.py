@@ -16,7 +16,7 @@ _DEFAULT_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2)
 
 
 class Locked(eqx.Module):
-    """Where a locked joint stays.
+    """Position at which a locked joint stays.
 
     Attributes:
         position: Coordinate of the joint [rad or m].
@@ -40,7 +40,7 @@ def open_equalities(t: Translation) -> tuple[list[int], list[int]]:
 
 
 def constraint(t: Translation, equality: int) -> Constraint:
-    """What MuJoCo's rows of a connect, weld or joint equality make zero.
+    """Constraint whose residual is MuJoCo's for a connect, weld or joint equality.
 
     Source: MuJoCo's documentation, XML reference, equality; `mj_instantiateEquality` in its source.
     """
@@ -55,13 +55,13 @@ def constraint(t: Translation, equality: int) -> Constraint:
 
 
 def is_soft(t: Translation, equality: int) -> bool:
-    """Whether the file asks for another softness than MuJoCo's default."""
+    """Tell whether the file asks for another softness than MuJoCo's default."""
     solref, solimp = t.m.eq_solref[equality], t.m.eq_solimp[equality]
     return bool(np.any(solref != _DEFAULT_SOLREF) or np.any(solimp != _DEFAULT_SOLIMP))
 
 
 def is_scaled(t: Translation, equality: int) -> bool:
-    """Whether the file weighs the rotation of a weld against its translation."""
+    """Tell whether the file weighs the rotation of a weld against its translation."""
     return int(t.m.eq_type[equality]) == t.mujoco.mjtEq.mjEQ_WELD and _torque_scale(t, equality) not in (0, 1)
 
 

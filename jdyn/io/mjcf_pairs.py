@@ -47,7 +47,7 @@ class GeomPairs:
 
 
 def _welds(m, joints: Sequence[int]) -> Int[np.ndarray, " nbody"]:
-    """Of each body, the body nearest to the world that it is fixed to."""
+    """Body nearest to the world that each body is fixed to."""
     weld = np.arange(m.nbody)
     for body in range(1, m.nbody):
         if not joints[body]:
@@ -56,7 +56,8 @@ def _welds(m, joints: Sequence[int]) -> Int[np.ndarray, " nbody"]:
 
 
 def _borne(m, joints: Sequence[int]) -> Bool[np.ndarray, " nbody"]:
-    """Whether each body is on one joint in jdyn, which is not free. Bases have free joints that are not in the file."""
+    """Tell whether each body is on one joint in jdyn, which is not free. Bases have free joints that are not in the
+    file."""
     free = m.body_jntnum == 0
     free[m.jnt_bodyid[m.jnt_type == 0]] = True
     return (np.asarray(joints) == 1) & ~free

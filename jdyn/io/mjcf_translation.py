@@ -63,7 +63,7 @@ class Translation:
     # Contents of the file.
 
     def disabled(self, *flags: str) -> bool:
-        """Whether the file disables any of these parts of the simulation."""
+        """Tell whether the file disables any of these parts of the simulation."""
         return any(self.m.opt.disableflags & getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}") for flag in flags)
 
     def name(self, kind: str, index: int) -> str:
@@ -75,17 +75,17 @@ class Translation:
         return self.mujoco.mj_id2name(self.m, getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), index)
 
     def is_screw(self, joint: int) -> bool:
-        """Whether a joint is a hinge or a slide."""
+        """Tell whether a joint is a hinge or a slide."""
         return int(self.m.jnt_type[joint]) in (self.mujoco.mjtJoint.mjJNT_HINGE, self.mujoco.mjtJoint.mjJNT_SLIDE)
 
     def moves_screw(self, actuator: int) -> bool:
-        """Whether an actuator acts on one hinge or slide, and on nothing else."""
+        """Tell whether an actuator acts on one hinge or slide, and on nothing else."""
         kinds = self.mujoco.mjtTrn
         direct = int(self.m.actuator_trntype[actuator]) in (kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT)
         return direct and self.is_screw(self.m.actuator_trnid[actuator, 0])
 
     def is_active(self, actuator: int) -> bool:
-        """Whether an actuator is enabled; the file may disable its group, or all actuators."""
+        """Tell whether an actuator is enabled; the file may disable its group, or all actuators."""
         group = int(self.m.actuator_group[actuator])
         return not self.disabled("ACTUATION") and not (0 <= group <= 30 and self.m.opt.disableactuator >> group & 1)
 
@@ -126,7 +126,7 @@ class Translation:
             self._add_chain(body, joints, parent, where, inertial)
 
     def _joint_count(self, body: int) -> int:
-        """How many joints a body has in jdyn."""
+        """Number of joints that a body has in jdyn."""
         return 1 if body in self._freed else 0 if body in self._fixed else int(self.m.body_jntnum[body])
 
     def _add_fixed(self, body: int, parent: str, where: Transform, inertial: dict):
@@ -332,7 +332,7 @@ class Translation:
                 self.builder.include(*(str(self._shape_names[geom]) for geom in pair))
 
     def _names_of_shapes(self) -> list[str | None]:
-        """Those of the geoms; pairs need names of theirs, others may be called after their links."""
+        """Names of the geoms; pairs need names of theirs, others may be called after their links."""
         given = [self._given("geom", geom) for geom in range(self.m.ngeom)]
         names, paired = (
             Names(*filter(None, given), *self.bodies),
@@ -343,8 +343,8 @@ class Translation:
         ]
 
     def _roles(self, geom: int) -> list[ShapeRole]:
-        """What a geom is for. MuJoCo's viewers draw groups 0 to 2, unless one asks for more; robots keep what touches,
-        and is not to be seen, in group 3."""
+        """Roles of a geom. MuJoCo's viewers draw groups 0 to 2, unless one asks for more; robots keep what touches, and
+        is not to be seen, in group 3."""
         m = self.m
         touches = m.geom_contype[geom] or m.geom_conaffinity[geom] or geom in (*m.pair_geom1, *m.pair_geom2)
         roles: list[ShapeRole] = []
@@ -413,7 +413,7 @@ def _references(mujoco, document: Document) -> dict[int, tuple[np.ndarray, np.nd
 
 
 def _leads_to(leaders: dict[int, int], joint: int, sought: int) -> bool:
-    """Whether `sought` is `joint`, or a direct or indirect leader of `joint`."""
+    """Tell whether `sought` is `joint`, or a direct or indirect leader of `joint`."""
     while joint != sought and joint in leaders:
         joint = leaders[joint]
     return joint == sought

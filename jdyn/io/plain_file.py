@@ -69,5 +69,5 @@ def _expect_file(path, status):
 
 
 def kind_of(status: os.stat_result) -> str:
-    """What a status is of, in words."""
+    """Kind of a file by its status, in words."""
     return KINDS.get(stat.S_IFMT(status.st_mode), "a file")

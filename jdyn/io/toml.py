@@ -113,7 +113,7 @@ def _short_name(name: str) -> str:
 
 
 def _line(text: str, keys: tuple[str, ...]) -> int:
-    """Where an entry stands, or the table or entry around it."""
+    """Line where an entry stands, or the table or entry around it."""
     found, table = 1, ()
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*\[([^\[\]]+)\]\s*(#.*)?$", line):

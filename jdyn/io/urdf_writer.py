@@ -143,7 +143,7 @@ def _entries(model: Model) -> tuple[Shape, ...]:
 
 
 def _written(entry: Shape) -> bool:
-    """Whether URDF has such a shape."""
+    """Tell whether URDF has such a shape."""
     return entry.path is not None if entry.kind == "mesh" else entry.kind in SIZES
 
 

@@ -1,4 +1,4 @@
-"""How functions of a model become compiled programs."""
+"""Compilation of functions of a model."""
 
 import functools
 import gc

@@ -19,7 +19,7 @@ ORIGIN = (0.0, 0.0, 0.0)
 
 
 class Placed(eqx.Module):
-    """What constraints are functions of.
+    """Frames and joints that constraints are functions of.
 
     Attributes:
         t: Time [s].
@@ -33,7 +33,7 @@ class Placed(eqx.Module):
 
 
 class Moving(eqx.Module):
-    """How `Placed` moves.
+    """Velocity of `Placed`.
 
     Attributes:
         frames: Spatial velocity [ω; v] of each frame, in the world's axes and at the world's origin [rad/s, m/s].
@@ -71,7 +71,7 @@ class Constraint(eqx.Module):
 
     @abc.abstractmethod
     def residual(self, placed: Placed) -> Float[Array, " holonomic"]:
-        """What is zero where the constraint is met [m or rad]; empty if it constrains velocities alone."""
+        """Residual, zero where the constraint is met [m or rad]; empty if it constrains velocities alone."""
 
     def slip(self, placed: Placed, moving: Moving) -> Float[Array, " nonholonomic"]:
         """Velocities that are zero besides the rates of `residual`, linear in `moving` [m/s or rad/s]."""
@@ -83,7 +83,7 @@ class Constraint(eqx.Module):
 
 
 class _OfFrames(Constraint):
-    """Of two frames alone."""
+    """Constraint between two frames alone."""
 
     frame_a: str = eqx.field(static=True)
     frame_b: str = eqx.field(static=True)
@@ -410,7 +410,7 @@ class RollingSphere(_Rolling):
 
 
 def _deviation(wanted, X):
-    """Of a pose from the one that is wanted, in its axes: rotation vector [rad] and translation [m]."""
+    """Deviation of a pose from the one that is wanted, in its axes: rotation vector [rad] and translation [m]."""
     off = wanted.inverse() @ X
     return jnp.concatenate([quaternion_log(matrix_to_quaternion(off.rotation)), off.translation])
 

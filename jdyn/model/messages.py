@@ -27,7 +27,7 @@ def bulleted(messages: Sequence[str]) -> str:
 
 
 def listed(source: str, what: str, messages: Sequence[str]) -> str:
-    """Where problems or warnings were found, how many, and `bulleted` messages."""
+    """List of `bulleted` messages, with their number and where problems or warnings were found."""
     return f"{source}: {len(messages)} {what}{'s' if len(messages) > 1 else ''}{bulleted(messages)}"
 
 

@@ -130,7 +130,7 @@ class Model(Structure):
 
     @property
     def flat(self) -> bool:
-        """Whether every coordinate is a single number, and none belongs to a quaternion."""
+        """Tell whether every coordinate is a single number, and none belongs to a quaternion."""
         return self.nq == self.nv
 
     @property

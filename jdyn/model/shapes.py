@@ -50,7 +50,7 @@ def counted(condim) -> np.ndarray:
 
 # A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.
 class Shape(NamedTuple):
-    """What a shape is, besides its numbers.
+    """Kind and names of a shape, besides its numbers.
 
     >>> builder = jdyn.Builder("wheel")
     >>> builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1e-2)
@@ -128,7 +128,7 @@ class Shapes(Structure):
         return len(self.entries)
 
     def rows(self, role: ShapeRole) -> tuple[int, ...]:
-        """Where the shapes of a role are."""
+        """Places of the shapes of a role."""
         return tuple(row for row, entry in enumerate(self.entries) if entry.role == role)
 
     def heights_of(self, row: int) -> Float[Array, "rows columns"]:

@@ -36,7 +36,7 @@ class JointGroup:
 
 
 class Tree(abc.ABC):
-    """What a recursion needs to know of the bodies that it visits.
+    """Tree of the bodies that a recursion visits.
 
     Attributes:
         parents: Parent of each body, which has a lower number; -1 for the world.
@@ -47,7 +47,7 @@ class Tree(abc.ABC):
     @functools.cached_property
     @abc.abstractmethod
     def v_offsets(self) -> tuple[int, ...]:
-        """Where the degrees of freedom of each body's joint start; the last entry is their number."""
+        """Places where the degrees of freedom of each body's joint start; the last entry is their number."""
 
     @property
     def nb(self) -> int:
@@ -92,22 +92,22 @@ class Topology(Tree):
 
     @functools.cached_property
     def q_offsets(self) -> tuple[int, ...]:
-        """Where each joint's coordinates start in the full configuration; the last entry is its size."""
+        """Places where each joint's coordinates start in the full configuration; the last entry is its size."""
         return tuple(itertools.accumulate((kind.nq for kind in self.kinds), initial=0))
 
     @functools.cached_property
     def v_offsets(self) -> tuple[int, ...]:
-        """Where each joint's coordinates start in the full velocity; the last entry is its size."""
+        """Places where each joint's coordinates start in the full velocity; the last entry is its size."""
         return tuple(itertools.accumulate((kind.nv for kind in self.kinds), initial=0))
 
     @property
     def single_dof_joints(self) -> bool:
-        """Whether joints have one degree of freedom each, but for a free base."""
+        """Tell whether joints have one degree of freedom each, but for a free base."""
         return all(kind.nv == 1 for kind in self.kinds[self.free_base :])
 
     @functools.cached_property
     def free_base(self) -> bool:
-        """Whether body 0 moves freely and carries all other bodies."""
+        """Tell whether body 0 moves freely and carries all other bodies."""
         return self.nb > 1 and self.parents.count(WORLD) == 1 and self.kinds[0] is Free
 
     @functools.cached_property

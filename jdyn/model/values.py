@@ -18,7 +18,7 @@ from jdyn.model.topology import Topology
 
 
 class Requirement(NamedTuple):
-    """What is asked of each entry of an array, in words and as a comparison."""
+    """Requirement on each entry of an array, in words and as a comparison."""
 
     words: str
     holds: Callable[[Any], Any]

@@ -83,24 +83,25 @@ def _collisions(model) -> dict[str, int]:
 
 
 def _only_slides(model) -> bool:
-    """Whether no collision shape has a `condim` with which torsional and rolling friction count."""
+    """Tell whether no collision shape has a `condim` with which torsional and rolling friction count."""
     return not counted([model.shapes.entries[row].condim for row in _collisions(model).values()])[:, 1:].any()
 
 
 def _size_of(model, row) -> str:
-    """What the size of a shape is called."""
+    """Name of the size of a shape."""
     return "scale" if model.shapes.entries[row].kind == "mesh" else "size"
 
 
 def units_of(name: str) -> str:
-    """Of a number by its name; empty for directions, and for friction of shapes, whose coefficients have several."""
+    """Unit of a number by its name; empty for directions, and for friction of shapes, whose coefficients have
+    several."""
     if name.startswith("collision:") and name.endswith(".friction"):
         return ""
     return UNITS.get(name.rpartition(".")[2], "")
 
 
 def _geometry(model, body):
-    """Of the joint itself."""
+    """Geometry of the joint itself."""
     for group, joints in zip(model.topology.groups, model.joints, strict=True):
         if body in group.bodies:
             row = group.bodies.index(body)
@@ -146,7 +147,7 @@ def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
 
 
 def _parsed(model: Model, name: str) -> tuple[str, str, str]:
-    """What a number belongs to: the kind, its name, and which number it is."""
+    """Owner of a number: the kind, its name, and which number it is."""
     if name == "gravity":
         return name, "", name
     kind, _, rest = name.partition(":")

@@ -16,7 +16,7 @@ MOST_STEPS = 30
 
 
 class Minimum(NamedTuple):
-    """What `box_qp` finds.
+    """Result of `box_qp`.
 
     Attributes:
         x: The minimum; NaN if the matrix is not positive definite on the coordinates that are free.

@@ -32,8 +32,8 @@ SMALL = 1e-3
 
 
 class Optimized(enum.IntEnum):
-    """How an optimization ended: no change promises that the cost falls; none of those tried made it fall; there were
-    too many steps; or the first motion is not finite.
+    """End of an optimization: no change promises that the cost falls; none of those tried made it fall; there were too
+    many steps; or the first motion is not finite.
 
     >>> [code.name for code in jdyn.Optimized]
     ['converged', 'stuck', 'max_steps', 'nonfinite']
@@ -46,7 +46,7 @@ class Optimized(enum.IntEnum):
 
 
 class Plan(NamedTuple):
-    """What `ilqr` finds.
+    """Result of `ilqr`.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
@@ -215,7 +215,7 @@ class _Search(NamedTuple):
 
 
 class _Problem(eqx.Module):
-    """What is optimized.
+    """Problem of optimal control: dynamics, cost and bounds.
 
     Attributes:
         step: The dynamics.
@@ -264,7 +264,7 @@ class _Problem(eqx.Module):
         return self.followed(rest, still, none), still
 
     def policy(self, motion: _Motion, mu: Scalar) -> Policy:
-        """Of least cost for small deviations."""
+        """Policy of least cost for small deviations."""
         q, v, u, _ = motion
         A, B = jax.vmap(self.step.linearized)(q[:-1], v[:-1], u, q[1:], v[1:])
         g, H = jax.vmap(self._expanded)(self.times(u), q[:-1], v[:-1], u)

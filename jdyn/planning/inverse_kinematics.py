@@ -27,8 +27,8 @@ ROUNDS = 4
 
 
 class Reach(enum.IntEnum):
-    """How a search ended: the targets are met; no step within the limits brings them nearer; there were too many
-    steps; or errors are not finite.
+    """End of a search: the targets are met; no step within the limits brings them nearer; there were too many steps; or
+    errors are not finite.
 
     >>> [code.name for code in jdyn.Reach]
     ['met', 'nearest', 'max_steps', 'nonfinite']
@@ -41,7 +41,7 @@ class Reach(enum.IntEnum):
 
 
 class Reached(NamedTuple):
-    """What `inverse_kinematics` finds.
+    """Result of `inverse_kinematics`.
 
     Attributes:
         q: Configuration, with joints within their limits, to rounding.
@@ -184,7 +184,7 @@ class _Problem(eqx.Module):
         return weight * jnp.concatenate(errors), weight[:, None] * jnp.concatenate(J)
 
     def gradient(self, q: Array) -> Array:
-        """Of half the squared residual."""
+        """Gradient of half the squared residual."""
         residual, J = self.residual(q)
         return J.T @ residual
 

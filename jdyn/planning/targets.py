@@ -1,4 +1,4 @@
-"""Where bodies and frames should be."""
+"""Targets of bodies and frames."""
 
 import equinox as eqx
 import jax
@@ -49,7 +49,7 @@ class FrameTarget(eqx.Module):
         return FrameTarget(self.body_or_frame, place(model, self.target), weight)
 
     def error(self, model: Model, q: Float[Array, " nq"]) -> tuple[Float[Array, " task"], Float[Array, "task nv"]]:
-        """What leads from the target to the frame [rad, m], without weights, and its Jacobian."""
+        """Error from the target to the frame [rad, m], without weights, and its Jacobian."""
         X = frame_pose(model, q, self.body_or_frame)
         J = jacobian(model, q, self.body_or_frame)
         if not isinstance(self.target, Transform):

@@ -196,7 +196,7 @@ def _takes_floating_base(maker) -> bool:
 
 
 def _is_bare_name(source) -> bool:
-    """Whether a string is neither XML nor an existing path, and resembles neither."""
+    """Tell whether a string is neither XML nor an existing path, and resembles neither."""
     if not isinstance(source, str) or source.lstrip("\ufeff \t\r\n")[:1] in ("<", ""):
         return False
     return not re.search(r"[/\\.\n]", source) and not os.path.exists(source)

@@ -17,13 +17,13 @@ Stepped = tuple[Motion, State | None, Any, Any]
 
 
 def has_kinks(problem: Problem) -> bool:
-    """Whether derivatives of steps depend on where they end. A solver that remembers many steps would begin anew with
-    each."""
+    """Tell whether derivatives of steps depend on where they end. A solver that remembers many steps would begin anew
+    with each."""
     return _contact(problem) is not None and traits(problem.solver).resumes
 
 
 def warn_of_jumps(problem: Problem):
-    """Where something is differentiated."""
+    """Warn of forces that begin with a jump, in a simulation that is differentiated."""
     contact = _contact(problem)
     if contact is not None and contact.has_jumps:
         warnings.warn(
@@ -35,13 +35,14 @@ def warn_of_jumps(problem: Problem):
 
 
 def _contact(problem: Problem) -> ContactForces | None:
-    """That of steps as long as errors allow; derivatives of others are those of the steps, as differences have them."""
+    """Contact of steps as long as errors allow; derivatives of others are those of the steps, as differences have
+    them."""
     adaptive = isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
     return problem.equations.field.contact if adaptive else None
 
 
 def step_across(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State | None) -> Stepped:
-    """What `step` returns, with the derivatives of a step to that end, or without kinks."""
+    """Take a step like `step`, with the derivatives of a step to that end, or without kinks."""
     if end is None:
         return step(problem, equations, motion, way)
     # The rate that a solver remembers, of the end of the step before, knows nothing of this one's kinks.
@@ -51,7 +52,7 @@ def step_across(problem: Problem, equations: Equations, motion: Motion, way: Way
 
 @eqx.filter_custom_jvp
 def step_forwards(problem: Problem, equations: Equations, motion: Motion, way: Way) -> Stepped:
-    """What `step` returns, for forward-mode derivatives: these take the step once more, to know its end before."""
+    """Take a step like `step`, for forward-mode derivatives: these take the step once more, to know its end before."""
     return step(problem, equations, motion, way)
 
 

@@ -369,7 +369,7 @@ def _pulled(problem_of, job: _Job, number: Int[Array, ""], inside: Span, pull, s
     problem, fired, written = problem_of(job.problem), job.record.fired[number], job.record.rows[number]
 
     def follows(row):
-        """Whether a row moves with the end of the step."""
+        """Tell whether a row moves with the end of the step."""
         ended = ~(inside.end.until(problem.t1) > 0)
         return (row == state.row) & problem.saves(number + 1, ended) if problem.every else jnp.array(False)
 

@@ -36,7 +36,7 @@ class Instant(eqx.Module):
         return Instant(t, (self.t - (t - added)) + (late - added))
 
     def until(self, t: Scalar) -> Scalar:
-        """How long it is from here to a time [s]."""
+        """Time from here to another one [s]."""
         return (t - self.t) - self.rest
 
 
@@ -62,5 +62,5 @@ class Clock(eqx.Module):
 
 
 def clock_of(terms: Any) -> Clock:
-    """That of equations in a simulation; solvers of other terms count the time itself."""
+    """Clock of equations in a simulation; solvers of other terms count the time itself."""
     return getattr(terms, "clock", Clock())

@@ -11,7 +11,7 @@ BEYOND = 2 / 3
 
 
 def contact_events(model: Model, contact: ContactForces) -> tuple[Event, ...]:
-    """Where forces of contact have kinks; none of them changes the state."""
+    """Events where forces of contact have kinks; none of them changes the state."""
 
     def deeper(t, y):
         distances = contact.distances(model, y.q)

@@ -19,7 +19,7 @@ from jdyn.simulation.work import Counted, Work
 
 
 def counted_step(solver: diffrax.AbstractDIRK, terms, t0, t1, y0, args, memory, made_jump):
-    """What `solver.step` returns, with a `Counted` state.
+    """Take a step like `solver.step`, with a `Counted` state.
 
     Diffrax begins each step with a derivative whose weight is zero, which is not counted. If a root finder takes a new
     Jacobian in every iteration, only evaluations are counted.

@@ -28,12 +28,12 @@ class Foretold(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, t: Scalar, y: State) -> Float[Array, "*entries"]:
-        """As the condition of an `Event`."""
+        """Evaluate the condition of an `Event`."""
 
     @abc.abstractmethod
     def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
-        """How long a step may be that begins in a state, where v changes by about a [s]. Conditions are looked at at
-        `LOOKS` places of it, evenly spaced."""
+        """Longest step from a state, where v changes by about a [s]. Conditions are looked at at `LOOKS` places of it,
+        evenly spaced."""
 
 
 class Event(eqx.Module):
@@ -139,7 +139,7 @@ def numbers(events: tuple[Watch, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Moment(eqx.Module):
-    """What happens at the instant at which a simulation is. Rows are those of the table `numbers`.
+    """Events at the instant at which a simulation is. Rows are those of the table `numbers`.
 
     Attributes:
         new: Whether the state is that at the start or after an event, from which no step has led away yet.
@@ -164,13 +164,13 @@ class Moment(eqx.Module):
 
     @staticmethod
     def start(events: tuple[Watch, ...], t: Scalar, y: State, rate: Callable[[Array, Array], Array]) -> "Moment":
-        """That at which a simulation starts, whose configurations change with velocities at this `rate`."""
+        """Moment at which a simulation starts, whose configurations change with velocities at this `rate`."""
         rounding = _rounding(events, t, y, rate)
         none, zero = jnp.zeros(rounding.shape, bool), jnp.zeros((), y.v.dtype)
         return Moment(jnp.array(True), none, none, none, jnp.zeros((), jnp.int32), zero, none, rounding)
 
     def left(self, above: Bool[Array, " rows"]) -> "Moment":
-        """That at the end of a step, where nothing has happened."""
+        """Moment at the end of a step, where nothing has happened."""
         nothing = jax.tree.map(jnp.zeros_like, self)
         return dataclasses.replace(nothing, above=above, rounding=self.rounding)
 
@@ -264,7 +264,7 @@ def first_crossing(
 
 
 class _Level(NamedTuple):
-    """How conditions stand.
+    """State of conditions.
 
     Attributes:
         heights: Their values.
@@ -278,7 +278,7 @@ class _Level(NamedTuple):
 
 
 def _level(heights, at, rate, wanted) -> _Level:
-    """How conditions stand at the start of a step, if that is `wanted`."""
+    """Find the state of conditions at the start of a step, if that is `wanted`."""
 
     def level(passed):
         (t, y), (dt, dy) = jax.jvp(at, (passed,), (jnp.ones_like(passed),))
@@ -293,7 +293,7 @@ def _level(heights, at, rate, wanted) -> _Level:
 
 
 def _rounding(events, t, y, rate) -> Float[Array, " rows"]:
-    """What `Moment.rounding` holds; none for conditions without a slope there."""
+    """Rounding for `Moment.rounding`; none for conditions without a slope there."""
 
     def heights(q):
         return jnp.concatenate([event.condition(t, eqx.tree_at(lambda y: y.q, y, q)) for event in events])
@@ -325,7 +325,8 @@ def _fallen(events, moment, level, near) -> Moment:
 
 
 def _next(events, fell, last):
-    """What happens next: in the order of the list, and from its start again, but what ends the simulation at last."""
+    """Find the event that happens next: in the order of the list, and from its start again, but what ends the
+    simulation at last."""
     ends = np.array([event.terminate for event in events])[numbers(events)[0]]
     goes_on = fell & ~ends
     turn = (jnp.arange(len(fell), dtype=last.dtype) - last - 1) % len(fell)

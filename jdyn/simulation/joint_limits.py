@@ -64,7 +64,7 @@ class Stops(eqx.Module):
 
 
 class JointLimits(eqx.Module):
-    """What happens at the ends of joints' ranges.
+    """Springs or impacts at the ends of joints' ranges.
 
     Attributes:
         backwards: Whether it may happen backwards in time.

@@ -132,38 +132,38 @@ class Problem(eqx.Module):
 
     @property
     def rows(self) -> int:
-        """How many there can be."""
+        """Most rows that there can be."""
         steps = self.max_steps // self.every if self.every else 0
         return len(self.times) + steps + (self.last and self.every > 1)
 
     @property
     def touches(self) -> bool:
-        """Whether shapes may touch."""
+        """Tell whether shapes may touch."""
         return self.equations.field.contact is not None
 
     @property
     def foretells(self) -> bool:
-        """Whether the length of steps depends on what touches soon."""
+        """Tell whether the length of steps depends on what touches soon."""
         return self.touches or any(event.longest_step is not None for event in self.events)
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether steps say what contact can see at their ends. Not with constraints or a wrapped solver: these may
-        move the ends."""
+        """Tell whether steps say what contact can see at their ends. Not with constraints or a wrapped solver: these
+        may move the ends."""
         known = traits(self.solver).looks_ahead and self.met is None
         return known and isinstance(self.equations.field.contact, SmoothForces)
 
     @property
     def jumps(self) -> bool:
-        """Whether forces may jump at the ends of steps."""
+        """Tell whether forces may jump at the ends of steps."""
         return len(self.jump_times) > 0 or not _asks_for_lengths(self)
 
     def saves(self, accepted: Int[Array, ""], ended: Bool[Array, ""]) -> Bool[Array, ""]:
-        """Whether a row follows the last of so many steps, if rows follow steps at all."""
+        """Tell whether a row follows the last of so many steps, if rows follow steps at all."""
         return (accepted % self.every == 0) | (self.last & ended)
 
     def jump_at(self, t: Scalar) -> tuple[Bool[Array, ""], Scalar]:
-        """Whether forces jump at a time, and that time, which moves with the jump if they do."""
+        """Tell whether forces jump at a time, and return that time, which moves with the jump if they do."""
         if not len(self.jump_times):
             return jnp.array(False), t
         here = self.jump_times == t
@@ -176,7 +176,7 @@ class Problem(eqx.Module):
 
 
 class Motion(eqx.Module):
-    """Where a simulation is, between two steps: all that the next one depends on.
+    """State of a simulation between two steps: all that the next one depends on.
 
     Attributes:
         at: The time.
@@ -214,7 +214,7 @@ class Motion(eqx.Module):
 
 
 class Way(NamedTuple):
-    """How far a step goes.
+    """Length of a step.
 
     Attributes:
         length: [s].
@@ -229,7 +229,7 @@ class Way(NamedTuple):
         return cls(length, jnp.full_like(length, jnp.nan))
 
     def end(self, start: Instant) -> Instant:
-        """Where a step from there ends."""
+        """End of a step from there."""
         free, end = jnp.isnan(self.stop), start.after(self.length)
         return Instant(jnp.where(free, end.t, self.stop), jnp.where(free, end.rest, 0))
 
@@ -309,7 +309,7 @@ class Run(eqx.Module):
 
     @property
     def unfinished(self) -> Bool[Array, ""]:
-        """Whether to go on, as a loop asks for it: what `running` says, by two entries.
+        """Tell whether to go on, as a loop asks for it: what `running` says, by two entries.
 
         By one alone XLA takes the loop for one that counts, and copies all that leads to this entry, the whole step,
         whenever a pass looks for the number of rounds: with contact, a quarter of the time to compile.
@@ -445,7 +445,7 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
 
 
 def _until_touch(problem, equations, run, planned):
-    """What is planned, or less where shapes will touch soon: step controllers would find that out by failing, or not at
+    """Shorten what is planned where shapes will touch soon: step controllers would find that out by failing, or not at
     all."""
     y, direction = run.motion.y, problem.equations.direction
     known = jax.lax.stop_gradient((y.q, direction * y.v, run.acceleration))
@@ -459,7 +459,7 @@ def _until_touch(problem, equations, run, planned):
 
 
 def _within_turn(problem, run, planned):
-    """What is planned, or less where the step would leave its chart, as step controllers do not know that it does."""
+    """Shorten what is planned where the step would leave its chart, as step controllers do not know that it does."""
     model = problem.equations.field.model
     if model.flat or not traits(problem.solver).charts:
         return planned
@@ -467,7 +467,7 @@ def _within_turn(problem, run, planned):
 
 
 def _left_chart(problem, run, way, motion):
-    """Whether a step of a length that does not change has ended nowhere since it turned too far."""
+    """Tell whether a step of a length that does not change has ended nowhere since it turned too far."""
     model = problem.equations.field.model
     if model.flat or not (traits(problem.solver).charts and _held(problem)):
         return jnp.array(False)
@@ -485,8 +485,8 @@ def _acceleration(problem, run, keep, way, motion):
 
 
 def _overlaps(run, active, equations, motion):
-    """How deep shapes overlap at the start of the first step and at most at those of all, each of which has looked for
-    their points anyway."""
+    """Depths to which shapes overlap at the start of the first step and at most at those of all, each of which has
+    looked for their points anyway."""
     field, first = equations.field, active & (run.accepted + run.rejected == 0)
     if field.contact is None:
         return {"start_overlap": None, "most_overlap": None}
@@ -501,7 +501,7 @@ def _overlaps(run, active, equations, motion):
 
 
 def _active(run):
-    """Whether this try counts. A run that has yet to look around takes a step of no length instead."""
+    """Tell whether this try counts. A run that has yet to look around takes a step of no length instead."""
     return run.running if run.motion.looked is None else run.running & run.motion.looked
 
 
@@ -577,21 +577,22 @@ def _since(problem, t, told=None):
 
 
 def _told(problem, run, way, since):
-    """What the step controller tells. A step without length stays where it is, also beyond a jump."""
+    """Jump that the step controller tells. A step without length stays where it is, also beyond a jump."""
     if not (problem.jumps and problem.events):
         return since
     return jnp.where(_still(problem, way) & jnp.isnan(since), run.motion.since, since)
 
 
 def _may_know_times(solver_state: PyTree) -> bool:
-    """Whether a solver may remember times: one that remembers something, and is not of those that count their work."""
+    """Tell whether a solver may remember times: one that remembers something, and is not of those that count their
+    work."""
     counted = isinstance(solver_state, Counted)
     memory, work = (solver_state.memory, solver_state.work) if counted else (solver_state, None)
     return memory is not None and work is None
 
 
 def _still(problem, way):
-    """Whether a step has no length, for an event where it begins."""
+    """Tell whether a step has no length, for an event where it begins."""
     return (way.length == 0) if problem.events else jnp.array(False)
 
 
@@ -768,13 +769,13 @@ def _crossing(problem, run, wanted, span):
 
 
 def _held(problem):
-    """Whether the step controller plans its steps without regard to errors."""
+    """Tell whether the step controller plans its steps without regard to errors."""
     return not isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
 
 
 def _next_plan(problem, run, crossing, keep, way, planned, wanted):
-    """How far the next step goes, which the step controller wants to be so long. After a step that was cut short, the
-    rest of what was planned comes next."""
+    """Plan the next step, which the step controller wants to be so long. After a step that was cut short, the rest of
+    what was planned comes next."""
     landing, length = run.landing.which >= 0, way.length
     left = Way(planned.length - jnp.where(keep, length, 0), planned.stop)
     rest = where(left.length > _smallest(problem, _resolution(length)), left, Way.of(length))
@@ -847,8 +848,8 @@ def _forces_like(problem):
 
 
 def _way(problem, run, planned):
-    """How far the next step goes: as planned, or to an earlier event, tick, jump or end. A remainder that is too short
-    for a step is joined to the last step. Where contact has yet to look around, the way has no length."""
+    """Choose the length of the next step: as planned, or to an earlier event, tick, jump or end. A remainder that is
+    too short for a step is joined to the last step. Where contact has yet to look around, the way has no length."""
     # Chosen, not compared by `minimum`, which takes one half of each derivative where two are equal.
     controller, stop = problem.equations.field.controller, problem.t1
     if len(problem.jump_times):
@@ -867,12 +868,12 @@ def _way(problem, run, planned):
 
 
 def _rounding(t):
-    """How well a type tells times from each other, as a share of them."""
+    """Share of a time by which a type tells times from each other."""
     return float(jnp.finfo(t.dtype).eps)
 
 
 def _resolution(t):
-    """How well instants are told from each other, as a share of the time."""
+    """Share of the time by which instants are told from each other."""
     return max(_rounding(t) ** DIGITS, float(jnp.finfo(jnp.float64).eps))
 
 

@@ -98,7 +98,7 @@ class OnManifold(Delegating):
         return functools.partial(ChartInterpolation, self.solver.interpolation_cls, self.model)
 
     def _advance(self, terms, t0, t1, y0, args, state, made_jump) -> Any:
-        """What the wrapped method's step returns, with a `Counted` state."""
+        """Take a step of the wrapped method, with a `Counted` state."""
         if isinstance(self.solver, diffrax.AbstractERK):
             return _explicit_step(self._tableau, terms, t0, t1, y0, args, state.memory, made_jump)
         if isinstance(self.solver, diffrax.AbstractDIRK):

@@ -1,4 +1,4 @@
-"""How a simulation ended."""
+"""Ends of simulations."""
 
 import enum
 
@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Int
 
 
 class Result(enum.IntEnum):
-    """How a simulation ended. Trajectories and datasets hold these as integers, one a lane.
+    """End of a simulation. Trajectories and datasets hold these as integers, one a lane.
 
     >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1), 1.0)
     >>> jdyn.Result(int(motion.result)).name
@@ -64,7 +64,7 @@ class SimulationError(RuntimeError):
 
 
 def succeeded(result: Int[Array, "*lanes"]) -> Bool[Array, "*lanes"]:
-    """Whether codes mean success: the end, or an event that ends the simulation."""
+    """Tell whether codes mean success: the end, or an event that ends the simulation."""
     return (result == Result.success) | (result == Result.event)
 
 

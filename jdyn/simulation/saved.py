@@ -1,4 +1,4 @@
-"""What a saved trajectory has to be, which may come from anyone."""
+"""Checks of a saved trajectory, which may come from anyone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def misfit(trajectory: Any) -> str | None:
 
 
 def _has(shape, expected, open_end):
-    """Whether a shape is one of which some lengths are open, -1."""
+    """Tell whether a shape is one of which some lengths are open, -1."""
     same = len(shape) >= len(expected) if open_end else len(shape) == len(expected)
     return same and all(b in (-1, a) for a, b in zip(shape, expected, strict=False))
 

@@ -239,7 +239,7 @@ def _default_solver(contact):
 
 
 def _warn_of_overlaps(name, stats):
-    """Where numbers are known: traced ones cannot be judged."""
+    """Warn of overlaps where numbers are known: traced ones cannot be judged."""
     if any(isinstance(x, Tracer) for x in stats.values()):
         return
 
@@ -379,7 +379,7 @@ def _start(field, shapes, t0, q0, v0, met):
 
 
 def _starts_well(field, t0, q0, v0):
-    """Whether the start nearly meets the constraints; None where there are none."""
+    """Tell whether the start nearly meets the constraints; None where there are none."""
     if not field.constraints:
         return None
     missed = distance(field.model, field.constraints, q0, v0, t=t0)
@@ -439,7 +439,7 @@ def _closed_controller(field, solver, t, q, v):
 
 
 def _failure(model: Model, q0, contact: Contact | None, step, trajectory: Trajectory, t1) -> str:
-    """What happened, and what to do; `step` is the length of all steps, if they have one."""
+    """Describe what happened, and what to do; `step` is the length of all steps, if they have one."""
     stats, code = trajectory.stats, Result(int(trajectory.result))
     reason = MESSAGES[code]
     if step is not None and code == Result.nonfinite:

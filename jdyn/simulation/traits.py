@@ -1,4 +1,4 @@
-"""What solvers declare to those that run them."""
+"""Traits that solvers declare to those that run them."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -98,7 +98,7 @@ class Trajectory(eqx.Module):
 
     @property
     def success(self):
-        """Whether the end was reached, or an event that ends the simulation."""
+        """Tell whether the end was reached, or an event that ends the simulation."""
         return succeeded(self.result)
 
     # Every row.
@@ -179,7 +179,8 @@ class Trajectory(eqx.Module):
         return self._rows(forces, self.ts, self.q, self.v, tau)
 
     def contacts(self, model: Model, contact: Contact) -> Contacts:
-        """Where shapes touch and with what forces, in every row: arrays have axes for lanes, times and points.
+        """Points where shapes may touch and the forces there, in every row: arrays have axes for lanes, times and
+        points.
 
         Forces are those of the steps in which rows lie, where `contact_forces` has them: impulses over time of
         `jdyn.ConvexEuler`, and of `jdyn.Automatic` in single precision those of what rests. All others follow from the

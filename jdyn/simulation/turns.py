@@ -17,7 +17,7 @@ LONGEST, PLANNED = math.pi, 0.8 * math.pi
 
 
 def angular_speed(model: Model, v: Float[Array, " nv"]) -> Scalar:
-    """How fast the fastest ball or free joint turns [rad/s], 0 without one; it has no derivative."""
+    """Angular speed of the fastest ball or free joint [rad/s], 0 without one; it has no derivative."""
     v = model.expand_velocity(jax.lax.stop_gradient(v))
     groups = zip(model.joints, model.by_group("v", v), strict=True)
     speeds = [jnp.linalg.norm(x[:, :3], axis=1) for joints, x in groups if isinstance(joints, Ball | Free)]

@@ -50,7 +50,7 @@ class Variation(eqx.Module):
 
     @classmethod
     def of(cls, motion: Any, start: State) -> "Variation":
-        """That of a motion before its first step, with the tangent of its state there."""
+        """Variation of a motion before its first step, with the tangent of its state there."""
         numbers = jax.tree.map(jnp.zeros_like, eqx.filter(motion, eqx.is_inexact_array))
         tangent = eqx.tree_at(lambda motion: motion.y, numbers, start)
         return cls(tangent, _sizes(start), jnp.array(False))
@@ -176,7 +176,7 @@ def _felt(problem):
 
 
 def rests(model: Model, y0: State, y1: State, allowed: Tolerances) -> Bool[Array, ""]:
-    """Whether a coordinate has hardly moved in a step, by what tolerances say: it may rest in an equilibrium."""
+    """Tell whether a coordinate has hardly moved in a step, by what tolerances say: it may rest in an equilibrium."""
     moved, faster = jnp.abs(model.difference(y0.q, y1.q)), jnp.abs(y1.v - y0.v)
     still = moved <= RESTS * (allowed.atol + allowed.rtol * jnp.max(jnp.abs(y0.q), initial=0))
     return jnp.any(still & (faster <= RESTS * (allowed.atol + allowed.rtol * jnp.abs(y0.v))))

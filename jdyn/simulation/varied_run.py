@@ -112,7 +112,7 @@ def _again(again, begun: Run, run: Run) -> Run:
 
 
 def _varied_step(towards: Direction, take: Callable[..., Stepped], asked: Bool[Array, ""]) -> Callable[..., Stepped]:
-    """What takes steps of motions with a variation, which stays as it is unless it is asked for."""
+    """Make a function that takes steps of motions with a variation, which stays as it is unless it is asked for."""
 
     def taken(problem: Problem, equations: Equations, motion: Motion, way: Way) -> Stepped:
         variation: Any = motion.variation
@@ -137,7 +137,7 @@ def _varied_step(towards: Direction, take: Callable[..., Stepped], asked: Bool[A
 
 
 def _faster(solver_state: Any, tangent: Any) -> Any:
-    """What the solver remembers after a step, with what its tangent shows of how fast the motion is."""
+    """Memory of the solver after a step, with what its tangent shows of how fast the motion is."""
     if not hasattr(getattr(solver_state, "memory", None), "shown"):
         return solver_state
     return dataclasses.replace(solver_state, memory=solver_state.memory.shown(tangent.memory))

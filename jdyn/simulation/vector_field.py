@@ -79,7 +79,7 @@ class VectorField(eqx.Module):
     def accelerations(
         self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
-        """Those of a model under generalized forces, and the forces of constraints, if there are any."""
+        """Accelerations of a model under generalized forces, and the forces of constraints, if there are any."""
         if not self.constraints:
             return forward_dynamics(model, y.q, y.v, tau, method=self.method), None
         return accelerations_and_forces(
@@ -134,7 +134,7 @@ class VectorField(eqx.Module):
         return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near, error
 
     def overshot(self, y0: State, y1: State) -> Bool[Array, ""]:
-        """Whether a step between two states has gone through the beginning of a contact without seeing it."""
+        """Tell whether a step between two states has gone through the beginning of a contact without seeing it."""
         if self.contact is None:
             return jnp.array(False)
         return self.contact.overshot(self.model, y0.q, y1.q, y1.v)
@@ -144,7 +144,7 @@ class VectorField(eqx.Module):
         return ABA() if self.method is None else self.method
 
     def rates_beside(self, t: Scalar, y: State, tau: Float[Array, " nv"]) -> State:
-        """How what is not motion changes, the controller's memory and the energy received; rates of motion are zero."""
+        """Rates of what is not motion, the controller's memory and the energy received; rates of motion are zero."""
         power = None if y.energy is None else y.v @ tau - self._dissipation(y.v)
         still = jnp.zeros_like(y.v)
         return State(still, still, self.controller.rate(t, y.q, y.v, y.memory), power)
@@ -161,11 +161,11 @@ class VectorField(eqx.Module):
 
     @property
     def _pushing(self) -> list[Any]:
-        """What has a force by `force(model, q, v)`, beside the controller."""
+        """Parts that have a force by `force(model, q, v)`, beside the controller."""
         return [part for part in (self.stops, self.contact) if part is not None]
 
     def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        """How `force` falls with each joint's own coordinate and velocity; zero where it does not fall."""
+        """Slopes by which `force` falls with each joint's own coordinate and velocity; zero where it does not fall."""
         K, D = self.controller.force_slopes(self.model, t, y.q, y.v, y.memory)
         # They have the shape of the force, and may be the first to show that it is wrong.
         K, D = self._commanded(K), self._commanded(D)
@@ -203,7 +203,7 @@ class VectorField(eqx.Module):
 
 
 def _as_far(left: Array, error: Array, moved: Array, distance: Scalar) -> Array:
-    """What constraints leave of an error, and what they take away of it as far as they moved the state.
+    """Remainder of an error with constraints, and what they take away of it as far as they moved the state.
 
     Near singular configurations, the rounding of rows moves it much farther than it was from meeting them.
     """

@@ -1,4 +1,4 @@
-"""What solvers evaluate."""
+"""Work of solvers."""
 
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from jdyn.contact import Overlap
 
 
 class Work(eqx.Module):
-    """How often a solver evaluated the equations of motion.
+    """Number of times that a solver evaluated the equations of motion.
 
     A Jacobian is a closed-form derivative at one state, with all its columns and the acceleration that it is taken at.
     It counts apart, and is no evaluation of forward dynamics.
@@ -59,7 +59,7 @@ class Counted(eqx.Module):
 
 
 def work_of(solver_state) -> Work | None:
-    """What the last step of any solver evaluated; None for one that does not say."""
+    """Work of the last step of any solver; None for one that does not say."""
     return solver_state.work if isinstance(solver_state, Counted) else None
 
 
@@ -69,10 +69,10 @@ def order_of(solver_state) -> Int[Array, ""] | None:
 
 
 def seen_of(solver_state) -> PyTree | None:
-    """What contact knows of the state after the last step of any solver; None where it is not asked for."""
+    """Knowledge of contact about the state after the last step of any solver; None where it is not asked for."""
     return solver_state.seen if isinstance(solver_state, Counted) else None
 
 
 def overlap_of(solver_state) -> Overlap | None:
-    """By how much shapes overlapped at the start of the last step; None for a solver that does not say."""
+    """Overlap of shapes at the start of the last step; None for a solver that does not say."""
     return solver_state.overlap if isinstance(solver_state, Counted) else None

@@ -1,4 +1,4 @@
-"""What a solver that wraps another one leaves to it."""
+"""Delegation of a solver that wraps another one."""
 
 import diffrax
 import equinox as eqx
@@ -33,7 +33,7 @@ class Delegating(diffrax.AbstractWrappedSolver):
 
     @property
     def traits(self) -> Traits:
-        """Those of the inner solver, of which it does not look ahead."""
+        """Traits of the inner solver, of which it does not look ahead."""
         return traits(self.solver)._replace(looks_ahead=False)
 
     @property

@@ -1,5 +1,5 @@
-"""What a store says of itself, all of which is checked before anything of it is used: it may be damaged, or come from
-someone who means harm."""
+"""Contents of a store by its own description, all of which is checked before anything of it is used: it may be damaged,
+or come from someone who means harm."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Contents(NamedTuple):
 
 
 def contents_of(path: str | os.PathLike) -> Contents:
-    """What is in a store.
+    """Read and check the contents of a store.
 
     Raises:
         FileNotFoundError: if there is nothing.
@@ -105,7 +105,7 @@ def digest_of(content: bytes) -> str:
 
 
 class _Wrong(ValueError):
-    """What is wrong with a store, in words."""
+    """Fault of a store, in words."""
 
 
 def _expect(holds, message):
@@ -226,7 +226,7 @@ def _parameter_axes(listed, parameters, axes):
 
 
 def _attributes(consolidated, variables, size, chunks):
-    """Of each variable, whose description has to be the one that jdyn writes."""
+    """Attributes of each variable, whose description has to be the one that jdyn writes."""
     described: Any = consolidated.get("metadata") if isinstance(consolidated, dict) else None
     _expect(
         isinstance(described, dict) and set(described) == set(variables), "zarr.json: expected one entry a variable"
@@ -242,7 +242,7 @@ def _attributes(consolidated, variables, size, chunks):
 
 
 def _descriptions(variables: Mapping[str, Output], size: int, chunks: Mapping[str, int]) -> dict[str, Any]:
-    """What jdyn writes of variables, without their attributes."""
+    """Descriptions that jdyn writes of variables, without their attributes."""
     import zarr
     from zarr.storage import MemoryStore
 
@@ -259,8 +259,8 @@ def _are_plain(attributes):
 
 
 def _check_files(contents: Contents):
-    """That all files are there which are from the beginning, and those that describe are as they were written. Files
-    with numbers are compared when they are read."""
+    """Check that all files are there which are from the beginning, and that those which describe are as they were
+    written. Files with numbers are compared when they are read."""
     described = ["zarr.json", *(f"{name}/zarr.json" for name in (*contents.parameters, *contents.outputs))]
     many = {name: -(-contents.size // parameters_chunk(x)) if x.bytes else 0 for name, x in contents.parameters.items()}
     # A store has as many files as lanes need: their number is no mere claim.

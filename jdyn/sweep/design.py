@@ -57,7 +57,7 @@ class Design(abc.ABC):
 
     @functools.cached_property
     def digest(self) -> str:
-        """Of all lanes and their axes."""
+        """Digest of all lanes and their axes."""
         found = hashlib.sha256(repr(list(self.dims.items())).encode())
         for name, (dims, values) in sorted(self.coordinates().items()):
             found.update(repr((name, dims, values.shape, values.dtype.str)).encode())
@@ -71,7 +71,7 @@ class Design(abc.ABC):
         return hash(self.digest)
 
     def to_json(self) -> str:
-        """As text, from which `jdyn.Design.from_json` makes an equal design."""
+        """Text from which `jdyn.Design.from_json` makes an equal design."""
         return json.dumps(self._recipe(), ensure_ascii=False)
 
     @staticmethod
@@ -88,7 +88,7 @@ class Design(abc.ABC):
 
     @abc.abstractmethod
     def _recipe(self) -> dict[str, Any]:
-        """What the design is made of, as JSON can say it."""
+        """Recipe of the design, as JSON can say it."""
 
     @classmethod
     @abc.abstractmethod
@@ -268,7 +268,7 @@ class Zip(_Pair):
 
 
 def _all_dims(design):
-    """Of lanes and of parameters that are arrays."""
+    """Axes of lanes and of parameters that are arrays."""
     return {dim for dims, _ in design.coordinates().values() for dim in dims}
 
 

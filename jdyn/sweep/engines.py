@@ -1,4 +1,4 @@
-"""Where the chunks of a sweep run: on this machine's devices, or on workers of a cluster."""
+"""Engines that run the chunks of a sweep: this machine's devices, or workers of a cluster."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Dask:
 
 
 def threads_of(client: Any) -> int:
-    """Of all workers that are there."""
+    """Threads of all workers that are there."""
     return max(sum(client.nthreads().values()), 1)
 
 

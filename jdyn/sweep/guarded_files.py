@@ -103,7 +103,7 @@ AGAIN = "the sweep itself writes it anew, with store=... as before"
 
 
 def _unpacked(content: bytes) -> int | None:
-    """What a frame of Zstandard says that it unpacks to [bytes] (RFC 8878, 3.1.1.1); None if it does not."""
+    """Size that a frame of Zstandard says that it unpacks to [bytes] (RFC 8878, 3.1.1.1); None if it does not."""
     if len(content) < 5 or content[:4] != b"\x28\xb5\x2f\xfd":
         return None
     whole, dictionary = content[4] >> 5 & 1, (0, 1, 2, 4)[content[4] & 3]

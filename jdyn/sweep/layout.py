@@ -50,7 +50,7 @@ class Output(NamedTuple):
 
 
 def is_name(name: Any) -> bool:
-    """Whether a parameter or an entry may have this name in a store."""
+    """Tell whether a parameter or an entry may have this name in a store."""
     return isinstance(name, str) and NAME.fullmatch(name) is not None and name not in RESERVED
 
 
@@ -60,7 +60,7 @@ def parameters_chunk(output: Output) -> int:
 
 
 def nothing(name: str, dtype: str) -> Any:
-    """What stands for a lane that has not run."""
+    """Value that stands for a lane that has not run."""
     if name == "result":
         return Result.not_run.value
     return np.full((), np.nan, dtype).item() if np.issubdtype(dtype, np.inexact) else np.zeros((), dtype).item()

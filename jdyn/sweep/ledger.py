@@ -25,8 +25,8 @@ class Ledger:
         self._contents = contents
 
     def lacks(self, chunk: int) -> str | None:
-        """What keeps a chunk from being whole, in words: nothing if it is not finished, or what is damaged. None if all
-        of its files are as they were written."""
+        """Reason why a chunk is not whole, in words: nothing if it is not finished, or what is damaged. None if all of
+        its files are as they were written."""
         contents = self._contents
         try:
             written = json.loads(read_plain(contents.path, _name(chunk), MOST_ENTRY))

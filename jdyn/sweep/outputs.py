@@ -1,4 +1,4 @@
-"""What a sweep keeps of each lane."""
+"""Outputs that a sweep keeps of each lane."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Lane(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What is kept of a lane.
+    """Output that is kept of a lane.
 
     Attributes:
         of: What it is.

@@ -19,7 +19,7 @@ from jdyn.sweep.layout import Output
 
 
 class Program:
-    """What computes a chunk of lanes, on any of this machine's devices.
+    """Program that computes a chunk of lanes, on any of this machine's devices.
 
     Devices do not share a chunk: none waits for another one's lanes, and each takes the next chunk when it has time.
 
@@ -79,7 +79,7 @@ def at_once_here() -> int:
 
 
 def _processors():
-    """Those that this process may use, as far as Python can tell."""
+    """Number of processors that this process may use, as far as Python can tell."""
     found = getattr(os, "process_cpu_count", None) or (lambda: len(os.sched_getaffinity(0)))
     return found() if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -126,7 +126,7 @@ class Spec:
 
     @property
     def name(self) -> str:
-        """Of the robot."""
+        """Name of the robot."""
         return pathlib.Path(self.entries["robot"]).stem
 
     def precision(self):
@@ -135,7 +135,7 @@ class Spec:
 
     @property
     def gains(self) -> dict[str, float]:
-        """Those of the controller, kp and kd, where they do not vary."""
+        """Gains of the controller, kp and kd, where they do not vary."""
         return {gain: self._nominal[f"controller.{gain}"] for gain in USUAL_GAINS}
 
     @property
@@ -206,7 +206,7 @@ class Spec:
         return self.kept(self.lane(values))
 
     def kept(self, lane: Lane) -> dict[str, Array]:
-        """What is kept of a lane."""
+        """Outputs that are kept of a lane."""
         return {name: OUTPUTS[name].of(lane) for name in self.outputs} | {"result": lane.motion.result}
 
     @property
@@ -266,7 +266,7 @@ class Spec:
 
 
 class _Range(NamedTuple):
-    """What a spec says of a number that varies.
+    """Range of a number that varies, in a spec.
 
     Attributes:
         of, by, units, long_name: As in `Varied`.
@@ -315,7 +315,7 @@ class _Range(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What a spec says of its design.
+    """Design of a spec.
 
     Attributes:
         kind: `"grid"`, or how lanes are drawn.

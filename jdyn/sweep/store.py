@@ -129,8 +129,8 @@ class Store:
             ) from error
 
     def dataset(self) -> xarray.Dataset:
-        """What is there, read as it is needed. Lanes that are not finished have the result `not_run`, and are NaN, or 0
-        where that is no number."""
+        """Dataset of what is there, read as it is needed. Lanes that are not finished have the result `not_run`, and
+        are NaN, or 0 where that is no number."""
         return dataset_of(self._contents)
 
 

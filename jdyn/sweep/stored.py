@@ -68,7 +68,7 @@ def lane_of(contents: Contents, number: int) -> tuple[dict[str, np.ndarray], dic
 
 
 def dataset_of(contents: Contents) -> xarray.Dataset:
-    """What is in a store along `lane`, read as it is needed."""
+    """Dataset of a store along `lane`, read as it is needed."""
     import xarray
 
     from jdyn.sweep.guarded_files import GuardedFiles

@@ -155,7 +155,8 @@ def _usual_chunk(size, at_once):
 
 
 def _parameters(over, numbers):
-    """Of lanes, in the precision that JAX has in this thread: contexts such as `jax.enable_x64` do not reach others."""
+    """Parameters of lanes, in the precision that JAX has in this thread: contexts such as `jax.enable_x64` do not reach
+    others."""
     return {name: _in_precision(name, values) for name, values in over.lanes(numbers).items()}
 
 
@@ -167,7 +168,7 @@ def _in_precision(name, values):
 
 
 def _check_names(over, outputs, attrs):
-    """Of what a lane has, beside those of the design."""
+    """Check the names of what a lane has, beside those of the design."""
     if outputs["result"].shape:
         raise ValueError(f"sweep: expected a scalar 'result', got shape {outputs['result'].shape}")
     if not np.issubdtype(outputs["result"].dtype, np.signedinteger):
@@ -187,7 +188,7 @@ def _check_names(over, outputs, attrs):
 
 
 def _check_files(over, outputs, chunk):
-    """That a store can have them."""
+    """Check that a store can have them."""
     for name in [*over.values, *outputs]:
         if not is_name(name):
             raise ValueError(

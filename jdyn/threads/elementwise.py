@@ -108,7 +108,7 @@ def _arithmetic(operator: str, exact: Callable, truth: str):
 
 
 def _logical(operator, x, y):
-    """Of truth values."""
+    """Operation on truth values."""
     if known(x, y):
         return bool({"&": x and y, "|": x or y, "^": x != y}[operator])
     for truth, other in ((x, y), (y, x)):
@@ -147,7 +147,7 @@ def _not(program: Translation, operation: Operation) -> list[Value]:
 
 
 def _written_as(pattern: str | None, integers: str | None = None):
-    """Of one expression for numbers with a point, and perhaps another for integers."""
+    """Rule of one expression for numbers with a point, and perhaps another for integers."""
 
     def rule(program: Translation, operation: Operation) -> list[Value]:
         kind = operation.kind()

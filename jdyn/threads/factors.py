@@ -72,7 +72,7 @@ def _triangular_solve(program: Translation, operation: Operation) -> list[Value]
 
 
 def _for_each(program, batch, size, body):
-    """Of several systems one after another, by the number of each times a size."""
+    """Solve several systems one after another, by the number of each times a size."""
     count = Kind(tuple(batch), "i32").size
     number = program.name("i")
     with program.block(f"for (int {number} = 0; {number} < {count}; ++{number})"):

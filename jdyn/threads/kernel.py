@@ -36,7 +36,7 @@ NEWEST = 90
 
 
 def threaded() -> bool:
-    """Whether batches run one lane a thread: where JAX runs on a GPU of NVIDIA."""
+    """Tell whether batches run one lane a thread: where JAX runs on a GPU of NVIDIA."""
     return jax.default_backend() == "gpu" and jax.devices()[0].device_kind.startswith("NVIDIA")
 
 
@@ -118,7 +118,7 @@ class _Batch:
 
 
 def program_of_lane(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """What a lane computes from operands like these, as a module of StableHLO."""
+    """Program of a lane for operands like these, as a module of StableHLO."""
     with one_of_many():
         traced = jax.jit(lambda *operands: function(*operands), keep_unused=True).trace(*operands)
         # The platform whose programs call the fewest libraries: threads have none.
@@ -221,7 +221,8 @@ def _int32(number: int):
 
 
 def _architecture() -> int:
-    """Of the card at hand, up to `NEWEST`; without a card, the oldest one that runs every program of ours."""
+    """Architecture of the card at hand, up to `NEWEST`; without a card, the oldest one that runs every program of
+    ours."""
     if not threaded():
         return 80
     major, minor = jax.devices()[0].compute_capability.split(".")

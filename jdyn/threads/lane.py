@@ -1,4 +1,4 @@
-"""Whether a program is that of a lane that runs beside others, each by itself."""
+"""Mark of programs of a lane that runs beside others, each by itself."""
 
 import contextlib
 import contextvars
@@ -17,5 +17,5 @@ def one_of_many():
 
 
 def is_one_of_many() -> bool:
-    """Whether `one_of_many` is in force."""
+    """Tell whether `one_of_many` is in force."""
     return _of_many.get()

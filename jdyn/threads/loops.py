@@ -14,7 +14,7 @@ FEW = 16
 
 
 def _while(program: Translation, operation: Operation) -> list[Value]:
-    """What `stablehlo.while` ends with."""
+    """Translate `stablehlo.while`."""
     condition, body = operation.blocks
     start, consumed, values = operation.operands, operation.consumed, operation.values
     turns = _turns(condition, body, start)
@@ -52,12 +52,12 @@ def _rolled(program, condition, body, values, start, consumed) -> list[Value]:
 
 
 def _unseen(values: dict, taken: set[str]) -> dict:
-    """What a loop can see: the memory that it took is its own now."""
+    """Memory that a loop can see: what it took is its own now."""
     return {x: value for x, value in values.items() if not (isinstance(value, Buffer) and value.name in taken)}
 
 
 def _here(program, value: Value) -> Value:
-    """What variables hold at this point."""
+    """Values of variables at this point."""
     return program.numbers(value.kind, value.items) if isinstance(value, Numbers) else value
 
 
@@ -95,7 +95,7 @@ def _stored(program, pairs):
 
 
 def _turns(condition: Any, body: Any, start: list[Value]) -> int | None:
-    """How often a loop turns that counts by one from a known number to a known number."""
+    """Number of turns of a loop that counts by one from a known number to a known number."""
     operations = list(condition.operations)
     compared = operations[-1].operands[0].owner
     if getattr(compared, "name", None) != "stablehlo.compare":
@@ -128,7 +128,7 @@ def _constant(value: Any) -> int | None:
 
 
 def _written_by_entry(program: Translation, value: Any) -> bool:
-    """Whether entries of an array are written at places that are computed."""
+    """Tell whether entries of an array are written at places that are computed."""
     for use in value.uses:
         operation = use.owner
         name, place = operation.name, use.operand_number
@@ -147,7 +147,7 @@ def _written_by_entry(program: Translation, value: Any) -> bool:
 
 
 def _case(program: Translation, operation: Operation) -> list[Value]:
-    """What the chosen branch ends with."""
+    """Translate `stablehlo.case`."""
     blocks, values, over = operation.blocks, operation.values, operation.over
     (which,) = program.as_numbers(operation.operands[0]).items
     if operation.name == "stablehlo.if":

@@ -36,7 +36,7 @@ class Operation:
 
     @property
     def blocks(self) -> list:
-        """Of its regions."""
+        """Blocks of its regions."""
         return [region.blocks[0] for region in self.raw.regions]
 
     def kind(self, result: int = 0) -> Kind:

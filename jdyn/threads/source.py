@@ -123,7 +123,7 @@ def _given(program: Translation, value: Value, name: str) -> Buffer:
 
 
 def _first(memory: Buffer, lanes_last: bool) -> str:
-    """Where a lane's entries begin."""
+    """Index where a lane's entries begin."""
     if memory.stride == "1":
         return ""
     return " + lane" if lanes_last else f" + (long long)lane * {memory.kind.size}"

@@ -104,7 +104,7 @@ def _reduce(program: Translation, operation: Operation) -> list[Value]:
 
 
 def _reduce_window(program: Translation, operation: Operation) -> list[Value]:
-    """Of one array, as cumulative sums are written."""
+    """Window sum of one array, as cumulative sums are written."""
     source, start = operation.operands
     kind, block, given = operation.kind(), operation.blocks[0], source.kind
     names = ("window_dimensions", "window_strides")
@@ -132,7 +132,7 @@ def _reduce_window(program: Translation, operation: Operation) -> list[Value]:
 
 
 def _neutral(block, kind, item) -> bool:
-    """Whether a reduction may begin with its first entry."""
+    """Tell whether a reduction may begin with its first entry."""
     operations = [x.operation.name for x in block.operations]
     neutral = {"stablehlo.add": "0.0", "stablehlo.multiply": "1.0"}.get(operations[0])
     return len(operations) == 2 and kind.floating and neutral is not None and str(item).rstrip("f") == neutral

@@ -27,7 +27,7 @@ OWN = 1024
 
 
 class Scope:
-    """What lies between two braces.
+    """Scope between two braces.
 
     Attributes:
         lines: The statements so far.
@@ -260,7 +260,7 @@ class Translation:
         return [values[x] for x in end.operands]
 
     def applied(self, block: Any, outer: dict[Any, Value], dtypes: Sequence[str], items: Sequence[Item]) -> list[Item]:
-        """What a region that takes single numbers makes of some."""
+        """Apply a region that takes single numbers to some."""
         arguments = [self.numbers(Kind((), dtype), [item]) for dtype, item in zip(dtypes, items, strict=True)]
         found = self.run(block, outer, set(), arguments, [False] * len(arguments))
         return [self.as_numbers(x).items[0] for x in found]
@@ -296,7 +296,7 @@ class Translation:
 
 
 def most_numbers(*sources: Value) -> int:
-    """How many entries are as many variables, where sources are only arranged."""
+    """Most entries that are as many variables, where sources are only arranged."""
     return MOST_ARRANGED if all(isinstance(x, Numbers) or not x.writable for x in sources) else MOST_NUMBERS
 
 
@@ -316,7 +316,7 @@ def callee(operation: Any) -> str:
 
 
 def _read_by_one(values, over, operation, x) -> bool:
-    """Whether a buffer is read by an operation for the last time, and as one operand."""
+    """Tell whether a buffer is read by an operation for the last time, and as one operand."""
     buffer = values[x]
     if not isinstance(buffer, Buffer) or sum(y == x for y in operation.operands) != 1:
         return False

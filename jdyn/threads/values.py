@@ -1,4 +1,4 @@
-"""What a thread holds: numbers in variables, and buffers in memory."""
+"""Values of a thread: numbers in variables, and buffers in memory."""
 
 import dataclasses
 import itertools
@@ -45,7 +45,7 @@ class Kind:
 
     @classmethod
     def of(cls, type_: Any) -> "Kind":
-        """Of a type of StableHLO."""
+        """Type for one of StableHLO."""
         ranked = ir.RankedTensorType(type_)
         dtype = str(ranked.element_type)
         if dtype not in C_TYPES:
@@ -98,7 +98,7 @@ class Numbers:
 
     @property
     def uniform(self) -> bool:
-        """Whether all entries are one."""
+        """Tell whether all entries are one."""
         return len(set(map(written, self.items))) == 1
 
     def array(self) -> np.ndarray:
@@ -158,7 +158,7 @@ def literal(number: Any, kind: Kind) -> Item:
 
 
 def written(item: Item) -> str:
-    """As C writes it."""
+    """Literal of C."""
     if isinstance(item, bool):
         return "true" if item else "false"
     if isinstance(item, int):
@@ -170,7 +170,7 @@ def written(item: Item) -> str:
 
 
 def known(*items: Item) -> bool:
-    """Whether all are numbers that are known."""
+    """Tell whether all are numbers that are known."""
     return all(isinstance(x, int) for x in items)
 
 

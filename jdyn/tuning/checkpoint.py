@@ -60,7 +60,7 @@ class Checkpoint:
         return walk, [rows.unflatten(row) for row in zip(*columns, strict=True)]
 
     def _check(self, arrays, leaves, told):
-        """That a file has the numbers of this walk, and of as many steps each of what these told."""
+        """Check that a file has the numbers of this walk, and of as many steps each of what these told."""
         steps = {np.shape(arrays.get(f"seen_{i}"))[:1] for i in range(len(told))}
         expected = {f"walk_{i}": as_numbers(leaf) for i, leaf in enumerate(leaves)}
         expected = {name: (x.shape, x.dtype) for name, x in expected.items()}
@@ -75,7 +75,7 @@ class Checkpoint:
             )
 
     def is_due(self) -> bool:
-        """Whether saving would now take a small part of the time."""
+        """Tell whether saving would now take a small part of the time."""
         return SHARE * (time.monotonic() - self._saved_at) >= self._cost
 
     def save(self, walk: PyTree, records: list[PyTree]) -> None:

@@ -162,8 +162,8 @@ def confirmed(
 
 
 def _verdict(autodiff: float, found: Difference, rtol, epsilon, length) -> tuple[Verdict, str]:
-    """Whether the differences confirm autodiff. A derivative counts as zero if the loss keeps half of its digits while
-    parameters change by their own size."""
+    """Tell whether the differences confirm autodiff. A derivative counts as zero if the loss keeps half of its digits
+    while parameters change by their own size."""
     if not np.isfinite(autodiff):
         return "not finite", ""
     if np.isinf(found.error):
@@ -189,8 +189,8 @@ def _suspicion(share, autodiff):
 
 
 def _rough(autodiff, found: Difference, epsilon) -> bool:
-    """Whether the loss is rough below the length of the steps and above rounding, so that autodiff may be right: all
-    differences are noise, or autodiff is far steeper than long steps and no steeper than the shortest."""
+    """Tell whether the loss is rough below the length of the steps and above rounding, so that autodiff may be right:
+    all differences are noise, or autodiff is far steeper than long steps and no steeper than the shortest."""
     if found.noise < ROUGH * epsilon * found.size:
         return False
     steep = abs(autodiff) > STEEP * (abs(found.derivative) + found.error)

@@ -23,7 +23,7 @@ from jdyn.tuning.steps import Programs, Seen, Walk, compiled, first_walk
 
 
 class Descent(NamedTuple):
-    """What a descent found.
+    """Result of a descent.
 
     Attributes:
         best: Best coordinates, of each start.
@@ -155,7 +155,7 @@ def _check(programs, walk, batches, step, loss, gradient, starts):
 
 
 def _digest(programs: Programs, walk: Walk, batches: Minibatches | None) -> str:
-    """Of everything that the steps follow from, and of what compiles them."""
+    """Digest of everything that the steps follow from, and of what compiles them."""
     found = hashlib.sha256(f"{jax.__version__} {jax.devices()[0].device_kind}\n{programs.text()}".encode())
     rows = () if batches is None else (batches.data, batches.seed)
     for leaf in jax.tree.leaves((walk, rows)):

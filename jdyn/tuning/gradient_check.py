@@ -25,7 +25,7 @@ def disagreement(
     starts: int | None,
     seed: int,
 ) -> list[str]:
-    """How the gradient disagrees with differences, in words, for each start where it does.
+    """Describe how the gradient disagrees with differences, for each start where it does.
 
     It takes eight losses. All parameters move at once, each by its own size, so that it says nothing about a wrong
     derivative of a parameter on which the loss hardly depends.

@@ -25,7 +25,7 @@ HALVINGS = 10
 
 @dataclasses.dataclass(frozen=True)
 class GradientHealth:
-    """What `gradient_health` found; `print` shows it as a report.
+    """Result of `gradient_health`; `print` shows it as a report.
 
     >>> health = jdyn.gradient_health(lambda p: (p["kp"] - 7.0) ** 2, {"kp": 1.0})
     >>> health.healthy, health.gradient_norm
@@ -52,7 +52,7 @@ class GradientHealth:
 
     @property
     def healthy(self) -> bool:
-        """Whether everything is finite, and nothing disagrees."""
+        """Tell whether everything is finite, and nothing disagrees."""
         return self.first_nan is None and not self.wrong
 
     def __str__(self):

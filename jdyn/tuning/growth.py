@@ -1,4 +1,4 @@
-"""How a gradient grows with the simulated time."""
+"""Growth of a gradient with the simulated time."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What the steps of one start have found, and whether there should be more of them."""
+"""History of the steps of one start, and whether there should be more of them."""
 
 import dataclasses
 
@@ -63,5 +63,5 @@ class History:
 
     @property
     def failed(self) -> bool:
-        """Whether something stopped being finite."""
+        """Tell whether something stopped being finite."""
         return bool(self.message) and not self.stalled

@@ -126,7 +126,7 @@ def _usual(free):
 
 
 class _At(NamedTuple):
-    """Where the solver is.
+    """Place of the solver.
 
     Attributes:
         vector: Free coordinates.

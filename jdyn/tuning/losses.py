@@ -1,4 +1,4 @@
-"""What a motion costs: numbers to minimise, of one trajectory; `jax.vmap` takes many.
+"""Costs of a motion: numbers to minimise, of one trajectory; `jax.vmap` takes many.
 
 Each is an integral or a maximum over the saved rows, so that rows must be dense enough to show it:
 `simulate(..., saveat=jnp.linspace(0.0, t1, 201))`. Rows that a simulation has not reached make it NaN.
@@ -84,7 +84,7 @@ def settling_time(
 
 
 def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[Array, ""]:
-    """How far the worst coordinate goes beyond its target, as a share of its distance at the start.
+    """Overshoot of the worst coordinate beyond its target, as a share of its distance at the start.
 
     Coordinates that start at their target, to the root of rounding, have none. Without any overshoot it is 0, and so is
     its gradient.

@@ -11,7 +11,7 @@ from jdyn.tuning.parameters import scalar
 
 
 class Problem(NamedTuple):
-    """What is minimised, and over what.
+    """Loss that is minimised, and its parameters.
 
     Attributes:
         function: Of the parameters, and of rows of data if there are any.

@@ -1,4 +1,4 @@
-"""What a tuning found."""
+"""Result of a tuning."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FEW = 64
 
 
 class Walk(NamedTuple):
-    """Where the optimizer is. With many starts, every array has a leading axis of them.
+    """Place of the optimizer. With many starts, every array has a leading axis of them.
 
     Attributes:
         free: Free coordinates.
@@ -37,7 +37,7 @@ class Walk(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a step tells, at the coordinates that it starts from.
+    """Figures of a step, at the coordinates that it starts from.
 
     Attributes:
         loss: The loss, of the rows that the step sees.

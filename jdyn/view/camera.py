@@ -1,4 +1,4 @@
-"""Where a picture is taken from."""
+"""Place from which a picture is taken."""
 
 from __future__ import annotations
 

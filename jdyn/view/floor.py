@@ -67,7 +67,7 @@ class Floor:
         return factor
 
     def _points(self, view):
-        """Where the ray of each pixel meets the plane, along its two directions, and whether that is ahead."""
+        """Points where the ray of each pixel meets the plane, along its two directions, and whether they are ahead."""
         width, height = view.size
         x = (np.arange(width) + 0.5 - width / 2) / view.scale
         y = (np.arange(height) + 0.5 - height / 2) / view.scale

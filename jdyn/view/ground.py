@@ -25,7 +25,7 @@ class Plane(NamedTuple):
 
 
 def planes(model: Model) -> list[Plane]:
-    """Those that are fixed to the world."""
+    """Planes that are fixed to the world."""
     shapes = model.shapes
     if shapes is None:
         return []

@@ -1,4 +1,4 @@
-"""How far motions got, and where they are at any time."""
+"""Ends of motions, and where they are at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How links look."""
+"""Looks of links."""
 
 from typing import Literal, get_args
 

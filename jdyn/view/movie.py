@@ -44,7 +44,7 @@ class Movie:
 
     @property
     def duration(self) -> float:
-        """How long it plays [s]."""
+        """Time for which it plays [s]."""
         return self.frames / self.fps
 
     def frame(self, number: int) -> UInt8[np.ndarray, "h w 3"]:

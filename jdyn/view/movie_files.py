@@ -21,7 +21,7 @@ _SAMPLED, _STRIP = 4, 5
 
 
 class Pictures(Protocol):
-    """What is written: pictures of one size, at a constant rate."""
+    """Pictures to write, of one size, at a constant rate."""
 
     fps: float
     frames: int

@@ -50,7 +50,7 @@ def _axes(model):
 
 
 def _rotations(model):
-    """Of the bodies in the world, where all coordinates are zero."""
+    """Rotations of the bodies in the world, where all coordinates are zero."""
     rotations = []
     for parent, placement in zip(model.topology.parents, np.asarray(model.placements.rotation, float), strict=True):
         rotations.append(placement if parent == WORLD else rotations[parent] @ placement)

@@ -48,7 +48,7 @@ class Poses:
         return self.rotation[:, :, body], self.translation[:, :, body]
 
     def points(self, model: Model, name: str) -> Float[np.ndarray, "lanes frames 3"]:
-        """Where the origin of a named body or frame is [m].
+        """Positions of the origin of a named body or frame [m].
 
         Raises:
             ValueError: if there is no such body or frame.

@@ -41,7 +41,7 @@ class Trail:
 
 @dataclasses.dataclass(frozen=True)
 class Lane:
-    """Where the bodies of one mechanism are.
+    """Poses of the bodies of one mechanism.
 
     Attributes:
         rotation: Of each body in the world, shape (nb, 3, 3).

@@ -1,4 +1,4 @@
-"""What is drawn of a model: triangles with colours, fixed to its bodies. Movies and the viewer draw the same."""
+"""Scene of a model: triangles with colours, fixed to its bodies. Movies and the viewer draw the same."""
 
 import dataclasses
 

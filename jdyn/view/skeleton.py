@@ -55,7 +55,7 @@ def skeleton(model: Model) -> dict[int, list[Triangles]]:
 
 
 def _rails(model):
-    """Where joints slide that have ends: the body that carries the rail, and its ends [m]."""
+    """Rails of joints that slide and have ends: the body that carries the rail, and its ends [m]."""
     topology, lower, upper = model.topology, np.asarray(model.limits.lower), np.asarray(model.limits.upper)
     for group, joints in zip(topology.groups, model.joints, strict=True):
         if not isinstance(joints, Prismatic):
@@ -69,7 +69,7 @@ def _rails(model):
 
 
 def _ends(model, body) -> list[np.ndarray]:
-    """Where rods from the origin of a body end."""
+    """Ends of rods from the origin of a body."""
     topology = model.topology
     children = [child for child, parent in enumerate(topology.parents) if parent == body]
     if body == WORLD:

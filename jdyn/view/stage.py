@@ -1,4 +1,4 @@
-"""What is around the bodies of a movie: where it is seen from, and the ground below."""
+"""Surroundings of the bodies of a movie: where it is seen from, and the ground below."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _edges(model, normal, seen) -> list[Part]:
 
 
 def _ground(model, up, heights, view) -> Floor:
-    """That of the model; without, at zero, or below what is lower, such as a pendulum that hangs from there."""
+    """Ground of the model; without one, at zero, or below what is lower, such as a pendulum that hangs from there."""
     extent = view.size[1] * view.pixel(view.depth)
     found = ground_of(model, up)
     if found is not None:

@@ -169,8 +169,8 @@ class ConvexForces(ContactForces):
         return jnp.array(False)
 
     def longest_step(self, model: Model, q: Float[Array, " nq"], v: Vector, a: Vector) -> Scalar:
-        """As long as rounding of what weight gives in a step does not move what rests: a second in single precision.
-        Steps find out at their ends what touches."""
+        """Time for which rounding of what weight gives in a step does not move what rests: a second in single
+        precision. Steps find out at their ends what touches."""
         square = jnp.finfo(v.dtype).eps * jnp.sqrt(jnp.sum(model.gravity**2))
         return jnp.sqrt(ROUNDED / jnp.where(square > 0, square, 1)) + jnp.where(square > 0, 0, jnp.inf)
 
@@ -179,7 +179,7 @@ class ConvexForces(ContactForces):
         return self
 
     def at_start(self, model: Model, q: Float[Array, " nq"], v: Vector, v_rate: Vector) -> "StartOfSteps":
-        """What steps of any length from a state have in common.
+        """Find what steps of any length from a state have in common.
 
         Args:
             model: The mechanism.
@@ -247,13 +247,13 @@ class StartOfSteps(NamedTuple):
 
     @property
     def overlap(self) -> Overlap:
-        """How far shapes are within each other."""
+        """Overlap of shapes."""
         return Overlap.of(self.near.distance, self.near.size)
 
     def change(
         self, h: Scalar, A: Float[Array, "nv nv"], impulse: Vector, guess: Vector, others: Sequence[Term]
     ) -> tuple[Found, PointForces]:
-        """How the velocity changes in a step, and the forces at points, impulses over time.
+        """Change of the velocity in a step, and the forces at points, impulses over time.
 
         Args:
             h: Length of the step [s].
@@ -328,7 +328,7 @@ class _Near(NamedTuple):
     def impulses(
         self, v: Vector, h: Scalar, A: Float[Array, "nv nv"], gained: Float[Array, "points 6"]
     ) -> list[AtPoints]:
-        """Those of a step from a state, by the velocity at its end and by what twists gain without acceleration."""
+        """Impulses of a step from a state, by the velocity at its end and by what twists gain without acceleration."""
 
         def friction(J, bound, speed):
             # Friction that rises more steeply with the slip would leave too few digits of A in the sum of both.

@@ -30,11 +30,11 @@ class Friction(Structure):
     stopped: Rows
 
     def holds(self, x: Vectors) -> Held:
-        """Where it sticks."""
+        """Tell where it sticks."""
         return dot(x, x) <= self.slip**2
 
     def may_hold(self, x: Vectors) -> Held:
-        """Where it may stop what slides now."""
+        """Tell where it may stop what slides now."""
         return dot(x, x) <= jnp.maximum(self.slip, self.stopped) ** 2
 
     def share(self, x: Vectors, held: Held) -> Vectors:
@@ -50,21 +50,21 @@ class Friction(Structure):
         return -self.bound[:, None] * self.share(x, held)
 
     def steepness(self, x: Vectors, held: Held) -> Rows:
-        """How bound λ rises with x across its direction."""
+        """Slope of bound λ by x across its direction."""
         return self.bound / self._speed(x, held)
 
     def turns(self, x: Vectors, dx: Vectors, held: Held) -> Held:
-        """Where slip turns back when x changes."""
+        """Tell where slip turns back when x changes."""
         return (dot(x, x + dx) < 0) & ~held & (self.bound > 0)
 
     def tends(self, x: Vectors, dx: Vectors, held: Held, share: Vectors) -> Vectors:
-        """What the linear law makes of a share when x changes."""
+        """Share that the linear law gives when x changes."""
         turned = jnp.where(held, 0, dot(self.share(x, held), dx))
         return (x + dx - turned[:, None] * within(share)) / self._speed(x, held)[:, None]
 
     def missed(self, x: Vectors, share: Vectors) -> tuple[Rows, Rows]:
-        """How far a share is from that at x, and about the change of the model's velocity which that would make, in the
-        norm of its inertia."""
+        """Distance of a share from that at x, and about the change of the model's velocity which that would make, in
+        the norm of its inertia."""
         left = share - self.true_share(x)
         pushes = self.bound > 0
         missed = jnp.where(pushes, jnp.sqrt(dot(left, left)), 0)
@@ -82,5 +82,5 @@ def within(share: Vectors) -> Vectors:
 
 
 def dot(x: Vectors, y: Vectors) -> Rows:
-    """Of each row."""
+    """Scalar product of each row."""
     return jnp.sum(x * y, axis=1)

@@ -60,7 +60,7 @@ class Impulses(Law):
         start: Vectors,
         gained: Vectors,
     ) -> "Impulses":
-        """By what is known where the step begins.
+        """Make it of what is known where the step begins.
 
         Velocities are those of the configuration at the start. Without what is gained, a foot about which a leg turns
         would have to stick there, and slip where the step ends, and the ground would be lower for it than it is. The

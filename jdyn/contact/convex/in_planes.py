@@ -19,13 +19,13 @@ def split(u: Vectors, normal: Vectors) -> tuple[Points, Vectors]:
 
 
 def beside(u: Vectors, normal: Vectors) -> Vectors:
-    """What u has beside the normal. Twice, since of a long u rounding leaves something along it, which friction would
-    take for slip."""
+    """Part of u beside the normal. It is taken twice, since of a long u rounding leaves something along the normal,
+    which friction would take for slip."""
     return split(split(u, normal)[1], normal)[1]
 
 
 def rise(friction: Friction, normal: Vectors, slip: Vectors, held: Bool[Array, " points"], share: Vectors) -> Matrices:
-    """How what friction beside a normal takes away rises with the slip, where its share is taken to be λ.
+    """Slope by the slip of what friction beside a normal takes away, where its share is taken to be λ.
 
     With the slip's direction w and a = λ · w, c = λ · (normal × w), this is 1 − (λ wᵀ + w λᵀ) / 2 beside the normal, or
     1 where it sticks, times how steep friction is.

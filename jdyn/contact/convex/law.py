@@ -1,4 +1,4 @@
-"""What a term of the convex function is: impulses that fall along the velocities at which they act."""
+"""Term of the convex function: impulses that fall along the velocities at which they act."""
 
 import abc
 
@@ -31,28 +31,28 @@ class Law(Structure):
 
     @abc.abstractmethod
     def holds(self, u: Array) -> Bool[Array, "..."]:
-        """What sticks after these changes."""
+        """Tell what sticks after these changes."""
 
     @abc.abstractmethod
     def may_hold(self, u: Array) -> Bool[Array, "..."]:
-        """What may stick at the end of the step, as the first guess."""
+        """Tell what may stick at the end of the step, as the first guess."""
 
     @abc.abstractmethod
     def turns(self, u: Array, du: Array, held: Bool[Array, "..."]) -> Bool[Array, "..."]:
-        """What is taken to slide, and turns back when u changes by du: friction may hold it."""
+        """Tell what is taken to slide, and turns back when u changes by du: friction may hold it."""
 
     @abc.abstractmethod
     def shares(self, u: Array) -> Float[Array, "..."]:
-        """What friction gives of its bounds after these changes."""
+        """Shares that friction gives of its bounds after these changes."""
 
     @abc.abstractmethod
     def tends(self, u: Array, du: Array, held: Bool[Array, "..."], shares: Float[Array, "..."]) -> Float[Array, "..."]:
-        """What the linear law makes of shares when u changes by du."""
+        """Shares that the linear law gives when u changes by du."""
 
     @abc.abstractmethod
     def missed(self, u: Array, shares: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-        """By how much shares are not those after the changes u, and what this amounts to as a change of the model's
-        velocity, about, in the norm of its inertia."""
+        """Error of shares after the changes u, and what this amounts to as a change of the model's velocity, about, in
+        the norm of its inertia."""
 
     @abc.abstractmethod
     def impulse(self, u: Array, held: Bool[Array, "..."]) -> Array:
@@ -67,7 +67,7 @@ class Law(Structure):
         """At u, in the direction w."""
 
     def on_one_side(self, u: Array, before: Array) -> Bool[Array, ""]:
-        """Whether the law has no kink between the two, beside those of friction."""
+        """Tell whether the law has no kink between the two, beside those of friction."""
         return jnp.array(True)
 
 

@@ -1,4 +1,4 @@
-"""How a step changes the velocity, as the minimum of a strictly convex function."""
+"""Change of the velocity in a step, as the minimum of a strictly convex function."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -64,7 +64,7 @@ class Motion(Structure):
     terms: tuple[Term, ...]
 
     def change(self, dv: Vector) -> Change:
-        """What a change of the velocity comes to."""
+        """Value and derivatives of a change of the velocity."""
         return Change(dv, tuple(term.changes(dv) for term in self.terms))
 
     def gradient(self, at: Change, held: Held) -> Vector:
@@ -84,23 +84,23 @@ class Motion(Structure):
         return jnp.sqrt(jnp.sum(self.impulse**2 / jnp.diag(self.A)))
 
     def holds(self, at: Change) -> Held:
-        """What sticks."""
+        """Tell what sticks."""
         return self._of_laws(lambda law, u: law.holds(u), at.us)
 
     def may_hold(self, at: Change) -> Held:
-        """What may stick at the end, by a guess of the change."""
+        """Tell what may stick at the end, by a guess of the change."""
         return self._of_laws(lambda law, u: law.may_hold(u), at.us)
 
     def shares(self, at: Change) -> Shares:
-        """What friction gives of its bounds."""
+        """Shares that friction gives of its bounds."""
         return self._of_laws(lambda law, u: law.shares(u), at.us)
 
     def turns(self, at: Change, step: Change, held: Held) -> Held:
-        """Where slip turns back in a step."""
+        """Tell where slip turns back in a step."""
         return self._of_laws(lambda law, u, du, held: law.turns(u, du, held), at.us, step.us, held)
 
     def tends(self, at: Change, step: Change, held: Held, shares: Shares) -> Shares:
-        """What linear laws make of shares in a step."""
+        """Shares that linear laws give in a step."""
         return self._of_laws(
             lambda law, u, du, held, shares: law.tends(u, du, held, shares), at.us, step.us, held, shares
         )
@@ -112,7 +112,7 @@ class Motion(Structure):
         return largest, jnp.sum(jnp.stack([jnp.sum(x) for x in lengths]))
 
     def on_one_side(self, at: Change, before: Change) -> Bool[Array, ""]:
-        """Whether all laws have no kink between the two, beside those of friction."""
+        """Tell whether all laws have no kink between the two, beside those of friction."""
         sides = self._of_laws(lambda law, u, before: law.on_one_side(u, before), at.us, before.us)
         return jnp.all(jnp.stack(sides))
 
@@ -122,7 +122,7 @@ class Motion(Structure):
         return functools.reduce(Line.__add__, lines)
 
     def _of_laws(self, what: Callable, us: Sequence[Array], *known: Sequence[Any]) -> tuple[Any, ...]:
-        """By the change of each law's velocities, and by what is known of each law."""
+        """Apply a function to each law, with the change of its velocities and what is known of it."""
         return tuple(map(what, [term.law for term in self.terms], us, *known))
 
 
@@ -189,7 +189,7 @@ def _found_jvp(primals, tangents):
 
 
 class _Iterate(NamedTuple):
-    """Where an iteration is.
+    """State of the iteration.
 
     Attributes:
         at: Minimum so far.

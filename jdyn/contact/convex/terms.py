@@ -24,7 +24,7 @@ class Term(Structure):
 
     @abc.abstractmethod
     def changes(self, dv: Vector) -> Array:
-        """Those at which the law acts."""
+        """Velocities at which the law acts."""
 
     def after(self, dv: Vector) -> Array:
         """γ where the velocity of the model has changed by dv."""

@@ -39,7 +39,8 @@ class Turning(Law):
     def from_start(
         cls, normal: Vectors, spinning: Friction, rolling: Friction, start: Vectors, gained: Vectors
     ) -> "Turning":
-        """By angular velocities where the step begins, and by how they grow within it if nothing accelerates."""
+        """Make it of angular velocities where the step begins, and of how they grow within it if nothing
+        accelerates."""
         turning = start + gained
         spin = dot(turning, normal)[:, None] * normal
         return cls(normal, spinning, rolling, spin, beside(turning, normal))
@@ -82,7 +83,7 @@ class Turning(Law):
         return spinning + rubbing_along(self.rolling, self.normal, roll, w_beside)
 
     def _both(self, what: Callable, u: Vectors, *known: Any) -> Any:
-        """Of friction against turning about the normal, and of that against rolling."""
+        """Both kinds of friction together: against turning about the normal, and against rolling."""
         frictions = self.spinning, self.rolling
         return jax.tree.map(lambda *x: jnp.stack(x), *map(what, frictions, self._turning(u), *known))
 

@@ -24,7 +24,7 @@ MANY = 64
 
 
 class ConstrainedMotion(NamedTuple):
-    """What `constrained_dynamics` finds.
+    """Result of `constrained_dynamics`.
 
     >>> model, level = jdyn.load("double_pendulum"), [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
     >>> found = jdyn.constrained_dynamics(model, level, jnp.array([0.5, -0.5]), jnp.zeros(2), jnp.zeros(2))
@@ -105,7 +105,8 @@ def accelerations_and_forces(
     method: Method | None = None,
     warm_start: WarmStart | None = None,
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-    """Those of `constrained_dynamics`, for programs that do not ask whether constraints are singular."""
+    """Accelerations and forces of `constrained_dynamics`, for programs that do not ask whether constraints are
+    singular."""
     together = Together.of(constraints, model, q, v, tau)
     a, _, forces, _ = _constrained(model, q, v, tau, None, together, t, resolved(method, model), warm_start)
     return a, forces
@@ -120,8 +121,8 @@ def warm_start(
     multipliers: Float[Array, " rows"] | None = None,
     method: Method | None = None,
 ) -> WarmStart:
-    """What `constrained_dynamics` can start from at states nearby, without derivatives: the Delassus matrix J M⁻¹ Jᵀ,
-    factored, and multipliers if they are given.
+    """Start for `constrained_dynamics` at states nearby, without derivatives: the Delassus matrix J M⁻¹ Jᵀ, factored,
+    and multipliers if they are given.
 
     The forces of the step before save hardly an iteration by themselves; its factors leave seven to nine of 15 to 80,
     in mechanisms of 12 to 120 rows (`python -m benchmarks.constraints`).
@@ -138,7 +139,7 @@ def warm_start(
 
 
 def iterates(model: Model, constraints: Sequence[Constraint], t: Scalar, q: Array, v: Array) -> bool:
-    """Whether constraints have so many rows that several evaluations take less time from a warm start."""
+    """Tell whether constraints have so many rows that several evaluations take less time from a warm start."""
     if not constraints:
         return False
     rows = jax.eval_shape(lambda: constraint_rows(model, constraints, t, q, v).b)
@@ -163,7 +164,7 @@ def distance(
     *,
     t: ArrayLike = 0.0,
 ) -> tuple[Scalar, Scalar]:
-    """By how much a state misses its constraints: the largest entries of φ [m or rad] and of J v − b, per second."""
+    """Residual of a state's constraints: the largest entries of φ [m or rad] and of J v − b, per second."""
     return _distance(model, Together.of(constraints, model, q, v), q, v, t)
 
 

@@ -46,7 +46,7 @@ class Alike(NamedTuple):
 def by_kind(
     constraints: Sequence[Constraint], dtype: Any, function: Callable[[Alike], tuple[Array, ...]]
 ) -> list[list[Array]]:
-    """What `function` finds for those of a kind, one constraint after another."""
+    """Results of `function` for each kind, one constraint after another."""
     kinds: dict[Any, list[int]] = {}
     for place, constraint in enumerate(constraints):
         kinds.setdefault(_kind(constraint), []).append(place)
@@ -59,7 +59,7 @@ def by_kind(
 
 
 def _kind(constraint: Constraint) -> Any:
-    """What constraints that are traced together share: all but names and numbers."""
+    """Structure that constraints share which are traced together: all but names and numbers."""
     names = (*constraint.frames, *constraint.joints, constraint.frames, constraint.joints)
     fields = {field: getattr(constraint, field.name) for field in dataclasses.fields(constraint)}
     static = tuple(x for field, x in fields.items() if field.metadata.get("static") and x not in names)

@@ -31,8 +31,8 @@ HELPS = 1 - 1e-4
 
 
 class Assembly(enum.IntEnum):
-    """How an assembly ended: the constraints are met; no step brings them nearer; none does within the limits of
-    joints; or there were too many steps.
+    """End of an assembly: the constraints are met; no step brings them nearer; none does within the limits of joints;
+    or there were too many steps.
 
     >>> [code.name for code in jdyn.Assembly]
     ['met', 'stuck', 'limited', 'max_steps']
@@ -52,7 +52,7 @@ MESSAGES = {
 
 
 class Assembled(NamedTuple):
-    """What `assemble` finds.
+    """Result of `assemble`.
 
     Attributes:
         q: Configuration.

@@ -14,7 +14,7 @@ MORE = 20
 
 
 class WarmStart(eqx.Module):
-    """What constraints have at a state nearby, such as that at the start of a step.
+    """Factors and multipliers of constraints at a state nearby, such as that at the start of a step.
 
     Attributes:
         inverse: Of the Delassus matrix J M⁻¹ Jᵀ there, positive definite whether or not rows depend on each other.

@@ -115,7 +115,7 @@ def _own_rows(
 
 
 def _rate(placed: Placed, moving: Moving, passing: Scalar) -> Placed:
-    """How frames, as matrices, and joints change."""
+    """Rates of frames, as matrices, and of joints."""
 
     def rate(X, twist):
         turn = skew(twist[:3])

@@ -63,7 +63,7 @@ _Found = tuple[Float[Array, "sides nv"], Float[Array, "sides rows"], Int[Array, 
 
 
 class _Direct(eqx.Module):
-    """What solves the system by elimination, without derivatives.
+    """Solver of the system by elimination, without derivatives.
 
     Attributes:
         tree: The method's factors of M.
@@ -95,7 +95,7 @@ class _Direct(eqx.Module):
 
 
 class _Iterated(eqx.Module):
-    """What solves the system by conjugate gradients.
+    """Solver of the system by conjugate gradients.
 
     Attributes:
         tree: The method's factors of M.
@@ -106,7 +106,7 @@ class _Iterated(eqx.Module):
     inverse: Float[Array, "rows rows"]
 
     def constrained(self, method: Method, model: Model, J: Array, x: Array, g: Array, size: Array) -> _Found:
-        """As that of `_Direct`."""
+        """Solve like `_Direct.constrained`."""
 
         def response(force):
             return method.solve(model, self.tree, force @ J)
@@ -157,7 +157,7 @@ def _product(model, q, J, x, force):
 
 
 def _differentiable(method, factors, model, q, J, f, g):
-    """As `saddle_point`, from factors that are known, and differentiable by everything except these."""
+    """Solve like `saddle_point`, from factors that are known; differentiable by everything except these."""
 
     # One array, since JAX transposes solves only if all right-hand sides move.
     nv = f.shape[1]

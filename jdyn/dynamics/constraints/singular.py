@@ -24,8 +24,8 @@ def blocked(
     v: Float[Array, " nv"],
     along: Bool[Array, ""] | bool = False,
 ) -> Bool[Array, ""]:
-    """Whether no motion goes on from a state that meets constraints, `along` its velocity, or with nearly any that
-    they allow there, as where a linkage is stretched.
+    """Tell whether no motion goes on from a state that meets constraints, `along` its velocity, or with nearly any that
+    they allow there, such as where a linkage is stretched.
 
     Rows that depend on each other everywhere ask for accelerations that go together. Where rows depend on each other
     that do not nearby, they go together for few velocities, if any: those of the motions through that configuration.

@@ -1,4 +1,4 @@
-"""Where constraints' frames and joints are, and how the coordinates of the tree move them."""
+"""Places of constraints' frames and joints, and how the coordinates of the tree move them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -56,13 +56,13 @@ class TreeMotion(NamedTuple):
         return Placed(jnp.broadcast_to(t, (count,)), frames, joints)
 
     def moving(self, alike: Alike) -> Moving:
-        """How frames and joints move."""
+        """Velocities of frames and joints."""
         rates = self.v[:, None] * self.columns
         frames = tuple(jnp.asarray(moved, rates.dtype) @ rates for moved in self._moved(alike))
         return Moving(frames, tuple(self.v[place] for place in self._places(alike)))
 
     def jacobian(self, alike: Alike, A: Moving) -> Float[Array, "constraints rows nv_full"]:
-        """Of rows that depend on the motion of frames and joints by A."""
+        """Jacobian of rows that depend on the motion of frames and joints by A."""
         J = jnp.zeros((), self.v.dtype)
         for a, moved in zip(A.frames, self._moved(alike), strict=True):
             # Nothing moves the world.

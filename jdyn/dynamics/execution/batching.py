@@ -1,4 +1,4 @@
-"""How recursions on single numbers are batched.
+"""Batches of recursions on single numbers.
 
 `jax.vmap` puts lanes first, where vectors of a handful of entries then lie one after another in memory. Elementwise
 recursions are fastest with lanes last, and with one body after another; a single configuration, which has no lanes to
@@ -119,7 +119,7 @@ def _in_widest_type(like, arguments):
 
 
 def _is_empty(like) -> bool:
-    """Whether a result has no numbers: that of a mechanism in which nothing moves."""
+    """Tell whether a result has no numbers: that of a mechanism in which nothing moves."""
     return all(x.size == 0 for x in jax.tree.leaves(like))
 
 

@@ -56,7 +56,7 @@ class Deferred(abc.ABC):
         raise NotImplementedError(f"{self} is not to be differentiated: state a rule around it")
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
-        """What `ad.primitive_transposes` asks for."""
+        """Transpose, as `ad.primitive_transposes` asks for it."""
         raise NotImplementedError(f"{self} is not linear")
 
     def __call__(self, *operands: Array) -> Sequence[Array]:

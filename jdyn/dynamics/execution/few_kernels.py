@@ -132,14 +132,14 @@ mlir.register_lowering(_kernel, _one_call)
 
 
 class _Cut:
-    """How a program is cut. It looks at each operation once."""
+    """Cut of a program, which looks at each operation once."""
 
     def __init__(self):
         self._sizes: dict[int, float] = {}
         self._programs: dict[int, list[ClosedJaxpr]] = {}
 
     def results(self, program: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-        """What a program gives, computed piece by piece."""
+        """Compute the results of a program piece by piece."""
         inner = program.jaxpr
         known = dict(zip([*inner.constvars, *inner.invars], [*program.consts, *operands], strict=True))
 
@@ -206,7 +206,7 @@ class _Cut:
 
 
 def _of_kernel(operations: Sequence[JaxprEqn], needed: set[Var], value: Callable) -> dict[Var, Any]:
-    """What is needed of operations that are one kernel."""
+    """Values that operations need from elsewhere which are one kernel."""
     made = {x: None for operation in operations for x in operation.outvars}
     kept = [x for x in made if x in needed]
     if not kept:
@@ -217,7 +217,7 @@ def _of_kernel(operations: Sequence[JaxprEqn], needed: set[Var], value: Callable
 
 
 def _needed(pieces: Sequence[Sequence[JaxprEqn]], results: Sequence[Any]) -> list[set[Var]]:
-    """What is needed after each piece."""
+    """Values that are needed after each piece."""
     needed, after = {x for x in results if isinstance(x, Var)}, []
     for piece in reversed(pieces):
         after.append(needed)
@@ -230,7 +230,7 @@ def _taken(operations: Sequence[JaxprEqn]) -> list[Var]:
 
 
 def _programs(operation: JaxprEqn) -> list[ClosedJaxpr]:
-    """Those that are cut: what other operations have is their own matter."""
+    """Programs within operations that are cut: what other operations have is their own matter."""
     if operation.primitive.name not in CALLS | LOOPS:
         return []
     deferred = program_of(operation)
@@ -241,7 +241,7 @@ def _programs(operation: JaxprEqn) -> list[ClosedJaxpr]:
 
 
 def _fits(operation: JaxprEqn) -> bool:
-    """Whether a kernel may hold an operation, the programs in it aside."""
+    """Tell whether a kernel may hold an operation, the programs in it aside."""
     name, options = operation.primitive.name, operation.params
     given, found = ([_array(x) for x in variables] for variables in (operation.invars, operation.outvars))
     if any(not all(isinstance(n, int) for n in x.shape) or x.size > LARGEST for x in (*given, *found)):

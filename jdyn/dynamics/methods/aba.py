@@ -305,7 +305,7 @@ def _inertia(below, place: DegreeOfFreedom):
 
 
 def _inertia_and_force(below, x: _Body):
-    """What the body passes on to its parent, and its joint, eliminated and driven."""
+    """Inertia and force that the body passes on to its parent, and its joint, eliminated and driven."""
     place, (I, p) = x.moving.place, below
     pose = place.pose
     joint, Ia = _eliminated(place, place.inertia.added_to(I))

@@ -18,7 +18,7 @@ from jdyn.spatial import SpatialInertia
 
 
 class ArrayBody(eqx.Module):
-    """What the elimination of its joint leaves at a body; see `ArticulatedBody`.
+    """Remainder at a body after the elimination of its joint; see `ArticulatedBody`.
 
     Attributes:
         Ba: Bᵃ with Bᵃᵀ Bᵃ = Iᵃ.

@@ -49,7 +49,7 @@ class Constraint(eqx.Module):
 
 
 class Accelerations(NamedTuple):
-    """Where the constraint is least.
+    """Accelerations of least constraint.
 
     Attributes:
         bodies: ẍ.
@@ -145,7 +145,7 @@ def least_constraint(
     Q: Float[Array, " m"],
     D: Float[Array, " rows"],
 ) -> Accelerations:
-    """Where ½ ẍᵀW ẍ + ½ q̈ᵀR q̈ − forceᵀẍ − Qᵀq̈ is least among the accelerations with A ẍ + B q̈ = D.
+    """Minimise ½ ẍᵀW ẍ + ½ q̈ᵀR q̈ − forceᵀẍ − Qᵀq̈ among the accelerations with A ẍ + B q̈ = D.
 
     With force = W z̈ that is Gauss' constraint, ½ (ẍ − z̈)ᵀW(ẍ − z̈) − Qᵀq̈, but for a constant. Any coordinates and
     units will do, if W and R are inertias in them. Derivatives of any order come from the equations of the minimum.

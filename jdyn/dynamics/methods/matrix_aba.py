@@ -93,7 +93,7 @@ class ArticulatedRecursion(TreeMethod):
 
 
 class ProjectedABA(ArticulatedRecursion):
-    """What `ABA` does for a single configuration.
+    """Method of `ABA` for a single configuration.
 
     Source: Featherstone 2008, section 7.3; Bierman 1977 for the stabilised update of a projected inertia.
     """

@@ -1,4 +1,4 @@
-"""What a forward-dynamics method must provide, and what recursions over the tree share.
+"""Interface of forward-dynamics methods, and what recursions over the tree share.
 
 A recursion moves every joint by itself. Coupling forces then bring joints that follow others into step; they solve a
 system of as many equations as there are followers.
@@ -34,7 +34,7 @@ class Method(eqx.Module):
 
     @abc.abstractmethod
     def factor(self, model: Model, q: Float[Array, " nq"]) -> Any:
-        """What `solve` and `accelerations` need to know of M at `q`: any PyTree."""
+        """Factors of M at `q` for `solve` and `accelerations`: any PyTree."""
 
     @abc.abstractmethod
     def solve(self, model: Model, factors: Any, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:

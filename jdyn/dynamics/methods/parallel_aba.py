@@ -169,7 +169,8 @@ def _borrowed(rank: Rank, links: Link, nothing: Float[Array, "chunks 6 6"]) -> F
 
 
 def _least(below, link):
-    """What a link passes on of the inertia `below` it, a part of what it carries: its joint may move without force."""
+    """Inertia that a link passes on of the inertia `below` it, a part of what it carries: its joint may move without
+    force."""
     IA = link.I + below
     U = IA @ link.S
     root = semidefinite_cholesky(link.S.T @ U + jnp.diag(link.R))

@@ -109,7 +109,7 @@ class _Tour:
 
     @property
     def depth(self) -> int:
-        """How many messages wait at most."""
+        """Number of messages that wait at most."""
         waiting = self.world_forks + np.cumsum(self.forks.astype(int) - self.lasts)
         return int(max(self.world_forks, *waiting))
 

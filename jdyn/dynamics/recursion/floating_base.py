@@ -86,7 +86,7 @@ class MovingBase(eqx.Module):
         return at_once((add(tuple(self.v), still), add(tuple(self.given + self.upward), still)))
 
     def force(self, v: Vector, a: Vector) -> Vector:
-        """What the motion of the body alone takes besides the external force."""
+        """Force that the motion of the body alone takes besides the external force."""
         return less(self.body.inertia.force(v, a), self.external)
 
     def accelerated(self, I: Vector, p: Vector) -> tuple[Vector, Vector, Vector]:

@@ -43,7 +43,7 @@ class Rank:
 
     @property
     def cut(self) -> bool:
-        """Whether a path has more than one chunk."""
+        """Tell whether a path has more than one chunk."""
         return len(self.heads) < self.rows.shape[1]
 
 
@@ -168,7 +168,7 @@ def _chained(first, then):
 
 
 def entering(leaving, start, first, *, inward):
-    """What enters each chunk: what leaves the chunk before it, or `start` where a path begins."""
+    """Values that enter each chunk: what leaves the chunk before it, or `start` where a path begins."""
     return jnp.roll(leaving, -1 if inward else 1, axis=0).at[first].set(start[first])
 
 

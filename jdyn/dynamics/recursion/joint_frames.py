@@ -50,7 +50,7 @@ class AxialSubspace(eqx.Module):
 
 
 class Link(NamedTuple):
-    """What stays the same of a degree of freedom and of its body, if its joint has no other; see `DegreeOfFreedom`."""
+    """Constants of a degree of freedom and of its body, if its joint has no other; see `DegreeOfFreedom`."""
 
     placement: Pose
     S: AxialSubspace
@@ -126,7 +126,7 @@ class MovingBody(NamedTuple):
         return add(self.place.pose.motion_to_child(v), scale(self.rate, self.place.S.vector))
 
     def force(self, v: Vector, a: Vector) -> Vector:
-        """What the motion takes besides the external force: I a + v ×* I v − f."""
+        """Force of the motion besides the external force: I a + v ×* I v − f."""
         return less(self.place.inertia.force(v, a), self.f)
 
 
@@ -224,8 +224,8 @@ def aligned_vectors(
 def drifts(
     model: Model, runs: tuple[LevelRun, ...], q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]
 ) -> list[Vector | None]:
-    """What the velocities of joints add to the bias accelerations of their degrees of freedom, v × S v each, run by
-    run; None where no joint has several."""
+    """Velocities' share of the bias accelerations of degrees of freedom, v × S v each, run by run; None where no joint
+    has several."""
     widths = np.array([kind.nv for kind in model.topology.kinds for _ in range(kind.nv)])[_first(model) :]
     if max(widths) == 1:
         return [None] * len(runs)
@@ -267,7 +267,7 @@ def _frame_along(z: Float[Array, "3"]) -> Float[Array, "3 3"]:
 
 
 def _degrees(joint: Joint, q, E, R, body) -> _Degree:
-    """Of one joint; its one coordinate turns or moves its frame, or all of them have."""
+    """Degrees of freedom of one joint; its one coordinate turns or moves its frame, or all of them have."""
     placement, parent, inertia = body
     single = joint.nv == 1
     X = placement if single else placement @ joint.transform(q)
@@ -289,12 +289,12 @@ def _aligned_vector(joint: Joint, q, x) -> Float[Array, "nv 6"]:
 
 
 def _at_last(joint: Joint, x):
-    """What belongs to a body, for all degrees of freedom of its joint: zero but for the last."""
+    """Values of a body, for all degrees of freedom of its joint: zero but for the last."""
     return jax.tree.map(lambda x: jnp.zeros((joint.nv, *x.shape), x.dtype).at[-1].set(x), x)
 
 
 def _rows(model: Model, run: LevelRun) -> tuple[int, ...]:
-    """Where S is not zero in a run."""
+    """Rows in which S is not zero in a run."""
     motions = [motion for kind in model.topology.kinds for motion in kind.motions][_first(model) :]
     return tuple(sorted(set().union(*(_ROWS[motions[degree]] for degree in run.bodies.ravel()))))
 

@@ -1,4 +1,4 @@
-"""What a recursion over a tree can ask of the order in which bodies are visited.
+"""Questions of a recursion over a tree to the order in which bodies are visited.
 
 A recursion states what happens at one body: a step function. An `Order` decides which bodies are visited together, and
 in what sequence. Recursions work on *packed* values: one entry for each run of the order's schedule, a PyTree whose
@@ -53,7 +53,7 @@ class LevelRun:
 
     @functools.cached_property
     def straight(self) -> bool:
-        """Whether every slot's parent is in the same slot of the level above."""
+        """Tell whether every slot's parent is in the same slot of the level above."""
         return bool(np.all(self.links == np.eye(self.links.shape[-1])))
 
 
@@ -130,7 +130,7 @@ class Order(abc.ABC):
 
 
 def zeros(packed: Packed, count: int) -> tuple[Array, ...]:
-    """As many zeros, each with the axes that follow (levels, width) in packed values."""
+    """Zeros, each with the axes that follow (levels, width) in packed values."""
     leaves = jax.tree.leaves(packed)
     return (jnp.zeros(jnp.broadcast_shapes(*(x.shape[2:] for x in leaves)), leaves[0].dtype),) * count
 

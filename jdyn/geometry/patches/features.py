@@ -41,7 +41,7 @@ class Feature(Structure):
 
 @functools.singledispatch
 def feature(shape, direction: Float[Array, "3"]) -> Feature:
-    """That of a shape which is nearest to right angles with a direction, in the frame of the shape.
+    """Feature of a shape which is nearest to right angles with a direction, in the frame of the shape.
 
     It contains the point of the shape's core that is farthest in the direction. A cylinder has the cap that faces the
     direction, as a square on its rim, up to an angle of 45 degrees with its axis; then the line on its side.

@@ -1,4 +1,4 @@
-"""Where shapes with flat or straight parts touch."""
+"""Contact points of shapes with flat or straight parts."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Where shapes touch a half-space or a height field: with points that belong to the shape."""
+"""Contact points with a half-space or a height field: points that belong to the shape."""
 
 import functools
 

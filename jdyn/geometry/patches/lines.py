@@ -1,4 +1,4 @@
-"""Where two capsules touch: lines on lines."""
+"""Contact points of two capsules: lines on lines."""
 
 from typing import NamedTuple
 
@@ -102,7 +102,7 @@ class _Line(NamedTuple):
         return begin, end
 
     def above(self, height: Scalar, bend: Scalar) -> Scalar:
-        """How high this line is above a point of the z axis, along the normal. Beside it, its surface bends away."""
+        """Height of this line above a point of the z axis, along the normal. Beside it, its surface bends away."""
         point = subtract((0, 0, height), self.start)
         # What is upright on this line, in the plane of it and the normal, has their sine for its cosine.
         up = dot(point, self.upright) / jnp.where(self.sine > LEAST_COSINE, self.sine, LEAST_COSINE)
@@ -110,7 +110,7 @@ class _Line(NamedTuple):
         return bend - up - jnp.sqrt(jnp.where(bend > 0, bend**2 - aside, 1)) * jnp.where(bend > 0, 1, 0)
 
     def _beyond(self, height: Scalar, breadth: Scalar, margin: Scalar) -> list[Scalar]:
-        """How far a point of the z axis is outside of each side of the rectangle about this line."""
+        """Distance by which a point of the z axis is outside of each side of the rectangle about this line."""
         point = subtract((0, 0, height), self.start)
         aside, ahead = dot(point, self.beside), dot(point, self.along)
         return [x - margin for x in (aside - breadth, -aside - breadth, ahead - self.size, -ahead)]

@@ -26,7 +26,7 @@ LEAST_COSINE = 1e-3
 
 
 class Pieces(Structure):
-    """What is within another polygon, of each side of a polygon.
+    """Part of each side of a polygon that is within another polygon.
 
     Attributes:
         start: Where a piece begins, as a part of its side.
@@ -86,7 +86,8 @@ def overlap(p: Feature, q: Feature, nearest: Separation) -> tuple[Separation, Se
 def missed(
     distances: Float[Array, "*rows"], weights: Float[Array, "*rows"], nearest: Scalar, size: Scalar
 ) -> Float[Array, ""]:
-    """How much rows lack the depth of the nearest points, from none to all: sides may be round, or turn too little."""
+    """Share by which rows lack the depth of the nearest points, from none to all: sides may be round, or turn too
+    little."""
     reach = _MISSED * jnp.where(size > 0, size, 1)
     higher = distances - nearest + reach * jnp.maximum(0, 1 - weights / _LIGHT)
     rounding = 64 * jnp.finfo(reach.dtype).eps * size
@@ -109,7 +110,7 @@ class Polygon(Structure):
 
 
 def _polygon(corners: Float[Array, "m 3"], nearest: Separation) -> Polygon:
-    """As seen along the normal, from one of the nearest points."""
+    """Polygon as seen along the normal, from one of the nearest points."""
     first = perpendicular(nearest.normal)
     plane = jnp.stack([first, jnp.cross(nearest.normal, first)], axis=1)
     flat = dot(corners - nearest.a[None], plane)
@@ -142,7 +143,7 @@ def _pieces(p: Polygon, q: Polygon, margin: Scalar, breadth: Scalar) -> Pieces:
 
 
 def _beyond(q: Polygon, points: Float[Array, "m 2"], margins: Float[Array, " n"]) -> Float[Array, "m n"]:
-    """How far points are outside of each side of a polygon, less a margin."""
+    """Distance by which points are outside of each side of a polygon, less a margin."""
     outwards = jnp.stack([q.ways[:, 1], -q.ways[:, 0]], axis=1)
     # A side without length, between two others, ends a line, or touches a corner.
     between = (q.lengths <= 0) & (jnp.roll(q.lengths, 1) > 0) & (jnp.roll(q.lengths, -1) > 0)
@@ -188,7 +189,8 @@ def _rows(p: Feature, of_p: Pieces, q: Feature, normal: Float[Array, "3"], weigh
 
 
 def _upright(part: Feature, normal: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-    """Of a polygon, its unit normal; of a line, the unit vector across it that is nearest to a normal. And its way."""
+    """Unit normal of a polygon, or of a line the unit vector across it that is nearest to a normal; and the direction
+    of the line."""
     way = unit(part.corners[1] - part.corners[0])
     from_first = part.corners - part.corners[:1]
     turned = jnp.sum(jnp.cross(from_first, jnp.roll(from_first, -1, axis=0)), axis=0)
@@ -203,7 +205,7 @@ def _least(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
 
 
 def _entries(x: Float[Array, "n *rest"], rows: Int[Array, "*rest"]) -> Float[Array, "*rest"]:
-    """Of each column that in its row."""
+    """Entry of each column that its row names."""
     return jnp.sum(jnp.where(jnp.arange(len(x)).reshape(-1, *[1] * rows.ndim) == rows[None], x, 0), axis=0)
 
 

@@ -1,4 +1,4 @@
-"""Where shapes touch in one point, since one of them is round everywhere."""
+"""Contact points of shapes of which one is round everywhere: a single one."""
 
 import jax.numpy as jnp
 

@@ -200,7 +200,7 @@ def _weighted(weights, rates: State) -> State:
 
 
 def _beyond(model: Model, history: History, y0: State) -> Bool[Array, ""]:
-    """Whether past rotations may be beyond the chart about a state."""
+    """Tell whether past rotations may be beyond the chart about a state."""
     if model.flat:
         return jnp.array(False)
     speeds = jax.vmap(lambda v: angular_speed(model, v))(jnp.concatenate([history.v, y0.v[None]]))

@@ -85,7 +85,7 @@ def _of_type(kind: Any, dtype: Any) -> Any:
 
 
 class Memory(eqx.Module):
-    """What the next step needs.
+    """Memory that the next step needs.
 
     Attributes:
         implicit: Whether it is implicit in the forces of joints.
@@ -289,7 +289,7 @@ def _speed(kind: Any, k: Array) -> Array:
 
 
 def _apart(kind: Any, k: Array) -> Array:
-    """By how much the last two stages differ, in h times their rates and in where they are."""
+    """Differences of the last two stages, in h times their rates and in where they are."""
     return jnp.stack([k[-1] - k[-2], weighted(kind.tableau.alpha[-1] - kind.tableau.alpha[-2], k)])
 
 

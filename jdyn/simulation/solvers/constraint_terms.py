@@ -32,7 +32,7 @@ def constraint_terms(
     turned: Float[Array, " nv"],
     A: Float[Array, "nv nv"],
 ) -> list[ByRow]:
-    """Those of a step: that of all constraints, if there are any.
+    """Terms of all constraints in a step, if there are any.
 
     With the rows J v = b and J a = γ, velocities change by what accelerations ask for and by what is missing of b.
 

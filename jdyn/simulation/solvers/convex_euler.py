@@ -209,7 +209,7 @@ def _at_zero(counts: range) -> np.ndarray:
 
 
 def _of_places(forces: PointForces, places: Int[np.ndarray, " rows"]) -> PointForces:
-    """Those of one substep of each row, at h = 0."""
+    """Forces of one substep of each row, at h = 0."""
     weights = _at_zero(range(1, len(places) + 1))
     return jax.tree.map(lambda x: weighted(weights, x[places]), forces)
 
@@ -240,7 +240,7 @@ def _traced(function: Callable, *like: Any) -> tuple[Callable, Any]:
 
 
 class _Begun(NamedTuple):
-    """What substeps from one state have in common.
+    """Common part of substeps from one state.
 
     Attributes:
         y: The state.

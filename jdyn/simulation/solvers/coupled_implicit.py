@@ -23,8 +23,8 @@ SINGLE = 1e-10
 
 
 class Coupling(NamedTuple):
-    """How forces that couple joints fall with configuration and velocity, in one state, without derivatives: neither
-    the order nor the limit of a method depends on them.
+    """Slopes by which forces that couple joints fall with configuration and velocity, in one state, without
+    derivatives: neither the order nor the limit of a method depends on them.
 
     Attributes:
         K, D: The slopes, with those of the forces of joints [N m/rad, ...].
@@ -37,7 +37,7 @@ class Coupling(NamedTuple):
 
     @classmethod
     def at(cls, terms: Any, contact: SmoothForces, t: Any, y: State) -> "Coupling":
-        """That of the equations of motion behind `terms`, whose contact this is."""
+        """Coupling of the equations of motion behind `terms`, whose contact this is."""
         given = equations_of_motion(terms), contact, clock_of(terms)(t), y
         return cls(*_matrices(*jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)))
 
@@ -71,8 +71,8 @@ class CoupledImplicit(NamedTuple):
 
     @classmethod
     def of(cls, terms: Any, coupling: Coupling, c: Scalar) -> "CoupledImplicit":
-        """That of a step that begins in the state of the coupling, and has rates with `c`; the inverse is found if this
-        is not zero for all lanes of a batch."""
+        """Rates of a step that begins in the state of the coupling, with `c`; the inverse is found if this is not zero
+        for all lanes of a batch."""
         field, clock, c = equations_of_motion(terms), clock_of(terms), jax.lax.stop_gradient(c)
         # Backwards in time dampers push. What W leaves out costs stability, and no order.
         K, D, M = jnp.where(c != 0, coupling.K, 0), jnp.where(c > 0, coupling.D, 0), coupling.M
@@ -80,7 +80,7 @@ class CoupledImplicit(NamedTuple):
         return cls(field, clock, K, D, inverse, M)
 
     def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
-        """As that of `JointImplicit`."""
+        """Rate k, see `JointImplicit.rate`."""
         moved, rate = r + s.v, self.field.within(t)(self.clock(t), y)
         pull = self.D @ s.v + self.K @ (s.q + c * moved)
         B, f = c * (self.D + c * self.K), rate.v
@@ -93,7 +93,7 @@ class CoupledImplicit(NamedTuple):
         return State(moved + c * a, a, rate.memory, rate.energy)
 
     def seen(self, y: State) -> PyTree[Array]:
-        """What contact can see in a state, see `SmoothForces`."""
+        """Findings of contact in a state, see `SmoothForces.seen`."""
         return _smooth(self.field).seen(self.field.model, y.q)
 
     def there(self, seen: PyTree[Array]) -> "CoupledImplicit":
@@ -103,7 +103,7 @@ class CoupledImplicit(NamedTuple):
 
     @property
     def slopes(self) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        """Of each coordinate, over its inertia [1/s², 1/s]."""
+        """Slopes of each coordinate, over its inertia [1/s², 1/s]."""
         inertia = jnp.diag(self.M)
         return jnp.diag(self.K) / inertia, jnp.diag(self.D) / inertia
 

@@ -15,7 +15,7 @@ FORCES = "contact_forces"
 
 
 class DenseOutput(diffrax.AbstractLocalInterpolation):
-    """What a step leaves between its ends; subclasses say where the motion is at a share of the step."""
+    """Motion within a step, between its ends; subclasses say where it is at a share of the step."""
 
     t0: Float[Array, ""]
     t1: Float[Array, ""]

@@ -162,7 +162,7 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
 
     @abc.abstractmethod
     def overhead(self, size: int) -> float:
-        """What a step takes beside evaluations, in evaluations, with so many numbers in a state."""
+        """Cost of a step beside evaluations, in evaluations, with so many numbers in a state."""
 
     def __check_init__(self):
         most = len(self.tables.evaluations)
@@ -269,7 +269,7 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         return _weighted(weights - coarse, ends), _weighted(weights, ends)
 
     def _ends(self, target, row, error):
-        """Whether a row is the last: its error meets the tolerance, or cannot be expected to within the window of
+        """Tell whether a row is the last: its error meets the tolerance, or cannot be expected to within the window of
         columns from the one before the target to the one behind it."""
         if self.columns is not None:
             return row == target

@@ -13,13 +13,12 @@ ImplicitRates = JointImplicit | CoupledImplicit
 
 
 def coupling(terms: Any, t: Any, y: State) -> Coupling | None:
-    """What couples joints at `t` in `y`, on the configuration manifold: contact; None where forces are those of each
+    """Coupling of joints at `t` in `y`, on the configuration manifold: contact; None where forces are those of each
     joint alone."""
     contact = equations_of_motion(terms).contact
     return Coupling.at(terms, contact, t, y) if isinstance(contact, SmoothForces) else None
 
 
 def implicit_rates(terms: Any, t: Any, y: State, coupled: Coupling | None, c: Scalar) -> ImplicitRates:
-    """Those of a step that begins at `t` in `y`, on the configuration manifold, for rates with `c`, by the `coupling`
-    there."""
+    """Rates of a step that begins at `t` in `y`, on the configuration manifold, with `c`, by the `coupling` there."""
     return JointImplicit.of(terms, t, y, c) if coupled is None else CoupledImplicit.of(terms, coupled, c)

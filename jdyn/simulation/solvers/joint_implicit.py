@@ -43,8 +43,8 @@ class JointImplicit(NamedTuple):
 
     @classmethod
     def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "JointImplicit":
-        """That of a step that begins at `t` in `y`, on the configuration manifold, and has rates with `c`; slopes are
-        found if this is not zero for all lanes of a batch."""
+        """Rates of a step that begins at `t` in `y`, on the configuration manifold, with `c`; slopes are found if this
+        is not zero for all lanes of a batch."""
         field, clock = equations_of_motion(terms), clock_of(terms)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
@@ -86,7 +86,7 @@ class JointImplicit(NamedTuple):
 
 
 def joint_slopes(field: VectorField, t: Scalar, y: State) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:
-    """How the forces of all joints fall with their coordinates and velocities."""
+    """Slopes by which the forces of all joints fall with their coordinates and velocities."""
     by_control = (on_leaders(field.model, slope) for slope in field.force_slopes(t, y))
     passive = passive_slopes(field.model, field.model.expand_velocity(y.v))
     K, D = (control + passive for control, passive in zip(by_control, passive, strict=True))
@@ -102,7 +102,7 @@ def local_term(solver: diffrax.AbstractSolver, terms: diffrax.AbstractTerm) -> L
 
 
 def equations_of_motion(terms: Any) -> VectorField:
-    """Those behind a term."""
+    """Equations of motion behind a term."""
     field = getattr(terms, "field", getattr(terms, "vector_field", None))
     if not isinstance(field, VectorField):
         raise ValueError(

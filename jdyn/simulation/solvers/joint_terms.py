@@ -1,4 +1,4 @@
-"""What holds joints, as terms of the convex function whose minimum is the velocity at the end of a step."""
+"""Joints' friction and stops, as terms of the convex function whose minimum is the velocity at the end of a step."""
 
 import equinox as eqx
 import jax
@@ -44,7 +44,7 @@ class Ends(Springs):
 
 
 def joint_terms(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]) -> list[ByRow]:
-    """Those of a step from a state: of dry friction, and of the ends of ranges if they hold joints.
+    """Terms of a step from a state: of dry friction, and of the ends of ranges if they hold joints.
 
     Args:
         field: The equations of motion.

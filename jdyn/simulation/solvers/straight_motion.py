@@ -27,7 +27,7 @@ def straight(model: Model, y: State, displacement: Vector) -> State:
 
 
 def turning(model: Model, v: Vector) -> Vector:
-    """What the accelerations of free bodies in the world have more than those in their own axes, ω × v."""
+    """Surplus of the accelerations of free bodies in the world over those in their own axes, ω × v."""
     turned = _of_free(model, lambda v: jnp.concatenate([v[:3], v[3:] + jnp.cross(v[:3], v[3:])]), v)
     return turned - v
 

@@ -100,7 +100,7 @@ def stages(
 
 
 class Place(NamedTuple):
-    """Where a stage is.
+    """Place of a stage.
 
     Attributes:
         y: State on the configuration manifold.
@@ -125,8 +125,8 @@ def stages_ahead(
     first: Any,
     begin: Any,
 ) -> tuple[State, State, PyTree[Array]]:
-    """As `stages`, of a step whose `start` contact has seen; also what it can see at the end. The loop begins with
-    stage `begin`: the first one, or the one before where its rate is known and leads elsewhere.
+    """Take stages like `stages`, of a step whose `start` contact has seen; return also what it can see at the end. The
+    loop begins with stage `begin`: the first one, or the one before where its rate is known and leads elsewhere.
 
     Each stage looks at where the next one is. Otherwise a program would look in two places, at starts of steps and in
     their stages, which takes a fifth of the time to compile. There is no reverse mode: replays need no ends.

@@ -27,7 +27,8 @@ def condition_numbers(model: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
 
 
 def condition_numbers_of(models: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
-    """As `condition_numbers`, with a mechanism for each configuration, stacked along the first axis of its leaves."""
+    """Condition numbers like `condition_numbers`, with a mechanism for each configuration, stacked along the first axis
+    of its leaves."""
     return _conditions(in_rows(_mass_matrices_of, models, q))
 
 

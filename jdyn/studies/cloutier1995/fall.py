@@ -1,4 +1,4 @@
-"""How many evaluations of forward dynamics an adaptive integrator needs for a motion."""
+"""Evaluations of forward dynamics that an adaptive integrator needs for a motion."""
 
 import dataclasses
 import functools
@@ -44,7 +44,7 @@ class Fall:
 
     @property
     def result(self) -> Result:
-        """How the simulation ended."""
+        """End of the simulation."""
         return self.steps.result
 
     @property

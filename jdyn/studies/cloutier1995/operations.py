@@ -187,7 +187,7 @@ def _whole(name: str) -> Callable[[JaxprEqn, Sequence[_Known]], _Found]:
 
 
 def _inner(program, inputs: Sequence[_Known]) -> _Found:
-    """As `_count`, for a `Jaxpr` with or without its constants."""
+    """Count like `_count`, for a `Jaxpr` with or without its constants."""
     constants = getattr(program, "consts", ())
     return _count(getattr(program, "jaxpr", program), [_constant(x) for x in constants], inputs)
 
@@ -203,7 +203,7 @@ def _loop(equation: JaxprEqn, inputs: Sequence[_Known]) -> _Found:
 
 
 def _unchanged(outside, inside) -> int:
-    """How many have the same shape within a turn."""
+    """Number of values that have the same shape within a turn."""
     return sum(x.aval.shape == y.aval.shape for x, y in zip(outside, inside, strict=True))
 
 
@@ -287,7 +287,7 @@ def _of_scatter(kind: str) -> Callable[[JaxprEqn], Operations]:
 
 
 def _of_power(equation: JaxprEqn) -> Operations:
-    """By squaring."""
+    """Operations of a power, by squaring."""
     power, size = equation.params["y"], _size(equation.outvars[0])
     products = max(abs(power).bit_length() + abs(power).bit_count() - 2, 0)
     return Operations(multiplications=products * size, divisions=size if power < 0 else 0)

@@ -1,4 +1,4 @@
-"""What rounding alone decides about a session."""
+"""Effects of rounding alone on a session."""
 
 import dataclasses
 from collections import Counter

@@ -175,7 +175,7 @@ class Outcome:
 
     @functools.cached_property
     def operations(self) -> Operations | None:
-        """Of one evaluation of forward dynamics; None for methods whose count depends on data."""
+        """Operations of one evaluation of forward dynamics; None for methods whose count depends on data."""
         try:
             return forward_dynamics_operations(self.session.model(), self.session.method)
         except UncountableError:

@@ -47,8 +47,8 @@ def write_statistics(
 
 
 def print_summary(outcome: Outcome, runs: Roundings | None = None, file: TextIO | None = None):
-    """What the thesis' program prints at the end, and a few numbers more. For the session of figure 5.2, the figure's
-    numbers and `runs` that differ by rounding alone stand beside it."""
+    """Print what the thesis' program prints at the end, and a few numbers more. For the session of figure 5.2, the
+    figure's numbers and `runs` that differ by rounding alone stand beside it."""
     session = outcome.session
     robot = ", ".join(f"{link.length:g} m {link.mass:g} kg {link.width:g} m" for link in session.links)
     print(f"links (length, mass, width): {robot}", file=file)

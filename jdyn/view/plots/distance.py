@@ -1,4 +1,4 @@
-"""How far motions are from a target."""
+"""Distance of motions from a target."""
 
 from collections.abc import Mapping
 

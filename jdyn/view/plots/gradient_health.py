@@ -14,7 +14,7 @@ EXACT = 1e-16
 
 
 def gradient_health(health: GradientHealth, *, axes: Axes | None = None) -> Axes:
-    """How far autodiff and finite differences are apart in each direction of the parameters, relative to the
+    """Plot how far autodiff and finite differences are apart in each direction of the parameters, relative to the
     derivative. A grey bar reaches to the error of the differences: they say nothing of what lies within. The mark is
     the verdict.
 

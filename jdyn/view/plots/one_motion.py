@@ -1,4 +1,4 @@
-"""What plots ask of a motion."""
+"""Questions of plots to a motion."""
 
 import numpy as np
 

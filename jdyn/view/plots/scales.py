@@ -7,7 +7,8 @@ DECADES = 10.0
 
 
 def spans_decades(values) -> bool:
-    """Whether a logarithmic scale is easier to read: values spread over it, and not only down to a few small ones."""
+    """Tell whether a logarithmic scale is easier to read: values spread over it, and not only down to a few small
+    ones."""
     values = np.asarray(values, float)[np.isfinite(values)]
     if not values.size or values.min() <= 0 or values.max() <= DECADES * values.min():
         return False

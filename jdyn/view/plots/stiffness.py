@@ -1,4 +1,4 @@
-"""What ill-conditioned mass matrices cost."""
+"""Cost of ill-conditioned mass matrices."""
 
 from collections.abc import Mapping, Sequence
 

@@ -16,7 +16,7 @@ def work_precision(
     work: str = "time [s]",
     axes: Axes | None = None,
 ) -> Axes:
-    """What an error costs, a line for each solver; small errors are on the right, and lower lines are better.
+    """Plot the cost of an error, a line for each solver; small errors are on the right, and lower lines are better.
 
     ```
     jdyn.plots.work_precision({"Tsit5": (errors, seconds), "default": (other_errors, other_seconds)})

@@ -78,7 +78,7 @@ class Door:
         return None
 
     def _is_own(self, host):
-        """Whether a host is this server by address or name. The port may be another one, that of a tunnel."""
+        """Tell whether a host is this server by address or name. The port may be another one, that of a tunnel."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:

@@ -141,7 +141,7 @@ class Drawing:
         return self._parts[look]
 
     def _add_links(self, look):
-        """What draws links, and its own opacities."""
+        """Add what draws links, with its own opacities."""
         handles, opacities = [], []
         for number, part in enumerate(self._parts_of(look)):
             carrier = ROOT if part.body == WORLD else self._paths[part.body]
@@ -188,7 +188,7 @@ def _boxes(drawn: list[Part], positions: np.ndarray, rotations: np.ndarray) -> t
 
 
 def _diagonal(low: np.ndarray, high: np.ndarray) -> float:
-    """Of a box, not zero [m]."""
+    """Diagonal of a box, not zero [m]."""
     return max(float(np.linalg.norm(high - low)), 1e-3)
 
 

@@ -1,4 +1,4 @@
-"""What people switch on to debug a model: frames, centres of mass, inertia ellipsoids, joint axes."""
+"""Marks that people switch on to debug a model: frames, centres of mass, inertia ellipsoids, joint axes."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def add_marks(scene: Any, root: str, bodies: list[str], model: Model, size: floa
 
 
 def _frames(scene, root, bodies, model, size):
-    """Of the world, the bodies, and smaller ones where frames are fixed to them."""
+    """Frames of the world, the bodies, and smaller ones where frames are fixed to them."""
 
     def axes(path, scale, **where):
         length, thin = scale * LENGTH * size, scale * THIN * size

@@ -41,7 +41,7 @@ class Motion(Lanes):
         return self.configurations(model, lanes, np.array([t]))[:, 0]
 
     def outcome(self, lane: int) -> str:
-        """How a lane ended, in a word."""
+        """End of a lane, in a word."""
         return Result(int(self.results[lane])).name
 
     def rows(self, model: Model, lane: int, most: int) -> dict[str, np.ndarray]:

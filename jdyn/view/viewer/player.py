@@ -1,4 +1,4 @@
-"""What time it is in a motion that plays."""
+"""Clock of a motion that plays."""
 
 from __future__ import annotations
 

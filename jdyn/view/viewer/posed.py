@@ -1,4 +1,4 @@
-"""Where everything that is drawn stands in a configuration."""
+"""Poses of everything that is drawn in a configuration."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def _places(poses: Transform) -> tuple[Array, Array]:
 
 
 def _axes(joint, rotation, q):
-    """Of one joint: turns and screws about the angular part of the motion subspace, slides along the linear one."""
+    """Axes of one joint: turns and screws about the angular part of the motion subspace, slides along the linear
+    one."""
     subspace = joint.subspace(q)
     turning = jnp.array([motion != "slide" for motion in joint.motions])
     return (rotation @ jnp.where(turning, subspace[:3], subspace[3:])).T

@@ -37,7 +37,7 @@ class Recorder:
             self._rows.append(np.array(q))
 
     def stop(self, model: Model) -> Trajectory:
-        """What was recorded, from the time 0, with velocities that are those of central differences.
+        """End the recording; return it from the time 0, with velocities that are those of central differences.
 
         Raises:
             ValueError: if there are fewer than two configurations.

@@ -1,4 +1,4 @@
-"""What a viewer shows, and how it goes on as time passes."""
+"""State of a viewer, and how it goes on as time passes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ REFRESH = 4
 
 
 class _Shown(NamedTuple):
-    """What the page depends on. Models and arrays are never changed, but replaced."""
+    """State that the page depends on. Models and arrays are never changed, but replaced."""
 
     model: Model
     q: Array
@@ -130,7 +130,7 @@ class Viewer:
 
     @property
     def trajectory(self) -> Trajectory | None:
-        """What plays: what was given, simulated or recorded last."""
+        """Trajectory that plays: what was given, simulated or recorded last."""
         return self._session.trajectory
 
     def show(self, q: ArrayLike) -> None:
@@ -175,7 +175,7 @@ class Viewer:
         return self._worker.finish(timeout)
 
     def screenshot(self, path: str | os.PathLike | None = None, *, width: int = 960, height: int = 720) -> np.ndarray:
-        """What the first browser sees that shows the page, as an array of shape (height, width, 3).
+        """Picture that the first browser sees which shows the page, as an array of shape (height, width, 3).
 
         Args:
             path: Where to write it as a picture, too.
@@ -283,7 +283,7 @@ class Viewer:
         self._drawing.show_ghosts(*places)
 
     def _draw_anew(self):
-        """Of another model: masses, lengths and shapes may differ."""
+        """Draw another model: masses, lengths and shapes may differ."""
         before = self._drawing
         before.remove()
         self._drawing = Drawing(self._server.scene, self._session.model, self._session.stations(), before.look)

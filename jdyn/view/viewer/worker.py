@@ -53,7 +53,7 @@ class Worker:
             self._condition.notify()
 
     def answer(self, question: Callable[[], T]) -> T:
-        """What `question()` returns in the thread, after everything that was asked for before.
+        """Return what `question()` returns in the thread, after everything that was asked for before.
 
         Where the thread has ended nothing changes any longer, and within it nothing happens meanwhile: the question is
         then answered at once.

@@ -1,4 +1,4 @@
-"""What is visible."""
+"""Panel that says what is visible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOBODY = "nobody"
 
 
 class DisplayPanel(Panel):
-    """How links look, what marks there are, and whom the camera follows."""
+    """Choice of how links look, what marks there are, and whom the camera follows."""
 
     def __init__(self, gui: Any, drawing: Callable[[], Drawing], bodies: tuple[str, ...], ask: Ask):
         """

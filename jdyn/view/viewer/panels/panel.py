@@ -1,4 +1,4 @@
-"""What panels of the page have in common."""
+"""Base of the panels of the page."""
 
 from __future__ import annotations
 
