@@ -138,15 +138,6 @@ class LocalTerm(diffrax.AbstractTerm):
         """The state with these coordinates; NaN for rotations that leave the chart."""
         return eqx.tree_at(lambda u: u.q, u, self.model.from_chart(self.centre, u.q, LONGEST))
 
-    def chart_axes(self, rate: State) -> State:
-        """The rate or change of a state with that of the configuration along the axes of the chart, for one along those
-        of velocities."""
-        return eqx.tree_at(lambda rate: rate.q, rate, self.model.chart_axes(self.centre, rate.q))
-
-    def body_axes(self, rate: State) -> State:
-        """The reverse."""
-        return eqx.tree_at(lambda rate: rate.q, rate, self.model.body_axes(self.centre, rate.q))
-
     def vf(self, t, y, args):
         at = self.from_chart(y)
         rate = self.term.vf(t, at, args)

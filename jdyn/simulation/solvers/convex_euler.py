@@ -184,9 +184,8 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         model, y, turned = self.mechanism, begun.y, begun.turned
         _, field, terms = _apart(terms)
         system = JointImplicit(equations_of_motion(terms), clock_of(terms), *begun.slopes)
-        none = jax.tree.map(jnp.zeros_like, eqx.tree_at(lambda y: y.q, y, y.v))
         A = begun.M + reduced(model, jnp.diag(system.rotors(h)))
-        impulse = h * (A @ turned + begun.force - system.pull(y.v, none, h))
+        impulse = h * (A @ turned + begun.force - system.pull(h * y.v, jnp.zeros_like(y.v)))
         others = joint_terms(field, y, h, A) + constraint_terms(begun.constraints, y.v, h, turned, A)
         found, forces = begun.contact.change(h, A, impulse, guess - y.v, others)
         end = eqx.tree_at(lambda y: y.v, kicked(y, rest(terms.prod(begun.rates, h))), y.v + found.dv)

@@ -79,10 +79,10 @@ class CoupledImplicit(NamedTuple):
         inverse = jax.lax.cond(unvmap_any(c != 0), lambda: _inverse(M + c * (D + c * K)), lambda: jnp.zeros_like(M))
         return cls(field, clock, K, D, inverse, M)
 
-    def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
+    def rate(self, t: Scalar, y: State, x: Float[Array, " nv"], s: Float[Array, " nv"], c: Scalar) -> State:
         """Rate k, see `JointImplicit.rate`."""
-        moved, rate = r + s.v, self.field.within(t)(self.clock(t), y)
-        pull = self.D @ s.v + self.K @ (s.q + c * moved)
+        rate = self.field.within(t)(self.clock(t), y)
+        pull = self.D @ s + self.K @ (x + c * s)
         B, f = c * (self.D + c * self.K), rate.v
         a = f - self.inverse @ (B @ f + pull)
         if jnp.finfo(a.dtype).eps > SINGLE:
@@ -90,7 +90,7 @@ class CoupledImplicit(NamedTuple):
             other = self.inverse @ (self.M @ f - pull)
             lost = jnp.abs(self.inverse) @ (jnp.abs(self.M) @ jnp.abs(f) + jnp.abs(pull))
             a = jnp.where((c != 0) & (lost < jnp.abs(f)), other, a)
-        return State(moved + c * a, a, rate.memory, rate.energy)
+        return State(s + c * a, a, rate.memory, rate.energy)
 
     def seen(self, y: State) -> PyTree[Array]:
         """Findings of contact in a state, see `SmoothForces.seen`."""

@@ -22,5 +22,5 @@ def forces_of_rest(terms: LocalTerm, y0: State, change: State) -> PointForces | 
     contact, model = (getattr(equations_of_motion(terms.term), name) for name in ("contact", "model"))
     if forces_of_rest_like(terms.term, y0) is None:
         return None
-    contact, model, y0, change = jax.lax.stop_gradient((contact, model, y0, terms.body_axes(change)))
-    return contact.resting(model, y0.q, y0.v, change.q, change.v)
+    contact, model, y0, change = jax.lax.stop_gradient((contact, model, y0, change))
+    return contact.resting(model, y0.q, y0.v, model.body_axes(y0.q, change.q), change.v)

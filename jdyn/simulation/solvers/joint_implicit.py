@@ -61,23 +61,23 @@ class JointImplicit(NamedTuple):
         """c D + c² K."""
         return c * (self.D + c * self.K)
 
-    def rate(self, t: Scalar, y: State, r: Float[Array, " nv"], s: State, c: Scalar) -> State:
-        """k in a state `y` on the manifold, whose tangent coordinates change by `r`; f where s and `c` [s] are zero."""
-        field, moved, tau = self.field, r + s.v, self.force(t, y)
+    def rate(self, t: Scalar, y: State, x: Float[Array, " nv"], s: Float[Array, " nv"], c: Scalar) -> State:
+        """Rate k without r in a state `y` on the manifold, by x = s_q + c r and s_v; that is f where these and `c` [s]
+        are zero."""
+        field, tau = self.field, self.force(t, y)
         t = self.clock(t)
-        a, held = field.accelerations(self.stiffened(c), t, y, tau - self.pull(r, s, c))
+        a, held = field.accelerations(self.stiffened(c), t, y, tau - self.pull(x + c * s, s))
         beside = field.rates_beside(t, y, tau if held is None else tau + held)
-        return eqx.tree_at(lambda k: (k.q, k.v), beside, (moved + c * a, a))
+        return eqx.tree_at(lambda k: (k.q, k.v), beside, (s + c * a, a))
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """τ."""
         return self.field.within(t).force(self.clock(t), y)
 
-    def pull(self, r: Float[Array, " nv"], s: State, c: Scalar) -> Float[Array, " nv"]:
-        """D s_v + K (s_q + c (r + s_v))."""
+    def pull(self, x: Float[Array, " nv"], s: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """K x + D s."""
         model = self.field.model
-        coordinates, velocities = model.expand_velocity(s.q + c * (r + s.v)), model.expand_velocity(s.v)
-        return model.reduce_force(self.K * coordinates + self.D * velocities)
+        return model.reduce_force(self.K * model.expand_velocity(x) + self.D * model.expand_velocity(s))
 
     @property
     def slopes(self) -> tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]:

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -155,9 +156,10 @@ def stages_ahead(
 
 
 def _rate(terms: LocalTerm, system: ImplicitRates, t: Any, place: Place, s: State, c: Scalar) -> State:
-    """k of a stage, with what joints and contact know along the axes of velocities."""
-    r = terms.model.body_axes(terms.centre, place.rate)
-    return terms.chart_axes(system.rate(t, place.y, r, terms.body_axes(s), c))
+    """Rate k of a stage, with what joints and contact know along the axes of velocities."""
+    r, model, centre = place.rate, terms.model, terms.centre
+    k = system.rate(t, place.y, model.body_axes(centre, s.q + c * r), s.v, c)
+    return eqx.tree_at(lambda k: k.q, k, r + model.chart_axes(centre, k.q))
 
 
 def ended(tableau: Tableau | Either, u0: State, k: State) -> tuple[State, State, dict[str, State]]:
