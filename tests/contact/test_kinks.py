@@ -16,7 +16,10 @@ from tests.contact.test_compliant_lanes_and_gradients import AT, END, RADIUS, T,
 pytestmark = pytest.mark.fast_compile
 
 REVERSE, FORWARD = (jax.grad, None), (jax.jacfwd, diffrax.ForwardMode())
-MODES = pytest.mark.parametrize("mode", [REVERSE, FORWARD], ids=["reverse", "forward"])
+SLOW, EXHAUSTIVE = pytest.mark.slow, pytest.mark.exhaustive
+MODES = pytest.mark.parametrize(
+    "mode", [pytest.param(REVERSE, marks=SLOW), pytest.param(FORWARD, marks=EXHAUSTIVE)], ids=["reverse", "forward"]
+)
 
 
 def simulated(height, stiffness, tolerance, adjoint=None, **options):
@@ -77,7 +80,6 @@ def test_points_touch_throughout_or_not_at_all_unless_they_may_have_left_and_com
     assert not kinks.exist.any()
 
 
-@pytest.mark.slow
 @MODES
 def test_derivatives_of_a_bounce_follow_the_tolerance(mode):
     """Off by a share of (ω h)³ where a step of length h has a kink, and that by the stiffness, of the 10 ms of contact,
@@ -91,7 +93,6 @@ def test_derivatives_of_a_bounce_follow_the_tolerance(mode):
             assert by_height < off and by_stiffness < 10 * off, (tolerance, height)
 
 
-@pytest.mark.slow
 @MODES
 def test_derivatives_of_a_bounce_in_convex_steps(mode):
     """Off by a share of ω h where a step of length h has a kink. With slopes as steps have them they are off by 4 and 9
@@ -116,7 +117,12 @@ def test_derivatives_of_a_bounce_in_convex_steps(mode):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "off"),
-    [(diffrax.Tsit5(), 1e-4), (diffrax.Dopri8(), 1e-4), (jdyn.Rodas5P(), 1e-3), (jdyn.ROSJ43(), 1e-3)],
+    [
+        (diffrax.Tsit5(), 1e-4),
+        pytest.param(diffrax.Dopri8(), 1e-4, marks=pytest.mark.exhaustive),
+        pytest.param(jdyn.Rodas5P(), 1e-3, marks=pytest.mark.exhaustive),
+        (jdyn.ROSJ43(), 1e-3),
+    ],
     ids=lambda x: type(x).__name__,
 )
 def test_derivatives_of_a_bounce_by_other_methods(solver, off):
@@ -125,7 +131,10 @@ def test_derivatives_of_a_bounce_by_other_methods(solver, off):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("level", "direction", "kept"), [(-1e-4, "falling", 1.0), (3e-4, "rising", 0.5)])
+@pytest.mark.parametrize(
+    ("level", "direction", "kept"),
+    [pytest.param(-1e-4, "falling", 1.0, marks=pytest.mark.exhaustive), (3e-4, "rising", 0.5)],
+)
 def test_events_that_end_a_step_across_a_kink(level, direction, kept):
     """Just behind the touch, where nothing changes, and behind the release, where half of the speed is lost."""
 
@@ -195,7 +204,7 @@ def tumbled(x, tolerance, adjoint=None):
     ("end", "at", "mode"),
     [
         (spun, (0.2, 20.0, 0.4, 0.1), REVERSE),
-        (spun, (0.2, 20.0, 0.4, 0.1), FORWARD),
+        pytest.param(spun, (0.2, 20.0, 0.4, 0.1), FORWARD, marks=pytest.mark.exhaustive),
         (functools.partial(spun, speed=1.0, t1=-0.1), (0.12, 20.0, 0.4, 0.1), REVERSE),
         (tumbled, (0.3, 0.6, 0.4, 0.1), REVERSE),
     ],

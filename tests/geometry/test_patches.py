@@ -348,8 +348,11 @@ def test_points_between_boxes_in_single_precision():
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("sphere", "box"), ("capsule", "capsule"), ("capsule", "box"), ("capsule", "hull"), ("box", "cylinder"),
-        ("box", "hull"), ("cylinder", "cylinder"), ("hull", "hull"),
+        ("sphere", "box"), ("capsule", "capsule"), ("box", "cylinder"), ("hull", "hull"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.exhaustive)
+            for pair in (("capsule", "box"), ("capsule", "hull"), ("box", "hull"), ("cylinder", "cylinder"))
+        ),
     ],
 )  # fmt: skip
 def test_the_deepest_row_is_the_separation(first, second):

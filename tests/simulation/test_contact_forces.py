@@ -16,7 +16,13 @@ from tests.contact.scenes import ball, box, tilted
 pytestmark = pytest.mark.fast_compile
 
 G = 9.81
+OTHERS = [scene for scene in resting.SCENES if scene not in (resting.tilted_cube, resting.gripper)]
 LAW = jdyn.ConvexContact(jdyn.Material(2e5, 20.0, 0.5))
+
+
+def all_of(scenes):
+    """Scenes for exhaustive tests alone."""
+    return [pytest.param(scene, marks=pytest.mark.exhaustive) for scene in scenes]
 
 
 def without(motion):
@@ -47,7 +53,7 @@ def test_what_friction_holds_in_single_precision_is_borne_in_every_row(tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", [resting.box_on_arms, resting.stack, resting.gripper])
+@pytest.mark.parametrize("scene", [resting.box_on_arms, *all_of([resting.stack, resting.gripper])])
 def test_scenes_rest_in_single_precision_for_minutes(scene):
     """What each part bears, in every row after ten seconds. It was wrong by 0.7 of the weight of a box on two arms."""
     each, law = resting.astype(scene(), jnp.float32), jdyn.ConvexContact()
@@ -83,7 +89,7 @@ def test_forces_of_what_rests_have_the_derivatives_of_those_of_its_states():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", resting.SCENES)
+@pytest.mark.parametrize("scene", [resting.tilted_cube, resting.gripper, *all_of(OTHERS)])
 def test_scenes_rest_on_springs_in_single_precision_for_ten_minutes(scene):
     """After ten minutes a tilted cube bounced with 43 times its weight. What friction holds creeps."""
     each, law = resting.astype(scene(), jnp.float32), jdyn.CompliantContact()
