@@ -28,6 +28,7 @@ from jdyn.contact.materials import (
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.nearing import time_to_pass
+from jdyn.contact.placed_pairs import of_bodies
 from jdyn.contact.points import Overlap
 from jdyn.contact.stiffening import Stiffening
 from jdyn.dynamics.energy import energy_of_motion
@@ -51,8 +52,9 @@ BEYOND = 1e-4
 # The longest step where shapes touch, by √(m / k) over the root of rounding; none below this rounding, with which it
 # would take hours.
 LONG, SINGLE = 0.1, 1e-10
-# What moves by so many roundings of positions within a step is at rest.
-RESTING = 16
+# Forces of steps stand for those of states which they differ from by no more than so many roundings of positions: at
+# rest by one to seven.
+ROUNDINGS = 8
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
 SLOW = 1e-3
 
@@ -278,25 +280,44 @@ class CompliantForces(SmoothForces):
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], moved: Array, gained: Array
     ) -> PointForces:
         start = self._at_start(model, q)
+        # What repairs derivatives would change the slopes, which are those of an implicit stage: so these forces are
+        # those that have changed its velocity.
+        plain = dataclasses.replace(self, gradient_reach=None, kink_slopes=None, stiffening=None)
 
         def pushing(distance, v):
-            there = self._touching(start._replace(found=dataclasses.replace(start.found, distance=distance)), v)
-            return PointForces(there.force, there.torque if self.turning else None)
+            there = start._replace(found=dataclasses.replace(start.found, distance=distance))
+            touching = plain._touching(there, v)
+            return PointForces(touching.force, touching.torque if self.turning else None)
 
-        # By slopes, as an implicit stage has them: so these forces are those that have changed its velocity.
         apart = parting(start.twists(moved), start.normal)
         forces, more = jax.jvp(pushing, (start.distance, v), (apart, gained))
-        far = jnp.max(jnp.abs(jnp.concatenate([start.motion.poses.translation, start.position])))
-        rests = (jnp.abs(apart) < RESTING * jnp.finfo(q.dtype).eps * far)[:, None]
         slots = start.pairs.slots(self.colliders)
-        return jax.tree.map(lambda force, more: slots.spread(jnp.where(rests, force + more, jnp.nan)), forces, more)
+        return jax.tree.map(lambda force, more: slots.spread(force + more, jnp.nan), forces, more)
 
     def resting_like(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PointForces | None:
         return jax.eval_shape(self.resting, model, q, v, v, v) if jnp.finfo(q.dtype).eps > SINGLE else None
 
-    def kept(self, points: TouchingPoints, known: PointForces) -> TouchingPoints:
-        # With the derivatives of those of states, which rounding leaves as they are.
-        return jax.tree.map(lambda x, kept: x + jax.lax.stop_gradient(kept - x), points, known.at(points))
+    def kept(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], known: PointForces
+    ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
+        here = MovingPoints.at(model, self.colliders, q)
+        points, (stiffness, dissipation, _) = self._touching(here, v), self.materials.at(here.found, here.pairs)
+        numbers = here.pairs.of_points
+        places = [here.position]
+        for side in (0, 1):
+            bodies = jnp.asarray(self.colliders.bodies(side), jnp.int32)[numbers]
+            places.append(of_bodies(here.motion.poses, bodies).translation)
+        rounding = ROUNDINGS * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(jnp.stack(places)), axis=(0, 2))
+        deeper, higher = (jnp.maximum(-here.distance + change, 0) for change in (rounding, -rounding))
+        still = jnp.zeros_like(rounding)
+        most, least = (self.law.force(depth, still, stiffness, dissipation) for depth in (deeper, higher))
+        # With the derivatives of forces of states, which rounding leaves as they are.
+        rests = jnp.all(jnp.abs(known.force - points.force) <= (most - least)[:, None] / 2, axis=1) & here.exist
+        told = known.at(points)
+        return jax.tree.map(
+            lambda x, told: jnp.where(rests.reshape(-1, *[1] * (x.ndim - 1)), x + jax.lax.stop_gradient(told - x), x),
+            points, told,
+        ), numbers  # fmt: skip
 
     def slopes(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]

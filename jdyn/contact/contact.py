@@ -84,8 +84,11 @@ class ContactForces(eqx.Module):
         """The forces at all points, and the number of each point's pair."""
 
     @abc.abstractmethod
-    def kept(self, points: TouchingPoints, known: PointForces) -> TouchingPoints:
-        """Points of a state with the forces that steps have kept; NaN stands for those of the state."""
+    def kept(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], known: PointForces
+    ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
+        """Points like `points`, with the forces that the step has kept in which the state lies, where these say more;
+        NaN stands for those of the state."""
 
     @abc.abstractmethod
     def overshot(
@@ -171,8 +174,9 @@ class SmoothForces(ContactForces):
         moved: Float[Array, " nv"],
         gained: Float[Array, " nv"],
     ) -> PointForces:
-        """Forces of what rests, as an implicit stage of a step from a state has them: NaN at points that move by more
-        than rounding does. Rounding of configurations is not in them, of which forces of stiff ground may consist.
+        """Forces as an implicit stage of a step from a state has them. Rounding of the configurations to which it leads
+        is not in them, of which forces of stiff ground may consist where something rests. NaN at points that are not
+        looked at.
 
         Args:
             model: The mechanism.

@@ -72,11 +72,11 @@ class Slots(Structure):
     places: Int[Array, " looked"] | None
     count: int = eqx.field(static=True)
 
-    def spread(self, rows: Float[Array, "looked k"]) -> Float[Array, "points k"]:
-        """Rows of all points, zero for others than these."""
+    def spread(self, rows: Float[Array, "looked k"], others: float = 0.0) -> Float[Array, "points k"]:
+        """Rows of all points; numbers of others than these."""
         if self.places is None:
             return rows
-        return jnp.zeros((self.count, rows.shape[1]), rows.dtype).at[self.places].set(rows)
+        return jnp.full((self.count, rows.shape[1]), others, rows.dtype).at[self.places].set(rows)
 
 
 class Overlap(Structure):

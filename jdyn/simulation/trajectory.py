@@ -81,9 +81,9 @@ class Trajectory(eqx.Module):
             `greatest_depth_by_size`. Where rows follow steps, `row_tries`,
             `row_dynamics_calls` and `row_implicit_steps` count up to each row.
         contact_forces: Those of the steps in which rows lie, in world axes, at all points where shapes may touch; NaN
-            at the start, to which no step leads, and where states of rows say them better: with compliant contact
-            wherever something moves. None for solvers that do not say, and for compliant contact in double precision.
-            `contacts` has their names.
+            at the start, to which no step leads. With compliant contact in single precision those of the first implicit
+            stage, without derivatives, and NaN in explicit steps. None for solvers that do not say, and for compliant
+            contact in double precision. `contacts` has their names, and takes them where they say more than states.
     """
 
     ts: Float[Array, "*lanes times"]
@@ -183,8 +183,8 @@ class Trajectory(eqx.Module):
         points.
 
         Forces are those of the steps in which rows lie, where `contact_forces` has them: impulses over time of
-        `jdyn.ConvexEuler`, and of `jdyn.Automatic` in single precision those of what rests. All others follow from the
-        states of rows.
+        `jdyn.ConvexEuler`, and of `jdyn.Automatic` in single precision those that differ from forces of states by no
+        more than rounding of positions, as they do at rest. All others follow from the states of rows.
 
         Args:
             model: The mechanism with its shapes.

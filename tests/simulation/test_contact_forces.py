@@ -76,6 +76,26 @@ def test_a_cube_on_springs_rests_on_any_side_in_single_precision(turn):
     assert jnp.all(jnp.isnan(motion.contact_forces.force[0]))
 
 
+@pytest.mark.parametrize(("direction", "load"), [(0, lambda t: 2 * jnp.sin(jnp.pi * t)), (2, lambda t: -0.5 * t)])
+def test_forces_follow_loads_that_change_as_far_as_states_tell(direction, load):
+    """Steps are longer than loads take to change, and their forces are old by then: by up to 3.8 and 0.46 N."""
+    each, law = resting.astype(resting.cube(), jnp.float32), jdyn.CompliantContact()
+
+    def push(t, q, v):
+        return jnp.zeros(6, q.dtype).at[3 + direction].set(load(t))
+
+    motion = jdyn.simulate(each.model, each.q0, jnp.zeros(6, jnp.float32), 15.0, contact=law, controller=push)
+    borne = np.zeros((len(motion.ts), 3))
+    borne[:, 2] = G
+    borne[:, direction] -= np.asarray(load(np.asarray(motion.ts)))
+    error, of_states = (
+        np.abs(np.asarray(x.contacts(each.model, law).force("part0")) - borne)[20:].max()
+        for x in (motion, without(motion))
+    )
+    # Eight roundings of the height, 1.2e-8 m and 7 mN each.
+    assert error < of_states + 0.06
+
+
 def test_forces_of_what_rests_have_the_derivatives_of_those_of_its_states():
     each, law = resting.astype(resting.cube(), jnp.float32), jdyn.CompliantContact()
     motion = each.run(law, 20.0)

@@ -197,10 +197,14 @@ class ConvexForces(ContactForces):
         rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + faster[:, None] * near.normal], axis=1)
         return StartOfSteps(near, v, rates, self.kink_slopes)
 
-    def kept(self, points: TouchingPoints, known: PointForces) -> TouchingPoints:
+    def kept(
+        self, model: Model, q: Float[Array, " nq"], v: Vector, known: PointForces
+    ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
+        points, numbers = self.points(model, q, v)
         # They are polynomials through those of substeps, and may pull where contact begins within a step.
         pressing = dot(known.force, points.normal)[..., None]
-        return dataclasses.replace(known, force=known.force - jnp.minimum(pressing, 0) * points.normal).at(points)
+        pushing = dataclasses.replace(known, force=known.force - jnp.minimum(pressing, 0) * points.normal)
+        return pushing.at(points), numbers
 
     def forces_like(self, model: Model, q: Float[Array, " nq"], v: Vector) -> PointForces:
         """Shapes of what `StartOfSteps.forces` returns."""

@@ -142,7 +142,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
 
     Attributes:
         rtol: The relative tolerance; `jdyn.simulate` takes that of the step controller. None for orders 6 and 4.
-        forces: Whether a trajectory in single precision keeps the forces of compliant contact of what rests, three
+        forces: Whether a trajectory in single precision keeps the forces of compliant contact of its steps, three
             numbers a row and point, or six where something resists turning. States, from which
             `Trajectory.contacts` finds them otherwise, are rounded by more than stiff ground gives way.
     """

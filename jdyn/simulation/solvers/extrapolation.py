@@ -60,7 +60,7 @@ class Tables(NamedTuple):
 
     def last_column(self, dtype: Any) -> int:
         """The last one in which dense output of a type is not rounding."""
-        return int(np.flatnonzero(self.noise * jnp.finfo(dtype).eps < NOISE)[-1])
+        return max(2, int(np.sum(self.noise * float(jnp.finfo(dtype).eps) < NOISE)) - 1)
 
     @classmethod
     def of(cls, sequence: tuple[int, ...]) -> "Tables":

@@ -1,4 +1,4 @@
-"""Contact forces at ends of steps, where states do not say them since they are rounded."""
+"""Contact forces of implicit stages, where states do not say those of what rests since they are rounded."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def forces_of_rest_like(terms: Any, y: State) -> PointForces | None:
 
 
 def forces_of_rest(terms: LocalTerm, y0: State, change: State) -> PointForces | None:
-    """Contact forces in a step from `y0` of what rests, which moves by this `change` in its chart."""
+    """Contact forces of an implicit stage of a step from `y0`, which moves by this `change` in its chart."""
     contact, model = (getattr(equations_of_motion(terms.term), name) for name in ("contact", "model"))
     if forces_of_rest_like(terms.term, y0) is None:
         return None

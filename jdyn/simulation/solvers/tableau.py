@@ -217,7 +217,7 @@ def _apart(sums: State) -> list[State]:
 
 
 class Interpolation(DenseOutput):
-    """u₀ + Σ_m bends_m θ^m at a share θ of the step; contact forces are those at its end, of what rests."""
+    """u₀ + Σ_m bends_m θ^m at a share θ of the step; contact forces are those of its first implicit stage."""
 
     y0: PyTree
     bends: PyTree
