@@ -52,8 +52,8 @@ BEYOND = 1e-4
 # The longest step where shapes touch, by √(m / k) over the root of rounding; none below this rounding, with which it
 # would take hours.
 LONG, SINGLE = 0.1, 1e-10
-# Forces of steps stand for those of states which they differ from by no more than so many roundings of positions: at
-# rest by one to seven.
+# Forces of steps stand for those of states which they differ from by no more than so many roundings of positions, of
+# each joint: at rest by one to seven.
 ROUNDINGS = 8
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
 SLOW = 1e-3
@@ -303,11 +303,12 @@ class CompliantForces(SmoothForces):
         here = MovingPoints.at(model, self.colliders, q)
         points, (stiffness, dissipation, _) = self._touching(here, v), self.materials.at(here.found, here.pairs)
         numbers = here.pairs.of_points
-        places = [here.position]
-        for side in (0, 1):
-            bodies = jnp.asarray(self.colliders.bodies(side), jnp.int32)[numbers]
-            places.append(of_bodies(here.motion.poses, bodies).translation)
-        rounding = ROUNDINGS * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(jnp.stack(places)), axis=(0, 2))
+        bodies = [jnp.asarray(self.colliders.bodies(side), jnp.int32)[numbers] for side in (0, 1)]
+        places = [of_bodies(here.motion.poses, each).translation for each in bodies]
+        far = jnp.max(jnp.abs(jnp.stack([here.position, *places])), axis=(0, 2))
+        # Joint by joint, places are rounded anew.
+        joints = jnp.max(jnp.asarray(_depths(model), far.dtype)[jnp.stack(bodies) - WORLD], axis=0)
+        rounding = ROUNDINGS * jnp.finfo(q.dtype).eps * joints * far
         deeper, higher = (jnp.maximum(-here.distance + change, 0) for change in (rounding, -rounding))
         still = jnp.zeros_like(rounding)
         most, least = (self.law.force(depth, still, stiffness, dissipation) for depth in (deeper, higher))
@@ -480,6 +481,14 @@ class CompliantForces(SmoothForces):
         sliding = friction[0] * self.law.force(depth, -parting, stiffness, dissipation)
         across = sliding / jnp.sqrt(dot(slip, slip) + self.slip_speed**2)
         return start.felt(twist, *jax.lax.stop_gradient((normal, _bounded(slip, self.slip_speed), across)))
+
+
+def _depths(model: Model) -> np.ndarray:
+    """Number of joints between the world and each body; the world comes first."""
+    depths = [0]
+    for parent in model.topology.parents:
+        depths.append(depths[parent - WORLD] + 1)
+    return np.array(depths)
 
 
 class _Places(NamedTuple):
