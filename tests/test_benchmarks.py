@@ -19,6 +19,7 @@ import pytest
 import jdyn
 from benchmarks import (
     contact_scenes,
+    figures,
     files,
     frax_peer,
     gpu,
@@ -390,3 +391,35 @@ def test_robot_files_are_counted_by_who_reads_them(tmp_path):
         "twice.xml": "refused by jdyn alone",
     }
     assert [name for name, one in found.items() if one.still] == ["scene.xml", "stands.urdf"]
+
+
+def test_figures_are_marked_by_the_ratio_of_their_medians():
+    before = {"seconds": [1.0, 1.0, 9.0]}
+    for kind, ratio, mark in (
+        ("run", 1.04, ""), ("run", 1.06, "slower"), ("run", 0.94, "faster"), ("compile", 1.06, ""),
+        ("compile", 1.11, "slower"),
+    ):  # fmt: skip
+        line = figures.row(f"{kind} arm", [{"seconds": [0.1, ratio, ratio]}, before])
+        assert f"{1e3 * ratio:9.4g} (100 to {1e3 * ratio:.4g})" in line and f"{ratio:6.3f}" in line
+        assert line.split()[-1] == (mark or f"{ratio:.3f}")
+    assert figures.row("run arm", [{"seconds": [], "error": "no reason"}, before]).split()[2:4] == ["no", "reason"]
+
+
+@pytest.mark.slow
+def test_figures_of_two_checkouts(tmp_path):
+    """Tried with the smallest program, and with a second checkout that has another jdyn, none of which can do it."""
+    other, out = tmp_path / "other", tmp_path / "out.json"
+    (other / "jdyn").mkdir(parents=True)
+    (other / "jdyn" / "__init__.py").write_text("")
+    name = "panda, forward dynamics of 1024"
+    command = [sys.executable, "-m", "benchmarks.figures", "--only", f"run {name};compile {name}", "--rounds", "2"]
+    done = subprocess.run(
+        [*command, "--against", str(other), "--json", str(out)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(out.read_text())
+    assert report["checkouts"] == [str(ROOT), str(other)]
+    assert set(report["figures"]) == {f"run {name}", f"compile {name}"}
+    for mine, theirs in report["figures"].values():
+        assert len(mine["seconds"]) == 2 and all(seconds > 0 for seconds in mine["seconds"])
+        assert "has no attribute 'load'" in theirs["error"] and theirs["error"] in done.stdout
