@@ -25,17 +25,16 @@ def main() -> int:
     if unknown := set(options.names) - set(CASES):
         words.error(f"no case is called {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
     kept, failed = frozen.frozen(), 0
-    print(f"{'case':36} {'array':18} {'moved':>8} {'may':>8} {'s':>6}")
+    print(f"{'case':42} {'array':18} {'moved':>8} {'may':>8} {'s':>6}")
     for name in options.names or CASES:
         began = time.process_time()
         arrays = CASES[name].arrays()
         took = time.process_time() - began
-        for i, (array, by, tolerance) in enumerate(frozen.compared(name, arrays, kept.get(name, {}))):
-            held = by <= tolerance.share
-            failed += not held
-            lead, seconds = (name, f"{took:.1f}") if i == 0 else ("", "")
-            why = "" if held else tolerance.why
-            print(f"{lead:36} {array:18} {by:8.1e} {tolerance.share:8.1e} {seconds:>6} {why}".rstrip(), flush=True)
+        lead, seconds = name, f"{took:.1f}"
+        for each in frozen.compared(name, arrays, kept.get(name, {})):
+            may, why = each.tolerance.share, "" if each.held else each.tolerance.why
+            print(f"{lead:42} {each.array:18} {each.by:8.1e} {may:8.1e} {seconds:>6} {why}".rstrip(), flush=True)
+            failed, lead, seconds = failed + (not each.held), "", ""
         kept[name] = arrays
         if options.write:
             # At once, since the next case may take long.

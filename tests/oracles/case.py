@@ -26,7 +26,7 @@ def solved(share: float, why: str = "errors of steps add up, and a step more mov
 
 def rounding(condition: float = 1e3, dtype=np.float64, why: str = "rounding times condition") -> Tolerance:
     """Tolerance of what a formula gives."""
-    return Tolerance(10 * condition * float(np.finfo(dtype).eps), why)
+    return Tolerance(condition * float(np.finfo(dtype).eps), why)
 
 
 @dataclasses.dataclass(frozen=True)

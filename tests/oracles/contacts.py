@@ -14,6 +14,7 @@ from tests.oracles.zoo import ball, box
 FINE = diffrax.PIDController(rtol=1e-8, atol=1e-8)
 # An explicit method compiles in half of the time of the default one, which `thrown_ball` and others take.
 CLOSE = {"solver": diffrax.Tsit5(), "stepsize_controller": FINE}
+SLIPPING = solved(1e-3, "friction divides errors of speeds by the slip speed of 1 mm/s")
 EVEN = diffrax.ConstantStepSize()
 
 
@@ -28,10 +29,7 @@ def pushed(motion, model, contact, shape):
     return zoo.rows(motion) | {"forces": motion.contacts(model, contact).force(shape)}
 
 
-@case(
-    solved(1e-5, "steps at 1e-8"),
-    forces=solved(1e-3, "friction divides errors of speeds by the slip speed of 1 mm/s"),
-)
+@case(solved(1e-5, "steps at 1e-8"), forces=SLIPPING)
 def thrown_ball():
     """Bounces, slides and rolls, by the law of Hunt and Crossley."""
     model, contact = ball(), jdyn.CompliantContact()
@@ -41,11 +39,11 @@ def thrown_ball():
     return pushed(motion, model, contact, "ball")
 
 
-@case(solved(3e-3, "steps of single precision at their default tolerance of 1e-4"), forces=solved(1e-2))
+@case(solved(3e-3, "steps of single precision at their default tolerance of 1e-4"))
 def thrown_ball_in_float32():
-    model, contact = ball(jnp.float32), jdyn.CompliantContact()
-    at = jnp.array([0.4, 0.5], jnp.float32)
-    return pushed(jdyn.simulate(model, *thrown(model), 0.5, contact=contact, saveat=at), model, contact, "ball")
+    """Without forces, which rounding moves by several per cent through the friction."""
+    model, at = ball(jnp.float32), jnp.array([0.4, 0.5], jnp.float32)
+    return zoo.rows(jdyn.simulate(model, *thrown(model), 0.5, contact=jdyn.CompliantContact(), saveat=at))
 
 
 @case(solved(1e-4, "steps at 1e-8 through the kinks of these laws"))
@@ -127,12 +125,12 @@ def ball_touches():
     model = ball()
     turned = jdyn.touch_event(model, reset=lambda t, y, entry: dataclasses.replace(y, v=y.v.at[5].multiply(-0.7)))
     motion = jdyn.simulate(
-        model, *thrown(model), 0.6, events=[turned], saveat=jnp.array([0.3, 0.6]), max_events=4, **CLOSE,
-    )  # fmt: skip
+        model, *thrown(model), 0.6, events=[turned], saveat=jnp.array([0.3, 0.6]), max_events=4, **CLOSE
+    )
     return zoo.rows(motion) | {"ts": motion.events.ts, "which": motion.events.which}
 
 
-@case(solved(1e-5, "steps at 1e-8"))
+@case(solved(1e-5, "steps at 1e-8"), forces=SLIPPING)
 def ball_on_a_string():
     """A constraint and contact at once."""
     model, contact = ball(), jdyn.CompliantContact(material=jdyn.Material(stiffness=1e4, friction=0.3))

@@ -32,18 +32,18 @@ def equations(model, q, v, tau, f_ext):
 
 @case(rounding(), slow=False)
 def panda_equations():
-    return zoo.compiled(equations, zoo.panda(), *zoo.state(zoo.panda()))
+    return jax.jit(equations)(zoo.panda(), *zoo.state(zoo.panda()))
 
 
 @case(rounding(dtype=np.float32))
 def panda_equations_float32():
     model = zoo.panda(jnp.float32)
-    return zoo.compiled(equations, model, *zoo.state(model, jnp.float32))
+    return jax.jit(equations)(model, *zoo.state(model))
 
 
 @case(rounding())
 def quadruped_equations():
-    return zoo.compiled(equations, zoo.quadruped(), *zoo.state(zoo.quadruped()))
+    return jax.jit(equations)(zoo.quadruped(), *zoo.state(zoo.quadruped()))
 
 
 @case(rounding())
@@ -56,7 +56,7 @@ def menagerie_equations():
             "loads": jdyn.joint_forces(model, q, v, tau, f_ext=f_ext),
         }
 
-    return zoo.compiled(found, zoo.menagerie(), *zoo.state(zoo.menagerie()))
+    return jax.jit(found)(zoo.menagerie(), *zoo.state(zoo.menagerie()))
 
 
 @case(rounding())
@@ -69,7 +69,7 @@ def quadruped_methods():
             for name, method in methods.items()
         }
 
-    return zoo.compiled(found, zoo.quadruped(), *zoo.state(zoo.quadruped()))
+    return jax.jit(found)(zoo.quadruped(), *zoo.state(zoo.quadruped()))
 
 
 @case(rounding())
@@ -78,7 +78,7 @@ def menagerie_derivatives():
         slopes = jdyn.forward_dynamics_derivatives(model, q, v, tau, f_ext=f_ext)
         return dict(zip(("a_q", "a_v", "a_tau"), slopes, strict=True))
 
-    return zoo.compiled(found, zoo.menagerie(), *zoo.state(zoo.menagerie()))
+    return jax.jit(found)(zoo.menagerie(), *zoo.state(zoo.menagerie()))
 
 
 @case(rounding())
@@ -88,7 +88,7 @@ def panda_derivatives():
         names = ("tau_q", "tau_v", "tau_a", "A", "B")
         return dict(zip(names, (*inverse, *jdyn.linearize(model, q, v, tau)), strict=True))
 
-    return zoo.compiled(found, zoo.panda(), *zoo.state(zoo.panda()))
+    return jax.jit(found)(zoo.panda(), *zoo.state(zoo.panda()))
 
 
 VARIED = ("body:link5.mass", "body:link7.com", "joint:joint3.friction")
@@ -112,7 +112,7 @@ def panda_derivatives_by_numbers_of_the_model():
         stacked = {kind: jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(y)]) for kind, y in flat.items()}
         return stacked | {"by_q": by_q, "forward": forward}
 
-    return zoo.compiled(found, at, q)
+    return jax.jit(found)(at, q)
 
 
 @case(rounding(), slow=False)
@@ -137,7 +137,7 @@ def four_bar_forces():
         motion = jdyn.constrained_dynamics(model, loops, q, v, tau)
         return {"a": motion.a, "forces": motion.forces, "multipliers": motion.multipliers}
 
-    return zoo.compiled(found, q, v, zoo.wave(model.nv))
+    return jax.jit(found)(q, v, zoo.wave(model.nv))
 
 
 @case(rounding(1e4))
@@ -152,7 +152,7 @@ def four_bar_derivatives():
         by_v, by_force = jax.grad(lambda *x: a(*x)[0], (1, 2))(*x)
         return {"by_mass": jax.jacfwd(a)(*x), "by_v": by_v, "by_force": by_force}
 
-    return zoo.compiled(found, jnp.asarray(1.0), v, zoo.wave(model.nv))
+    return jax.jit(found)(jnp.asarray(1.0), v, zoo.wave(model.nv))
 
 
 @case(rounding(1e4))
@@ -170,7 +170,7 @@ def four_bar_assembled():
         here, slope = jax.jvp(assembled, (reach,), (jnp.ones_like(reach),))
         return here | {f"{name}_slope": x for name, x in slope.items()}
 
-    return zoo.compiled(found, jnp.asarray(1.05))
+    return jax.jit(found)(jnp.asarray(1.05))
 
 
 @case(rounding())
@@ -185,7 +185,7 @@ def motors_and_couplings():
         motion = jdyn.constrained_accelerations(model, q, v, tau, couplings=coupled, motors=[motor])
         return {"a": motion.a, "bodies": motion.bodies, "forces": motion.forces}
 
-    return zoo.compiled(found, q, v, tau)
+    return jax.jit(found)(q, v, tau)
 
 
 @case(rounding(), slow=False)
@@ -221,4 +221,4 @@ def gaps_of_the_quadruped():
         until = jdyn.time_of_contact(model, q, v, 1.0, pairs)
         return {"distance": gaps.distance, "normal": gaps.normal, "slopes": slopes, "until": until}
 
-    return zoo.compiled(found, q, zoo.still(model).at[5].set(-1.0).at[0].set(0.2))
+    return jax.jit(found)(q, zoo.still(model).at[5].set(-1.0).at[0].set(0.2))

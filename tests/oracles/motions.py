@@ -50,11 +50,8 @@ def panda_under_pd():
 @case(solved(1e-3, "steps at 1e-5 in single precision, whose rounding friction magnifies"))
 def panda_under_pd_in_float32():
     model = zoo.panda(jnp.float32)
-    hold = zoo.held(model)
-    still = zoo.still(model)
-    return zoo.rows(
-        jdyn.simulate(model, model.neutral(), still, 1.0, controller=hold, saveat=times(jnp.float32))
-    )  # fmt: skip
+    hold, at = zoo.held(model), times(jnp.float32)
+    return zoo.rows(jdyn.simulate(model, model.neutral(), zoo.still(model), 1.0, controller=hold, saveat=at))
 
 
 @case(solved(1e-5))
@@ -108,7 +105,7 @@ def stiff_gains():
 
 @case(solved(1e-6))
 def menagerie_by_rodas():
-    """Joints of all kinds, springs and friction, by an implicit method."""
+    """Joints of many kinds, springs and friction, by an implicit method."""
     model = zoo.menagerie()
     q, v, _, _ = zoo.state(model)
     motion = jdyn.simulate(
@@ -220,7 +217,7 @@ def a_pulse():
     def found(begin):
         return zoo.rows(pulsed(begin)) | {"slope": jax.grad(lambda begin: pulsed(begin).q[-1, 0])(begin)}
 
-    return zoo.compiled(found, jnp.asarray(0.4321))
+    return jax.jit(found)(jnp.asarray(0.4321))
 
 
 @case(solved(1e-6))
@@ -269,7 +266,7 @@ def panda_batch():
 
 @case(solved(1e-5))
 def four_bar_batch():
-    """Lanes with other loops, some of which cannot be closed."""
+    """Lanes with other masses, one of which starts with an open loop."""
     model, loops, q, v = zoo.four_bar()
     masses = jnp.array([0.5, 1.0, 2.0, 4.0])
     starts = jnp.tile(q, (4, 1)).at[3, 0].add(0.3)

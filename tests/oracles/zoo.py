@@ -4,7 +4,6 @@ another version may change."""
 import functools
 
 import diffrax
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -19,15 +18,11 @@ def wave(count, phase=0.0, size=1.0, dtype=jnp.float64):
     return jnp.asarray(size * np.sin(1.7 * np.arange(1, count + 1) + phase), dtype)
 
 
-def configuration(model, phase=0.3, size=0.5):
-    return model.integrate(model.neutral(), wave(model.nv, phase, size, model.dtype))
-
-
-def state(model, dtype=jnp.float64):
+def state(model):
     """A configuration, a velocity, accelerations or forces of joints, and forces on bodies."""
-    q = configuration(model)
-    v, tau = (wave(model.nv, phase, dtype=dtype) for phase in (1.0, 2.0))
-    return q, v, tau, wave(6 * model.nb, 0.7, dtype=dtype).reshape(model.nb, 6)
+    way, v, tau = (wave(model.nv, phase, size, model.dtype) for phase, size in ((0.3, 0.5), (1.0, 1.0), (2.0, 1.0)))
+    f_ext = wave(6 * model.nb, 0.7, dtype=model.dtype).reshape(model.nb, 6)
+    return model.integrate(model.neutral(), way), v, tau, f_ext
 
 
 @functools.cache
@@ -51,17 +46,14 @@ def held(model, target=0.3, kp=100.0, kd=20.0):
 
 
 @functools.cache
-def quadruped(dtype=jnp.float64):
-    return jdyn.load("quadruped", dtype=dtype)
-
-
-STANDING = np.array([0, 0, 0.2925, 1, 0, 0, 0, *np.tile([0, -0.8, 1.6], 4)])
+def quadruped():
+    return jdyn.load("quadruped")
 
 
 def standing(model):
     """A quadruped that stands on the ground: where, and what holds it."""
-    q0 = jnp.asarray(STANDING, model.dtype)
-    kp, kd = (jnp.full(model.nv, gain, model.dtype).at[:6].set(0) for gain in (100.0, 8.0))
+    q0 = jnp.array([0, 0, 0.2925, 1, 0, 0, 0, *4 * (0, -0.8, 1.6)])
+    kp, kd = (jnp.full(model.nv, gain).at[:6].set(0) for gain in (100.0, 8.0))
     return q0, jdyn.PD(model, q0, kp=kp, kd=kd)
 
 
@@ -128,7 +120,3 @@ def still(model):
 def rows(motion) -> dict:
     """A motion, and how it ended."""
     return {"q": motion.q, "v": motion.v, "success": motion.success}
-
-
-def compiled(function, *arguments) -> dict:
-    return jax.jit(function)(*arguments)
