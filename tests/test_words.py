@@ -13,7 +13,7 @@ NO_BEGINNINGS = {"As", "By", "How", "Of", "That", "Those", "What", "Where", "Whe
 def test_docstrings_begin_with_a_verb_or_a_noun():
     found = []
     for file in sorted(pathlib.Path(jdyn.__file__).parent.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                 words = re.findall(r"\w+", ast.get_docstring(node) or "")
                 if words and words[0] in NO_BEGINNINGS:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
+from jdyn.array import is_single
 from jdyn.array.dot import dot
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, PointForces, SmoothForces, TouchingPoints
@@ -49,9 +50,9 @@ LIGHT = 1e-4
 SOFT = 3.0
 # Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
 BEYOND = 1e-4
-# The longest step where shapes touch, by √(m / k) over the root of rounding; none below this rounding, with which it
+# The longest step where shapes touch, by √(m / k) over the root of rounding; none in double precision, with which it
 # would take hours.
-LONG, SINGLE = 0.1, 1e-10
+LONG = 0.1
 # Forces of steps stand for those of states which they differ from by no more than so many roundings of positions, of
 # each joint: at rest by one to seven.
 ROUNDINGS = 8
@@ -262,7 +263,7 @@ class CompliantForces(SmoothForces):
     def _resolved(self, gap: Array, exists: Array, mass: Array, stiffness: Array) -> Float[Array, " points"]:
         """Longest step where shapes touch, as far as single precision resolves their forces."""
         eps = jnp.finfo(gap.dtype).eps
-        if eps < SINGLE:
+        if not is_single(gap.dtype):
             return jnp.full_like(gap, jnp.inf)
         touch = exists & (gap < 0) & (stiffness > 0)
         slope = jnp.where(touch, stiffness * jnp.where(touch, -gap, 1) ** (self.law.exponent - 1), 1)
@@ -295,7 +296,7 @@ class CompliantForces(SmoothForces):
         return jax.tree.map(lambda force, more: slots.spread(force + more, jnp.nan), forces, more)
 
     def resting_like(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PointForces | None:
-        return jax.eval_shape(self.resting, model, q, v, v, v) if jnp.finfo(q.dtype).eps > SINGLE else None
+        return jax.eval_shape(self.resting, model, q, v, v, v) if is_single(q.dtype) else None
 
     def kept(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], known: PointForces
@@ -306,19 +307,17 @@ class CompliantForces(SmoothForces):
         bodies = [jnp.asarray(self.colliders.bodies(side), jnp.int32)[numbers] for side in (0, 1)]
         places = [of_bodies(here.motion.poses, each).translation for each in bodies]
         far = jnp.max(jnp.abs(jnp.stack([here.position, *places])), axis=(0, 2))
-        # Joint by joint, places are rounded anew.
-        joints = jnp.max(jnp.asarray(_depths(model), far.dtype)[jnp.stack(bodies) - WORLD], axis=0)
+        # Joint by joint, places are rounded anew; the world comes first, which none bears.
+        joints = jnp.array([0, *map(len, model.topology.supports)], far.dtype)
+        joints = jnp.max(joints[jnp.stack(bodies) - WORLD], axis=0)
         rounding = ROUNDINGS * jnp.finfo(q.dtype).eps * joints * far
         deeper, higher = (jnp.maximum(-here.distance + change, 0) for change in (rounding, -rounding))
         still = jnp.zeros_like(rounding)
         most, least = (self.law.force(depth, still, stiffness, dissipation) for depth in (deeper, higher))
-        # With the derivatives of forces of states, which rounding leaves as they are.
         rests = jnp.all(jnp.abs(known.force - points.force) <= (most - least)[:, None] / 2, axis=1) & here.exist
-        told = known.at(points)
-        return jax.tree.map(
-            lambda x, told: jnp.where(rests.reshape(-1, *[1] * (x.ndim - 1)), x + jax.lax.stop_gradient(told - x), x),
-            points, told,
-        ), numbers  # fmt: skip
+        kept = jax.tree.map(lambda x: jnp.where(rests[:, None], x, jnp.nan), known).at(points)
+        # With the derivatives of forces of states, which rounding leaves as they are.
+        return jax.tree.map(lambda x, kept: x + jax.lax.stop_gradient(kept - x), points, kept), numbers
 
     def slopes(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
@@ -481,14 +480,6 @@ class CompliantForces(SmoothForces):
         sliding = friction[0] * self.law.force(depth, -parting, stiffness, dissipation)
         across = sliding / jnp.sqrt(dot(slip, slip) + self.slip_speed**2)
         return start.felt(twist, *jax.lax.stop_gradient((normal, _bounded(slip, self.slip_speed), across)))
-
-
-def _depths(model: Model) -> np.ndarray:
-    """Number of joints between the world and each body; the world comes first."""
-    depths = [0]
-    for parent in model.topology.parents:
-        depths.append(depths[parent - WORLD] + 1)
-    return np.array(depths)
 
 
 class _Places(NamedTuple):

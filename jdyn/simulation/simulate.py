@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
+from jdyn.array import is_single
 from jdyn.contact import Contact, ContactWarning, colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
@@ -261,7 +262,7 @@ def _warn_of_overlaps(name, stats):
 def _default_controller(dtype, solver, touches):
     # Single precision rounds the places of shapes, and so the forces of stiff ones: at smaller tolerances than these,
     # steps wait for what rounding makes of speeds.
-    single = jnp.finfo(dtype).bits < 64
+    single = is_single(dtype)
     own = traits(solver).stepsize_controller
     if own is not None:
         return own(single)

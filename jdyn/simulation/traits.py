@@ -36,6 +36,5 @@ class Traits(NamedTuple):
 
 def traits(solver: diffrax.AbstractSolver) -> Traits:
     """Traits of any solver: those of what it wraps, unless it has its own."""
-    if hasattr(solver, "traits"):
-        return solver.traits  # type: ignore[attr-defined]
-    return traits(solver.solver) if isinstance(solver, diffrax.AbstractWrappedSolver) else Traits()
+    inner = traits(solver.solver) if isinstance(solver, diffrax.AbstractWrappedSolver) else Traits()
+    return getattr(solver, "traits", inner)

@@ -218,12 +218,11 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         return [_chosen(fine, finer, coarser), _chosen(loose, looser, stricter)]
 
 
-def _forces_of_rest(terms: LocalTerm, here: State, stiff: Any, implicit: Bool[Array, ""], k: State) -> Any:
+def _forces_of_rest(terms: LocalTerm, here: State, stiff: Any, implicit: Bool[Array, ""], k: State):
     """Contact forces where the first implicit stage comes to, which alone begins where a configuration is that is
     rounded once; NaN after explicit steps."""
     gamma, first = stiff.tableau.diagonal[-1], len(stiff.tableau.b) - stiff.evaluations + 1
-    forces = forces_of_rest(terms, here, jax.tree.map(lambda k: gamma * k[first], k))
-    return jax.tree.map(lambda x: jnp.where(implicit, x, jnp.nan), forces)
+    return forces_of_rest(terms, here, jax.tree.map(lambda k: gamma * k[first], k), implicit)
 
 
 def _for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:

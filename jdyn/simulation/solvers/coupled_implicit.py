@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.array import LU, SMALL, solution
+from jdyn.array import LU, SMALL, is_single, solution
 from jdyn.contact import SmoothForces
 from jdyn.dynamics import mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
@@ -17,9 +17,6 @@ from jdyn.model.compiled import precise
 from jdyn.simulation.clock import Clock, clock_of
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion, joint_slopes
 from jdyn.simulation.vector_field import State, VectorField
-
-# Rounding below which nothing is lost.
-SINGLE = 1e-10
 
 
 class Coupling(NamedTuple):
@@ -85,7 +82,7 @@ class CoupledImplicit(NamedTuple):
         pull = self.D @ s + self.K @ (x + c * s)
         B, f = c * (self.D + c * self.K), rate.v
         a = f - self.inverse @ (B @ f + pull)
-        if jnp.finfo(a.dtype).eps > SINGLE:
+        if is_single(a.dtype):
             # The same, where less is lost to rounding: f is large and a small where something stiff rests.
             other = self.inverse @ (self.M @ f - pull)
             lost = jnp.abs(self.inverse) @ (jnp.abs(self.M) @ jnp.abs(f) + jnp.abs(pull))

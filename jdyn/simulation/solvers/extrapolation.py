@@ -60,6 +60,7 @@ class Tables(NamedTuple):
 
     def last_column(self, dtype: Any) -> int:
         """The last one in which dense output of a type is not rounding."""
+        # In half precision all are.
         return max(2, int(np.sum(self.noise * float(jnp.finfo(dtype).eps) < NOISE)) - 1)
 
     @classmethod

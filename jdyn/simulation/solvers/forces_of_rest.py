@@ -3,6 +3,9 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from equinox.internal import unvmap_any
+from jaxtyping import Array, Bool
 
 from jdyn.contact import PointForces, SmoothForces
 from jdyn.simulation.manifold import LocalTerm
@@ -17,10 +20,18 @@ def forces_of_rest_like(terms: Any, y: State) -> PointForces | None:
     return contact.resting_like(field.model, y.q, y.v) if isinstance(contact, SmoothForces) else None
 
 
-def forces_of_rest(terms: LocalTerm, y0: State, change: State) -> PointForces | None:
-    """Contact forces of an implicit stage of a step from `y0`, which moves by this `change` in its chart."""
-    contact, model = (getattr(equations_of_motion(terms.term), name) for name in ("contact", "model"))
-    if forces_of_rest_like(terms.term, y0) is None:
+def forces_of_rest(terms: LocalTerm, y0: State, change: State, implicit: Bool[Array, ""]) -> PointForces | None:
+    """Contact forces of an implicit stage of a step from `y0`, which moves by this `change` in its chart; NaN unless it
+    is `implicit`. They are found if it is for any lane of a batch."""
+    like, field = forces_of_rest_like(terms.term, y0), equations_of_motion(terms.term)
+    if like is None:
         return None
-    contact, model, y0, change = jax.lax.stop_gradient((contact, model, y0, change))
-    return contact.resting(model, y0.q, y0.v, model.body_axes(y0.q, change.q), change.v)
+
+    def found():
+        contact: Any
+        contact, model, y, moved = jax.lax.stop_gradient((field.contact, field.model, y0, change))
+        return contact.resting(model, y.q, y.v, model.body_axes(y.q, moved.q), moved.v)
+
+    nothing = jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan, x.dtype), like)
+    forces = jax.lax.cond(unvmap_any(implicit), found, lambda: nothing)
+    return jax.tree.map(lambda x, nothing: jnp.where(implicit, x, nothing), forces, nothing)
