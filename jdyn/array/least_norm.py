@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.array.small_matrices import swept_inverse
 
@@ -21,12 +21,14 @@ class LeastNorm(NamedTuple):
         pivots: The row that each column was eliminated with, from which on up L is lower triangular.
         gram: (LᵀL)⁻¹.
         rank: r.
+        smallest: Smallest pivot among these r, as a share of the largest entry of the diagonal; 1 where there are none.
     """
 
     L: Float[Array, "n n"]
     pivots: Int[Array, " n"]
     gram: Float[Array, "n n"]
     rank: Int[Array, ""]
+    smallest: Scalar
 
     @classmethod
     def of(cls, A: Float[Array, "n n"]) -> "LeastNorm":
@@ -36,7 +38,7 @@ class LeastNorm(NamedTuple):
         own = jnp.maximum(jnp.diagonal(A), smallest * jnp.max(jnp.diagonal(A)))
 
         def eliminate(k, state):
-            A, L, pivots, rank = state
+            A, L, pivots, rank, least = state
             left = jnp.diagonal(A) / jnp.where(own > 0, own, 1)
             pivot = jnp.argmax(left)
             size, large = A[pivot, pivot], left[pivot] > smallest
@@ -44,18 +46,21 @@ class LeastNorm(NamedTuple):
             # What is left of the pivot's own row is rounding.
             here = jnp.arange(n) == pivot
             A = jnp.where(here[:, None] | here[None], 0, A - jnp.outer(column, column))
-            return A, L.at[:, k].set(column), pivots.at[k].set(pivot), rank + large.astype(rank.dtype)
+            least = jnp.where(large, jnp.minimum(least, size), least)
+            return A, L.at[:, k].set(column), pivots.at[k].set(pivot), rank + large.astype(rank.dtype), least
 
-        state = A, jnp.zeros_like(A), jnp.zeros(n, int), jnp.zeros((), int)
-        _, L, pivots, rank = jax.lax.fori_loop(0, n, eliminate, state)
+        most = jnp.max(jnp.diagonal(A), initial=0)
+        state = A, jnp.zeros_like(A), jnp.zeros(n, int), jnp.zeros((), int), most
+        _, L, pivots, rank, least = jax.lax.fori_loop(0, n, eliminate, state)
         # Nothing is left of earlier rows in later columns.
         gram = L.T @ L + jnp.diag(jnp.where(jnp.arange(n) < rank, 0, 1).astype(A.dtype))
-        return cls(L, pivots, swept_inverse(gram), rank)
+        smallest = jnp.where(most > 0, least / jnp.where(most > 0, most, 1), 1)
+        return cls(L, pivots, swept_inverse(gram), rank, smallest)
 
     def solve(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
         """The smallest x with A x = b, or that is nearest to it where there is none: the pseudoinverse, which is
         symmetric."""
-        L, pivots, gram, rank = self
+        L, pivots, gram, rank, _ = self
         b = jnp.where(rank == len(b), b, L @ (gram @ (L.T @ b)))
 
         def forwards(k, state):

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.contact import Overlap, PointForces, SmoothForces
 from jdyn.control.dynamic import updated
+from jdyn.dynamics import Projected
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
 from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_crossing, numbers
@@ -20,7 +21,7 @@ from jdyn.simulation.result import Result
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.traits import traits
 from jdyn.simulation.turns import PLANNED, angular_speed
-from jdyn.simulation.variation import Variation, carried
+from jdyn.simulation.variation import Variation, carried, tolerances
 from jdyn.simulation.vector_field import State, VectorField
 from jdyn.simulation.work import Counted, Work, order_of, overlap_of, seen_of, work_of
 
@@ -40,6 +41,10 @@ FIRST_STEP = 0.01
 # step controller does not go so far. Where friction begins to hold, errors fall with the first power of the length, not
 # with that of the order: a quadruped's landing took 16 failures in a row.
 SHORTER = 0.5
+
+# Where singular configurations make more of rounding than tolerances allow, no step ends: it ends before, at this share
+# of its length, and the next one goes beyond. A motion of which they make so many tolerances is lost.
+BEFORE, LOST = 0.4, 1e4
 
 # Errors of steps with contact are compared with velocities that are at most so much larger than those at the start.
 FASTER = 4
@@ -81,13 +86,10 @@ class Equations(diffrax.AbstractTerm):
         h = self.direction * (t[1] - t[0])
         return Equations(self.field.across(t, h, (y0.q, y0.v), (y1.q, y1.v)), self.clock)
 
-    def met(
-        self, t: Scalar, y: State, error: State | None = None
-    ) -> tuple[State, Bool[Array, ""] | None, State | None]:
-        """A state that meets the constraints, next to `y`, whether there is one, and how far an error of `y` counts;
-        None where there are no constraints."""
-        y, near, error = self.field.met(self.clock(t), y, error)
-        return y, None if near is None else near.met, error
+    def met(self, t: Scalar, y: State, error: State | None = None) -> tuple[State, Projected | None, State | None]:
+        """A state that meets the constraints, next to `y`, and how far an error of `y` counts; None where there are no
+        constraints."""
+        return self.field.met(self.clock(t), y, error)
 
 
 class Problem(eqx.Module):
@@ -175,6 +177,27 @@ class Problem(eqx.Module):
         return self.equations.near(motion.at.t, motion.y, seen_of(motion.solver_state))
 
 
+class Pivots(NamedTuple):
+    """How far rows of constraints are from depending on each other.
+
+    Attributes:
+        smallest: Smallest pivot of the Delassus matrix, see `LeastNorm`.
+        best: The largest of these so far. Masses and lengths of many sizes make all of them small.
+    """
+
+    smallest: Scalar
+    best: Scalar
+
+    def with_another(self, smallest: Scalar) -> "Pivots":
+        """The same in the next state."""
+        return Pivots(smallest, jnp.maximum(self.best, smallest))
+
+    @property
+    def share(self) -> Scalar:
+        """How much of it is left."""
+        return jnp.where(self.best > 0, self.smallest / jnp.where(self.best > 0, self.best, 1), 1)
+
+
 class Motion(eqx.Module):
     """State of a simulation between two steps: all that the next one depends on.
 
@@ -184,6 +207,7 @@ class Motion(eqx.Module):
         solver_state: What the solver remembers.
         jumped: Whether the state or its rate has just jumped.
         met: Whether constraints are met; None where there are none.
+        pivots: How far rows of constraints are from depending on each other; None where there are none.
         looked: Whether the solver's state has what contact can see there; None where that is not asked for.
         since: First time that forces are asked for from here on [s], which is beyond a jump of theirs; NaN where there
             is none, None where forces do not jump.
@@ -195,6 +219,7 @@ class Motion(eqx.Module):
     solver_state: PyTree
     jumped: Bool[Array, ""]
     met: Bool[Array, ""] | None = None
+    pivots: Pivots | None = None
     looked: Bool[Array, ""] | None = None
     since: Scalar | None = None
     variation: Variation | None = None
@@ -339,7 +364,8 @@ def begin(problem: Problem) -> Run:
     good, met = jnp.all(jnp.isfinite(jnp.append(y0.v, jnp.stack([t0, t1])))), problem.met
     result = jnp.where(good | (problem.start != Result.success), problem.start, Result.nonfinite)
     result = result if met is None else jnp.where(met | (result != Result.success), result, Result.constraints)
-    motion = Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met).beyond(_since(problem, t0))
+    pivots = None if met is None else Pivots(nothing, nothing)
+    motion = Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met, pivots).beyond(_since(problem, t0))
     return Run(
         motion=_looking(problem, motion),
         plan=plan,
@@ -389,7 +415,10 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     motion, error, dense, solver_result = take(problem, equations, run.motion, way)
     verdict = _verdict(problem, equations, run, way, motion, error)
     good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
-    passed = active & jnp.where(landing, good, verdict.keep & good)
+    blur = _blur(problem, way, motion)
+    # With a warm start, rounding is known where a step begins, and too late.
+    between = verdict.keep & good & (blur > 1) & jnp.isnan(way.stop) & ~landing & (not equations.field.iterates)
+    passed = active & jnp.where(landing, good, verdict.keep & good & ~between)
     span = Span(run.motion.at, way.length, motion.at, motion.y, dense)
     crossing = _crossing(problem, run, passed & ~landing, span)
     found, hidden = crossing.which >= 0, crossing.hidden
@@ -398,9 +427,10 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     arrived = settle(problem, equations, motion, way, fired)
     # An event may be where forces jump.
     arrived = arrived.beyond(_since(problem, arrived.at.t, _told(problem, run, way, verdict.since)))
-    plan = _next_plan(problem, run, crossing, keep, way, planned, verdict.plan)
-    held = landing | found | hidden | (_held(problem) & keep & (way.length < planned.length))
-    unmet = run.unmet if motion.met is None else run.unmet | ~motion.met
+    wanted = where(between, Way.of(BEFORE * way.length), verdict.plan)
+    plan = _next_plan(problem, run, crossing, keep, way, planned, wanted)
+    held = landing | found | hidden | between | (_held(problem) & keep & (way.length < planned.length))
+    unmet = run.unmet if motion.met is None else run.unmet | ~motion.met | between
     excused = landing | found | hidden
     # What step controllers would keep, but cannot be, would be no better the next time.
     hopeless = verdict.keep & ~good
@@ -413,6 +443,7 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
         # More than there are: some happen again and again at one instant.
         endless = full & (crossing.moment.count > len(crossing.moment.fell))
         result = jnp.where(endless, Result.endless_events, result)
+    result = jnp.where(keep & (blur > LOST), Result.singular, result)
     result = jnp.where(_left_chart(problem, run, way, motion), Result.turn, result)
     accepted, rejected = run.accepted + _one(keep), run.rejected + _one(active & ~keep)
     work = _worked(run, active, motion, fired)
@@ -472,6 +503,21 @@ def _left_chart(problem, run, way, motion):
     if model.flat or not (traits(problem.solver).charts and _held(problem)):
         return jnp.array(False)
     return ~_finite(motion.y) & (way.length * angular_speed(model, run.motion.y.v) > PLANNED)
+
+
+def _blur(problem, way, motion):
+    """What singular configurations make of rounding in a velocity, and of its change in another step as long, by what
+    tolerances say, if they do.
+
+    At a small angle δ from there, rows know coordinates to eps/δ, and so velocities to eps |v|/δ² and accelerations to
+    eps |v|²/δ³. The smallest pivot is as δ².
+    """
+    allowed = tolerances(problem.stepsize_controller)
+    if motion.pivots is None or allowed is None:
+        return jnp.zeros_like(way.length)
+    v, share = jax.lax.stop_gradient((jnp.max(jnp.abs(motion.y.v)), motion.pivots.share))
+    blur = jnp.finfo(v.dtype).eps * v / share * (1 + way.length * v / jnp.sqrt(share))
+    return blur / (allowed.atol + allowed.rtol * v)
 
 
 def _acceleration(problem, run, keep, way, motion):
@@ -543,14 +589,18 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: 
     y, error, dense, solver_state, result = problem.solver.step(
         terms, *t, motion.y, None, motion.solver_state, motion.jumped
     )
-    y, met, error = equations.met(way.length, y, error)
+    y, near, error = equations.met(way.length, y, error)
+    met, pivots = None if near is None else near.met, motion.pivots
+    if near is not None and pivots is not None:
+        pivots = pivots.with_another(near.smallest)
     if met is not None and error is not None:
         # Shorter steps stay nearer.
         error = jax.tree.map(lambda error: jnp.where(met & jnp.isfinite(error), error, jnp.inf), error)
     if problem.events:
         y = where(still, motion.y, y)
     looked = None if motion.looked is None else jnp.array(True)
-    return Motion(arrival, y, solver_state, jnp.array(False), met, looked, motion.since), error, dense, result
+    arrived = Motion(arrival, y, solver_state, jnp.array(False), met, pivots, looked, motion.since)
+    return arrived, error, dense, result
 
 
 def _one_sided(problem, equations, motion, way):

@@ -45,8 +45,8 @@ MESSAGES = {
     Result.bad_configuration: "q0 is no configuration: NaN, infinity, or a quaternion of length 0; see model.neutral()",
     Result.endless_events: "max_events have happened, at last again and again at one instant; look at their resets",
     Result.turn: "steps of this length turn a free body or a ball joint by more than half a revolution; shorten them",
-    Result.singular: "constraints are singular at the start, as of a stretched linkage: none or several motions go on "
-    "from there; start elsewhere, or with a velocity along one of them",
+    Result.singular: "constraints are singular there, as of a stretched linkage: none or several motions go on from "
+    "there; at the start, begin elsewhere or with a velocity along one of them",
     Result.derivatives: "steps are short enough for the motion, none is for its derivatives; are forces smooth?",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }

@@ -57,11 +57,11 @@ def swing(count, times):
     return exact(lambda t, y: [y[1], -G * k * np.cos(y[0])], [np.pi / 2, -1.0], times)
 
 
-def simulated_four_bars(count, times, rtol):
+def simulated_four_bars(count, times, rtol, dt0=None):
     model, loops, signs = mechanisms.four_bars(count)
     motion = jdyn.simulate(
-        model, jnp.asarray(signs * np.pi / 2), jnp.asarray(-signs), times[-1], constraints=loops,
-        saveat=jnp.asarray(times), stepsize_controller=accuracy(rtol), max_steps=4000,
+        model, jnp.asarray(signs * np.pi / 2), jnp.asarray(-signs), times[-1], constraints=loops, dt0=dt0,
+        saveat=jnp.asarray(times), stepsize_controller=accuracy(rtol), max_steps=4000, throw=dt0 is None,
     )  # fmt: skip
     return model, loops, signs, motion
 
@@ -73,21 +73,28 @@ def simulated_four_bars(count, times, rtol):
 def test_two_four_bars_pass_singular_configurations(rtol):
     """Ten seconds. Wherever the uprights lie flat, the bars could leave their parallel motion.
 
-    At an angle δ to there, rounding of the rows makes an error of eps/δ² in the velocity that leaves it, which the
-    tighter tolerances forbid within a hundredth of a radian. The end of a step is free of it.
+    At an angle δ to there, rounding of the rows makes an error of eps/δ² in the velocity that leaves it, and of eps/δ³
+    in the acceleration. First steps of many lengths have steps end everywhere; none may end where that is too much. The
+    tightest tolerance forbids it within a hundredth of a radian, and in the stages of a step: there a code will do.
     """
     times = np.arange(0, 10.01, 0.5)
-    model, loops, signs, motion = simulated_four_bars(2, times, rtol)
-    assert 2 * motion.stats["rejected_steps"] < motion.stats["accepted_steps"]
+    model, loops, signs = mechanisms.four_bars(2)
+    motions = jax.vmap(lambda dt0: simulated_four_bars(2, times, rtol, dt0)[-1])(jnp.linspace(1e-3, 1e-2, 32))
+    good = motions.result == jdyn.Result.success
+    assert np.all(good | ((rtol < 1e-10) & np.isin(motions.result, [jdyn.Result.constraints, jdyn.Result.singular])))
+    motions = jax.tree.map(lambda x: x[good], motions)
+    assert len(motions.q) >= 8
+    assert np.all(2 * motions.stats["rejected_steps"] < motions.stats["accepted_steps"])
     angle, rate = swing(2, times)
     dense_times = np.linspace(0, 10, 2001)
     assert np.sum(np.diff(np.sign(np.sin(swing(2, dense_times)[0]))) != 0) == 10
     # Errors grow with time, those of the phase with a hundred steps' errors of the speed.
-    np.testing.assert_allclose(motion.q, np.outer(angle, signs), rtol=0, atol=1e3 * rtol)
-    np.testing.assert_allclose(motion.v, np.outer(rate, signs), rtol=0, atol=1e4 * rtol)
+    q, v = (np.broadcast_to(np.outer(x, signs), motions.q.shape) for x in (angle, rate))
+    np.testing.assert_allclose(motions.q, q, rtol=0, atol=1e3 * rtol)
+    np.testing.assert_allclose(motions.v, v, rtol=0, atol=1e4 * rtol)
     # None leaves the parallel motion; rows between steps are those of dense output.
-    np.testing.assert_allclose(motion.q, np.outer(motion.q[:, 0], signs), atol=10 * rtol)
-    assert misses(model, loops, motion)[0] < 1e-13
+    np.testing.assert_allclose(motions.q, np.asarray(motions.q[..., :1]) * signs, atol=10 * rtol)
+    assert largest(jax.vmap(lambda motion: misses(model, loops, motion)[0])(motions)) < 1e-13
 
 
 # Time, and coordinates of the first joint above ground [m].
@@ -105,13 +112,33 @@ def test_forty_four_bars_as_printed():
     times, place = np.append(PRINTED[:, 0], 20), PRINTED[:, 1:]
     angle, _ = swing(40, times)
     np.testing.assert_allclose(np.stack([np.cos(angle), np.sin(angle)], 1)[:-1], place, atol=1.5e-6)
-    model, loops, signs, motion = simulated_four_bars(40, times, 1e-8)
-    first = np.asarray(motion.q[:, 0])
-    np.testing.assert_allclose(np.stack([np.cos(first), np.sin(first)], 1)[:-1], place, atol=3e-6)
-    # Twenty seconds, against the closed form: the phase errs by thousands of steps' errors of the speed.
-    np.testing.assert_allclose(motion.q, np.outer(angle, signs), rtol=0, atol=1e4 * 1e-8)
-    np.testing.assert_allclose(motion.q, np.outer(first, signs), atol=1e-7)
-    assert misses(model, loops, motion)[0] < 1e-12
+    motions = {end: simulated_four_bars(40, times[:end], rtol) for end, rtol in ((-1, 1e-8), (None, 1e-6))}
+    first = np.asarray(motions[-1][-1].q[:, 0])
+    np.testing.assert_allclose(np.stack([np.cos(first), np.sin(first)], 1), place, atol=3e-6)
+    for (end, (model, loops, signs, motion)), rtol in zip(motions.items(), (1e-8, 1e-6), strict=True):
+        # Twenty seconds, against the closed form: the phase errs by hundreds of steps' errors of the speed.
+        np.testing.assert_allclose(motion.q, np.outer(angle[:end], signs), rtol=0, atol=1e3 * rtol)
+        np.testing.assert_allclose(motion.q, np.outer(motion.q[:, 0], signs), atol=10 * rtol)
+        assert misses(model, loops, motion)[0] < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_forty_four_bars_are_right_or_have_a_code():
+    """Where there are many rows, rounding is known where a step begins, and too late: one in ten of these goes on next
+    to a singular configuration, and must not end with a number."""
+    times = np.array([4.0, 8.0, 12.0, 16.0, 20.0])
+    angle, _ = swing(40, times)
+    run = jax.jit(lambda dt0: simulated_four_bars(40, times, 1e-8, dt0)[-1])
+    right = 0
+    for dt0 in np.linspace(1e-3, 1e-2, 10):
+        motion = run(dt0)
+        if motion.result == jdyn.Result.success:
+            right += 1
+            np.testing.assert_allclose(motion.q[:, 0], angle, rtol=0, atol=1e4 * 1e-8)
+        else:
+            assert motion.result == jdyn.Result.singular
+    assert right >= 5
 
 
 # The slider-crank.

@@ -193,8 +193,8 @@ def _constrained(model, q, v, tau, f_ext, together, t, method, warm_start):
     q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
     rows = constraint_rows(model, together.constraints, jnp.asarray(t, q.dtype), q, v)
     f = tau - bias_forces(model, q, v, f_ext=f_ext)
-    (a,), (multipliers,), (iterations,) = saddle_point(method, model, q, rows.J, f[None], rows.gamma[None], warm_start)
-    return a, multipliers, rows.J.T @ multipliers, iterations
+    found = saddle_point(method, model, q, rows.J, f[None], rows.gamma[None], warm_start)
+    return found.x[0], found.multipliers[0], rows.J.T @ found.multipliers[0], found.iterations[0]
 
 
 @compiled

@@ -18,10 +18,12 @@ class WarmStart(eqx.Module):
 
     Attributes:
         inverse: Of the Delassus matrix J M⁻¹ Jᵀ there, positive definite whether or not rows depend on each other.
+        smallest: Pivot of that matrix, see `LeastNorm`.
         multipliers: λ there, of which this is the first guess; zero if left out.
     """
 
     inverse: Float[Array, "rows rows"]
+    smallest: Scalar
     multipliers: Float[Array, " rows"] | None = None
 
     @classmethod
@@ -32,7 +34,7 @@ class WarmStart(eqx.Module):
         inverse = jax.vmap(delassus.solve)(one)
         # Nothing is known of what rows share; their mean size there keeps the iteration from leaving it out.
         beside = one - (L @ delassus.gram) @ L.T
-        return cls(inverse + beside * len(L) / jnp.sum(L**2), multipliers)
+        return cls(inverse + beside * len(L) / jnp.sum(L**2), delassus.smallest, multipliers)
 
 
 def conjugate_gradients(

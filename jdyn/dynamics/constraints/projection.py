@@ -41,6 +41,7 @@ class Projected(NamedTuple):
             how far that is in one coordinate [rad or m, and per second].
         met: Whether next to nothing is left of the residual.
         change: What constraints leave of a change that was given: its part along the motions that they allow.
+        smallest: Pivot of the Delassus matrix, see `LeastNorm`.
     """
 
     q: Float[Array, " nq"]
@@ -48,6 +49,7 @@ class Projected(NamedTuple):
     distance: tuple[Scalar, Scalar]
     met: Bool[Array, ""]
     change: Change | None
+    smallest: Scalar
 
 
 def projected(
@@ -74,24 +76,24 @@ def projected(
         J, g = jax.lax.stop_gradient(rows.J), rows.b - rows.J @ v
         residuals = jnp.stack([-rows.residual, *(-J[rows.holonomic] @ c.q for c in changes)])
         rates = jnp.stack([g, *(-J @ c.v for c in changes)])
-        steps, speeds = _least(method, model, q, v, rows, residuals, rates, warm_start)
+        steps, speeds, smallest = _least(method, model, q, v, rows, residuals, rates, warm_start)
         kept = [Change(c.q + steps[1], c.v + speeds[1]) for c in changes]
         slopes = jnp.max(jnp.abs(J), axis=1)
         slopes = jnp.where(slopes > 0, slopes, 1)
         missed = largest(rows.residual / slopes[rows.holonomic]), largest(g / slopes)
         steep = largest(J)
         left = largest(J @ (v + speeds[0]) - rows.b) / (1 + largest(v) * steep)
-        return (model.integrate(q, steps[0]), v + speeds[0]), (missed, steep, left, kept)
+        return (model.integrate(q, steps[0]), v + speeds[0]), (missed, steep, left, kept, smallest)
 
     # A loop, so that both steps are compiled once.
-    (q, v), (missed, steep, left, kept) = jax.lax.scan(nearer, (q, v), None, length=2)
+    (q, v), (missed, steep, left, kept, smallest) = jax.lax.scan(nearer, (q, v), None, length=2)
     remaining = largest(residuals(model, constraints, *jax.lax.stop_gradient((t, q))))
     # As far as coordinates tell states from each other.
     remaining = remaining / (1 + largest(q) * steep[1])
     met = jnp.maximum(remaining, left[1]) <= jnp.finfo(v.dtype).eps ** MET
     last = jax.lax.stop_gradient(jax.tree.map(lambda x: x[1], kept))
     distance = jax.lax.stop_gradient((missed[0][0], missed[1][0]))
-    return Projected(q, v, distance, met, last[0] if last else None)
+    return Projected(q, v, distance, met, last[0] if last else None, jax.lax.stop_gradient(smallest[1]))
 
 
 def impulse_response(
@@ -113,13 +115,15 @@ def impulse_response(
 
 def _least(
     method: Method, model: Model, q: Array, v: Array, rows: Rows, residuals: Array, g: Array, start: WarmStart | None
-) -> tuple[Array, Array]:
-    """The shortest steps that change φ by `residuals`, and the least changes of velocity that change J v by `g`."""
+) -> tuple[Array, Array, Scalar]:
+    """The shortest steps that change φ by `residuals`, the least changes of velocity that change J v by `g`, and the
+    smallest pivot."""
     # Of what they are added to.
     reach, speed = (jnp.broadcast_to(size, (len(g), len(v))) for size in (1 + largest(q), jnp.abs(v)))
     if len(rows.holonomic) == len(rows.J):
         sides, sizes = jnp.concatenate([residuals, g]), jnp.concatenate([reach, speed])
-        x = saddle_point(method, model, q, rows.J, None, sides, start, sizes).x
-        return x[: len(g)], x[len(g) :]
-    steps = saddle_point(method, model, q, rows.J[rows.holonomic], None, residuals).x
-    return steps, saddle_point(method, model, q, rows.J, None, g, start, speed).x
+        found = saddle_point(method, model, q, rows.J, None, sides, start, sizes)
+        return found.x[: len(g)], found.x[len(g) :], found.smallest
+    steps = saddle_point(method, model, q, rows.J[rows.holonomic], None, residuals)
+    speeds = saddle_point(method, model, q, rows.J, None, g, start, speed)
+    return steps.x, speeds.x, speeds.smallest

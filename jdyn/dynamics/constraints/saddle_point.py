@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.array import LeastNorm
 from jdyn.dynamics.at_rest import mass_product
@@ -22,11 +22,13 @@ class SaddlePoint(NamedTuple):
         x: Such as accelerations.
         multipliers: λ.
         iterations: Of conjugate gradients; 0 where the Delassus matrix was factored.
+        smallest: Pivot of the Delassus matrix, see `LeastNorm`; that of the warm start where there is one.
     """
 
     x: Float[Array, "sides nv"]
     multipliers: Float[Array, "sides rows"]
     iterations: Int[Array, " sides"]
+    smallest: Scalar
 
 
 def saddle_point(
@@ -49,8 +51,9 @@ def saddle_point(
     Derivatives of any order come from the equations, M dx − Jᵀ dλ = df − dM x + dJᵀ λ, J dx = dg − dJ x, with the same
     factors; where rows depend on each other, those of λ are the smallest, too.
     """
-    (x, multipliers), (_, iterations) = _solved(method, model, q, J, f, g, *jax.lax.stop_gradient((warm_start, size)))
-    return SaddlePoint(x, multipliers, iterations)
+    starts = jax.lax.stop_gradient((warm_start, size))
+    (x, multipliers), (factors, iterations) = _solved(method, model, q, J, f, g, *starts)
+    return SaddlePoint(x, multipliers, iterations, factors.smallest)
 
 
 def delassus(method: Method, model: Model, q: Float[Array, " nq"], J: Float[Array, "rows nv"]) -> LeastNorm:
@@ -74,6 +77,10 @@ class _Direct(eqx.Module):
     tree: Any
     responses: Float[Array, "rows nv"]
     delassus: LeastNorm
+
+    @property
+    def smallest(self) -> Scalar:
+        return self.delassus.smallest
 
     @classmethod
     def of(cls, method: Method, model: Model, tree: Any, J: Array, f: Array | None) -> tuple["_Direct", Array | None]:
@@ -100,10 +107,12 @@ class _Iterated(eqx.Module):
     Attributes:
         tree: The method's factors of M.
         inverse: Nearly that of J M⁻¹ Jᵀ.
+        smallest: Pivot of that matrix nearby.
     """
 
     tree: Any
     inverse: Float[Array, "rows rows"]
+    smallest: Scalar
 
     def constrained(self, method: Method, model: Model, J: Array, x: Array, g: Array, size: Array) -> _Found:
         """Solve like `_Direct.constrained`."""
@@ -123,7 +132,7 @@ def _solved(method, model, q, J, f, g, start, size):
         factors, x = _Direct.of(method, model, tree, J, f)
         guess = jnp.zeros_like(g)
     else:
-        factors = _Iterated(tree, start.inverse)
+        factors = _Iterated(tree, start.inverse, start.smallest)
         guess = jnp.zeros_like(g) if f is None or start.multipliers is None else start.multipliers[None]
         x = None if f is None else _free(method, model, tree, f + guess @ J)
     x = jnp.zeros((len(g), J.shape[1]), g.dtype) if x is None else x
