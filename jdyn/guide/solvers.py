@@ -93,8 +93,8 @@ True True
 ## Gradients
 
 - `jax.grad` needs nothing: steps are recorded, and replayed backwards. The memory is that of the steps. Where a
-  coordinate rests, steps are also short enough for what only derivatives show, such as the vibrations of a spring in
-  equilibrium, and may be many more than those of the simulation alone.
+  coordinate rests, or stability holds explicit steps, these are also short enough for what only derivatives show, such
+  as the vibrations of a spring in equilibrium, and may be many more than those of the simulation alone.
 - `jax.jvp` and `jax.jacfwd` need `adjoint=diffrax.ForwardMode()`; for a few parameters they are faster, and
   `jdyn.tune_least_squares` asks for them.
 - Steps count as constants, so gradients agree with differences up to the tolerances. `jdyn.gradient_health` says how

@@ -1,9 +1,11 @@
 """Traits that solvers declare to those that run them."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Scalar
 
 
 class Traits(NamedTuple):
@@ -16,6 +18,8 @@ class Traits(NamedTuple):
         constraints: Whether it knows what constraints do to its stages.
         jacobians: Whether it asks controllers and contact for derivatives of their forces.
         looks_ahead: Whether steps say what contact can see at their ends.
+        held: Function from its state after a step and the length of that [s] to whether stability held the step, not
+            accuracy; None for solvers that cannot tell.
         resumes: Whether a step follows from the state at its start, so that replays may begin with any.
         supplied: Whether states carry the energy that the mechanism receives.
         vibrations: Whether steps may become as short as vibrations that derivatives alone have.
@@ -28,6 +32,7 @@ class Traits(NamedTuple):
     constraints: bool = True
     jacobians: bool = False
     looks_ahead: bool = False
+    held: Callable[[Any, Scalar], Bool[Array, ""]] | None = None
     resumes: bool = True
     supplied: bool = False
     vibrations: bool = True
@@ -36,5 +41,13 @@ class Traits(NamedTuple):
 
 def traits(solver: diffrax.AbstractSolver) -> Traits:
     """Traits of any solver: those of what it wraps, unless it has its own."""
-    inner = traits(solver.solver) if isinstance(solver, diffrax.AbstractWrappedSolver) else Traits()
+    if isinstance(solver, diffrax.AbstractWrappedSolver):
+        inner = traits(solver.solver)
+    else:
+        inner = Traits(held=never_held if isinstance(solver, diffrax.AbstractImplicitSolver) else None)
     return getattr(solver, "traits", inner)
+
+
+def never_held(state: Any, length: Scalar) -> Bool[Array, ""]:
+    """Tell that stability holds no step: of methods that are implicit, or shorten steps by themselves."""
+    return jnp.array(False)

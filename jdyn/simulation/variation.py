@@ -3,6 +3,10 @@
 What rests in equilibrium has no error however long a step is, but its derivatives vibrate: those of a ball that slides
 at the depth at which its weight holds it were wrong by their size and sign. So where derivatives are asked for, steps
 carry a variation of the motion, and its error counts as that of the motion does.
+
+Where stability holds the steps of an explicit method, a motion stays as near to the right one as its error is judged,
+and its derivatives do not: each step may enlarge what the last one has left. Those of a robot arm under stiff springs
+were wrong by nineteen digits.
 """
 
 import dataclasses
@@ -23,8 +27,8 @@ from jdyn.simulation.vector_field import State
 # which are more than those of motions. They count from so many roundings on; a part of the state counts with a share of
 # the largest one at least.
 SHARE, ROUNDINGS, LEAST = 0.1, 1e3, 1e-3
-# A coordinate rests that moves by less than so many tolerances in a step; variations are asked for where one does so
-# for this share of the time.
+# A coordinate rests that moves by less than so many tolerances in a step; variations are asked for where one does so,
+# or stability holds steps, for this share of the time.
 RESTS, LONG = 10, 0.05
 
 

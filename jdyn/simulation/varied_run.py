@@ -28,26 +28,28 @@ from jdyn.simulation.variation import (
 
 
 class VariedRun(NamedTuple):
-    """A simulation that begins once more, with a variation, if something rests in it.
+    """A simulation that begins once more, with a variation, if steps do not show what its derivatives need.
 
     Steps with a variation make a gradient take a third longer, and where shapes touch they follow all vibrations of
-    their springs. Most motions show what there is to see; of what rests, only the variation vibrates.
+    their springs. Most motions show what there is to see. Of what rests, only the variation vibrates; and where
+    stability holds explicit steps, errors of the motion are kept small, and those of its variation grow. So there is
+    a variation from the start with solvers that cannot tell what holds their steps.
 
     Attributes:
         run: The simulation.
-        rested: How long something has rested [s].
+        unseen: How long steps have not shown enough [s].
         varied: Whether steps know of the variation.
     """
 
     run: Run
-    rested: Scalar
+    unseen: Scalar
     varied: Bool[Array, ""]
 
     @classmethod
     def begun(cls, problem: Problem, towards: Direction | None) -> "VariedRun":
         """A simulation before its first step; the direction of the variation is None for none at all."""
         run = begin(problem) if towards is None else _begun(problem, towards)
-        return cls(run, jnp.zeros_like(problem.t0), jnp.array(False))
+        return cls(run, jnp.zeros_like(problem.t0), jnp.array(traits(problem.solver).held is None))
 
     def tried(
         self, problem: Problem, towards: Direction | None, take: Callable[..., Stepped]
@@ -57,10 +59,10 @@ class VariedRun(NamedTuple):
             run = attempt(problem, self.run, take)
             return run, self._replace(run=run)
         run = attempt(problem, self.run, _varied_step(towards, take, self.varied))
-        rested = self.rested + _rested(problem, self.run, run)
-        again = ~self.varied & (rested > LONG * (problem.t1 - problem.t0)) & succeeded(run.result)
+        unseen = self.unseen + _unseen(problem, self.run, run)
+        again = ~self.varied & (unseen > LONG * (problem.t1 - problem.t0)) & succeeded(run.result)
         begun = jax.lax.cond(unvmap_any(again), lambda: _begun(problem, towards), lambda: run)
-        return run, VariedRun(_again(again, begun, run), rested, self.varied | again)
+        return run, VariedRun(_again(again, begun, run), unseen, self.varied | again)
 
     @property
     def ended(self) -> Run:
@@ -95,12 +97,17 @@ def _begun(problem: Problem, towards: Direction) -> Run:
     return dataclasses.replace(run, motion=with_variation(run.motion, Variation.of(run.motion, towards.start)))
 
 
-def _rested(problem: Problem, before: Run, after: Run):
-    """The length of a step that was kept, if something rests in it [s]."""
+def _unseen(problem: Problem, before: Run, after: Run):
+    """The length of a step that was kept, if something rests in it or stability held it [s]."""
     # There is no variation without tolerances.
     allowed: Any = tolerances(problem.stepsize_controller)
-    still = rests(problem.equations.field.model, before.motion.y, after.motion.y, allowed)
-    return jnp.where((after.accepted > before.accepted) & still, after.way.length, 0)
+    unseen, held = (
+        rests(problem.equations.field.model, before.motion.y, after.motion.y, allowed),
+        traits(problem.solver).held,
+    )
+    if held is not None:
+        unseen = unseen | held(after.motion.solver_state, after.way.length)
+    return jnp.where((after.accepted > before.accepted) & unseen, after.way.length, 0)
 
 
 def _again(again, begun: Run, run: Run) -> Run:

@@ -115,6 +115,11 @@ class Memory(eqx.Module):
         return dataclasses.replace(self, speed=jnp.where(faster, rate, self.speed))
 
 
+def _held(state: Counted, length: Scalar) -> Bool[Array, ""]:
+    """Tell whether an explicit step is about as long as stability lets it be."""
+    return ~state.memory.implicit & (jnp.abs(length) * state.memory.speed > STIFF)
+
+
 class Automatic(diffrax.AbstractAdaptiveSolver):
     """An explicit method where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
 
@@ -150,7 +155,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     rtol: float | Real[Array | np.ndarray, ""] | None = None
     forces: bool = eqx.field(static=True, default=True)
 
-    traits: ClassVar[Traits] = Traits(looks_ahead=True)
+    traits: ClassVar[Traits] = Traits(looks_ahead=True, held=_held)
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
 

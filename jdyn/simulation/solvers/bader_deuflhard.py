@@ -13,7 +13,7 @@ from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
 from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
-from jdyn.simulation.traits import Traits
+from jdyn.simulation.traits import Traits, never_held
 from jdyn.simulation.work import Work
 
 SEQUENCE = (2, 6, 10, 14, 22, 34, 50, 70)
@@ -45,7 +45,7 @@ class BaderDeuflhard(Extrapolation):
     atol: Any = None
     norm: Callable[[PyTree], Scalar] = optx.rms_norm
 
-    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True)
+    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True, held=never_held)
     tables: ClassVar[Tables] = Tables.of(SEQUENCE)
     smoothing: ClassVar[float] = 1.0
     loss: ClassVar[int] = 1

@@ -7,6 +7,7 @@ import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
+from jdyn.simulation.traits import Traits, never_held
 from jdyn.simulation.work import Work
 
 
@@ -39,6 +40,11 @@ class BulirschStoer(Extrapolation):
     tables: ClassVar[Tables] = Tables.of((2, 6, 10, 14, 18, 22, 26))
     smoothing: ClassVar[float] = 0.5
     loss: ClassVar[int] = 0
+
+    @property
+    def traits(self) -> Traits:
+        # Steps that stability holds have few columns, unless they are told otherwise.
+        return Traits(held=never_held if self.columns is None else None)
 
     def system(self, rate):
         return System(lambda row, after, b: b, Work.of())

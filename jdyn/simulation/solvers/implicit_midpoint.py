@@ -1,11 +1,14 @@
 """The implicit midpoint rule."""
 
+from typing import ClassVar
+
 import jax
 
 from jdyn.model import Model
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
 from jdyn.simulation.solvers.moves import drifted, rest, with_rest
+from jdyn.simulation.traits import Traits, never_held
 from jdyn.simulation.vector_field import State
 
 
@@ -31,6 +34,8 @@ class ImplicitMidpoint(GeodesicSolver):
     """
 
     model: Model | None = None
+
+    traits: ClassVar[Traits] = Traits(held=never_held)
 
     def order(self, terms):
         return 2

@@ -1,5 +1,7 @@
 """Euler's method, implicit in the forces of joints."""
 
+from typing import ClassVar
+
 import diffrax
 import jax.numpy as jnp
 
@@ -7,6 +9,7 @@ from jdyn.model import Model
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.traits import Traits, never_held
 from jdyn.simulation.work import Work
 
 
@@ -33,6 +36,8 @@ class LinearlyImplicitEuler(GeodesicSolver):
     """
 
     model: Model | None = None
+
+    traits: ClassVar[Traits] = Traits(held=never_held)
 
     def order(self, terms):
         return 1

@@ -16,7 +16,7 @@ from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.solvers.tableau import triangle
 from jdyn.simulation.stages import weighted
-from jdyn.simulation.traits import Traits
+from jdyn.simulation.traits import Traits, never_held
 from jdyn.simulation.work import Counted, Work
 
 # In the form of Hairer and Wanner 1996, section IV.7, which needs no product of a stage and the Jacobian.
@@ -100,7 +100,7 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
     Differential Equations package, BIT Numerical Mathematics 63, 2023.
     """
 
-    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True)
+    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True, held=never_held)
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = _Interpolation
 

@@ -11,6 +11,7 @@ import numpy as np
 from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages, triangle
+from jdyn.simulation.traits import Traits, never_held
 from jdyn.simulation.work import Counted, Work
 
 GAMMA = 0.2
@@ -141,6 +142,7 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
     errors of order 5 and on the stiff problem of Prothero and Robinson (there, section IV.15).
     """
 
+    traits: ClassVar[Traits] = Traits(held=never_held)
     tableau: ClassVar[Tableau] = TABLEAU
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
