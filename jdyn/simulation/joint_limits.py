@@ -18,6 +18,10 @@ from jdyn.simulation.vector_field import State, VectorField
 # Springs for joints at rest begin this far beyond the end, as a fraction of the depth over which they stiffen.
 SLACK = 0.1
 
+# A joint that loses its speed keeps this power of rounding as a share of it, and sinks to its spring. Rounding might
+# let it leave its end, and a force brings it back before times can tell.
+SINKING = 3 / 4
+
 
 def _check(name, value, good, expected):
     """Raise a ValueError about a bad value; traced values cannot be checked."""
@@ -172,6 +176,7 @@ class ImpactLimits(JointLimits):
         if not len(model.topology.ranged[0]):
             return ()
         restitution, slow = (jnp.asarray(x, model.dtype) for x in (self.restitution, self.resting_speed))
+        sinking = jnp.finfo(model.dtype).eps ** SINKING
 
         def condition(t, y):
             gaps, _ = approach(model, y.q, y.v)
@@ -180,7 +185,8 @@ class ImpactLimits(JointLimits):
         def reset(t, y, entry):
             _, speeds = approach(model, y.q, y.v)
             speed = speeds.reshape(-1)[entry]
-            factor = jnp.where(speed > 0, 1 + jnp.where(speed > slow, restitution, 0), 0)
+            left = jnp.where(speed > slow, restitution, 0)
+            factor = jnp.where(speed > 0, 1 + jnp.where(left > sinking, left, -sinking), 0)
             return dataclasses.replace(y, v=y.v - factor * _stopping(field, t, y, entry))
 
         return (Event(condition, reset),)

@@ -178,7 +178,7 @@ class Problem(eqx.Module):
 
 
 class Pivots(NamedTuple):
-    """How far rows of constraints are from depending on each other.
+    """Distance of rows of constraints from depending on each other.
 
     Attributes:
         smallest: Smallest pivot of the Delassus matrix, see `LeastNorm`.
@@ -194,7 +194,7 @@ class Pivots(NamedTuple):
 
     @property
     def share(self) -> Scalar:
-        """How much of it is left."""
+        """Share of it that is left."""
         return jnp.where(self.best > 0, self.smallest / jnp.where(self.best > 0, self.best, 1), 1)
 
 
@@ -207,7 +207,7 @@ class Motion(eqx.Module):
         solver_state: What the solver remembers.
         jumped: Whether the state or its rate has just jumped.
         met: Whether constraints are met; None where there are none.
-        pivots: How far rows of constraints are from depending on each other; None where there are none.
+        pivots: Distance of rows of constraints from depending on each other; None where there are none.
         looked: Whether the solver's state has what contact can see there; None where that is not asked for.
         since: First time that forces are asked for from here on [s], which is beyond a jump of theirs; NaN where there
             is none, None where forces do not jump.
@@ -506,8 +506,8 @@ def _left_chart(problem, run, way, motion):
 
 
 def _blur(problem, way, motion):
-    """What singular configurations make of rounding in a velocity, and of its change in another step as long, by what
-    tolerances say, if they do.
+    """Errors that singular configurations make of rounding, in a velocity and in its change in another step as long, in
+    tolerances if there are any.
 
     At a small angle δ from there, rows know coordinates to eps/δ, and so velocities to eps |v|/δ² and accelerations to
     eps |v|²/δ³. The smallest pivot is as δ².

@@ -58,7 +58,7 @@ def test_the_factors_of_a_state_nearby_save_iterations_and_its_forces_hardly_any
     alone = jnp.eye(len(factors))
 
     def iterations(inverse, multipliers):
-        start = WarmStart(inverse, multipliers)
+        start = WarmStart(inverse, jnp.ones(()), multipliers)
         found = jdyn.constrained_dynamics(BARS, LOOPS, Q, V, 0 * V, warm_start=start)
         assert relative_error(found.a, expected.a) < 1e-12
         return int(found.iterations)
@@ -72,7 +72,7 @@ def test_the_factors_of_a_state_nearby_save_iterations_and_its_forces_hardly_any
 
 
 def test_a_start_that_says_nothing_gives_nan():
-    start = WarmStart(jnp.zeros((18, 18)))
+    start = WarmStart(jnp.zeros((18, 18)), jnp.ones(()))
     found = jdyn.constrained_dynamics(BARS, LOOPS, Q, V, 0 * V, warm_start=start)
     assert np.all(np.isnan(found.a)) and np.all(np.isnan(found.multipliers))
 

@@ -139,6 +139,25 @@ def test_a_joint_comes_to_rest_on_its_end():
     assert abs(rest) < 1e-2 * weight / 0.26
 
 
+def test_a_joint_rests_on_its_end_under_a_force():
+    """Rounding of an impact lets it leave with 1e-15 rad/s at most, and a torque brings it back at the same instant."""
+    model = jdyn.load("pendulum").with_joint("joint1", lower=-0.2, upper=3.0)
+
+    def rested(restitution, torque, rtol):
+        limits = jdyn.ImpactLimits(restitution=restitution)
+        steps = diffrax.PIDController(rtol=rtol, atol=rtol / 100)
+        motion = jdyn.simulate(
+            model, jnp.array([1.0]), jnp.zeros(1), 3.0, controller=jdyn.Constant(torque[None]), joint_limits=limits,
+            stepsize_controller=steps, saveat=diffrax.SaveAt(t1=True), throw=False,
+        )  # fmt: skip
+        return motion.result, motion.q[0, 0]
+
+    every = jnp.meshgrid(jnp.array([0.0, 1e-18, 0.3]), -3 - jnp.arange(4.0), jnp.array([1e-3, 3e-4, 1e-4]))
+    results, ends = jax.jit(jax.vmap(rested))(*(x.reshape(-1) for x in every))
+    assert np.all(results == jdyn.Result.success)
+    np.testing.assert_allclose(ends, -0.2, atol=5e-3)
+
+
 def test_without_the_option_joints_pass_their_limits():
     motion = jdyn.simulate(slider(), [0.0], [1.5], 3.0, solver=diffrax.Tsit5())
     assert motion.q[-1, 0] == pytest.approx(4.5)
