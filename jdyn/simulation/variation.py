@@ -30,6 +30,8 @@ SHARE, ROUNDINGS, LEAST = 0.1, 1e3, 1e-3
 # A coordinate rests that moves by less than so many tolerances in a step; variations are asked for where one does so,
 # or stability holds steps, for this share of the time.
 RESTS, LONG = 10, 0.05
+# Explicit methods are stable up to h ρ = 2 and more; most steps that accuracy limits are shorter.
+HELD = 2
 
 
 class Tolerances(NamedTuple):
@@ -46,22 +48,24 @@ class Variation(eqx.Module):
         tangent: Of the motion's numbers.
         sizes: The largest tangents of each part of the state so far.
         missed: Whether the last step that was tried was too long for it alone.
+        held: Whether stability held the last step, of a solver that cannot tell.
     """
 
     tangent: PyTree[Array]
     sizes: State
     missed: Bool[Array, ""]
+    held: Bool[Array, ""]
 
     @classmethod
     def of(cls, motion: Any, start: State) -> "Variation":
         """Variation of a motion before its first step, with the tangent of its state there."""
         numbers = jax.tree.map(jnp.zeros_like, eqx.filter(motion, eqx.is_inexact_array))
         tangent = eqx.tree_at(lambda motion: motion.y, numbers, start)
-        return cls(tangent, _sizes(start), jnp.array(False))
+        return cls(tangent, _sizes(start), jnp.array(False), jnp.array(False))
 
     def moved(self, tangent: PyTree[Array], missed: Bool[Array, ""]) -> "Variation":
         """The variation after a step, or after a jump."""
-        return Variation(tangent, jax.tree.map(jnp.maximum, self.sizes, _sizes(tangent.y)), missed)
+        return Variation(tangent, jax.tree.map(jnp.maximum, self.sizes, _sizes(tangent.y)), missed, self.held)
 
     def error(self, tangent: PyTree[Array], error: State, allowed: Tolerances) -> Scalar:
         """The error of a step in units of the tolerance, by the tangents at its end and of its error. Zero where it is
@@ -184,3 +188,20 @@ def rests(model: Model, y0: State, y1: State, allowed: Tolerances) -> Bool[Array
     moved, faster = jnp.abs(model.difference(y0.q, y1.q)), jnp.abs(y1.v - y0.v)
     still = moved <= RESTS * (allowed.atol + allowed.rtol * jnp.max(jnp.abs(y0.q), initial=0))
     return jnp.any(still & (faster <= RESTS * (allowed.atol + allowed.rtol * jnp.abs(y0.v))))
+
+
+def stability_holds(equations: diffrax.AbstractTerm, h: Scalar, y: State, error: State) -> Bool[Array, ""]:
+    """Tell whether a step of a length `h` is about as long as explicit methods can take it, by its end and its error:
+    by how fast forces change along that, which shows what is fastest."""
+
+    def forces(q, v):
+        return equations.vf(h, eqx.tree_at(lambda y: (y.q, y.v), y, (q, v)), None).v
+
+    def changed(dq, dv):
+        return jnp.linalg.norm(jax.jvp(forces, (y.q, y.v), (dq, dv))[1])
+
+    # Springs, which have a rate of √(k / m), and dampers.
+    by_q, by_v = jax.vmap(changed)(*(jnp.stack(pair) for pair in ((error.q, 0 * error.q), (0 * error.v, error.v))))
+    q, v = jnp.linalg.norm(error.q), jnp.linalg.norm(error.v)
+    rates = jnp.sqrt(by_q / jnp.where(q > 0, q, 1)), by_v / jnp.where(v > 0, v, 1)
+    return jnp.abs(h) * jnp.maximum(*rates) > HELD

@@ -22,6 +22,7 @@ from jdyn.simulation.variation import (
     directed,
     direction,
     rests,
+    stability_holds,
     tolerances,
     with_variation,
 )
@@ -32,8 +33,8 @@ class VariedRun(NamedTuple):
 
     Steps with a variation make a gradient take a third longer, and where shapes touch they follow all vibrations of
     their springs. Most motions show what there is to see. Of what rests, only the variation vibrates; and where
-    stability holds explicit steps, errors of the motion are kept small, and those of its variation grow. So there is
-    a variation from the start with solvers that cannot tell what holds their steps.
+    stability holds explicit steps, errors of the motion are kept small, and those of its variation grow. What
+    holds them is seen in the error, by how fast forces change along it.
 
     Attributes:
         run: The simulation.
@@ -49,7 +50,7 @@ class VariedRun(NamedTuple):
     def begun(cls, problem: Problem, towards: Direction | None) -> "VariedRun":
         """A simulation before its first step; the direction of the variation is None for none at all."""
         run = begin(problem) if towards is None else _begun(problem, towards)
-        return cls(run, jnp.zeros_like(problem.t0), jnp.array(traits(problem.solver).held is None))
+        return cls(run, jnp.zeros_like(problem.t0), jnp.array(False))
 
     def tried(
         self, problem: Problem, towards: Direction | None, take: Callable[..., Stepped]
@@ -101,12 +102,10 @@ def _unseen(problem: Problem, before: Run, after: Run):
     """The length of a step that was kept, if something rests in it or stability held it [s]."""
     # There is no variation without tolerances.
     allowed: Any = tolerances(problem.stepsize_controller)
-    unseen, held = (
-        rests(problem.equations.field.model, before.motion.y, after.motion.y, allowed),
-        traits(problem.solver).held,
-    )
-    if held is not None:
-        unseen = unseen | held(after.motion.solver_state, after.way.length)
+    variation: Any = after.motion.variation
+    held = traits(problem.solver).held
+    held = variation.held if held is None else held(after.motion.solver_state, after.way.length)
+    unseen = held | rests(problem.equations.field.model, before.motion.y, after.motion.y, allowed)
     return jnp.where((after.accepted > before.accepted) & unseen, after.way.length, 0)
 
 
@@ -128,7 +127,7 @@ def _varied_step(towards: Direction, take: Callable[..., Stepped], asked: Bool[A
         arrived, error, *others = take(problem, equations, motion, way)
 
         def varied():
-            given = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (problem, motion, way))
+            given = _still((problem, motion, way))
             tangents = _tangents(given, towards, variation.tangent)
             allowed: Any = tolerances(problem.stepsize_controller)
             missed = jnp.where(asked, variation.error(*tangents, allowed), 0)
@@ -136,11 +135,21 @@ def _varied_step(towards: Direction, take: Callable[..., Stepped], asked: Bool[A
             state = where(asked, _faster(arrived.solver_state, tangents[0].solver_state), arrived.solver_state)
             return more, variation.moved(tangents[0], alone), state
 
-        kept = error, variation, arrived.solver_state
-        error, variation, state = jax.lax.cond(unvmap_any(asked), varied, lambda: kept)
+        def alone():
+            held = variation.held
+            if traits(problem.solver).held is None:
+                held = stability_holds(*_still((equations, way.length, arrived.y, error)))
+            return error, dataclasses.replace(variation, held=held), arrived.solver_state
+
+        error, variation, state = jax.lax.cond(unvmap_any(asked), varied, alone)
         return with_variation(dataclasses.replace(arrived, solver_state=state), variation), error, *others
 
     return taken
+
+
+def _still(tree: Any) -> Any:
+    """A tree without derivatives."""
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
 def _faster(solver_state: Any, tangent: Any) -> Any:
