@@ -133,7 +133,8 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
     the longest step that would meet the tolerance. So `diffrax.PIDController` finds the right length for every column.
 
     Dense output has the order of the column: a polynomial through both ends, with derivatives of the motion in the
-    middle, which are extrapolated in the same way. It is smooth except where steps meet.
+    middle, which are extrapolated in the same way. It is smooth except where steps meet. Its error between the ends is
+    the larger one where steps are long, and counts as theirs does.
 
     Attributes:
         columns: Number of columns of every step, at least 2; chosen step by step if None.
@@ -206,10 +207,12 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         weights = jnp.asarray(self.tables.solution, x0.dtype)[found.column]
         change = _weighted(weights, found.ends)
         error = _weighted(weights - jnp.asarray(self.tables.coarse, x0.dtype)[found.column], found.ends)
-        ratio, following = self._judged(found, len(x0))
+        powers = _powers(self.tables, found, change)
+        last, before = (size(*jax.lax.stop_gradient((term, change))) for term in _last_terms(powers, found.column))
+        ratio, following = self._judged(found, len(x0), _between(last, before, found.column))
         error = error * jax.lax.stop_gradient(ratio / found.sizes[found.column])
         y1 = unravel(x0 + change)
-        dense = {"y0": y0, "y1": y1, "powers": jax.vmap(unravel)(_powers(self.tables, found, change))}
+        dense = {"y0": y0, "y1": y1, "powers": jax.vmap(unravel)(powers)}
         work = system.work + Work.of(jnp.asarray(self.tables.evaluations)[found.column])
         return y1, unravel(error), dense, Counted(following, work), diffrax.RESULTS.successful
 
@@ -281,7 +284,7 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         hopeless = ~(error <= left) & (row > 0)
         return (row >= target - 1) & ((error <= 1) | hopeless | (row > target))
 
-    def _judged(self, found: "_Rows", size: int):
+    def _judged(self, found: "_Rows", size: int, between: Scalar):
         """The step's length over that of the next one, which is at most 1 for a step that meets the tolerance; and the
         column that the next one aims at.
 
@@ -292,10 +295,12 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         # The estimate is that of the column before. The first has none.
         shares = found.sizes ** jnp.asarray(1 / np.maximum(2 * rows + 1 - self.loss, 1), dtype)
         works = jnp.asarray(self.tables.evaluations + self.overhead(size), dtype)
-        ratio = shares[column]
+        # Dense output between the ends has one order more than the highest of its powers.
+        between = between ** (1 / jnp.asarray(2 * column + 3, dtype))
+        ratio = jnp.maximum(shares[column], between)
         if self.columns is not None:
             return ratio, jnp.array(self.columns - 1, jnp.int32)
-        accepted = found.sizes[column] <= 1
+        accepted = ratio <= 1
         costs = works * shares
         before = jnp.maximum(column - 1, 1)
         lower = (column > 1) & (costs[before] < 0.8 * costs[column])
@@ -305,7 +310,7 @@ class Extrapolation(diffrax.AbstractAdaptiveSolver):
         longer = jnp.where(
             following > column, ratio * works[column] / works[jnp.minimum(column + 1, len(rows) - 1)], shares[following]
         )
-        return jnp.where(accepted, jnp.minimum(longer, 1), ratio), following.astype(jnp.int32)
+        return jnp.where(accepted, jnp.clip(longer, between, 1), ratio), following.astype(jnp.int32)
 
 
 class _Rows(NamedTuple):
@@ -345,6 +350,21 @@ def _powers(tables: Tables, found: _Rows, change: Vector) -> Float[Array, "power
     half = jnp.asarray(0.5 ** np.arange(orders + 1), dtype)[top]
     powers = jnp.concatenate([inner, jnp.zeros((2, change.shape[0]), dtype)])
     return powers.at[top].set((change / 2 - odd) / half).at[top + 1].set((change / 2 - even) / (half / 2))
+
+
+def _last_terms(powers: Float[Array, "powers n"], column: Array) -> list[Vector]:
+    """Sizes at the ends of the last odd and even term of dense output, together, and of those before."""
+    halves = jnp.asarray(0.5 ** np.arange(len(powers)), powers.dtype)
+    terms = jnp.abs(powers) * halves[:, None]
+    return [terms[k] + terms[k + 1] for k in (2 * column + 1, 2 * column - 1)]
+
+
+def _between(last: Scalar, before: Scalar, column: Array) -> Scalar:
+    """Error of dense output between the ends, by the sizes of its last terms: that of terms which follow if they are as
+    much smaller again, in the form xᵏ⁺² − xᵏ/4 that is zero at both ends, with the last even power k."""
+    k = (2 * column + 2).astype(last.dtype)
+    most = (k / (k + 2)) ** (k / 2) * 2 / (k + 2)
+    return most * last * jnp.minimum(last / jnp.where(before > 0, before, 1), 1)
 
 
 def _weighted(weights, rows: Float[Array, "rows n"]) -> Vector:
