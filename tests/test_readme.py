@@ -1,4 +1,4 @@
-"""The README does what it says."""
+"""README and the chapters behind it do what they say."""
 
 import contextlib
 import io
@@ -16,22 +16,26 @@ from PIL import Image
 import jdyn
 from benchmarks import pictures
 from jdyn.cli import main
+from jdyn.guide import contact, limitations, overview, rounding
 
 # Commands run in processes of their own, as a user runs them.
 pytestmark = pytest.mark.fast_compile
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTACT, OVERVIEW, ROUNDING, LIMITATIONS = (
+    str(chapter.__doc__) for chapter in (contact, overview, rounding, limitations)
+)
 
 
-def _blocks(language):
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def _blocks(language, text=README):
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [text for of, text in blocks if of == language]
 
 
 @pytest.mark.slow
 def test_the_quick_start_runs():
-    code, _ = _blocks("python")
+    (code,) = _blocks("python")
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 15
     names, printed = {}, io.StringIO()
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"), contextlib.redirect_stdout(printed):
@@ -47,16 +51,16 @@ def test_the_quick_start_runs():
 @pytest.mark.slow
 def test_the_quadruped_lands_and_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _, code = _blocks("python")
+    (code,) = _blocks("python", CONTACT)
     names, printed = {}, io.StringIO()
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"), contextlib.redirect_stdout(printed):
-        exec(compile(code, "README.md", "exec"), names)
+        exec(compile(code, "contact.py", "exec"), names)
     weight = 9.81 * float(np.sum(names["model"].inertias.mass))
     force = np.array(re.sub(r"[\[\]]", "", printed.getvalue()).split(), float)
     # Feet creep on the ground for a while, by friction that is small beside the weight.
     np.testing.assert_allclose(force, [0, 0, -weight], atol=1e-3 * weight)
-    assert f"its weight, {weight:.1f} N" in README
-    (lowest,) = re.findall(r"drops (\d) cm", README)
+    assert f"its weight, {weight:.1f} N" in CONTACT
+    (lowest,) = re.findall(r"drops (\d) cm", CONTACT)
     feet = jdyn.distances(names["model"], names["crouch"], [("ground", "fr_foot")])
     assert float(feet.distance[0]) == pytest.approx(int(lowest) / 100, abs=0.005)
     with Image.open("landing.gif") as movie:
@@ -88,7 +92,7 @@ def test_the_table_of_rounding_is_what_its_command_prints(tmp_path):
     head = next(line for line in lines if "condition" in line)
     rows = [line for line in lines if len(line) == len(head) and line != head]
     printed = {row[1]: dict(zip(head, row, strict=True)) for row in rows}
-    names, *table = _rows(README, "| condition number |")
+    names, *table = _rows(ROUNDING, "| condition number |")
     own = {"ABA": "ABA() float64", "CRBA": "CRBA() float64", "ABA float32": "ABA() float32"}
     own["CRBA float32"] = "CRBA() float32"
     assert names[1:] == ["thesis ABM", "thesis CRBM", "ABA", "CRBA", "ABA` float32", "CRBA` float32"]
@@ -112,7 +116,7 @@ def test_the_session_of_the_thesis_is_what_its_command_prints(tmp_path):
         rf"{number} good and {number} bad steps, {number} evaluations and {number} rows, with a\s+mean energy of "
         rf"{number} J.*?from {number} starts.*?most of them take {number} good and {number} bad steps\s+and save "
         rf"{number} rows.*?among those is\s+{number} J",
-        README,
+        ROUNDING,
         re.DOTALL,
     )
     assert claimed is not None
@@ -144,9 +148,14 @@ def test_measured_times_are_those_of_the_benchmarks():
     assert f"On {date}, one core" in measured
 
 
+def test_the_readme_is_read_in_five_minutes():
+    assert len(README.split()) <= 900
+
+
 def test_names_of_the_library_exist():
-    """Whatever README calls `jdyn.name` is there, unless it is a program to run."""
-    for name in set(re.findall(r"`[^`]*?(?<!-m )jdyn\.([a-z_]+(?:\.[a-z_]+)*|[A-Z]\w+)\b", README)):
+    """Whatever these texts call `jdyn.name` is there, unless it is a program to run."""
+    text = README + OVERVIEW + ROUNDING + LIMITATIONS
+    for name in set(re.findall(r"`[^`]*?(?<!-m )jdyn\.([a-z_]+(?:\.[a-z_]+)*|[A-Z]\w+)\b", text)):
         found = jdyn
         for part in name.split("."):
             assert hasattr(found, part), name
@@ -167,7 +176,8 @@ def test_the_citation_names_this_version():
 def test_what_the_readme_points_to_exists():
     for target in re.findall(r"\]\(([^)]+)\)", README):
         assert (ROOT / target).exists(), target
-    assert f"{len(jdyn.ROBOTS)} bundled" in README.replace("seventeen", "17")
+    for text in (README, OVERVIEW):
+        assert f"{len(jdyn.ROBOTS)} bundled" in text.replace("seventeen", "17")
 
 
 @pytest.mark.slow

@@ -6,12 +6,15 @@ robot, simulates it thousands of times in one batch, and takes gradients through
 Chapters:
 
 - [Tutorial](guide/tutorial.html): from a robot file of your own to a picture. Begin here.
+- [Overview](guide/overview.html): everything in a few lines each.
 - [Methods](guide/methods.html): which method of forward dynamics, and float32 or float64.
+- [Rounding](guide/rounding.html): its cost, and the thesis that measured it.
 - [Solvers](guide/solvers.html): which solver, which tolerances, and what to do with stiff motions.
 - [Contact](guide/contact.html): shapes that touch, forces there, and their gradients.
 - [Recipes](guide/recipes.html): short answers to what people ask for.
 - [Conventions](guide/conventions.html): units, frames, order of coordinates, beside those of other programs.
 - [Other programs](guide/interop.html): Pinocchio, MuJoCo, arrays and files.
+- [Limitations](guide/limitations.html): what jdyn does not do.
 
 The reference is `jdyn`, the names that `import jdyn` gives, each with an example, and the modules below it.
 

@@ -19,7 +19,10 @@ import jdyn.guide
 from jdyn.guide import reference
 from jdyn.guide.annotations import constructor, legible_signature, written
 
-CHAPTERS = "tutorial", "methods", "solvers", "contact", "recipes", "conventions", "interop"
+CHAPTERS = (
+    "tutorial", "overview", "methods", "rounding", "solvers", "contact", "recipes", "conventions", "interop",
+    "limitations",
+)  # fmt: skip
 
 # Modules that have public names besides those of `import jdyn`.
 SHELVES = (

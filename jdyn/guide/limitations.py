@@ -1,0 +1,22 @@
+"""# Limitations
+
+- What touches is one model, and no shape is rigid: impacts with a coefficient of restitution are for joints
+  (`jdyn.ImpactLimits`) and events alone. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
+- Constraints are rigid where MuJoCo's equalities are soft. Motors whose rotors react on what carries them have
+  accelerations (`jdyn.constrained_accelerations`), but no simulation yet. Tendons, equalities of tendons and
+  deformable bodies, and actuators of MuJoCo files are named in a warning and left out.
+- Limits of position hold where `simulate` is given `joint_limits`, those of effort where the controller is
+  `jdyn.Saturated`; limits of velocity are kept and reported, not enforced.
+- Coulomb friction is smoothed, `friction * tanh(v / friction_speed)`: a small `friction_speed` is stiff and costs an
+  explicit solver many steps, the default few.
+- JAX computes in float32 unless `jax_enable_x64` is set. Forward dynamics is then good to about five digits, and
+  tolerances of a simulation below 1e-6 cannot be met.
+- With forward-mode derivatives a batch of simulations goes in step with its slowest lane; otherwise none does.
+- Reverse-mode gradients through `simulate` take eight to fifteen seconds to compile on a CPU, through `Rodas5P` up to
+  twenty-five.
+- Each compiled program takes memory maps, of which Linux gives a process 65530: some 5 for a small program, 100 to 200
+  for forward dynamics, 400 for a simulation. A notebook that compiles hundreds of different programs ends in LLVM's
+  "Unable to allocate section memory". Make few: `jax.jit` what you call often, with models and gains as arguments. Call
+  `jax.clear_caches()` between parts that share nothing, which gives the maps back; or have an administrator raise
+  `vm.max_map_count`.
+"""

@@ -1,0 +1,182 @@
+"""# Overview
+
+Everything that jdyn does, in a few lines each. Names are explained in the reference, with examples.
+
+## Robots
+
+URDF by a strict reader that names every problem; MuJoCo XML (`pip install "jdyn[mjcf]"`), whose connects, welds and
+joint equalities are `jdyn.load_constraints(path)`; seventeen bundled robots and scenes; a builder in Python; shapes
+to be seen and to touch, with colours, in `model.shapes`; `jdyn.parameters(model)` lists every number by name,
+`jdyn.vary(model, {"body:link7.mass": 2.0})` changes them.
+
+## Joints
+
+Revolute, continuous, prismatic, helical, universal, ball, planar, free; dampers, friction, springs, rotors, exact
+mimic joints.
+
+## Dynamics
+
+Forward and inverse dynamics, joint forces, mass matrix, bias and gravity forces, Coriolis matrix, regressor.
+
+## Kinematics
+
+Poses, velocities, Jacobians, energies, momentum, centre of mass.
+
+## Formulations
+
+`method=` one of `ABA`, `ArrayABA`, `ParallelABA`, `CRBA`, `ByBatch`, `LeastConstraint`; `jdyn.diagnose(model)` says
+how many digits each keeps and which to use, `method="auto"` takes that.
+
+## For comparison
+
+`MatrixABA`, `ModifiedABA`, `WalkerOrin`, `ConjugateGradient`, `OrthogonalComplement`, `GibbsAppell`, `GaussDP`,
+`BlockElimination` in any order.
+
+## Derivatives
+
+Both modes, any order, with respect to state, forces and every number of the model; never NaN at rest, at zero angle
+or at the identity.
+
+## Jacobians
+
+In closed form: `jdyn.forward_dynamics_derivatives`, `jdyn.inverse_dynamics_derivatives`, `jdyn.linearize`.
+
+## Batches
+
+`jax.vmap` over states, models, or both; compile time does not grow with the number of bodies;
+`dataclasses.replace(model, executor="lanes")` chooses how recursions run.
+
+## Compilation
+
+`jdyn.warm_up(model, 1024)` compiles a function of a model and a state before its first call, and tells time and
+memory. JAX compiles batches for processors in two thirds of the time, and runs gradients of simulations up to four
+times as fast, by flags that jdyn adds to the environment variable `XLA_FLAGS` if it is imported before JAX computes
+anything; flags that are there already stay.
+
+## Simulation
+
+Gains, dampers and friction on light links do not limit the step: the default solver is explicit or implicit, each
+lane as it needs; diffrax' Runge-Kutta methods and step controllers, and eleven solvers of jdyn's own; rotations are
+integrated on their group, with the method's own order; on nine motions no integrator of MuJoCo or SciPy, nor diffrax
+around frax, is faster for the same error (`python -m benchmarks.work_precision`).
+
+## Batches of simulations
+
+Cost the mean number of steps of their lanes; a lane that fails returns its code and NaN and spoils no other.
+
+## GPUs of NVIDIA
+
+`pip install "jax[cuda13]"`: a batch of dynamics, of simulations or of their gradients is one kernel, one thread a
+lane (measured in `benchmarks/README.md`); motions of robots with contact run operation by operation there, as on
+other devices.
+
+## Gradients of simulations
+
+Replay the recorded steps, through events and impacts.
+
+## Contact
+
+`simulate(..., contact=jdyn.CompliantContact())`: springs, dampers and friction of materials by name, for any solver;
+steps of the default solver are not held by stiff feet, do not jump over thin plates that lie ahead, and end exactly
+where contact begins if derivatives are to be as exact as the motion; `jdyn.ConvexContact()` for stiff shapes that
+stick, in steps that end at the minimum of a convex function; `jdyn.with_ground(model)`; spheres, capsules, cylinders,
+boxes, ellipsoids, planes, height fields, hulls of meshes and their convex parts (`jdyn.decompose`); `jdyn.distances`
+with derivatives, `jdyn.collision_pairs`; forces at every point by `Trajectory.contacts`; `jdyn simulate ROBOT
+--ground`.
+
+## Closed loops
+
+`simulate(..., constraints=...)`: points, hinges, welds, rods, gears, prescribed motion, rolling; met at the end of
+every step and in every row, so that nothing drifts; redundant ones have the smallest forces; `jdyn.assemble` finds a
+start, and says where there is none.
+
+## Events
+
+With resets, located to rounding, also where shapes touch (`jdyn.touch_event`); joint limits, compliant or with
+impacts.
+
+## Trajectories
+
+Forces, accelerations, poses, energy and momentum on demand, interpolation on the manifold, `xarray.Dataset`, one
+file.
+
+## Control
+
+PD, PID, computed torque, gravity compensation, LQR, operational space, tracking of splines; controllers with a
+memory, sampling, delay, lag, effort limits.
+
+## Inverse kinematics
+
+`jdyn.inverse_kinematics` for poses and positions of several frames within joint limits, differentiable;
+`jdyn.best_inverse_kinematics` from many starts in one program; a code a lane tells how it ended.
+
+## Optimal control
+
+`jdyn.ilqr`: motions of least cost under limited forces, on free and ball joints too, in batches of guesses; its
+feedback is a controller for `simulate`.
+
+## Sweeps
+
+`jdyn.sweep` over `jdyn.Grid`, `jdyn.Samples`, `jdyn.LatinHypercube`, `jdyn.Sobol` or products of them, in chunks on
+every processor, into a labelled `xarray.Dataset`; with `store=`, into a Zarr group that survives a crash: the same
+call goes on, and computes nothing twice; with `shard=` in parts, by an array of jobs; with `engine=`, on a Dask
+cluster (`pip install "jdyn[cluster]"`); `jdyn sweep notebooks/sweep.toml` sweeps what a file says (`jdyn tune
+notebooks/tune.toml` tunes it), and `jdyn.replay` runs a lane again; `jdyn.Saltelli` and `jdyn.Morris` say which
+parameters matter (`pip install "jdyn[sensitivity]"`).
+
+## Tuning
+
+`jdyn.tune` with any optax optimizer, within bounds: `jdyn.Positive`, `jdyn.Interval`, `jdyn.Simplex`,
+`jdyn.PhysicalInertia`; on minibatches, with early stop; with `checkpoint=`, it goes on after a crash, bit for bit;
+`jdyn.tune_starts` from many starts in one program; `jdyn.tune_least_squares` with optimistix; `jdyn.robust` for the
+mean, the worst share or the worst of many models or scenarios; `jdyn.losses` for errors, settling, overshoot, effort,
+energy and peaks of a motion; a grossly wrong gradient is warned of at the first step, and
+`print(jdyn.gradient_health(loss, params))` says which parameter's it is and where it stops being finite.
+
+## Identification
+
+`print(jdyn.base_parameters(model))` says which masses, inertias, dampers, friction and rotors forces tell, alone or
+in combination; `jdyn.fit_base_parameters` estimates these from measured forces, with the noise of each joint and
+confidence intervals; `jdyn.identify` finds the model with these whose bodies can exist, near a nominal one;
+`jdyn.exciting_motion` designs a motion within limits by which errors of a Panda's parameters are two thirds of those
+by random sines; `jdyn identify log.csv my_arm.urdf` prints a table and writes the model (the notebook
+`identification` makes data to try it).
+
+## Movies
+
+`jdyn.animate(model, motion, "motion.gif")`, without a GPU and without a window: GIF, MP4 (`pip install
+"jdyn[view]"`), strips of pictures, and in a notebook the movie itself; meshes and shapes with a soft shadow, rods
+along the links where a robot has none, other lanes as ghosts, trails of named points, a `jdyn.Camera` that follows a
+body, mechanisms in a plane from the front; `jdyn.snapshot` is one picture as an array.
+
+## Viewer
+
+`jdyn.view(model, trajectory)` (`pip install "jdyn[view]"`) is a page in a browser: sliders of joints, a gizmo that
+drags a body by inverse kinematics, play, speed, recording, lanes of a batch side by side, plots over time, gains as
+sliders that simulate again, frames, centres of mass, inertia ellipsoids and joint axes; `export` writes a page that
+needs no server.
+
+## Plots
+
+`jdyn.plots`, one call each, which returns the axes it drew in: coordinates, energies, phase portraits, distances to a
+target and sizes of steps of motions; heat maps, pairs and fans of sweeps; histories of tuning, health and growth of
+gradients; work against precision, stiffness of formulations; units on labels, lines that are told apart in black and
+white.
+
+## Trust
+
+`print(jdyn.verify("my_robot.urdf", against="pinocchio"))` compares every function with Pinocchio or MuJoCo on random
+states.
+
+## Commands
+
+`jdyn info ROBOT`, `jdyn view ROBOT` (or a sweep's store), `jdyn simulate ROBOT --plot motion.png --movie motion.gif`,
+`jdyn sweep`, `jdyn replay`, `jdyn tune`, `jdyn identify DATA ROBOT`, `jdyn stiffness`, `jdyn prrr`, `jdyn prrrfdt`;
+each explains itself with `--help`. Commands keep compiled programs in the user's cache folder (`~/.cache/jdyn` on
+Linux, which may be deleted at any time), unless others may write there, so that a short one takes half the time when
+it is repeated. `--no-cache` and existing JAX cache settings take precedence. The library keeps nothing by itself:
+before its first computation, `jax.config.update("jax_compilation_cache_dir", "some/folder")` makes JAX keep programs
+that take a second or more to compile, and `jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)` all
+others. Only people whom you trust may be able to write to that folder.
+
+"""
