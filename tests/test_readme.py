@@ -113,11 +113,10 @@ def test_the_session_of_the_thesis_is_what_its_command_prints(tmp_path):
     out = _output("jdyn prrr", tmp_path)
     number = r"([\d.]+)"
     claimed = re.search(
-        rf"{number} good and {number} bad steps, {number} evaluations and {number} rows, with a\s+mean energy of "
-        rf"{number} J.*?from {number} starts.*?most of them take {number} good and {number} bad steps\s+and save "
-        rf"{number} rows.*?among those is\s+{number} J",
-        ROUNDING,
-        re.DOTALL,
+        rf"{number} good and {number} bad steps, {number} evaluations and {number} rows, with a mean energy of "
+        rf"{number} J.*?from {number} starts.*?most of them take {number} good and {number} bad steps and save "
+        rf"{number} rows.*?among those is {number} J",
+        " ".join(ROUNDING.split()),
     )
     assert claimed is not None
     good, bad, evaluations, saved, energy, starts, often_good, often_bad, often_saved, nearest = claimed.groups()
