@@ -43,8 +43,9 @@ FIRST_STEP = 0.01
 SHORTER = 0.5
 
 # Where singular configurations make more of rounding than tolerances allow, no step ends: it ends before, at this share
-# of its length, and the next one goes beyond. A motion of which they make so many tolerances is lost.
-BEFORE, LOST = 0.4, 1e4
+# of its length, and the next one goes beyond. A motion of which they make so many tolerances is lost. Pivots of
+# linkages that are far from singular vary by less than the last share.
+BEFORE, LOST, NEAR = 0.4, 1e4, 1e-3
 
 # Errors of steps with contact are compared with velocities that are at most so much larger than those at the start.
 FASTER = 4
@@ -517,7 +518,7 @@ def _blur(problem, way, motion):
         return jnp.zeros_like(way.length)
     v, share = jax.lax.stop_gradient((jnp.max(jnp.abs(motion.y.v)), motion.pivots.share))
     blur = jnp.finfo(v.dtype).eps * v / share * (1 + way.length * v / jnp.sqrt(share))
-    return blur / (allowed.atol + allowed.rtol * v)
+    return jnp.where(share < NEAR, blur / (allowed.atol + allowed.rtol * v), 0)
 
 
 def _acceleration(problem, run, keep, way, motion):

@@ -141,6 +141,31 @@ def test_forty_four_bars_are_right_or_have_a_code():
     assert right >= 5
 
 
+@pytest.mark.slow
+def test_a_linkage_that_turns_fast_is_not_taken_for_singular():
+    """A four-bar whose rows stay independent, at speeds and tolerances with which float32 has few digits to spare."""
+    model, loop = four_bar(0.75, 1.0, 1.0, 0.9)
+    start = jdyn.assemble(model, loop, jnp.array([1.0, -0.5, 1.5]), jnp.array([1.0, 0.0, 0.0]))
+    speeds = np.array([6.0, 12.0, 30.0])
+
+    def motions(dtype):
+        robot, loops, q0, turn = jax.tree.map(
+            lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, (model, loop, start.q, start.v / start.v[0])
+        )
+        return jax.vmap(
+            lambda speed: jdyn.simulate(
+                robot, q0, speed * turn, 1.0, constraints=loops, saveat=END, solver=diffrax.Tsit5(),
+                stepsize_controller=diffrax.PIDController(rtol=1e-6, atol=1e-6), throw=False,
+            )
+        )(jnp.asarray(speeds, dtype))  # fmt: skip
+
+    single, double = motions(jnp.float32), motions(jnp.float64)
+    assert np.all(double.result == jdyn.Result.success) and np.all(single.result == jdyn.Result.success)
+    np.testing.assert_allclose(single.q, double.q, atol=1e-3)
+    steps = [np.asarray(motion.stats["accepted_steps"] + motion.stats["rejected_steps"]) for motion in (single, double)]
+    assert np.all(steps[0] < 1.2 * steps[1])
+
+
 # The slider-crank.
 
 
