@@ -54,8 +54,8 @@ BEYOND = 1e-4
 # would take hours.
 LONG = 0.1
 # Forces of steps stand for those of states which they differ from by no more than so many roundings of positions, of
-# each joint: at rest by one to seven.
-ROUNDINGS = 8
+# each joint: at rest mostly by one or two, in a few rows of ten minutes by ten.
+ROUNDINGS = 12
 # Steps may overshoot at such speeds [m/s]: at rest, rounding decides what touches.
 SLOW = 1e-3
 
