@@ -21,8 +21,10 @@ from jdyn.cli.common import (
     write_picture,
 )
 from jdyn.cli.parser import SWEEP_WORDS
+from jdyn.model.messages import enumerated
 from jdyn.simulation import Result
-from jdyn.sweep.contents import contents_of
+from jdyn.sweep import Spec
+from jdyn.sweep.contents import Contents, contents_of
 from jdyn.sweep.replay import spec_of
 from jdyn.sweep.stored import lane_of
 from jdyn.terminal.tables import print_table
@@ -106,6 +108,7 @@ def replay(options):
     contents = contents_of(options.store)
     parameters, stored = lane_of(contents, options.lane)
     spec = spec_of(contents, f"jdyn.replay(store, {options.lane}, fn) takes the function")
+    _check_outputs(contents, spec)
     with spec.precision(), compiling() as times:
         lane = spec.lane(parameters)
         again = jax.block_until_ready(spec.kept(lane))
@@ -119,6 +122,16 @@ def replay(options):
         write_picture(picture_of_motion(lane.model, lane.motion), options.plot)
     if options.movie:
         write_movie(lane.model, lane.motion, options.movie)
+
+
+def _check_outputs(contents: Contents, spec: Spec):
+    """Refuse a store of other outputs than its spec's: there is nothing to compare them with."""
+    expected = [*spec.outputs, "result"]
+    if {*expected} != {*contents.outputs}:
+        raise ValueError(
+            f"{contents.path}: expected the outputs of its spec, {enumerated(expected)}, "
+            f"got {enumerated([*contents.outputs])}"
+        )
 
 
 def _print_throughput(dataset, t1):

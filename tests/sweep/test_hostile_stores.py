@@ -18,6 +18,7 @@ import pytest
 import jdyn
 from jdyn.cli import main
 from jdyn.sweep.contents import contents_of
+from jdyn.sweep.outputs import USUAL
 from jdyn.sweep.replay import spec_of
 from jdyn.sweep.stored import lane_of
 
@@ -343,3 +344,11 @@ def test_commands_say_so_in_a_sentence(whole, tmp_path, monkeypatch, capsys, wor
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("jdyn: ") and len(line) < 1000
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_lane_with_other_outputs_than_its_spec_is_not_run_again(whole, capsys):
+    with alarm(60):
+        assert main(["replay", str(whole), "--lane", "0"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    usual = ", ".join(USUAL)
+    assert line == f"jdyn: {whole}: expected the outputs of its spec, {usual}, result, got x, result"
