@@ -68,7 +68,8 @@ def animate(
         saved.
 
     Raises:
-        ValueError: if a name, a lane or a number cannot be, the model is a batch, or the solid lane has no finite row.
+        ValueError: if a name, a lane or a number cannot be, the model is a batch, the solid lane has no finite row, or
+            there would be very many frames.
         ImportError: if `path` needs FFmpeg, and there is none.
     """
     one_model(model)
@@ -76,7 +77,7 @@ def animate(
         if not 0 < value < np.inf:
             raise ValueError(f"{name}: expected a positive number, got {value}")
     _check_size(size)
-    poses = played(model, trajectory, lanes, STEPS * fps, speed)
+    poses = played(model, trajectory, lanes, fps, speed, STEPS)
     stage = staged(model, poses, camera, size, look, trails)
     movie = Movie(stage, fps)
     if path is not None:

@@ -14,6 +14,7 @@ from jdyn.dynamics.kinematics import carrier
 from jdyn.model import Model
 from jdyn.model.compiled import compiled
 from jdyn.simulation import Trajectory
+from jdyn.view.frames import expect_few_frames
 from jdyn.view.lanes import Lanes
 
 # So many lanes of a batch are drawn, unless some are named.
@@ -58,7 +59,9 @@ class Poses:
         return translation if frame < 0 else rotation @ np.asarray(model.frames.translation[frame]) + translation
 
 
-def played(model: Model, trajectory: Trajectory, lanes: Sequence[int] | None, fps: float, speed: float) -> Poses:
+def played(
+    model: Model, trajectory: Trajectory, lanes: Sequence[int] | None, fps: float, speed: float, steps: int = 1
+) -> Poses:
     """Poses at the instants of frames, by `Trajectory.interpolate`; a lane that failed stays where it failed.
 
     Args:
@@ -67,15 +70,18 @@ def played(model: Model, trajectory: Trajectory, lanes: Sequence[int] | None, fp
         lanes: Which of a batch are drawn, the solid one first; evenly chosen ones if left out.
         fps: Frames a second.
         speed: Seconds of motion in a second of the movie.
+        steps: Instants of each frame, of which the first is that of its picture.
 
     Raises:
-        ValueError: if there is no such lane, or the first lane has no finite row.
+        ValueError: if there is no such lane, the first lane has no finite row, or there would be very many frames.
     """
     motions = Lanes.of(model, trajectory)
     chosen = _chosen(lanes, motions.lanes)
     motions.check(chosen[0])
     kept = np.array([lane for lane in chosen if motions.counts[lane]])
     start, end = np.min(motions.starts[kept]), np.max(motions.ends[kept])
+    expect_few_frames((end - start) * fps / speed, "a smaller fps, a larger speed")
+    fps *= steps
     frames = max(int((end - start) * fps / speed * (1 + 1e-9)) + 1, 1)
     instants = start + np.arange(frames) * speed / fps
     return poses_of(model, motions.configurations(model, kept, instants))

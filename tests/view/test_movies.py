@@ -356,6 +356,19 @@ def test_a_lane_without_a_finite_row_is_refused_or_left_out(batch):
     assert len(played(MODEL, nothing, None, 5, 1.0).rotation) == 2
 
 
+@pytest.mark.parametrize(
+    ("seconds", "options"), [(1e12, {}), (1.0, {"fps": 1e12}), (1.0, {"speed": 1e-12}), (1.0, {"fps": 1e300})]
+)
+def test_a_movie_of_very_many_frames_is_refused_at_once(motion, seconds, options):
+    long = dataclasses.replace(motion, ts=seconds * motion.ts)
+    with pytest.raises(ValueError, match=r"at most 250000 frames, .* smaller fps, a larger speed or a shorter motion"):
+        jdyn.animate(MODEL, long, size=SIZE, **options)
+
+
+def test_frames_of_two_hours_are_not_too_many(motion):
+    assert played(MODEL, dataclasses.replace(motion, ts=7200 * motion.ts), None, 30, 1.0).frames == 216_001
+
+
 def test_a_motion_of_another_mechanism_is_refused(motion):
     with pytest.raises(ValueError, match="trajectory: expected rows of 1 coordinates for 'pendulum'"):
         jdyn.animate(jdyn.load("pendulum"), motion)

@@ -22,6 +22,7 @@ from jdyn.view.viewer.drag import Drag
 from jdyn.view.viewer.drawing import Drawing
 from jdyn.view.viewer.experiment import Experiment
 from jdyn.view.viewer.motion import Motion
+from jdyn.view.viewer.page import write_page
 from jdyn.view.viewer.panels.joints import JointPanel
 from jdyn.view.viewer.panels.plots import PlotPanel, with_cursor
 from jdyn.view.viewer.player import Player
@@ -283,6 +284,31 @@ def test_of_each_kind_only_the_newest_wish_is_done_and_errors_end_nothing():
 
 
 # Pages that no one visits.
+
+
+@pytest.mark.parametrize(("stretch", "frames_per_second"), [(1e12, 30.0), (1.0, 1e12), (1e300, 1e300)])
+def test_a_page_of_very_many_frames_is_refused_at_once(tmp_path, stretch, frames_per_second):
+    long = dataclasses.replace(_swing(), ts=stretch * np.asarray(_swing().ts, float))
+    path, motion = tmp_path / "page.html", Motion.of(PENDULUM, long)
+    with pytest.raises(ValueError, match=r"at most 250000 frames, .* smaller frames_per_second or a shorter motion"):
+        write_page(path, PENDULUM, TARGET, motion, frames_per_second=frames_per_second)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("frames_per_second", [0.0, -1.0, np.nan, np.inf])
+def test_frames_of_a_page_have_a_positive_rate(tmp_path, frames_per_second):
+    with pytest.raises(ValueError, match="frames_per_second: expected a positive number"):
+        write_page(tmp_path / "page.html", PENDULUM, TARGET, None, frames_per_second=frames_per_second)
+
+
+def test_a_page_moves_bodies_to_where_they_are_at_each_frame(tmp_path, monkeypatch):
+    placed, motion = [], Motion.of(PENDULUM, _swing())
+    monkeypatch.setattr(Drawing, "move_bodies", lambda self, positions, rotations: placed.append(positions))
+    write_page(tmp_path / "page.html", PENDULUM, TARGET, motion, frames_per_second=4.0)
+    # The first one is where the robot stands before it moves.
+    for t, positions in zip(np.linspace(0, 2, 9), placed, strict=True):
+        expected = jdyn.forward_kinematics(PENDULUM, motion.at(PENDULUM, 0, t)).translation
+        np.testing.assert_allclose(positions, expected, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import pathlib
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.io.whole_file import whole_file
 from jdyn.model import Model
+from jdyn.view.frames import expect_few_frames
 from jdyn.view.look import Look
 from jdyn.view.viewer.door import with_policy
 from jdyn.view.viewer.drawing import Drawing
@@ -44,15 +44,15 @@ def write_page(
         The path.
 
     Raises:
-        ValueError: if `frames_per_second` is not positive.
+        ValueError: if `frames_per_second` is not positive, or there would be very many frames.
         OSError: if the file cannot be written.
     """
-    if not frames_per_second > 0:
+    if not 0 < frames_per_second < np.inf:
         raise ValueError(f"frames_per_second: expected a positive number, got {frames_per_second}")
+    times, configurations = _frames(model, q, motion, lane, frames_per_second)
     # A server that no one visits: its scene is what is written.
     server = start_server("127.0.0.1", 0)
     try:
-        times, configurations = _frames(model, q, motion, lane, frames_per_second)
         drawing = Drawing(server.scene, model, configurations, look)
         drawing.look_at(server)
         recording = server.get_scene_serializer()
@@ -74,6 +74,7 @@ def _frames(model, q, motion, lane, frames_per_second):
     if motion is None:
         return np.zeros(1), q[None]
     start, end = motion.start(lane), motion.end(lane)
-    count = max(round((end - start) * frames_per_second), 1) + 1
-    times = np.linspace(start, end, count)
-    return times, jnp.stack([motion.at(model, lane, t) for t in times])
+    count = (end - start) * frames_per_second
+    expect_few_frames(count, "a smaller frames_per_second")
+    times = np.linspace(start, end, max(round(count), 1) + 1)
+    return times, motion.configurations(model, np.array([lane]), times)[0]
