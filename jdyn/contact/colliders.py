@@ -16,7 +16,7 @@ from jdyn.array import Structure
 from jdyn.contact.hulls import hulls_of, scaled
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
 from jdyn.model import WORLD, Free, Model, Topology, checked
-from jdyn.model.messages import known
+from jdyn.model.messages import short, unknown
 from jdyn.model.shapes import Shape, Shapes, counted
 from jdyn.spatial import Transform
 
@@ -74,7 +74,7 @@ class Colliders(Structure):
         """
         names = [entry.name for entry in self.entries]
         if name not in names:
-            raise ValueError(f"pairs: no collision shape is called {name!r}; {known(name, names)}")
+            raise ValueError(f"pairs: {unknown('collision shape', name, names)}")
         return names.index(name)
 
     def rows(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[int, int]]:
@@ -86,7 +86,9 @@ class Colliders(Structure):
         rows = []
         for pair in pairs:
             if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-                raise ValueError(f"pairs: expected pairs of names, such as ('ground', 'foot'), got {pair!r} for one")
+                raise ValueError(
+                    f"pairs: expected pairs of names, such as ('ground', 'foot'), got {short(pair)} for one"
+                )
             rows.append((self.row(pair[0]), self.row(pair[1])))
             if rows[-1][0] == rows[-1][1]:
                 raise ValueError(f"pairs: expected two shapes, got {pair[0]!r} twice")

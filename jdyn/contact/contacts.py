@@ -9,7 +9,7 @@ from jdyn.array import Structure
 from jdyn.contact.contact import ContactForces, PointForces, TouchingPoints
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.model import Model
-from jdyn.model.messages import known
+from jdyn.model.messages import unknown
 
 
 class Contacts(Structure):
@@ -32,7 +32,7 @@ class Contacts(Structure):
         signs = np.array([(pair[1] == shape) - float(pair[0] == shape) for pair in self.pairs])
         if not signs.any():
             names = sorted({name for pair in self.pairs for name in pair})
-            raise ValueError(f"no shape that may touch is called {shape!r}; {known(shape, names)}")
+            raise ValueError(unknown("shape that may touch", shape, names))
         return jnp.tensordot(self.points.force, jnp.asarray(signs, self.points.force.dtype), ((-2,), (0,)))
 
 

@@ -15,7 +15,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.laws import ContactLaw
 from jdyn.contact.points import PointPairs
 from jdyn.geometry import Separation
-from jdyn.model.messages import known
+from jdyn.model.messages import short, unknown
 from jdyn.model.shapes import all_friction
 
 
@@ -143,8 +143,7 @@ def _check_names(colliders: Colliders, materials: Mapping[str, Material]):
     names = {name for entry in colliders.entries for name in (entry.name, entry.link)}
     for name in materials:
         if name not in names:
-            choices = known(name, sorted(names))
-            raise ValueError(f"materials: no shape and no link with one is called {name!r}; {choices}")
+            raise ValueError(f"materials: {unknown('shape and no link with one', name, sorted(names))}")
 
 
 def _number(name: str, x: ArrayLike, dtype: Any) -> Array:
@@ -166,7 +165,7 @@ def check_materials(default: Any, materials: Any, law: ContactLaw):
         raise ValueError(f"law: expected one such as jdyn.HuntCrossley(), got {law!r}")
     if not isinstance(materials, Mapping):
         raise ValueError(f"materials: expected {{name of a shape or a link: jdyn.Material()}}, got {materials!r}")
-    for name, material in [("material", default), *((f"materials[{key!r}]", x) for key, x in materials.items())]:
+    for name, material in [("material", default), *((f"materials[{short(key)}]", x) for key, x in materials.items())]:
         if not isinstance(material, Material):
             raise ValueError(f"{name}: expected a jdyn.Material, got {material!r}")
         if material.dissipation is not None:

@@ -16,7 +16,7 @@ from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.relations import doubling_ancestors
 from jdyn.model import WORLD, Model, checked, motion_bias, take_rows
 from jdyn.model.compiled import compiled, precise
-from jdyn.model.messages import known
+from jdyn.model.messages import unknown
 from jdyn.spatial import Transform
 
 
@@ -214,7 +214,7 @@ def carrier(model: Model, body_or_frame: str | int | Integer[Array, ""]) -> tupl
         frame = topology.frame_names.index(body_or_frame)
         return topology.frame_bodies[frame], frame
     names = (*topology.body_names, *topology.frame_names)
-    raise ValueError(f"no body or frame is called {body_or_frame!r}; {known(body_or_frame, names)}")
+    raise ValueError(unknown("body or frame", body_or_frame, names))
 
 
 def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int | Integer[Array, ""]) -> Transform:

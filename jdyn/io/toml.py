@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 import pathlib
 import re
-import reprlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from jdyn.model.messages import known, listed
+from jdyn.model.messages import known, listed, short, short_name
 
 T = TypeVar("T")
-
-# Values in messages, without most of a long one.
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = 80
-short = _short.repr
 
 
 class Table:
@@ -98,7 +92,7 @@ class Table:
     def complain(self, key: str, message: str) -> None:
         """Note a problem with an entry."""
         keys = (*self.path, key)
-        self._problems.append(f"{self.where(keys)}: {'.'.join(map(_short_name, keys))}: {message}")
+        self._problems.append(f"{self.where(keys)}: {'.'.join(map(short_name, keys))}: {message}")
 
     def check(self) -> None:
         """Raise a ValueError that tells all problems, if there are any."""
@@ -106,10 +100,6 @@ class Table:
             raise ValueError(self._problems[0])
         if self._problems:
             raise ValueError(listed(self.source, "problem", self._problems))
-
-
-def _short_name(name: str) -> str:
-    return name if len(name) <= 80 else f"{name[:80]}..."
 
 
 def _line(text: str, keys: tuple[str, ...]) -> int:

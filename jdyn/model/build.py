@@ -25,7 +25,7 @@ from jdyn.model.inertial import (
     triangle_violation,
 )
 from jdyn.model.joints import Joint
-from jdyn.model.messages import enumerated, known, listed, readable
+from jdyn.model.messages import enumerated, listed, readable, unknown
 from jdyn.model.model import Limits, Model
 from jdyn.model.shapes import HULL_VERTICES, ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction, condim_of
 from jdyn.model.topology import WORLD, Topology
@@ -512,7 +512,7 @@ class Builder:
         where = f"link {shape.link!r}: shape{named}"
         names = [*(link.name for link in self._links), *(name for name, _, _ in self._frames)]
         if shape.link != "world" and shape.link not in names:
-            self.problem(f"{where}: no link or frame is called {shape.link!r}; {known(shape.link, names)}")
+            self.problem(f"{where}: {unknown('link or frame', shape.link, names)}")
         if shape.role not in ROLES:
             self.problem(f"{where}: role is {shape.role!r}, expected {' or '.join(map(repr, ROLES))}")
         if shape.kind not in SIZES:
@@ -566,7 +566,7 @@ class Builder:
             ("collision shape", self._included, shapes),
         ):
             for name in dict.fromkeys(name for pair in pairs for name in pair if name not in names):
-                self.problem(f"pairs that may touch: no {what} is called {name!r}; {known(name, names)}")
+                self.problem(f"pairs that may touch: {unknown(what, name, names)}")
 
     # Assembly.
 

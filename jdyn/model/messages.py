@@ -2,12 +2,25 @@
 
 import difflib
 import re
+import reprlib
 from collections.abc import Sequence
 
 MOST = 10
 # Longest word and longest message [characters]. Files may have names of megabytes.
 LONGEST_WORD = 500
 LONGEST = 10_000
+# Longest name or value in a message about it [characters].
+LONGEST_NAME = 80
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = LONGEST_NAME
+# Text of a name or a value in quotes, as `repr` gives it, without most of a long one.
+short = _short.repr
+
+
+def short_name(name: str) -> str:
+    """A name without quotes, and without most of a long one."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
 
 def readable(message: str) -> str:
@@ -39,13 +52,19 @@ def enumerated(names: Sequence[str], separator: str = ", ") -> str:
 
 def known(name: str, names: Sequence[str]) -> str:
     """The known names, for a message about an unknown one; of many names only similar ones."""
+    shown = enumerated([*map(short_name, names)])
     if len(names) <= MOST:
-        return f"there are {', '.join(names)}" if names else "there are none"
+        return f"there are {shown}" if names else "there are none"
     close = difflib.get_close_matches(str(name), names) if len(names) <= 10_000 else []
-    return f"is it {' or '.join(map(repr, close))}?" if close else f"there are {enumerated(names)}"
+    return f"is it {' or '.join(map(short, close))}?" if close else f"there are {shown}"
+
+
+def unknown(what: str, name: str, names: Sequence[str]) -> str:
+    """Message about a name that nothing of a kind has, with the `known` ones."""
+    return f"no {what} is called {short(name)}; {known(name, names)}"
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise a ValueError unless `value` is among the choices."""
     if value not in choices:
-        raise ValueError(f"{name}: expected {' or '.join(map(repr, choices))}, got {value!r}")
+        raise ValueError(f"{name}: expected {' or '.join(map(repr, choices))}, got {short(value)}")

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from jdyn.array import Structure, floating, shaped
 from jdyn.model.joints import Joint
-from jdyn.model.messages import one_of
+from jdyn.model.messages import one_of, short
 from jdyn.model.shapes import Shapes
 from jdyn.model.topology import Topology
 from jdyn.model.values import require, require_order
@@ -426,9 +426,9 @@ class Model(Structure):
         geometry = [field.name for field in dataclasses.fields(joints)]
         if parameter not in geometry:
             raise ValueError(
-                f"joint {name!r} ({topology.kinds[body].__name__}) has no parameter {parameter!r}; it has damping, "
-                "friction, friction_speed, stiffness, armature, rest, lower, upper, velocity, effort, placement"
-                + "".join(f", {field}" for field in geometry)
+                f"joint {name!r} ({topology.kinds[body].__name__}) has no parameter {short(parameter)}; it has "
+                "damping, friction, friction_speed, stiffness, armature, rest, lower, upper, velocity, effort, "
+                "placement" + "".join(f", {field}" for field in geometry)
             )
         if parameter in ("axis", "axis2"):
             value = shaped(parameter, value, self.dtype, (3,))

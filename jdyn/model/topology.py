@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from jdyn.model.joints import Free, Joint
-from jdyn.model.messages import known
+from jdyn.model.messages import unknown
 
 WORLD = -1
 
@@ -193,4 +193,4 @@ def _find(name: str, names: tuple[str, ...], what: str) -> int:
     try:
         return names.index(name)
     except ValueError:
-        raise ValueError(f"no {what} is called {name!r}; {known(name, names)}") from None
+        raise ValueError(unknown(what, name, names)) from None

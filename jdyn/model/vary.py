@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from jdyn.array import shaped
-from jdyn.model.messages import known
+from jdyn.model.messages import known, short, unknown
 from jdyn.model.model import Model, checked
 from jdyn.model.shapes import counted
 from jdyn.model.values import PER_JOINT, require
@@ -153,10 +153,10 @@ def _parsed(model: Model, name: str) -> tuple[str, str, str]:
     kind, _, rest = name.partition(":")
     of, _, what = rest.rpartition(".")
     if kind not in ("body", "joint", "frame", "collision") or not of:
-        raise ValueError(f"vary: expected a name such as {FORMS}, got {name!r}")
+        raise ValueError(f"vary: expected a name such as {FORMS}, got {short(name)}")
     allowed = _allowed(model, kind, of)
     if what not in allowed:
-        raise ValueError(f"vary: {kind} {of!r} has no {what!r}; {known(what, allowed)}")
+        raise ValueError(f"vary: {kind} {of!r} has no {short(what)}; {known(what, allowed)}")
     return kind, of, what
 
 
@@ -178,12 +178,12 @@ def _allowed(model, kind, of):
         return OF_BODY
     if kind == "frame":
         if of not in model.frame_names:
-            raise ValueError(f"no frame is called {of!r}; {known(of, model.frame_names)}")
+            raise ValueError(unknown("frame", of, model.frame_names))
         return ("translation",)
     if kind == "collision":
         rows = _collisions(model)
         if of not in rows:
-            raise ValueError(f"no collision shape is called {of!r}; {known(of, tuple(rows))}")
+            raise ValueError(unknown("collision shape", of, tuple(rows)))
         heights = ("heights",) if model.shapes.entries[rows[of]].kind == "height field" else ()
         return ("translation", _size_of(model, rows[of]), "friction", *heights)
     body = model.topology.joint(of)

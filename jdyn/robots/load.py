@@ -17,6 +17,7 @@ from jdyn.io import (
 )
 from jdyn.io.xml import parse, read
 from jdyn.model import Constraint, Model, ModelError
+from jdyn.model.messages import short
 from jdyn.model.model import checked
 from jdyn.model.shapes import HULL_VERTICES
 from jdyn.robots.catalogue import ROBOTS
@@ -205,7 +206,7 @@ def _is_bare_name(source) -> bool:
 def _unknown_name(name: str) -> str:
     close = difflib.get_close_matches(name, ROBOTS, n=1)
     return (
-        f"no bundled robot is called {name!r}"
+        f"no bundled robot is called {short(name)}"
         + (f"; did you mean {close[0]!r}?" if close else ".")
         + f" There are {', '.join(ROBOTS)}. load also takes the path of a URDF (.urdf) or a MuJoCo (.xml) file, or the "
         "text of one"

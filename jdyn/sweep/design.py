@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from jdyn.model.messages import enumerated, short, short_name
+
 
 class Design(abc.ABC):
     """Values of named parameters for every lane. Designs with the same lanes along the same axes are equal.
@@ -136,7 +138,7 @@ class Grid(_Listed):
         for name, values in self.values.items():
             if values.ndim != 1:
                 raise ValueError(
-                    f"Grid axis {name!r}: expected numbers of shape (n,), got shape {values.shape}; "
+                    f"Grid axis {short(name)}: expected numbers of shape (n,), got shape {values.shape}; "
                     "jdyn.Samples takes arrays for a parameter"
                 )
 
@@ -173,7 +175,7 @@ class Samples(_Listed):
         _check_not_empty("Samples", self.values)
         lengths = {name: len(values) for name, values in self.values.items()}
         if len(set(lengths.values())) > 1:
-            listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            listed = enumerated([f"{short_name(name)} has {length}" for name, length in lengths.items()])
             raise ValueError(f"Samples: every parameter needs the same number of samples, but {listed}")
 
     @property
@@ -280,7 +282,7 @@ def extra_dims(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
 def _numeric(design, name, values):
     values = np.asarray(values)
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"{design} parameter {name!r}: expected real numbers, got {values.dtype}")
+        raise ValueError(f"{design} parameter {short(name)}: expected real numbers, got {values.dtype}")
     return values.astype(values.dtype.newbyteorder("="))
 
 
@@ -289,4 +291,6 @@ def _check_not_empty(design, values):
         raise ValueError(f"{design}: no parameter is given, as in {design}(mass=[1.0, 2.0])")
     for name, array in values.items():
         if array.ndim == 0 or len(array) == 0:
-            raise ValueError(f"{design} parameter {name!r}: expected at least one value along an axis, got {array!r}")
+            raise ValueError(
+                f"{design} parameter {short(name)}: expected at least one value along an axis, got {array!r}"
+            )

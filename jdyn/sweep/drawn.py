@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jdyn.model.messages import short
 from jdyn.sweep.design import Samples
 
 
@@ -39,7 +40,7 @@ class Drawn(Samples):
         if not intervals:
             raise ValueError(f"{name}: no parameter is given, as in {name}({n}, mass=(0.5, 2.0))")
         for parameter, interval in intervals.items():
-            _check_interval(f"{name} parameter {parameter!r}", interval)
+            _check_interval(f"{name} parameter {short(parameter)}", interval)
         self.n, self.seed, self.intervals = n, seed, intervals
         points = self._points(n, len(intervals), seed)
         super().__init__(**{

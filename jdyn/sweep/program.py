@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array
 
+from jdyn.model.messages import short
 from jdyn.simulation import Result, succeeded
 from jdyn.sweep.layout import Output
 
@@ -105,7 +106,7 @@ def _array(name, value):
         return jnp.asarray(value)
     except TypeError as error:
         raise ValueError(
-            f"sweep: fn must return a dict of arrays, but {name!r} is of type {type(value).__name__}"
+            f"sweep: fn must return a dict of arrays, but {short(name)} is of type {type(value).__name__}"
         ) from error
 
 

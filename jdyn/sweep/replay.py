@@ -8,8 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jdyn.io.toml import short
-from jdyn.model.messages import enumerated
+from jdyn.model.messages import enumerated, short
 from jdyn.sweep.contents import Contents, contents_of
 from jdyn.sweep.spec import Spec
 from jdyn.sweep.stored import lane_of

@@ -18,7 +18,7 @@ from jdyn.io import toml
 from jdyn.io.plain_file import expect_file
 from jdyn.io.toml import Table
 from jdyn.model import BY_COORDINATE, parameters, units_of, vary
-from jdyn.model.messages import known
+from jdyn.model.messages import known, short
 from jdyn.robots import ROBOTS, load
 from jdyn.sweep.controlled_move import CONTROLLERS, ControlledMove
 from jdyn.sweep.design import Design, Grid
@@ -252,7 +252,7 @@ class Spec:
         of, by = given.of, given.by
         units = "1"
         if of not in self._nominal:
-            given.table.complain("of", f"there is no number called {toml.short(of)}; {known(of, list(self._nominal))}")
+            given.table.complain("of", f"there is no number called {short(of)}; {known(of, list(self._nominal))}")
         else:
             shape = np.shape(self._nominal[of])
             if by != "times" and shape and of.rpartition(".")[2] not in BY_COORDINATE:
@@ -363,5 +363,5 @@ def _rows(value):
 def _outputs(value):
     for name in toml.texts(value):
         if name not in OUTPUTS:
-            raise ValueError(f"there is no output {name!r}; {known(name, list(OUTPUTS))}")
+            raise ValueError(f"there is no output {short(name)}; {known(name, list(OUTPUTS))}")
     return value

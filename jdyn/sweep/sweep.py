@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from jdyn.model.messages import known
+from jdyn.model.messages import known, short
 from jdyn.simulation import Result, succeeded
 from jdyn.sweep.design import Design, extra_dims
 from jdyn.sweep.engines import Dask, Local, threads_of
@@ -163,7 +163,7 @@ def _parameters(over, numbers):
 def _in_precision(name, values):
     narrow = values.astype(jax.dtypes.canonicalize_dtype(values.dtype))
     if values.dtype.kind in "iu" and np.any(narrow != values):
-        raise ValueError(f"{name!r}: whole numbers beyond {narrow.dtype} need jax_enable_x64")
+        raise ValueError(f"{short(name)}: whole numbers beyond {narrow.dtype} need jax_enable_x64")
     return narrow
 
 
@@ -179,12 +179,12 @@ def _check_names(over, outputs, attrs):
     for name, output in outputs.items():
         for used in (name, *extra_dims(name, output.shape)):
             if used in taken:
-                raise ValueError(f"sweep: {used!r} of what fn returns is already the name of something else")
+                raise ValueError(f"sweep: {short(used)} of what fn returns is already the name of something else")
             taken.add(used)
     names = [*over.values, *outputs]
     for name in attrs:
         if name not in names:
-            raise ValueError(f"attrs: there is no parameter and no entry {name!r}; {known(name, names)}")
+            raise ValueError(f"attrs: there is no parameter and no entry {short(name)}; {known(name, names)}")
 
 
 def _check_files(over, outputs, chunk):
@@ -192,7 +192,7 @@ def _check_files(over, outputs, chunk):
     for name in [*over.values, *outputs]:
         if not is_name(name):
             raise ValueError(
-                f"store: {name!r} cannot be the name of a file in it, call the parameter or entry otherwise"
+                f"store: {short(name)} cannot be the name of a file in it, call the parameter or entry otherwise"
             )
     for name, output in outputs.items():
         if chunk * output.bytes > MOST_BYTES:

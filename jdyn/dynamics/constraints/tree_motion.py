@@ -20,7 +20,7 @@ from jdyn.dynamics.kinematics import (
 )
 from jdyn.model import Model
 from jdyn.model.constraints import Moving, Placed
-from jdyn.model.messages import known
+from jdyn.model.messages import unknown
 from jdyn.spatial import Transform
 
 
@@ -111,7 +111,7 @@ class TreeMotion(NamedTuple):
         topology = self.model.topology
         for name in names:
             if name not in topology.joint_names:
-                raise ValueError(f"no joint is called {name!r}; {known(name, topology.joint_names)}")
+                raise ValueError(unknown("joint", name, topology.joint_names))
             kind = topology.kinds[topology.joint(name)]
             if (kind.nq, kind.nv) != (1, 1):
                 raise ValueError(
