@@ -32,7 +32,8 @@ def read_log(path: pathlib.Path) -> xarray.Dataset:
     tabs.
 
     Raises:
-        ValueError: if it is neither, a column is twice there or has another name than these, or something is no number.
+        ValueError: if it is neither, a column is twice there or has another name than these, something is no number, or
+            a field is very long.
     """
     import xarray  # it takes long to import, and readers of arrays do without
 
@@ -69,8 +70,11 @@ def read_log(path: pathlib.Path) -> xarray.Dataset:
 def _columns(path, text) -> dict[str, np.ndarray]:
     """Columns of numbers by their headings."""
     heading = text.partition("\n")[0]
-    rows = list(csv.reader(text.splitlines(), delimiter=max(SEPARATORS, key=heading.count)))
-    rows = [(number, row) for number, row in enumerate(rows, 1) if row]
+    lines = csv.reader(text.splitlines(), delimiter=max(SEPARATORS, key=heading.count))
+    try:
+        rows = [(number, row) for number, row in enumerate(lines, 1) if row]
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {lines.line_num}: {error}") from None
     if len(rows) < 2:
         raise ValueError(f"{path}: expected a line of column names and lines of numbers, got {len(rows)} lines")
     names = [name.strip() for name in rows[0][1]]

@@ -120,6 +120,8 @@ def test_files_of_comma_separated_values_are_read(dataset, tmp_path, separator):
         ("time,q_elbow\n0,1\n1\n", r"line 3: expected 2 numbers, one a column, got 1"),
         ("time,q_elbow,q_elbow\n0,1,1\n", r"expected each column once, got q_elbow several times"),
         ("time,q_a,v_a,tau_b\n0,1,1,1\n", r"expected v, tau and a of the same joints, one lacks a, b"),
+        (f"time,q_elbow,note\n0,1,{'x' * 200_000}\n", r"log.csv, line 2: field larger than field limit"),
+        (f"time,q_elbow\n0,1\n\n1,{'1' * 200_000}\n", r"log.csv, line 4: field larger than field limit"),
         (b"\xff\xfe", r"expected a NetCDF file, or comma-separated values as text"),
     ],
 )
