@@ -382,7 +382,8 @@ def test_which_base_to_free_must_be_clear(source, got):
         (touching('surfacevel="1 0 0"'), "surfacevel of contacts of geoms g"),
         (touching('adhesion="3"'), "adhesion of contacts of geoms g"),
         (touching(pair='adhesion="3"'), "properties of contact pairs pair0"),
-        (touching(head='<option o_margin="0.1"><flag override="enable"/></option>'), "override of contacts: o_margin"),
+        (touching(head='<option o_margin="0.1"><flag override="enable"/></option>'), "override of contacts: "
+         "o_margin, o_solref, o_solimp, o_friction"),
         (two_joints('<actuator><position name="p" joint="h" kp="10"/></actuator>'),
          "actuators that are not plain motors p"),
         (two_joints('<tendon><fixed name="t"><joint joint="h" coef="2"/></fixed></tendon>'

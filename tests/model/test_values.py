@@ -38,6 +38,11 @@ def test_changed_copies_refuse_numbers_by_name(name, value, message):
         jdyn.vary(PENDULUM, {name: value})
 
 
+def test_a_body_refuses_a_negative_mass_by_name():
+    with pytest.raises(ValueError, match=r"body 'link2': mass is -5, expected a number that is not negative"):
+        PENDULUM.with_body("link2", mass=-5)
+
+
 def test_shapes_refuse_numbers_by_name():
     model = jdyn.with_ground(jdyn.load("quadruped"))
     shape = next(entry.name for entry in model.shapes.entries if entry.role == "collision" and entry.kind == "sphere")

@@ -238,6 +238,18 @@ def test_a_step_that_fails_is_not_tried_again():
         run(**constant)
 
 
+def test_constant_steps_that_are_too_long_for_a_controller_end_early():
+    stiff = jdyn.PD(PENDULUM, jnp.zeros(1), kp=1e4, kd=200.0)
+    constant = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.5}
+    motion = simulate(
+        PENDULUM, jnp.ones(1), jnp.ones(1), 600.0, controller=stiff, solver=diffrax.Heun(), saveat=END, throw=False,
+        **constant,
+    )  # fmt: skip
+    assert motion.result == Result.nonfinite and np.all(np.isnan(motion.q))
+    # It grows some 1e8 times a step, to what numbers can hold.
+    assert motion.stats["t_reached"] < 30 and motion.stats["rejected_steps"] < 8
+
+
 def test_failed_lanes_end_early_with_code_and_nan(lanes):
     together, *_ = lanes
     expected = [Result.success, Result.step_too_small, Result.bad_configuration, Result.success]

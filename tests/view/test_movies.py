@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 import jdyn
+from jdyn.model.shapes import SIZES
 from jdyn.view import movie as movie_module
 from jdyn.view import movie_files, solids
 from jdyn.view.plane import plane_of_motion
@@ -251,18 +252,20 @@ def test_what_is_smaller_than_a_pixel_is_drawn():
     assert jdyn.snapshot(model, q, size=SIZE, camera=jdyn.Camera(distance=1e5)).shape == (72, 96, 3)
 
 
-def test_visuals_without_a_size_draw_nothing():
-    def picture(*sizes):
+@pytest.mark.parametrize("kind", ["box", "sphere", "capsule", "cylinder", "ellipsoid"])
+def test_visuals_without_a_size_draw_nothing(kind):
+    def picture(*shapes):
         # Not planar, so that its shapes are looked at from everywhere.
         builder = jdyn.Builder("ball")
         builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=1.0)
-        for number, size in enumerate(sizes):
-            builder.add_shape("ball", "box", (size, size, size), role="visual", name=f"box {number}")
+        for number, (kind, size) in enumerate(shapes):
+            builder.add_shape("ball", kind, np.full(SIZES[kind][0], size), role="visual", name=f"shape {number}")
         model = builder.build()
         return jdyn.snapshot(model, model.neutral(), size=SIZE)
 
-    np.testing.assert_array_equal(picture(0.5, 0.0, 1e-200), picture(0.5))
-    assert picture(0.0).shape == picture(0.5).shape
+    box = picture(("box", 0.5))
+    np.testing.assert_array_equal(picture(("box", 0.5), (kind, 0.0), (kind, 1e-200)), box)
+    assert picture((kind, 0.0)).shape == box.shape
 
 
 def test_a_ball_of_any_size_fills_the_picture():
