@@ -42,9 +42,9 @@ class Resting:
         still = jnp.zeros(self.model.nv, self.q0.dtype)
         return jdyn.simulate(self.model, self.q0, still, seconds, contact=contact, controller=self.controller)
 
-    def worst(self, motion: jdyn.Trajectory, contact: jdyn.Contact, settled: float = SETTLED) -> float:
+    def worst(self, motion: jdyn.Trajectory, settled: float = SETTLED) -> float:
         """The largest error of a force after some time, as a share of the weight of all."""
-        touching, late = motion.contacts(self.model, contact), np.asarray(motion.ts) >= settled
+        touching, late = motion.contacts, np.asarray(motion.ts) >= settled
         errors = [np.asarray(touching.force(name))[late] - load for name, load in self.loads.items()]
         return float(np.max(np.abs(errors)) / sum(np.linalg.norm(load) for load in self.loads.values()))
 
@@ -179,7 +179,7 @@ def main():
                     each.model, each.q0, jnp.zeros(each.model.nv, dtype), options.seconds, contact=contact,
                     controller=each.controller, throw=False,
                 )  # fmt: skip
-                error, stats = each.worst(motion, contact), motion.stats
+                error, stats = each.worst(motion), motion.stats
                 counts = " ".join(f"{int(stats[key]):7}" for key in ("accepted_steps", "rejected_steps"))
                 took = time.process_time() - began
                 end = jdyn.Result(int(motion.result)).name

@@ -59,7 +59,7 @@ class Reach:
             _with_payload(self.model, (payload - 1) * PAYLOAD), self.start, jnp.zeros(self.model.nv), TIME,
             controller=pd + jdyn.GravityCompensation(self.model), saveat=jnp.linspace(0, TIME, ROWS), throw=False,
         )  # fmt: skip
-        effort = losses.effort(motion, pd, weights=1 / self.inertia**2)
+        effort = losses.effort(motion, weights=1 / self.inertia**2)
         return losses.tracking_error(self.model, motion, self.target) + WEIGHT * effort
 
 

@@ -149,6 +149,7 @@ from jdyn.simulation import SemiImplicitEuler as SemiImplicitEuler
 from jdyn.simulation import SimulationError as SimulationError
 from jdyn.simulation import State as State
 from jdyn.simulation import StormerVerlet as StormerVerlet
+from jdyn.simulation import System as System
 from jdyn.simulation import Trajectory as Trajectory
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch

@@ -45,7 +45,7 @@ jdyn.animate(model, landing, fps=10, size=(240, 180))
 # is more than ten times as hard.
 
 # %%
-touching = landing.contacts(model, contact)
+touching = landing.contacts
 weight = G * float(jnp.sum(model.inertias.mass))
 feet = {name: np.asarray(touching.force(f"{name}_foot")[:, 2]) for name in ("fr", "fl", "rr", "rl")}
 total = sum(feet.values())

@@ -59,7 +59,7 @@ def motion(policy, start):
 
 def loss(policy, start):
     run = motion(policy, start)
-    return jdyn.losses.tracking_error(model, run, upright) + 1e-3 * jdyn.losses.effort(run, policy)
+    return jdyn.losses.tracking_error(model, run, upright) + 1e-3 * jdyn.losses.effort(run)
 
 
 def drawn(number, seed):

@@ -46,8 +46,7 @@ def motion(gains, t1=2.0):
 # %%
 def loss(gains, t1=2.0):
     run = motion(gains, t1)
-    controller = jdyn.PD(model, target, **gains) + jdyn.GravityCompensation(model)
-    return jdyn.losses.tracking_error(model, run, target) + 1e-4 * jdyn.losses.effort(run, controller)
+    return jdyn.losses.tracking_error(model, run, target) + 1e-4 * jdyn.losses.effort(run)
 
 
 # %% [markdown]

@@ -141,7 +141,7 @@ def simulate(options):
         f"{stats['accepted_steps']} steps accepted, {stats['rejected_steps']} rejected, "
         f"{stats['dynamics_calls']} evaluations of forward dynamics"
     )
-    total = np.asarray(trajectory.energy(model))
+    total = np.asarray(trajectory.energy)
     print(f"energy: {total[0]:.8g} J at the start, {total[-1]:.8g} J at the end")
     print(f"q(t1) = {listed(trajectory.q[-1])}")
     if options.plot:

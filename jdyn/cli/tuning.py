@@ -25,9 +25,9 @@ TERMS: dict[str, Callable[..., Any]] = {
     "tracking_error": lambda lane, band: losses.tracking_error(lane.model, lane.motion, lane.move.target),
     "settling_time": lambda lane, band: losses.settling_time(lane.model, lane.motion, lane.move.target, band=band),
     "overshoot": lambda lane, band: losses.overshoot(lane.model, lane.motion, lane.move.target),
-    "effort": lambda lane, band: losses.effort(lane.motion, lane.controller, weights=1 / lane.move.effort**2),
-    "energy": lambda lane, band: losses.energy(lane.motion, lane.controller),
-    "peak_torque": lambda lane, band: losses.peak_torque(lane.motion, lane.controller, rated=lane.move.effort),
+    "effort": lambda lane, band: losses.effort(lane.motion, weights=1 / lane.move.effort**2),
+    "energy": lambda lane, band: losses.energy(lane.motion),
+    "peak_torque": lambda lane, band: losses.peak_torque(lane.motion, rated=lane.move.effort),
 }
 # Late errors of 1 rad, and a small share for an effort at the limits.
 USUAL = {"tracking_error": 1.0, "effort": 0.01}

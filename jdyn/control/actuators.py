@@ -75,7 +75,7 @@ class ZeroOrderHold(DynamicController):
     >>> model = jdyn.load("pendulum")
     >>> digital = jdyn.ZeroOrderHold(jdyn.PD(model, jnp.ones(1), kp=5.0, kd=1.0), period=0.01, delay=1)
     >>> motion = jdyn.simulate(model, jnp.zeros(1), jnp.zeros(1), 1.0, controller=digital)
-    >>> motion.tau(digital).shape
+    >>> motion.tau.shape
     (101, 1)
 
     Args:

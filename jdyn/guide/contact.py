@@ -24,7 +24,7 @@ crouch = model.neutral().at[2].set(0.35).at[7:].set(jnp.tile(jnp.array([0.0, -0.
 kp, kd = (jnp.full(model.nv, gain).at[:6].set(0.0) for gain in (100.0, 8.0))  # the trunk has no motor
 legs = jdyn.PD(model, crouch, kp=kp, kd=kd)
 motion = jdyn.simulate(model, crouch, jnp.zeros(model.nv), 1.0, controller=legs, contact=contact)
-print(motion.contacts(model, contact).force("ground")[-1])
+print(motion.contacts.force("ground")[-1])
 jdyn.animate(model, motion, "landing.gif")
 ```
 
@@ -98,11 +98,11 @@ or from `jdyn.with_ground(model, friction=...)`; dissipation that none states is
 `Trajectory.contacts` has every point where shapes may touch, in every row, in the axes of the world. It takes the
 contact that was simulated. The ground bears the weight at the end:
 
->>> touching = motion.contacts(model, contact)
+>>> touching = motion.contacts
 >>> print(touching.force("ball")[-1].round(2) + 0.0, touching.points.depth[0].round(3) + 0.0)
 [0.   0.   9.81] [0.]
 
-`Trajectory.a(model, ..., contact=contact)` has the accelerations of such a motion.
+`Trajectory.accelerations` has the accelerations of such a motion.
 
 With convex contact the forces of a row are those of the step in which it lies, impulses over time: `Trajectory` keeps
 them in `contact_forces`. States of rows do not tell what bears something at rest, above all in single precision, where

@@ -53,7 +53,7 @@ ndarray [1. 1.]
 Motions become `xarray.Dataset` by `Trajectory.to_xarray`, and from there pandas, NetCDF or Zarr.
 
 >>> motion = jdyn.simulate(model, jnp.array([0.5]), jnp.zeros(1), 1.0)
->>> frame = motion.to_xarray(model)
+>>> frame = motion.to_xarray()
 >>> print(frame["q"].shape)
 (101, 1)
 

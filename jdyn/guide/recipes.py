@@ -64,7 +64,7 @@ Or on a Dask cluster, `engine=distributed.Client(address)`. For sweeps that a fi
 >>> def loss(gains):
 ...     controller = jdyn.PD(rod, jnp.ones(1), **gains) + jdyn.GravityCompensation(rod)
 ...     motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 1.0, controller=controller, throw=False)
-...     return jdyn.losses.tracking_error(rod, motion, jnp.ones(1)) + 1e-4 * jdyn.losses.effort(motion, controller)
+...     return jdyn.losses.tracking_error(rod, motion, jnp.ones(1)) + 1e-4 * jdyn.losses.effort(motion)
 >>> gains = {"kp": 10.0, "kd": 3.0}
 >>> found = jdyn.tune(
 ...     loss, gains, optimizer=optax.adam(0.1), steps=20, bounds=jdyn.Positive(), progress=False
@@ -76,12 +76,11 @@ True
 
 Any scalar function of a motion that JAX can differentiate. Integrals over time go by the rows, `motion.ts`:
 
->>> def roughness(motion, controller):
-...     tau = motion.tau(controller)
-...     return jnp.trapezoid(jnp.sum(jnp.gradient(tau, axis=0) ** 2, axis=1), motion.ts)
+>>> def roughness(motion):
+...     return jnp.trapezoid(jnp.sum(jnp.gradient(motion.tau, axis=0) ** 2, axis=1), motion.ts)
 >>> controller = jdyn.PD(rod, jnp.ones(1), kp=50.0, kd=10.0)
 >>> motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 2.0, controller=controller)
->>> print(roughness(motion, controller) > 0)
+>>> print(roughness(motion) > 0)
 True
 
 ## Write a controller of your own
@@ -112,7 +111,7 @@ Controllers wrap one another: a digital one at 100 Hz whose commands act a perio
 >>> inner = jdyn.PD(rod, jnp.ones(1), kp=50.0, kd=10.0)
 >>> digital = jdyn.Saturated(jdyn.ZeroOrderHold(inner, period=0.01, delay=1), rod, effort=8.0)
 >>> motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 2.0, controller=digital)
->>> print(jnp.max(jnp.abs(motion.tau(digital))) <= 8.0)
+>>> print(jnp.max(jnp.abs(motion.tau)) <= 8.0)
 True
 
 `jdyn.FirstOrderLag` is a motor that follows its command with a time constant.
@@ -195,7 +194,7 @@ True
 
 What motors, dampers and friction do not give or take stays in the mechanism.
 
->>> energy = jdyn.simulate(arm, jnp.array([1.0, 0.5]), zero, 2.0).energy(arm)
+>>> energy = jdyn.simulate(arm, jnp.array([1.0, 0.5]), zero, 2.0).energy
 >>> print(jnp.ptp(energy) < 1e-3)
 True
 
@@ -258,7 +257,7 @@ have shapes to touch, too; `python -m benchmarks.drops` sweeps 4096 falls of the
 >>> motion.save("motion.npz")
 >>> print(jnp.array_equal(jdyn.Trajectory.load("motion.npz").q, motion.q))
 True
->>> print(sorted(motion.to_xarray(rod).dims))
+>>> print(sorted(motion.to_xarray().dims))
 ['q_coordinate', 'time', 'v_coordinate']
 
 ## Save a model

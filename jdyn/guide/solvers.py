@@ -19,7 +19,7 @@ change by more than the tolerances explain.
 >>> import diffrax
 >>> def drift(rtol):
 ...     steps = diffrax.PIDController(rtol=rtol, atol=1e-2 * rtol)
-...     energy = jdyn.simulate(model, q0, v0, 2.0, stepsize_controller=steps).energy(model)
+...     energy = jdyn.simulate(model, q0, v0, 2.0, stepsize_controller=steps).energy
 ...     return float(jnp.max(jnp.abs(energy - energy[0])))
 >>> print(drift(1e-4) < 1e-2, drift(1e-8) < 1e-6)
 True True

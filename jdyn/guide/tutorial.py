@@ -83,7 +83,7 @@ These torques hold the arm: with them forward dynamics finds no acceleration, wi
 The steps adapt to the tolerances `rtol=1e-6, atol=1e-8`; what is returned are 101 rows from start to end, or those at
 the times that `saveat` says. Everything else is computed on demand:
 
->>> print(motion.tau(controller).shape, motion.energy(model).shape, motion.poses(model).translation.shape)
+>>> print(motion.tau.shape, motion.energy.shape, motion.poses.translation.shape)
 (101, 2) (101,) (101, 2, 3)
 >>> print(motion.stats["accepted_steps"] > 0, jdyn.Result(int(motion.result)).name)
 True success

@@ -31,7 +31,7 @@ class Measurement(NamedTuple):
 
 
 def measurement(model: Model, dataset: xarray.Dataset) -> Measurement:
-    """The motion in a dataset such as `Trajectory.to_xarray(model)` makes, with forces.
+    """The motion in a dataset such as `Trajectory.to_xarray` makes, with forces.
 
     Args:
         model: The mechanism.

@@ -1,31 +1,24 @@
 """Many simulations at once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, PyTree
+from jaxtyping import Array, PyTree
 
-from jdyn.contact import Contact
-from jdyn.model import Constraint, Model, checked, dynamics_only
-from jdyn.simulation.simulate import simulate
+from jdyn.model import checked, dynamics_only
+from jdyn.simulation.simulate import Parts, simulate
+from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Trajectory
 
-IN_AXES = {"q0": 0, "v0": 0}
+# What may differ from lane to lane, beside what a simulation starts with.
+OPTIONS = ("t0", "dt0", "jump_times", "solver", "stepsize_controller")
 
 
 def simulate_batch(
-    model: Model,
-    q0: Float[Array, "lanes nq"],
-    v0: Float[Array, "lanes nv"],
-    t1: ArrayLike,
-    *,
-    controller: Any = None,
-    contact: Contact | None = None,
-    constraints: Sequence[Constraint] = (),
-    jump_times: Sequence[float] | Float[ArrayLike, " jumps"] = (),
-    in_axes: Mapping[str, Any] = IN_AXES,
+    system: Any,
+    *start: Any,
+    in_axes: Mapping[str, Any] | None = None,
     reduce: Callable[[Trajectory], PyTree[Array]] = lambda trajectory: trajectory,
     throw: bool = False,
     **options: Any,
@@ -47,21 +40,15 @@ def simulate_batch(
     [-0.403 -0.902 -1.483]
 
     Args:
-        model: The mechanism.
-        q0: Configurations at the start [rad or m].
-        v0: Velocities at the start [rad/s or m/s].
-        t1: End [s].
-        controller: As `simulate` takes it.
-        contact: As `simulate` takes it.
-        constraints: As `simulate` takes them.
-        jump_times: As `simulate` takes them.
-        in_axes: Arguments that differ between lanes: `model`, `q0`, `v0`, `t1`, `controller`, `contact`, `constraints`
-            or `jump_times` with the axis of lanes, or with a PyTree of axes for its leaves. If left out, `q0` and `v0`
-            differ.
+        system: What is simulated; in the short form its model.
+        start: State and end `t1` [s]; in the short form configuration, velocity and `t1`.
+        in_axes: Arguments that differ between lanes, with the axis of lanes, or with a PyTree of axes for its leaves:
+            `system`, `state`, `t1`, or in the short form `model`, `q0`, `v0`, `t1` and the parts of a system; and `t0`,
+            `dt0`, `jump_times`, `solver`, `stepsize_controller`. If left out, states differ.
         reduce: Computes the result from each trajectory, such as `lambda trajectory: trajectory.q[-1]`, on the device.
             The whole trajectory if left out.
         throw: Whether the first lane that fails raises.
-        **options: The other options of `simulate`, the same for all lanes.
+        options: The other arguments of `simulate`, the same for all lanes.
 
     Returns:
         Trajectories, or the results of `reduce`, with a leading axis of lanes in every array.
@@ -69,16 +56,28 @@ def simulate_batch(
     Raises:
         ValueError: if `in_axes` names something else, or sizes disagree.
     """
-    checked(model)
-    known = ("model", "q0", "v0", "t1", "controller", "contact", "constraints", "jump_times")
+    whole = isinstance(system, System)
+    if not whole:
+        checked(system)
+    names = ("system", "state", "t1") if whole else ("model", "q0", "v0", "t1")
+    known = (*names, *(() if whole else Parts.__annotations__), *OPTIONS)
+    in_axes = dict.fromkeys(names[1:2] if whole else names[1:3], 0) if in_axes is None else in_axes
     if unknown := sorted(set(in_axes) - set(known)):
         raise ValueError(f"in_axes: expected names among {', '.join(known)}, got {', '.join(map(repr, unknown))}")
-    # Shapes matter where they touch.
-    kept = dynamics_only if contact is None else lambda x: x
-    axes = tuple(kept(in_axes.get(name)) for name in known)
+    given = dict(zip(names, (system, *start), strict=False)) | options
+    if (system.contact if whole else options.get("contact")) is None:
+        given[names[0]] = _without_shapes(system)
+        in_axes = {name: _without_shapes(axes) for name, axes in in_axes.items()}
+    axes = {name: in_axes.get(name) for name in given if name in names or in_axes.get(name) is not None}
+    same = {name: x for name, x in given.items() if name not in axes}
 
-    def lane(model, q0, v0, t1, *others):
-        return reduce(simulate(model, q0, v0, t1, **dict(zip(known[4:], others, strict=True)), throw=throw, **options))
+    def lane(differing):
+        beginning = [differing.pop(name) for name in names if name in differing]
+        return reduce(simulate(*beginning, **differing, **same, throw=throw))
 
-    others = controller, contact, tuple(constraints), jnp.asarray(jump_times)
-    return eqx.filter_vmap(lane, in_axes=axes)(kept(model), q0, v0, t1, *others)
+    return eqx.filter_vmap(lane, in_axes=(axes,))({name: given[name] for name in axes})
+
+
+def _without_shapes(x):
+    """A model or a system, or axes of one, without shapes, which matter where they touch; anything else as it is."""
+    return eqx.tree_at(lambda x: x.model, x, dynamics_only(x.model)) if isinstance(x, System) else dynamics_only(x)

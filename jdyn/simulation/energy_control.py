@@ -31,7 +31,7 @@ class EnergyError(Delegating):
     >>> import diffrax
     >>> solver = jdyn.EnergyError(diffrax.Tsit5())
     >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.ones(1), jnp.zeros(1), 1.0, solver=solver)
-    >>> print(jnp.ptp(motion.energy(jdyn.load("pendulum"))) < 1e-4)
+    >>> print(jnp.ptp(motion.energy) < 1e-4)
     True
 
     Source: Joukhadar, RobotΦ: dynamic modeling system for robotics applications, INRIA RR-2543, 1995, section 4.3.

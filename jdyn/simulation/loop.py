@@ -892,7 +892,7 @@ def _dense_output(solver, span) -> Any:
     return solver.interpolation_cls(t0=jnp.zeros_like(span.length), t1=span.length, **span.dense)
 
 
-def _forces_like(problem):
+def forces_like(problem: Problem) -> PointForces | None:
     """Shapes of contact forces in a row; None for solvers that do not say."""
     of_solver = getattr(problem.solver, "forces_like", None)
     return of_solver(problem.equations, problem.y0) if of_solver else None
@@ -979,7 +979,7 @@ def _first_rows(problem, work):
     tries, evaluations, implicit = (
         none if problem.every and known else None for known in (True, work is not None, work is not None)
     )
-    unknown = jax.tree.map(lambda x: jnp.full((problem.rows, *x.shape), jnp.nan, x.dtype), _forces_like(problem))
+    unknown = jax.tree.map(lambda x: jnp.full((problem.rows, *x.shape), jnp.nan, x.dtype), forces_like(problem))
     return Rows(
         ts=jnp.where(here, times, jnp.nan),
         ys=jax.tree.map(rows, problem.y0),

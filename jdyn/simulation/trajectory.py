@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import equinox as eqx
 import jax
@@ -14,16 +14,16 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
-from jdyn.contact import Contact, Contacts, PointForces, colliders, generalized_forces, named_contacts
+from jdyn.contact import Contacts, PointForces, colliders, generalized_forces, named_contacts
 from jdyn.control.dynamic import with_memory
-from jdyn.dynamics import Method, constrained_dynamics, forward_kinematics, momentum
+from jdyn.dynamics import constrained_dynamics, forward_kinematics, momentum
 from jdyn.io.archive import load_archive, save_archive
-from jdyn.model import Constraint, Model
+from jdyn.model import Model, checked
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
-from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
+from jdyn.simulation.system import System
 from jdyn.simulation.to_xarray import labelled
 from jdyn.simulation.vector_field import State, VectorField
 from jdyn.spatial import Transform
@@ -53,12 +53,12 @@ class Trajectory(eqx.Module):
     """A simulated motion. Under `jax.vmap` every array gains a leading axis of lanes.
 
     Rows that were not reached are NaN in `q` and `v`. Forces, accelerations, poses and energies are computed on demand,
-    for all lanes, from the model and the controller that were simulated; for a batch of models, under `jax.vmap`.
+    for all lanes, from the system that was simulated, which a trajectory knows.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
-    >>> q, v = motion.interpolate(model, 0.505)
-    >>> print(q.round(3), jnp.ptp(motion.energy(model)) < 1e-3)
+    >>> q, v = motion.interpolate(0.505)
+    >>> print(q.round(3), jnp.ptp(motion.energy) < 1e-3)
     [-0.249] True
 
     Attributes:
@@ -84,6 +84,8 @@ class Trajectory(eqx.Module):
             at the start, to which no step leads. With compliant contact in single precision those of the first implicit
             stage, without derivatives, and NaN in explicit steps. None for solvers that do not say, and for compliant
             contact in double precision. `contacts` has their names, and takes them where they say more than states.
+        system: What was simulated, with shapes if they touch, for all lanes of a batch; None of a trajectory that was
+            loaded.
     """
 
     ts: Float[Array, "*lanes times"]
@@ -95,90 +97,57 @@ class Trajectory(eqx.Module):
     result: Int[Array, "*lanes"]
     stats: dict[str, Any]
     contact_forces: PointForces | None = None
+    system: System | None = None
 
     @property
     def success(self):
         """Tell whether the end was reached, or an event that ends the simulation."""
         return succeeded(self.result)
 
+    def with_system(self, system: System | Model) -> Self:
+        """The same motion as that of a system: of a loaded one, which does not know its own, or to compute rows with
+        other parts."""
+        system = System(system) if isinstance(system, Model) else system
+        if not isinstance(system, System):
+            raise ValueError(f"system: expected a jdyn.System or a jdyn.Model, got {type(system).__name__}")
+        checked(system.model)
+        return dataclasses.replace(self, system=_for_lanes(system, self.ts.shape[:-1]))
+
     # Every row.
 
-    def tau(self, controller: Any) -> Float[Array, "*lanes times nv"]:
+    @property
+    def tau(self) -> Float[Array, "*lanes times nv"]:
         """Generalized forces of the controller [N m or N].
 
-        Args:
-            controller: The one that was simulated.
-
         Raises:
-            ValueError: if it has another memory.
+            ValueError: if it has another memory than the rows.
         """
-        controller = with_memory(controller)
+        return self._rows(_commanded, self.ts, self.q, self.v, jax.tree.leaves(self.memory))
 
-        def force(t, q, v, *remembered):
-            memory, structure = jax.tree.flatten(jax.eval_shape(controller.start, t, q, v))
-            expected, found = ([jnp.shape(x) for x in tree] for tree in (memory, remembered))
-            if expected != found:
-                raise ValueError(
-                    f"controller: expected the one that was simulated, with a memory of shapes {found}, "
-                    f"got one of {expected}"
-                )
-            return controller.force(t, q, v, jax.tree.unflatten(structure, remembered))
+    @property
+    def accelerations(self) -> Float[Array, "*lanes times nv"]:
+        """Accelerations [rad/s² or m/s²]; in the row of an event, those before it."""
 
-        return self._rows(force, self.ts, self.q, self.v, *jax.tree.leaves(self.memory))
-
-    def a(
-        self,
-        model: Model,
-        controller: Any = None,
-        *,
-        joint_limits: CompliantLimits | ImpactLimits | None = None,
-        contact: Contact | None = None,
-        constraints: Sequence[Constraint] = (),
-        method: Method | None = None,
-    ) -> Float[Array, "*lanes times nv"]:
-        """Accelerations [rad/s² or m/s²]; in the row of an event, those before it.
-
-        Args:
-            model: The mechanism.
-            controller: The one that was simulated; no torque if left out.
-            joint_limits: As they were simulated.
-            contact: As it was simulated, for a model with its shapes.
-            constraints: As they were simulated.
-            method: Forward-dynamics method; `jdyn.ABA()` if left out.
-
-        Raises:
-            ValueError: if the controller has a different memory from the simulated one.
-        """
-        field = VectorField(model.without_shapes(), with_memory(None), method, constraints=tuple(constraints))
-
-        def acceleration(t, q, v, tau):
+        def acceleration(system, t, q, v, tau):
+            field = VectorField(
+                system.model.without_shapes(), with_memory(None), system.method, constraints=system.constraints
+            )
             return field.accelerations(field.model, t, State(q, v), tau)[0]
 
-        tau = self._forces(model, controller, joint_limits, contact)
-        return self._rows(acceleration, self.ts, self.q, self.v, tau)
+        return self._rows(acceleration, self.ts, self.q, self.v, self._forces())
 
-    def multipliers(
-        self,
-        model: Model,
-        constraints: Sequence[Constraint],
-        controller: Any = None,
-        *,
-        joint_limits: CompliantLimits | ImpactLimits | None = None,
-        contact: Contact | None = None,
-        method: Method | None = None,
-    ) -> Float[Array, "*lanes times rows"]:
-        """Forces of constraints, a column for each of their rows [N m or N].
+    @property
+    def multipliers(self) -> Float[Array, "*lanes times rows"]:
+        """Forces of constraints, a column for each of their rows [N m or N]."""
 
-        Arguments and errors are those of `a`.
-        """
+        def forces(system, t, q, v, tau):
+            model = system.model.without_shapes()
+            return constrained_dynamics(model, system.constraints, q, v, tau, t=t, method=system.method).multipliers
 
-        def forces(t, q, v, tau):
-            return constrained_dynamics(model, constraints, q, v, tau, t=t, method=method).multipliers
+        return self._rows(forces, self.ts, self.q, self.v, self._forces())
 
-        tau = self._forces(model, controller, joint_limits, contact)
-        return self._rows(forces, self.ts, self.q, self.v, tau)
-
-    def contacts(self, model: Model, contact: Contact) -> Contacts:
+    @property
+    def contacts(self) -> Contacts:
         """Points where shapes may touch and the forces there, in every row: arrays have axes for lanes, times and
         points.
 
@@ -186,50 +155,64 @@ class Trajectory(eqx.Module):
         `jdyn.ConvexEuler`, and of `jdyn.Automatic` in single precision those that differ from forces of states by no
         more than rounding of positions, as they do at rest. All others follow from the states of rows.
 
-        Args:
-            model: The mechanism with its shapes.
-            contact: The one that was simulated.
-
         Raises:
-            ValueError: if the model has no collision shapes.
+            ValueError: if the system has no contact.
         """
-        return self._at_contacts(named_contacts, model, contact)
+        if self._system.contact is None:
+            raise ValueError("contacts: shapes of this system do not touch; simulate it with contact=...")
+        return self._at_contacts(named_contacts)
 
-    def _forces(self, model, controller, joint_limits, contact):
+    def _forces(self):
         """Generalized forces of all but constraints."""
-        tau = self.tau(controller)
-        if joint_limits is not None:
-            stops = joint_limits.stops(model)
-            tau = self._rows(lambda q, v, tau: tau + stops.force(model, q, v), self.q, self.v, tau)
-        return tau if contact is None else tau + self._at_contacts(generalized_forces, model, contact)
+        tau, system = self.tau, self._system
+        if system.joint_limits is not None:
 
-    def _at_contacts(self, function, model, contact):
-        shapes = colliders(model)
-        # All pairs have rows, whatever is simulated: these have the same names at all times.
-        forces = eqx.tree_at(lambda forces: forces.colliders, contact.between(shapes), shapes)
-        bare, known = model.without_shapes(), self.contact_forces
-        return self._rows(lambda q, v, known: function(forces, bare, q, v, known), self.q, self.v, known)
+            def stopped(system, q, v, tau):
+                return tau + system.joint_limits.stops(system.model).force(system.model, q, v)
 
-    def poses(self, model: Model) -> Transform:
+            tau = self._rows(stopped, self.q, self.v, tau)
+        return tau if system.contact is None else tau + self._at_contacts(generalized_forces)
+
+    def _at_contacts(self, function):
+        def at(system, q, v, known):
+            shapes = colliders(system.model)
+            # All pairs have rows, whatever is simulated: these have the same names at all times.
+            forces = eqx.tree_at(lambda forces: forces.colliders, system.contact.between(shapes), shapes)
+            return function(forces, system.model.without_shapes(), q, v, known)
+
+        return self._rows(at, self.q, self.v, self.contact_forces)
+
+    @property
+    def poses(self) -> Transform:
         """Poses of the bodies in the world, with axes for lanes, times and bodies."""
-        return self._rows(lambda q: forward_kinematics(model, q), self.q)
+        return self._rows(lambda system, q: forward_kinematics(system.model, q), self.q)
 
-    def energy(self, model: Model) -> Float[Array, "*lanes times"]:
+    @property
+    def energy(self) -> Float[Array, "*lanes times"]:
         """Kinetic and potential energy [J]."""
-        return self._rows(lambda q, v: mechanical_energy(model, q, v), self.q, self.v)
+        return self._rows(lambda system, q, v: mechanical_energy(system.model, q, v), self.q, self.v)
 
-    def momentum(self, model: Model) -> Float[Array, "*lanes times 6"]:
+    @property
+    def momentum(self) -> Float[Array, "*lanes times 6"]:
         """Momentum [angular; linear] about the centre of mass, in world axes [N m s, N s]."""
-        return self._rows(lambda q, v: momentum(model, q, v), self.q, self.v)
+        return self._rows(lambda system, q, v: momentum(system.model, q, v), self.q, self.v)
+
+    @property
+    def _system(self) -> System:
+        if self.system is None:
+            raise ValueError("this trajectory was loaded, and does not know its system; see Trajectory.with_system")
+        return self.system
 
     def _rows(self, function, *rows):
-        for _ in range(self.ts.ndim):
+        """Results of `function(system, *row)` in every row."""
+        function = jax.vmap(function, (None, *[0] * len(rows)))
+        for _ in range(self.ts.ndim - 1):
             function = jax.vmap(function)
-        return function(*rows)
+        return function(self._system, *rows)
 
     # Between rows.
 
-    def interpolate(self, model: Model, t: ArrayLike) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    def interpolate(self, t: ArrayLike) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         """Configuration and velocity at a time between rows; NaN before the first and after the last.
 
         It is Hermite's cubic polynomial on the configuration manifold, and smooths a bounce between two rows. Rows that
@@ -240,7 +223,6 @@ class Trajectory(eqx.Module):
         misses the turn by more than π, rows do not tell how it was, and it is wrong by whole turns: ask for more rows.
 
         Args:
-            model: The mechanism.
             t: Time [s], a scalar; `jax.vmap` takes many.
 
         Raises:
@@ -250,14 +232,13 @@ class Trajectory(eqx.Module):
         t = jnp.asarray(t, self.ts.dtype)
         if t.shape:
             raise ValueError(f"t: expected a scalar, got shape {t.shape}; `resample` or jax.vmap takes many")
-        return hermite(model, self.ts, self.q, self.v, t)
+        return hermite(self._system.model, self.ts, self.q, self.v, t)
 
-    def resample(self, model: Model, ts: Float[Array, " times"]) -> Trajectory:
+    def resample(self, ts: Float[Array, " times"]) -> Trajectory:
         """The trajectory with rows at other times, by `interpolate`; memory, supplied energy and contact forces
         linearly, which is meaningless for a memory that ticks.
 
         Args:
-            model: The mechanism.
             ts: Times [s].
 
         Raises:
@@ -267,13 +248,13 @@ class Trajectory(eqx.Module):
         ts = jnp.asarray(ts, self.ts.dtype)
         if ts.ndim != 1:
             raise ValueError(f"ts: expected shape (times,), got {ts.shape}")
-        q, v = jax.vmap(lambda t: self.interpolate(model, t))(ts)
+        q, v = jax.vmap(self.interpolate)(ts)
         memory, supplied, forces = jax.tree.map(
             lambda rows: jax.vmap(lambda t: linear(self.ts, rows, t))(ts),
             (self.memory, self.supplied, self.contact_forces),
         )
         stats = {name: x for name, x in self.stats.items() if not name.startswith("row_")}
-        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, stats, forces)
+        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, stats, forces, self.system)
 
     def _check_single(self, method):
         if self.ts.ndim != 1:
@@ -284,19 +265,18 @@ class Trajectory(eqx.Module):
 
     # For other programs.
 
-    def to_xarray(self, model: Model | None = None) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """A labelled dataset of rows, events, result and statistics; without the controller's memory and without
         contact forces.
 
-        Args:
-            model: Names the coordinates of `q` and `v` by joint, as `hull[0]` where it has several, with the unit of
-                each in the coordinates `q_unit` and `v_unit`; they are numbered from 0, if left out.
+        Coordinates of `q` and `v` are named by joint, as `hull[0]` where it has several, with the unit of each in the
+        coordinates `q_unit` and `v_unit`; of a loaded trajectory they are numbered from 0.
 
         Returns:
             Variables along `lane` (and `lane_1`, ... under nested `jax.vmap`), `time`, `q_coordinate`, `v_coordinate`
             and, where there are some, `event`. Where lanes have times of their own, these are the variable `t`.
         """
-        return labelled(self, model)
+        return labelled(self, None if self.system is None else self.system.model)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one file, which appears whole or not at all; the usual name is `*.npz`."""
@@ -344,6 +324,22 @@ class Trajectory(eqx.Module):
         if wrong:
             raise ValueError(f"{path}: expected a jdyn {_KIND}, found a damaged or a different file: {wrong}")
         return found
+
+
+def _commanded(system, t, q, v, remembered):
+    controller = with_memory(system.controller)
+    memory, structure = jax.tree.flatten(jax.eval_shape(controller.start, t, q, v))
+    expected, found = ([jnp.shape(x) for x in tree] for tree in (memory, remembered))
+    if expected != found:
+        raise ValueError(
+            f"controller: expected the one that was simulated, with a memory of shapes {found}, got one of {expected}"
+        )
+    return controller.force(t, q, v, jax.tree.unflatten(structure, remembered))
+
+
+def _for_lanes(system, lanes):
+    """A system for each of many lanes."""
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (*lanes, *jnp.shape(x))), system) if lanes else system
 
 
 def _fields(structure: Any) -> dict[str, Any]:

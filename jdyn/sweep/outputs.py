@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from jdyn.control import Controller
 from jdyn.model import Model
 from jdyn.simulation import Trajectory
 from jdyn.sweep.controlled_move import ControlledMove
@@ -31,13 +30,9 @@ class Lane(NamedTuple):
     gains: dict[str, Any]
     motion: Trajectory
 
-    @property
-    def controller(self) -> Controller:
-        return self.move.controller(**self.gains)
-
     def torques(self) -> Array:
         """Generalized forces of the motors, a row for each of the motion's [N m or N]."""
-        return self.motion.tau(self.controller)
+        return self.motion.tau
 
 
 class Output(NamedTuple):

@@ -9,8 +9,6 @@ Each is an integral or a maximum over the saved rows, so that rows must be dense
 True
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
@@ -111,67 +109,61 @@ def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[
     return jax.nn.relu(_largest(beyond))
 
 
-def effort(trajectory: Trajectory, controller: Any, *, weights: ArrayLike = 1.0) -> Float[Array, ""]:
+def effort(trajectory: Trajectory, *, weights: ArrayLike = 1.0) -> Float[Array, ""]:
     """The mean over time of Σ w τ².
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> controller = jdyn.Constant(jnp.array([2.0]))
     >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=controller)
-    >>> print(jdyn.losses.effort(motion, controller).round(3))
+    >>> print(jdyn.losses.effort(motion).round(3))
     4.0
 
     Args:
         trajectory: A motion.
-        controller: The one that was simulated.
         weights: w, a scalar or shape (nv,); where it is 1 / (rated torque or force)², a sum of 1 is what motors stand.
 
     Returns:
         Units of w times (N m)² or N².
 
     Raises:
-        ValueError: if a shape is wrong, or the controller has another memory than the simulated one.
+        ValueError: if a shape is wrong.
     """
-    tau = trajectory.tau(controller)
+    tau = trajectory.tau
     return _mean(trajectory, jnp.sum(_for_each("weights", weights, tau) * tau**2, axis=1))
 
 
-def energy(trajectory: Trajectory, controller: Any) -> Float[Array, ""]:
+def energy(trajectory: Trajectory) -> Float[Array, ""]:
     """Mechanical energy that motors deliver, ∫ Σ max(τ v, 0) dt [J]: what the mechanism returns is lost in them.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> controller = jdyn.Constant(jnp.array([2.0]))
     >>> motion = jdyn.simulate(model, rest, rest, 0.5, controller=controller)
-    >>> print(jdyn.losses.energy(motion, controller).round(2), jnp.ptp(motion.energy(model)).round(2))
+    >>> print(jdyn.losses.energy(motion).round(2), jnp.ptp(motion.energy).round(2))
     1.1 1.1
 
     Args:
         trajectory: A motion.
-        controller: The one that was simulated.
-
-    Raises:
-        ValueError: if the controller has another memory than the simulated one.
     """
-    return _integral(trajectory, jnp.sum(jax.nn.relu(trajectory.tau(controller) * trajectory.v), axis=1))
+    return _integral(trajectory, jnp.sum(jax.nn.relu(trajectory.tau * trajectory.v), axis=1))
 
 
-def peak_torque(trajectory: Trajectory, controller: Any, *, rated: ArrayLike = 1.0) -> Float[Array, ""]:
+def peak_torque(trajectory: Trajectory, *, rated: ArrayLike = 1.0) -> Float[Array, ""]:
     """The largest |τ| / rated of any coordinate at any time. Its gradient is that of the row where it is largest.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> controller = jdyn.Constant(jnp.array([2.0]))
     >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=controller)
-    >>> print(jdyn.losses.peak_torque(motion, controller, rated=4.0).round(3))
+    >>> print(jdyn.losses.peak_torque(motion, rated=4.0).round(3))
     0.5
 
     Args:
         trajectory: A motion.
-        controller: The one that was simulated.
         rated: What each motor stands [N m or N], a scalar or shape (nv,).
 
     Raises:
-        ValueError: if a shape is wrong, or the controller has another memory than the simulated one.
+        ValueError: if a shape is wrong.
     """
-    tau = trajectory.tau(controller)
+    tau = trajectory.tau
     return _largest(jnp.abs(tau) / _for_each("rated", rated, tau))
 
 

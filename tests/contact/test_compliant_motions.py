@@ -43,7 +43,7 @@ def test_a_block_sticks_on_a_slope_if_friction_allows_and_slides_otherwise(angle
         creep = SLIP * np.tan(angle) / np.sqrt(friction**2 - np.tan(angle) ** 2)
         np.testing.assert_allclose(motion.v[0, 0], creep, rtol=1e-6)
     else:
-        acceleration = motion.a(model, contact=law)[0, 0]
+        acceleration = motion.accelerations[0, 0]
         np.testing.assert_allclose(acceleration, G * (np.sin(angle) - friction * np.cos(angle)), rtol=1e-6)
 
 
@@ -66,7 +66,7 @@ def test_a_ball_rolls_down_a_slope_if_friction_allows_and_slips_otherwise(share)
 
 def _acceleration(model, motion, law):
     """Of the origin of the first body at the end, in world axes."""
-    a, v, R = motion.a(model, contact=law)[-1], motion.v[-1], motion.poses(model).rotation[-1, 0]
+    a, v, R = motion.accelerations[-1], motion.v[-1], motion.poses.rotation[-1, 0]
     return R @ (a[3:] + jnp.cross(v[:3], v[3:]))
 
 
@@ -85,10 +85,10 @@ def test_a_box_at_rest_bears_its_weight_and_loses_no_energy_before_it_has_to():
     model, law = box(), contact(0.5)
     q0 = model.neutral().at[2].set(0.25).at[3:7].set(jnp.array([np.cos(0.15), np.sin(0.15), 0.0, 0.0]))
     motion = jdyn.simulate(model, q0, jnp.zeros(6), 3.0, contact=law, stepsize_controller=TIGHT)
-    contacts = motion.contacts(model, law)
+    contacts = motion.contacts
     np.testing.assert_allclose(contacts.force("body")[-1], [0, 0, G], rtol=1e-9, atol=1e-9)
     springs = STIFFNESS / 2 * jnp.sum(contacts.points.depth**2, axis=1)
-    energy = motion.energy(model) + springs
+    energy = motion.energy + springs
     assert np.all(np.diff(energy) < 1e-8) and energy[-1] < energy[0] - 0.1
 
 
@@ -102,9 +102,9 @@ def test_a_quadruped_stands_on_stiff_feet_in_few_steps():
     hold = jnp.zeros(model.nv).at[6:].set(1.0)
     legs = jdyn.PD(model, q, kp=200 * hold, kd=10 * hold)
     motion = jdyn.simulate(model, q, jnp.zeros(model.nv), 6.0, contact=law, controller=legs)
-    contacts = motion.contacts(model, law)
+    contacts = motion.contacts
     weight = G * float(jnp.sum(model.inertias.mass))
-    moved = motion.a(model, legs, contact=law)[-1]
+    moved = motion.accelerations[-1]
     borne = sum(contacts.force(f"{leg}_foot")[-1, 2] for leg in ("fr", "fl", "rr", "rl"))
     np.testing.assert_allclose(borne, weight, rtol=1e-9)
     assert np.abs(moved).max() < 1e-6
@@ -123,7 +123,7 @@ def test_painleve_s_rod_has_an_answer(way):
     forwards = jdyn.forward_kinematics(model, q0).rotation[0].T @ jnp.array([way, 0.0, 0.0])
     law = contact(friction)
     motion = jdyn.simulate(model, q0, jnp.zeros(6).at[3:].set(forwards), 0.3, contact=law)
-    energy = motion.energy(model) + STIFFNESS / 2 * jnp.sum(motion.contacts(model, law).points.depth ** 2, axis=1)
+    energy = motion.energy + STIFFNESS / 2 * jnp.sum(motion.contacts.points.depth**2, axis=1)
     assert motion.success and np.all(np.diff(energy) < 1e-4)
 
 

@@ -74,4 +74,4 @@ def test_a_ball_geared_to_a_weight_bounces_as_one_of_more_inertia_and_keeps_its_
     left = end - speed / weight - contact_time(speed, weight, omega)
     np.testing.assert_allclose(motion.q[0, 0] - RADIUS, speed * left - weight * left**2 / 2, atol=1e-7)
     np.testing.assert_allclose(motion.q[0, 1], ratio * motion.q[0, 0], rtol=1e-12)
-    np.testing.assert_allclose(motion.energy(model)[0], mass * G * (RADIUS + height), rtol=1e-7)
+    np.testing.assert_allclose(motion.energy[0], mass * G * (RADIUS + height), rtol=1e-7)

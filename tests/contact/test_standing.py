@@ -155,7 +155,7 @@ def test_gymnasiums_robots_rest_with_their_weight_on_the_ground_as_in_mujoco(fil
     motion = jdyn.simulate(model, q0, jnp.zeros(model.nv), seconds, contact=contact, saveat=LAST)
     assert np.abs(motion.v[-1]).max() < 1e-4
     weight = 9.81 * float(model.inertias.mass.sum())
-    ours = -np.asarray(motion.contacts(model, contact).force("floor")[-1])
+    ours = -np.asarray(motion.contacts.force("floor")[-1])
     theirs = in_mujoco(m, m.qpos0, seconds)
     np.testing.assert_allclose(ours, [0, 0, weight], atol=left * weight)
     np.testing.assert_allclose(ours, theirs, atol=left * weight)

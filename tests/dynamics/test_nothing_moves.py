@@ -80,7 +80,7 @@ def test_time_passes(scene, tmp_path):
     assert motion.result == jdyn.Result.success
     assert motion.q.shape == motion.v.shape == (11, 0)
     np.testing.assert_array_equal(motion.ts, ts)
-    assert not np.any(motion.energy(scene))
+    assert not np.any(motion.energy)
     assert jdyn.animate(scene, motion).duration > 0
     with jdyn.view(scene, motion, port=0):
         pass

@@ -26,7 +26,7 @@ def thrown(model, height=0.3):
 
 def pushed(motion, model, contact, shape):
     """A motion, and the forces on one shape."""
-    return zoo.rows(motion) | {"forces": motion.contacts(model, contact).force(shape)}
+    return zoo.rows(motion) | {"forces": motion.contacts.force(shape)}
 
 
 @case(solved(1e-5, "steps at 1e-8"), forces=SLIPPING)

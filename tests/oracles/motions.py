@@ -25,8 +25,8 @@ def pendulum_by_default():
     model = zoo.pendulum()
     motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 3.0, saveat=jnp.linspace(0.0, 3.0, 7))
     back = jdyn.simulate(model, motion.q[-1], motion.v[-1], 0.0, t0=3.0, saveat=jnp.linspace(3.0, 0.0, 7))
-    between = motion.interpolate(model, 1.23)
-    return zoo.rows(motion) | {"energy": motion.energy(model), "back": back.q, "interpolated": jnp.stack(between)}
+    between = motion.interpolate(1.23)
+    return zoo.rows(motion) | {"energy": motion.energy, "back": back.q, "interpolated": jnp.stack(between)}
 
 
 @case(solved(1e-3, "steps at the default tolerance of 1e-5 in single precision"))
@@ -44,7 +44,7 @@ def panda_under_pd():
     motion = jdyn.simulate(
         model, model.neutral(), zoo.still(model), 1.0, controller=hold, saveat=times(), stepsize_controller=zoo.TIGHT
     )
-    return zoo.rows(motion) | {"tau": motion.tau(hold), "a": motion.a(model, hold)}
+    return zoo.rows(motion) | {"tau": motion.tau, "a": motion.accelerations}
 
 
 @case(solved(1e-3, "steps at 1e-5 in single precision, whose rounding friction magnifies"))
@@ -64,7 +64,7 @@ def panda_under_pid():
         stepsize_controller=zoo.TIGHT,
     )  # fmt: skip
     memory = jnp.concatenate([jnp.reshape(x, (len(TIMES), -1)) for x in jax.tree.leaves(motion.memory)], 1)
-    return zoo.rows(motion) | {"memory": memory, "tau": motion.tau(hold)}
+    return zoo.rows(motion) | {"memory": memory, "tau": motion.tau}
 
 
 @case(solved(1e-6))
@@ -91,7 +91,7 @@ def digital_motor():
     motion = jdyn.simulate(
         model, jnp.zeros(1), jnp.zeros(1), 1.0, controller=drive, saveat=times(), stepsize_controller=zoo.TIGHT
     )
-    return zoo.rows(motion) | {"tau": motion.tau(drive)}
+    return zoo.rows(motion) | {"tau": motion.tau}
 
 
 @case(solved(1e-3, "steps at the default tolerance, along stiff forces"), slow=False)
@@ -111,7 +111,7 @@ def menagerie_by_rodas():
     motion = jdyn.simulate(
         model, q, v, 0.5, solver=jdyn.Rodas5P(), saveat=jnp.array([0.2, 0.5]), stepsize_controller=zoo.TIGHT
     )
-    return zoo.rows(motion) | {"energy": motion.energy(model)}
+    return zoo.rows(motion) | {"energy": motion.energy}
 
 
 @case(solved(1e-6))
@@ -123,7 +123,7 @@ def quadruped_in_the_air():
         model, q, v, 0.5, controller=jdyn.Constant(tau.at[:6].set(0)), solver=diffrax.Dopri8(),
         saveat=jnp.array([0.2, 0.5]), stepsize_controller=zoo.TIGHT,
     )  # fmt: skip
-    return zoo.rows(motion) | {"momentum": motion.momentum(model)}
+    return zoo.rows(motion) | {"momentum": motion.momentum}
 
 
 @case(rounding(1e4, why="steps of one length"))
@@ -229,7 +229,7 @@ def driven_four_bar():
         model, q, v, 0.5, constraints=[*loops, drive], solver=diffrax.Tsit5(), saveat=jnp.array([0.2, 0.5]),
         stepsize_controller=zoo.TIGHT,
     )  # fmt: skip
-    return zoo.rows(motion) | {"multipliers": motion.multipliers(model, [*loops, drive])}
+    return zoo.rows(motion) | {"multipliers": motion.multipliers}
 
 
 @case(solved(1e-6))

@@ -240,7 +240,7 @@ def test_bricard_moves():
     )  # fmt: skip
     position, velocity = misses(model, loop, motion)
     assert position < 1e-13 and velocity < 1e-12
-    energy = np.asarray(motion.energy(model))
+    energy = np.asarray(motion.energy)
     np.testing.assert_allclose(energy, energy[0], atol=1e-7 * 5 * G)
     assert largest(motion.q) > 1
     np.testing.assert_allclose(motion.q, motion.q[:, np.array([0, 1, 0, 1, 0])], atol=1e-8)
@@ -433,7 +433,7 @@ def test_motors_along_a_motion():
         turning, jnp.array([0.2, -0.4, 0.3]), jnp.array([1.0, -2.0, 3.0]), 2.0, controller=drive,
         saveat=jnp.linspace(0, 2, 21), stepsize_controller=accuracy(1e-9),
     )  # fmt: skip
-    a, tau = motion.a(turning, drive), motion.tau(drive)
+    a, tau = motion.accelerations, motion.tau
     found = jax.vmap(lambda q, v, tau: jdyn.constrained_accelerations(locked, q, v, tau, motors=motors).a)(
         motion.q, motion.v, tau
     )

@@ -33,7 +33,7 @@ def test_a_minute_without_friction_keeps_its_energy(name):
     for joint in model.joint_names:
         model = model.with_joint(joint, damping=0.0, friction=0.0)
     motion = minute(model, model.random(jax.random.key(1)), jnp.zeros(model.nv), tolerance)
-    energy = motion.energy(model)
+    energy = motion.energy
     kinetic = jax.vmap(lambda q, v: jdyn.kinetic_energy(model, q, v))(motion.q, motion.v)
     drift = float(jnp.max(jnp.abs(energy - energy[0])) / jnp.max(kinetic))
     assert drift < 10 * tolerance, drift
@@ -49,6 +49,6 @@ def test_a_minute_of_flight_keeps_momentum_and_energy():
     model = builder.build()
     v0 = jax.random.normal(jax.random.key(1), (model.nv,))
     motion = minute(model, model.neutral(), v0, 1e-12)
-    momentum, energy = motion.momentum(model), motion.energy(model)
+    momentum, energy = motion.momentum, motion.energy
     np.testing.assert_allclose(momentum, jnp.broadcast_to(momentum[0], momentum.shape), rtol=0, atol=1e-10)
     np.testing.assert_allclose(energy, jnp.broadcast_to(energy[0], energy.shape), rtol=1e-10)

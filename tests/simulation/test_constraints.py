@@ -63,7 +63,7 @@ def test_a_pendulum_that_a_rod_holds():
     np.testing.assert_allclose(motion.q, list(printed.values()), atol=1e-6)
     # The rod pulls with m (v² − g·x) towards the origin; half of (d² − l²) / l grows outwards.
     pull = -(jnp.sum(motion.v**2, 1) + motion.q @ jnp.array([0, -9.81]))
-    np.testing.assert_allclose(motion.multipliers(model, rod)[:, 0], pull, rtol=1e-6)
+    np.testing.assert_allclose(motion.multipliers[:, 0], pull, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_minute_of_a_four_bar_neither_drifts_nor_loses_energy():
     )  # fmt: skip
     position, velocity = misses(model, loop, motion)
     assert position < 1e-13 and velocity < 1e-12
-    energy = motion.energy(model)[jnp.isfinite(motion.ts)]
+    energy = motion.energy[jnp.isfinite(motion.ts)]
     scale = 9.81 * 4.5
     assert np.max(np.abs(energy - energy[0])) < 1e-8 * scale
 
@@ -140,7 +140,7 @@ def test_a_disk_that_rolls_in_a_circle():
     height = center[2]
     angles = Omega * np.asarray(motion.ts)
     expected = np.stack([center[0] * np.cos(angles), center[0] * np.sin(angles), np.full(9, height)], 1)
-    poses = motion.poses(model)
+    poses = motion.poses
     np.testing.assert_allclose(poses.translation[:, 0], expected, atol=1e-6)
     np.testing.assert_allclose(poses.rotation[:, 0, 2, 2], np.cos(theta), atol=1e-6)
 
@@ -303,7 +303,7 @@ def test_energy_that_a_drive_supplies():
         model, start.q, start.v, 1.0, constraints=[*loop, told], solver=jdyn.EnergyError(diffrax.Dopri8()),
         stepsize_controller=accuracy(1e-10), saveat=jnp.linspace(0, 1, 5), max_steps=20000,
     )  # fmt: skip
-    energy = motion.energy(model)
+    energy = motion.energy
     assert np.ptp(energy) > 1
     np.testing.assert_allclose(motion.supplied, energy, atol=1e-6)
     np.testing.assert_allclose(motion.q[:, 0], 1 + np.sin(2 * np.asarray(motion.ts)), atol=1e-8)

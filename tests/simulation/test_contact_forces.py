@@ -41,12 +41,12 @@ def test_what_friction_holds_in_single_precision_is_borne_in_every_row(tmp_path)
     model, law = model.astype(jnp.float32), jax.tree.map(jnp.float32, law)
     motion = jdyn.simulate(model, q0.astype(jnp.float32), jnp.zeros(6, jnp.float32), 30.0, contact=law)
     weight = -np.array([np.sin(0.2), 0, -np.cos(0.2)]) * G
-    force, recomputed = (np.asarray(x.contacts(model, law).force("body"))[7:] for x in (motion, without(motion)))
+    force, recomputed = (np.asarray(x.contacts.force("body"))[7:] for x in (motion, without(motion)))
     np.testing.assert_allclose(force, np.broadcast_to(weight, force.shape), atol=3e-4 * G)
     # States are known to less.
     assert np.abs(recomputed - weight).max() > 1e-2 * G
-    a = np.asarray(motion.a(model, contact=law))[7:]
-    assert np.abs(a).max() < 1e-2 and np.abs(without(motion).a(model, contact=law)[7:]).max() > 0.1
+    a = np.asarray(motion.accelerations)[7:]
+    assert np.abs(a).max() < 1e-2 and np.abs(without(motion).accelerations[7:]).max() > 0.1
     motion.save(tmp_path / "motion.npz")
     again = jdyn.Trajectory.load(tmp_path / "motion.npz")
     np.testing.assert_array_equal(again.contact_forces.force, motion.contact_forces.force)
@@ -59,7 +59,7 @@ def test_scenes_rest_in_single_precision_for_minutes(scene):
     each, law = resting.astype(scene(), jnp.float32), jdyn.ConvexContact()
     motion = each.run(law, 300.0)
     assert motion.contact_forces.force.dtype == jnp.float32
-    assert each.worst(motion, law) < 1e-3
+    assert each.worst(motion) < 1e-3
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_cube_on_springs_rests_on_any_side_in_single_precision(turn, reach):
     attitude = Rotation.from_euler("xyz", turn).as_quat(scalar_first=True)
     each = dataclasses.replace(each, q0=each.q0.at[3:].set(jnp.array(attitude, jnp.float32)))
     motion = each.run(law, 60.0)
-    assert each.worst(motion, law) < 2e-5 and each.worst(without(motion), law) > 1e-3
+    assert each.worst(motion) < 2e-5 and each.worst(without(motion)) > 1e-3
     assert motion.stats["accepted_steps"] < 400
     # No step leads to the start.
     assert jnp.all(jnp.isnan(motion.contact_forces.force[0]))
@@ -93,8 +93,7 @@ def test_forces_follow_loads_that_change_as_far_as_states_tell(direction, load):
     borne[:, 2] = G
     borne[:, direction] -= np.asarray(load(np.asarray(motion.ts)))
     error, of_states = (
-        np.abs(np.asarray(x.contacts(each.model, law).force("part0")) - borne)[20:].max()
-        for x in (motion, without(motion))
+        np.abs(np.asarray(x.contacts.force("part0")) - borne)[20:].max() for x in (motion, without(motion))
     )
     # Twelve roundings of the height, 1.2e-8 m and 7 mN each.
     assert error < of_states + 0.09
@@ -106,7 +105,7 @@ def test_forces_of_what_rests_have_the_derivatives_of_those_of_its_states():
 
     def pressing(motion, height):
         lower = dataclasses.replace(motion, q=motion.q.at[-1, 2].add(height))
-        return lower.contacts(each.model, law).force("part0")[-1, 2]
+        return lower.contacts.force("part0")[-1, 2]
 
     slope, of_states = (jax.grad(pressing, 1)(x, jnp.float32(0)) for x in (motion, without(motion)))
     assert slope == of_states and slope < -1e5
@@ -118,7 +117,7 @@ def test_scenes_rest_on_springs_in_single_precision_for_ten_minutes(scene):
     """After ten minutes a tilted cube bounced with 43 times its weight. What friction holds creeps."""
     each, law = resting.astype(scene(), jnp.float32), jdyn.CompliantContact()
     motion = each.run(law, 600.0)
-    assert each.worst(motion, law) < 1e-3
+    assert each.worst(motion) < 1e-3
     assert np.abs(motion.v[10:]).max() < law.slip_speed
 
 
@@ -132,7 +131,7 @@ def bounces(tolerance):
     motion = jdyn.simulate(
         model, q0, v0, 0.3, contact=LAW, saveat=rows, stepsize_controller=control, max_steps=4000, throw=False
     )
-    return motion, *(x.contacts(model, LAW).force("body") for x in (motion, without(motion))), motion.momentum(model)
+    return motion, *(x.contacts.force("body") for x in (motion, without(motion))), motion.momentum
 
 
 def test_forces_give_the_momentum_that_the_motion_has():
@@ -166,8 +165,8 @@ def test_batches_and_other_times_keep_forces():
     one = jax.tree.map(lambda x: x[1], lanes)
     alone = run(1e-3)
     np.testing.assert_allclose(one.contact_forces.force[1:], alone.contact_forces.force[1:], atol=1e-6)
-    later = alone.resample(model, jnp.array([0.5, 0.955])).contacts(model, law).force("body")
-    np.testing.assert_allclose(later[1], alone.contacts(model, law).force("body")[-1], atol=1e-6 * G)
+    later = alone.resample(jnp.array([0.5, 0.955])).contacts.force("body")
+    np.testing.assert_allclose(later[1], alone.contacts.force("body")[-1], atol=1e-6 * G)
     silent = jdyn.simulate(
         model, q0, jnp.zeros(6), 0.1, contact=law, solver=jdyn.ConvexEuler(forces=False), saveat=diffrax.SaveAt(t1=True)
     )
@@ -185,7 +184,7 @@ def test_the_nearest_pairs_have_the_forces_that_all_have():
         for nearest in (None, 6)
     ]  # fmt: skip
     for name in each.loads:
-        forces = [motion.contacts(each.model, jdyn.ConvexContact()).force(name) for motion in runs]
+        forces = [motion.contacts.force(name) for motion in runs]
         np.testing.assert_allclose(forces[1], forces[0], atol=1e-6 * G)
 
 
@@ -201,7 +200,7 @@ def test_derivatives_go_through_forces_of_steps(mode):
         motion = jdyn.simulate(
             heavy, q0, jnp.zeros(6), 2.0, contact=law, saveat=diffrax.SaveAt(t1=True), adjoint=adjoint
         )
-        return motion.contacts(heavy, law).force("body")[-1]
+        return motion.contacts.force("body")[-1]
 
     slope = jax.jit((jax.jacfwd if mode == "forward" else jax.jacrev)(borne))(1.0)
     np.testing.assert_allclose(slope, -G * np.array([np.sin(0.2), 0, -np.cos(0.2)]), atol=1e-5)

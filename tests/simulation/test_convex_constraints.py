@@ -72,7 +72,7 @@ def test_a_closed_leg_that_lands_goes_as_other_solvers_have_it():
         assert jnp.max(missed) < 1e-4
     assert np.all(np.array(errors) < [3e-2, 2e-3, 2e-4])
     # It does stand on the ground meanwhile, and slides.
-    assert float(jnp.max(exact.contacts(model, LAW).points.force)) > 10
+    assert float(jnp.max(exact.contacts.points.force)) > 10
 
 
 @pytest.mark.exhaustive

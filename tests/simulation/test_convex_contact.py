@@ -74,7 +74,7 @@ def test_a_sliding_ball_ends_rolling_with_five_sevenths_of_its_speed():
 def test_a_resting_box_bears_its_weight():
     model, law = box(sides=(0.4, 0.3, 0.1)), contact()
     motion = run(model, resting(model, 0.05, law).at[2].add(1e-3), jnp.zeros(6), 1.0, law)
-    force = jax.jit(lambda motion: motion.contacts(model, law).force("body")[-1])(motion)
+    force = jax.jit(lambda motion: motion.contacts.force("body")[-1])(motion)
     np.testing.assert_allclose(force, [0, 0, G], atol=1e-9 * G)
 
 
@@ -92,8 +92,8 @@ def test_failures_at_the_start_say_where_to_look():
 @jax.jit
 def _energies(model, law, motion):
     """Kinetic, potential and elastic, at all rows."""
-    springs = jnp.sum(law.material.stiffness / 2 * motion.contacts(model, law).points.depth ** 2, axis=1) / 2
-    return motion.energy(model) + springs
+    springs = jnp.sum(law.material.stiffness / 2 * motion.contacts.points.depth**2, axis=1) / 2
+    return motion.energy + springs
 
 
 def test_energy_does_not_grow_where_a_box_comes_to_rest():

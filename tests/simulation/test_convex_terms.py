@@ -33,7 +33,7 @@ def test_a_ball_that_rolls_and_spins_is_slowed_in_closed_form_and_then_rests(spi
     options = {"contact": law, "saveat": END, "stepsize_controller": control(1e-6)}
     motion = jdyn.simulate(model, q, v, jnp.asarray(until), **options)
     velocity = model.rate(motion.q[0], motion.v[0])[:3]
-    omega = motion.poses(model).rotation[0, 0] @ motion.v[0, :3]
+    omega = motion.poses.rotation[0, 0] @ motion.v[0, :3]
     rolls, spins = max(speed - 5 / 7 * roll * G / 0.1 * until, 0), max(turning - spin * G / 4e-3 * until, 0)
     # The depth shortens the arm of friction by its half.
     np.testing.assert_allclose(velocity, [rolls, 0, 0], atol=1e-5)

@@ -135,7 +135,7 @@ def test_a_joint_comes_to_rest_on_its_end():
     weight, depth = 9.81 * 0.5 * np.sin(0.5), 0.5 - 1e-4 - trajectory.q[-1, 0]
     np.testing.assert_allclose(100**2 * 0.26 * depth**2 / (depth + 1e-3), weight, rtol=1e-2)
     assert abs(trajectory.v[-1, 0]) < 1e-3
-    rest = trajectory.a(model, joint_limits=limits)[-1, 0]
+    rest = trajectory.accelerations[-1, 0]
     assert abs(rest) < 1e-2 * weight / 0.26
 
 

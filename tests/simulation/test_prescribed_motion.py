@@ -99,7 +99,7 @@ def test_a_crank_that_is_turned_keeps_its_slider_where_it_belongs(beside):
         np.testing.assert_allclose(motion.v[:, 2], slid_fast(angle, omega), atol=1e-12 * omega)
         # No polynomial follows more than a quarter of a turn.
         assert int(motion.stats["accepted_steps"]) > end * omega / (2 * np.pi) * 4
-        torque = motion.multipliers(model, told)[:, 3]
+        torque = motion.multipliers[:, 3]
         np.testing.assert_allclose(torque, drive(angle, omega), atol=1e-10 * omega**2)
 
 
@@ -172,7 +172,7 @@ def test_a_cam_that_a_heavy_wheel_turns(tolerance):
     )  # fmt: skip
     wheel, follower_q = np.asarray(motion.q).T
     np.testing.assert_allclose(follower_q, np.polyval(CAM[::-1], wheel), rtol=1e-13, atol=1e-13)
-    energy = motion.energy(model)
+    energy = motion.energy
     np.testing.assert_allclose(energy, energy[0], rtol=100 * tolerance)
 
 

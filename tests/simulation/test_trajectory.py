@@ -43,23 +43,23 @@ def fine():
 def test_rows_are_computed_from_model_and_controller(fine):
     """Energy changes by the power of the controller, linear momentum by weight and the wrench on the free joint: to
     rounding, with their derivatives along the motion."""
-    a, tau = fine.a(MODEL, CONTROLLER), fine.tau(CONTROLLER)
+    a, tau = fine.accelerations, fine.tau
     np.testing.assert_array_equal(tau, fine.memory[1])
 
     def at(q, v):
         rows = dataclasses.replace(fine, q=q, v=v)
-        return rows.energy(MODEL), rows.momentum(MODEL)
+        return rows.energy, rows.momentum
 
     dq = jax.jit(jax.vmap(MODEL.rate))(fine.q, fine.v)
     _, (power, force) = jax.jit(lambda *rates: jax.jvp(at, (fine.q, fine.v), rates))(dq, a)
     np.testing.assert_allclose(power, jnp.sum(tau * fine.v, axis=1), rtol=0, atol=1e-12 * jnp.max(jnp.abs(a)))
     weight = jnp.sum(MODEL.inertias.mass) * MODEL.gravity
-    wrench = jnp.einsum("tij,tj->ti", fine.poses(MODEL).rotation[:, 0], tau[:, 3:6])
+    wrench = jnp.einsum("tij,tj->ti", fine.poses.rotation[:, 0], tau[:, 3:6])
     np.testing.assert_allclose(force[:, 3:], wrench + weight[None], rtol=0, atol=1e-12 * jnp.max(jnp.abs(a)))
 
 
 def test_poses_are_those_of_the_bodies(fine):
-    poses = fine.poses(MODEL)
+    poses = fine.poses
     assert poses.translation.shape == (65, 3, 3)
     np.testing.assert_array_equal(poses.translation[:, 0], fine.q[:, :3])
     expected = scipy.spatial.transform.Rotation.from_quat(np.asarray(fine.q[:, 3:7]), scalar_first=True).as_matrix()
@@ -73,7 +73,7 @@ def test_what_stands_between_rows_converges_with_their_distance(fine):
     for every in (16, 8, 4):
         rows = slice(None, None, every)
         coarse = dataclasses.replace(fine, ts=fine.ts[rows], q=fine.q[rows], v=fine.v[rows], memory=None)
-        between = coarse.resample(MODEL, fine.ts)
+        between = coarse.resample(fine.ts)
         distance = jax.vmap(MODEL.difference)(fine.q, between.q)
         errors.append((jnp.max(jnp.abs(distance)), jnp.max(jnp.abs(between.v - fine.v))))
         np.testing.assert_allclose(between.q[::every], coarse.q, rtol=0, atol=1e-14)
@@ -85,9 +85,9 @@ def test_what_stands_between_rows_converges_with_their_distance(fine):
 
 def test_outside_of_the_rows_there_is_nothing(fine):
     for t in (-1e-3, 1.001, jnp.nan):
-        q, v = fine.interpolate(MODEL, t)
+        q, v = fine.interpolate(t)
         assert np.all(np.isnan(q)) and np.all(np.isnan(v))
-    np.testing.assert_allclose(fine.interpolate(MODEL, 1.0)[1], fine.v[-1], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(fine.interpolate(1.0)[1], fine.v[-1], rtol=0, atol=1e-13)
 
 
 def test_rows_are_met_beside_rows_that_are_not_there():
@@ -98,23 +98,27 @@ def test_rows_are_met_beside_rows_that_are_not_there():
 
     steps = swing(0.5, diffrax.SaveAt(steps=True, t0=True))
     reached = int(steps.stats["accepted_steps"])
-    np.testing.assert_allclose(steps.interpolate(pendulum, 0.5)[0], steps.q[reached], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(steps.interpolate(0.5)[0], steps.q[reached], rtol=0, atol=1e-15)
     twice = swing(0.5, [0.0, 0.0, 0.25, 0.5, 0.5])
     for t, row in ((0.0, 0), (0.25, 2), (0.5, 3)):
-        np.testing.assert_allclose(twice.interpolate(pendulum, t)[0], twice.q[row], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(twice.interpolate(t)[0], twice.q[row], rtol=0, atol=1e-15)
     nowhere = swing(0.0, None)
-    np.testing.assert_array_equal(nowhere.interpolate(pendulum, 0.0)[0], [0.4])
-    assert "time" in steps.to_xarray(pendulum).coords
+    np.testing.assert_array_equal(nowhere.interpolate(0.0)[0], [0.4])
+    assert "time" in steps.to_xarray().coords
 
 
 def test_what_does_not_fit_is_refused(fine):
     with pytest.raises(ValueError, match=r"controller: expected the one that was simulated, with a memory of shapes"):
-        fine.tau(jdyn.Constant(jnp.zeros(MODEL.nv)))
+        _ = fine.with_system(jdyn.System(MODEL, controller=jdyn.Constant(jnp.zeros(MODEL.nv)))).tau
+    with pytest.raises(ValueError, match=r"system: expected a jdyn.System or a jdyn.Model, got a?"):
+        fine.with_system(CONTROLLER)  # pyright: ignore
+    with pytest.raises(ValueError, match=r"contacts: shapes of this system do not touch"):
+        _ = fine.contacts
     with pytest.raises(ValueError, match=r"t: expected a scalar, got shape \(3,\); `resample`"):
-        fine.interpolate(MODEL, jnp.zeros(3))
+        fine.interpolate(jnp.zeros(3))
     with pytest.raises(ValueError, match=r"ts: expected shape \(times,\), got \(\)"):
-        fine.resample(MODEL, 0.5)
-    outside = fine.resample(MODEL, jnp.array([-1.0, 0.5]))
+        fine.resample(0.5)
+    outside = fine.resample(jnp.array([-1.0, 0.5]))
     np.testing.assert_array_equal(jnp.isnan(outside.memory[1]), jnp.isnan(outside.v))
 
 
@@ -134,7 +138,7 @@ def test_interpolation_has_derivatives_and_goes_backwards():
             pendulum, theta0[None], [0.0], -0.5, saveat=jnp.linspace(0, -0.5, 9), dt0=-0.02,
             stepsize_controller=diffrax.ConstantStepSize(),
         )  # fmt: skip
-        return back.interpolate(pendulum, -0.22)[0][0]
+        return back.interpolate(-0.22)[0][0]
 
     # A motion from rest is even in time.
     forward = jdyn.simulate(pendulum, [0.4], [0.0], 0.5, saveat=[0.22]).q[0, 0]
@@ -149,19 +153,19 @@ def test_batches():
     options = dict(controller=CONTROLLER, saveat=jnp.linspace(0, 1, 9), in_axes={"v0": 0})
     arguments = MODEL, Q0, jnp.stack([0.5 * V0, V0]), 1.0
     batch = jdyn.simulate_batch(*arguments, **options)
-    most = jdyn.simulate_batch(*arguments, **options, reduce=lambda trajectory: jnp.max(trajectory.energy(MODEL)))
-    np.testing.assert_allclose(most, jnp.max(batch.energy(MODEL), axis=1), rtol=1e-13)
+    most = jdyn.simulate_batch(*arguments, **options, reduce=lambda trajectory: jnp.max(trajectory.energy))
+    np.testing.assert_allclose(most, jnp.max(batch.energy, axis=1), rtol=1e-13)
     single = jax.tree.map(lambda x: x[1], batch)
     for of in (
-        lambda t: t.energy(MODEL), lambda t: t.momentum(MODEL), lambda t: t.a(MODEL, CONTROLLER),
-        lambda t: t.poses(MODEL).translation,
+        lambda t: t.energy, lambda t: t.momentum, lambda t: t.accelerations,
+        lambda t: t.poses.translation,
     ):  # fmt: skip
         np.testing.assert_allclose(of(batch)[1], of(single), rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match=r"interpolate: expected one motion, got a batch of shape \(2,\).*jax.vmap"):
-        batch.interpolate(MODEL, 0.5)
-    both = jax.vmap(lambda trajectory: trajectory.interpolate(MODEL, 0.5)[0])(batch)
-    np.testing.assert_allclose(both[1], single.interpolate(MODEL, 0.5)[0], rtol=0, atol=1e-14)
-    dataset = batch.to_xarray(MODEL)
+        batch.interpolate(0.5)
+    both = jax.vmap(lambda trajectory: trajectory.interpolate(0.5)[0])(batch)
+    np.testing.assert_allclose(both[1], single.interpolate(0.5)[0], rtol=0, atol=1e-14)
+    dataset = batch.to_xarray()
     assert dataset["q"].dims == ("lane", "time", "q_coordinate")
     np.testing.assert_array_equal(dataset["q"].sel(q_coordinate="arm"), batch.q[..., -1])
     assert list(dataset["v_coordinate"].values[:2]) == ["hull[0]", "hull[1]"]
@@ -179,15 +183,23 @@ def test_lanes_with_times_of_their_own_are_labelled_so():
     assert "time" not in dataset.coords and dataset["result"].attrs["flag_meanings"].startswith("success")
 
 
+def _bare(motion):
+    """The motion alone, which is what files have."""
+    return dataclasses.replace(motion, system=None)
+
+
 def test_a_saved_trajectory_comes_back(fine, tmp_path):
     fine.save(tmp_path / "flight.npz")
     back = jdyn.Trajectory.load(tmp_path / "flight.npz")
     assert jax.tree.structure(back.events) == jax.tree.structure(fine.events)
     assert back.supplied is None and back.stats.keys() == fine.stats.keys()
-    for saved, loaded in zip(jax.tree.leaves(fine), jax.tree.leaves(back), strict=True):
+    for saved, loaded in zip(jax.tree.leaves(_bare(fine)), jax.tree.leaves(back), strict=True):
         assert saved.dtype == loaded.dtype
         np.testing.assert_array_equal(saved, loaded)
-    np.testing.assert_array_equal(back.tau(CONTROLLER), fine.tau(CONTROLLER))
+    with pytest.raises(ValueError, match=r"was loaded, and does not know its system; see Trajectory.with_system"):
+        _ = back.tau
+    np.testing.assert_array_equal(back.with_system(fine.system).tau, fine.tau)
+    np.testing.assert_array_equal(back.to_xarray()["v_coordinate"], np.arange(MODEL.nv))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["flight.npz"]
 
 
@@ -196,7 +208,7 @@ def test_no_damaged_file_is_read(fine, tmp_path):
     path = tmp_path / "flight.npz"
     fine.save(path)
     whole, rng = path.read_bytes(), np.random.default_rng(0)
-    leaves = [np.asarray(x) for x in jax.tree.leaves(fine)]
+    leaves = [np.asarray(x) for x in jax.tree.leaves(_bare(fine))]
     refused = 0
     for length in [0, 1, 10, *rng.integers(11, len(whole), 20)]:
         path.write_bytes(whole[:length])
@@ -269,7 +281,7 @@ def test_arrays_that_are_none_of_one_motion_are_refused(fine, tmp_path, name, ch
 def test_a_motion_without_events_is_a_table_of_its_rows():
     model = jdyn.load("double_pendulum")
     motion = jdyn.simulate(model, jnp.array([0.1, 0.2]), jnp.zeros(2), 0.1, saveat=jnp.linspace(0, 0.1, 3))
-    dataset = motion.to_xarray(model)
+    dataset = motion.to_xarray()
     table = dataset.to_dataframe()
     assert len(table) == 3 * model.nq * model.nv and "event" not in dataset.dims
     np.testing.assert_array_equal(dataset[["q", "v"]].to_dataframe()["q"].groupby("time").max(), motion.q.max(axis=1))
@@ -287,10 +299,9 @@ def test_coordinates_have_labels_and_units(fine):
         return dataclasses.replace(saved, q=q, v=v)
 
     motion = dataclasses.replace(of_the_model(fine), events=of_the_model(fine.events), memory=None)
-    dataset = motion.to_xarray(model)
+    dataset = motion.with_system(model).to_xarray()
     assert dataset["q"].sel(q_coordinate="j1[2]")["q_unit"].item() == "rad"
     assert dataset["q_unit"].values.tolist() == [*"mmm1111", "m", "m", "rad", *"1111", "rad"]
     assert dataset["v_unit"].values.tolist() == [
         *["rad/s"] * 3, *["m/s"] * 3, "m/s", "m/s", *["rad/s"] * 5
     ]  # fmt: skip
-    np.testing.assert_array_equal(fine.to_xarray()["v_coordinate"], np.arange(MODEL.nv))

@@ -69,7 +69,7 @@ def test_rows_within_steps_of_a_ball_that_rolls(dtype):
     steps = np.asarray(motion.stats["accepted_steps"])
     assert steps[-1] * np.pi < speeds[-1] * 0.6
     assert jnp.max(jnp.abs(motion.q[:, :, 2] - 0.0999)) < 1e-4
-    energy = jax.vmap(lambda motion: motion.energy(model))(motion)
+    energy = jax.vmap(lambda motion: motion.energy)(motion)
     assert jnp.max(jnp.abs(energy / energy[:, :1] - 1)) < 1e-3
     angles = speeds[:, None] * np.linspace(0, 0.6, 101)
     turned = np.stack([np.cos(angles / 2), 0 * angles, np.sin(angles / 2), 0 * angles], axis=-1)

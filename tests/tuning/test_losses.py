@@ -23,10 +23,11 @@ def model():
     return builder.build()
 
 
-def motion(e, de, times=TIMES):
+def motion(e, de, times=TIMES, system=None):
     """With the error e to a target at 1, as `simulate` would return it."""
     times = jnp.asarray(times)
-    return jdyn.Trajectory(times, 1 - e(times)[:, None], -de(times)[:, None], None, None, None, 0, {})  # pyright: ignore
+    rows = 1 - e(times)[:, None], -de(times)[:, None]
+    return jdyn.Trajectory(times, *rows, None, None, None, 0, {}, system=system)  # pyright: ignore
 
 
 def underdamped(zeta):
@@ -105,18 +106,18 @@ def test_integrals_are_those_of_closed_forms(model):
     def integral(function):
         return quad(function, 0, 8, epsabs=1e-11, limit=400)[0]
 
-    trajectory = motion(e, de)
+    trajectory = motion(e, de, system=jdyn.System(model, controller=pd))
     # The trapezoidal rule is exact to h² / 12 times the difference of slopes at both ends.
     found = losses.tracking_error(model, trajectory, jnp.ones(1), weights=3.0)
     assert float(found) == pytest.approx(3 * integral(lambda t: e(t) ** 2) / 8, rel=1e-6)
     # The same in closed form, ∫ e² = (1 + 4 ζ²) / (4 ζ ω), and of forces.
     assert float(found) == pytest.approx(3 / 8 * (1 + 4 * zeta**2) / (4 * zeta * OMEGA), rel=1e-5)
-    found = losses.effort(trajectory, pd, weights=jnp.array([0.1]))
+    found = losses.effort(trajectory, weights=jnp.array([0.1]))
     assert float(found) == pytest.approx(0.1 * integral(lambda t: tau(t) ** 2) / 8, rel=2e-5)
-    found = losses.energy(trajectory, pd)
+    found = losses.energy(trajectory)
     assert float(found) == pytest.approx(integral(lambda t: max(-tau(t) * de(t), 0)), rel=3e-5)
     # The largest torque is the first one.
-    assert float(losses.peak_torque(trajectory, pd, rated=2.0)) == pytest.approx(OMEGA**2 / 2)
+    assert float(losses.peak_torque(trajectory, rated=2.0)) == pytest.approx(OMEGA**2 / 2)
 
 
 def test_a_target_may_move(model):
@@ -140,12 +141,12 @@ def test_derivatives_are_differences(model):
 
     @jax.jit
     def summed(p):
-        at, target = trajectory(p), jnp.ones(1)
-        pd = jdyn.PD(model, target, kp=9.0 + p[1], kd=2.0)
+        target = jnp.ones(1)
+        at = trajectory(p).with_system(jdyn.System(model, controller=jdyn.PD(model, target, kp=9.0 + p[1], kd=2.0)))
         return (
             losses.tracking_error(model, at, target) + losses.settling_time(model, at, target, band=0.1)
-            + losses.overshoot(model, at, target) + losses.effort(at, pd) + losses.energy(at, pd)
-            + losses.peak_torque(at, pd)
+            + losses.overshoot(model, at, target) + losses.effort(at) + losses.energy(at)
+            + losses.peak_torque(at)
         )  # fmt: skip
 
     check_grads(summed, (jnp.array([1.0, 0.3]),), order=1, modes=["fwd", "rev"], atol=1e-6, rtol=1e-6)
@@ -156,14 +157,17 @@ def test_derivatives_are_differences(model):
 
 def test_a_motion_that_ends_early_has_no_finite_loss(model):
     """Rows that were not reached are NaN, and must not look like good ones."""
+    target = jnp.ones(1)
+    system = jdyn.System(model, controller=jdyn.PD(model, target, kp=9.0, kd=2.0))
     failed = motion(
-        lambda t: jnp.where(t < 0.5, jnp.exp(-t), jnp.nan), lambda t: jnp.where(t < 0.5, -jnp.exp(-t), jnp.nan)
+        lambda t: jnp.where(t < 0.5, jnp.exp(-t), jnp.nan),
+        lambda t: jnp.where(t < 0.5, -jnp.exp(-t), jnp.nan),
+        system=system,
     )
-    pd, target = jdyn.PD(model, jnp.ones(1), kp=9.0, kd=2.0), jnp.ones(1)
     found = [
         losses.tracking_error(model, failed, target), losses.settling_time(model, failed, target, band=0.1),
-        losses.overshoot(model, failed, target), losses.effort(failed, pd), losses.energy(failed, pd),
-        losses.peak_torque(failed, pd),
+        losses.overshoot(model, failed, target), losses.effort(failed), losses.energy(failed),
+        losses.peak_torque(failed),
     ]  # fmt: skip
     assert np.all(np.isnan(found))
 

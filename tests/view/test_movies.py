@@ -37,7 +37,7 @@ def batch():
     width = jnp.array([[1.0, 0.5], [1.5, 0.2], [2.0, 1.0]])[:, None]
     failed = (jnp.arange(3) == 2)[:, None, None] & (TIMES > 0.5)[None, :, None]
     q, v = width * jnp.cos(phase), -3 * width * jnp.sin(phase)
-    return motion_through(jnp.tile(TIMES, (3, 1)), jnp.where(failed, jnp.nan, q), v)
+    return motion_through(jnp.tile(TIMES, (3, 1)), jnp.where(failed, jnp.nan, q), v).with_system(MODEL)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_frames_are_at_their_instants(motion):
     poses = played(MODEL, motion, None, fps=8, speed=0.5)
     assert poses.frames == 17
     for frame in (0, 5, 16):
-        q, _ = motion.interpolate(MODEL, frame * 0.5 / 8)
+        q, _ = motion.interpolate(frame * 0.5 / 8)
         expected = jdyn.forward_kinematics(MODEL, q)
         np.testing.assert_allclose(poses.translation[0, frame], expected.translation, atol=1e-12)
         np.testing.assert_allclose(poses.rotation[0, frame], expected.rotation, atol=1e-12)
@@ -73,7 +73,7 @@ def test_a_motion_backward_in_time_plays_from_its_start(batch):
 
 def test_points_of_trails_are_those_of_frames(motion):
     poses = played(MODEL, motion, None, fps=4, speed=1.0)
-    q, _ = motion.interpolate(MODEL, 0.75)
+    q, _ = motion.interpolate(0.75)
     tip = jdyn.frame_pose(MODEL, q, "tip").translation
     np.testing.assert_allclose(poses.points(MODEL, "tip")[0, 3], tip, atol=1e-12)
 

@@ -139,7 +139,7 @@ def test_a_motion_is_interpolated_and_stands_still_where_it_failed():
     batch = jax.tree.map(lambda *x: jnp.stack(x), whole, failed)
     motion = Motion.of(PENDULUM, batch)
     assert (motion.lanes, motion.end(0), motion.end(1)) == (2, 2.0, 1.0)
-    np.testing.assert_allclose(motion.at(PENDULUM, 0, 1.23), whole.interpolate(PENDULUM, 1.23)[0])
+    np.testing.assert_allclose(motion.at(PENDULUM, 0, 1.23), whole.interpolate(1.23)[0])
     np.testing.assert_array_equal(motion.at(PENDULUM, 1, 1.9), whole.q[10])
     np.testing.assert_array_equal(motion.at(PENDULUM, 0, 7.0), whole.q[-1])
     assert len(motion.rows(PENDULUM, 1, 300)["t"]) == 11 and len(motion.rows(PENDULUM, 0, 5)["t"]) == 5
@@ -161,7 +161,7 @@ def test_a_motion_backward_in_time_plays_from_its_start():
     session = Session(PENDULUM, back)
     assert (session.player.start, session.player.end) == (0.0, 2.0)
     session.jump(1.23)
-    np.testing.assert_allclose(session.q, whole.interpolate(PENDULUM, 1.23)[0], rtol=1e-12)
+    np.testing.assert_allclose(session.q, whole.interpolate(1.23)[0], rtol=1e-12)
     np.testing.assert_array_equal(session.motion.rows(PENDULUM, 0, 300)["t"], whole.ts)
 
 

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
 from jdyn.simulation.result import succeeded
+from jdyn.simulation.to_xarray import labelled
 from jdyn.view.plots.one_motion import a_motion
 from jdyn.view.plots.picture import axes_or_new
 
@@ -31,7 +32,7 @@ def phase_portrait(model: Model, trajectory: Trajectory, joint: str | int = 0, *
     checked(model)
     a_motion("trajectory", trajectory)
     name = _name(model, joint)
-    data = trajectory.to_xarray(model)
+    data = labelled(trajectory, model)
     if name not in data["q_coordinate"] or name not in data["v_coordinate"]:
         single = sorted(set(data["q_coordinate"].values) & set(data["v_coordinate"].values))
         raise ValueError(f"joint: expected one with a coordinate of its own, got {name!r}; those are {single}")

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
+from jdyn.simulation.to_xarray import labelled
 from jdyn.view.plots import styles
 from jdyn.view.plots.curves import curves
 from jdyn.view.plots.one_motion import one_motion
@@ -39,7 +40,7 @@ def trajectory(
     one_motion("motion", motion)
     if variable not in ("q", "v"):
         raise ValueError(f"variable: expected 'q' or 'v', got {variable!r}")
-    rows = motion.to_xarray(model)[variable]
+    rows = labelled(motion, model)[variable]
     units = dict.fromkeys(_UNITS.get(str(unit), str(unit)) for unit in rows[f"{variable}_unit"].values)
     names = [str(name) for name in rows[f"{variable}_coordinate"].values]
     axes = axes_or_new(axes)

@@ -47,7 +47,7 @@ class Recorder:
             raise ValueError("nothing was recorded: move the robot between start and stop")
         ts = jnp.asarray(np.array(self._times) - self._times[0], model.dtype)
         q = jnp.asarray(np.array(self._rows), model.dtype)
-        return _trajectory(ts, q, _velocities(model, ts, q))
+        return _trajectory(ts, q, _velocities(model, ts, q)).with_system(model)
 
 
 @compiled

@@ -35,7 +35,7 @@ def test_energies_have_names_and_a_unit(motion, tmp_path):
     assert [line.get_label() for line in axes.lines] == ["total", "kinetic", "potential"]
     total, kinetic, potential = (line.get_ydata() for line in axes.lines)
     np.testing.assert_allclose(kinetic + potential, total)
-    np.testing.assert_allclose(total, motion.energy(MODEL), rtol=1e-14)
+    np.testing.assert_allclose(total, motion.energy, rtol=1e-14)
     np.testing.assert_allclose(kinetic[-1], jdyn.kinetic_energy(MODEL, motion.q[-1], motion.v[-1]), rtol=1e-14)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time [s]", "energy [J]")
     axes.figure.savefig(tmp_path / "energy.png")
@@ -106,10 +106,9 @@ def test_distances_are_norms_of_differences(motion):
 
 
 def test_a_phase_portrait_marks_starts_ends_and_failures(motion):
-    failed = jax.tree.map(lambda x: x, motion)
-    failed = jdyn.Trajectory(
-        motion.ts, motion.q.at[4:].set(jnp.nan), motion.v.at[4:].set(jnp.nan), None, None, motion.events,
-        jnp.full_like(motion.result, jdyn.Result.nonfinite), motion.stats,
+    failed = dataclasses.replace(
+        motion, q=motion.q.at[4:].set(jnp.nan), v=motion.v.at[4:].set(jnp.nan),
+        result=jnp.full_like(motion.result, jdyn.Result.nonfinite),
     )  # fmt: skip
     axes = jdyn.plots.phase_portrait(MODEL, stacked(motion, failed), MODEL.joint_names[0])
     path, start, end, failed_path, _, failed_end = axes.lines

@@ -1,0 +1,142 @@
+"""A step of a given length, without judging its error."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from jdyn.contact import PointForces
+from jdyn.control.dynamic import DynamicController, with_memory
+from jdyn.model import checked
+from jdyn.model.compiled import precise, uncollected
+from jdyn.simulation.clock import Clock, Instant
+from jdyn.simulation.loop import Equations, Motion, Pivots, Problem, Span, Way, forces_like, forces_within, settle, step
+from jdyn.simulation.prepared import prepared
+from jdyn.simulation.result import Result
+from jdyn.simulation.solver_choice import default_controller, suitable_solver, with_tolerances
+from jdyn.simulation.solvers import on_manifold
+from jdyn.simulation.vector_field import State
+
+if TYPE_CHECKING:
+    from jdyn.simulation.system import System
+
+
+class StepInfo(NamedTuple):
+    """What a step of `System.step` shows beside its end.
+
+    Attributes:
+        accelerations: Mean ones of the step [rad/s² or m/s²].
+        contact_forces: At all points where shapes may touch, in world axes, at the end of the step; None for solvers
+            that do not say.
+        result: `jdyn.Result.success`, or what went wrong, as an integer: the end is not finite, constraints are not
+            met there, or the solver did not find it.
+    """
+
+    accelerations: Float[Array, " nv"]
+    contact_forces: PointForces | None
+    result: Int[Array, ""]
+
+
+@uncollected
+@eqx.filter_jit
+@precise
+def fixed_step(
+    system: System,
+    state: State,
+    action: ArrayLike | None,
+    dt: ArrayLike,
+    t: ArrayLike,
+    solver: diffrax.AbstractSolver | None,
+) -> tuple[State, StepInfo]:
+    """See `System.step`."""
+    q, v = checked(system.model, q=state.q, v=state.v)
+    dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
+    t, h = jnp.asarray(t, dtype), jnp.asarray(dt, dtype)
+    tau = jnp.zeros_like(v) if action is None else checked(system.model, tau=action)[0]
+    system = dataclasses.replace(
+        system.astype(dtype), controller=_Pushed(with_memory(system.controller), tau.astype(dtype))
+    )
+    shapes = system.touching()
+    system = dataclasses.replace(system, model=system.model.without_shapes())
+    method = suitable_solver(solver, system, constant=True)
+    by_default = default_controller(dtype, method, touches=shapes is not None)
+    method = with_tolerances(method, by_default, by_default)
+    y0 = dataclasses.replace(state, q=system.model.normalize(q.astype(dtype)), v=v.astype(dtype))
+    field, y0, events = prepared(system, shapes, method, t, y0)
+    if events:
+        raise ValueError(
+            "step: joint_limits or contact look for instants, at which steps of a given length do not end; take "
+            "jdyn.CompliantLimits(), and contact without located=True"
+        )
+    still = jnp.zeros_like(t)
+    met = jnp.array(True) if field.constraints else None
+    problem = Problem(
+        equations=Equations(field, Clock()),
+        y0=y0,
+        start=jnp.array(Result.success, jnp.int32),
+        met=met,
+        t0=t,
+        t1=t + h,
+        times=jnp.zeros(0, dtype),
+        jump_times=jnp.zeros(0, dtype),
+        dt0=h,
+        solver=on_manifold(method, field.model),
+        stepsize_controller=diffrax.ConstantStepSize(),
+        events=(),
+        max_steps=1,
+        max_events=0,
+        every=0,
+        last=False,
+        within=False,
+    )
+    memory = problem.solver.init(problem.equations, t, t + h, y0, None)
+    pivots = None if met is None else Pivots(still, still)
+    motion, way = Motion(Instant.at(t), y0, memory, jnp.array(True), met, pivots), Way.of(h)
+    equations = problem.near(motion)
+    arrived, _, dense, result = step(problem, equations, motion, way)
+    after = settle(problem, equations, arrived, way, jnp.array(-1, jnp.int32)).y
+    forces = None
+    if forces_like(problem) is not None:
+        forces = forces_within(problem, Span(motion.at, h, arrived.at, arrived.y, dense), h)
+    a = (arrived.y.v - y0.v) / h
+    code = jnp.where(result == diffrax.RESULTS.successful, Result.success, Result.solver_failed)
+    code = code if arrived.met is None else jnp.where(arrived.met, code, Result.constraints)
+    finite = jnp.all(jnp.isfinite(jnp.append(after.q, after.v)))
+    return after, StepInfo(a, forces, jnp.where(finite, code, Result.nonfinite).astype(jnp.int32))
+
+
+class _Pushed(DynamicController):
+    """A controller and constant forces."""
+
+    controller: DynamicController
+    tau: Float[Array, " nv"]
+
+    def start(self, t, q, v):
+        return self.controller.start(t, q, v)
+
+    def force(self, t, q, v, memory):
+        return self.controller.force(t, q, v, memory) + self.tau
+
+    def rate(self, t, q, v, memory):
+        return self.controller.rate(t, q, v, memory)
+
+    def force_slopes(self, model, t, q, v, memory):
+        return self.controller.force_slopes(model, t, q, v, memory)
+
+    def force_jacobians(self, model, t, q, v, memory):
+        return self.controller.force_jacobians(model, t, q, v, memory)
+
+    @property
+    def ticks(self):
+        return self.controller.ticks
+
+    def next_tick(self, memory):
+        return self.controller.next_tick(memory)
+
+    def update(self, t, q, v, memory):
+        return self.controller.update(t, q, v, memory)

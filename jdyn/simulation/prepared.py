@@ -1,0 +1,159 @@
+"""A system as its simulation takes it: what holds for all steps is computed once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree, Scalar
+
+from jdyn.contact.colliders import Colliders
+from jdyn.control.controller import Controller
+from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
+from jdyn.dynamics import closed, iterates
+from jdyn.dynamics.recursion.joint_frames import with_links
+from jdyn.simulation.contact_events import contact_events
+from jdyn.simulation.energy_control import mechanical_energy
+from jdyn.simulation.events import Event
+from jdyn.simulation.traits import traits
+from jdyn.simulation.vector_field import State, VectorField
+
+if TYPE_CHECKING:
+    from jdyn.simulation.system import System
+
+
+class Prepared(NamedTuple):
+    """A system at the start of a simulation.
+
+    Attributes:
+        field: Its equations of motion.
+        y0: State at the start.
+        events: What its joints' limits and its contact watch for.
+    """
+
+    field: VectorField
+    y0: State
+    events: tuple[Event, ...]
+
+
+def prepared(
+    system: System, shapes: Colliders | None, solver: diffrax.AbstractSolver, t0: Scalar, start: State
+) -> Prepared:
+    """Prepare a system for steps of a solver from a state at `t0`; `shapes` are those that may touch. A controller of
+    which the state says no memory begins with one."""
+    q0, v0 = start.q, start.v
+    model, controller = with_links(system.model), with_memory(system.controller).with_links()
+    field = VectorField(model, controller, system.method, constraints=system.constraints)
+    controller = _closed_controller(field, solver, t0, q0, v0)
+    energy = mechanical_energy(model, q0, v0) if traits(solver).supplied else None
+    y0 = State(q0, v0, controller.start(t0, q0, v0) if start.memory is None else start.memory, energy)
+    field = dataclasses.replace(field, controller=controller, constraints=closed(model, system.constraints, t0, q0))
+    field = dataclasses.replace(field, iterates=iterates(model, field.constraints, t0, q0, v0))
+    events: tuple[Event, ...] = ()
+    if system.joint_limits is not None:
+        field = dataclasses.replace(field, stops=system.joint_limits.stops(model))
+        events = (*events, *system.joint_limits.events(field))
+    if system.contact is not None and shapes is not None:
+        forces = system.contact.between(shapes)
+        field = dataclasses.replace(field, contact=forces)
+        events = (*events, *contact_events(model, forces)) if system.contact.ends_steps else events
+    return Prepared(field, y0, events)
+
+
+class _Closed(Controller):
+    """A controller that closes over nothing."""
+
+    command: Callable
+    softening: Callable
+    derivatives: Callable | None
+
+    def __call__(self, t, q, v):
+        return self.command(t, q, v)
+
+    def slopes(self, model, t, q, v):
+        return self.softening(model, t, q, v)
+
+    def jacobians(self, model, t, q, v):
+        if self.derivatives is None:
+            return super().jacobians(model, t, q, v)
+        return self.derivatives(model, t, q, v)
+
+
+def _closed_controller(field, solver, t, q, v):
+    """The controller with the values that its function closes over as leaves: loops may not close over values that are
+    differentiated or batched."""
+    if not isinstance(field.controller, Memoryless) or field.controller.controller is None:
+        return field.controller
+    controller = field.controller.controller
+    command = eqx.filter_closure_convert(controller, t, q, v)
+    if not isinstance(controller, Controller):
+        return Memoryless(command)
+    softening = eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)
+    # Most solvers do not ask for them, and they take a while to trace.
+    asked = traits(solver).jacobians
+    derivatives = eqx.filter_closure_convert(controller.jacobians, field.model, t, q, v) if asked else None
+    return Memoryless(_Closed(command, softening, derivatives))
+
+
+def kept(controller: Any, field: VectorField) -> Any:
+    """A controller as a trajectory keeps it, from the equations of motion that have it: a PyTree of arrays, which every
+    transformation may return. All that is no number is static."""
+    if all(eqx.is_array_like(x) for x in jax.tree.leaves(controller)):
+        return jax.tree.map(jnp.asarray, controller)
+    if not isinstance(field.controller, Memoryless):
+        return _Kept(*_parted(controller))
+    # With what it closes over, which may be traced.
+    closed: Any = field.controller.controller
+    command = closed.command if isinstance(closed, _Closed) else closed
+    return _KeptFunction(*_parted(command))
+
+
+def _parted(controller):
+    """Numbers as arrays, and the rest."""
+    numbers, rest = eqx.partition(controller, eqx.is_array_like)
+    return jax.tree.map(jnp.asarray, numbers), rest
+
+
+class _KeptFunction(Controller):
+    """A function of time and state."""
+
+    numbers: PyTree
+    rest: PyTree = eqx.field(static=True)
+
+    def __call__(self, t, q, v):
+        return eqx.combine(self.numbers, self.rest)(t, q, v)
+
+
+class _Kept(DynamicController):
+    """A controller with a memory."""
+
+    numbers: PyTree
+    rest: PyTree = eqx.field(static=True)
+
+    @property
+    def whole(self) -> DynamicController:
+        return eqx.combine(self.numbers, self.rest)
+
+    def start(self, t, q, v):
+        return self.whole.start(t, q, v)
+
+    def force(self, t, q, v, memory):
+        return self.whole.force(t, q, v, memory)
+
+    def rate(self, t, q, v, memory):
+        return self.whole.rate(t, q, v, memory)
+
+    @property
+    def ticks(self):
+        return self.whole.ticks
+
+    def next_tick(self, memory):
+        return self.whole.next_tick(memory)
+
+    def update(self, t, q, v, memory):
+        return self.whole.update(t, q, v, memory)

@@ -1,0 +1,255 @@
+"""All that is simulated in one PyTree, and its step of a given length."""
+
+import dataclasses
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+import jdyn
+from tests.contact.scenes import ball, box
+
+pytestmark = pytest.mark.fast_compile
+
+ARM = jdyn.load("double_pendulum")
+Q0, V0 = jnp.array([0.4, -0.3]), jnp.array([0.5, 0.2])
+STEPS = diffrax.ConstantStepSize()
+
+
+def held(kp=20.0, kd=2.0):
+    return jdyn.System(ARM, controller=jdyn.PD(ARM, jnp.ones(2), kp=kp, kd=kd))
+
+
+def falling(contact):
+    """A ball that has sunk into the ground a little, and slides."""
+    system = jdyn.System(ball(), contact=contact)
+    return system, system.state(system.model.neutral().at[2].set(0.0999), jnp.array([0.0, 1, 0, 0.3, 0, -0.01]))
+
+
+CONTACTS = [jdyn.CompliantContact(), jdyn.ConvexContact()]
+
+
+# What a simulation takes.
+
+
+def test_the_short_form_is_the_same():
+    system = held()
+    whole = jdyn.simulate(system, system.state(Q0, V0), 0.5)
+    short = jdyn.simulate(ARM, Q0, V0, 0.5, controller=system.controller)
+    named = jdyn.simulate(ARM, q0=Q0, v0=V0, t1=0.5, controller=system.controller)  # pyright: ignore
+    for other in (short, named):
+        np.testing.assert_array_equal(whole.q, other.q)
+        np.testing.assert_array_equal(whole.system.controller.kp, other.system.controller.kp)
+
+
+def test_parts_are_checked_and_options_known():
+    with pytest.raises(ValueError, match=r"model: expected a jdyn.Model"):
+        jdyn.System(jnp.ones(2))  # pyright: ignore
+    for name in ("contact", "joint_limits", "method", "controller"):
+        with pytest.raises(ValueError, match=f"{name}: expected "):
+            jdyn.System(ARM, **{name: 3})
+    with pytest.raises(ValueError, match=r"q: expected shape \(2,\)"):
+        held().state(jnp.ones(3))
+    with pytest.raises(ValueError, match=r"start: expected a state of the system, as jdyn.System.state gives it"):
+        jdyn.simulate(held(), Q0, 0.5)  # pyright: ignore
+    with pytest.raises(TypeError, match="simulate: no option is called 'max_step'; is it 'max_steps'"):
+        jdyn.simulate(held(), held().state(), 0.5, max_step=3)  # pyright: ignore
+
+
+def test_every_number_is_a_leaf():
+    """The derivative of the end by a gain, a mass and the target, in both modes."""
+
+    def end(leaves):
+        kp, mass, target = leaves
+        system = eqx.tree_at(lambda system: (system.controller.kp, system.controller.target), held(), (kp, target))
+        system = dataclasses.replace(system, model=jdyn.vary(ARM, {"body:link2.mass": mass}))
+        return jdyn.simulate(system, system.state(Q0, V0), 0.3, saveat=diffrax.SaveAt(t1=True)).q[-1]
+
+    leaves = jnp.array(20.0), jnp.array(1.5), jnp.array([0.7, 0.1])
+    check_grads(jax.jit(end), (leaves,), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
+
+
+def test_systems_come_in_batches():
+    def gained(kp):
+        return held(kp)
+
+    gains = jnp.array([5.0, 20.0, 80.0])
+    systems = jax.vmap(gained)(gains)
+    state = held().state(Q0, V0)
+    axes = jax.tree.map(lambda _: None, held())
+    axes = eqx.tree_at(lambda axes: axes.controller.kp, axes, 0, is_leaf=lambda x: x is None)
+    one_gain = eqx.tree_at(lambda system: system.controller.kp, held(), gains)
+    for batch in (
+        jdyn.simulate_batch(systems, state, 0.4, in_axes={"system": 0}),
+        jdyn.simulate_batch(one_gain, state, 0.4, in_axes={"system": axes}),
+        jax.vmap(lambda kp: jdyn.simulate(gained(kp), state, 0.4))(gains),
+    ):
+        for lane, kp in enumerate(gains):
+            alone = jdyn.simulate(gained(kp), state, 0.4)
+            np.testing.assert_allclose(batch.q[lane], alone.q, atol=1e-12)
+            np.testing.assert_allclose(batch.accelerations[lane], alone.accelerations, atol=1e-9)
+    with pytest.raises(ValueError, match="in_axes: expected names among system, state, t1, "):
+        jdyn.simulate_batch(systems, state, 0.4, in_axes={"model": 0})
+
+
+def test_a_motion_goes_on_with_what_its_controller_remembers():
+    system = jdyn.System(ARM, controller=jdyn.PID(ARM, jnp.ones(2), kp=20.0, ki=30.0, kd=2.0))
+    whole = jdyn.simulate(system, system.state(Q0, V0), 1.0)
+    half = jdyn.simulate(system, system.state(Q0, V0), 0.5)
+    state = jdyn.State(half.q[-1], half.v[-1], jax.tree.map(lambda x: x[-1], half.memory))
+    rest = jdyn.simulate(system, state, 1.0, t0=0.5)
+    np.testing.assert_allclose(rest.q[-1], whole.q[-1], atol=1e-6)
+    anew = jdyn.simulate(system, jdyn.State(half.q[-1], half.v[-1]), 1.0, t0=0.5)
+    assert np.abs(anew.q[-1] - whole.q[-1]).max() > 1e-2
+
+
+# What a trajectory knows.
+
+
+@pytest.mark.parametrize("controller", [lambda t, q, v: -3.0 * v, jdyn.ZeroOrderHold(lambda t, q, v: -3.0 * v, 0.01)])
+def test_functions_are_known_too(controller):
+    """Also where a transformation returns them, with what they close over."""
+    motion = jax.jit(lambda q0: jdyn.simulate(ARM, q0, V0, 0.3, controller=controller))(Q0)
+    rows = motion.tau
+    if isinstance(controller, jdyn.DynamicController):
+        assert np.all(np.isfinite(rows)) and np.abs(rows).max() > 1
+    else:
+        np.testing.assert_allclose(rows, -3.0 * motion.v, atol=1e-14)
+
+    def damped(kd):
+        return jdyn.simulate(ARM, Q0, V0, 0.3, controller=lambda t, q, v: -kd * v)
+
+    motions = jax.vmap(damped)(jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(motions.tau, -jnp.array([1.0, 2.0])[:, None, None] * motions.v, atol=1e-14)
+    slope = jax.grad(lambda kd: jnp.sum(damped(kd).tau ** 2))(1.0)
+    difference = (jnp.sum(damped(1.0 + 1e-5).tau ** 2) - jnp.sum(damped(1.0 - 1e-5).tau ** 2)) / 2e-5
+    np.testing.assert_allclose(slope, difference, rtol=1e-4)
+
+
+# One step.
+
+
+@pytest.mark.parametrize("contact", CONTACTS)
+def test_steps_are_those_of_a_simulation(contact):
+    """Of constant steps with the same solver."""
+    system, state = falling(contact)
+    solver = jdyn.ConvexEuler(rows=1) if contact.stepwise else jdyn.ROSJ43()
+    motion = jdyn.simulate(
+        system, state, 0.02, solver=solver, stepsize_controller=STEPS, dt0=0.002, saveat=jnp.array([0.002, 0.02])
+    )
+
+    def stepped(state, _):
+        state, info = system.step(state, dt=0.002, solver=solver)
+        return state, (state, info)
+
+    end, (states, infos) = jax.lax.scan(stepped, state, None, length=10)
+    np.testing.assert_allclose(states.q[0], motion.q[0], atol=1e-14)
+    np.testing.assert_allclose(end.q, motion.q[-1], atol=1e-12)
+    np.testing.assert_allclose(end.v, motion.v[-1], atol=1e-10)
+    assert np.all(infos.result == jdyn.Result.success)
+    np.testing.assert_allclose(infos.accelerations[0], (states.v[0] - state.v) / 0.002, rtol=1e-12)
+    if contact.stepwise:
+        force = infos.contact_forces.force[-1].sum(0)
+        np.testing.assert_allclose(force, motion.contact_forces.force[-1].sum(0), rtol=1e-9)
+
+
+def test_steps_converge_with_their_order():
+    system = held()
+    exact = jdyn.simulate(
+        system, system.state(Q0, V0), 0.4, stepsize_controller=diffrax.PIDController(rtol=1e-12, atol=1e-12),
+        saveat=diffrax.SaveAt(t1=True),
+    ).q[-1]  # fmt: skip
+
+    def error(count, **options):
+        def stepped(i, state):
+            return system.step(state, dt=0.4 / count, t=i * 0.4 / count, **options)[0]
+
+        return np.abs(jax.lax.fori_loop(0, count, stepped, system.state(Q0, V0)).q - exact).max()
+
+    for solver, order in ((None, 3), (jdyn.SemiImplicitEuler(), 1), (diffrax.Heun(), 2)):
+        errors = [error(count, solver=solver) for count in (20, 40)]
+        assert errors[0] / errors[1] > 0.8 * 2**order
+
+
+@pytest.mark.parametrize("contact", [None, *CONTACTS])
+def test_derivatives_of_a_step_are_differences(contact):
+    if contact is None:
+        system = held()
+        state = system.state(Q0, V0)
+    else:
+        system, state = falling(contact)
+
+    def end(q_shift, v, action, dt):
+        at = dataclasses.replace(state, q=system.model.integrate(state.q, q_shift), v=v)
+        after, _ = system.step(at, action, dt)
+        return system.model.difference(state.q, after.q), after.v
+
+    still = jnp.zeros(system.model.nv)
+    point = still, state.v, 0.1 * jnp.ones_like(still), 0.002
+    check_grads(jax.jit(end), point, order=1, modes=["fwd", "rev"], atol=2e-4, rtol=2e-4, eps=1e-7)
+
+
+def test_constraints_are_met_and_failures_told():
+    builder = jdyn.Builder("rod")
+    builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=0.01 * np.ones(3))
+    model = builder.build()
+    system = jdyn.System(model, constraints=[jdyn.Connect("ball", "world", point_a=(0.0, 0, 1.0), point_b=(0, 0, 1.0))])
+    state = system.state(v=jnp.array([0.0, 1.0, 0, 0.0, 0, 0]))
+    begun = jdyn.assemble(model, system.constraints, state.q, state.v)
+    state = dataclasses.replace(state, q=begun.q, v=begun.v)
+    motion = jdyn.simulate(system, state, 0.1, saveat=diffrax.SaveAt(t1=True))
+
+    def stepped(state, _):
+        return system.step(state, dt=0.002)
+
+    end, infos = jax.lax.scan(stepped, state, None, length=50)
+    assert np.all(infos.result == jdyn.Result.success)
+    np.testing.assert_allclose(end.q, motion.q[-1], atol=1e-6)
+    missed = jdyn.dynamics.distance(model, system.constraints, end.q, end.v)
+    assert max(map(float, missed)) < 1e-12
+    _, info = system.step(dataclasses.replace(state, v=state.v.at[0].set(jnp.nan)), dt=0.002)
+    assert info.result == jdyn.Result.nonfinite
+    limited = jdyn.System(ARM, joint_limits=jdyn.ImpactLimits())
+    with pytest.raises(ValueError, match="step: joint_limits or contact look for instants"):
+        limited.step(limited.state())
+
+
+def test_controllers_tick_and_batches_step():
+    """A hold of 4 ms changes its command after every second step."""
+    system = jdyn.System(ARM, controller=jdyn.ZeroOrderHold(jdyn.PD(ARM, jnp.ones(2), kp=20.0, kd=2.0), 0.004))
+    states = jax.vmap(lambda q: system.state(q, V0))(jnp.stack([Q0, Q0 + 0.1, Q0 + 0.2]))
+
+    def stepped(carry, _):
+        t, states = carry
+        states, _ = jax.vmap(lambda state: system.step(state, dt=0.002, t=t))(states)
+        return (t + 0.002, states), jax.vmap(lambda s: system.controller.force(t, s.q, s.v, s.memory))(states)
+
+    (_, end), commands = jax.lax.scan(stepped, (0.0, states), None, length=10)
+    changed = np.abs(np.diff(commands[:, 0, 0])) > 0
+    assert changed.tolist() == [True, False] * 4 + [True]
+    motion = jdyn.simulate(system, jax.tree.map(lambda x: x[1], states), 0.02, saveat=diffrax.SaveAt(t1=True))
+    np.testing.assert_allclose(end.q[1], motion.q[-1], atol=1e-7)
+
+
+def test_a_step_costs_a_step():
+    """Operations beside those of the equations of motion: once for semi-implicit Euler."""
+    system = jdyn.System(jdyn.load("panda"))
+    state = system.state()
+
+    def flops(function, *arguments):
+        return jax.jit(function).lower(*arguments).compile().cost_analysis()["flops"]
+
+    alone = flops(lambda q, v: jdyn.forward_dynamics(system.model, q, v, jnp.zeros_like(v)), state.q, state.v)
+    taken = flops(lambda state: system.step(state, solver=jdyn.SemiImplicitEuler())[0], state)
+    assert taken < 1.5 * alone
+
+
+def test_single_precision_stays_single():
+    system = jdyn.System(box().astype(jnp.float32), contact=jdyn.CompliantContact())
+    state = system.state()
+    after, info = system.step(state, dt=0.002)
+    assert after.q.dtype == after.v.dtype == info.accelerations.dtype == jnp.float32
