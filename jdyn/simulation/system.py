@@ -27,7 +27,7 @@ class System(eqx.Module):
     >>> system = jdyn.System(model, controller=jdyn.PD(model, jnp.ones(1), kp=50.0, kd=10.0))
     >>> motion = jdyn.simulate(system, system.state(jnp.zeros(1)), 2.0)
     >>> print(motion.q[-1].round(2))
-    [0.86]
+    [0.92]
 
     Attributes:
         model: The mechanism.
@@ -114,7 +114,7 @@ class System(eqx.Module):
         >>> for _ in range(100):
         ...     state, info = system.step(state, jnp.array([0.5]), dt=0.01)
         >>> print(state.q.round(3), info.result == jdyn.Result.success)
-        [-0.537] True
+        [-0.66] True
 
         Args:
             state: Where it begins, see `state`; it has to meet the constraints.
