@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import time
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -168,11 +169,16 @@ def warm_up(
 
 
 def _signature(function, fixed, examples):
-    """The function's arguments that the program takes."""
-    parameters = inspect.signature(function).parameters
-    if unknown := [name for name in (*fixed, *examples) if name not in parameters]:
+    """The function's arguments that the program takes. Of several forms, it is the last one that takes a model."""
+    form = (typing.get_overloads(function) or [function])[-1]
+    parameters, rest = (
+        dict(inspect.signature(form).parameters),
+        (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD),
+    )
+    unknown = [name for name in (*fixed, *examples) if name not in parameters]
+    if unknown and inspect.Parameter.VAR_KEYWORD not in (parameter.kind for parameter in parameters.values()):
         raise ValueError(f"{unknown[0]}: the function takes {', '.join(parameters)} only")
-    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters |= {name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in unknown}
     taken = [
         parameter.replace(default=inspect.Parameter.empty)
         for name, parameter in parameters.items()

@@ -83,7 +83,6 @@ def simulate(
     system: System,
     state: State,
     t1: ArrayLike,
-    /,
     *,
     t0: ArrayLike = 0.0,
     events: Sequence[Event] = (),
@@ -101,7 +100,6 @@ def simulate(
     q0: Float[Array, " nq"],
     v0: Float[Array, " nv"],
     t1: ArrayLike,
-    /,
     *,
     t0: ArrayLike = 0.0,
     events: Sequence[Event] = (),
@@ -114,7 +112,6 @@ def simulate(
 
 
 def simulate(
-    system: Any,
     *start: Any,
     t0: ArrayLike = 0.0,
     events: Sequence[Event] = (),
@@ -143,10 +140,10 @@ def simulate(
     (101, 1) [-0.902]
 
     Args:
-        system: What is simulated; in the short form its model.
-        start: State at `t0`, see `System.state`, and the end `t1` [s]; in the short form configuration, velocity and
-            `t1`. The state has to meet constraints, see `jdyn.assemble`; the end of every step and rows in between are
-            moved to the nearest state that does. A controller starts anew where the state has no memory of it.
+        start: `system`, what is simulated, `state`, that at `t0`, see `System.state`, and `t1`, the end [s]; in the
+            short form `model`, `q0`, `v0` and `t1`. The state has to meet constraints, see `jdyn.assemble`; the end of
+            every step and rows in between are moved to the nearest state that does. A controller starts anew where the
+            state has no memory of it.
         t0: Start [s].
         events: Where the state jumps, or the simulation ends, see `jdyn.Event`. Impacts of joint limits come after
             them; their entries are all upper ends, then all lower ends, of joints whose coordinates are single numbers.
@@ -190,10 +187,8 @@ def simulate(
         SimulationError: if `throw` and the end is not reached. Compiled into a larger program, the error is a
             RuntimeError with the same explanation.
     """
-    if isinstance(system, System):
-        state, t1, steps = _with_end(*start, **more)
-    else:
-        system, state, t1, steps = _short_form(system, *start, **more)
+    whole_form = "system" in more or (start and isinstance(start[0], System))
+    system, state, t1, steps = (_whole_form if whole_form else _short_form)(*start, **more)
     if unknown := sorted(steps.keys() - set(Steps._fields)):
         raise TypeError(f"simulate: {unknown_name('option', unknown[0], _OPTIONS)}")
     steps = Steps(**steps)
@@ -241,10 +236,10 @@ def simulate(
 _OPTIONS = ("t0", "events", "solver", "saveat", "adjoint", "throw", *Steps._fields, *Parts.__annotations__)
 
 
-def _with_end(state: State, t1: ArrayLike, **steps: Any):
+def _whole_form(system: System, state: State, t1: ArrayLike, **steps: Any):
     if not isinstance(state, State):
         raise ValueError(f"start: expected a state of the system, as jdyn.System.state gives it, got {state!r}")
-    return state, t1, steps
+    return system, state, t1, steps
 
 
 def _short_form(model: Model, q0: Array, v0: Array, t1: ArrayLike, **more: Any):
