@@ -109,10 +109,8 @@ from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
 from jdyn.model import VelocityCoupling as VelocityCoupling
 from jdyn.model import Weld as Weld
-from jdyn.model import parameters as parameters
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
-from jdyn.model import vary as vary
 from jdyn.model import with_ground as with_ground
 from jdyn.planning import Cost as Cost
 from jdyn.planning import FrameTarget as FrameTarget
@@ -151,9 +149,11 @@ from jdyn.simulation import State as State
 from jdyn.simulation import StormerVerlet as StormerVerlet
 from jdyn.simulation import System as System
 from jdyn.simulation import Trajectory as Trajectory
+from jdyn.simulation import parameters as parameters
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch
 from jdyn.simulation import touch_event as touch_event
+from jdyn.simulation import vary as vary
 from jdyn.spatial import SpatialInertia as SpatialInertia
 from jdyn.spatial import Transform as Transform
 from jdyn.studies.cloutier1995 import Statistics as Statistics

@@ -8,6 +8,8 @@ from jdyn.simulation.events import Event as Event
 from jdyn.simulation.joint_limits import CompliantLimits as CompliantLimits
 from jdyn.simulation.joint_limits import ImpactLimits as ImpactLimits
 from jdyn.simulation.manifold import OnManifold as OnManifold
+from jdyn.simulation.numbers import parameters as parameters
+from jdyn.simulation.numbers import vary as vary
 from jdyn.simulation.result import MESSAGES as MESSAGES
 from jdyn.simulation.result import Result as Result
 from jdyn.simulation.result import SimulationError as SimulationError

@@ -7,7 +7,7 @@ import equinox as eqx
 from jaxtyping import Array, PyTree
 
 from jdyn.model import checked, dynamics_only
-from jdyn.simulation.simulate import Parts, simulate
+from jdyn.simulation.simulate import PartOptions, simulate
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Trajectory
 
@@ -60,7 +60,7 @@ def simulate_batch(
     if not whole:
         checked(system)
     names = ("system", "state", "t1") if whole else ("model", "q0", "v0", "t1")
-    known = (*names, *(() if whole else Parts.__annotations__), *OPTIONS)
+    known = (*names, *(() if whole else PartOptions.__annotations__), *OPTIONS)
     in_axes = dict.fromkeys(names[1:2] if whole else names[1:3], 0) if in_axes is None else in_axes
     if unknown := sorted(set(in_axes) - set(known)):
         raise ValueError(f"in_axes: expected names among {', '.join(known)}, got {', '.join(map(repr, unknown))}")

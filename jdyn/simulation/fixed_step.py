@@ -1,9 +1,7 @@
 """A step of a given length, without judging its error."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -16,18 +14,16 @@ from jdyn.model import checked
 from jdyn.model.compiled import precise, uncollected
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.loop import Equations, Motion, Pivots, Problem, Span, Way, forces_like, forces_within, settle, step
+from jdyn.simulation.parts import Parts
 from jdyn.simulation.prepared import prepared
 from jdyn.simulation.result import Result
 from jdyn.simulation.solver_choice import default_controller, suitable_solver, with_tolerances
 from jdyn.simulation.solvers import on_manifold
 from jdyn.simulation.vector_field import State
 
-if TYPE_CHECKING:
-    from jdyn.simulation.system import System
-
 
 class StepInfo(NamedTuple):
-    """What a step of `System.step` shows beside its end.
+    """Results of a step beside its end.
 
     Attributes:
         accelerations: Mean ones of the step [rad/s² or m/s²].
@@ -46,7 +42,7 @@ class StepInfo(NamedTuple):
 @eqx.filter_jit
 @precise
 def fixed_step(
-    system: System,
+    system: Parts,
     state: State,
     action: ArrayLike | None,
     dt: ArrayLike,

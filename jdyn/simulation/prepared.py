@@ -1,10 +1,8 @@
 """A system as its simulation takes it: what holds for all steps is computed once."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -20,11 +18,9 @@ from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.events import Event
+from jdyn.simulation.parts import Parts
 from jdyn.simulation.traits import traits
 from jdyn.simulation.vector_field import State, VectorField
-
-if TYPE_CHECKING:
-    from jdyn.simulation.system import System
 
 
 class Prepared(NamedTuple):
@@ -42,7 +38,7 @@ class Prepared(NamedTuple):
 
 
 def prepared(
-    system: System, shapes: Colliders | None, solver: diffrax.AbstractSolver, t0: Scalar, start: State
+    system: Parts, shapes: Colliders | None, solver: diffrax.AbstractSolver, t0: Scalar, start: State
 ) -> Prepared:
     """Prepare a system for steps of a solver from a state at `t0`; `shapes` are those that may touch. A controller of
     which the state says no memory begins with one."""

@@ -15,7 +15,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.contact import Contact, ContactWarning
 from jdyn.control.dynamic import DynamicController
-from jdyn.dynamics import Method, blocked, distance
+from jdyn.dynamics import Method, blocked, distance, resolved
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import precise, uncollected
 from jdyn.model.memory_maps import memory_maps
@@ -54,8 +54,8 @@ class Steps(NamedTuple):
     jump_times: Any = ()
 
 
-class Parts(TypedDict, total=False):
-    """Parts of a `System` beside its model."""
+class PartOptions(TypedDict, total=False):
+    """PartOptions of a `System` beside its model."""
 
     controller: Control | DynamicController | None
     contact: Contact | None
@@ -74,7 +74,7 @@ class StepOptions(TypedDict, total=False):
     jump_times: Sequence[float] | Float[ArrayLike, " jumps"]
 
 
-class PartsAndSteps(Parts, StepOptions, total=False):
+class AllOptions(PartOptions, StepOptions, total=False):
     """Both."""
 
 
@@ -107,7 +107,7 @@ def simulate(
     saveat: diffrax.SaveAt | Float[Array, " times"] | None = None,
     adjoint: diffrax.ForwardMode | None = None,
     throw: bool = True,
-    **more: Unpack[PartsAndSteps],
+    **more: Unpack[AllOptions],
 ) -> Trajectory: ...
 
 
@@ -175,7 +175,7 @@ def simulate(
             however short. They may be traced and differentiated by; a row at a jump has the derivatives of the side
             before. Ticks of controllers are known without this.
         more: In the short form the parts of the system as well: `controller`, `contact`, `constraints`, `joint_limits`
-            and `method`.
+            and `method`, which may be `"auto"`: what `jdyn.diagnose` recommends.
 
     Returns:
         The trajectory.
@@ -233,7 +233,7 @@ def simulate(
     )
 
 
-_OPTIONS = ("t0", "events", "solver", "saveat", "adjoint", "throw", *Steps._fields, *Parts.__annotations__)
+_OPTIONS = ("t0", "events", "solver", "saveat", "adjoint", "throw", *Steps._fields, *PartOptions.__annotations__)
 
 
 def _whole_form(system: System, state: State, t1: ArrayLike, **steps: Any):
@@ -245,7 +245,9 @@ def _whole_form(system: System, state: State, t1: ArrayLike, **steps: Any):
 def _short_form(model: Model, q0: Array, v0: Array, t1: ArrayLike, **more: Any):
     """System, state, end and options for steps, of a model and all others."""
     q0, v0 = checked(model, q=q0, v=v0)
-    parts = {name: more.pop(name) for name in Parts.__annotations__ if name in more}
+    parts = {name: more.pop(name) for name in PartOptions.__annotations__ if name in more}
+    if "method" in parts:
+        parts["method"] = resolved(parts["method"], model)
     return System(model, **parts), State(model.normalize(q0), v0), t1, more
 
 

@@ -1,22 +1,18 @@
 """Choice of solver and step controller, as far as they are left open."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import diffrax
 import equinox as eqx
 
 from jdyn.array import is_single
+from jdyn.simulation.parts import Parts
 from jdyn.simulation.solvers import Automatic, ConvexEuler
 from jdyn.simulation.traits import traits
 
-if TYPE_CHECKING:
-    from jdyn.simulation.system import System
-
 
 def suitable_solver(
-    solver: diffrax.AbstractSolver | None, system: System, backwards: str | None = None, *, constant: bool = False
+    solver: diffrax.AbstractSolver | None, system: Parts, backwards: str | None = None, *, constant: bool = False
 ) -> diffrax.AbstractSolver:
     """A solver that can simulate a system: the one that is asked for, or the default, with `constant` for constant
     steps.

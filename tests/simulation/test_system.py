@@ -73,6 +73,40 @@ def test_every_number_is_a_leaf():
     check_grads(jax.jit(end), (leaves,), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
 
 
+def test_numbers_have_names():
+    """Those of all parts, models within parts included: a list, changes, gradients and refusals."""
+    weight = jdyn.GravityCompensation(ARM)
+    system = jdyn.System(
+        ARM, controller=jdyn.PD(ARM, jnp.ones(2), kp=20.0, kd=2.0) + weight, joint_limits=jdyn.CompliantLimits(),
+        constraints=[jdyn.Gear("joint2", "joint1", (0.0, -2.0))],
+    )  # fmt: skip
+    numbers = jdyn.parameters(system)
+    assert numbers.keys() > jdyn.parameters(ARM).keys()
+    for name, x in numbers.items():
+        assert jnp.array_equal(jdyn.parameters(jdyn.vary(system, {name: x}))[name], x, equal_nan=True), name
+    changed = jdyn.vary(system, {"controller.terms.0.kp": 3.0, "body:link2.mass": 2.0})
+    assert changed.controller.terms[0].kp == 3.0 and changed.model.inertias.mass[1] == 2.0
+    heavy = jdyn.vary(system, {"controller.terms.1.model.body:link2.mass": 2.0})
+    assert heavy.controller.terms[1].model.inertias.mass[1] == 2.0 and heavy.model is not heavy.controller
+    np.testing.assert_array_equal(heavy.model.inertias.mass, ARM.inertias.mass)
+
+    def loss(kp):
+        gained = jdyn.vary(system, {"controller.terms.0.kp": kp})
+        return jnp.sum(gained.controller(0.0, Q0, V0) ** 2)
+
+    assert jax.grad(loss)(20.0) != 0
+    for name, message in {
+        "controller.terms.0.kq": "no part is called 'kq'; there are",
+        "controller.terms.0": "is no number, but a PD",
+        "controler.kp": "vary: expected a name such as 'gravity'",
+        "controller.terms.1.model.body:link3.mass": "no body is called 'link3'",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            jdyn.vary(system, {name: 1.0})
+    with pytest.raises(ValueError, match=r"controller.terms.0.kp: expected a scalar, got \(3,\)"):
+        jdyn.vary(system, {"controller.terms.0.kp": jnp.ones(3)})
+
+
 def test_systems_come_in_batches():
     def gained(kp):
         return held(kp)

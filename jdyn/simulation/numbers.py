@@ -1,0 +1,135 @@
+"""Numbers of a system by name."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike
+
+from jdyn.array import shaped
+from jdyn.model import Model
+from jdyn.model import parameters as numbers_of_model
+from jdyn.model import vary as vary_model
+from jdyn.model.messages import short, unknown
+from jdyn.simulation.system import System
+
+PARTS = ("controller", "contact", "constraints", "joint_limits")
+
+
+def parameters(system: Model | System) -> dict[str, Array]:
+    """Numbers of a model, or of all that is simulated, by the names that `vary` takes.
+
+    >>> numbers = jdyn.parameters(jdyn.load("pendulum"))
+    >>> print(numbers["gravity"], numbers["body:link1.mass"])
+    [ 0.    0.   -9.81] 1.0
+    >>> model = jdyn.load("pendulum")
+    >>> system = jdyn.System(model, controller=jdyn.PD(model, jnp.ones(1), kp=50.0, kd=10.0))
+    >>> print(jdyn.parameters(system)["controller.kp"])
+    50.0
+
+    Args:
+        system: A model or a system.
+
+    Returns:
+        `gravity` [m/s²], and of each
+
+        - body: `body:NAME.mass` [kg], `com` in the body's frame [m], `inertia` about the centre of mass, in body
+          axes [kg m²], shape (3, 3);
+        - joint: `joint:NAME.damping`, `friction`, `friction_speed`, `stiffness`, `armature`, the limits `velocity` and
+          `effort`, shape (nv of the joint,); `rest` and the limits `lower` and `upper`, shape (nq of the joint,);
+          `translation` of its frame in its parent [m]; its own geometry, such as `axis`;
+        - frame: `frame:NAME.translation` in its body [m];
+        - collision shape: `collision:NAME.translation` in its body [m], its `size` [m], or `scale` of a mesh, and
+          `friction` (sliding [1], torsional [m], rolling [m]), and of a height field its `heights` [m], as
+          `jdyn.Shapes` has them.
+
+        Of a system also those of its other parts, by where they stand: `controller.kp`, `contact.material.stiffness`,
+        `constraints.0.length`. Of a model within a part, such as that of a controller, names follow where it stands:
+        `controller.model.body:NAME.mass`.
+    """
+    if not isinstance(system, System):
+        return numbers_of_model(system)
+    found = numbers_of_model(system.model)
+    for part in PARTS:
+        found |= {f"{part}.{name}": x for name, x in _numbers(getattr(system, part)).items() if name}
+    return found
+
+
+def vary(system: Any, changes: Mapping[str, ArrayLike]) -> Any:
+    """A copy of a model, or of a system, with other numbers, by name: for sweeps, gradients and files.
+
+    ```
+    heavy = jdyn.vary(model, {"body:hand.mass": 2.0, "joint:j3.damping": p["damping"], "gravity": [0.0, 0.0, -1.62]})
+    softer = jdyn.vary(system, {"controller.kp": 50.0, "body:hand.mass": 2.0})
+    ```
+
+    >>> model = jdyn.vary(jdyn.load("pendulum"), {"body:link1.mass": 2.0, "gravity": [0.0, 0.0, -1.62]})
+    >>> print(jdyn.gravity_forces(model, jnp.array([jnp.pi / 2])).round(3))
+    [1.62]
+
+    Args:
+        system: A model or a system.
+        changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint, for
+            every entry of an array of a part, and for the sliding friction of a shape. Torsional and rolling friction
+            can be varied where a shape of the model has a `condim` of 4 or 6, as those have that are built with three
+            coefficients. Axes are scaled to unit length; a body that gets another mass or centre of mass keeps its
+            inertia about that centre.
+
+    Raises:
+        ValueError: if `system` is none, there is no such name, with similar ones, a shape is wrong, or nothing can have
+            a value, such as a negative mass. Traced values are judged by `jdyn.simulate`, which ends with
+            `jdyn.Result.bad_model`. Numbers of other parts than models are taken as they are.
+    """
+    if not isinstance(system, System):
+        return vary_model(system, changes)
+    apart = {name: value for name, value in changes.items() if name.partition(".")[0] in PARTS}
+    model = vary_model(system.model, {name: x for name, x in changes.items() if name not in apart})
+    system = dataclasses.replace(system, model=model)
+    for name, value in apart.items():
+        system = _changed(system, name, name, value)
+    return system
+
+
+def _numbers(tree) -> dict[str, Array]:
+    """Numbers of a part by their paths; an empty path is the tree itself."""
+    if isinstance(tree, Model):
+        return numbers_of_model(tree)
+    if eqx.is_inexact_array_like(tree):
+        return {"": jnp.asarray(tree)}
+    found = {}
+    for child, x in _children(tree).items():
+        found |= {f"{child}.{name}" if name else child: number for name, number in _numbers(x).items()}
+    return found
+
+
+def _children(tree) -> dict[str, Any]:
+    """Parts of a part by name or by number."""
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        static = [field.name for field in dataclasses.fields(tree) if field.metadata.get("static")]
+        return {name: x for name, x in vars(tree).items() if name not in static}
+    if isinstance(tree, Mapping):
+        return {str(name): x for name, x in tree.items()}
+    return {str(i): x for i, x in enumerate(tree)} if isinstance(tree, tuple | list) else {}
+
+
+def _changed(tree, path, name, value):
+    """A part in which the number at a path is another one; `name` is what the user called it."""
+    if isinstance(tree, Model):
+        return vary_model(tree, {path: value})
+    if not path:
+        if not eqx.is_inexact_array_like(tree):
+            raise ValueError(f"vary: {short(name)} is no number, but a {type(tree).__name__}")
+        old = jnp.asarray(tree)
+        return jnp.broadcast_to(shaped(name, value, old.dtype, *dict.fromkeys([(), old.shape])), old.shape)
+    head, _, rest = path.partition(".")
+    children = _children(tree)
+    if head not in children:
+        raise ValueError(f"vary: {short(name)}: {unknown('part', head, tuple(children))}")
+    new = _changed(children[head], rest, name, value)
+    if dataclasses.is_dataclass(tree):
+        return eqx.tree_at(lambda tree: getattr(tree, head), tree, new, is_leaf=lambda x: x is children[head])
+    if isinstance(tree, Mapping):
+        return {key: new if str(key) == head else x for key, x in tree.items()}
+    return type(tree)(new if str(i) == head else x for i, x in enumerate(tree))

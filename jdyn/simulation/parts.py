@@ -1,0 +1,105 @@
+"""Parts of what is simulated."""
+
+import dataclasses
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from jdyn.contact import Contact, colliders
+from jdyn.contact.colliders import Colliders
+from jdyn.control.dynamic import with_memory
+from jdyn.dynamics import Method
+from jdyn.model import Constraint, Model, checked
+from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits, JointLimits
+from jdyn.simulation.vector_field import State
+
+
+class Parts(eqx.Module):
+    """Parts of what is simulated; `jdyn.System` is all of them.
+
+    Attributes:
+        model: The mechanism.
+        controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if None.
+        contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or
+            `jdyn.ConvexContact()`; they pass through each other if None.
+        constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
+            others.
+        joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
+            joints within their limits; nothing does if None.
+        method: Forward-dynamics method; `jdyn.ABA()` if None.
+    """
+
+    model: Model
+    controller: Any = None
+    contact: Contact | None = None
+    constraints: tuple[Constraint, ...] = eqx.field(converter=tuple, default=())
+    joint_limits: CompliantLimits | ImpactLimits | None = None
+    method: Method | None = None
+
+    def __check_init__(self):
+        checked(self.model)
+        with_memory(self.controller)
+        if not isinstance(self.contact, Contact | None):
+            raise ValueError(
+                f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {self.contact!r}"
+            )
+        if not isinstance(self.joint_limits, JointLimits | None):
+            raise ValueError(
+                f"joint_limits: expected jdyn.CompliantLimits(), jdyn.ImpactLimits() or None, got {self.joint_limits!r}"
+            )
+        if not isinstance(self.method, Method | None):
+            raise ValueError(
+                f"method: expected one such as jdyn.ABA() or jdyn.CRBA(), or None, got {self.method!r}; "
+                "jdyn.diagnose(model).method is the one that it recommends"
+            )
+
+    def state(
+        self, q: Float[Array, " nq"] | None = None, v: Float[Array, " nv"] | None = None, *, t: ArrayLike = 0.0
+    ) -> State:
+        """A state of the system, with what its controller remembers where a motion starts.
+
+        Args:
+            q: Configuration [rad or m]; quaternions are scaled to unit length. The neutral one if left out.
+            v: Velocity [rad/s or m/s]; at rest if left out.
+            t: Time of the start [s].
+
+        Raises:
+            ValueError: if a size disagrees with the model.
+        """
+        model, still = self.model, jnp.zeros(self.model.nv, self.model.dtype)
+        q0, v0 = checked(model, q=model.neutral() if q is None else q, v=still if v is None else v)
+        dtype = jnp.result_type(model.dtype, q0.dtype, v0.dtype)
+        q0, v0 = model.astype(dtype).normalize(q0.astype(dtype)), v0.astype(dtype)
+        return State(q0, v0, with_memory(self.controller).start(jnp.asarray(t, dtype), q0, v0))
+
+    def astype(self, dtype: Any) -> Self:
+        """The same with numbers of a floating type, but for those of the controller, which casts its own."""
+
+        def cast(tree):
+            return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
+
+        constraints = jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, self.constraints)
+        return dataclasses.replace(
+            self, model=self.model.astype(dtype), contact=cast(self.contact), constraints=constraints,
+            joint_limits=cast(self.joint_limits),
+        )  # fmt: skip
+
+    def touching(self) -> Colliders | None:
+        """Collision shapes of the model, if they touch.
+
+        Raises:
+            ValueError: if no two may touch, or the law of contact does not suit them.
+        """
+        if self.contact is None:
+            return None
+        shapes = colliders(self.model)
+        if not shapes.pairs:
+            raise ValueError(
+                f"contact: no two collision shapes of {self.model.name!r} may touch, see jdyn.collision_pairs; put "
+                "ground under it by jdyn.with_ground, or leave contact out"
+            )
+        self.contact.check(shapes)
+        return shapes
