@@ -149,6 +149,7 @@ from jdyn.simulation import State as State
 from jdyn.simulation import StormerVerlet as StormerVerlet
 from jdyn.simulation import System as System
 from jdyn.simulation import Trajectory as Trajectory
+from jdyn.simulation import load_system as load_system
 from jdyn.simulation import parameters as parameters
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch

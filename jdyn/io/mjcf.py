@@ -27,9 +27,10 @@ from jaxtyping import Array, Float
 from jdyn.io import mjcf_source
 from jdyn.io.mjcf_configurations import configurations
 from jdyn.io.mjcf_constraints import constraint, open_equalities
-from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, on_demand
+from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, ignored_in_scene, on_demand
 from jdyn.io.mjcf_source import Document
 from jdyn.io.mjcf_translation import Translation
+from jdyn.io.scene import Scene
 from jdyn.model import Constraint, Model, ModelError, ModelWarning
 from jdyn.model.messages import listed
 from jdyn.model.shapes import HULL_VERTICES
@@ -86,6 +87,28 @@ def load_mjcf(
     return builder.build(dtype=dtype)
 
 
+def load_mjcf_scene(
+    source: str | os.PathLike,
+    *,
+    floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike] = (),
+    hull_vertices: int = HULL_VERTICES,
+    dtype=None,
+) -> Scene:
+    """Load all of a MuJoCo file that can be simulated: the results of `load_mjcf`, `load_mjcf_constraints` and
+    `load_mjcf_configurations` together, with one warning about the rest. Arguments and errors are theirs."""
+    translation, messages = _translated(source, package_dirs, floating_base)
+    builder = translation.builder
+    builder.hull_vertices = hull_vertices
+    for message in ignored_in_scene(translation):
+        builder.warning(f"not simulated: {message}")
+    for message in messages:
+        builder.warning(f"MuJoCo says: {message}")
+    model = builder.build(dtype=dtype)
+    constraints = tuple(constraint(translation, equality) for equality in open_equalities(translation)[0])
+    return Scene(model, constraints, _configurations(translation, model), touches=True)
+
+
 def load_mjcf_constraints(
     source: str | os.PathLike, *, package_dirs: Iterable[str | os.PathLike] = ()
 ) -> tuple[Constraint, ...]:
@@ -135,7 +158,10 @@ def load_mjcf_configurations(
         ValueError: if the model has joints that the file lacks.
         ImportError: if `mujoco` is not installed.
     """
-    translation, _ = _translated(source, package_dirs)
+    return _configurations(_translated(source, package_dirs)[0], model)
+
+
+def _configurations(translation, model):
     named = configurations(translation, model)
     return {name: jax.device_put(np.asarray(q, model.dtype)) for name, q in named.items()}
 

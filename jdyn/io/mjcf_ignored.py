@@ -12,8 +12,17 @@ _SOLREF, _SOLIMP = np.array([0.02, 1]), np.array([0.9, 0.95, 0.001, 0.5, 2])
 
 
 def ignored(translation: Translation) -> list[str]:
-    """One message for each part of the file that would change the motion in MuJoCo and has no effect in jdyn."""
-    parts = (_contacts, _limits, _equalities, _tendons, _actuators, _forces, _nonlinear, _free_joints, _mocap, _others)
+    """One message for each part of the file that would change the motion in MuJoCo and has no effect on a model."""
+    return [*_equalities(translation), *_ignored_anywhere(translation)]
+
+
+def ignored_in_scene(translation: Translation) -> list[str]:
+    """The same for a model with contact, joint limits and constraints."""
+    return [*ignored_in_constraints(translation), *_ignored_anywhere(translation)]
+
+
+def _ignored_anywhere(translation):
+    parts = (_contacts, _limits, _tendons, _actuators, _forces, _nonlinear, _free_joints, _mocap, _others)
     return [message for part in parts for message in part(translation)]
 
 

@@ -5,13 +5,16 @@ import inspect
 import os
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from jaxtyping import Array, Float
 
 from jdyn.io import (
+    Scene,
     load_mjcf,
     load_mjcf_configurations,
     load_mjcf_constraints,
+    load_mjcf_scene,
     load_srdf_configurations,
     load_urdf,
 )
@@ -37,7 +40,8 @@ def load(
     """A model from a bundled robot's name, a URDF or a MuJoCo file, or the text of one.
 
     Closed loops and other constraints of MuJoCo files are read by `jdyn.load_constraints`, the start and the keyframes
-    of MuJoCo files and the states of SRDF files by `jdyn.load_configurations`.
+    of MuJoCo files and the states of SRDF files by `jdyn.load_configurations`; all of a file together by
+    `jdyn.load_system`.
 
     ```
     jdyn.load("panda")
@@ -72,6 +76,22 @@ def load(
         return _bundled(str(source), floating_base, dtype)
     options: dict = {"hull_vertices": hull_vertices} | ({} if srdf is None else {"srdf": srdf})
     return _READERS[root](source, floating_base=floating_base, package_dirs=package_dirs, dtype=dtype, **options)
+
+
+def load_scene(
+    source: str | os.PathLike,
+    *,
+    package_dirs: Sequence[str | os.PathLike] = (),
+    srdf: str | os.PathLike | None = None,
+    **options: Any,
+) -> Scene:
+    """The model that `load` finds, with all else that the file says of a simulation. Arguments and errors are those of
+    `load`."""
+    bundled = isinstance(source, str) and source in ROBOTS
+    if not bundled and srdf is None and _root(source) == "mujoco":
+        return load_mjcf_scene(source, package_dirs=package_dirs, **options)
+    model = load(source, package_dirs=package_dirs, srdf=srdf, **options)
+    return Scene(model, (), {} if srdf is None else load_configurations(model, srdf), touches=False)
 
 
 def load_constraints(

@@ -7,6 +7,7 @@ from jdyn.simulation.energy_control import largest as largest
 from jdyn.simulation.events import Event as Event
 from jdyn.simulation.joint_limits import CompliantLimits as CompliantLimits
 from jdyn.simulation.joint_limits import ImpactLimits as ImpactLimits
+from jdyn.simulation.load_system import load_system as load_system
 from jdyn.simulation.manifold import OnManifold as OnManifold
 from jdyn.simulation.numbers import parameters as parameters
 from jdyn.simulation.numbers import vary as vary

@@ -58,7 +58,7 @@ def fixed_step(
         system.astype(dtype), controller=_Pushed(with_memory(system.controller), tau.astype(dtype))
     )
     shapes = system.touching()
-    system = dataclasses.replace(system, model=system.model.without_shapes())
+    system = dataclasses.replace(system, model=system.model.without_shapes(), configurations={})
     method = suitable_solver(solver, system, constant=True)
     by_default = default_controller(dtype, method, touches=shapes is not None)
     method = with_tolerances(method, by_default, by_default)

@@ -13,6 +13,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import Method
 from jdyn.model import Constraint, Model, checked
+from jdyn.model.messages import unknown
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits, JointLimits
 from jdyn.simulation.vector_field import State
 
@@ -30,6 +31,7 @@ class Parts(eqx.Module):
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; nothing does if None.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
+        configurations: Configurations by name [rad or m], for `state`.
     """
 
     model: Model
@@ -38,6 +40,7 @@ class Parts(eqx.Module):
     constraints: tuple[Constraint, ...] = eqx.field(converter=tuple, default=())
     joint_limits: CompliantLimits | ImpactLimits | None = None
     method: Method | None = None
+    configurations: dict[str, Float[Array, " nq"]] = eqx.field(default_factory=dict)
 
     def __check_init__(self):
         checked(self.model)
@@ -57,20 +60,25 @@ class Parts(eqx.Module):
             )
 
     def state(
-        self, q: Float[Array, " nq"] | None = None, v: Float[Array, " nv"] | None = None, *, t: ArrayLike = 0.0
+        self, q: Float[Array, " nq"] | str | None = None, v: Float[Array, " nv"] | None = None, *, t: ArrayLike = 0.0
     ) -> State:
         """A state of the system, with what its controller remembers where a motion starts.
 
         Args:
-            q: Configuration [rad or m]; quaternions are scaled to unit length. The neutral one if left out.
+            q: Configuration [rad or m], or the name of one; quaternions are scaled to unit length. If left out, that
+                in which a MuJoCo file is written, `"qpos0"`, or else the neutral one.
             v: Velocity [rad/s or m/s]; at rest if left out.
             t: Time of the start [s].
 
         Raises:
-            ValueError: if a size disagrees with the model.
+            ValueError: if a size disagrees with the model, or no configuration has that name.
         """
         model, still = self.model, jnp.zeros(self.model.nv, self.model.dtype)
-        q0, v0 = checked(model, q=model.neutral() if q is None else q, v=still if v is None else v)
+        if isinstance(q, str) and q not in self.configurations:
+            raise ValueError(f"q: {unknown('configuration', q, tuple(self.configurations))}")
+        at = self.configurations.get("qpos0", model.neutral()) if q is None else q
+        at = self.configurations[at] if isinstance(at, str) else at
+        q0, v0 = checked(model, q=at, v=still if v is None else v)
         dtype = jnp.result_type(model.dtype, q0.dtype, v0.dtype)
         q0, v0 = model.astype(dtype).normalize(q0.astype(dtype)), v0.astype(dtype)
         return State(q0, v0, with_memory(self.controller).start(jnp.asarray(t, dtype), q0, v0))
@@ -85,6 +93,7 @@ class Parts(eqx.Module):
         return dataclasses.replace(
             self, model=self.model.astype(dtype), contact=cast(self.contact), constraints=constraints,
             joint_limits=cast(self.joint_limits),
+            configurations=cast(self.configurations),
         )  # fmt: skip
 
     def touching(self) -> Colliders | None:

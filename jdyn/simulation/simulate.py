@@ -195,7 +195,7 @@ def simulate(
     dtype = jnp.result_type(system.model.dtype, state.q.dtype, state.v.dtype)
     whole = system = system.astype(dtype)
     shapes = system.touching()
-    system = dataclasses.replace(system, model=system.model.without_shapes())
+    system = dataclasses.replace(system, model=system.model.without_shapes(), configurations={})
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (state.q, state.v, t0, t1))
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
         raise ValueError(

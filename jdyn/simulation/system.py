@@ -27,6 +27,7 @@ class System(Parts):
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; nothing does if None.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
+        configurations: Configurations by name [rad or m], for `state`.
 
     Raises:
         ValueError: if a part is something else.

@@ -141,6 +141,46 @@ def test_a_motion_goes_on_with_what_its_controller_remembers():
     assert np.abs(anew.q[-1] - whole.q[-1]).max() > 1e-2
 
 
+SCENE = """<mujoco>
+  <worldbody>
+    <geom name="floor" type="plane" size="1 1 0.1"/>
+    <body name="rod" pos="0 0 1">
+      <joint name="hinge" axis="0 1 0" range="-30 30" limited="true"/>
+      <geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0" contype="0" conaffinity="0"/>
+    </body>
+    <body name="bob" pos="0.3 0 1"><freejoint/><geom type="sphere" size="0.05"/></body>
+    <body name="ball" pos="1 0 0.3"><freejoint/><geom type="sphere" size="0.1"/></body>
+  </worldbody>
+  <equality><connect body1="rod" body2="bob" anchor="0.3 0 0"/></equality>
+  <keyframe><key name="low" qpos="0.2 0.294 0 0.9404 1 0 0 0 1 0 0.1 1 0 0 0"/></keyframe>
+</mujoco>"""
+
+
+def test_a_file_is_one_system(tmp_path):
+    """All that it says, without a warning, which would be an error here; MuJoCo comes to rest at the same places."""
+    mujoco = pytest.importorskip("mujoco")
+    system = jdyn.load_system(SCENE)
+    assert [type(each).__name__ for each in system.constraints] == ["Connect"]
+    assert set(system.configurations) == {"qpos0", "low"}
+    begin = system.state()
+    np.testing.assert_allclose(begin.q, system.configurations["qpos0"])
+    assert system.state("low").q[0] == 0.2
+    damped = jdyn.vary(system, {"joint:hinge.damping": 0.5})
+    motion = jdyn.simulate(damped, begin, 6.0, saveat=diffrax.SaveAt(t1=True))
+    compiled = mujoco.MjModel.from_xml_string(SCENE)
+    compiled.dof_damping[0] = 0.5
+    data = mujoco.MjData(compiled)
+    for _ in range(3000):
+        mujoco.mj_step(compiled, data)
+    # The rod rests on its end, which is softer there, and the ball on the floor.
+    assert 0.5 < motion.q[-1, 0] < 0.54 and abs(motion.q[-1, 0] - data.qpos[0]) < 0.02
+    np.testing.assert_allclose([motion.q[-1, 10], data.qpos[10]], 0.1, atol=2e-3)
+    with pytest.raises(ValueError, match="q: no configuration is called 'hig'; there are"):
+        system.state("hig")
+    alone = jdyn.load_system("panda")
+    assert alone.contact is None and isinstance(alone.joint_limits, jdyn.CompliantLimits) and not alone.constraints
+
+
 # What a trajectory knows.
 
 

@@ -1,0 +1,65 @@
+"""Systems from files."""
+
+import os
+from typing import Any
+
+import jax.numpy as jnp
+
+from jdyn.contact import CompliantContact, Contact, collision_pairs
+from jdyn.model import WORLD, Model
+from jdyn.robots.load import load_scene
+from jdyn.simulation.joint_limits import CompliantLimits
+from jdyn.simulation.system import System
+
+
+def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **options: Any) -> System:
+    """Load all that a file says of a simulation: the robot and its world, which shapes touch, constraints, limits of
+    joints, and configurations.
+
+    ```
+    system = jdyn.load_system("scene.xml")
+    motion = jdyn.simulate(system, system.state("home"), 2.0)
+    ```
+
+    >>> text = '''<mujoco><worldbody><geom type="plane" size="1 1 0.1"/>
+    ...   <body name="ball" pos="0 0 0.3"><freejoint/><geom size="0.1"/></body>
+    ... </worldbody></mujoco>'''
+    >>> system = jdyn.load_system(text)
+    >>> motion = jdyn.simulate(system, system.state(), 3.0)
+    >>> print(motion.q[0, 2], motion.q[-1, 2].round(3))
+    0.3 0.1
+
+    Args:
+        source: As for `jdyn.load`.
+        contact: How shapes touch, `jdyn.CompliantContact()` if left out. Those of a MuJoCo file do where the file says
+            so. Other robots touch shapes of the world, if there are some; else their parts pass through each other.
+        options: The other arguments of `jdyn.load`; states of an `srdf` file are configurations of the system.
+
+    Returns:
+        The system, without a controller. Joints with ends have `jdyn.CompliantLimits()`; `System.state` takes names of
+        configurations, and begins at `"qpos0"` of a MuJoCo file if it is given none.
+
+    Raises:
+        ValueError, ModelError: as `jdyn.load`.
+
+    Warns:
+        ModelWarning: once, naming everything that is not simulated.
+    """
+    scene = load_scene(source, **options)
+    model = scene.model
+    touches = bool(collision_pairs(model)) if scene.touches else _touches_world(model)
+    ends = jnp.stack([model.limits.lower, model.limits.upper])
+    return System(
+        model,
+        contact=(contact or CompliantContact()) if touches else None,
+        constraints=scene.constraints,
+        joint_limits=CompliantLimits() if bool(jnp.any(jnp.isfinite(ends))) else None,
+        configurations=scene.configurations,
+    )
+
+
+def _touches_world(model: Model) -> bool:
+    """Tell whether something can touch a shape of the world."""
+    shapes = () if model.shapes is None else model.shapes.entries
+    still = {shape.name for shape in shapes if shape.role == "collision" and shape.body == WORLD}
+    return bool(still) and any(still.intersection(pair) for pair in collision_pairs(model))
