@@ -26,7 +26,7 @@ def motion(seconds, reach, p):
     """One lane: how far the arm is from its target at the end [rad]."""
     last = reach.model.body_names[-1]
     mass = reach.model.inertias.mass[reach.model.topology.body(last)]
-    trajectory = reach.run(reach.model.with_body(last, mass=mass + p["payload"]), p["kp"], KD, seconds)
+    trajectory = reach.run(jdyn.System(reach.model.with_body(last, mass=mass + p["payload"])), p["kp"], KD, seconds)
     return {"residual": reach.distances(trajectory)[-1], "steps": trajectory.stats["accepted_steps"]}
 
 

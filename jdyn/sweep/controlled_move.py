@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jdyn.control import PD, ComputedTorque, Controller, GravityCompensation
 from jdyn.dynamics import mass_matrix
 from jdyn.model import Free, Model, dynamics_only
-from jdyn.simulation import Trajectory, simulate
+from jdyn.simulation import State, System, Trajectory, simulate
 
 # Largest move of a joint: large for an arm, but not so large that it turns around itself [rad or m].
 LARGEST_MOVE = 0.8
@@ -94,9 +95,10 @@ class ControlledMove(eqx.Module):
         gains = {"kp": kp * self.inertia, "kd": kd * self.inertia}
         return PD(self.model, self.target, **gains) + GravityCompensation(self.model)
 
-    def run(self, model: Model, kp, kd, t1, **options: Any) -> Trajectory:
-        controller = self.controller(kp, kd)
-        return simulate(model, self.q0, self.v0, t1, controller=controller, throw=False, **options)
+    def run(self, system: System, kp, kd, t1, **options: Any) -> Trajectory:
+        """The move of a system, with the controller's gains."""
+        system = dataclasses.replace(system, controller=self.controller(kp, kd))
+        return simulate(system, State(self.q0, self.v0), t1, throw=False, **options)
 
     def distances(self, trajectory: Trajectory):
         """Distance to the target over time [rad or m]."""

@@ -14,12 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from jdyn.contact import CompliantContact, ConvexContact
 from jdyn.io import toml
 from jdyn.io.plain_file import expect_file
 from jdyn.io.toml import Table
-from jdyn.model import BY_COORDINATE, parameters, units_of, vary
+from jdyn.model import BY_COORDINATE, units_of, with_ground
 from jdyn.model.messages import known, short
 from jdyn.robots import ROBOTS, load
+from jdyn.simulation import CompliantLimits, System, parameters, vary
 from jdyn.sweep.controlled_move import CONTROLLERS, ControlledMove
 from jdyn.sweep.design import Design, Grid
 from jdyn.sweep.drawn import LatinHypercube, Log, Sobol
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 DRAWN = {"latin_hypercube": LatinHypercube, "sobol": Sobol}
 # Numbers that are none of the model's, and their units.
 GAINS = {"controller.kp": "1/s²", "controller.kd": "1/s"}
+CONTACTS = {"compliant": CompliantContact, "convex": ConvexContact}
 STARTS = {"q0": "rad or m", "v0": "rad/s or m/s", "target": "rad or m"}
 USUAL_GAINS = {"kp": 100.0, "kd": 20.0}
 # The tolerance of `simulate`; the absolute one is this share of it.
@@ -67,6 +70,7 @@ class Spec:
     Attributes:
         entries: The whole of it, as JSON can say it; the path of the robot is absolute.
         model: The robot.
+        system: The robot, with contact and joint limits if they are asked for.
         move: The motion.
         design: What varies; None if nothing does.
         horizon: Length of the motion [s].
@@ -106,6 +110,8 @@ class Spec:
         seed = motion.take("seed", toml.whole, 0)
         kind = controller.take("kind", toml.choice(CONTROLLERS), CONTROLLERS[0])
         gains = {f"controller.{gain}": controller.take(gain, toml.positive, x) for gain, x in USUAL_GAINS.items()}
+        touch = table.take("contact", toml.choice(tuple(CONTACTS)), None)
+        ground, stops = table.take("ground", toml.number, None), table.take("limits", toml.flag, False)
         self.tune = table.table("tune")
         plan = _Plan.read(design, most_lanes)
         for read in (motion, controller, table):
@@ -113,12 +119,23 @@ class Spec:
         table.check()
         with self.precision():
             self.model = self._load(folder, **robot)
+            if ground is not None:
+                self.model = with_ground(self.model, (0, 0, ground))
             try:
                 self.move = ControlledMove(self.model, seed, **starts, kind=kind)
             except ValueError as error:
                 raise ValueError(f"{motion.where(motion.path)}: motion: {error}") from error
+            self.system = System(
+                self.model,
+                contact=None if touch is None else CONTACTS[touch](),
+                joint_limits=CompliantLimits() if stops else None,
+            )
+            try:
+                self.system.touching()
+            except ValueError as error:
+                raise ValueError(f"{table.where(('contact',))}: {error}") from error
             self._nominal = {
-                **parameters(self.model), **_starts(self.move), "rtol": rtol or RTOL[self.dtype], **gains,
+                **parameters(self.system), **_starts(self.move), "rtol": rtol or RTOL[self.dtype], **gains,
             }  # fmt: skip
         self.title = title or self.name
         self._varied: dict[str, Varied] = {}
@@ -195,12 +212,12 @@ class Spec:
         own = {gain: chosen.pop(f"controller.{gain}", usual) for gain, usual in self.gains.items()}
         gains = own if gains is None else dict(gains)
         rtol = chosen.pop("rtol", self._nominal["rtol"])
-        model = vary(self.model, chosen)
+        system = vary(self.system, chosen)
         motion = move.run(
-            model, **gains, t1=self.horizon, saveat=jnp.linspace(0, self.horizon, self.rows, dtype=model.dtype),
+            system, **gains, t1=self.horizon, saveat=jnp.linspace(0, self.horizon, self.rows, dtype=system.model.dtype),
             stepsize_controller=diffrax.PIDController(rtol=rtol, atol=ABSOLUTE[self.dtype] * rtol),
         )  # fmt: skip
-        return Lane(dict(values), model, move, gains, motion)
+        return Lane(dict(values), system.model, move, gains, motion)
 
     def __call__(self, values: Mapping[str, Any]) -> dict[str, Array]:
         return self.kept(self.lane(values))

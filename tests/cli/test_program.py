@@ -143,8 +143,8 @@ def test_sweep_writes_a_labelled_dataset_and_a_picture(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_sweep_without_a_lane_that_succeeds_says_so(monkeypatch, capsys):
-    def one_step(self, model, kp, kd, t1, **options):
-        return jdyn.simulate(model, self.q0, self.v0, t1, max_steps=1, throw=False)
+    def one_step(self, system, kp, kd, t1, **options):
+        return jdyn.simulate(system.model, self.q0, self.v0, t1, max_steps=1, throw=False)
 
     monkeypatch.setattr(ControlledMove, "run", one_step)
     assert main(["sweep", "double_pendulum", "--lanes", "4"]) == 1

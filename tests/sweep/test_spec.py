@@ -207,6 +207,46 @@ def test_a_long_line_takes_no_longer(tmp_path):
     assert Table.read(tmp_path / "a.toml").where(("x",)).endswith("a.toml:1")
 
 
+LEG = """<robot name="leg"><link name="base"/>
+  <link name="foot">
+    <inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision name="sole"><geometry><sphere radius="0.1"/></geometry></collision></link>
+  <joint name="rail" type="prismatic"><parent link="base"/><child link="foot"/><axis xyz="0 0 1"/>
+    <limit lower="-1" upper="1" effort="1e4" velocity="1e4"/></joint></robot>"""
+
+
+def test_what_touches_and_stops_is_part_of_a_spec(tmp_path):
+    """A foot that is driven into the ground, by how stiff that is, and against the end of its rail."""
+    (tmp_path / "leg.urdf").write_text(LEG)
+    text = """
+robot = "leg.urdf"
+horizon = 2.0
+outputs = ["q"]
+ground = -0.5
+contact = "compliant"
+limits = true
+motion = { target = [TARGET] }
+controller = { kp = 100.0, kd = 20.0 }
+[design.parameters]
+"WHAT" = { values = VALUES }
+"""
+    ends = {}
+    for target, what, values in (
+        ("-0.9", "contact.material.stiffness", "[900.0, 1e4]"), ("3.0", "joint_limits.frequency", "[30.0, 100.0]")
+    ):  # fmt: skip
+        (tmp_path / "spec.toml").write_text(
+            text.replace("TARGET", target).replace("WHAT", what).replace("VALUES", values)
+        )
+        ends[what] = jdyn.Spec.read(tmp_path / "spec.toml").sweep(progress=False)["q"].values[:, -1, 0]
+    # Gains are for an inertia of 1; foot and ground give way in series.
+    for stiffness, down, up in zip((900.0, 1e4), *ends.values(), strict=True):
+        np.testing.assert_allclose(down, (-0.9 * 100 - 0.4 * stiffness / 2) / (100 + stiffness / 2), atol=2e-3)
+        np.testing.assert_allclose(up, (3.0 * 100 + 1.0 * stiffness) / (100 + stiffness), atol=2e-3)
+    (tmp_path / "leg.urdf").write_text(LEG.replace("sphere radius", "sphere  radius").replace("collision", "visual"))
+    with pytest.raises(ValueError, match=r"spec.toml:6: contact: no two collision shapes of 'leg' may touch"):
+        jdyn.Spec.read(tmp_path / "spec.toml")
+
+
 @pytest.mark.slow
 def test_the_example_that_ships_runs():
     """As `jdyn sweep notebooks/sweep.toml` does."""
