@@ -477,9 +477,20 @@ def test_a_simulation_of_the_page_feels_the_ground():
     builder.add_shape("ball", "sphere", 0.1, role="collision")
     model, ends = jdyn.with_ground(builder.build()), []
     for contact in (None, jdyn.CompliantContact()):
-        motion, _ = Experiment({}, None, contact).run(model, jnp.array([0.2]), jnp.zeros(1), 1.0, {})
+        motion, _ = Experiment({}, None, {"contact": contact}).run(model, jnp.array([0.2]), jnp.zeros(1), 1.0, {})
         ends.append(float(motion.q[-1, 0]))
     assert ends[0] == pytest.approx(0.2 - 9.81 / 2, abs=1e-5) and ends[1] == pytest.approx(0.1, abs=2e-4)
+
+
+def test_a_system_is_simulated_with_all_its_parts():
+    """From the start that its file has, to where its joint stops."""
+    model = jdyn.load("pendulum").with_joint("joint1", lower=-0.2, upper=3.0)
+    system = jdyn.System(model, joint_limits=jdyn.CompliantLimits(), configurations={"qpos0": jnp.array([1.0])})
+    with jdyn.view(system, port=0, seconds=2.0) as viewer:
+        viewer.ask("simulate", viewer._simulation._from_here)
+        assert viewer.wait()
+        motion = viewer._session.motion
+    assert motion is not None and motion.q[0, 0, 0] == 1.0 and -0.25 < motion.q.min() < -0.2
 
 
 def test_errors_are_shown_on_the_page(viewer, capsys):

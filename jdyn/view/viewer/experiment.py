@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jdyn.contact import Contact
 from jdyn.control import Controller, DynamicController
 from jdyn.model import Model, dynamics_only
-from jdyn.simulation import Trajectory, simulate
+from jdyn.simulation import State, System, Trajectory, simulate
 
 # Rows of a motion.
 ROWS = 251
@@ -28,14 +27,14 @@ class Experiment:
     """
 
     def __init__(
-        self, gains: Mapping[str, tuple[float, float]] | None, controller: Any, contact: Contact | None = None
+        self, gains: Mapping[str, tuple[float, float]] | None, controller: Any, parts: Mapping[str, Any] | None = None
     ):
         """
         Args:
             gains: Least and largest value of each gain; None for a controller without.
             controller: `controller(gains)`, from values by name to a controller, where there are gains; otherwise a
                 controller, or None for none.
-            contact: How shapes touch; None for not at all.
+            parts: The other parts of the system that is simulated, by their names in `jdyn.System`.
 
         Raises:
             ValueError: if a range is empty, or there are gains without a controller.
@@ -46,13 +45,15 @@ class Experiment:
                 "controller: expected a function of the gains, such as "
                 f"lambda gains: jdyn.PD(model, target, kp=gains['kp'], kd=20.0), got {controller!r}"
             )
-        self._kept = dynamics_only if contact is None else lambda model: model
+        parts = dict(parts or {})
+        self._kept = dynamics_only if parts.get("contact") is None else lambda model: model
         make: Any = controller if self.gains else lambda _: controller
 
         @jax.jit
         def program(model, q0, v0, t1, gains):
             ts = t1 * jnp.linspace(0, 1, ROWS, dtype=model.dtype)
-            return simulate(model, q0, v0, t1, controller=make(gains), contact=contact, saveat=ts, throw=False)
+            system = System(model, controller=make(gains), **parts)
+            return simulate(system, State(q0, v0), t1, saveat=ts, throw=False)
 
         self._program = program
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jdyn.contact import Contact
 from jdyn.model import Model
 from jdyn.model.messages import one_of
-from jdyn.simulation import Trajectory
+from jdyn.simulation import System, Trajectory
 from jdyn.view.look import LOOKS, Look
 from jdyn.view.scene import one_model
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def view(
-    model: Model | None = None,
+    model: Model | System | None = None,
     trajectory: Trajectory | None = None,
     *,
     controller: Any = None,
@@ -37,6 +37,7 @@ def view(
     ```
     viewer = jdyn.view(model, trajectory)  # open viewer.url
     jdyn.view(model, controller=lambda gains: jdyn.PD(model, target, **gains), gains={"kp": (10, 500), "kd": (1, 50)})
+    jdyn.view(jdyn.load_system("scene.xml"))  # its contact, constraints and joint limits are simulated
     jdyn.view(store="payloads.zarr", lane=17)
     ```
 
@@ -52,12 +53,13 @@ def view(
     'robot.html'
 
     Args:
-        model: The mechanism; the one of the lane, if a store is given.
+        model: The mechanism, or a system, which simulations of the page are of; that of the lane, if a store is given.
         trajectory: A motion of it, or a batch of motions.
         controller: What moves it in simulations of the page: a function from gains by name to a controller, where
-            `gains` are given; otherwise a controller, and no torque if left out.
+            `gains` are given; otherwise a controller. That of a system if left out, which has no torque without one.
         gains: Least and largest value of each gain.
-        contact: How shapes touch in simulations of the page, as `jdyn.simulate` takes it; not at all if left out.
+        contact: How shapes touch in simulations of the page, as `jdyn.simulate` takes it. As in a system if left out,
+            and without one not at all.
         store: Folder of a sweep of a spec, whose lanes are simulated again.
         lane: Which lane is shown first, of a batch or a store.
         seconds: Length of simulations [s]: that of the motion if left out, or 5 s without one.
@@ -89,11 +91,19 @@ def view(
         model, trajectory, lane = one.model, one.motion, 0
     if model is None:
         raise ValueError("model: expected a jdyn.Model (see jdyn.load), or store=..., got neither")
+    system, parts = None, {"contact": contact}
+    if isinstance(model, System):
+        system, model = model, model.model
+        controller = system.controller if controller is None else controller
+        parts = {name: getattr(system, name) for name in ("contact", "constraints", "joint_limits", "method")}
+        parts |= {} if contact is None else {"contact": contact}
     one_model(model)
     one_of("look", look, LOOKS)
     page = viewer.Viewer(
-        model, trajectory, lane, experiment.Experiment(gains, controller, contact), stored, look, seconds, host, port
+        model, trajectory, lane, experiment.Experiment(gains, controller, parts), stored, look, seconds, host, port
     )
+    if system is not None and system.configurations and trajectory is None:
+        page.show(system.state().q)
     if block:
         page.wait_for_interrupt()
     return page
