@@ -55,7 +55,7 @@ class Steps(NamedTuple):
 
 
 class PartOptions(TypedDict, total=False):
-    """PartOptions of a `System` beside its model."""
+    """Parts of a `System` beside its model."""
 
     controller: Control | DynamicController | None
     contact: Contact | None
@@ -192,11 +192,13 @@ def simulate(
     if unknown := sorted(steps.keys() - set(Steps._fields)):
         raise TypeError(f"simulate: {unknown_name('option', unknown[0], _OPTIONS)}")
     steps = Steps(**steps)
-    dtype = jnp.result_type(system.model.dtype, state.q.dtype, state.v.dtype)
+    q0, v0 = checked(system.model, q=state.q, v=state.v)
+    dtype = jnp.result_type(system.model.dtype, q0.dtype, v0.dtype)
     whole = system = system.astype(dtype)
     shapes = system.touching()
     system = dataclasses.replace(system, model=system.model.without_shapes(), configurations={})
-    q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (state.q, state.v, t0, t1))
+    q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
+    state = dataclasses.replace(state, q=system.model.normalize(q0), v=v0)
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
         raise ValueError(
             f"adjoint: simulate differentiates by record and replay, or forwards with diffrax.ForwardMode(); "
@@ -211,7 +213,7 @@ def simulate(
     trajectory, controller = _simulate(
         system,
         shapes,
-        dataclasses.replace(state, q=q0, v=v0),
+        state,
         t0,
         t1,
         rows_to_save(saveat, t0, t1),
@@ -244,11 +246,10 @@ def _whole_form(system: System, state: State, t1: ArrayLike, **steps: Any):
 
 def _short_form(model: Model, q0: Array, v0: Array, t1: ArrayLike, **more: Any):
     """System, state, end and options for steps, of a model and all others."""
-    q0, v0 = checked(model, q=q0, v=v0)
     parts = {name: more.pop(name) for name in PartOptions.__annotations__ if name in more}
     if "method" in parts:
         parts["method"] = resolved(parts["method"], model)
-    return System(model, **parts), State(model.normalize(q0), v0), t1, more
+    return System(model, **parts), State(q0, v0), t1, more
 
 
 def _checked_steps(steps, by_default, dtype):

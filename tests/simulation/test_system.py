@@ -56,6 +56,8 @@ def test_parts_are_checked_and_options_known():
         held().state(jnp.ones(3))
     with pytest.raises(ValueError, match=r"start: expected a state of the system, as jdyn.System.state gives it"):
         jdyn.simulate(held(), Q0, 0.5)  # pyright: ignore
+    with pytest.raises(ValueError, match=r"v: expected shape \(2,\)"):
+        jdyn.simulate(held(), jdyn.State(Q0, jnp.ones(3)), 0.5)
     with pytest.raises(TypeError, match="simulate: no option is called 'max_step'; is it 'max_steps'"):
         jdyn.simulate(held(), held().state(), 0.5, max_step=3)  # pyright: ignore
 
