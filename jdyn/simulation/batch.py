@@ -7,7 +7,7 @@ import equinox as eqx
 from jaxtyping import Array, PyTree
 
 from jdyn.model import checked, dynamics_only
-from jdyn.simulation.simulate import PartOptions, simulate
+from jdyn.simulation.simulate import PartOptions, named, simulate
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Trajectory
 
@@ -16,7 +16,6 @@ OPTIONS = ("t0", "dt0", "jump_times", "solver", "stepsize_controller")
 
 
 def simulate_batch(
-    system: Any,
     *start: Any,
     in_axes: Mapping[str, Any] | None = None,
     reduce: Callable[[Trajectory], PyTree[Array]] = lambda trajectory: trajectory,
@@ -40,8 +39,7 @@ def simulate_batch(
     [-0.403 -0.902 -1.483]
 
     Args:
-        system: What is simulated; in the short form its model.
-        start: State and end `t1` [s]; in the short form configuration, velocity and `t1`.
+        start: `system`, `state` and `t1` [s], or `model`, `q0`, `v0` and `t1`, as `simulate` takes them.
         in_axes: Arguments that differ between lanes, with the axis of lanes, or with a PyTree of axes for its leaves:
             `system`, `state`, `t1`, or in the short form `model`, `q0`, `v0`, `t1` and the parts of a system; and `t0`,
             `dt0`, `jump_times`, `solver`, `stepsize_controller`. If left out, states differ.
@@ -56,15 +54,18 @@ def simulate_batch(
     Raises:
         ValueError: if `in_axes` names something else, or sizes disagree.
     """
-    whole = isinstance(system, System)
+    given = named("simulate_batch", start, options)
+    names = tuple(given)
+    system, whole = given[names[0]], "system" in given
     if not whole:
         checked(system)
-    names = ("system", "state", "t1") if whole else ("model", "q0", "v0", "t1")
     known = (*names, *(() if whole else PartOptions.__annotations__), *OPTIONS)
-    in_axes = dict.fromkeys(names[1:2] if whole else names[1:3], 0) if in_axes is None else in_axes
+    in_axes = dict.fromkeys(names[1:-1], 0) if in_axes is None else in_axes
     if unknown := sorted(set(in_axes) - set(known)):
         raise ValueError(f"in_axes: expected names among {', '.join(known)}, got {', '.join(map(repr, unknown))}")
-    given = dict(zip(names, (system, *start), strict=False)) | options
+    given |= options
+    if absent := sorted(name for name, axes in in_axes.items() if axes is not None and name not in given):
+        raise ValueError(f"in_axes: expected arguments that are given, got {', '.join(map(repr, absent))}")
     if (system.contact if whole else options.get("contact")) is None:
         given[names[0]] = _without_shapes(system)
         in_axes = {name: _without_shapes(axes) for name, axes in in_axes.items()}

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import diffrax
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact import PointForces
-from jdyn.control.dynamic import DynamicController, with_memory
+from jdyn.control.dynamic import DynamicController
 from jdyn.model import checked
 from jdyn.model.compiled import precise, uncollected
 from jdyn.simulation.clock import Clock, Instant
@@ -19,6 +19,7 @@ from jdyn.simulation.prepared import prepared
 from jdyn.simulation.result import Result
 from jdyn.simulation.solver_choice import default_controller, suitable_solver, with_tolerances
 from jdyn.simulation.solvers import on_manifold
+from jdyn.simulation.traits import traits
 from jdyn.simulation.vector_field import State
 
 
@@ -44,22 +45,21 @@ class StepInfo(NamedTuple):
 def fixed_step(
     system: Parts,
     state: State,
-    action: ArrayLike | None,
-    dt: ArrayLike,
-    t: ArrayLike,
+    action: Array | None,
+    h: Scalar,
+    t: Scalar,
     solver: diffrax.AbstractSolver | None,
 ) -> tuple[State, StepInfo]:
     """See `System.step`."""
     q, v = checked(system.model, q=state.q, v=state.v)
     dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
-    t, h = jnp.asarray(t, dtype), jnp.asarray(dt, dtype)
-    tau = jnp.zeros_like(v) if action is None else checked(system.model, tau=action)[0]
-    system = dataclasses.replace(
-        system.astype(dtype), controller=_Pushed(with_memory(system.controller), tau.astype(dtype))
-    )
+    t, h, system = t.astype(dtype), h.astype(dtype), system.astype(dtype)
+    tau = jnp.zeros(system.model.nv, dtype) if action is None else checked(system.model, tau=action)[0].astype(dtype)
     shapes = system.touching()
-    system = dataclasses.replace(system, model=system.model.without_shapes(), configurations={})
+    system = system.but(model=system.model.without_shapes(), configurations={})
     method = suitable_solver(solver, system, constant=True)
+    if traits(method).supplied:
+        raise ValueError(f"{type(method).__name__}: a step of a given length does not count energy; simulate does")
     by_default = default_controller(dtype, method, touches=shapes is not None)
     method = with_tolerances(method, by_default, by_default)
     y0 = dataclasses.replace(state, q=system.model.normalize(q.astype(dtype)), v=v.astype(dtype))
@@ -69,6 +69,7 @@ def fixed_step(
             "step: joint_limits or contact look for instants, at which steps of a given length do not end; take "
             "jdyn.CompliantLimits(), and contact without located=True"
         )
+    field = dataclasses.replace(field, controller=_Pushed(field.controller, tau))
     still = jnp.zeros_like(t)
     met = jnp.array(True) if field.constraints else None
     problem = Problem(

@@ -1,6 +1,6 @@
 """Parts of what is simulated."""
 
-import dataclasses
+from collections.abc import Sequence
 from typing import Any, Self
 
 import equinox as eqx
@@ -13,31 +13,24 @@ from jdyn.contact.colliders import Colliders
 from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import Method
 from jdyn.model import Constraint, Model, checked
-from jdyn.model.messages import unknown
+from jdyn.model.messages import short, unknown
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits, JointLimits
 from jdyn.simulation.vector_field import State
 
 
-class Parts(eqx.Module):
-    """Parts of what is simulated; `jdyn.System` is all of them.
+def _constraints(constraints) -> tuple[Constraint, ...]:
+    if not isinstance(constraints, Sequence) or not all(isinstance(x, Constraint) for x in constraints):
+        raise ValueError(f"constraints: expected a list of them, such as [jdyn.Connect(...)], got {short(constraints)}")
+    return tuple(constraints)
 
-    Attributes:
-        model: The mechanism.
-        controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if None.
-        contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or
-            `jdyn.ConvexContact()`; they pass through each other if None.
-        constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
-            others.
-        joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
-            joints within their limits; nothing does if None.
-        method: Forward-dynamics method; `jdyn.ABA()` if None.
-        configurations: Configurations by name [rad or m], for `state`.
-    """
+
+class Parts(eqx.Module):
+    """Fields of `jdyn.System`, which describes them."""
 
     model: Model
     controller: Any = None
     contact: Contact | None = None
-    constraints: tuple[Constraint, ...] = eqx.field(converter=tuple, default=())
+    constraints: tuple[Constraint, ...] = eqx.field(converter=_constraints, default=())
     joint_limits: CompliantLimits | ImpactLimits | None = None
     method: Method | None = None
     configurations: dict[str, Float[Array, " nq"]] = eqx.field(default_factory=dict)
@@ -90,11 +83,17 @@ class Parts(eqx.Module):
             return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
 
         constraints = jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, self.constraints)
-        return dataclasses.replace(
-            self, model=self.model.astype(dtype), contact=cast(self.contact), constraints=constraints,
-            joint_limits=cast(self.joint_limits),
-            configurations=cast(self.configurations),
+        return self.but(
+            model=self.model.astype(dtype), contact=cast(self.contact), constraints=constraints,
+            joint_limits=cast(self.joint_limits), configurations=cast(self.configurations),
         )  # fmt: skip
+
+    def but(self, **changes: Any) -> Self:
+        """The same with other parts, which are not checked again."""
+        other = object.__new__(type(self))
+        for name, part in (vars(self) | changes).items():
+            object.__setattr__(other, name, part)
+        return other
 
     def touching(self) -> Colliders | None:
         """Collision shapes of the model, if they touch.

@@ -2,19 +2,20 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree, Scalar
+from jaxtyping import Scalar
 
 from jdyn.contact.colliders import Colliders
 from jdyn.control.controller import Controller
-from jdyn.control.dynamic import DynamicController, Memoryless, with_memory
+from jdyn.control.dynamic import Memoryless, with_memory
 from jdyn.dynamics import closed, iterates
 from jdyn.dynamics.recursion.joint_frames import with_links
+from jdyn.model.messages import short
 from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.events import Event
@@ -47,7 +48,7 @@ def prepared(
     field = VectorField(model, controller, system.method, constraints=system.constraints)
     controller = _closed_controller(field, solver, t0, q0, v0)
     energy = mechanical_energy(model, q0, v0) if traits(solver).supplied else None
-    y0 = State(q0, v0, controller.start(t0, q0, v0) if start.memory is None else start.memory, energy)
+    y0 = State(q0, v0, _memory(controller, t0, start), energy)
     field = dataclasses.replace(field, controller=controller, constraints=closed(model, system.constraints, t0, q0))
     field = dataclasses.replace(field, iterates=iterates(model, field.constraints, t0, q0, v0))
     events: tuple[Event, ...] = ()
@@ -59,6 +60,20 @@ def prepared(
         field = dataclasses.replace(field, contact=forces)
         events = (*events, *contact_events(model, forces)) if system.contact.ends_steps else events
     return Prepared(field, y0, events)
+
+
+def _memory(controller, t0, start):
+    """Memory that the state has, or else the controller's start."""
+    new = controller.start(t0, start.q, start.v)
+    if start.memory is None:
+        return new
+    kinds = [jax.tree.map(lambda x: (jnp.shape(x), jnp.result_type(x)), memory) for memory in (new, start.memory)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"state: expected a memory of the system's controller, {short(kinds[0])}, got one of another, "
+            f"{short(kinds[1])}; jdyn.System.state makes one"
+        )
+    return start.memory
 
 
 class _Closed(Controller):
@@ -94,62 +109,3 @@ def _closed_controller(field, solver, t, q, v):
     asked = traits(solver).jacobians
     derivatives = eqx.filter_closure_convert(controller.jacobians, field.model, t, q, v) if asked else None
     return Memoryless(_Closed(command, softening, derivatives))
-
-
-def kept(controller: Any, field: VectorField) -> Any:
-    """A controller as a trajectory keeps it, from the equations of motion that have it: a PyTree of arrays, which every
-    transformation may return. All that is no number is static."""
-    if all(eqx.is_array_like(x) for x in jax.tree.leaves(controller)):
-        return jax.tree.map(jnp.asarray, controller)
-    if not isinstance(field.controller, Memoryless):
-        return _Kept(*_parted(controller))
-    # With what it closes over, which may be traced.
-    closed: Any = field.controller.controller
-    command = closed.command if isinstance(closed, _Closed) else closed
-    return _KeptFunction(*_parted(command))
-
-
-def _parted(controller):
-    """Numbers as arrays, and the rest."""
-    numbers, rest = eqx.partition(controller, eqx.is_array_like)
-    return jax.tree.map(jnp.asarray, numbers), rest
-
-
-class _KeptFunction(Controller):
-    """A function of time and state."""
-
-    numbers: PyTree
-    rest: PyTree = eqx.field(static=True)
-
-    def __call__(self, t, q, v):
-        return eqx.combine(self.numbers, self.rest)(t, q, v)
-
-
-class _Kept(DynamicController):
-    """A controller with a memory."""
-
-    numbers: PyTree
-    rest: PyTree = eqx.field(static=True)
-
-    @property
-    def whole(self) -> DynamicController:
-        return eqx.combine(self.numbers, self.rest)
-
-    def start(self, t, q, v):
-        return self.whole.start(t, q, v)
-
-    def force(self, t, q, v, memory):
-        return self.whole.force(t, q, v, memory)
-
-    def rate(self, t, q, v, memory):
-        return self.whole.rate(t, q, v, memory)
-
-    @property
-    def ticks(self):
-        return self.whole.ticks
-
-    def next_tick(self, memory):
-        return self.whole.next_tick(memory)
-
-    def update(self, t, q, v, memory):
-        return self.whole.update(t, q, v, memory)

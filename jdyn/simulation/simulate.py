@@ -19,15 +19,16 @@ from jdyn.dynamics import Method, blocked, distance, resolved
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import precise, uncollected
 from jdyn.model.memory_maps import memory_maps
-from jdyn.model.messages import enumerated
+from jdyn.model.messages import enumerated, short
 from jdyn.model.messages import unknown as unknown_name
 from jdyn.model.values import impossible, possible
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.clock import Clock
 from jdyn.simulation.events import Event, numbers, watch
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
+from jdyn.simulation.known import Known, Unknown, has_functions
 from jdyn.simulation.loop import Equations, Problem, where
-from jdyn.simulation.prepared import kept, prepared
+from jdyn.simulation.prepared import prepared
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saveat import rows_to_save
 from jdyn.simulation.solver_choice import default_controller, suitable_solver, with_tolerances
@@ -187,16 +188,13 @@ def simulate(
         SimulationError: if `throw` and the end is not reached. Compiled into a larger program, the error is a
             RuntimeError with the same explanation.
     """
-    whole_form = "system" in more or (start and isinstance(start[0], System))
-    system, state, t1, steps = (_whole_form if whole_form else _short_form)(*start, **more)
-    if unknown := sorted(steps.keys() - set(Steps._fields)):
-        raise TypeError(f"simulate: {unknown_name('option', unknown[0], _OPTIONS)}")
+    system, state, t1, steps = beginning("simulate", start, more)
     steps = Steps(**steps)
     q0, v0 = checked(system.model, q=state.q, v=state.v)
     dtype = jnp.result_type(system.model.dtype, q0.dtype, v0.dtype)
     whole = system = system.astype(dtype)
     shapes = system.touching()
-    system = dataclasses.replace(system, model=system.model.without_shapes(), configurations={})
+    system = system.but(model=system.model.without_shapes(), configurations={})
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     state = dataclasses.replace(state, q=system.model.normalize(q0), v=v0)
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
@@ -210,7 +208,7 @@ def simulate(
     solver = suitable_solver(solver, system, f"expected t1 after t0 = {t0}, got {t1}" if backwards else None)
     by_default = default_controller(dtype, solver, touches=shapes is not None)
     steps = _checked_steps(steps, by_default, dtype)
-    trajectory, controller = _simulate(
+    trajectory, constraints = _simulate(
         system,
         shapes,
         state,
@@ -222,8 +220,9 @@ def simulate(
         steps,
         tuple(events),
     )
-    known = whole if shapes is not None else system
-    trajectory = dataclasses.replace(trajectory, system=dataclasses.replace(known, controller=controller))
+    controller = Unknown() if has_functions(system.controller) else system.controller
+    known = (whole if shapes is not None else system).but(controller=controller, constraints=constraints)
+    trajectory = dataclasses.replace(trajectory, known=Known.of(known))
     if shapes is not None:
         _warn_of_overlaps(system.model.name, trajectory.stats)
     if not throw:
@@ -235,21 +234,49 @@ def simulate(
     )
 
 
-_OPTIONS = ("t0", "events", "solver", "saveat", "adjoint", "throw", *Steps._fields, *PartOptions.__annotations__)
+_SHARED = ("t0", "events", "solver", "saveat", "adjoint", "throw", *Steps._fields)
+WHOLE, SHORT = ("system", "state", "t1"), ("model", "q0", "v0", "t1")
 
 
-def _whole_form(system: System, state: State, t1: ArrayLike, **steps: Any):
-    if not isinstance(state, State):
-        raise ValueError(f"start: expected a state of the system, as jdyn.System.state gives it, got {state!r}")
-    return system, state, t1, steps
+def named(function: str, start: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with which a simulation begins, by name, in the form of a system or in the short one; they are taken
+    out of `more`."""
+    whole = "system" in more or (bool(start) and isinstance(start[0], System))
+    names = WHOLE if whole else SHORT
+    if not whole and any(isinstance(x, State) for x in (*start, *more.values())):
+        raise TypeError(f"{function}: a state goes with a system, {function}(jdyn.System(model), state, t1)")
+    if len(start) > len(names):
+        raise TypeError(f"{function}: expected {', '.join(names)}, got {len(start)} arguments without names")
+    given = dict(zip(names, start, strict=False))
+    if twice := [name for name in given if name in more]:
+        raise TypeError(f"{function}: got {twice[0]} twice")
+    given |= {name: more.pop(name) for name in names if name in more}
+    if missing := [name for name in names if name not in given]:
+        raise TypeError(f"{function}: expected {', '.join(names)}, got no {' and no '.join(missing)}")
+    return given
 
 
-def _short_form(model: Model, q0: Array, v0: Array, t1: ArrayLike, **more: Any):
-    """System, state, end and options for steps, of a model and all others."""
-    parts = {name: more.pop(name) for name in PartOptions.__annotations__ if name in more}
-    if "method" in parts:
-        parts["method"] = resolved(parts["method"], model)
-    return System(model, **parts), State(q0, v0), t1, more
+def beginning(function: str, start: Sequence[Any], more: dict[str, Any]) -> tuple[System, State, Any, dict[str, Any]]:
+    """System, state, end, and options for steps."""
+    given = named(function, start, more)
+    parts = tuple(PartOptions.__annotations__)
+    if "system" in given:
+        if asked := [name for name in parts if name in more]:
+            raise TypeError(f"{function}: {asked[0]} is a part of the system, jdyn.System(model, {asked[0]}=...)")
+        system, state = given["system"], given["state"]
+        if not isinstance(system, System):
+            raise ValueError(f"system: expected a jdyn.System, got a {type(system).__name__}")
+        if not isinstance(state, State):
+            raise ValueError(f"state: expected one of the system, as jdyn.System.state gives it, got {short(state)}")
+    else:
+        own = {name: more.pop(name) for name in parts if name in more}
+        if "method" in own:
+            own["method"] = resolved(own["method"], given["model"])
+        system, state = System(given["model"], **own), State(given["q0"], given["v0"])
+    if unknown := sorted(more.keys() - set(Steps._fields)):
+        known = (*_SHARED, *(() if "system" in given else parts))
+        raise TypeError(f"{function}: {unknown_name('option', unknown[0], known)}")
+    return system, state, given["t1"], more
 
 
 def _checked_steps(steps, by_default, dtype):
@@ -344,8 +371,13 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
     happened = Events(direction * log.ts, which, entry, log.ys.q, log.ys.v)
     stats = jax.lax.stop_gradient(stats)
-    trajectory = Trajectory(ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, stats, run.rows.forces)
-    return trajectory, kept(system.controller, field)
+    commands = None
+    if has_functions(system.controller):
+        commands = jax.vmap(field.controller.force)(ts, ys.q, ys.v, ys.memory)
+    trajectory = Trajectory(
+        ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, stats, run.rows.forces, commands
+    )
+    return trajectory, field.constraints if has_functions(system.constraints) else system.constraints
 
 
 def _start(field, shapes, t0, y0, met):

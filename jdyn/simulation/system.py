@@ -1,8 +1,11 @@
 """Everything that is simulated, in one PyTree."""
 
 import diffrax
+import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import ArrayLike, Float
 
+from jdyn.model.messages import short
 from jdyn.simulation.fixed_step import StepInfo, fixed_step
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.vector_field import State
@@ -45,7 +48,8 @@ class System(Parts):
         """Take one step of a given length, as environments and controllers with a fixed rate do.
 
         Works under `jit`, `vmap`, `jvp` and `grad`, and inside `jax.lax.scan`. Nobody judges its error: `jdyn.simulate`
-        does. A controller that ticks does so at the end of the step, if a tick is due by then.
+        does. A controller that ticks does so once, at the end of the step, if a tick is due by then; steps should be no
+        longer than its period.
 
         >>> model = jdyn.load("pendulum")
         >>> system = jdyn.System(model, joint_limits=jdyn.CompliantLimits())
@@ -67,7 +71,16 @@ class System(Parts):
             The state at the end, and what the step shows beside it.
 
         Raises:
-            ValueError: if a size disagrees with the model, or the system looks for instants: impacts of joints, and
-                contact with `located=True`, are events.
+            ValueError: if a size disagrees with the model, the state is of another system, a known `dt` is not
+                positive, or the system looks for instants: impacts of joints, and contact with `located=True`, are
+                events.
         """
-        return fixed_step(self, state, action, dt, t, solver)
+        if not isinstance(state, State):
+            raise ValueError(f"state: expected one of the system, as jdyn.System.state gives it, got {short(state)}")
+        # Numbers of Python would be parts of the program.
+        h, t = (jnp.asarray(x, self.model.dtype) for x in (dt, t))
+        if h.shape or t.shape:
+            raise ValueError(f"dt and t: expected scalars, got shapes {h.shape} and {t.shape}")
+        if not isinstance(h, Tracer) and not h > 0:
+            raise ValueError(f"dt: expected a positive number, got {dt}")
+        return fixed_step(self, state, None if action is None else jnp.asarray(action), h, t, solver)

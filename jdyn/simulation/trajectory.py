@@ -21,6 +21,7 @@ from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model, checked
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
+from jdyn.simulation.known import Known
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
 from jdyn.simulation.system import System
@@ -84,8 +85,8 @@ class Trajectory(eqx.Module):
             at the start, to which no step leads. With compliant contact in single precision those of the first implicit
             stage, without derivatives, and NaN in explicit steps. None for solvers that do not say, and for compliant
             contact in double precision. `contacts` has their names, and takes them where they say more than states.
-        system: What was simulated, with shapes if they touch, for all lanes of a batch; None of a trajectory that was
-            loaded.
+        commands: Generalized forces of a controller that has functions, which are not kept; None for others.
+        known: The system, see `system`; every lane of a batch has its own copy.
     """
 
     ts: Float[Array, "*lanes times"]
@@ -97,7 +98,17 @@ class Trajectory(eqx.Module):
     result: Int[Array, "*lanes"]
     stats: dict[str, Any]
     contact_forces: PointForces | None = None
-    system: System | None = None
+    commands: Float[Array, "*lanes times nv"] | None = None
+    known: Known | None = None
+
+    @property
+    def system(self) -> System:
+        """System that was simulated, with shapes if they touch, for all lanes of a batch.
+
+        Raises:
+            ValueError: of a trajectory that was loaded.
+        """
+        return self._known.system
 
     @property
     def success(self):
@@ -111,7 +122,7 @@ class Trajectory(eqx.Module):
         if not isinstance(system, System):
             raise ValueError(f"system: expected a jdyn.System or a jdyn.Model, got {type(system).__name__}")
         checked(system.model)
-        return dataclasses.replace(self, system=_for_lanes(system, self.ts.shape[:-1]))
+        return dataclasses.replace(self, commands=None, known=Known.of(system, self.ts.shape[:-1]))
 
     # Every row.
 
@@ -122,6 +133,8 @@ class Trajectory(eqx.Module):
         Raises:
             ValueError: if it has another memory than the rows.
         """
+        if self.commands is not None:
+            return self.commands
         return self._rows(_commanded, self.ts, self.q, self.v, jax.tree.leaves(self.memory))
 
     @property
@@ -158,13 +171,13 @@ class Trajectory(eqx.Module):
         Raises:
             ValueError: if the system has no contact.
         """
-        if self._system.contact is None:
+        if self.system.contact is None:
             raise ValueError("contacts: shapes of this system do not touch; simulate it with contact=...")
         return self._at_contacts(named_contacts)
 
     def _forces(self):
         """Generalized forces of all but constraints."""
-        tau, system = self.tau, self._system
+        tau, system = self.tau, self.system
         if system.joint_limits is not None:
 
             def stopped(system, q, v, tau):
@@ -198,17 +211,22 @@ class Trajectory(eqx.Module):
         return self._rows(lambda system, q, v: momentum(system.model, q, v), self.q, self.v)
 
     @property
-    def _system(self) -> System:
-        if self.system is None:
+    def _known(self) -> Known:
+        if self.known is None:
             raise ValueError("this trajectory was loaded, and does not know its system; see Trajectory.with_system")
-        return self.system
+        return self.known
 
     def _rows(self, function, *rows):
         """Results of `function(system, *row)` in every row."""
-        function = jax.vmap(function, (None, *[0] * len(rows)))
+        known = self._known
+
+        def in_row(numbers, *row):
+            return function(known.with_numbers(numbers), *row)
+
+        in_rows = jax.vmap(in_row, (None, *[0] * len(rows)))
         for _ in range(self.ts.ndim - 1):
-            function = jax.vmap(function)
-        return function(self._system, *rows)
+            in_rows = jax.vmap(in_rows)
+        return in_rows(known.numbers, *rows)
 
     # Between rows.
 
@@ -232,11 +250,11 @@ class Trajectory(eqx.Module):
         t = jnp.asarray(t, self.ts.dtype)
         if t.shape:
             raise ValueError(f"t: expected a scalar, got shape {t.shape}; `resample` or jax.vmap takes many")
-        return hermite(self._system.model, self.ts, self.q, self.v, t)
+        return hermite(self.system.model, self.ts, self.q, self.v, t)
 
     def resample(self, ts: Float[Array, " times"]) -> Trajectory:
-        """The trajectory with rows at other times, by `interpolate`; memory, supplied energy and contact forces
-        linearly, which is meaningless for a memory that ticks.
+        """The trajectory with rows at other times, by `interpolate`; memory, supplied energy, contact forces and
+        commands linearly, which is meaningless for a memory that ticks.
 
         Args:
             ts: Times [s].
@@ -249,12 +267,12 @@ class Trajectory(eqx.Module):
         if ts.ndim != 1:
             raise ValueError(f"ts: expected shape (times,), got {ts.shape}")
         q, v = jax.vmap(self.interpolate)(ts)
-        memory, supplied, forces = jax.tree.map(
+        memory, supplied, forces, commands = jax.tree.map(
             lambda rows: jax.vmap(lambda t: linear(self.ts, rows, t))(ts),
-            (self.memory, self.supplied, self.contact_forces),
+            (self.memory, self.supplied, self.contact_forces, self.commands),
         )
         stats = {name: x for name, x in self.stats.items() if not name.startswith("row_")}
-        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, stats, forces, self.system)
+        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, stats, forces, commands, self.known)
 
     def _check_single(self, method):
         if self.ts.ndim != 1:
@@ -276,7 +294,7 @@ class Trajectory(eqx.Module):
             Variables along `lane` (and `lane_1`, ... under nested `jax.vmap`), `time`, `q_coordinate`, `v_coordinate`
             and, where there are some, `event`. Where lanes have times of their own, these are the variable `t`.
         """
-        return labelled(self, None if self.system is None else self.system.model)
+        return labelled(self, None if self.known is None else self.system.model)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one file, which appears whole or not at all; the usual name is `*.npz`."""
@@ -328,18 +346,13 @@ class Trajectory(eqx.Module):
 
 def _commanded(system, t, q, v, remembered):
     controller = with_memory(system.controller)
-    memory, structure = jax.tree.flatten(jax.eval_shape(controller.start, t, q, v))
+    memory, structure = jax.tree.flatten(jax.eval_shape(lambda *state: controller.start(*state), t, q, v))
     expected, found = ([jnp.shape(x) for x in tree] for tree in (memory, remembered))
     if expected != found:
         raise ValueError(
             f"controller: expected the one that was simulated, with a memory of shapes {found}, got one of {expected}"
         )
     return controller.force(t, q, v, jax.tree.unflatten(structure, remembered))
-
-
-def _for_lanes(system, lanes):
-    """A system for each of many lanes."""
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (*lanes, *jnp.shape(x))), system) if lanes else system
 
 
 def _fields(structure: Any) -> dict[str, Any]:

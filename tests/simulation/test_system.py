@@ -54,7 +54,7 @@ def test_parts_are_checked_and_options_known():
             jdyn.System(ARM, **{name: 3})
     with pytest.raises(ValueError, match=r"q: expected shape \(2,\)"):
         held().state(jnp.ones(3))
-    with pytest.raises(ValueError, match=r"start: expected a state of the system, as jdyn.System.state gives it"):
+    with pytest.raises(ValueError, match=r"state: expected one of the system, as jdyn.System.state gives it"):
         jdyn.simulate(held(), Q0, 0.5)  # pyright: ignore
     with pytest.raises(ValueError, match=r"v: expected shape \(2,\)"):
         jdyn.simulate(held(), jdyn.State(Q0, jnp.ones(3)), 0.5)
@@ -158,6 +158,7 @@ SCENE = """<mujoco>
 </mujoco>"""
 
 
+@pytest.mark.slow
 def test_a_file_is_one_system(tmp_path):
     """All that it says, without a warning, which would be an error here; MuJoCo comes to rest at the same places."""
     mujoco = pytest.importorskip("mujoco")
@@ -186,6 +187,7 @@ def test_a_file_is_one_system(tmp_path):
 # What a trajectory knows.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("controller", [lambda t, q, v: -3.0 * v, jdyn.ZeroOrderHold(lambda t, q, v: -3.0 * v, 0.01)])
 def test_functions_are_known_too(controller):
     """Also where a transformation returns them, with what they close over."""
@@ -206,7 +208,122 @@ def test_functions_are_known_too(controller):
     np.testing.assert_allclose(slope, difference, rtol=1e-4)
 
 
+class Twice(jdyn.Controller):
+    """Numbers of several kinds decide what it computes."""
+
+    kp: float
+    times: int = 2
+    on: bool = True
+
+    def __call__(self, t, q, v):
+        if not self.on:
+            return 0 * v
+        for _ in range(self.times):
+            v = v - self.kp * q
+        return jnp.cumsum(v, axis=self.times - 2)
+
+
+@pytest.mark.parametrize("controller", [Twice(0.5), jdyn.GravityCompensation(ARM)])
+def test_controllers_of_batches_compute_as_they_did(controller):
+    def run(q0):
+        return jdyn.simulate(ARM, q0, V0, 0.1, controller=controller)
+
+    many = jax.vmap(run)(jnp.stack([Q0, -Q0]))
+    motion, inside = run(Q0), jax.jit(lambda q0: run(q0).tau)(Q0)
+    expected = [controller(*row) for row in zip(motion.ts, motion.q, motion.v, strict=True)]
+    for found in (motion.tau, many.tau[0], inside):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    again = jdyn.simulate(motion.system, motion.system.state(Q0, V0), 0.1)
+    np.testing.assert_array_equal(again.q, motion.q)
+
+
+@pytest.mark.slow
+def test_motions_with_different_functions_go_together():
+    """Those of controllers leave their forces; those of constraints are kept, with what they close over."""
+
+    def run(k):
+        return jdyn.simulate(ARM, Q0, V0, 0.1, controller=lambda t, q, v: -k * v)
+
+    def driven(k):
+        return jdyn.simulate(ARM, Q0, V0, 0.1, constraints=[jdyn.PrescribedJoint("joint1", lambda t: Q0[0] + k * t)])
+
+    both = jax.tree.map(lambda *x: jnp.stack(x), run(1.0), run(2.0))
+    np.testing.assert_allclose(both.tau, -jnp.array([1.0, 2.0])[:, None, None] * both.v, atol=1e-14)
+    chosen = jax.jit(lambda p: jax.lax.cond(p, lambda: run(1.0), lambda: run(2.0)))(True)
+    np.testing.assert_array_equal(chosen.tau, run(1.0).tau)
+    halves = run(1.0).resample(jnp.array([0.05])).tau
+    np.testing.assert_allclose(halves, -run(1.0).interpolate(0.05)[1][None], atol=1e-3)
+    with pytest.raises(ValueError, match=r"a trajectory keeps the forces of a controller that has functions"):
+        jdyn.simulate(run(1.0).system, run(1.0).system.state(), 0.1)
+    alone = driven(0.5)
+    told = [jdyn.PrescribedJoint("joint1", lambda t: Q0[0] + 0.5 * t)]
+    for lanes in (
+        jax.vmap(driven)(jnp.array([0.5, 0.5])),
+        jdyn.simulate_batch(ARM, jnp.stack([Q0, Q0]), jnp.stack([V0, V0]), 0.1, constraints=told),
+    ):
+        np.testing.assert_allclose(lanes.multipliers[0], alone.multipliers, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(jax.jit(driven)(0.5).multipliers, alone.multipliers, rtol=1e-9, atol=1e-9)
+
+
 # One step.
+
+
+@pytest.mark.parametrize("solver", [None, jdyn.Rodas5P()])
+def test_steps_know_what_functions_close_over(solver):
+    def end(k):
+        system = jdyn.System(ARM, controller=lambda t, q, v: -k * v * v)
+        return jnp.sum(system.step(system.state(Q0, V0), dt=0.05, solver=solver)[0].v)
+
+    difference = (end(2.0 + 1e-5) - end(2.0 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(jax.grad(end)(2.0), difference, rtol=1e-6)
+    np.testing.assert_allclose(jax.jvp(end, (2.0,), (1.0,))[1], difference, rtol=1e-6)
+
+
+def test_steps_compile_once():
+    """Whatever the numbers are that they are given."""
+    system, state = held(), held().state(Q0, V0)
+    state, _ = system.step(state, [0.1, 0.0], dt=0.001, t=0.0)  # pyright: ignore
+    with jax.log_compiles(), pytest.MonkeyPatch.context() as patch:
+        compiled = []
+        patch.setattr(jax._src.compiler, "compile_or_get_cached", lambda *a, **k: compiled.append(a))
+        for i in range(1, 4):
+            state, _ = system.step(state, [0.1 * i, 0.0], dt=0.001 * i, t=0.001 * i)  # pyright: ignore
+    assert not compiled
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda system, state: system.step((Q0, V0)), "state: expected one of the system"),
+        (lambda system, state: system.step(state, dt=jnp.ones(2)), "dt and t: expected scalars"),
+        (lambda system, state: system.step(state, dt=0.0), "dt: expected a positive number, got 0.0"),
+        (lambda system, state: system.step(state, jnp.ones(3)), r"tau: expected shape \(2,\)"),
+        (
+            lambda system, state: system.step(jdyn.State(Q0, V0, jnp.ones(2))),
+            "state: expected a memory of the system's controller",
+        ),
+        (lambda system, state: jdyn.System(ARM, constraints=[3]), "constraints: expected a list of them"),
+        (lambda system, state: jdyn.System(ARM, constraints=None), "constraints: expected a list of them"),
+        (
+            lambda system, state: jdyn.simulate(system, state, 0.1, controller=None),
+            "controller is a part of the system",
+        ),
+        (lambda system, state: jdyn.simulate(ARM, state, 0.1), "a state goes with a system"),
+        (lambda system, state: jdyn.simulate(ARM, Q0, V0, 0.1, 7.0), "expected model, q0, v0, t1, got 5 arguments"),
+        (lambda system, state: jdyn.simulate(ARM, Q0, 0.1), "expected model, q0, v0, t1, got no t1"),
+        (
+            lambda system, state: jdyn.simulate_batch(ARM, Q0, V0, 0.1, 7.0),
+            "simulate_batch: expected model, q0, v0, t1",
+        ),
+        (
+            lambda system, state: jdyn.simulate_batch(ARM, Q0, V0, 0.1, in_axes={"controller": 0}),
+            "in_axes: expected arguments that are given, got 'controller'",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said(wrong, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        wrong(held(), held().state(Q0, V0))
 
 
 @pytest.mark.parametrize("contact", CONTACTS)
@@ -251,7 +368,7 @@ def test_steps_converge_with_their_order():
         assert errors[0] / errors[1] > 0.8 * 2**order
 
 
-@pytest.mark.parametrize("contact", [None, *CONTACTS])
+@pytest.mark.parametrize("contact", [None, *(pytest.param(each, marks=pytest.mark.slow) for each in CONTACTS)])
 def test_derivatives_of_a_step_are_differences(contact):
     if contact is None:
         system = held()
@@ -269,6 +386,7 @@ def test_derivatives_of_a_step_are_differences(contact):
     check_grads(jax.jit(end), point, order=1, modes=["fwd", "rev"], atol=2e-4, rtol=2e-4, eps=1e-7)
 
 
+@pytest.mark.slow
 def test_constraints_are_met_and_failures_told():
     builder = jdyn.Builder("rod")
     builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=0.01 * np.ones(3))

@@ -185,7 +185,7 @@ def test_lanes_with_times_of_their_own_are_labelled_so():
 
 def _bare(motion):
     """The motion alone, which is what files have."""
-    return dataclasses.replace(motion, system=None)
+    return dataclasses.replace(motion, known=None, commands=None)
 
 
 def test_a_saved_trajectory_comes_back(fine, tmp_path):

@@ -27,7 +27,8 @@ def motion(e, de, times=TIMES, system=None):
     """With the error e to a target at 1, as `simulate` would return it."""
     times = jnp.asarray(times)
     rows = 1 - e(times)[:, None], -de(times)[:, None]
-    return jdyn.Trajectory(times, *rows, None, None, None, 0, {}, system=system)  # pyright: ignore
+    found = jdyn.Trajectory(times, *rows, None, None, None, 0, {})  # pyright: ignore
+    return found if system is None else found.with_system(system)
 
 
 def underdamped(zeta):
