@@ -240,6 +240,7 @@ def test_curve_goes_on_after_settings_that_fail():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_work_and_precision_of_solvers(tmp_path):
     """A row for each curve and setting, all of one motion."""
     pytest.importorskip("pinocchio")

@@ -148,6 +148,7 @@ def test_tune_a_policy(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_hopper_by_gradient(tmp_path, monkeypatch):
     names = run("hopper-by-gradient", tmp_path, monkeypatch)
     result, after = names["result"], names["runs"]["after"]

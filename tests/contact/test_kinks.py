@@ -228,6 +228,7 @@ def test_derivatives_across_kinks_with_friction_in_convex_steps():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_rows_of_the_nearest_pairs_have_the_same_derivatives():
     """Two balls that meet, and others that are far away and are left out."""
     builder = jdyn.Builder("balls")

@@ -65,6 +65,7 @@ def _noisy(truth, tau, seed):
     return tau + _noise(truth) * np.random.default_rng(seed).normal(size=tau.shape)
 
 
+@pytest.mark.exhaustive
 def test_intervals_contain_the_true_base_parameters_as_often_as_they_say(truth, nominal):
     q, v, a, tau = _motion(truth, 0)
     inside = []

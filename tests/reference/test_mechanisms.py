@@ -68,7 +68,7 @@ def simulated_four_bars(count, times, rtol, dt0=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "rtol", [*(pytest.param(rtol, marks=pytest.mark.exhaustive) for rtol in (1e-6, 1e-8)), 1e-10, 1e-11]
+    "rtol", [*(pytest.param(rtol, marks=pytest.mark.exhaustive) for rtol in (1e-6, 1e-8, 1e-11)), 1e-10]
 )
 def test_two_four_bars_pass_singular_configurations(rtol):
     """Ten seconds. Wherever the uprights lie flat, the bars could leave their parallel motion.

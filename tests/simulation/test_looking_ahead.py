@@ -84,7 +84,9 @@ def _of_steps_that_end_at_touches(max_steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [_of_balls, _of_a_box, _of_steps_that_end_at_touches])
+@pytest.mark.parametrize(
+    "kind", [_of_balls, pytest.param(_of_a_box, marks=pytest.mark.exhaustive), _of_steps_that_end_at_touches]
+)
 def test_other_motions_are_those_of_steps_that_look_where_they_begin(kind, monkeypatch):
     """All steps are the same; by the end rounding has grown to less than a thousandth of the tolerance."""
     ahead = kind(400)
