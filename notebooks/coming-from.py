@@ -83,6 +83,8 @@ differences["Pinocchio: place of a foot"] = jdyn.frame_pose(model, q, "FL_FOOT")
 # | `mujoco.mj_inverse(m, d)`, `d.qfrc_inverse` | `jdyn.inverse_dynamics(model, q, v, a)` |
 # | `mujoco.mj_fullM(m, M, d.qM)`, `d.qfrc_bias` | `jdyn.mass_matrix`, `jdyn.bias_forces` |
 # | `mujoco.mj_step(m, d)` in a loop, step in the file | `jdyn.simulate(model, q, v, t1)`, adaptive steps, compiled |
+# | one `mujoco.mj_step(m, d)`, with `d.ctrl` | `state, info = system.step(state, tau, dt)` of a `jdyn.System` |
+# | the whole of a file | `system = jdyn.load_system("scene.xml")`, `system.state("home")` |
 # | `mujoco.mjd_transitionFD` | `jdyn.linearize`, `jax.grad` through `simulate` |
 # | `mujoco.viewer.launch_passive`, `mujoco.Renderer` | `jdyn.view(model, motion)`, `jdyn.animate(model, motion)` |
 # | `d.qvel` of a free joint: linear in world axes, then angular | angular, then linear, both in the body's axes |
@@ -128,6 +130,7 @@ print({f"{step * 1e3:g} ms": f"{gap:.1e}" for step, gap in apart.items()})
 # | `sys = brax.io.mjcf.load(path)` | `model = jdyn.load(path)` |
 # | `state = pipeline.init(sys, q, qd)` | `q`, `v` |
 # | `jax.lax.scan` over `pipeline.step(sys, state, act)` | `jdyn.simulate(model, q, v, t1, controller=...)` |
+# | `env.step(state, action)` | `system.step(state, action, dt)` |
 # | `jax.vmap(env.step)`, in step with each other | `jax.vmap`, `jdyn.simulate_batch`: no lane waits for another |
 # | `sys.tree_replace({"link.inertia.mass": mass})` | `jdyn.vary(model, {"body:NAME.mass": mass})` |
 # | gradients through all steps are kept in memory | accepted steps are replayed |

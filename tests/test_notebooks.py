@@ -56,6 +56,19 @@ def test_a_notebook_is_small_and_has_no_errors(name):
     assert not [output for output in outputs if output.get("name") == "stderr"]
 
 
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_what_a_notebook_says_exists(name):
+    """Names in its text, such as the contact models beside those of other engines."""
+    text = "\n".join(source for kind, source in cells(jupytext.read(FOLDER / f"{name}.py")) if kind == "markdown")
+    for path in re.findall(r"`(jdyn(?:\.\w+)+)", text):
+        found = jdyn
+        for part in path.split(".")[1:]:
+            assert hasattr(found, part), path
+            found = getattr(found, part)
+    if name == "coming-from":
+        assert "contact=jdyn.CompliantContact()" in text and "none yet" not in text
+
+
 def test_every_notebook_has_a_test_and_a_line_in_the_readme():
     files = pathlib.Path(__file__).parent.glob("test_notebooks*.py")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
