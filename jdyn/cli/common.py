@@ -14,11 +14,13 @@ import numpy as np
 
 import jdyn
 from jdyn.compile.compile_time import Times, timed
-from jdyn.contact import Contact
-from jdyn.model import WORLD, Model, ModelWarning
+from jdyn.contact import Contact, world_shapes
+from jdyn.model import Model, ModelWarning
 from jdyn.model.messages import enumerated, known
 from jdyn.simulation import Trajectory
+from jdyn.simulation.joint_limits import has_ends
 from jdyn.sweep import Spec, random_start
+from jdyn.sweep.spec import CONTACTS
 from jdyn.view import plots
 
 
@@ -57,7 +59,6 @@ def start_of(options, model: Model):
 # How fast springs that hold joints are by the inertia that these see [rad/s].
 HOLD = 100.0
 # Contact models, by the words for them.
-CONTACTS = {"compliant": jdyn.CompliantContact, "convex": jdyn.ConvexContact}
 
 
 def contact_of(options) -> Contact | None:
@@ -94,10 +95,9 @@ def holding(model: Model, q0) -> jdyn.PD:
 
 def let_go(options, model: Model, q0, v0, **more) -> Trajectory:
     """Its motion without motors; joints stop at the ends of their ranges, unless words say otherwise."""
-    ends = jnp.stack([model.limits.lower, model.limits.upper])
-    stops = jdyn.CompliantLimits() if options.limits and bool(jnp.any(jnp.isfinite(ends))) else None
+    stops = jdyn.CompliantLimits() if options.limits and has_ends(model) else None
     contact = contact_of(options)
-    if contact is None and (floors := _floors(model)):
+    if contact is None and (floors := world_shapes(model)):
         warnings.warn(
             f"bodies pass through {enumerated(floors)}: --contact compliant lets them touch, and simulate --q0 qpos0 "
             "starts where a MuJoCo file does",
@@ -105,14 +105,6 @@ def let_go(options, model: Model, q0, v0, **more) -> Trajectory:
             stacklevel=2,
         )
     return jdyn.simulate(model, q0, v0, options.t1, joint_limits=stops, contact=contact, **more)
-
-
-def _floors(model: Model) -> list[str]:
-    """Shapes of the world that something may touch."""
-    shapes = () if model.shapes is None else model.shapes.entries
-    still = [shape.name for shape in shapes if shape.role == "collision" and shape.body == WORLD]
-    touched = {name for pair in jdyn.collision_pairs(model) for name in pair} if still else set()
-    return [name for name in still if name in touched]
 
 
 def read_spec(options, usual: Mapping[str, Any], entries_of: Callable[[Any], dict]) -> Spec:

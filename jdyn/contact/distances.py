@@ -15,7 +15,7 @@ from jdyn.contact.colliders import Colliders, by_kinds, colliders
 from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.dynamics import forward_kinematics
 from jdyn.geometry import HeightField, field_separation, separation
-from jdyn.model import Model
+from jdyn.model import WORLD, Model
 from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform
 
@@ -62,6 +62,19 @@ def collision_pairs(model: Model) -> tuple[tuple[str, str], ...]:
         ValueError: if it has no collision shapes.
     """
     return colliders(model).names
+
+
+def pairs_if_any(model: Model) -> tuple[tuple[str, str], ...]:
+    """Pairs of `collision_pairs`, and none for a model without collision shapes."""
+    return collision_pairs(model) if model.shapes is not None and model.shapes.rows("collision") else ()
+
+
+def world_shapes(model: Model) -> list[str]:
+    """Names of the world's shapes that something may touch."""
+    entries = () if model.shapes is None else model.shapes.entries
+    still = [entry.name for entry in entries if entry.role == "collision" and entry.body == WORLD]
+    touched = {name for pair in collision_pairs(model) for name in pair} if still else set()
+    return [name for name in still if name in touched]
 
 
 def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, str]] | None = None) -> Distances:

@@ -85,6 +85,11 @@ class JointLimits(eqx.Module):
         """Impacts there."""
 
 
+def has_ends(model: Model) -> bool:
+    """Tell whether the range of a joint has an end."""
+    return bool(jnp.any(jnp.isfinite(jnp.stack([model.limits.lower, model.limits.upper]))))
+
+
 class CompliantLimits(JointLimits):
     """Joints meet springs at the ends of their ranges.
 

@@ -3,12 +3,9 @@
 import os
 from typing import Any
 
-import jax.numpy as jnp
-
-from jdyn.contact import CompliantContact, Contact, collision_pairs
-from jdyn.model import WORLD, Model
+from jdyn.contact import CompliantContact, Contact, pairs_if_any, world_shapes
 from jdyn.robots.load import load_scene
-from jdyn.simulation.joint_limits import CompliantLimits
+from jdyn.simulation.joint_limits import CompliantLimits, has_ends
 from jdyn.simulation.system import System
 
 
@@ -47,19 +44,11 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
     """
     scene = load_scene(source, **options)
     model = scene.model
-    touches = bool(collision_pairs(model)) if scene.touches else _touches_world(model)
-    ends = jnp.stack([model.limits.lower, model.limits.upper])
+    touches = bool(pairs_if_any(model) if scene.touches else world_shapes(model))
     return System(
         model,
         contact=(contact or CompliantContact()) if touches else None,
         constraints=scene.constraints,
-        joint_limits=CompliantLimits() if bool(jnp.any(jnp.isfinite(ends))) else None,
+        joint_limits=CompliantLimits() if has_ends(model) else None,
         configurations=scene.configurations,
     )
-
-
-def _touches_world(model: Model) -> bool:
-    """Tell whether something can touch a shape of the world."""
-    shapes = () if model.shapes is None else model.shapes.entries
-    still = {shape.name for shape in shapes if shape.role == "collision" and shape.body == WORLD}
-    return bool(still) and any(still.intersection(pair) for pair in collision_pairs(model))

@@ -180,6 +180,8 @@ def test_a_file_is_one_system(tmp_path):
     np.testing.assert_allclose([motion.q[-1, 10], data.qpos[10]], 0.1, atol=2e-3)
     with pytest.raises(ValueError, match="q: no configuration is called 'hig'; there are"):
         system.state("hig")
+    nothing = '<body><joint/><inertial pos="0 0 -1" mass="1" diaginertia="1 1 1"/></body>'
+    assert jdyn.load_system(f"<mujoco><worldbody>{nothing}</worldbody></mujoco>").contact is None
     alone = jdyn.load_system("panda")
     assert alone.contact is None and isinstance(alone.joint_limits, jdyn.CompliantLimits) and not alone.constraints
 
