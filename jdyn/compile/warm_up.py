@@ -171,10 +171,8 @@ def warm_up(
 def _signature(function, fixed, examples):
     """The function's arguments that the program takes. Of several forms, it is the last one that takes a model."""
     form = (typing.get_overloads(function) or [function])[-1]
-    parameters, rest = (
-        dict(inspect.signature(form).parameters),
-        (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD),
-    )
+    parameters = dict(inspect.signature(form).parameters)
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     unknown = [name for name in (*fixed, *examples) if name not in parameters]
     if unknown and inspect.Parameter.VAR_KEYWORD not in (parameter.kind for parameter in parameters.values()):
         raise ValueError(f"{unknown[0]}: the function takes {', '.join(parameters)} only")

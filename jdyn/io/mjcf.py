@@ -31,7 +31,7 @@ from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, ignored_in_sce
 from jdyn.io.mjcf_source import Document
 from jdyn.io.mjcf_translation import Translation
 from jdyn.io.scene import Scene
-from jdyn.model import Constraint, Model, ModelError, ModelWarning
+from jdyn.model import Builder, Constraint, Model, ModelError, ModelWarning
 from jdyn.model.messages import listed
 from jdyn.model.shapes import HULL_VERTICES
 
@@ -76,15 +76,8 @@ def load_mjcf(
         ModelWarning: once, naming everything that is ignored or suspicious.
     """
     translation, messages = _translated(source, package_dirs, floating_base)
-    builder = translation.builder
-    builder.hull_vertices = hull_vertices
-    for message in ignored(translation):
-        builder.warning(f"not simulated: {message}")
-    for message in on_demand(translation):
-        builder.warning(f"simulated if asked for: {message}")
-    for message in messages:
-        builder.warning(f"MuJoCo says: {message}")
-    return builder.build(dtype=dtype)
+    kinds = {"not simulated": ignored(translation), "simulated if asked for": on_demand(translation)}
+    return _warned(translation, hull_vertices, kinds | {"MuJoCo says": messages}).build(dtype=dtype)
 
 
 def load_mjcf_scene(
@@ -98,13 +91,8 @@ def load_mjcf_scene(
     """Load all of a MuJoCo file that can be simulated: the results of `load_mjcf`, `load_mjcf_constraints` and
     `load_mjcf_configurations` together, with one warning about the rest. Arguments and errors are theirs."""
     translation, messages = _translated(source, package_dirs, floating_base)
-    builder = translation.builder
-    builder.hull_vertices = hull_vertices
-    for message in ignored_in_scene(translation):
-        builder.warning(f"not simulated: {message}")
-    for message in messages:
-        builder.warning(f"MuJoCo says: {message}")
-    model = builder.build(dtype=dtype)
+    kinds = {"not simulated": ignored_in_scene(translation), "MuJoCo says": messages}
+    model = _warned(translation, hull_vertices, kinds).build(dtype=dtype)
     constraints = tuple(constraint(translation, equality) for equality in open_equalities(translation)[0])
     return Scene(model, constraints, _configurations(translation, model), touches=True)
 
@@ -164,6 +152,16 @@ def load_mjcf_configurations(
 def _configurations(translation, model):
     named = configurations(translation, model)
     return {name: jax.device_put(np.asarray(q, model.dtype)) for name, q in named.items()}
+
+
+def _warned(translation: Translation, hull_vertices: int, kinds: dict[str, list[str]]) -> Builder:
+    """Builder of a file's model, with warnings of several kinds."""
+    builder = translation.builder
+    builder.hull_vertices = hull_vertices
+    for kind, messages in kinds.items():
+        for message in messages:
+            builder.warning(f"{kind}: {message}")
+    return builder
 
 
 def _translated(source, package_dirs, floating_base=None) -> tuple[Translation, list[str]]:

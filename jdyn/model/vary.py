@@ -28,28 +28,7 @@ FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping', 'frame:NAME.translat
 
 
 def parameters(model: Model) -> dict[str, Array]:
-    """The numbers of a model, by the names that `vary` takes.
-
-    >>> numbers = jdyn.parameters(jdyn.load("pendulum"))
-    >>> print(numbers["gravity"], numbers["body:link1.mass"])
-    [ 0.    0.   -9.81] 1.0
-
-    Args:
-        model: The mechanism.
-
-    Returns:
-        `gravity` [m/s²], and of each
-
-        - body: `body:NAME.mass` [kg], `com` in the body's frame [m], `inertia` about the centre of mass, in body
-          axes [kg m²], shape (3, 3);
-        - joint: `joint:NAME.damping`, `friction`, `friction_speed`, `stiffness`, `armature`, the limits `velocity` and
-          `effort`, shape (nv of the joint,); `rest` and the limits `lower` and `upper`, shape (nq of the joint,);
-          `translation` of its frame in its parent [m]; its own geometry, such as `axis`;
-        - frame: `frame:NAME.translation` in its body [m];
-        - collision shape: `collision:NAME.translation` in its body [m], its `size` [m], or `scale` of a mesh, and
-          `friction` (sliding [1], torsional [m], rolling [m]), and of a height field its `heights` [m], as
-          `jdyn.Shapes` has them.
-    """
+    """Numbers of a model, by the names that `vary` takes; `jdyn.parameters` describes them."""
     checked(model)
     topology, found = model.topology, {"gravity": model.gravity}
     for body, name in enumerate(topology.body_names):
@@ -110,28 +89,7 @@ def _geometry(model, body):
 
 
 def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
-    """A copy of a model with other numbers, by name: for sweeps, gradients and files.
-
-    ```
-    heavy = jdyn.vary(model, {"body:hand.mass": 2.0, "joint:j3.damping": p["damping"], "gravity": [0.0, 0.0, -1.62]})
-    ```
-
-    >>> model = jdyn.vary(jdyn.load("pendulum"), {"body:link1.mass": 2.0, "gravity": [0.0, 0.0, -1.62]})
-    >>> print(jdyn.gravity_forces(model, jnp.array([jnp.pi / 2])).round(3))
-    [1.62]
-
-    Args:
-        model: The mechanism.
-        changes: Numbers by the names that `jdyn.parameters` lists. A scalar counts for every coordinate of a joint, and
-            for the sliding friction of a shape. Torsional and rolling friction can be varied where a shape of the model
-            has a `condim` of 4 or 6, as those have that are built with three coefficients. Axes are scaled to unit
-            length; a body that gets another mass or centre of mass keeps its inertia about that centre.
-
-    Raises:
-        ValueError: if `model` is none, there is no such name, with similar ones, a shape is wrong, or nothing can have
-            a value, such as a negative mass. Traced values are judged by `jdyn.simulate`, which ends with
-            `jdyn.Result.bad_model`.
-    """
+    """A copy of a model with other numbers, by name, as `jdyn.vary` describes it, with its errors."""
     checked(model)
     joints: dict[str, dict[str, ArrayLike]] = {}
     for name, value in changes.items():
