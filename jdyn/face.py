@@ -39,18 +39,13 @@ from jdyn.dynamics import Assembly as Assembly
 from jdyn.dynamics import AssemblyError as AssemblyError
 from jdyn.dynamics import ByBatch as ByBatch
 from jdyn.dynamics import ConstrainedMotion as ConstrainedMotion
-from jdyn.dynamics import Couplings as Couplings
 from jdyn.dynamics import Diagnosis as Diagnosis
-from jdyn.dynamics import LeastConstraint as LeastConstraint
 from jdyn.dynamics import Method as Method
-from jdyn.dynamics import Motor as Motor
 from jdyn.dynamics import ParallelABA as ParallelABA
-from jdyn.dynamics import acceleration_couplings as acceleration_couplings
 from jdyn.dynamics import assemble as assemble
 from jdyn.dynamics import bias_forces as bias_forces
 from jdyn.dynamics import body_velocities as body_velocities
 from jdyn.dynamics import center_of_mass as center_of_mass
-from jdyn.dynamics import constrained_accelerations as constrained_accelerations
 from jdyn.dynamics import constrained_dynamics as constrained_dynamics
 from jdyn.dynamics import coriolis_matrix as coriolis_matrix
 from jdyn.dynamics import diagnose as diagnose
@@ -163,6 +158,7 @@ from jdyn.studies.formulations import BlockElimination as BlockElimination
 from jdyn.studies.formulations import ConjugateGradient as ConjugateGradient
 from jdyn.studies.formulations import GaussDP as GaussDP
 from jdyn.studies.formulations import GibbsAppell as GibbsAppell
+from jdyn.studies.formulations import LeastConstraint as LeastConstraint
 from jdyn.studies.formulations import MatrixABA as MatrixABA
 from jdyn.studies.formulations import ModifiedABA as ModifiedABA
 from jdyn.studies.formulations import OrthogonalComplement as OrthogonalComplement

@@ -2,10 +2,6 @@
 
 from jdyn.dynamics.at_rest import gravity_forces as gravity_forces
 from jdyn.dynamics.at_rest import mass_product as mass_product
-from jdyn.dynamics.closed_loops import Couplings as Couplings
-from jdyn.dynamics.closed_loops import Motor as Motor
-from jdyn.dynamics.closed_loops import acceleration_couplings as acceleration_couplings
-from jdyn.dynamics.closed_loops import constrained_accelerations as constrained_accelerations
 from jdyn.dynamics.constraints import Assembled as Assembled
 from jdyn.dynamics.constraints import Assembly as Assembly
 from jdyn.dynamics.constraints import AssemblyError as AssemblyError
@@ -49,7 +45,6 @@ from jdyn.dynamics.methods import ABA as ABA
 from jdyn.dynamics.methods import CRBA as CRBA
 from jdyn.dynamics.methods import ArrayABA as ArrayABA
 from jdyn.dynamics.methods import ByBatch as ByBatch
-from jdyn.dynamics.methods import LeastConstraint as LeastConstraint
 from jdyn.dynamics.methods import Method as Method
 from jdyn.dynamics.methods import ParallelABA as ParallelABA
 from jdyn.dynamics.passive import passive_forces as passive_forces

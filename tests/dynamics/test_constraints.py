@@ -125,19 +125,6 @@ def test_accelerations_solve_the_equations(method):
     np.testing.assert_allclose(found.forces, J.T @ found.multipliers, atol=1e-10)
 
 
-@pytest.mark.slow
-def test_against_gauss_principle():
-    """`constrained_accelerations` minimises Gauss' function over the motions of all bodies, without a tree."""
-    q, v, tau = state(TREE)
-    some = [KINDS[0], KINDS[3]]
-    rows = rows_of(TREE, some, jnp.asarray(0.0), q, v)
-    couplings = jdyn.Couplings(None, rows.J, rows.gamma)
-    least = jdyn.constrained_accelerations(TREE, q, v, tau, couplings=couplings)
-    found = jdyn.constrained_dynamics(TREE, some, q, v, tau)
-    np.testing.assert_allclose(found.a, least.a, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(found.multipliers, least.forces, rtol=1e-8, atol=1e-8)
-
-
 def test_andrews_squeezer_starts_as_published():
     model, loops, order = andrews.mechanism()
     q = jnp.zeros(7).at[np.array(order)].set(andrews.START)

@@ -173,21 +173,6 @@ def four_bar_assembled():
     return jax.jit(found)(jnp.asarray(1.05))
 
 
-@case(rounding())
-def motors_and_couplings():
-    """Accelerations with a rotor that a joint turns, and with joints that are coupled."""
-    model = zoo.menagerie()
-    q, v, tau, _ = zoo.state(model)
-    motor = jdyn.Motor("turn", "wheel", jnp.array([0.0, 1.0, 0.0]), jnp.array(1e-3), jnp.array(20.0))
-    coupled = jdyn.Couplings(None, zoo.wave(2 * model.nv).reshape(2, model.nv), jnp.array([0.5, -1.0]))
-
-    def found(q, v, tau):
-        motion = jdyn.constrained_accelerations(model, q, v, tau, couplings=coupled, motors=[motor])
-        return {"a": motion.a, "bodies": motion.bodies, "forces": motion.forces}
-
-    return jax.jit(found)(q, v, tau)
-
-
 @case(rounding(), slow=False)
 def panda_regressor():
     model = zoo.panda()
