@@ -31,7 +31,8 @@ from benchmarks.compiled_peers import require_memory
 from benchmarks.jax_peers import GRAVITY
 from benchmarks.method_costs import slope
 from benchmarks.peer_models import mujoco_spec
-from jdyn.dynamics import WarmStart, constraint_rows, projected
+from jdyn.constraints import constraint_rows, projected
+from jdyn.impulses import WarmStart
 
 BATCH = 64
 # Where links are held, in their frames [m].

@@ -2,6 +2,12 @@
 
 from jdyn.compile import Program as Program
 from jdyn.compile import warm_up as warm_up
+from jdyn.constraints import Assembly as Assembly
+from jdyn.constraints import AssemblyError as AssemblyError
+from jdyn.constraints import ConstrainedMotion as ConstrainedMotion
+from jdyn.constraints import assemble as assemble
+from jdyn.constraints import constrained_dynamics as constrained_dynamics
+from jdyn.constraints import warm_start as warm_start
 from jdyn.contact import CompliantContact as CompliantContact
 from jdyn.contact import Contact as Contact
 from jdyn.contact import ContactWarning as ContactWarning
@@ -35,18 +41,13 @@ from jdyn.control import ZeroOrderHold as ZeroOrderHold
 from jdyn.dynamics import ABA as ABA
 from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import ArrayABA as ArrayABA
-from jdyn.dynamics import Assembly as Assembly
-from jdyn.dynamics import AssemblyError as AssemblyError
 from jdyn.dynamics import ByBatch as ByBatch
-from jdyn.dynamics import ConstrainedMotion as ConstrainedMotion
 from jdyn.dynamics import Diagnosis as Diagnosis
 from jdyn.dynamics import Method as Method
 from jdyn.dynamics import ParallelABA as ParallelABA
-from jdyn.dynamics import assemble as assemble
 from jdyn.dynamics import bias_forces as bias_forces
 from jdyn.dynamics import body_velocities as body_velocities
 from jdyn.dynamics import center_of_mass as center_of_mass
-from jdyn.dynamics import constrained_dynamics as constrained_dynamics
 from jdyn.dynamics import coriolis_matrix as coriolis_matrix
 from jdyn.dynamics import diagnose as diagnose
 from jdyn.dynamics import forward_dynamics as forward_dynamics
@@ -64,7 +65,6 @@ from jdyn.dynamics import mass_matrix as mass_matrix
 from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
-from jdyn.dynamics import warm_start as warm_start
 from jdyn.identification import BaseFit as BaseFit
 from jdyn.identification import BaseParameters as BaseParameters
 from jdyn.identification import Excitation as Excitation

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, Int
 from jdyn.array import Structure
 from jdyn.array.at_once import at_once
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.point_jacobians import DenseJacobian, PointJacobian, SparseJacobian
 from jdyn.dynamics.kinematics import moved_by
+from jdyn.impulses.jacobians import DenseJacobian, PointJacobian, SparseJacobian
 from jdyn.model import WORLD, Model
 from jdyn.spatial.components import cross
 

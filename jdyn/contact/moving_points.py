@@ -11,10 +11,10 @@ from jaxtyping import Array, Bool, Float
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.joints_between import joints_between
 from jdyn.contact.placed_pairs import of_bodies
-from jdyn.contact.point_jacobians import PointJacobian
 from jdyn.contact.points import PointPairs, contact_points
 from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.geometry import Separation
+from jdyn.impulses.jacobians import PointJacobian
 from jdyn.model import Model
 from jdyn.spatial import Transform
 

@@ -8,8 +8,8 @@ from jaxtyping import Array, Float, Int
 
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.joints_between import JointsBetween, joints_between
-from jdyn.contact.point_jacobians import PointJacobian
 from jdyn.dynamics.kinematics import dof_motions, joint_kinematics, poses
+from jdyn.impulses.jacobians import PointJacobian
 from jdyn.model import Model
 from jdyn.spatial import Transform
 

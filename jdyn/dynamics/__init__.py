@@ -2,25 +2,6 @@
 
 from jdyn.dynamics.at_rest import gravity_forces as gravity_forces
 from jdyn.dynamics.at_rest import mass_product as mass_product
-from jdyn.dynamics.constraints import Assembled as Assembled
-from jdyn.dynamics.constraints import Assembly as Assembly
-from jdyn.dynamics.constraints import AssemblyError as AssemblyError
-from jdyn.dynamics.constraints import Change as Change
-from jdyn.dynamics.constraints import ConstrainedMotion as ConstrainedMotion
-from jdyn.dynamics.constraints import Projected as Projected
-from jdyn.dynamics.constraints import Rows as Rows
-from jdyn.dynamics.constraints import WarmStart as WarmStart
-from jdyn.dynamics.constraints import accelerations_and_forces as accelerations_and_forces
-from jdyn.dynamics.constraints import assemble as assemble
-from jdyn.dynamics.constraints import blocked as blocked
-from jdyn.dynamics.constraints import closed as closed
-from jdyn.dynamics.constraints import constrained_dynamics as constrained_dynamics
-from jdyn.dynamics.constraints import constraint_rows as constraint_rows
-from jdyn.dynamics.constraints import distance as distance
-from jdyn.dynamics.constraints import impulse_response as impulse_response
-from jdyn.dynamics.constraints import iterates as iterates
-from jdyn.dynamics.constraints import projected as projected
-from jdyn.dynamics.constraints import warm_start as warm_start
 from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
 from jdyn.dynamics.derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives

@@ -44,9 +44,9 @@ CRBA [-6.047  8.063]
 LeastConstraint [-6.047  8.063]
 
 Nine more are there for comparison, each as its paper has it: `jdyn.MatrixABA`, `jdyn.ModifiedABA`, `jdyn.WalkerOrin`,
-`jdyn.ConjugateGradient`, `jdyn.OrthogonalComplement`, `jdyn.GibbsAppell`, `jdyn.GaussDP`, `jdyn.LeastConstraint`,
-`jdyn.BlockElimination`. All of them go wherever a `method` does: into `jdyn.simulate`, `jdyn.linearize` and so on. Derivatives never go through a
-method's recursion; they come from the equation, with the factors that the method has.
+`jdyn.ConjugateGradient`, `jdyn.OrthogonalComplement`, `jdyn.GibbsAppell`, `jdyn.GaussDP`, `jdyn.BlockElimination`,
+`jdyn.LeastConstraint`. All of them go wherever a `method` does: into `jdyn.simulate`, `jdyn.linearize` and so on.
+Derivatives never go through a method's recursion; they come from the equation, with the factors that the method has.
 
 ## float32 or float64
 

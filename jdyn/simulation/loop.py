@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from equinox.internal import nextafter, prevbefore, unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
+from jdyn.constraints import Projected
 from jdyn.contact import Overlap, PointForces, SmoothForces
 from jdyn.control.dynamic import updated
-from jdyn.dynamics import Projected
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
 from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_crossing, numbers

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Scalar
 
+from jdyn.constraints import closed, iterates
 from jdyn.contact.colliders import Colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import Memoryless, with_memory
-from jdyn.dynamics import closed, iterates
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model.messages import short
 from jdyn.simulation.contact_events import contact_events

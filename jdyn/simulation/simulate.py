@@ -13,9 +13,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
+from jdyn.constraints import blocked, distance
 from jdyn.contact import Contact, ContactWarning
 from jdyn.control.dynamic import DynamicController
-from jdyn.dynamics import Method, blocked, distance, resolved
+from jdyn.dynamics import Method, resolved
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import precise, uncollected
 from jdyn.model.memory_maps import memory_maps

@@ -14,9 +14,10 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
+from jdyn.constraints import constrained_dynamics
 from jdyn.contact import Contacts, PointForces, colliders, generalized_forces, named_contacts
 from jdyn.control.dynamic import with_memory
-from jdyn.dynamics import constrained_dynamics, forward_kinematics, momentum
+from jdyn.dynamics import forward_kinematics, momentum
 from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model, checked
 from jdyn.simulation.energy_control import mechanical_energy

@@ -8,21 +8,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
+from jdyn.constraints import (
+    Change,
+    Projected,
+    accelerations_and_forces,
+    impulse_response,
+    projected,
+    warm_start,
+)
 from jdyn.contact import ContactForces
 from jdyn.control.controller import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import (
     ABA,
-    Change,
     Method,
-    Projected,
-    WarmStart,
-    accelerations_and_forces,
     forward_dynamics,
-    impulse_response,
-    projected,
-    warm_start,
 )
+from jdyn.impulses import WarmStart
 from jdyn.model import Constraint, Model, checked
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics import closed, constraint_rows
+from jdyn.constraints import closed, constraint_rows
 from tests.io.test_mjcf import EVERYTHING, load, one_body, two_joints
 
 pytestmark = pytest.mark.fast_compile

@@ -9,8 +9,8 @@ import pytest
 import scipy.integrate
 
 import jdyn
-from jdyn.dynamics import constraint_rows, distance
-from tests.dynamics.test_constraints import four_bar
+from jdyn.constraints import constraint_rows, distance
+from tests.constraints.test_constraints import four_bar
 from tests.reference import mechanisms
 from tests.reference.mechanisms import G
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics import distance
-from tests.dynamics.test_constraints import four_bar
+from jdyn.constraints import distance
+from tests.constraints.test_constraints import four_bar
 from tests.reference import andrews
 
 pytestmark = pytest.mark.fast_compile

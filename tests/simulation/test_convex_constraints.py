@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics.constraints.acceleration import distance
+from jdyn.constraints.acceleration import distance
 
 pytestmark = pytest.mark.fast_compile
 

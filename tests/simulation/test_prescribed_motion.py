@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import jdyn
-from jdyn.dynamics import distance
+from jdyn.constraints import distance
 
 pytestmark = pytest.mark.fast_compile
 

@@ -12,11 +12,8 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.contact import Contact, ContactForces, PointForces, TouchingPoints
-from jdyn.contact.convex.friction import Friction, dot
-from jdyn.contact.convex.impulses import Impulses
 from jdyn.contact.convex.in_planes import split
-from jdyn.contact.convex.minimum import Found, Motion, minimum
-from jdyn.contact.convex.terms import AtPoints, Term
+from jdyn.contact.convex.lagged import LaggedContact
 from jdyn.contact.convex.turning import Turning
 from jdyn.contact.kinks import Kinks, KinkSlopes, parting
 from jdyn.contact.laws import HuntCrossley
@@ -32,11 +29,12 @@ from jdyn.contact.materials import (
     resist_turning,
 )
 from jdyn.contact.moving_points import MovingPoints
-from jdyn.contact.point_jacobians import PointJacobian
 from jdyn.contact.points import Overlap, Slots
+from jdyn.impulses import ConvexLaw, Friction, PointJacobian, Rows
+from jdyn.impulses.friction import dot
 from jdyn.model import Model
 
-# The law that `Impulses` and `_Near` implement.
+# The law that `LaggedContact` and `_Near` implement.
 LAW = HuntCrossley()
 
 # By how much rounding of a velocity may move something within a step [m].
@@ -152,7 +150,7 @@ class ConvexForces(ContactForces):
     def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
         """Generalized forces at a state [N m or N]."""
         near = self._near(MovingPoints.at(model, self.colliders, q))
-        return sum((term.generalized(force) for term, force in near.forces(v)), start=jnp.zeros_like(v))
+        return sum((J.generalized(force) for J, force in near.forces(v)), start=jnp.zeros_like(v))
 
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Vector
@@ -254,24 +252,15 @@ class StartOfSteps(NamedTuple):
         """Overlap of shapes."""
         return Overlap.of(self.near.distance, self.near.size)
 
-    def change(
-        self, h: Scalar, A: Float[Array, "nv nv"], impulse: Vector, guess: Vector, others: Sequence[Term]
-    ) -> tuple[Found, PointForces]:
-        """Change of the velocity in a step, and the forces at points, impulses over time.
+    def rows(self, h: Scalar, A: Float[Array, "nv nv"]) -> list[Rows]:
+        """Rows of a step of a length h [s], where A is the inertia, with what joints' springs and dampers add to it."""
+        rows = self.near.impulses(self.v, h, A, h * self.rates)
+        return rows if self.kink_slopes is None else self.near.with_kinks(rows, *self.kink_slopes.impulses(h))
 
-        Args:
-            h: Length of the step [s].
-            A: Inertia, with what joints' springs and dampers add to it within the step.
-            impulse: A times the change of the velocity without any term.
-            guess: Of that change.
-            others: Terms beside those of contact.
-        """
-        terms = self.near.impulses(self.v, h, A, h * self.rates)
-        if self.kink_slopes is not None:
-            terms = self.near.with_kinks(terms, *self.kink_slopes.impulses(h))
-        found = minimum(Motion(A, impulse, (*terms, *others)), guess)
-        force, *turning = (self.near.slots.spread(term.after(found.dv) / h) for term in terms)
-        return found, PointForces(force, turning[0] if turning else None)
+    def forces(self, h: Scalar, gammas: Sequence[Array]) -> PointForces:
+        """Forces at all points by the impulses of these rows."""
+        force, *turning = (self.near.slots.spread(gamma / h) for gamma in gammas)
+        return PointForces(force, turning[0] if turning else None)
 
 
 class _Near(NamedTuple):
@@ -306,18 +295,16 @@ class _Near(NamedTuple):
         pressing = self.stiffness * jnp.maximum(1 - self.dissipation * apart, 0)
         return pressing[:, None] * (normal - sliding[:, None] * slip)
 
-    def with_kinks(
-        self, terms: list[AtPoints], due: Float[Array, "points 3"], met: Float[Array, "points 3"]
-    ) -> list[AtPoints]:
-        """Terms with what all points get and those lose that touch: along the normal by the end of the step, beside it,
+    def with_kinks(self, rows: list[Rows], due: Float[Array, "points 3"], met: Float[Array, "points 3"]) -> list[Rows]:
+        """Rows with what all points get and those lose that touch: along the normal by the end of the step, beside it,
         for friction, by its start."""
-        first, *others = terms
+        first, *others = rows
         along, beside = split(met, self.normal)
         due = due - jnp.where((self.distance < 0)[:, None], beside, 0)
         law = dataclasses.replace(first.law, kink=(due, along[:, None] * self.normal))
         return [dataclasses.replace(first, law=law), *others]
 
-    def forces(self, v: Vector) -> list[tuple[AtPoints, Float[Array, "points 3"]]]:
+    def forces(self, v: Vector) -> list[tuple[PointJacobian, Float[Array, "points 3"]]]:
         """On the second bodies at a state, as a step without length has them, and torques where something resists
         turning."""
 
@@ -326,12 +313,10 @@ class _Near(NamedTuple):
             return Friction(bound, speed, speed)
 
         none = jnp.zeros((len(self.stiffness), 6), v.dtype)
-        terms = self._terms(v, jnp.ones_like(self.slip_speed), jnp.zeros_like(self.stiffness), friction, none)
-        return [(term, term.after(jnp.zeros_like(v))) for term in terms]
+        laws = self._laws(v, jnp.ones_like(self.slip_speed), jnp.zeros_like(self.stiffness), friction, none)
+        return [(J, law.gamma(J.velocities(jnp.zeros_like(v)))) for law, J in laws]
 
-    def impulses(
-        self, v: Vector, h: Scalar, A: Float[Array, "nv nv"], gained: Float[Array, "points 6"]
-    ) -> list[AtPoints]:
+    def impulses(self, v: Vector, h: Scalar, A: Float[Array, "nv nv"], gained: Float[Array, "points 6"]) -> list[Rows]:
         """Impulses of a step from a state, by the velocity at its end and by what twists gain without acceleration."""
 
         def friction(J, bound, speed):
@@ -339,16 +324,16 @@ class _Near(NamedTuple):
             stopped = bound * J.squares(1 / jnp.diag(A)) / 3
             return Friction(bound, jnp.maximum(speed, jnp.sqrt(jnp.finfo(bound.dtype).eps) * stopped), stopped)
 
-        return self._terms(v, h, self.stiffness, friction, gained)
+        return [Rows(law, J) for law, J in self._laws(v, h, self.stiffness, friction, gained)]
 
-    def _terms(
+    def _laws(
         self,
         v: Vector,
         h: Scalar,
         stiffness: Numbers,
         friction: Callable[..., Friction],
         gained: Float[Array, "points 6"],
-    ) -> list[AtPoints]:
+    ) -> list[tuple[ConvexLaw, PointJacobian]]:
         """With the friction that a function makes of Jacobians, bounds and speeds up to which it holds."""
         # Of depth alone; negative where shapes are apart.
         springs = -self.stiffness * self.distance
@@ -358,10 +343,10 @@ class _Near(NamedTuple):
         sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
         against_sliding = friction(self.J, sliding, self.slip_speed)
         known = (h, self.normal, springs, stiffness, self.dissipation, against_sliding)
-        law = Impulses.from_start(*known, start, gained[:, 3:])
-        terms = [AtPoints(law, self.J)]
+        law = LaggedContact.from_start(*known, start, gained[:, 3:])
+        laws: list[tuple[ConvexLaw, PointJacobian]] = [(law, self.J)]
         if self.J_turning is not None:
             spin, roll = (friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling))
             turning = Turning.from_start(self.normal, spin, roll, self.J_turning.velocities(v), gained[:, :3])
-            terms.append(AtPoints(turning, self.J_turning))
-        return terms
+            laws.append((turning, self.J_turning))
+        return laws

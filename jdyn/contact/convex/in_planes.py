@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jdyn.contact.convex.friction import Friction, dot, within
-from jdyn.contact.convex.law import Line
+from jdyn.impulses.friction import Friction, dot, within
+from jdyn.impulses.law import Line
 
 Points = Float[Array, "points"]
 Vectors = Float[Array, "points 3"]

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jdyn.contact.convex.friction import Friction, dot, within
 from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
-from jdyn.contact.convex.law import Law, Line
+from jdyn.impulses.friction import Friction, dot, within
+from jdyn.impulses.law import ConvexLaw, Line
 
 Vectors = Float[Array, "points 3"]
 # About the normal, and beside it.
@@ -18,7 +18,7 @@ Shares = Float[Array, "2 points 3"]
 Numbers = Float[Array, "2 points"]
 
 
-class Turning(Law):
+class Turning(ConvexLaw):
     """γ(u), where u is how the angular velocities of shape b relative to shape a at points of contact change in a step:
     friction against turning about the normal, and friction against rolling, by the angular velocity beside it. Their
     bounds are lengths times the normal impulse, known from the start of the step as that against sliding is.

@@ -1,4 +1,4 @@
-"""Steps of Euler's method whose velocities contact makes minima of convex functions."""
+"""Steps of Euler's method, implicit in the impulses of all that holds or pushes."""
 
 import functools
 from collections.abc import Callable
@@ -12,19 +12,19 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
+from jdyn.constraints import ConstraintRows, constraint_rows
 from jdyn.contact import ConvexForces, Overlap, PointForces
-from jdyn.contact.convex import Found, StartOfSteps
+from jdyn.contact.convex import StartOfSteps
 from jdyn.dynamics import bias_forces, mass_matrix
-from jdyn.dynamics.constraints.rows import Rows as ConstraintRows
-from jdyn.dynamics.constraints.rows import constraint_rows
 from jdyn.dynamics.mass_matrix import reduced
+from jdyn.impulses import Convex, ImpulseProblem, ImpulseSolver, Solution
 from jdyn.model import Model
 from jdyn.simulation.clock import clock_of
 from jdyn.simulation.interpolation import between
-from jdyn.simulation.solvers.constraint_terms import constraint_terms
+from jdyn.simulation.solvers.constraint_rows import rows_of_constraints
 from jdyn.simulation.solvers.dense_output import FORCES, DenseOutput
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
-from jdyn.simulation.solvers.joint_terms import joint_terms, without_joint_terms
+from jdyn.simulation.solvers.joint_rows import joint_rows, without_joint_rows
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.solvers.straight_motion import straight, turning
@@ -70,6 +70,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     Attributes:
         rows: How many. Three took a quarter to a tenth of the evaluations of two on boxes and balls that land and
             slide, at tolerances of 1e-5 and less; four are no better but for the smallest tolerances.
+        impulses: Solver of the problem that each substep poses.
         forces: Whether a trajectory keeps the contact forces of steps, three numbers a row and point, or six where
             something resists turning. Without them `Trajectory.contacts` finds forces from states, as far as these are
             known.
@@ -84,6 +85,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     rows: int = eqx.field(static=True, default=3)
     forces: bool = eqx.field(static=True, default=True)
+    impulses: ImpulseSolver = Convex()
     model: Model | None = None
 
     def __check_init__(self):
@@ -178,7 +180,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     def _advanced(
         self, terms, begun: "_Begun", h: Scalar, guess: Float[Array, " nv"]
-    ) -> tuple[State, Found, PointForces]:
+    ) -> tuple[State, Solution, PointForces]:
         """The state after a substep, how its velocity was found, from a guess of the velocity at its end, and contact
         forces in it."""
         model, y, turned = self.mechanism, begun.y, begun.turned
@@ -186,8 +188,10 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         system = JointImplicit(equations_of_motion(terms), clock_of(terms), *begun.slopes)
         A = begun.M + reduced(model, jnp.diag(system.rotors(h)))
         impulse = h * (A @ turned + begun.force - system.pull(h * y.v, jnp.zeros_like(y.v)))
-        others = joint_terms(field, y, h, A) + constraint_terms(begun.constraints, y.v, h, turned, A)
-        found, forces = begun.contact.change(h, A, impulse, guess - y.v, others)
+        touching = begun.contact.rows(h, A)
+        others = joint_rows(field, y, h, A) + rows_of_constraints(begun.constraints, y.v, h, turned, A)
+        found = self.impulses.solve(ImpulseProblem(A, impulse, (*touching, *others)), guess - y.v)
+        forces = begun.contact.forces(h, found.gammas[: len(touching)])
         end = eqx.tree_at(lambda y: y.v, kicked(y, rest(terms.prod(begun.rates, h))), y.v + found.dv)
         return straight(model, end, h * end.v), found, forces
 
@@ -224,7 +228,7 @@ def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
         raise ValueError(
             "ConvexEuler: expected contact=jdyn.ConvexContact(), got none or another model; leave the solver out"
         )
-    smooth = without_joint_terms(eqx.tree_at(lambda field: field.contact, field, None))
+    smooth = without_joint_rows(eqx.tree_at(lambda field: field.contact, field, None))
     return field.contact, field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
 
 
@@ -277,7 +281,7 @@ class _Rows(NamedTuple):
     converged: Bool[Array, ""]
     newton: Int[Array, ""]
 
-    def after(self, count: Int[Array, ""], y: State, found: Found, last: Bool[Array, ""]) -> "_Rows":
+    def after(self, count: Int[Array, ""], y: State, found: Solution, last: Bool[Array, ""]) -> "_Rows":
         """With the state after a substep, of the row that has so many; its last one ends where the step does."""
         ends = jax.tree.map(lambda all, x: all.at[count - 1].set(x), self.y, y)
         v1 = jnp.where(last, y.v, self.v1)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jdyn.contact.convex.law import LawByRow
+from jdyn.impulses.law import LawByRow
 
 # Up to this multiple of its speed, D and its derivative are series of the velocity.
 SLOW = 0.05

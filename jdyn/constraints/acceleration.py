@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
-from jdyn.dynamics.constraints.conjugate_gradients import WarmStart
-from jdyn.dynamics.constraints.rows import constraint_rows, largest
-from jdyn.dynamics.constraints.saddle_point import delassus, saddle_point
-from jdyn.dynamics.constraints.singular import blocked
+from jdyn.constraints.rows import constraint_rows, largest
+from jdyn.constraints.singular import blocked
 from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.methods import Method
+from jdyn.impulses.conjugate_gradients import WarmStart
+from jdyn.impulses.saddle_point import delassus, saddle_point
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled, widest
 from jdyn.model.constraints import Constraint

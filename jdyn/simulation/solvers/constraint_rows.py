@@ -1,13 +1,13 @@
-"""Constraints beyond the tree of joints, as a term of the convex function whose minimum a step finds."""
+"""Constraints beyond the tree of joints, as rows of the impulse problem of a step."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.contact.convex import ByRow, Springs
-from jdyn.dynamics.constraints.rows import Rows as ConstraintRows
+from jdyn.constraints import ConstraintRows
+from jdyn.impulses import MatrixJacobian, Rows, Springs
 
 Vector = Float[Array, " nv"]
-Rows = Float[Array, " rows"]
+Numbers = Float[Array, " rows"]
 
 
 class Tied(Springs):
@@ -18,21 +18,21 @@ class Tied(Springs):
         stiffness: [kg m² or kg].
     """
 
-    asked: Rows
-    stiffness: Rows
+    asked: Numbers
+    stiffness: Numbers
 
-    def at(self, u: Rows) -> tuple[Rows, Rows]:
+    def at(self, u: Numbers) -> tuple[Numbers, Numbers]:
         return -self.stiffness * (u - self.asked), self.stiffness
 
 
-def constraint_terms(
+def rows_of_constraints(
     rows: ConstraintRows | None,
     v: Float[Array, " nv"],
     h: Scalar,
     turned: Float[Array, " nv"],
     A: Float[Array, "nv nv"],
-) -> list[ByRow]:
-    """Terms of all constraints in a step, if there are any.
+) -> list[Rows]:
+    """Rows of all constraints in a step, if there are any.
 
     With the rows J v = b and J a = γ, velocities change by what accelerations ask for and by what is missing of b.
 
@@ -49,4 +49,4 @@ def constraint_terms(
     yields = jnp.sum(rows.J**2 / jnp.diag(A)[None], axis=1)
     # Of the digits of A, the other half is left in the sum of both. Rows that nothing moves have no stiffness.
     stiffness = jnp.where(yields > 0, 1 / jnp.where(yields > 0, yields, 1), 0) / jnp.sqrt(jnp.finfo(A.dtype).eps)
-    return [ByRow(Tied(asked, stiffness), rows.J)]
+    return [Rows(Tied(asked, stiffness), MatrixJacobian(rows.J))]

@@ -1,19 +1,17 @@
-"""Change of the velocity in a step, as the minimum of a strictly convex function."""
+"""Impulses of convex laws: the change of the velocity is the minimum of a strictly convex function."""
 
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import CHOLESKY, SMALL, Factorization, Structure, cholesky, cholesky_solution
-from jdyn.contact.convex.law import Line
-from jdyn.contact.convex.terms import Term
 from jdyn.dynamics.execution.batching import in_chunks
-from jdyn.model.compiled import precise
+from jdyn.impulses.law import Line
+from jdyn.impulses.problem import ImpulseProblem, ImpulseSolver
 
 # Steps that are whole whatever comes of them, all steps before giving up, and the most evaluations that look for the
 # minimum along one. With one whole step heaps of boxes took a tenth fewer steps, and batches of robots longer.
@@ -32,13 +30,13 @@ NEARER = 0.1
 CONVERGED = 0.4
 
 Vector = Float[Array, " nv"]
-# Of each term, what sticks, and what friction gives of its bounds.
+# Of each law, what sticks, and what friction gives of its bounds.
 Held = tuple[Bool[Array, "..."], ...]
 Shares = tuple[Float[Array, "..."], ...]
 
 
 class Change(Structure):
-    """A change of the velocity of the model, and what it makes of the velocities at which each term acts."""
+    """A change of the velocity of the model, and what it makes of the velocities of all rows."""
 
     dv: Vector
     us: tuple[Array, ...]
@@ -50,38 +48,32 @@ class Change(Structure):
         return jax.tree.map(lambda x: share * x, self)
 
 
-class Motion(Structure):
-    """½ dvᵀ A dv − impulse · dv plus the potentials of all terms, by the change dv of the velocity.
+class Function(Structure):
+    """½ dvᵀ A dv − p · dv plus the potentials of all laws, by the change dv of the velocity.
 
     Attributes:
-        A: Inertia, with what joints' springs and dampers add to it within the step.
-        impulse: A times the change of the velocity without any term.
-        terms: At points of contact, and in joints.
+        problem: A, p and the rows, whose laws are `ConvexLaw`s.
     """
 
-    A: Float[Array, "nv nv"]
-    impulse: Vector
-    terms: tuple[Term, ...]
+    problem: ImpulseProblem
 
     def change(self, dv: Vector) -> Change:
         """Value and derivatives of a change of the velocity."""
-        return Change(dv, tuple(term.changes(dv) for term in self.terms))
+        return Change(dv, tuple(rows.changes(dv) for rows in self.problem.rows))
 
     def gradient(self, at: Change, held: Held) -> Vector:
         """Momentum that dv takes less that which the step gives, where `held` says what sticks."""
-        gammas = self._of_laws(lambda law, u, held: law.impulse(u, held), at.us, held)
-        given = sum(term.generalized(gamma) for term, gamma in zip(self.terms, gammas, strict=True))
-        return self.A @ at.dv - self.impulse - given
+        return self.problem.balance(at.dv, self.impulses(at, held))
+
+    def impulses(self, at: Change, held: Held) -> tuple[Array, ...]:
+        """γ of all rows, where `held` says what sticks."""
+        return self._of_laws(lambda law, u, held: law.impulse(u, held), at.us, held)
 
     def hessian(self, at: Change, held: Held, shares: Shares) -> Float[Array, "nv nv"]:
         """A + Jᵀ G J with the slopes G of all linear laws: that of the function where shares are those after dv."""
         slopes = self._of_laws(lambda law, u, held, shares: law.slope(u, held, shares), at.us, held, shares)
-        return sum((term.hessian(G) for term, G in zip(self.terms, slopes, strict=True)), start=self.A)
-
-    @property
-    def size(self) -> Scalar:
-        """About the length of the change without any term, in the norm of A."""
-        return jnp.sqrt(jnp.sum(self.impulse**2 / jnp.diag(self.A)))
+        added = (rows.J.weighed(G) for rows, G in zip(self.problem.rows, slopes, strict=True))
+        return sum(added, start=self.problem.A)
 
     def holds(self, at: Change) -> Held:
         """Tell what sticks."""
@@ -117,75 +109,64 @@ class Motion(Structure):
         return jnp.all(jnp.stack(sides))
 
     def along(self, at: Change, step: Change) -> Line:
-        """The potentials of all terms, in the direction of a step."""
+        """The potentials of all laws, in the direction of a step."""
         lines = self._of_laws(lambda law, u, w: law.along(u, w), at.us, step.us)
         return functools.reduce(Line.__add__, lines)
 
     def _of_laws(self, what: Callable, us: Sequence[Array], *known: Sequence[Any]) -> tuple[Any, ...]:
         """Apply a function to each law, with the change of its velocities and what is known of it."""
-        return tuple(map(what, [term.law for term in self.terms], us, *known))
+        return tuple(map(what, [rows.law for rows in self.problem.rows], us, *known))
 
 
-class Found(NamedTuple):
-    """A minimum.
+class Convex(ImpulseSolver):
+    """Convex laws: the solution is the minimum of ½ dvᵀ A dv − p · dv plus the potentials of all laws.
 
-    Attributes:
-        dv: Where it is.
-        converged: Whether it is.
-        steps: Newton steps.
-    """
-
-    dv: Vector
-    converged: Bool[Array, ""]
-    steps: Int[Array, ""]
-
-
-def minimum(motion: Motion, guess: Vector) -> Found:
-    """The minimum, by Newton steps: the first one as if all that may stick did so, which often is enough; later ones to
-    about the minimum along each. Laws are linear in what friction gives beside the velocity, see `Friction`: ten boxes
-    that begin within each other take 17 steps, where Newton's method for the velocity alone took 36, or gave up.
+    Newton steps find it, the first one as if all that may stick did so, which often is enough; later ones lead to about
+    the minimum along each. Laws are linear in what friction gives beside the velocity, see `Friction`: ten boxes that
+    begin within each other take 17 steps, where Newton's method for the velocity alone took 36, or gave up.
 
     Hessians are factored, however many coordinates there are. Conjugate gradients, preconditioned by the inertia of
     each tree with all that touches it, take 20 to 70 iterations for four digits and 40 to 150 for eight with 20 and 40
     bodies in a heap, since friction that sticks is 10⁵ times as stiff as other directions. A few of them take as long
     as a Cholesky factor of 240 coordinates, 0.2 ms.
 
-    Its derivatives are those of the minimum, H ∂dv/∂θ = −∂(gradient)/∂θ, and do not depend on the iteration or on the
-    guess.
+    Derivatives are those of the minimum, H ∂dv/∂θ = −∂(gradient)/∂θ.
 
     Source: Castro, Permenter, Han, An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023, for
     the function and steps to the minimum along them; `Friction` names that of linear laws; for the first step,
     Hintermüller, Ito, Kunisch, The primal-dual active set strategy as a semismooth Newton method, SIAM Journal on
     Optimization 13, 2002.
     """
-    return _found(motion, jax.lax.stop_gradient(guess))
+
+    def iterate(self, problem, guess):
+        like = guess, jnp.array(False), jnp.array(0, jnp.int32)
+        return in_chunks(_iterated, LANES, like)(problem, guess)
+
+    def residual(self, problem, unknowns):
+        function = Function(problem)
+        at = function.change(unknowns)
+        return function.gradient(at, function.holds(at))
+
+    def correction(self, problem, unknowns, residual):
+        function = Function(problem)
+        at = function.change(unknowns)
+        H = function.hessian(at, function.holds(at), function.shares(at))
+        return CHOLESKY.solve(CHOLESKY.factor(H), residual)
+
+    def result(self, problem, unknowns):
+        function = Function(problem)
+        at = function.change(unknowns)
+        return unknowns, function.impulses(at, function.holds(at))
 
 
-@eqx.filter_custom_jvp
-def _found(motion: Motion, guess: Vector) -> Found:
-    like = Found(guess, jnp.array(False), jnp.array(0, jnp.int32))
-    return in_chunks(_iterated, LANES, like)(motion, guess)
-
-
-def _iterated(motion: Motion, guess: Vector) -> Found:
-    at, infinite = motion.change(guess), jnp.full((), jnp.inf, guess.dtype)
-    start = _Iterate(at, motion.may_hold(at), motion.shares(at), infinite, motion.size, jnp.array(0, jnp.int32))
-    last = jax.lax.while_loop(_Iterate.unfinished, lambda iterate: _next(motion, iterate), start)
-    return Found(last.at.dv, (last.left <= last.small) & jnp.isfinite(last.left), last.steps)
-
-
-@_found.def_jvp
-@precise
-def _found_jvp(primals, tangents):
-    (motion, guess), (d_motion, _) = primals, tangents
-    found = _found(motion, guess)
-    at = motion.change(found.dv)
-    held = motion.holds(at)
-    _, residual = eqx.filter_jvp(lambda motion: motion.gradient(motion.change(found.dv), held), (motion,), (d_motion,))
-    H = motion.hessian(at, held, motion.shares(at))
-    change = -CHOLESKY.solve(CHOLESKY.factor(H), residual)
-    # Flags and counts have no tangents.
-    return found, Found(change, None, None)  # type: ignore[arg-type]
+def _iterated(problem: ImpulseProblem, guess: Vector) -> tuple[Vector, Bool[Array, ""], Int[Array, ""]]:
+    function = Function(problem)
+    at, infinite = function.change(guess), jnp.full((), jnp.inf, guess.dtype)
+    start = _Iterate(
+        at, function.may_hold(at), function.shares(at), infinite, function.problem.size, jnp.array(0, jnp.int32)
+    )
+    last = jax.lax.while_loop(_Iterate.unfinished, lambda iterate: _next(function, iterate), start)
+    return last.at.dv, (last.left <= last.small) & jnp.isfinite(last.left), last.steps
 
 
 class _Iterate(NamedTuple):
@@ -222,7 +203,7 @@ def _length(A, dv: Vector) -> Scalar:
     return jnp.sqrt(dv @ (A @ dv))
 
 
-def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
+def _next(function: Function, iterate: _Iterate) -> _Iterate:
     """After a Newton step, whole or to about the minimum along it.
 
     Where a whole step did as its linear laws said, a second one with the same Hessian follows, which often shows that
@@ -230,30 +211,30 @@ def _next(motion: Motion, iterate: _Iterate) -> _Iterate:
     """
     at, held = iterate.at, iterate.held
     factor, solve = _factorization(len(at.dv))
-    L = factor(motion.hessian(at, held, iterate.shares))
-    gradient = motion.gradient(at, held)
-    step = motion.change(-solve(L, gradient))
+    L = factor(function.hessian(at, held, iterate.shares))
+    gradient = function.gradient(at, held)
+    step = function.change(-solve(L, gradient))
     after = at + step
-    gradient_after = motion.gradient(after, motion.holds(after))
-    second = motion.change(-solve(L, gradient_after))
-    lengths = _length(motion.A, step.dv), _length(motion.A, second.dv)
-    shares = motion.tends(at, step, held, iterate.shares)
-    missed, error = motion.missed(after, shares)
-    again = (missed < NEARER) & (lengths[1] < NEARER * lengths[0]) & motion.on_one_side(after, at)
+    gradient_after = function.gradient(after, function.holds(after))
+    second = function.change(-solve(L, gradient_after))
+    lengths = _length(function.problem.A, step.dv), _length(function.problem.A, second.dv)
+    shares = function.tends(at, step, held, iterate.shares)
+    missed, error = function.missed(after, shares)
+    again = (missed < NEARER) & (lengths[1] < NEARER * lengths[0]) & function.on_one_side(after, at)
     # Where nothing is taken to hold that does not, the gradient is that of the function.
-    begins = jnp.where(_same(held, motion.holds(at)), gradient @ step.dv, 0)
+    begins = jnp.where(_same(held, function.holds(at)), gradient @ step.dv, 0)
     ends, flat = gradient_after @ step.dv, iterate.small * lengths[0]
     whole = (iterate.steps < WHOLE_STEPS) | again | (ends <= jnp.maximum(FLAT * jnp.abs(begins), flat))
-    part = jnp.where(whole, 1, _lowest(motion, at, step, ends, flat, ~whole & iterate.unfinished()))
+    part = jnp.where(whole, 1, _lowest(function, at, step, ends, flat, ~whole & iterate.unfinished()))
     # The second step begins with true shares, and laws are linear as before.
-    turned = motion.tends(at, step + second, held, iterate.shares)
-    turned = jax.tree.map(lambda true, x, y: true + (x - y), motion.shares(after), turned, shares)
-    _, error_again = motion.missed(after + second, turned)
+    turned = function.tends(at, step + second, held, iterate.shares)
+    turned = jax.tree.map(lambda true, x, y: true + (x - y), function.shares(after), turned, shares)
+    _, error_again = function.missed(after + second, turned)
     left = jnp.where(again, jnp.maximum(lengths[1], error_again), jnp.maximum(lengths[0], error))
     end = at + step.times(part) + second.times(jnp.where(again, 1, 0))
-    turns = motion.turns(at, step, held)
-    held = jax.tree.map(lambda holds, turns: holds | (turns & whole), motion.holds(end), turns)
-    size = jnp.maximum(motion.size, _length(motion.A, end.dv))
+    turns = function.turns(at, step, held)
+    held = jax.tree.map(lambda holds, turns: holds | (turns & whole), function.holds(end), turns)
+    size = jnp.maximum(function.problem.size, _length(function.problem.A, end.dv))
     return _Iterate(end, held, shares, left, size, iterate.steps + 1)
 
 
@@ -298,7 +279,7 @@ class _Bracket(NamedTuple):
         return _Bracket(low, high, start, line.slope, share, next, self.looks + 1)
 
 
-def _lowest(motion: Motion, at: Change, step: Change, end: Scalar, flat: Scalar, wanted: Bool[Array, ""]) -> Scalar:
+def _lowest(function: Function, at: Change, step: Change, end: Scalar, flat: Scalar, wanted: Bool[Array, ""]) -> Scalar:
     """Share of a step at the minimum along it, where it is wanted; zero where it leads upwards, as it may if what is
     taken to hold does not.
 
@@ -306,12 +287,12 @@ def _lowest(motion: Motion, at: Change, step: Change, end: Scalar, flat: Scalar,
         end: Slope along the step after all of it, positive.
         flat: What may be left of the slope in any case.
     """
-    A_step = motion.A @ step.dv
-    slope, curvature = at.dv @ A_step - motion.impulse @ step.dv, step.dv @ A_step
+    A_step = function.problem.A @ step.dv
+    slope, curvature = at.dv @ A_step - function.problem.p @ step.dv, step.dv @ A_step
 
     def look(bracket: _Bracket) -> _Bracket:
         share = bracket.next
-        terms = motion.along(at + step.times(share), step)
+        terms = function.along(at + step.times(share), step)
         return bracket.after(Line(slope + share * curvature, curvature) + terms)
 
     def is_flat(bracket: _Bracket) -> Bool[Array, ""]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics import WarmStart
-from jdyn.dynamics.constraints import acceleration
+from jdyn.constraints import acceleration
+from jdyn.impulses import WarmStart
 from tests.reference import mechanisms
 
 pytestmark = pytest.mark.fast_compile

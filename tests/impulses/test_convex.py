@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from jdyn.contact.convex import AtPoints, ByRow, Friction, Impulses, JointFriction, Motion, Turning, minimum
-from jdyn.contact.point_jacobians import DenseJacobian
+from jdyn.contact.convex import LaggedContact, Turning
+from jdyn.impulses import Convex, Coordinates, DenseJacobian, Friction, ImpulseProblem, JointFriction, Rows
+from jdyn.impulses.convex import Function
 
 pytestmark = pytest.mark.fast_compile
 
@@ -48,7 +49,7 @@ def _motion(seed=0, slip=1e-3, stiffness=2e4):
         bound = jnp.array(bounds)
         return Friction(bound, jnp.full(COUNT, slip), 4 * bound)
 
-    pressing = Impulses.from_start(
+    pressing = LaggedContact.from_start(
         h=jnp.array(0.01),
         normal=jnp.array(normal),
         force=jnp.array(start.force),
@@ -62,15 +63,15 @@ def _motion(seed=0, slip=1e-3, stiffness=2e4):
     known = (friction(0.03, 0.0, 0.2), friction(0.05, 0.0, 0.1), jnp.array(start.turning), jnp.array(start.gained[1]))
     turning = Turning.from_start(jnp.array(normal), *known)
     bound = jnp.array([0.0, 0.1, 0.0, 2.0, 0.3, 0.02])
-    joints = ByRow(JointFriction(jnp.array(start.joints), bound, jnp.full(NV, slip), bound), None)
-    terms = (AtPoints(pressing, DenseJacobian(J)), AtPoints(turning, DenseJacobian(J_turning)), joints)
-    return Motion(jnp.array(root @ root.T + np.eye(NV)), jnp.array(5 * rng.normal(size=NV)), terms)
+    joints = Rows(JointFriction(jnp.array(start.joints), bound, jnp.full(NV, slip), bound), Coordinates())
+    terms = (Rows(pressing, DenseJacobian(J)), Rows(turning, DenseJacobian(J_turning)), joints)
+    return ImpulseProblem(jnp.array(root @ root.T + np.eye(NV)), jnp.array(5 * rng.normal(size=NV)), terms)
 
 
 def _cost(motion, dv, seed=0):
     """ℓ(dv) in NumPy, by antiderivatives of all laws at the velocities themselves."""
-    A, impulse, start = motion.A, motion.impulse, _start(seed)
-    points, turning, joints = motion.terms
+    A, impulse, start = motion.A, motion.p, _start(seed)
+    points, turning, joints = motion.rows
     total = dv @ A @ dv / 2 - impulse @ dv
     law = points.law
     h = float(law.h)
@@ -100,7 +101,7 @@ def _cost(motion, dv, seed=0):
 
 @pytest.fixture(scope="module")
 def found():
-    return jax.jit(minimum)
+    return jax.jit(Convex().solve)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -116,22 +117,22 @@ def test_the_minimum_is_that_of_scipy(found, seed):
 
 def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
-    dv = jnp.linspace(-0.5, 1.0, NV)
-    at = motion.change(dv)
+    function, dv = Function(motion), jnp.linspace(-0.5, 1.0, NV)
+    at = function.change(dv)
     gradient, H, slopes = jax.jit(
-        lambda motion, held: (
-            motion.gradient(at, held),
-            motion.hessian(at, held, motion.shares(at)),
-            jax.jacfwd(lambda dv: motion.gradient(motion.change(dv), held))(dv),
+        lambda function, held: (
+            function.gradient(at, held),
+            function.hessian(at, held, function.shares(at)),
+            jax.jacfwd(lambda dv: function.gradient(function.change(dv), held))(dv),
         )
-    )(motion, motion.holds(at))
+    )(function, function.holds(at))
     steps = 1e-6 * np.eye(NV)
     difference = [(_cost(motion, dv + e) - _cost(motion, dv - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)
     np.testing.assert_allclose(H, slopes, atol=1e-12)
     w = jnp.arange(1.0, NV + 1)
-    line = motion.along(at, motion.change(w))
-    np.testing.assert_allclose(line.slope, gradient @ w - (motion.A @ dv - motion.impulse) @ w, rtol=1e-12)
+    line = function.along(at, function.change(w))
+    np.testing.assert_allclose(line.slope, gradient @ w - (motion.A @ dv - motion.p) @ w, rtol=1e-12)
     np.testing.assert_allclose(line.curvature, w @ H @ w - w @ motion.A @ w, rtol=1e-12)
 
 
@@ -142,9 +143,9 @@ def test_a_block_on_the_ground_ends_as_in_closed_form(found):
     numbers = [jnp.array(x) for x in (h, [[0.0, 0.0, 1.0]], [m * g], [k], [0.0])]
     friction = Friction(*(jnp.array([x]) for x in (bound, 1e-6, 0.1)))
     for speed, expected in ((2.0, 2.0 - bound / m), (0.03, 0.03 * m / (m + bound / 1e-6))):
-        law = Impulses.from_start(*numbers, friction, jnp.array([[speed, 0.0, 0.0]]), jnp.zeros((1, 3)))
-        motion = Motion(
-            m * jnp.eye(3), m * jnp.array([0.0, 0.0, -h * g]), (AtPoints(law, DenseJacobian(jnp.eye(3)[None])),)
+        law = LaggedContact.from_start(*numbers, friction, jnp.array([[speed, 0.0, 0.0]]), jnp.zeros((1, 3)))
+        motion = ImpulseProblem(
+            m * jnp.eye(3), m * jnp.array([0.0, 0.0, -h * g]), (Rows(law, DenseJacobian(jnp.eye(3)[None])),)
         )
         dv = found(motion, jnp.zeros(3)).dv
         # The spring bears the weight from the start: nothing moves along the normal.
@@ -170,7 +171,7 @@ def test_derivatives_are_those_of_the_minimum_in_both_modes(found):
 
 def test_the_guess_does_not_matter(found):
     motion = _motion(slip=1e-6, stiffness=1e8)
-    results = [found(motion, guess) for guess in (jnp.zeros(NV), motion.impulse, 100 * jnp.ones(NV))]
+    results = [found(motion, guess) for guess in (jnp.zeros(NV), motion.p, 100 * jnp.ones(NV))]
     assert all(result.converged for result in results)
     for result in results[1:]:
         np.testing.assert_allclose(result.dv, results[0].dv, atol=1e-9)
@@ -193,8 +194,8 @@ def _pile(seed, bodies, points, h=2e-3, stiffness=1e5):
     stopped = bound * np.sum(J**2 / A, axis=(1, 2)) / 3
     numbers = [jnp.array(x) for x in (h, normal, force, np.full(points, stiffness), np.ones(points))]
     friction = Friction(jnp.array(bound), jnp.full(points, 1e-6), jnp.array(stopped))
-    law = Impulses.from_start(*numbers, friction, jnp.array(J @ rng.normal(size=len(A))), jnp.zeros((points, 3)))
-    return Motion(jnp.diag(jnp.array(A)), jnp.zeros(len(A)), (AtPoints(law, DenseJacobian(jnp.array(J))),))
+    law = LaggedContact.from_start(*numbers, friction, jnp.array(J @ rng.normal(size=len(A))), jnp.zeros((points, 3)))
+    return ImpulseProblem(jnp.diag(jnp.array(A)), jnp.zeros(len(A)), (Rows(law, DenseJacobian(jnp.array(J))),))
 
 
 @pytest.mark.parametrize(("bodies", "points"), [(1, 6), (3, 40)])
@@ -205,8 +206,9 @@ def test_bodies_within_each_other(found, bodies, points):
         result = found(motion, jnp.zeros(6 * bodies))
         assert result.converged and result.steps <= 25
         # The function is as convex as kinetic energy at least: its minimum is no farther than this.
-        end = motion.change(result.dv)
-        gradient = motion.gradient(end, motion.holds(end))
+        function = Function(motion)
+        end = function.change(result.dv)
+        gradient = function.gradient(end, function.holds(end))
         distance = jnp.sqrt(gradient @ jnp.linalg.solve(motion.A, gradient))
         assert distance <= 1e-5 * jnp.sqrt(result.dv @ motion.A @ result.dv)
 
@@ -215,11 +217,11 @@ def test_second_derivatives_of_what_rests_are_finite(found):
     """In all modes: nothing slips, where a norm has no derivative."""
     numbers = [jnp.array(x) for x in (0.01, [[0.0, 0.0, 1.0]], [20.0], [1e6], [0.5])]
     friction = Friction(*(jnp.array([x]) for x in (0.1, 1e-3, 0.1)))
-    law = Impulses.from_start(*numbers, friction, jnp.zeros((1, 3)), jnp.zeros((1, 3)))
-    terms = (AtPoints(law, DenseJacobian(jnp.eye(3)[None])),)
+    law = LaggedContact.from_start(*numbers, friction, jnp.zeros((1, 3)), jnp.zeros((1, 3)))
+    terms = (Rows(law, DenseJacobian(jnp.eye(3)[None])),)
 
     def change(impulse):
-        return found(Motion(2 * jnp.eye(3), impulse, terms), jnp.zeros(3)).dv
+        return found(ImpulseProblem(2 * jnp.eye(3), impulse, terms), jnp.zeros(3)).dv
 
     weight = jnp.array([0.0, 0.0, -0.2])
     second = [jax.jit(f(g(change)))(weight) for f in (jax.jacfwd, jax.jacrev) for g in (jax.jacfwd, jax.jacrev)]
@@ -238,13 +240,13 @@ def test_slopes_of_slow_joints_are_those_of_their_law():
 def test_numbers_that_overflow_do_not_converge(found):
     motion = _motion()
     for impulse in (jnp.inf, 1e200, jnp.nan):
-        result = found(Motion(motion.A, motion.impulse.at[0].set(impulse), motion.terms), jnp.zeros(NV))
+        result = found(ImpulseProblem(motion.A, motion.p.at[0].set(impulse), motion.rows), jnp.zeros(NV))
         assert not result.converged
 
 
 def test_slow_slip_does_not_make_hessians_indefinite_in_single_precision():
     """Of a velocity along the normal, rounding leaves as much beside it as the slip."""
-    law = _motion(slip=1e-7).terms[0].law
+    law = _motion(slip=1e-7).rows[0].law
     u = 0.1 * law.normal + 1e-6 * jnp.roll(law.normal, 1, axis=1)
     law, u = jax.tree.map(lambda x: x.astype(jnp.float32), (law, u))
     G = law.slope(u, law.holds(u), law.shares(u))
@@ -276,9 +278,9 @@ def test_single_precision_keeps_the_digits_of_a_small_change(found, seed):
         numbers = (jnp.array(h, dtype), n[None], *(jnp.array([x], dtype) for x in (30.0, 1e5, 15.0)))
         friction = Friction(*(jnp.array([x], dtype) for x in (1e-3, 1e-6, 1e-3)))
         start = J @ jnp.array([1.5, -1.5 / radius, -1.1], dtype)
-        law = Impulses.from_start(*numbers, friction, start, jnp.zeros((1, 3), dtype))
+        law = LaggedContact.from_start(*numbers, friction, start, jnp.zeros((1, 3), dtype))
         impulse = jnp.array([0.0, h * moment, 0.0], dtype)
-        motion = Motion(jnp.diag(jnp.array([m, inertia, m], dtype)), impulse, (AtPoints(law, DenseJacobian(J)),))
+        motion = ImpulseProblem(jnp.diag(jnp.array([m, inertia, m], dtype)), impulse, (Rows(law, DenseJacobian(J)),))
         return found(motion, jnp.zeros(3, dtype)).dv
 
     exact, single = change(jnp.float64), change(jnp.float32)

@@ -11,11 +11,11 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
-from jdyn.dynamics.constraints.acceleration import Together
-from jdyn.dynamics.constraints.rows import constraint_rows, largest, residuals
-from jdyn.dynamics.constraints.saddle_point import saddle_point
+from jdyn.constraints.acceleration import Together
+from jdyn.constraints.rows import constraint_rows, largest, residuals
 from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.methods import Method
+from jdyn.impulses.saddle_point import saddle_point
 from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.compiled import compiled
 from jdyn.model.constraints import Constraint

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.array import LeastNorm
-from jdyn.dynamics.constraints.rows import constraint_rows, largest
+from jdyn.constraints.rows import constraint_rows, largest
 from jdyn.model import Model
 from jdyn.model.constraints import Constraint
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics import Change, constraint_rows, distance, projected
-from jdyn.dynamics.constraints.rows import residuals
+from jdyn.constraints import Change, constraint_rows, distance, projected
+from jdyn.constraints.rows import residuals
 from jdyn.spatial import Transform
 from jdyn.spatial.rotation import quaternion_exp, quaternion_to_matrix
 from tests.reference import andrews

@@ -1,18 +1,18 @@
-"""Impulses at points of contact within a step, as gradients of convex functions of the velocity."""
+"""Law of impulses at points of contact within a step."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
-from jdyn.contact.convex.friction import Friction, dot
 from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
-from jdyn.contact.convex.law import Law, Line
+from jdyn.impulses.friction import Friction, dot
+from jdyn.impulses.law import ConvexLaw, Line
 
 Points = Float[Array, "points"]
 Vectors = Float[Array, "points 3"]
 Held = Bool[Array, " points"]
 
 
-class Impulses(Law):
+class LaggedContact(ConvexLaw):
     """γ(u), where u is how the velocities of shape b relative to shape a, one of each point, change in a step of
     length h.
 
@@ -59,7 +59,7 @@ class Impulses(Law):
         sliding: Friction,
         start: Vectors,
         gained: Vectors,
-    ) -> "Impulses":
+    ) -> "LaggedContact":
         """Make it of what is known where the step begins.
 
         Velocities are those of the configuration at the start. Without what is gained, a foot about which a leg turns

@@ -1,4 +1,4 @@
-"""Joints' friction and stops, as terms of the convex function whose minimum is the velocity at the end of a step."""
+"""Joints' friction and stops, as rows of the impulse problem of a step."""
 
 import equinox as eqx
 import jax
@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.contact.convex import ByRow, JointFriction, Springs
+from jdyn.impulses import Coordinates, JointFriction, MatrixJacobian, Rows, Springs
 from jdyn.simulation.joint_limits import Stops, approach
 from jdyn.simulation.vector_field import State, VectorField
 
-Coordinates = Float[Array, " nv_full"]
+Numbers = Float[Array, " nv_full"]
 
 
 class Ends(Springs):
@@ -26,12 +26,12 @@ class Ends(Springs):
     """
 
     h: Scalar
-    start: Coordinates
+    start: Numbers
     stops: Stops
     beyond: Float[Array, "2 ends"]
     places: tuple[int, ...] = eqx.field(static=True)
 
-    def at(self, u: Coordinates) -> tuple[Coordinates, Coordinates]:
+    def at(self, u: Numbers) -> tuple[Numbers, Numbers]:
         speeds = (self.start + u)[np.array(self.places, int)]
         speeds = jnp.stack([speeds, -speeds])
 
@@ -43,8 +43,8 @@ class Ends(Springs):
         return tuple(full.at[:, np.array(self.places, int)].set(jnp.stack([lower - upper, jnp.sum(rises, axis=0)])))
 
 
-def joint_terms(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]) -> list[ByRow]:
-    """Terms of a step from a state: of dry friction, and of the ends of ranges if they hold joints.
+def joint_rows(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]) -> list[Rows]:
+    """Rows of a step from a state: of dry friction, and of the ends of ranges if they hold joints.
 
     Args:
         field: The equations of motion.
@@ -53,21 +53,24 @@ def joint_terms(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"
         A: Inertia.
     """
     model = field.model
-    followed = jax.vmap(model.expand_velocity)(jnp.eye(model.nv, dtype=A.dtype)).T if model.topology.mimics else None
+    if model.topology.mimics:
+        J = MatrixJacobian(jax.vmap(model.expand_velocity)(jnp.eye(model.nv, dtype=A.dtype)).T)
+    else:
+        J = Coordinates()
     bound = h * model.friction
     stopped = bound * jnp.abs(model.expand_velocity(1 / jnp.diag(A)))
     # Rounding of larger speeds must not hide what friction does within its own.
     speed = jnp.maximum(model.friction_speed, jnp.sqrt(jnp.finfo(A.dtype).eps) * stopped)
     start = model.expand_velocity(y.v)
-    terms = [ByRow(JointFriction(start, bound, speed, stopped), followed)]
+    rows = [Rows(JointFriction(start, bound, speed, stopped), J)]
     if field.stops is not None:
         gaps, _ = approach(model, y.q, y.v)
         places = tuple(map(int, model.topology.ranged[1]))
-        terms.append(ByRow(Ends(h, start, field.stops, -gaps - field.stops.slack, places), followed))
-    return terms
+        rows.append(Rows(Ends(h, start, field.stops, -gaps - field.stops.slack, places), J))
+    return rows
 
 
-def without_joint_terms(field: VectorField) -> VectorField:
-    """The equations of motion without what `joint_terms` has."""
+def without_joint_rows(field: VectorField) -> VectorField:
+    """The equations of motion without what `joint_rows` has."""
     model = eqx.tree_at(lambda model: model.friction, field.model, jnp.zeros_like(field.model.friction))
     return eqx.tree_at(lambda field: (field.model, field.stops), field, (model, None), is_leaf=lambda x: x is None)

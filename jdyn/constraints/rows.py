@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.dynamics.constraints.alike import Alike, by_kind
-from jdyn.dynamics.constraints.tree_motion import TreeMotion
+from jdyn.constraints.alike import Alike, by_kind
+from jdyn.constraints.tree_motion import TreeMotion
 from jdyn.model import Model
 from jdyn.model.constraints import Constraint, Moving, Placed
 from jdyn.spatial import Transform
 from jdyn.spatial.rotation import skew
 
 
-class Rows(NamedTuple):
+class ConstraintRows(NamedTuple):
     """Constraints at a time and a state: J v = b, and J a = γ.
 
     Attributes:
@@ -36,7 +36,7 @@ class Rows(NamedTuple):
 
 def constraint_rows(
     model: Model, constraints: Sequence[Constraint], t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Rows:
+) -> ConstraintRows:
     """The rows of several constraints, one after another: of each first those that constrain the configuration.
 
     Args:
@@ -53,7 +53,7 @@ def constraint_rows(
     each = by_kind(constraints, t.dtype, lambda alike: _rows(alike, tree, t))
     holonomic = np.concatenate([np.arange(len(b)) < len(residual) for residual, _, b, _ in each])
     residual, J, b, gamma = (jnp.concatenate(parts) for parts in zip(*each, strict=True))
-    return Rows(residual, np.flatnonzero(holonomic), J, b, gamma)
+    return ConstraintRows(residual, np.flatnonzero(holonomic), J, b, gamma)
 
 
 def residuals(

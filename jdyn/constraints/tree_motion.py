@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.dynamics.constraints.alike import Alike
+from jdyn.constraints.alike import Alike
 from jdyn.dynamics.kinematics import (
     bodies_before,
     carrier,

@@ -12,8 +12,8 @@ import jdyn
 from jdyn.contact import joints_between
 from jdyn.contact.colliders import colliders
 from jdyn.contact.joints_between import AllCoordinates, FewCoordinates
-from jdyn.contact.point_jacobians import DenseJacobian, SparseJacobian
 from jdyn.contact.relative_motion import RelativeMotion
+from jdyn.impulses import DenseJacobian, SparseJacobian
 
 pytestmark = pytest.mark.fast_compile
 

@@ -1,4 +1,4 @@
-"""Jacobians of velocities at points by the velocity of a model."""
+"""Jacobians of rows: velocities at points, in joints and of constraints, by the velocity of a model."""
 
 import abc
 import dataclasses
@@ -13,11 +13,59 @@ from jaxtyping import Array, Float, Int
 from jdyn.array import Structure
 
 Vector = Float[Array, " nv"]
-Rows = Float[Array, "points k"]
+Numbers = Float[Array, "points k"]
 Matrix = Float[Array, "nv nv"]
 
 
-class PointJacobian(Structure):
+class RowJacobian(Structure):
+    """From the velocity of a model to the velocities of rows."""
+
+    @abc.abstractmethod
+    def velocities(self, v: Vector) -> Array:
+        """J v."""
+
+    @abc.abstractmethod
+    def generalized(self, forces: Array) -> Vector:
+        """Jᵀ f."""
+
+    @abc.abstractmethod
+    def weighed(self, G: Array) -> Matrix:
+        """Jᵀ G J with the symmetric slopes G of a law: a number a row, or a matrix a point."""
+
+
+class Coordinates(RowJacobian):
+    """Velocities of the model themselves."""
+
+    def velocities(self, v: Vector) -> Vector:
+        return v
+
+    def generalized(self, forces: Vector) -> Vector:
+        return forces
+
+    def weighed(self, G: Vector) -> Matrix:
+        return jnp.diag(G)
+
+
+class MatrixJacobian(RowJacobian):
+    """A number each row.
+
+    Attributes:
+        J: The matrix.
+    """
+
+    J: Float[Array, "rows nv"]
+
+    def velocities(self, v: Vector) -> Float[Array, " rows"]:
+        return self.J @ v
+
+    def generalized(self, forces: Float[Array, " rows"]) -> Vector:
+        return self.J.T @ forces
+
+    def weighed(self, G: Float[Array, " rows"]) -> Matrix:
+        return self.J.T @ (G[:, None] * self.J)
+
+
+class PointJacobian(RowJacobian):
     """From the velocity of a model to k numbers at each point.
 
     Attributes:
@@ -37,14 +85,6 @@ class PointJacobian(Structure):
     def points(self) -> int:
         """Number of points."""
         return self.J.shape[0]
-
-    @abc.abstractmethod
-    def velocities(self, v: Vector) -> Rows:
-        """J v."""
-
-    @abc.abstractmethod
-    def generalized(self, forces: Rows) -> Vector:
-        """Jᵀ f."""
 
     @abc.abstractmethod
     def squares(self, weights: Vector) -> Float[Array, " points"]:
@@ -95,10 +135,10 @@ class DenseJacobian(PointJacobian):
     def nv(self) -> int:
         return self.J.shape[2]
 
-    def velocities(self, v: Vector) -> Rows:
+    def velocities(self, v: Vector) -> Numbers:
         return self.J @ v
 
-    def generalized(self, forces: Rows) -> Vector:
+    def generalized(self, forces: Numbers) -> Vector:
         return jnp.tensordot(forces, self.J, 2)
 
     def squares(self, weights: Vector) -> Float[Array, " points"]:
@@ -128,10 +168,10 @@ class SparseJacobian(PointJacobian):
     def nv(self) -> int:
         return self.count
 
-    def velocities(self, v: Vector) -> Rows:
+    def velocities(self, v: Vector) -> Numbers:
         return jnp.sum(self.J * v[self.coordinates][:, None], axis=2)
 
-    def generalized(self, forces: Rows) -> Vector:
+    def generalized(self, forces: Numbers) -> Vector:
         by_point = jnp.sum(self.J * forces[:, :, None], axis=1)
         return jnp.zeros(self.count, by_point.dtype).at[self.coordinates].add(by_point)
 

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
-from jdyn.dynamics.constraints.conjugate_gradients import WarmStart
-from jdyn.dynamics.constraints.rows import Rows, constraint_rows, largest, residuals
-from jdyn.dynamics.constraints.saddle_point import saddle_point
+from jdyn.constraints.rows import ConstraintRows, constraint_rows, largest, residuals
 from jdyn.dynamics.forward import forward_dynamics
 from jdyn.dynamics.methods import Method
+from jdyn.impulses.conjugate_gradients import WarmStart
+from jdyn.impulses.saddle_point import saddle_point
 from jdyn.model import Model
 from jdyn.model.constraints import Constraint
 
@@ -114,7 +114,14 @@ def impulse_response(
 
 
 def _least(
-    method: Method, model: Model, q: Array, v: Array, rows: Rows, residuals: Array, g: Array, start: WarmStart | None
+    method: Method,
+    model: Model,
+    q: Array,
+    v: Array,
+    rows: ConstraintRows,
+    residuals: Array,
+    g: Array,
+    start: WarmStart | None,
 ) -> tuple[Array, Array, Scalar]:
     """The shortest steps that change φ by `residuals`, the least changes of velocity that change J v by `g`, and the
     smallest pivot."""

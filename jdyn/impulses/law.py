@@ -1,4 +1,4 @@
-"""Term of the convex function: impulses that fall along the velocities at which they act."""
+"""Laws of impulses by the velocities at which they act."""
 
 import abc
 
@@ -19,7 +19,11 @@ class Line(Structure):
 
 
 class Law(Structure):
-    """γ(u), where u is how the velocities of a term change in a step, and −γ the gradient of a convex function.
+    """Relation of impulses γ to how the velocities u of rows change in a step. Solvers say which laws they know."""
+
+
+class ConvexLaw(Law):
+    """γ(u), where u is how the velocities of rows change in a step, and −γ the gradient of a convex function.
 
     Changes, not velocities: in single precision the slip of what sticks is smaller than rounding of the speeds that
     make it.
@@ -58,6 +62,10 @@ class Law(Structure):
     def impulse(self, u: Array, held: Bool[Array, "..."]) -> Array:
         """γ, where `held` says what sticks, at any speed."""
 
+    def gamma(self, u: Array) -> Array:
+        """γ(u)."""
+        return self.impulse(u, self.holds(u))
+
     @abc.abstractmethod
     def slope(self, u: Array, held: Bool[Array, "..."], shares: Float[Array, "..."]) -> Array:
         """−∂γ/∂u of the linear law, symmetric and not negative: that of γ where shares are those after u."""
@@ -71,7 +79,7 @@ class Law(Structure):
         return jnp.array(True)
 
 
-class LawByRow(Law):
+class LawByRow(ConvexLaw):
     """A law of rows that do not act on each other: γ and −∂γ/∂u are numbers of each row."""
 
     def along(self, u: Array, w: Array) -> Line:

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.array import LeastNorm
 from jdyn.dynamics.at_rest import mass_product
-from jdyn.dynamics.constraints.conjugate_gradients import WarmStart, conjugate_gradients
 from jdyn.dynamics.methods import Method
+from jdyn.impulses.conjugate_gradients import WarmStart, conjugate_gradients
 from jdyn.model import Model
 from jdyn.model.compiled import precise
 

@@ -1,0 +1,23 @@
+"""Impulses: rows that hold or push, their laws, the problem that they make of a step, and solvers of it."""
+
+from jdyn.impulses.conjugate_gradients import WarmStart as WarmStart
+from jdyn.impulses.convex import Convex as Convex
+from jdyn.impulses.friction import Friction as Friction
+from jdyn.impulses.jacobians import Coordinates as Coordinates
+from jdyn.impulses.jacobians import DenseJacobian as DenseJacobian
+from jdyn.impulses.jacobians import MatrixJacobian as MatrixJacobian
+from jdyn.impulses.jacobians import PointJacobian as PointJacobian
+from jdyn.impulses.jacobians import RowJacobian as RowJacobian
+from jdyn.impulses.jacobians import SparseJacobian as SparseJacobian
+from jdyn.impulses.joint_friction import JointFriction as JointFriction
+from jdyn.impulses.law import ConvexLaw as ConvexLaw
+from jdyn.impulses.law import Law as Law
+from jdyn.impulses.law import Line as Line
+from jdyn.impulses.law import Springs as Springs
+from jdyn.impulses.problem import ImpulseProblem as ImpulseProblem
+from jdyn.impulses.problem import ImpulseSolver as ImpulseSolver
+from jdyn.impulses.problem import Solution as Solution
+from jdyn.impulses.rows import Rows as Rows
+from jdyn.impulses.saddle_point import SaddlePoint as SaddlePoint
+from jdyn.impulses.saddle_point import delassus as delassus
+from jdyn.impulses.saddle_point import saddle_point as saddle_point
