@@ -1,0 +1,145 @@
+"""How much of the inside one has to read: counts of one checkout, or of two beside each other.
+
+    python -m benchmarks.inside [--against ../before]
+
+Files of a route are those in which a function runs while the call is traced for the first time, but for those on the
+two lowest floors (linear algebra, shapes, rotations), which nobody opens to follow it. Signatures are those of public
+functions and classes, without `self`.
+"""
+
+import argparse
+import ast
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[1]
+BELOW = "array", "spatial", "terminal", "threads"
+NO_SUBJECT = "What", "How", "Whether", "Of", "Those", "That", "As", "Where", "By"
+
+
+def files_of(call) -> int:
+    """Files of jdyn in which a function runs during a call."""
+    import jdyn
+
+    package = pathlib.Path(jdyn.__file__).parent
+    seen = set()
+
+    def note(frame, event, _):
+        if event == "call":
+            seen.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    inside = [pathlib.Path(name).relative_to(package) for name in seen if name.startswith(f"{package}{os.sep}")]
+    return sum(path.parts[0] not in BELOW for path in inside)
+
+
+def routes() -> dict[str, int]:
+    """Files of each route."""
+    import jax
+    import jax.numpy as jnp
+
+    import jdyn
+
+    arm = jdyn.load("panda")
+    builder = jdyn.Builder("ball")
+    builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
+    builder.add_shape("ball", "sphere", 0.1, role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    ball = builder.build()
+    low = ball.neutral().at[2].set(0.0999)
+    zero = jnp.zeros(arm.nv)
+    soft = jdyn.CompliantContact()
+
+    def pushed():
+        from jdyn.contact import colliders
+
+        forces = soft.between(colliders(ball))
+        jax.eval_shape(lambda q, v: forces.force(ball, q, v), low, jnp.zeros(6))
+
+    return {
+        "files of forward_dynamics": files_of(
+            lambda: jax.eval_shape(lambda q: jdyn.forward_dynamics(arm, q, zero, zero), zero)
+        ),
+        "files of simulate": files_of(
+            lambda: jax.eval_shape(lambda q: jdyn.simulate(arm, q, zero, 1.0, throw=False).q, zero)
+        ),
+        "files of simulate with contact": files_of(
+            lambda: jax.eval_shape(
+                lambda q: jdyn.simulate(ball, q, jnp.zeros(6), 1.0, contact=soft, throw=False).q, low
+            )
+        ),
+        "files from a pair of shapes to a force": files_of(pushed),
+    }
+
+
+def _functions(tree: ast.Module):
+    """Public functions of a module, and the constructors and methods of its public classes, by name."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for inner in node.body:
+                if (
+                    (isinstance(inner, ast.FunctionDef)
+                    and not inner.name.startswith("_"))
+                    or (isinstance(inner, ast.FunctionDef) and inner.name == "__init__")
+                ):
+                    yield f"{node.name}.{inner.name}", inner
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield node.name, node
+
+
+def counts(package: pathlib.Path) -> dict[str, int | str]:
+    """Counts of the text of a package."""
+    lines = documented = asked = 0
+    longest = 0, ""
+    for path in sorted(package.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        lines += text.count("\n")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                words = (ast.get_docstring(node) or "").split()
+                documented += bool(words) and words[0].strip(",.:") in NO_SUBJECT
+        if path.relative_to(package).parts[0] == "simulation":
+            asked += len(re.findall(r"\bisinstance\(|\btype\([a-z_.]+\) is", text))
+        for name, function in _functions(tree):
+            arguments = function.args
+            all_of = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+            longest = max(longest, (sum(x.arg not in ("self", "cls") for x in all_of), name))
+    return {
+        "lines of jdyn/": lines,
+        "parameters of the longest signature": f"{longest[0]} ({longest[1]})",
+        "isinstance in simulation": asked,
+        "docstrings without a subject": documented,
+    }
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("--against", type=pathlib.Path, help="folder of another checkout")
+    words.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    options = words.parse_args()
+    if options.json:
+        import jdyn
+
+        print(json.dumps(counts(pathlib.Path(jdyn.__file__).parent) | routes()))
+        return
+    columns = []
+    for folder in [ROOT, *([options.against] if options.against else [])]:
+        run = [sys.executable, str(pathlib.Path(__file__)), "--json"]
+        environment = os.environ | {"PYTHONPATH": str(folder.resolve())}
+        done = subprocess.run(run, env=environment, cwd=folder, check=True, capture_output=True, text=True)
+        columns.append(json.loads(done.stdout.splitlines()[-1]))
+    for name in columns[0]:
+        print(f"{name:42}", *(f"{column[name]!s:>28}" for column in columns))
+
+
+if __name__ == "__main__":
+    main()
