@@ -104,6 +104,9 @@ from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
 from jdyn.model import VelocityCoupling as VelocityCoupling
 from jdyn.model import Weld as Weld
+from jdyn.model import append as append
+from jdyn.model import lock as lock
+from jdyn.model import merge as merge
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.model import with_ground as with_ground

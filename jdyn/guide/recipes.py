@@ -15,6 +15,23 @@ By name; models are immutable, so this is a copy. `jdyn.parameters(model)` lists
 >>> print(heavier.inertias.mass, heavier.damping)
 [1. 2.] [0.3 0. ]
 
+## Put robots together
+
+`jdyn.merge` puts models side by side, `jdyn.append` fixes one on a link of another, `jdyn.lock` fixes joints. Names
+become `part/name`, and coordinates follow one another. Each gives a new model, whose numbers are those of the parts,
+also for derivatives and batches.
+
+>>> cell = jdyn.merge({"left": arm, "right": arm, "part": jdyn.load("box")}, placements={"right": (1.0, 0.0, 0.0)})
+>>> print(cell.nv, cell.joint_names)
+10 ('left/joint1', 'left/joint2', 'right/joint1', 'right/joint2', 'part/box')
+>>> holding = jdyn.append(arm, jdyn.load("ball"), "tip")  # what moves freely becomes part of the link
+>>> print(holding.inertias.mass)
+[1. 2.]
+>>> print(jdyn.lock(cell, {"right/joint1": 0.5}).nv)
+9
+
+What the parts may touch with is theirs still: a contact of the `jdyn.System` acts between them as well.
+
 ## Hold a robot still
 
 >>> q = jnp.array([0.5, 1.0])

@@ -19,6 +19,9 @@ from jdyn.model.constraints import RollingDisk as RollingDisk
 from jdyn.model.constraints import RollingSphere as RollingSphere
 from jdyn.model.constraints import VelocityCoupling as VelocityCoupling
 from jdyn.model.constraints import Weld as Weld
+from jdyn.model.edit import append as append
+from jdyn.model.edit import lock as lock
+from jdyn.model.edit import merge as merge
 from jdyn.model.ground import with_ground as with_ground
 from jdyn.model.joints import Ball as Ball
 from jdyn.model.joints import Continuous as Continuous

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.dtypes import canonicalize_dtype
 
-from jdyn.model import checked
 from jdyn.model.memory_maps import memory_maps
+from jdyn.model.model import checked
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from jdyn.array import shaped
-from jdyn.model.model import Model, checked
+from jdyn.model.model import Model, as_pose, checked
 from jdyn.model.shapes import Shape, Shapes, all_friction, condim_of
 from jdyn.model.topology import WORLD
 from jdyn.spatial import Transform
@@ -44,20 +44,11 @@ def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0), *, f
             f"{model.name!r} has a collision shape named {_NAME!r} already: move it with "
             f'jdyn.vary(model, {{"collision:{_NAME}.translation": ...}})'
         )
-    X = jax.tree.map(lambda leaf: leaf[None], _pose(model, placement))
+    X = jax.tree.map(lambda leaf: leaf[None], as_pose("placement", placement, model.dtype))
     given = shaped("friction", jnp.asarray(friction), model.dtype, (), (3,))
     entry = Shape("plane", "collision", WORLD, "world", _NAME, condim=condim_of(given))
     ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X, all_friction(given)[None])
     return dataclasses.replace(model, shapes=ground if model.shapes is None else _with(model.shapes, ground))
-
-
-def _pose(model: Model, placement) -> Transform:
-    if not isinstance(placement, Transform):
-        return Transform(jnp.eye(3, dtype=model.dtype), shaped("placement", placement, model.dtype, (3,)))
-    return Transform(
-        shaped("placement.rotation", placement.rotation, model.dtype, (3, 3)),
-        shaped("placement.translation", placement.translation, model.dtype, (3,)),
-    )
 
 
 def _with(shapes: Shapes, ground: Shapes) -> Shapes:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import ArrayLike
 
 from jdyn.array import Structure, floating, shaped
 from jdyn.model.joints import Joint
@@ -417,8 +418,7 @@ class Model(Structure):
             array = _set(getattr(self.limits, parameter), where, value, parameter)
             return dataclasses.replace(self, limits=dataclasses.replace(self.limits, **{parameter: array}))
         if parameter == "placement":
-            if not isinstance(value, Transform):
-                value = Transform(jnp.eye(3, dtype=self.dtype), shaped("placement", value, self.dtype, (3,)))
+            value = as_pose("placement", value, self.dtype)
             placements = jax.tree.map(lambda leaf, x: leaf.at[body].set(x), self.placements, value)
             return dataclasses.replace(self, placements=placements, links=None)
         number = [group.kind for group in topology.groups].index(topology.kinds[body])
@@ -452,6 +452,20 @@ def _with_inertia(inertias, body, mass, com, inertia):
         inertia = symmetric(old.rotational) - old.mass * (c @ c.T)
     new = SpatialInertia.from_com(mass, com, shaped("inertia", inertia, dtype, (3, 3)))
     return jax.tree.map(lambda leaf, value: leaf.at[body].set(value), inertias, new)
+
+
+def as_pose(what: str, placement: Transform | ArrayLike, dtype) -> Transform:
+    """A `Transform`, or a translation [m], as a pose; `what` is its name in errors.
+
+    Raises:
+        ValueError: if it has a wrong shape.
+    """
+    if not isinstance(placement, Transform):
+        return Transform(jnp.eye(3, dtype=dtype), shaped(what, jnp.asarray(placement, dtype), dtype, (3,)))
+    return Transform(
+        shaped(f"{what}.rotation", placement.rotation, dtype, (3, 3)),
+        shaped(f"{what}.translation", placement.translation, dtype, (3,)),
+    )
 
 
 def _set(array, where, value, what):
