@@ -99,6 +99,7 @@ from jdyn.model import Prismatic as Prismatic
 from jdyn.model import Revolute as Revolute
 from jdyn.model import RollingDisk as RollingDisk
 from jdyn.model import RollingSphere as RollingSphere
+from jdyn.model import Rotor as Rotor
 from jdyn.model import Shape as Shape
 from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
@@ -110,6 +111,7 @@ from jdyn.model import merge as merge
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.model import with_ground as with_ground
+from jdyn.model import with_rotors as with_rotors
 from jdyn.planning import Cost as Cost
 from jdyn.planning import FrameTarget as FrameTarget
 from jdyn.planning import Optimized as Optimized

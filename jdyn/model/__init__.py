@@ -41,6 +41,8 @@ from jdyn.model.model import checked as checked
 from jdyn.model.model import dynamics_only as dynamics_only
 from jdyn.model.model import take_rows as take_rows
 from jdyn.model.random_tree import random_tree as random_tree
+from jdyn.model.rotors import Rotor as Rotor
+from jdyn.model.rotors import with_rotors as with_rotors
 from jdyn.model.shapes import Shape as Shape
 from jdyn.model.shapes import ShapeKind as ShapeKind
 from jdyn.model.shapes import ShapeRole as ShapeRole
