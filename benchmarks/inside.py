@@ -85,10 +85,8 @@ def _functions(tree: ast.Module):
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             for inner in node.body:
-                if (
-                    (isinstance(inner, ast.FunctionDef)
-                    and not inner.name.startswith("_"))
-                    or (isinstance(inner, ast.FunctionDef) and inner.name == "__init__")
+                if (isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_")) or (
+                    isinstance(inner, ast.FunctionDef) and inner.name == "__init__"
                 ):
                     yield f"{node.name}.{inner.name}", inner
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

@@ -419,24 +419,25 @@ def test_contradictions_are_refused():
 
 @pytest.mark.slow
 def test_motors_along_a_motion():
-    """Rotors that are links and follow joints, against rotors as terms of Gauss' function."""
+    """Rotors that are links with mass and follow joints, against `jdyn.with_rotors` of the arm with locked ones."""
     locked, turning = mechanisms.geared(False), mechanisms.geared(True)
-    motors = [
-        jdyn.Motor(carrier, joint, np.array(axis, float), inertia, ratio)
-        for carrier, joint, axis, ratio, inertia in mechanisms.ROTORS
-    ]
+    motors = {
+        f"motor{i}": jdyn.Rotor(carrier, joint, np.array(axis, float), inertia, ratio)
+        for i, (carrier, joint, axis, ratio, inertia) in enumerate(mechanisms.ROTORS)
+    }
 
     def drive(t, q, v):
         return jnp.stack([jnp.sin(t), 2 * jnp.cos(3 * t), 0.5 * jnp.sin(5 * t)])
 
-    motion = jdyn.simulate(
-        turning, jnp.array([0.2, -0.4, 0.3]), jnp.array([1.0, -2.0, 3.0]), 2.0, controller=drive,
-        saveat=jnp.linspace(0, 2, 21), stepsize_controller=accuracy(1e-9),
-    )  # fmt: skip
-    a, tau = motion.accelerations, motion.tau
-    found = jax.vmap(lambda q, v, tau: jdyn.constrained_accelerations(locked, q, v, tau, motors=motors).a)(
-        motion.q, motion.v, tau
-    )
-    np.testing.assert_allclose(found, a, rtol=0, atol=1e-12 * largest(a))
-    without = jax.vmap(lambda q, v, tau: jdyn.forward_dynamics(locked, q, v, tau))(motion.q, motion.v, tau)
+    def moved(model):
+        return jdyn.simulate(
+            model, jnp.array([0.2, -0.4, 0.3]), jnp.array([1.0, -2.0, 3.0]), 2.0, controller=drive,
+            saveat=jnp.linspace(0, 2, 21), stepsize_controller=accuracy(1e-9),
+        )  # fmt: skip
+
+    expected, found = moved(turning), moved(jdyn.with_rotors(locked, motors))
+    a = expected.accelerations
+    np.testing.assert_allclose(found.accelerations, a, rtol=0, atol=1e-7 * largest(a))
+    np.testing.assert_allclose(found.q, expected.q, rtol=0, atol=1e-8)
+    without = jax.vmap(lambda q, v, tau: jdyn.forward_dynamics(locked, q, v, tau))(found.q, found.v, found.tau)
     assert largest(without - a) > 0.1 * largest(a)
