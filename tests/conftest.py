@@ -42,16 +42,16 @@ if jaxlib.version.__version__.startswith("0.10."):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--executor", help="what runs recursions of all models, as JDYN_EXECUTOR")
+    parser.addoption("--executor", help="what runs recursions of all models")
 
 
 def pytest_configure(config):
     if executor := config.getoption("--executor"):
-        from jdyn.model import Executor
+        from jdyn.model import Executor, Model
 
         if executor not in get_args(Executor):
             raise pytest.UsageError(f"--executor: expected one of {get_args(Executor)}, got {executor!r}")
-        os.environ["JDYN_EXECUTOR"] = executor
+        Model.__init__.__kwdefaults__["executor"] = executor
 
 
 def pytest_collection_modifyitems(items):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
@@ -73,7 +72,7 @@ class Model(Structure):
             `dataclasses.replace(model, executor="lanes")` changes it. `"levels"` visits all bodies of one depth at
             once. `"lanes"` visits one body after another, on single numbers with lanes last. `"auto"` takes what was
             fastest: levels for a single configuration, lanes for batches on a processor, and one thread a lane for
-            batches on an NVIDIA GPU. The environment variable `JDYN_EXECUTOR` sets the default of new models.
+            batches on an NVIDIA GPU.
         shapes: What it looks like and where it ends, for drawing and collision; None if it has no shapes. jdyn's
             functions of dynamics leave them out before they compile, so that robots share programs whatever they look
             like; `without_shapes` does so for your own.
@@ -101,9 +100,7 @@ class Model(Structure):
     gravity: Float[Array, "3"]
     shapes: Shapes | None = None
     links: Any = None
-    executor: Executor = eqx.field(
-        static=True, kw_only=True, default_factory=lambda: os.environ.get("JDYN_EXECUTOR", "auto")
-    )
+    executor: Executor = eqx.field(static=True, kw_only=True, default="auto")
 
     def __post_init__(self):
         one_of("executor", self.executor, get_args(Executor))
@@ -498,9 +495,18 @@ def checked(model: Model, **arguments) -> list[Any]:
             f"model: expected a jdyn.Model (see jdyn.load), got {given}; are the arguments in the right order?"
         )
     return [
-        None if name == "f_ext" and x is None else _coordinates(model, name, jnp.asarray(x))
+        None if name == "f_ext" and x is None else _coordinates(model, name, _numbers(name, x))
         for name, x in arguments.items()
     ]
+
+
+def _numbers(name, x):
+    try:
+        return jnp.asarray(x)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name}: expected an array of numbers, got {type(x).__name__}; are the arguments in the right order?"
+        ) from error
 
 
 def _coordinates(model, name, x):

@@ -21,6 +21,17 @@ def tree():
     return model, model.random(keys[0]), model.random(keys[1]), jax.random.normal(keys[2], (model.nv,))
 
 
+def test_what_is_no_array_is_refused_in_a_line(tree):
+    """Such as a controller in the place of a velocity, which holds a model with hundreds of numbers."""
+    model, q, _, v = tree
+    for wrong in (jdyn.PD(model, q, kp=1.0, kd=1.0), "v"):
+        with pytest.raises(
+            ValueError, match=r"v: expected an array of numbers, got \w+; are the arguments in the right"
+        ) as raised:
+            jdyn.forward_dynamics(model, q, wrong, v)
+        assert len(str(raised.value)) < 200
+
+
 def test_difference_leads_from_one_configuration_to_the_other(tree):
     model, q0, q1, _ = tree
     difference, integrate = eqx.filter_jit(model.difference), eqx.filter_jit(model.integrate)
