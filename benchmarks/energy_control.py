@@ -11,6 +11,7 @@ Source: Joukhadar, RobotΦ: dynamic modeling system for robotics applications, I
 equations 5 and 6, the algorithm below them, figures 20 and 21; equation 7 for the ground.
 """
 
+import dataclasses
 import functools
 import itertools
 import statistics
@@ -66,9 +67,8 @@ class LimitedDevelopment(ManifoldSolver):
         y1 = kicked(y0, rest(terms.prod(start, h)))
         y1 = drifted(self.mechanism, y1, terms.prod(0.5 * (y0.v + y1.v), h))
         end = terms.vf(t1, y1, args)
-        if y0.energy is not None:
-            work = terms.prod(0.5 * (start.energy + end.energy), h)
-            y1 = eqx.tree_at(lambda y: y.energy, y1, y0.energy + work)
+        parts = jax.tree.map(lambda x, a, b: x + terms.prod(0.5 * (a + b), h), y0.parts, start.parts, end.parts)
+        y1 = dataclasses.replace(y1, parts=parts)
         return y1, None, {"y0": y0, "y1": y1}, end, diffrax.RESULTS.successful
 
 

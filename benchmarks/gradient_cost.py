@@ -11,7 +11,8 @@ import jax.numpy as jnp
 
 import jdyn
 from jdyn.control.dynamic import with_memory
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 
 TIME = 2.0
 MAX_STEPS = 4096

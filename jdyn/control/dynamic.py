@@ -29,7 +29,7 @@ class DynamicController(Controller):
     ...     def force(self, t, q, v, memory):
     ...         return memory[:1]
     >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1), 1.0, controller=Oscillator())
-    >>> print(motion.memory[-1].round(3))
+    >>> print(motion.parts["controller"][-1].round(3))
     [ 0.54  -0.841]
     """
 

@@ -30,9 +30,9 @@ from jdyn.simulation.solvers import LinearlyImplicitEuler as LinearlyImplicitEul
 from jdyn.simulation.solvers import Rodas5P as Rodas5P
 from jdyn.simulation.solvers import SemiImplicitEuler as SemiImplicitEuler
 from jdyn.simulation.solvers import StormerVerlet as StormerVerlet
+from jdyn.simulation.state import State as State
 from jdyn.simulation.system import System as System
 from jdyn.simulation.touch_event import touch_event as touch_event
 from jdyn.simulation.trajectory import Events as Events
 from jdyn.simulation.trajectory import Trajectory as Trajectory
-from jdyn.simulation.vector_field import State as State
 from jdyn.simulation.wrapped_solver import Delegating as Delegating

@@ -26,8 +26,8 @@ from jdyn.simulation.loop import (
     where,
 )
 from jdyn.simulation.solvers.dense_output import FORCES
+from jdyn.simulation.state import State
 from jdyn.simulation.varied_run import VariedRun, towards
-from jdyn.simulation.vector_field import State
 
 # Keep the states before this many steps; most simulations need no others.
 FIRST = 512

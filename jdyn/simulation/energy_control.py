@@ -11,14 +11,31 @@ from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics import kinetic_energy, potential_energy
 from jdyn.model import Model
+from jdyn.simulation.state import Owner, State
 from jdyn.simulation.traits import Traits
-from jdyn.simulation.vector_field import State
 from jdyn.simulation.wrapped_solver import Delegating
 
 
 def mechanical_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
     """Kinetic and potential energy [J]."""
     return kinetic_energy(model, q, v) + potential_energy(model, q)
+
+
+class SuppliedEnergy(Owner):
+    """Energy that the mechanism received: its own at the start, and the work that is done since [J]."""
+
+    part = "supplied"
+
+    def start(self, model, t, q, v):
+        return mechanical_energy(model, q, v)
+
+    def rate(self, model, t, y, tau):
+        v = model.expand_velocity(y.v)
+        return y.v @ tau - v @ (model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))
+
+    def after_event(self, model, before, after):
+        work = mechanical_energy(model, after.q, after.v) - mechanical_energy(model, before.q, before.v)
+        return before.parts[self.part] + work
 
 
 class EnergyError(Delegating):
@@ -44,7 +61,7 @@ class EnergyError(Delegating):
 
     @property
     def traits(self) -> Traits:
-        return super().traits._replace(supplied=True)
+        return super().traits._replace(owners=(SuppliedEnergy(),))
 
     def init(self, terms, t0, t1, y0, args):
         return self.solver.init(terms, t0, t1, y0, args)
@@ -52,12 +69,16 @@ class EnergyError(Delegating):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         y1, error, *rest = self.solver.step(terms, t0, t1, y0, args, solver_state, made_jump)
         error = jax.tree.map(jnp.zeros_like, y1) if error is None else error
-        return y1, eqx.tree_at(lambda y: y.energy, error, self._surplus(y1) - self._surplus(y0)), *rest
+        return y1, eqx.tree_at(_supplied, error, self._surplus(y1) - self._surplus(y0)), *rest
 
     def _surplus(self, y: State) -> Scalar:
         """Energy of a state less the work done on it; `simulate` has given the solver its model."""
         # `on_manifold` has wrapped it in a solver that has a model.
-        return mechanical_energy(self.solver.model, y.q, y.v) - y.energy  # type: ignore[attr-defined]
+        return mechanical_energy(self.solver.model, y.q, y.v) - _supplied(y)  # type: ignore[attr-defined]
+
+
+def _supplied(y: State) -> Scalar:
+    return y.parts[SuppliedEnergy.part]
 
 
 def largest(y: PyTree[Array]) -> Scalar:
@@ -97,13 +118,12 @@ class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
         return self
 
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
-        if y0.energy is None:
+        if SuppliedEnergy.part not in y0.parts:
             raise ValueError("HalveOrGrow: expected a solver that counts energy; wrap it as jdyn.EnergyError(solver)")
         return t0 + jnp.minimum(dt0, self.longest), None
 
     def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
-        # `init` has refused states without an energy.
-        keep = jnp.abs(y_error.energy) < self.tolerance  # type: ignore[union-attr]
+        keep = jnp.abs(_supplied(y_error)) < self.tolerance  # type: ignore[arg-type]
         length = jnp.minimum((t1 - t0) * jnp.where(keep, 1.5, 0.5), self.longest)
         start = jnp.where(keep, t1, t0)
         return keep, start, start + jax.lax.stop_gradient(length), False, None, diffrax.RESULTS.successful

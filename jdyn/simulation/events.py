@@ -12,7 +12,7 @@ import numpy as np
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 
 # Places within a step, as fractions of it, where conditions are evaluated. The first one shows on which side a motion
 # leaves an event that has just happened.
@@ -63,7 +63,7 @@ class Event(eqx.Module):
 
     Attributes:
         condition: `condition(t, y)`, a number, or an array of shape (entries,), each of which may fall through zero;
-            `y.q`, `y.v` and `y.memory` are the state.
+            `y.q`, `y.v` and `y.parts` are the state.
         reset: `reset(t, y)`, or `reset(t, y, entry)` where the condition is an array: the state after the event. It
             does not change if left out.
         terminate: Whether the simulation ends there, with the code `Result.event`.

@@ -19,8 +19,8 @@ from jdyn.simulation.prepared import prepared
 from jdyn.simulation.result import Result
 from jdyn.simulation.solver_choice import default_controller, suitable_solver, with_tolerances
 from jdyn.simulation.solvers import on_manifold
+from jdyn.simulation.state import State
 from jdyn.simulation.traits import traits
-from jdyn.simulation.vector_field import State
 
 
 class StepInfo(NamedTuple):
@@ -58,8 +58,8 @@ def fixed_step(
     shapes = system.touching()
     system = system.but(model=system.model.without_shapes(), configurations={})
     method = suitable_solver(solver, system, constant=True)
-    if traits(method).supplied:
-        raise ValueError(f"{type(method).__name__}: a step of a given length does not count energy; simulate does")
+    if traits(method).owners:
+        raise ValueError(f"{type(method).__name__}: states of a step have no parts of the solver; simulate has them")
     by_default = default_controller(dtype, method, touches=shapes is not None)
     method = with_tolerances(method, by_default, by_default)
     y0 = dataclasses.replace(state, q=system.model.normalize(q.astype(dtype)), v=v.astype(dtype))

@@ -13,7 +13,8 @@ from jaxtyping import Array, Float, Int, Scalar
 from jdyn.dynamics import mass_matrix
 from jdyn.model import Model
 from jdyn.simulation.events import Event
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 
 # Springs for joints at rest begin this far beyond the end, as a fraction of the depth over which they stiffen.
 SLACK = 0.1

@@ -15,14 +15,15 @@ from jdyn.constraints import Projected
 from jdyn.contact import Overlap, PointForces, SmoothForces
 from jdyn.control.dynamic import updated
 from jdyn.simulation.clock import Clock, Instant
-from jdyn.simulation.energy_control import HalveOrGrow, mechanical_energy
+from jdyn.simulation.energy_control import HalveOrGrow
 from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_crossing, numbers
 from jdyn.simulation.result import Result
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.state import ControllerMemory, State, controller_memory
 from jdyn.simulation.traits import traits
 from jdyn.simulation.turns import PLANNED, angular_speed
 from jdyn.simulation.variation import Variation, carried, tolerances
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.vector_field import VectorField
 from jdyn.simulation.work import Counted, Work, order_of, overlap_of, seen_of, work_of
 
 # A step of this many roundings of the time is too small to be told from none. Single precision tells times from each
@@ -669,10 +670,11 @@ def _settled(problem, equations, motion, way, fired):
     if not controller.ticks:
         return motion
     t, y = problem.equations.clock(motion.at.t), motion.y
-    due = ~(motion.at.until(problem.equations.direction * controller.next_tick(y.memory)) > 0)
-    memory = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, y.memory), lambda: y.memory)
+    old = controller_memory(y)
+    due = ~(motion.at.until(problem.equations.direction * controller.next_tick(old)) > 0)
+    new = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, old), lambda: old)
     # In a batch another lane may have asked, and this one may be at its tick but for the rest of the time.
-    y = eqx.tree_at(lambda y: y.memory, y, where(due, memory, y.memory))
+    y = dataclasses.replace(y, parts=y.parts | {ControllerMemory.part: where(due, new, old)})
     return dataclasses.replace(motion, y=y, jumped=motion.jumped | due)
 
 
@@ -725,11 +727,8 @@ def _reset(problem, event, entry, t, y):
     model = problem.equations.field.model
     after = jax.tree.map(lambda new, old: jnp.asarray(new).astype(old.dtype), after, y)
     after, *_ = problem.equations.met(t, eqx.tree_at(lambda y: y.q, after, model.normalize(after.q)))
-    if y.energy is None:
-        return after
-    # The event does work.
-    done = mechanical_energy(model, after.q, after.v) - mechanical_energy(model, y.q, y.v)
-    return eqx.tree_at(lambda y: y.energy, after, y.energy + done)
+    owners = [owner for owner in problem.equations.field.owners if owner.part in y.parts]
+    return State(after.q, after.v, {owner.part: owner.after_event(model, y, after) for owner in owners})
 
 
 class _Verdict(NamedTuple):
@@ -908,7 +907,8 @@ def _way(problem, run, planned):
         first = jnp.argmin(jnp.where(ahead, problem.jump_times, jnp.inf))
         stop = jnp.where(ahead[first], problem.jump_times[first], stop)
     if controller.ticks:
-        tick = jax.lax.stop_gradient(problem.equations.direction * controller.next_tick(run.motion.y.memory))
+        tick = controller.next_tick(controller_memory(run.motion.y))
+        tick = jax.lax.stop_gradient(problem.equations.direction * tick)
         stop = jnp.where(tick < stop, tick, stop)
     left = run.motion.at.until(stop)
     joined = jnp.minimum(_smallest(problem, _rounding(stop)), JOINED * planned.length)

@@ -16,9 +16,9 @@ from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.model import Model, checked
 from jdyn.simulation.counted_roots import counted_step
 from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.state import State
 from jdyn.simulation.traits import Traits, traits
 from jdyn.simulation.turns import LONGEST
-from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 from jdyn.simulation.wrapped_solver import Delegating
 

@@ -15,7 +15,7 @@ from jdyn.dynamics import Method
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.messages import short, unknown
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits, JointLimits
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import ControllerMemory, State, starting
 
 
 def _constraints(constraints) -> tuple[Constraint, ...]:
@@ -74,7 +74,8 @@ class Parts(eqx.Module):
         q0, v0 = checked(model, q=at, v=still if v is None else v)
         dtype = jnp.result_type(model.dtype, q0.dtype, v0.dtype)
         q0, v0 = model.astype(dtype).normalize(q0.astype(dtype)), v0.astype(dtype)
-        return State(q0, v0, with_memory(self.controller).start(jnp.asarray(t, dtype), q0, v0))
+        owners = [ControllerMemory(with_memory(self.controller))]
+        return starting(owners, model, jnp.asarray(t, dtype), q0, v0, {})
 
     def astype(self, dtype: Any) -> Self:
         """The same with numbers of a floating type, but for those of the controller, which casts its own."""

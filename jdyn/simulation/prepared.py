@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import diffrax
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 from jaxtyping import Scalar
 
 from jdyn.constraints import closed, iterates
@@ -15,13 +13,12 @@ from jdyn.contact.colliders import Colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import Memoryless, with_memory
 from jdyn.dynamics.recursion.joint_frames import with_links
-from jdyn.model.messages import short
 from jdyn.simulation.contact_events import contact_events
-from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.events import Event
 from jdyn.simulation.parts import Parts
+from jdyn.simulation.state import State, starting
 from jdyn.simulation.traits import traits
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.vector_field import VectorField
 
 
 class Prepared(NamedTuple):
@@ -41,15 +38,15 @@ class Prepared(NamedTuple):
 def prepared(
     system: Parts, shapes: Colliders | None, solver: diffrax.AbstractSolver, t0: Scalar, start: State
 ) -> Prepared:
-    """Prepare a system for steps of a solver from a state at `t0`; `shapes` are those that may touch. A controller of
-    which the state says no memory begins with one."""
+    """Prepare a system for steps of a solver from a state at `t0`; `shapes` are those that may touch. Parts
+    that the state does not have start anew."""
     q0, v0 = start.q, start.v
     model, controller = with_links(system.model), with_memory(system.controller).with_links()
     field = VectorField(model, controller, system.method, constraints=system.constraints)
     controller = _closed_controller(field, solver, t0, q0, v0)
-    energy = mechanical_energy(model, q0, v0) if traits(solver).supplied else None
-    y0 = State(q0, v0, _memory(controller, t0, start), energy)
-    field = dataclasses.replace(field, controller=controller, constraints=closed(model, system.constraints, t0, q0))
+    field = dataclasses.replace(field, controller=controller, others=traits(solver).owners)
+    y0 = starting(field.owners, model, t0, q0, v0, start.parts)
+    field = dataclasses.replace(field, constraints=closed(model, system.constraints, t0, q0))
     field = dataclasses.replace(field, iterates=iterates(model, field.constraints, t0, q0, v0))
     events: tuple[Event, ...] = ()
     if system.joint_limits is not None:
@@ -60,20 +57,6 @@ def prepared(
         field = dataclasses.replace(field, contact=forces)
         events = (*events, *contact_events(model, forces)) if system.contact.ends_steps else events
     return Prepared(field, y0, events)
-
-
-def _memory(controller, t0, start):
-    """Memory that the state has, or else the controller's start."""
-    new = controller.start(t0, start.q, start.v)
-    if start.memory is None:
-        return new
-    kinds = [jax.tree.map(lambda x: (jnp.shape(x), jnp.result_type(x)), memory) for memory in (new, start.memory)]
-    if kinds[0] != kinds[1]:
-        raise ValueError(
-            f"state: expected a memory of the system's controller, {short(kinds[0])}, got one of another, "
-            f"{short(kinds[1])}; jdyn.System.state makes one"
-        )
-    return start.memory
 
 
 class _Closed(Controller):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 
@@ -14,18 +15,18 @@ def misfit(trajectory: Any) -> str | None:
         return "expected times along an axis"
     lanes = ts.shape[:-1]
     pushing = {} if trajectory.contact_forces is None else vars(trajectory.contact_forces)
-    shapes = {"q": (*ts.shape, -1), "v": (*ts.shape, -1), "supplied": ts.shape, "result": lanes}
+    shapes = {"q": (*ts.shape, -1), "v": (*ts.shape, -1), "result": lanes}
     happened = {"ts": (*lanes, -1), "which": (*lanes, -1), "entry": (*lanes, -1), "q": (*lanes, -1, -1)}
     expected = [
         *((name, getattr(trajectory, name), shape) for name, shape in shapes.items()),
         *((f"events.{name}", getattr(events, name), shape) for name, shape in happened.items()),
         ("events.v", events.v, (*lanes, -1, -1)),
         *((name, x, ts.shape if name.startswith("row_") else lanes) for name, x in trajectory.stats.items()),
-        *((f"memory.{i}", x, ts.shape) for i, x in enumerate(trajectory.memory or [])),
+        *(("parts", x, ts.shape) for x in jax.tree.leaves(trajectory.parts)),
         *((f"contact_forces.{name}", x, (*ts.shape, -1, 3)) for name, x in pushing.items()),
     ]
     for name, x, shape in expected:
-        if x is not None and not _has(x.shape, shape, open_end=name.startswith("memory")):
+        if x is not None and not _has(x.shape, shape, open_end=name == "parts"):
             return f"{name} has shape {x.shape} beside times of shape {ts.shape}"
     counts = {name: getattr(events, name).shape[len(lanes)] for name in (*happened, "v")}
     sizes = {"q": trajectory.q.shape[-1] - events.q.shape[-1], "v": trajectory.v.shape[-1] - events.v.shape[-1]}

@@ -34,9 +34,9 @@ from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.saveat import rows_to_save
 from jdyn.simulation.solver_choice import default_controller, suitable_solver, with_tolerances
 from jdyn.simulation.solvers import on_manifold
+from jdyn.simulation.state import State, controller_memory
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Events, Trajectory
-from jdyn.simulation.vector_field import State
 
 # A start may miss its constraints by this power of rounding [m or rad, and per second].
 NEAR = 0.375
@@ -145,7 +145,7 @@ def simulate(
         start: `system`, what is simulated, `state`, that at `t0`, see `System.state`, and `t1`, the end [s]; in the
             short form `model`, `q0`, `v0` and `t1`. The state has to meet constraints, see `jdyn.assemble`; the end of
             every step and rows in between are moved to the nearest state that does. A controller starts anew where the
-            state has no memory of it.
+            state has no part of it.
         t0: Start [s].
         events: Where the state jumps, or the simulation ends, see `jdyn.Event`. Impacts of joint limits come after
             them; their entries are all upper ends, then all lower ends, of joints whose coordinates are single numbers.
@@ -374,10 +374,8 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     stats = jax.lax.stop_gradient(stats)
     commands = None
     if has_functions(system.controller):
-        commands = jax.vmap(field.controller.force)(ts, ys.q, ys.v, ys.memory)
-    trajectory = Trajectory(
-        ts, ys.q, ys.v, ys.memory, ys.energy, happened, run.result, stats, run.rows.forces, commands
-    )
+        commands = jax.vmap(field.controller.force)(ts, ys.q, ys.v, controller_memory(ys))
+    trajectory = Trajectory(ts, ys.q, ys.v, ys.parts, happened, run.result, stats, run.rows.forces, commands)
     return trajectory, field.constraints if has_functions(system.constraints) else system.constraints
 
 

@@ -8,7 +8,7 @@ from jaxtyping import ArrayLike, Float
 from jdyn.model.messages import short
 from jdyn.simulation.fixed_step import StepInfo, fixed_step
 from jdyn.simulation.parts import Parts
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 
 
 class System(Parts):

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jdyn.model import Model
+from jdyn.simulation.energy_control import SuppliedEnergy
 from jdyn.simulation.result import result_meanings
 
 if TYPE_CHECKING:
     import xarray
 
 _UNIT = {"turn": "rad", "slide": "m", "screw": "rad"}
-UNITS = {"q": "rad, m or quaternion", "v": "rad/s or m/s", "supplied": "J", "t": "s", "time": "s", "event_time": "s"}
+SUPPLIED = SuppliedEnergy.part
+UNITS = {"q": "rad, m or quaternion", "v": "rad/s or m/s", SUPPLIED: "J", "t": "s", "time": "s", "event_time": "s"}
 
 
 def labelled(trajectory: Any, model: Model | None) -> xarray.Dataset:
@@ -38,8 +40,8 @@ def labelled(trajectory: Any, model: Model | None) -> xarray.Dataset:
             if x is not None
         },
     }
-    if trajectory.supplied is not None:
-        variables["supplied"] = times, trajectory.supplied
+    if SUPPLIED in trajectory.parts:
+        variables[SUPPLIED] = times, trajectory.parts[SUPPLIED]
     coordinates: dict[str, Any] = _numbers(trajectory) if model is None else _joints(model)
     common = ts.reshape(-1, ts.shape[-1])[0]
     if np.array_equal(np.broadcast_to(common, ts.shape), ts, equal_nan=True):

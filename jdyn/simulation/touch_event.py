@@ -9,7 +9,7 @@ from jdyn.contact import colliders, distances
 from jdyn.contact.time_of_contact import time_to_pass_pairs
 from jdyn.model import Model
 from jdyn.simulation.events import LOOKS, Event, Foretold
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 
 
 class Gaps(Foretold):

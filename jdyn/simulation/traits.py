@@ -7,6 +7,8 @@ import diffrax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Scalar
 
+from jdyn.simulation.state import Owner
+
 
 class Traits(NamedTuple):
     """Capabilities and needs of a solver, as its attribute `traits`. Solvers without it, such as those of diffrax, have
@@ -20,8 +22,8 @@ class Traits(NamedTuple):
         looks_ahead: Whether steps say what contact can see at their ends.
         held: Function from its state after a step and the length of that [s] to whether stability held the step, not
             accuracy; None for solvers that cannot tell.
+        owners: Owners of parts of the state that it needs.
         resumes: Whether a step follows from the state at its start, so that replays may begin with any.
-        supplied: Whether states carry the energy that the mechanism receives.
         vibrations: Whether steps may become as short as vibrations that derivatives alone have.
         stepsize_controller: From whether numbers are in single precision, the step controller to take by default; None
             for that of all.
@@ -33,8 +35,8 @@ class Traits(NamedTuple):
     jacobians: bool = False
     looks_ahead: bool = False
     held: Callable[[Any, Scalar], Bool[Array, ""]] | None = None
+    owners: tuple[Owner, ...] = ()
     resumes: bool = True
-    supplied: bool = False
     vibrations: bool = True
     stepsize_controller: Callable[[bool], diffrax.AbstractStepSizeController] | None = None
 

@@ -25,9 +25,10 @@ from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.known import Known
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
+from jdyn.simulation.state import ControllerMemory, State
 from jdyn.simulation.system import System
 from jdyn.simulation.to_xarray import labelled
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.vector_field import VectorField
 from jdyn.spatial import Transform
 
 if TYPE_CHECKING:
@@ -67,9 +68,8 @@ class Trajectory(eqx.Module):
         ts: Times [s].
         q: Configurations [rad or m], quaternions of unit length.
         v: Velocities [rad/s or m/s].
-        memory: What the controller remembered, a row a time; None for a function of the state.
-        supplied: Energy that the mechanism received, at its start and by work [J]; None unless the solver is an
-            `EnergyError`.
+        parts: What was integrated beside the motion, by its owner, see `jdyn.State`, a row a time: `"controller"`,
+            what it remembered, `"supplied"`, energy that the mechanism received [J].
         events: Events that happened.
         result: How the simulation ended, a `jdyn.Result` as an integer.
         stats: `t_reached`, the time [s] up to which the simulation got; `accepted_steps` and `rejected_steps`;
@@ -93,8 +93,7 @@ class Trajectory(eqx.Module):
     ts: Float[Array, "*lanes times"]
     q: Float[Array, "*lanes times nq"]
     v: Float[Array, "*lanes times nv"]
-    memory: PyTree[Array]
-    supplied: Float[Array, "*lanes times"] | None
+    parts: dict[str, PyTree[Array]]
     events: Events
     result: Int[Array, "*lanes"]
     stats: dict[str, Any]
@@ -136,7 +135,7 @@ class Trajectory(eqx.Module):
         """
         if self.commands is not None:
             return self.commands
-        return self._rows(_commanded, self.ts, self.q, self.v, jax.tree.leaves(self.memory))
+        return self._rows(_commanded, self.ts, self.q, self.v, jax.tree.leaves(self.parts.get(ControllerMemory.part)))
 
     @property
     def accelerations(self) -> Float[Array, "*lanes times nv"]:
@@ -254,8 +253,8 @@ class Trajectory(eqx.Module):
         return hermite(self.system.model, self.ts, self.q, self.v, t)
 
     def resample(self, ts: Float[Array, " times"]) -> Trajectory:
-        """The trajectory with rows at other times, by `interpolate`; memory, supplied energy, contact forces and
-        commands linearly, which is meaningless for a memory that ticks.
+        """The trajectory with rows at other times, by `interpolate`; parts beside the motion, contact forces
+        and commands linearly, which is meaningless for a memory that ticks.
 
         Args:
             ts: Times [s].
@@ -268,12 +267,12 @@ class Trajectory(eqx.Module):
         if ts.ndim != 1:
             raise ValueError(f"ts: expected shape (times,), got {ts.shape}")
         q, v = jax.vmap(self.interpolate)(ts)
-        memory, supplied, forces, commands = jax.tree.map(
+        parts, forces, commands = jax.tree.map(
             lambda rows: jax.vmap(lambda t: linear(self.ts, rows, t))(ts),
-            (self.memory, self.supplied, self.contact_forces, self.commands),
+            (self.parts, self.contact_forces, self.commands),
         )
         stats = {name: x for name, x in self.stats.items() if not name.startswith("row_")}
-        return Trajectory(ts, q, v, memory, supplied, self.events, self.result, stats, forces, commands, self.known)
+        return Trajectory(ts, q, v, parts, self.events, self.result, stats, forces, commands, self.known)
 
     def _check_single(self, method):
         if self.ts.ndim != 1:
@@ -285,8 +284,8 @@ class Trajectory(eqx.Module):
     # For other programs.
 
     def to_xarray(self) -> xarray.Dataset:
-        """A labelled dataset of rows, events, result and statistics; without the controller's memory and without
-        contact forces.
+        """A labelled dataset of rows, events, result and statistics; without what controllers remember
+        and without contact forces.
 
         Coordinates of `q` and `v` are named by joint, as `hull[0]` where it has several, with the unit of each in the
         coordinates `q_unit` and `v_unit`; of a loaded trajectory they are numbered from 0.
@@ -303,14 +302,15 @@ class Trajectory(eqx.Module):
         arrays |= {f"events.{name}": x for name, x in vars(self.events).items()}
         arrays |= {f"stats.{name}": x for name, x in self.stats.items()}
         arrays |= {f"contact_forces.{name}": x for name, x in _fields(self.contact_forces).items()}
-        arrays |= {f"memory.{i}": x for i, x in enumerate(jax.tree.leaves(self.memory))}
+        for name, part in self.parts.items():
+            arrays |= {f"parts.{name}.{i}": x for i, x in enumerate(jax.tree.leaves(part))}
         present = {name: np.asarray(x) for name, x in arrays.items() if x is not None}
         absent = sorted(arrays.keys() - present.keys())
         save_archive(path, _KIND, _VERSION, present, {"entries": list(arrays), "absent": absent})
 
     @staticmethod
     def load(path: str | os.PathLike) -> Trajectory:
-        """Read what `save` wrote. The memory comes back as the list of its arrays.
+        """Read what `save` wrote. Parts beside the motion that are no single arrays come back as lists of theirs.
 
         Warns:
             UserWarning: if it is in float64, and JAX is set to float32.
@@ -331,12 +331,15 @@ class Trajectory(eqx.Module):
             return None if entry in header["absent"] else jnp.asarray(arrays[entry])
 
         try:
-            memory = list(part("memory").values()) or None
+            parts: dict[str, Any] = {}
+            for entry, x in part("parts").items():
+                parts.setdefault(entry.rpartition(".")[0], []).append(x)
+            parts = {name: x[0] if len(x) == 1 else x for name, x in parts.items()}
             pushing = part("contact_forces")
             forces = PointForces(**pushing) if pushing else None
             fields = {name: read(name) for name in _ARRAYS}
             events, stats = Events(**part("events")), part("stats")
-            found = Trajectory(memory=memory, events=events, stats=stats, contact_forces=forces, **fields)
+            found = Trajectory(parts=parts, events=events, stats=stats, contact_forces=forces, **fields)
             wrong = misfit(found)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: expected a jdyn {_KIND}, found one that lacks {error}") from error
@@ -361,4 +364,4 @@ def _fields(structure: Any) -> dict[str, Any]:
 
 
 _KIND, _VERSION = "trajectory", 1
-_ARRAYS = ("ts", "q", "v", "supplied", "result")
+_ARRAYS = ("ts", "q", "v", "result")

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, PyTree, Scalar
 
 from jdyn.model import Model
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 
 # What a variation may err in a step, as a share of the relative tolerance: its errors add up over all its vibrations,
 # which are more than those of motions. They count from so many roundings on; a part of the state counts with a share of

@@ -26,31 +26,11 @@ from jdyn.dynamics import (
 )
 from jdyn.impulses import WarmStart
 from jdyn.model import Constraint, Model, checked
-
-
-class State(eqx.Module):
-    """The state that is integrated.
-
-    >>> state = jdyn.State(jnp.array([0.1]), jnp.array([-2.0]))
-    >>> bounce = jdyn.Event(lambda t, y: y.q[0], reset=lambda t, y: jdyn.State(y.q, -0.8 * y.v, y.memory, y.energy))
-    >>> print(bounce.reset(0.0, state).v)
-    [1.6]
-
-    Attributes:
-        q: Configuration.
-        v: Velocity.
-        memory: What the controller remembers; None for a function of the state.
-        energy: Energy that the mechanism received, at its start and by work [J]; None where it is not used.
-    """
-
-    q: Float[Array, " nq"]
-    v: Float[Array, " nv"]
-    memory: PyTree[Array] = None
-    energy: Scalar | None = None
+from jdyn.simulation.state import ControllerMemory, Owner, State, controller_memory
 
 
 class VectorField(eqx.Module):
-    """(q, v, m) ↦ (dq/dt, dv/dt, dm/dt).
+    """(q, v, x) ↦ (dq/dt, dv/dt, dx/dt), x the parts of the state beside the motion.
 
     Attributes:
         model: The mechanism.
@@ -61,6 +41,7 @@ class VectorField(eqx.Module):
         iterates: Whether constraints have so many rows that iterating is faster than factoring their matrix.
         warm_start: Where iterations start; None where nothing is known.
         contact: What pushes apart shapes that touch; None if nothing does.
+        others: Owners of parts of the state, beside the controller.
     """
 
     model: Model
@@ -71,6 +52,7 @@ class VectorField(eqx.Module):
     iterates: bool = eqx.field(static=True, default=False)
     warm_start: WarmStart | None = None
     contact: ContactForces | None = None
+    others: tuple[Owner, ...] = ()
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.force(t, y)
@@ -146,14 +128,20 @@ class VectorField(eqx.Module):
         return ABA() if self.method is None else self.method
 
     def rates_beside(self, t: Scalar, y: State, tau: Float[Array, " nv"]) -> State:
-        """Rates of what is not motion, the controller's memory and the energy received; rates of motion are zero."""
-        power = None if y.energy is None else y.v @ tau - self._dissipation(y.v)
-        still = jnp.zeros_like(y.v)
-        return State(still, still, self.controller.rate(t, y.q, y.v, y.memory), power)
+        """Rates of what is not motion, by its owners; rates of motion are zero."""
+        still, model = jnp.zeros_like(y.v), self.model
+        # States without a part are those of problems of motion alone.
+        owners = [owner for owner in self.owners if owner.part in y.parts]
+        return State(still, still, {owner.part: owner.rate(model, t, y, tau) for owner in owners})
+
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """Owners of parts of the state."""
+        return ControllerMemory(self.controller), *self.others
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """Generalized forces of the controller, of the ends of the joints' ranges and of contact [N m or N]."""
-        return self.stopped(y, self._commanded(self.controller.force(t, y.q, y.v, y.memory)))
+        return self.stopped(y, self._commanded(self.controller.force(t, y.q, y.v, controller_memory(y))))
 
     def stopped(self, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Forces with those of the ends of the joints' ranges and of contact."""
@@ -168,7 +156,7 @@ class VectorField(eqx.Module):
 
     def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """Slopes by which `force` falls with each joint's own coordinate and velocity; zero where it does not fall."""
-        K, D = self.controller.force_slopes(self.model, t, y.q, y.v, y.memory)
+        K, D = self.controller.force_slopes(self.model, t, y.q, y.v, controller_memory(y))
         # They have the shape of the force, and may be the first to show that it is wrong.
         K, D = self._commanded(K), self._commanded(D)
         if self.stops is not None:
@@ -180,7 +168,7 @@ class VectorField(eqx.Module):
         self, t: Scalar, y: State
     ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
         """∂/∂t of `force`, ∂/∂q along the tangent space, and ∂/∂v."""
-        parts = [self.controller.force_jacobians(self.model, t, y.q, y.v, y.memory)]
+        parts = [self.controller.force_jacobians(self.model, t, y.q, y.v, controller_memory(y))]
         for part in self._pushing:
 
             def pushing(_, q, v, part=part):
@@ -197,11 +185,6 @@ class VectorField(eqx.Module):
                 f"of v, got {jnp.shape(tau)}"
             )
         return checked(self.model, tau=tau)[0]
-
-    def _dissipation(self, v: Float[Array, " nv"]) -> Scalar:
-        """Power that dampers and friction take [W]."""
-        model, v = self.model, self.model.expand_velocity(v)
-        return v @ (model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))
 
 
 def _as_far(left: Array, error: Array, moved: Array, distance: Scalar) -> Array:

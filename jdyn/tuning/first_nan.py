@@ -16,6 +16,7 @@ from jdyn.dynamics import forward_dynamics
 from jdyn.model import Model
 from jdyn.simulation import Result, State, Trajectory, simulate
 from jdyn.simulation.result import MESSAGES
+from jdyn.simulation.state import controller_memory
 from jdyn.tuning.parameters import named_leaves
 
 Mechanism = Callable[[PyTree], tuple[Model, Any]]
@@ -89,7 +90,7 @@ def _rows(trajectory):
             "of a batch return the lane that is in question"
         )
     rows = np.flatnonzero(np.isfinite(trajectory.ts))
-    states = State(trajectory.q, trajectory.v, trajectory.memory)
+    states = State(trajectory.q, trajectory.v, trajectory.parts)
     return np.asarray(trajectory.ts)[rows], _at(states, rows)
 
 
@@ -118,11 +119,11 @@ def _beyond(t, state, reached, mechanism, params) -> Place:
     left = end - float(ts[-1])
     nearest = NEAREST * float(jnp.finfo(ts.dtype).eps) * max(abs(reached), abs(end))
     distances = np.sign(left) * np.geomspace(nearest, abs(left), DISTANCES).astype(ts.dtype)
-    tau = with_memory(controller).force(jnp.asarray(ts[-1]), last.q, last.v, last.memory)
+    tau = with_memory(controller).force(jnp.asarray(ts[-1]), last.q, last.v, controller_memory(last))
     a = jnp.nan_to_num(forward_dynamics(model, last.q, last.v, tau), posinf=0.0, neginf=0.0)
 
     def later(d):
-        return State(model.integrate(last.q, d * last.v), last.v + d * a, last.memory)
+        return State(model.integrate(last.q, d * last.v), last.v + d * a, last.parts)
 
     found = _scanned(_value_flags, ts[-1] + distances, jax.vmap(later)(jnp.asarray(distances)), mechanism, params)
     return found or Place(reached, (), "the state grows without bound, by forces that are finite")
@@ -163,13 +164,13 @@ def _scanned(flags_of, ts, states, mechanism, params) -> Place | None:
 
 def _value_flags(motion, tuned, t, y) -> _Flags:
     model, controller = motion(tuned)
-    tau = controller.force(t, y.q, y.v, y.memory)
+    tau = controller.force(t, y.q, y.v, controller_memory(y))
     return _Flags(~jnp.isfinite(tau), ~jnp.isfinite(forward_dynamics(model, y.q, y.v, tau)))
 
 
 def _derivative_flags(motion, tuned, t, y) -> _Flags:
     def force(tuned, y):
-        return motion(tuned)[1].force(t, y.q, y.v, y.memory)
+        return motion(tuned)[1].force(t, y.q, y.v, controller_memory(y))
 
     tau, pull_force = jax.vjp(force, tuned, y)
     a, pull_acceleration = jax.vjp(lambda tuned, y: forward_dynamics(motion(tuned)[0], y.q, y.v, tau), tuned, y)
@@ -184,7 +185,7 @@ def _explained(topology, name, bad):
         return _bodies(topology, "v", bad), f"{name} is not finite"
     by_leaf, state = bad
     by = [f"{which}{_numbers(flags)}" for which, flags in (("q", state.q), ("v", state.v)) if np.any(flags)]
-    by += ["the controller's memory"] * any(np.any(flags) for flags in jax.tree.leaves(state.memory))
+    by += ["the controller's memory"] * any(np.any(flags) for flags in jax.tree.leaves(controller_memory(state)))
     by += [leaf for leaf, flags in named_leaves(by_leaf) if np.any(flags)]
     bodies = _bodies(topology, "q", state.q) + _bodies(topology, "v", state.v)
     return tuple(dict.fromkeys(bodies)), f"the derivative of {name} by {', '.join(by)} is not finite"

@@ -139,7 +139,7 @@ def test_events_that_end_a_step_across_a_kink(level, direction, kept):
     """Just behind the touch, where nothing changes, and behind the release, where half of the speed is lost."""
 
     def reset(t, y):
-        return jdyn.State(y.q, kept * y.v, y.memory, y.energy)
+        return jdyn.State(y.q, kept * y.v, y.parts)
 
     passing = jdyn.Event(lambda t, y: y.q[0] - RADIUS - level, reset=reset, direction=direction)
     by_reverse, by_forward = (

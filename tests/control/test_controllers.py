@@ -157,7 +157,7 @@ def test_an_integral_is_that_of_the_closed_loop():
     system = np.array([[0, 1, 0], [-10, -4, 0.5], [-15, 0, 0]])
     exact = scipy.linalg.expm(2.0 * system) @ [-0.5, 0, -load]
     np.testing.assert_allclose(motion.q[-1, 0] - 0.5, exact[0], rtol=0, atol=1e-8)
-    np.testing.assert_allclose(motion.memory[0][-1, 0] - load, exact[2], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(motion.parts["controller"][0][-1, 0] - load, exact[2], rtol=0, atol=1e-8)
 
 
 def test_an_integral_does_not_wind_up():

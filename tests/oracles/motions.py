@@ -63,7 +63,7 @@ def panda_under_pid():
         model, model.neutral(), zoo.still(model), 1.0, controller=hold, saveat=times(),
         stepsize_controller=zoo.TIGHT,
     )  # fmt: skip
-    memory = jnp.concatenate([jnp.reshape(x, (len(TIMES), -1)) for x in jax.tree.leaves(motion.memory)], 1)
+    memory = jnp.concatenate([jnp.reshape(x, (len(TIMES), -1)) for x in jax.tree.leaves(motion.parts)], 1)
     return zoo.rows(motion) | {"memory": memory, "tau": motion.tau}
 
 

@@ -61,7 +61,9 @@ def test_a_lagging_motor_makes_a_third_order_system():
     for k, t in enumerate((0.3, 1.0)):
         # About the target, where it rests without force; the motor starts with the command.
         x = expm(t * A) @ (np.array([0, 0, KP]) - end) + end
-        np.testing.assert_allclose([trajectory.q[k, 0], trajectory.v[k, 0], trajectory.memory[1][k, 0]], x, atol=1e-8)
+        np.testing.assert_allclose(
+            [trajectory.q[k, 0], trajectory.v[k, 0], trajectory.parts["controller"][1][k, 0]], x, atol=1e-8
+        )
 
 
 def test_effort_has_a_limit():

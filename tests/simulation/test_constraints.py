@@ -305,7 +305,7 @@ def test_energy_that_a_drive_supplies():
     )  # fmt: skip
     energy = motion.energy
     assert np.ptp(energy) > 1
-    np.testing.assert_allclose(motion.supplied, energy, atol=1e-6)
+    np.testing.assert_allclose(motion.parts["supplied"], energy, atol=1e-6)
     np.testing.assert_allclose(motion.q[:, 0], 1 + np.sin(2 * np.asarray(motion.ts)), atol=1e-8)
 
 

@@ -48,7 +48,7 @@ def test_work_is_accounted_for():
         solver=jdyn.EnergyError(diffrax.Dopri8()), stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-10),
     )  # fmt: skip
     energy = jax.vmap(lambda q, v: jdyn.kinetic_energy(model, q, v) + jdyn.potential_energy(model, q))
-    given = trajectory.supplied
+    given = trajectory.parts["supplied"]
     assert np.ptp(given) > 0.5
     np.testing.assert_allclose(energy(trajectory.q, trajectory.v), given, rtol=0, atol=2e-8)
 
@@ -129,7 +129,7 @@ def test_events_do_work():
     trajectory = jdyn.simulate(
         builder.build(), [1.0], [0.0], 1.0, events=[bounce], solver=jdyn.EnergyError(diffrax.Tsit5()), saveat=[0.1, 0.6]
     )
-    np.testing.assert_allclose(trajectory.supplied, [9.81, 9.81 / 4], rtol=1e-12)
+    np.testing.assert_allclose(trajectory.parts["supplied"], [9.81, 9.81 / 4], rtol=1e-12)
 
 
 def test_halving_needs_an_energy():

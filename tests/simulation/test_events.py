@@ -163,9 +163,9 @@ class Latch(jdyn.DynamicController):
 
 def test_a_latch_catches_the_ball():
     def caught(t, y):
-        return dataclasses.replace(y, memory={"shut": jnp.ones_like(t), "where": y.q})
+        return jdyn.State(y.q, y.v, {"controller": {"shut": jnp.ones_like(t), "where": y.q}})
 
-    catch = jdyn.Event(lambda t, y: y.q[0] - 0.5 + 10 * y.memory["shut"], caught)
+    catch = jdyn.Event(lambda t, y: y.q[0] - 0.5 + 10 * y.parts["controller"]["shut"], caught)
     latch = Latch(jnp.array(400.0))
     trajectory = jdyn.simulate(
         BALL, [1.0], [0.0], 3.0, controller=latch, events=[catch], stepsize_controller=TIGHT, solver=diffrax.Dopri8()
@@ -176,7 +176,8 @@ def test_a_latch_catches_the_ball():
     sag, omega, speed = -9.81 / 400, 20.0, -np.sqrt(9.81)
     exact = 0.5 + sag + (-sag + (speed - omega * sag) * s) * np.exp(-omega * s)
     np.testing.assert_allclose(trajectory.q[:, 0][s > 0], exact[s > 0], rtol=0, atol=1e-8)
-    assert trajectory.memory["shut"][0] == 0 and trajectory.memory["shut"][-1] == 1
+    shut = trajectory.parts["controller"]["shut"]
+    assert shut[0] == 0 and shut[-1] == 1
 
 
 def test_steps_of_constant_length_go_on_as_planned():

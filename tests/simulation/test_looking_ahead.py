@@ -20,7 +20,7 @@ def motion(start, max_steps, **options):
     """A ball that falls onto the ground, and is lifted as soon as it is 0.1 mm deep."""
 
     def lifted(t, y):
-        return jdyn.State(y.q + 0.02, 0.3 * jnp.abs(y.v), y.memory, y.energy)
+        return jdyn.State(y.q + 0.02, 0.3 * jnp.abs(y.v), y.parts)
 
     event = jdyn.Event(lambda t, y: y.q[0] - 0.0999, reset=lifted)
     options = {"stepsize_controller": STEPS, "saveat": diffrax.SaveAt(steps=True), **options}

@@ -9,7 +9,8 @@ from scipy.special import ellipj, ellipk
 
 import jdyn
 from jdyn.control.dynamic import with_memory
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 from tests.simulation.free_body import INERTIA, FreeBody
 
 pytestmark = pytest.mark.fast_compile

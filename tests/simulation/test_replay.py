@@ -11,7 +11,8 @@ import jdyn
 from jdyn.control.dynamic import with_memory
 from jdyn.simulation import adjoint as replay
 from jdyn.simulation.manifold import OnManifold
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 from tests.drawn import unit
 
 pytestmark = pytest.mark.fast_compile

@@ -9,11 +9,13 @@ import pytest
 import jdyn
 from jdyn.control.dynamic import with_memory
 from jdyn.simulation.clock import Clock
+from jdyn.simulation.energy_control import SuppliedEnergy
 from jdyn.simulation.loop import Equations
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
 from jdyn.simulation.solvers.step_rate import StepRate
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 
 pytestmark = pytest.mark.fast_compile
 
@@ -70,9 +72,10 @@ def test_elimination_solves_the_dense_system(model):
 
     @jax.jit
     def systems(controller, memory, direction, after, s):
-        field = VectorField(model, controller, None, stops)
+        field = VectorField(model, controller, None, stops, others=(SuppliedEnergy(),))
         terms = LocalTerm(Equations(field, Clock(direction)), model, pushed)
-        y = State(model.to_chart(pushed), v, memory, jnp.array(0.7))
+        parts = {"controller": memory, "supplied": jnp.array(0.7)}
+        y = State(model.to_chart(pushed), v, parts)
         rate = StepRate(terms, jnp.array(0.3), jnp.array(0.5), y)
         by_time, by_state = jax.jacfwd(rate, (0, 1))(jnp.zeros(()), rate.start)
         a = rate.at(jnp.zeros(()), rate.start).v
@@ -123,7 +126,7 @@ def test_there_and_back():
     there, exact = (end(solver, 0.0, 0.2, q0, v0) for solver in (jdyn.Rodas5P(), diffrax.Dopri8()))
     np.testing.assert_allclose(there.q, exact.q, atol=1e-8)
     np.testing.assert_allclose(there.v, exact.v, atol=1e-6)
-    np.testing.assert_allclose(there.memory, exact.memory, atol=1e-8)
+    np.testing.assert_allclose(there.parts["controller"], exact.parts["controller"], atol=1e-8)
     back, exact = (end(solver, 0.2, 0.0, there.q[0], there.v[0]) for solver in (jdyn.Rodas5P(), diffrax.Dopri8()))
     np.testing.assert_allclose(back.q, exact.q, atol=1e-7)
     np.testing.assert_allclose(back.v, exact.v, atol=1e-5)
@@ -145,7 +148,7 @@ def test_gradients_in_batches_are_those_of_finite_differences():
             heavier, q0, v0 + e, 0.1, controller=stiffer, solver=jdyn.Rodas5P(), saveat=END, dt0=0.025, throw=False,
             stepsize_controller=diffrax.ConstantStepSize(), adjoint=adjoint,
         )  # fmt: skip
-        return weights @ jnp.concatenate([end.q[0], end.v[0], end.memory[0]])
+        return weights @ jnp.concatenate([end.q[0], end.v[0], end.parts["controller"][0]])
 
     @jax.jit
     def forwards(e, v0):

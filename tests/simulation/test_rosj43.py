@@ -12,7 +12,7 @@ import pytest
 
 import jdyn
 from jdyn.simulation.solvers import rosj32, rosj43
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 from tests.simulation.rooted_trees import forests
 
 pytestmark = pytest.mark.fast_compile

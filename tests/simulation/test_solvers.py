@@ -17,7 +17,7 @@ from jdyn.simulation.solvers import (
     SemiImplicitEuler,
     StormerVerlet,
 )
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 from tests.drawn import unit
 from tests.simulation.free_body import INERTIA
 from tests.simulation.test_manifold import COM, DRIFT, EXACT, V0, exact

@@ -136,7 +136,7 @@ def test_a_motion_goes_on_with_what_its_controller_remembers():
     system = jdyn.System(ARM, controller=jdyn.PID(ARM, jnp.ones(2), kp=20.0, ki=30.0, kd=2.0))
     whole = jdyn.simulate(system, system.state(Q0, V0), 1.0)
     half = jdyn.simulate(system, system.state(Q0, V0), 0.5)
-    state = jdyn.State(half.q[-1], half.v[-1], jax.tree.map(lambda x: x[-1], half.memory))
+    state = jdyn.State(half.q[-1], half.v[-1], jax.tree.map(lambda x: x[-1], half.parts))
     rest = jdyn.simulate(system, state, 1.0, t0=0.5)
     np.testing.assert_allclose(rest.q[-1], whole.q[-1], atol=1e-6)
     anew = jdyn.simulate(system, jdyn.State(half.q[-1], half.v[-1]), 1.0, t0=0.5)
@@ -301,8 +301,8 @@ def test_steps_compile_once():
         (lambda system, state: system.step(state, dt=0.0), "dt: expected a positive number, got 0.0"),
         (lambda system, state: system.step(state, jnp.ones(3)), r"tau: expected shape \(2,\)"),
         (
-            lambda system, state: system.step(jdyn.State(Q0, V0, jnp.ones(2))),
-            "state: expected a memory of the system's controller",
+            lambda system, state: system.step(jdyn.State(Q0, V0, {"controller": jnp.ones(2)})),
+            "state: expected parts of this system, 'controller' as None",
         ),
         (lambda system, state: jdyn.System(ARM, constraints=[3]), "constraints: expected a list of them"),
         (lambda system, state: jdyn.System(ARM, constraints=None), "constraints: expected a list of them"),
@@ -422,7 +422,9 @@ def test_controllers_tick_and_batches_step():
     def stepped(carry, _):
         t, states = carry
         states, _ = jax.vmap(lambda state: system.step(state, dt=0.002, t=t))(states)
-        return (t + 0.002, states), jax.vmap(lambda s: system.controller.force(t, s.q, s.v, s.memory))(states)
+        return (t + 0.002, states), jax.vmap(lambda s: system.controller.force(t, s.q, s.v, s.parts["controller"]))(
+            states
+        )
 
     (_, end), commands = jax.lax.scan(stepped, (0.0, states), None, length=10)
     changed = np.abs(np.diff(commands[:, 0, 0])) > 0

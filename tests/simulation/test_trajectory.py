@@ -44,7 +44,7 @@ def test_rows_are_computed_from_model_and_controller(fine):
     """Energy changes by the power of the controller, linear momentum by weight and the wrench on the free joint: to
     rounding, with their derivatives along the motion."""
     a, tau = fine.accelerations, fine.tau
-    np.testing.assert_array_equal(tau, fine.memory[1])
+    np.testing.assert_array_equal(tau, fine.parts["controller"][1])
 
     def at(q, v):
         rows = dataclasses.replace(fine, q=q, v=v)
@@ -72,7 +72,7 @@ def test_what_stands_between_rows_converges_with_their_distance(fine):
     errors = []
     for every in (16, 8, 4):
         rows = slice(None, None, every)
-        coarse = dataclasses.replace(fine, ts=fine.ts[rows], q=fine.q[rows], v=fine.v[rows], memory=None)
+        coarse = dataclasses.replace(fine, ts=fine.ts[rows], q=fine.q[rows], v=fine.v[rows], parts={})
         between = coarse.resample(fine.ts)
         distance = jax.vmap(MODEL.difference)(fine.q, between.q)
         errors.append((jnp.max(jnp.abs(distance)), jnp.max(jnp.abs(between.v - fine.v))))
@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_refused(fine):
     with pytest.raises(ValueError, match=r"ts: expected shape \(times,\), got \(\)"):
         fine.resample(0.5)
     outside = fine.resample(jnp.array([-1.0, 0.5]))
-    np.testing.assert_array_equal(jnp.isnan(outside.memory[1]), jnp.isnan(outside.v))
+    np.testing.assert_array_equal(jnp.isnan(outside.parts["controller"][1]), jnp.isnan(outside.v))
 
 
 def test_digits_are_not_lost_in_silence(fine, tmp_path):
@@ -192,7 +192,7 @@ def test_a_saved_trajectory_comes_back(fine, tmp_path):
     fine.save(tmp_path / "flight.npz")
     back = jdyn.Trajectory.load(tmp_path / "flight.npz")
     assert jax.tree.structure(back.events) == jax.tree.structure(fine.events)
-    assert back.supplied is None and back.stats.keys() == fine.stats.keys()
+    assert back.parts.keys() == {"controller"} and back.stats.keys() == fine.stats.keys()
     for saved, loaded in zip(jax.tree.leaves(_bare(fine)), jax.tree.leaves(back), strict=True):
         assert saved.dtype == loaded.dtype
         np.testing.assert_array_equal(saved, loaded)
@@ -263,7 +263,7 @@ def test_other_files_are_named_for_what_they_are(fine, tmp_path):
         ("events.q", lambda q: np.zeros((len(q), q.shape[1] + 1))),
         ("events.q", lambda q: q[0] if len(q) else np.zeros(q.shape[1])),
         ("stats.accepted_steps", lambda count: np.zeros(4, int)),
-        ("memory.0", lambda memory: memory[:-1]),
+        ("parts.controller.0", lambda memory: memory[:-1]),
     ],
 )
 def test_arrays_that_are_none_of_one_motion_are_refused(fine, tmp_path, name, change):
@@ -298,7 +298,7 @@ def test_coordinates_have_labels_and_units(fine):
         q, v = (jnp.zeros((len(saved.q), n)) for n in (model.nq, model.nv))
         return dataclasses.replace(saved, q=q, v=v)
 
-    motion = dataclasses.replace(of_the_model(fine), events=of_the_model(fine.events), memory=None)
+    motion = dataclasses.replace(of_the_model(fine), events=of_the_model(fine.events), parts={})
     dataset = motion.with_system(model).to_xarray()
     assert dataset["q"].sel(q_coordinate="j1[2]")["q_unit"].item() == "rad"
     assert dataset["q_unit"].values.tolist() == [*"mmm1111", "m", "m", "rad", *"1111", "rad"]

@@ -27,7 +27,7 @@ def motion(e, de, times=TIMES, system=None):
     """With the error e to a target at 1, as `simulate` would return it."""
     times = jnp.asarray(times)
     rows = 1 - e(times)[:, None], -de(times)[:, None]
-    found = jdyn.Trajectory(times, *rows, None, None, None, 0, {})  # pyright: ignore
+    found = jdyn.Trajectory(times, *rows, {}, None, 0, {})  # pyright: ignore
     return found if system is None else found.with_system(system)
 
 
@@ -68,7 +68,7 @@ def test_a_start_at_the_target_up_to_rounding_is_no_distance_to_go_beyond(model)
 
 
 def _rest(trajectory):
-    return trajectory.v, None, None, None, 0, {}
+    return trajectory.v, {}, None, 0, {}
 
 
 @pytest.mark.parametrize("rate", [0.8, 2.0])
@@ -125,7 +125,7 @@ def test_a_target_may_move(model):
     """A wheel that follows a sine with a lag of a tenth of a second."""
     times = jnp.asarray(TIMES)
     q, v = jnp.sin(times - 0.1)[:, None], jnp.cos(times - 0.1)[:, None]
-    trajectory = jdyn.Trajectory(times, q, v, None, None, None, 0, {})  # pyright: ignore
+    trajectory = jdyn.Trajectory(times, q, v, {}, None, 0, {})  # pyright: ignore
     found = losses.tracking_error(model, trajectory, jnp.sin(times)[:, None])
     expected = quad(lambda t: (np.sin(t) - np.sin(t - 0.1)) ** 2, 0, 8)[0] / 8
     assert float(found) == pytest.approx(expected, rel=1e-5)
@@ -138,7 +138,7 @@ def test_derivatives_are_differences(model):
     def trajectory(p):
         error = 1.1 * jnp.abs(p[0]) * shape - 0.02 * p[1] * times
         v = p[1] * jnp.cos(times)
-        return jdyn.Trajectory(times, 1 - error[:, None], v[:, None], None, None, None, 0, {})  # pyright: ignore
+        return jdyn.Trajectory(times, 1 - error[:, None], v[:, None], {}, None, 0, {})  # pyright: ignore
 
     @jax.jit
     def summed(p):

@@ -21,7 +21,7 @@ def motion_through(ts, q, v):
     """A trajectory that no one has simulated, which takes no time to compile."""
     nothing = ts[..., :0]
     events = Events(nothing, nothing.astype(int), nothing.astype(int), q[..., :0, :], v[..., :0, :])
-    return jdyn.Trajectory(ts, q, v, None, None, events, jnp.zeros(ts.shape[:-1], int), {})
+    return jdyn.Trajectory(ts, q, v, {}, events, jnp.zeros(ts.shape[:-1], int), {})
 
 
 def double_pendulum():

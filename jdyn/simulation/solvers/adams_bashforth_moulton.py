@@ -17,9 +17,9 @@ from jdyn.simulation.solvers import adams_weights
 from jdyn.simulation.solvers.cash_karp import CASH_KARP, HALF_WAY
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
+from jdyn.simulation.state import State
 from jdyn.simulation.traits import Traits
 from jdyn.simulation.turns import LONGEST, angular_speed
-from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 
 # Number of past rates that a step uses, besides the one at its start.

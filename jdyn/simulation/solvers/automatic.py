@@ -22,8 +22,8 @@ from jdyn.simulation.solvers.implicit_rates import ImplicitRates, coupling, impl
 from jdyn.simulation.solvers.joint_implicit import local_term
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Place, Tableau, ended, stages, stages_ahead
 from jdyn.simulation.stages import weighted
+from jdyn.simulation.state import State
 from jdyn.simulation.traits import Traits
-from jdyn.simulation.vector_field import State
 from jdyn.simulation.work import Counted, Work
 
 # Explicit methods are stable up to h ρ = 4.4 (order 6) and 5.1 (order 8) on the negative real axis. Steps that

@@ -20,6 +20,7 @@ from jdyn.dynamics.mass_matrix import reduced
 from jdyn.impulses import Convex, ImpulseProblem, ImpulseSolver, Solution
 from jdyn.model import Model
 from jdyn.simulation.clock import clock_of
+from jdyn.simulation.energy_control import SuppliedEnergy
 from jdyn.simulation.interpolation import between
 from jdyn.simulation.solvers.constraint_rows import rows_of_constraints
 from jdyn.simulation.solvers.dense_output import FORCES, DenseOutput
@@ -29,8 +30,9 @@ from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.solvers.straight_motion import straight, turning
 from jdyn.simulation.stages import weighted
+from jdyn.simulation.state import State
 from jdyn.simulation.traits import Traits
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.vector_field import VectorField
 from jdyn.simulation.work import Counted, Work
 
 
@@ -107,7 +109,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         return contact.forces_like(self.mechanism, y.q, y.v) if self.forces else None
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        if y0.energy is not None:
+        if SuppliedEnergy.part in y0.parts:
             raise ValueError("ConvexEuler: it does not know the work of contact, which jdyn.EnergyError needs")
         rows, overlap, forces = self._in_rows(terms, t0, t1, y0)
         found = rows.converged

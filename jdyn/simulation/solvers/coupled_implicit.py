@@ -16,7 +16,8 @@ from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model.compiled import precise
 from jdyn.simulation.clock import Clock, clock_of
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion, joint_slopes
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 
 
 class Coupling(NamedTuple):
@@ -87,7 +88,7 @@ class CoupledImplicit(NamedTuple):
             other = self.inverse @ (self.M @ f - pull)
             lost = jnp.abs(self.inverse) @ (jnp.abs(self.M) @ jnp.abs(f) + jnp.abs(pull))
             a = jnp.where((c != 0) & (lost < jnp.abs(f)), other, a)
-        return State(s + c * a, a, rate.memory, rate.energy)
+        return State(s + c * a, a, rate.parts)
 
     def seen(self, y: State) -> PyTree[Array]:
         """Findings of contact in a state, see `SmoothForces.seen`."""

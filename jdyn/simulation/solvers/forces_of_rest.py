@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool
 from jdyn.contact import PointForces, SmoothForces
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 
 
 def forces_of_rest_like(terms: Any, y: State) -> PointForces | None:

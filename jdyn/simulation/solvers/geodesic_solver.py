@@ -12,7 +12,7 @@ from jdyn.model import Model
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 from jdyn.simulation.work import Counted, Work
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jdyn.array import GAUSS_JORDAN
 from jdyn.simulation.solvers.moves import kicked, rest
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 from jdyn.simulation.work import Work
 
 # Newton steps before giving up. Each reduces the error by a factor of order h², about 10⁻³.

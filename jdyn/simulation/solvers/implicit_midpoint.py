@@ -8,8 +8,8 @@ from jdyn.model import Model
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
 from jdyn.simulation.solvers.moves import drifted, rest, with_rest
+from jdyn.simulation.state import State
 from jdyn.simulation.traits import Traits, never_held
-from jdyn.simulation.vector_field import State
 
 
 class ImplicitMidpoint(GeodesicSolver):

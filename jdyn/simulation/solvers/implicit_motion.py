@@ -15,7 +15,8 @@ from jdyn.model.compiled import precise
 from jdyn.simulation.clock import clock_of
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 
 Vector = Float[Array, " n"]
 Matrix = Float[Array, "m n"]
@@ -130,20 +131,18 @@ def _beside(
     field: VectorField, t: Scalar, y: State, tau_by: tuple[Vector, Matrix, Matrix]
 ) -> tuple[Matrix, tuple[Matrix, Matrix, Matrix, Vector]]:
     """F and Z."""
-    z, unravel = ravel_pytree((y.memory, y.energy))
+    z, unravel = ravel_pytree(y.parts)
     still = jnp.zeros_like(y.v)
     if not z.size:
         none = jnp.zeros((0, len(still)), still.dtype)
         return none.T, (none, none, none[:, :0], none[:, 0])
 
     def force(z):
-        memory, energy = unravel(z)
-        return field.force(t, State(y.q, y.v, memory, energy))
+        return field.force(t, State(y.q, y.v, unravel(z)))
 
     def rate(t, e, v, z, tau):
-        memory, energy = unravel(z)
-        rates = field.rates_beside(t, State(field.model.integrate(y.q, e), v, memory, energy), tau)
-        return ravel_pytree((rates.memory, rates.energy))[0]
+        rates = field.rates_beside(t, State(field.model.integrate(y.q, e), v, unravel(z)), tau)
+        return ravel_pytree(rates.parts)[0]
 
     F = jax.jacfwd(force)(z)
     Z_t, Z_e, Z_v, Z_z, by_tau = jax.jacfwd(rate, (0, 1, 2, 3, 4))(t, still, y.v, z, force(z))

@@ -7,7 +7,7 @@ from jaxtyping import Scalar
 from jdyn.contact import SmoothForces
 from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit, Coupling
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 
 ImplicitRates = JointImplicit | CoupledImplicit
 

@@ -14,7 +14,8 @@ from jdyn.dynamics.passive import passive_slopes
 from jdyn.model import Model
 from jdyn.simulation.clock import Clock, clock_of
 from jdyn.simulation.manifold import LocalTerm
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 
 
 class JointImplicit(NamedTuple):

@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.impulses import Coordinates, JointFriction, MatrixJacobian, Rows, Springs
 from jdyn.simulation.joint_limits import Stops, approach
-from jdyn.simulation.vector_field import State, VectorField
+from jdyn.simulation.state import State
+from jdyn.simulation.vector_field import VectorField
 
 Numbers = Float[Array, " nv_full"]
 

@@ -5,7 +5,7 @@ import jax
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.model import Model
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 
 
 def drifted(model: Model, y: State, displacement: Float[Array, " nv"]) -> State:

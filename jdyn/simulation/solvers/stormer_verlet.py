@@ -4,7 +4,7 @@ from jdyn.model import Model
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 from jdyn.simulation.work import Work
 
 

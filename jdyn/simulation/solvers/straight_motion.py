@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.model import Free, Model
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 from jdyn.spatial.rotation import quaternion_exp, quaternion_to_matrix
 
 Vector = Float[Array, " nv"]
@@ -23,7 +23,7 @@ def straight(model: Model, y: State, displacement: Vector) -> State:
     chart = model.to_chart(y.q)
     q = model.normalize(model.from_chart(y.q, chart + model.chart_rate(y.q, chart, displacement)))
     v = _of_free(model, lambda v, moved: _back(moved[:3], v), y.v, displacement)
-    return State(q, v, y.memory, y.energy)
+    return State(q, v, y.parts)
 
 
 def turning(model: Model, v: Vector) -> Vector:

@@ -16,7 +16,7 @@ from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.implicit_rates import ImplicitRates
-from jdyn.simulation.vector_field import State
+from jdyn.simulation.state import State
 
 
 def triangle(rows: Sequence[Sequence[float] | np.ndarray]) -> np.ndarray:

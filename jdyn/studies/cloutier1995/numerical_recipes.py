@@ -44,7 +44,7 @@ class WithRate(Delegating):
         # `on_manifold` has made an `OnManifold` of the wrapped method, whose stages are h dy/dt in a chart.
         stage = jax.tree.map(lambda k: k[0] / (t1 - t0), dense["local"]["k"])
         rate = self.solver.model.rate(y0.q, y0.v)  # type: ignore[attr-defined]
-        return y1, Estimate(error, State(rate, stage.v, stage.memory, stage.energy)), dense, *rest
+        return y1, Estimate(error, State(rate, stage.v, stage.parts)), dense, *rest
 
 
 class QualityControl(diffrax.AbstractAdaptiveStepSizeController):

@@ -96,7 +96,10 @@ def statistics(
         )
     method = resolved(method, model)
     crba = method if isinstance(method, CRBA) else CRBA()
-    controller, rows = with_memory(controller), (jnp.asarray(motion.ts, model.dtype), q, v, motion.memory)
+    controller, rows = (
+        with_memory(controller),
+        (jnp.asarray(motion.ts, model.dtype), q, v, motion.parts.get("controller")),
+    )
     by_method, by_crba, by_aba = (
         np.asarray(in_rows(functools.partial(_accelerations, m, model, controller), *rows), float)
         for m in (method, crba, ABA())

@@ -24,7 +24,7 @@ class Steps:
     Attributes:
         ts: Times [s], shape (rows,).
         q, v: States, shapes (rows, nq) and (rows, nv).
-        memory: Memory of the controller; None for a function of the state.
+        parts: Parts of the state beside the motion, see `jdyn.State`.
         tries: Number of steps tried so far, shape (rows,).
         evaluations: Number of evaluations of forward dynamics so far, shape (rows,), as in
             `Trajectory.stats["dynamics_calls"]`; None for solvers that do not count.
@@ -34,7 +34,7 @@ class Steps:
     ts: np.ndarray
     q: np.ndarray
     v: np.ndarray
-    memory: Any
+    parts: Any
     tries: np.ndarray
     evaluations: np.ndarray | None
     result: Result
@@ -73,7 +73,7 @@ class Steps:
         return self.at(np.unique([*rows, len(self.ts) - 1]))
 
 
-_ROWS = ("ts", "q", "v", "memory", "tries", "evaluations")
+_ROWS = ("ts", "q", "v", "parts", "tries", "evaluations")
 
 
 def take_steps(
@@ -134,7 +134,7 @@ def take_steps(
         ts=np.asarray(motion.ts, float),
         q=np.asarray(motion.q),
         v=np.asarray(motion.v),
-        memory=jax.tree.map(np.asarray, motion.memory),
+        parts=jax.tree.map(np.asarray, motion.parts),
         tries=np.asarray(motion.stats["row_tries"]),
         evaluations=None if calls is None else np.asarray(calls),
         result=Result(int(motion.result)),

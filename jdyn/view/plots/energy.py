@@ -33,8 +33,8 @@ def energy(model: Model, trajectory: Trajectory, *, axes: Axes | None = None) ->
     one_motion("trajectory", trajectory)
     kinetic, potential = (np.asarray(row) for row in _energies(model, trajectory.q, trajectory.v))
     rows = {"total": kinetic + potential, "kinetic": kinetic, "potential": potential}
-    if trajectory.supplied is not None:
-        rows["supplied"] = np.asarray(trajectory.supplied)
+    if "supplied" in trajectory.parts:
+        rows["supplied"] = np.asarray(trajectory.parts["supplied"])
     return curves(trajectory.ts, rows, "time [s]", "energy [J]", axes=axes)
 
 

@@ -65,4 +65,4 @@ def _trajectory(ts, q, v):
         jnp.zeros(0, ts.dtype), jnp.zeros(0, jnp.int32), jnp.zeros(0, jnp.int32),
         jnp.zeros((0, q.shape[1]), q.dtype), jnp.zeros((0, v.shape[1]), v.dtype),
     )  # fmt: skip
-    return Trajectory(ts, q, v, None, None, none, jnp.asarray(Result.success, jnp.int32), {"t_reached": ts[-1]})
+    return Trajectory(ts, q, v, {}, none, jnp.asarray(Result.success, jnp.int32), {"t_reached": ts[-1]})

@@ -62,7 +62,7 @@ def floating():
     blank = swing()
     none = dataclasses.replace(blank.events, q=jnp.zeros((0, 7)), v=jnp.zeros((0, 6)))
     v = jnp.zeros((3, 6)).at[:, 3].set(1.0)
-    return model, jdyn.Trajectory(ts, q, v, None, None, none, blank.result, blank.stats)
+    return model, jdyn.Trajectory(ts, q, v, {}, none, blank.result, blank.stats)
 
 
 def test_units_of_different_coordinates_stand_together():
@@ -153,6 +153,6 @@ def test_steps_need_a_row_after_every_step(motion):
     with pytest.raises(ValueError, match=expected.format("rows at given times")):
         jdyn.plots.steps(motion)
     stats = motion.stats | {"row_tries": jnp.arange(6), "accepted_steps": jnp.array(10)}
-    sparse = jdyn.Trajectory(motion.ts, motion.q, motion.v, None, None, motion.events, motion.result, stats)
+    sparse = jdyn.Trajectory(motion.ts, motion.q, motion.v, {}, motion.events, motion.result, stats)
     with pytest.raises(ValueError, match=expected.format("6 rows of 10 steps")):
         jdyn.plots.steps(sparse)
