@@ -43,6 +43,7 @@ from jdyn.dynamics import CRBA as CRBA
 from jdyn.dynamics import ArrayABA as ArrayABA
 from jdyn.dynamics import ByBatch as ByBatch
 from jdyn.dynamics import Diagnosis as Diagnosis
+from jdyn.dynamics import Kinematics as Kinematics
 from jdyn.dynamics import Method as Method
 from jdyn.dynamics import ParallelABA as ParallelABA
 from jdyn.dynamics import bias_forces as bias_forces
@@ -65,6 +66,10 @@ from jdyn.dynamics import mass_matrix as mass_matrix
 from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
+from jdyn.elements import Drag as Drag
+from jdyn.elements import ForceElement as ForceElement
+from jdyn.elements import FrameForce as FrameForce
+from jdyn.elements import PointSpring as PointSpring
 from jdyn.identification import BaseFit as BaseFit
 from jdyn.identification import BaseParameters as BaseParameters
 from jdyn.identification import Excitation as Excitation

@@ -84,6 +84,36 @@ jdyn.plots.trajectory(model, motion).figure
 jdyn.animate(model, motion, fps=15, size=(320, 240), trails=["hand"])
 
 # %% [markdown]
+# ## A force of your own
+#
+# Springs, drag and thrusters are force elements of jdyn. Another one is a class of ten lines: where bodies and frames
+# are and how they move is given, a force on one of them is wanted. Here the hand swings through oil.
+
+
+# %%
+class Oil(jdyn.ForceElement):
+    """Resists a frame where it is under the surface."""
+
+    frame: str = eqx.field(static=True)
+    surface: float
+    viscosity: float
+
+    def force(self, t, kinematics, memory):
+        under = jax.nn.sigmoid((self.surface - kinematics.position(self.frame)[2]) / 0.01)
+        return kinematics.push(self.frame, -self.viscosity * under * kinematics.velocity(self.frame)[3:])
+
+
+def swing(viscosity):
+    """Energy of the arm, let go above the oil [J]."""
+    return jdyn.simulate(model, q, v, 2.0, elements=[Oil("hand", 0.3, viscosity)]).energy
+
+
+viscosities = (0.0, 1.0, 10.0)
+energies = np.asarray(jax.vmap(swing)(jnp.array(viscosities)))
+lines = {f"{viscosity:g} N s/m": energy for viscosity, energy in zip(viscosities, energies, strict=True)}
+jdyn.plots.curves(np.linspace(0.0, 2.0, 101), lines, "time [s]", "energy [J]").figure
+
+# %% [markdown]
 # ## A batch of it, and derivatives
 #
 # `jax.vmap` makes batches, over states and over any number of the model; `jax.grad` differentiates through the

@@ -126,6 +126,8 @@ def test_quick_start(tmp_path, monkeypatch):
     # Differences of 2e-3 of values that are known to a millionth.
     np.testing.assert_allclose(names["slope"], names["difference"], atol=1e-6)
     assert np.all(np.diff(names["misses"]) > 0)
+    clear, *viscous = names["energies"]
+    assert np.ptp(clear) < 1e-5 and np.diff(viscous).max() < 1e-5 and np.all(np.ptp(viscous, axis=1) > 0.1)
 
 
 @pytest.mark.slow

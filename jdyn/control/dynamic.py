@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.control.controller import Controller, differentiated_jacobians, differentiated_slopes, summed
+from jdyn.control.controller import Controller
+from jdyn.dynamics.force_slopes import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.model import Model
 
 

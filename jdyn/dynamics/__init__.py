@@ -2,6 +2,8 @@
 
 from jdyn.dynamics.at_rest import gravity_forces as gravity_forces
 from jdyn.dynamics.at_rest import mass_product as mass_product
+from jdyn.dynamics.body_kinematics import Coordinates as Coordinates
+from jdyn.dynamics.body_kinematics import Kinematics as Kinematics
 from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
 from jdyn.dynamics.derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives
@@ -12,6 +14,8 @@ from jdyn.dynamics.energy import center_of_mass as center_of_mass
 from jdyn.dynamics.energy import kinetic_energy as kinetic_energy
 from jdyn.dynamics.energy import momentum as momentum
 from jdyn.dynamics.energy import potential_energy as potential_energy
+from jdyn.dynamics.force_slopes import differentiated_jacobians as differentiated_jacobians
+from jdyn.dynamics.force_slopes import differentiated_slopes as differentiated_slopes
 from jdyn.dynamics.forward import forward_dynamics as forward_dynamics
 from jdyn.dynamics.inverse import bias_forces as bias_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics

@@ -2,9 +2,10 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics.execution.left_out import if_any, where_any
+from jdyn.dynamics.joint_friction import friction_share, friction_slopes
 from jdyn.model import Free, Joint, Model
 from jdyn.model.compiled import compiled
 
@@ -14,6 +15,11 @@ def passive_forces(model: Model, q: Float[Array, " nq_full"], v: Float[Array, " 
     """Forces of the joints' dampers, friction and springs, in full coordinates [N m or N]."""
     springs = model.merge_groups("v", [_springs(*kind) for kind in _by_kind(model, q)])
     return springs - model.damping * v - if_any(_friction, model.friction, (v, model.friction_speed))
+
+
+def dissipated_power(model: Model, v: Float[Array, " nv_full"]) -> Scalar:
+    """Power that the joints' dampers and friction take [W]."""
+    return v @ (model.damping * v + _friction(model.friction, (v, model.friction_speed)))
 
 
 def passive_slopes(
@@ -53,17 +59,13 @@ def passive_forces_derivatives(
 
 def _slopes(model, v):
     """Derivative of each passive force with respect to its own velocity."""
-    friction = where_any(model.friction, v, _friction_slopes, model.friction, v, model.friction_speed)
+    friction = where_any(model.friction, v, friction_slopes, model.friction, v, model.friction_speed)
     return -model.damping - friction
 
 
 def _friction(friction, x):
     v, speed = x
-    return friction * jnp.tanh(v / speed)
-
-
-def _friction_slopes(friction, v, speed):
-    return friction / speed * (1 - jnp.tanh(v / speed) ** 2)
+    return friction * friction_share(v, speed)
 
 
 def _by_kind(model, q):

@@ -114,6 +114,30 @@ differentiate, it adds to others, and it is compiled once. One with a memory is 
 >>> print(jnp.max(jnp.abs(motion.q)) > 0.3)
 True
 
+## Write a force of your own
+
+Springs between two points, drag and given forces on frames are there: `jdyn.PointSpring`, `jdyn.Drag`,
+`jdyn.FrameForce`. Whatever else pushes is a `jdyn.ForceElement`. It says what force acts, by time and by the places and
+velocities of bodies and frames; its fields have names for `jdyn.vary`, gradients and batches. Here a weak beam of light
+draws the tip of the rod, where it sees it.
+
+>>> class Beam(jdyn.ForceElement):
+...     frame: str = eqx.field(static=True)
+...     strength: float
+...     width: float
+...
+...     def force(self, t, kinematics, memory):
+...         off = kinematics.position(self.frame)[2]
+...         pull = self.strength * jnp.exp(-((off / self.width) ** 2))
+...         return kinematics.push(self.frame, force=[pull, 0.0, 0.0])
+>>> beam = Beam("tip", 3.0, 0.2)
+>>> motion = jdyn.simulate(rod, jnp.array([0.5]), jnp.zeros(1), 2.0, elements=[beam, jdyn.Drag("tip", linear=0.5)])
+>>> print(motion.success)
+True
+
+A stiff force says so, `implicit="coupled"`, and implicit solvers differentiate it, or ask its `slopes`. An element with
+a state of its own, such as an actuator with a lag, has `start` and `rate`; one that stores energy, `energy`.
+
 ## Follow a path
 
 >>> path = jdyn.Spline(arm, [0.0, 1.0, 2.0], [[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]])

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jdyn.dynamics.joint_friction import friction_share
 from jdyn.impulses.law import LawByRow
 
 # Up to this multiple of its speed, D and its derivative are series of the velocity.
@@ -13,7 +14,7 @@ Held = Bool[Array, " nv_full"]
 
 
 class JointFriction(LawByRow):
-    """γ = −bound λ with λ = tanh(v / speed), the law of `jdyn.Model`, and v = start + u at the end of the step.
+    """γ = −bound λ with λ = `friction_share`, tanh(v / speed), and v = start + u at the end of the step.
 
     As in `Friction`, iterations make λ D(v) = v linear in both, here with D = v / tanh(v / speed).
 
@@ -38,7 +39,7 @@ class JointFriction(LawByRow):
         return (speed <= self.stopped) & (speed > self.speed)
 
     def shares(self, u: Coordinates) -> Coordinates:
-        return jnp.tanh(self._speeds(u))
+        return friction_share(self.start + u, self.speed)
 
     def turns(self, u: Coordinates, du: Coordinates, held: Held) -> Held:
         v = self.start + u

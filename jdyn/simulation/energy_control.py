@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics import kinetic_energy, potential_energy
+from jdyn.dynamics.passive import dissipated_power
 from jdyn.model import Model
 from jdyn.simulation.state import Owner, State
 from jdyn.simulation.traits import Traits
@@ -30,8 +31,7 @@ class SuppliedEnergy(Owner):
         return mechanical_energy(model, q, v)
 
     def rate(self, model, t, y, tau):
-        v = model.expand_velocity(y.v)
-        return y.v @ tau - v @ (model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))
+        return y.v @ tau - dissipated_power(model, model.expand_velocity(y.v))
 
     def after_event(self, model, before, after):
         work = mechanical_energy(model, after.q, after.v) - mechanical_energy(model, before.q, before.v)

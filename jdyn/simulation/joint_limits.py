@@ -11,6 +11,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.dynamics import mass_matrix
+from jdyn.elements import Stops, approach
 from jdyn.model import Model
 from jdyn.simulation.events import Event
 from jdyn.simulation.state import State
@@ -28,44 +29,6 @@ def _check(name, value, good, expected):
     """Raise a ValueError about a bad value; traced values cannot be checked."""
     if np.ndim(value) or not (isinstance(value, Tracer) or good(value)):
         raise ValueError(f"{name}: expected {expected}, got {value}")
-
-
-class Stops(eqx.Module):
-    """Springs at the ends of joints' ranges, also of joints that follow others.
-
-    At the depth δ, f = k δ² / (δ + δ₀) (1 + c dδ/dt), and never a pull. The force begins without a kink, so that
-    motions that just touch the spring and motions that just miss it have the same derivative. A joint that arrives with
-    a speed u, c u ≪ 1, leaves with about (1 − ⅔ c u) u.
-
-    Attributes:
-        stiffness: k [N m/rad or N/m] of each coordinate that has an end.
-        dissipation: c [s/rad or s/m].
-        onset: δ₀ [rad or m].
-        slack: How far beyond the end of the range they begin [rad or m].
-
-    Source: Hunt, Crossley, Coefficient of restitution interpreted as damping in vibroimpact, Journal of Applied
-    Mechanics 1975, with another spring; the speed that is left does not depend on it.
-    """
-
-    stiffness: Float[Array, " ends"]
-    dissipation: Scalar
-    onset: Scalar
-    slack: Scalar
-
-    def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """Generalized forces on the model's coordinates [N m or N]."""
-        gaps, speeds = approach(model, q, v)
-        upper, lower = self.push(-gaps - self.slack, speeds)
-        _, places = model.topology.ranged
-        full = jnp.zeros(model.topology.v_offsets[-1], q.dtype).at[places].set(lower - upper)
-        return model.reduce_force(full)
-
-    def push(self, beyond: Float[Array, "2 ends"], speeds: Float[Array, "2 ends"]) -> Float[Array, "2 ends"]:
-        """The forces of the springs of upper and lower ends, by how far joints are beyond the beginning of each, and
-        how fast that grows."""
-        # Some ends are at infinity.
-        depth = jnp.maximum(beyond, 0)
-        return self.stiffness[None] * depth**2 / (depth + self.onset) * jnp.maximum(1 + self.dissipation * speeds, 0)
 
 
 class JointLimits(eqx.Module):
@@ -196,15 +159,6 @@ class ImpactLimits(JointLimits):
             return dataclasses.replace(y, v=y.v - factor * _stopping(field, t, y, entry))
 
         return (Event(condition, reset),)
-
-
-def approach(
-    model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple[Float[Array, "2 ends"], Float[Array, "2 ends"]]:
-    """Distance to the upper and the lower end of each coordinate that may have one, and the speed towards it."""
-    in_q, in_v = model.topology.ranged
-    x, dx = model.expand(q)[in_q], model.expand_velocity(v)[in_v]
-    return jnp.stack([model.limits.upper[in_q] - x, x - model.limits.lower[in_q]]), jnp.stack([dx, -dx])
 
 
 def _stopping(field: VectorField, t: Scalar, y: State, entry: Int[Array, ""]) -> Float[Array, " nv"]:

@@ -15,7 +15,7 @@ from jdyn.model import vary as vary_model
 from jdyn.model.messages import short, unknown
 from jdyn.simulation.system import System
 
-PARTS = ("controller", "contact", "constraints", "joint_limits")
+PARTS = ("controller", "contact", "elements", "constraints", "joint_limits")
 
 
 def parameters(system: Model | System) -> dict[str, Array]:
@@ -46,8 +46,8 @@ def parameters(system: Model | System) -> dict[str, Array]:
           `jdyn.Shapes` has them.
 
         Of a system also those of its other parts, by where they stand: `controller.kp`, `contact.material.stiffness`,
-        `constraints.0.length`. Of a model within a part, such as that of a controller, names follow where it stands:
-        `controller.model.body:NAME.mass`.
+        `elements.0.stiffness`, `constraints.0.length`. Of a model within a part, such as that of a controller, names
+        follow where it stands: `controller.model.body:NAME.mass`.
     """
     if not isinstance(system, System):
         return numbers_of_model(system)

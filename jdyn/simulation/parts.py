@@ -12,8 +12,10 @@ from jdyn.contact import Contact, colliders
 from jdyn.contact.colliders import Colliders
 from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import Method
+from jdyn.elements import Elements, ForceElement
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.messages import short, unknown
+from jdyn.simulation.element_states import ElementStates
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits, JointLimits
 from jdyn.simulation.state import ControllerMemory, State, starting
 
@@ -24,12 +26,19 @@ def _constraints(constraints) -> tuple[Constraint, ...]:
     return tuple(constraints)
 
 
+def _elements(elements) -> tuple[ForceElement, ...]:
+    if not isinstance(elements, Sequence) or not all(isinstance(x, ForceElement) for x in elements):
+        raise ValueError(f"elements: expected a list of them, such as [jdyn.PointSpring(...)], got {short(elements)}")
+    return tuple(elements)
+
+
 class Parts(eqx.Module):
     """Fields of `jdyn.System`, which describes them."""
 
     model: Model
     controller: Any = None
     contact: Contact | None = None
+    elements: tuple[ForceElement, ...] = eqx.field(converter=_elements, default=())
     constraints: tuple[Constraint, ...] = eqx.field(converter=_constraints, default=())
     joint_limits: CompliantLimits | ImpactLimits | None = None
     method: Method | None = None
@@ -55,7 +64,7 @@ class Parts(eqx.Module):
     def state(
         self, q: Float[Array, " nq"] | str | None = None, v: Float[Array, " nv"] | None = None, *, t: ArrayLike = 0.0
     ) -> State:
-        """A state of the system, with what its controller remembers where a motion starts.
+        """A state of the system, with what its controller remembers where a motion starts, and states of its elements.
 
         Args:
             q: Configuration [rad or m], or the name of one; quaternions are scaled to unit length. If left out, that
@@ -74,8 +83,9 @@ class Parts(eqx.Module):
         q0, v0 = checked(model, q=at, v=still if v is None else v)
         dtype = jnp.result_type(model.dtype, q0.dtype, v0.dtype)
         q0, v0 = model.astype(dtype).normalize(q0.astype(dtype)), v0.astype(dtype)
-        owners = [ControllerMemory(with_memory(self.controller))]
-        return starting(owners, model, jnp.asarray(t, dtype), q0, v0, {})
+        system = self.astype(dtype)
+        owners = [ControllerMemory(with_memory(self.controller)), ElementStates(Elements(system.elements))]
+        return starting(owners, system.model, jnp.asarray(t, dtype), q0, v0, {})
 
     def astype(self, dtype: Any) -> Self:
         """The same with numbers of a floating type, but for those of the controller, which casts its own."""
@@ -84,8 +94,11 @@ class Parts(eqx.Module):
             return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
 
         constraints = jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, self.constraints)
+        elements = jax.tree.map(
+            lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) or isinstance(x, float) else x, self.elements
+        )
         return self.but(
-            model=self.model.astype(dtype), contact=cast(self.contact), constraints=constraints,
+            model=self.model.astype(dtype), contact=cast(self.contact), elements=elements, constraints=constraints,
             joint_limits=cast(self.joint_limits), configurations=cast(self.configurations),
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.control.controller import Controller
 from jdyn.control.dynamic import Memoryless, with_memory
 from jdyn.dynamics.recursion.joint_frames import with_links
+from jdyn.elements import Elements
 from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.events import Event
 from jdyn.simulation.parts import Parts
@@ -44,6 +45,7 @@ def prepared(
     model, controller = with_links(system.model), with_memory(system.controller).with_links()
     field = VectorField(model, controller, system.method, constraints=system.constraints)
     controller = _closed_controller(field, solver, t0, q0, v0)
+    field = dataclasses.replace(field, elements=Elements(system.elements).closed(model, t0, q0, v0))
     field = dataclasses.replace(field, controller=controller, others=traits(solver).owners)
     y0 = starting(field.owners, model, t0, q0, v0, start.parts)
     field = dataclasses.replace(field, constraints=closed(model, system.constraints, t0, q0))

@@ -17,6 +17,7 @@ from jdyn.constraints import blocked, distance
 from jdyn.contact import Contact, ContactWarning
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import Method, resolved
+from jdyn.elements import ForceElement
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.compiled import precise, uncollected
 from jdyn.model.memory_maps import memory_maps
@@ -61,6 +62,7 @@ class PartOptions(TypedDict, total=False):
 
     controller: Control | DynamicController | None
     contact: Contact | None
+    elements: Sequence[ForceElement]
     constraints: Sequence[Constraint]
     joint_limits: CompliantLimits | ImpactLimits | None
     method: Method | Literal["auto"] | None
@@ -176,8 +178,8 @@ def simulate(
             are none. Steps end there exactly, and see the forces of their own side alone, so that no pulse is missed,
             however short. They may be traced and differentiated by; a row at a jump has the derivatives of the side
             before. Ticks of controllers are known without this.
-        more: In the short form the parts of the system as well: `controller`, `contact`, `constraints`, `joint_limits`
-            and `method`, which may be `"auto"`: what `jdyn.diagnose` recommends.
+        more: In the short form the parts of the system as well: `controller`, `contact`, `elements`, `constraints`,
+            `joint_limits` and `method`, which may be `"auto"`: what `jdyn.diagnose` recommends.
 
     Returns:
         The trajectory.
@@ -209,7 +211,7 @@ def simulate(
     solver = suitable_solver(solver, system, f"expected t1 after t0 = {t0}, got {t1}" if backwards else None)
     by_default = default_controller(dtype, solver, touches=shapes is not None)
     steps = _checked_steps(steps, by_default, dtype)
-    trajectory, constraints = _simulate(
+    trajectory, functions = _simulate(
         system,
         shapes,
         state,
@@ -222,7 +224,7 @@ def simulate(
         tuple(events),
     )
     controller = Unknown() if has_functions(system.controller) else system.controller
-    known = (whole if shapes is not None else system).but(controller=controller, constraints=constraints)
+    known = (whole if shapes is not None else system).but(controller=controller, **functions)
     trajectory = dataclasses.replace(trajectory, known=Known.of(known))
     if shapes is not None:
         _warn_of_overlaps(system.model.name, trajectory.stats)
@@ -376,7 +378,8 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     if has_functions(system.controller):
         commands = jax.vmap(field.controller.force)(ts, ys.q, ys.v, controller_memory(ys))
     trajectory = Trajectory(ts, ys.q, ys.v, ys.parts, happened, run.result, stats, run.rows.forces, commands)
-    return trajectory, field.constraints if has_functions(system.constraints) else system.constraints
+    closed = {"constraints": field.constraints, "elements": field.elements.each}
+    return trajectory, {name: part for name, part in closed.items() if has_functions(getattr(system, name))}
 
 
 def _start(field, shapes, t0, y0, met):

@@ -26,8 +26,8 @@ class State(eqx.Module):
         q: Configuration.
         v: Velocity.
         parts: What is integrated beside the motion, by its owner: `"controller"`, what a controller with a memory
-            remembers; `"supplied"`, for a `jdyn.EnergyError`, energy that the mechanism received, at its start and by
-            work [J].
+            remembers; `"elements"`, states of force elements, a tuple in their order; `"supplied"`, for a
+            `jdyn.EnergyError`, energy that the mechanism received, at its start and by work [J].
     """
 
     q: Float[Array, " nq"]

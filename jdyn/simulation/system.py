@@ -25,6 +25,8 @@ class System(Parts):
         controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if None.
         contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or
             `jdyn.ConvexContact()`; they pass through each other if None.
+        elements: Forces that depend on time, motion and states of their own: `jdyn.PointSpring`, `jdyn.Drag`,
+            `jdyn.FrameForce`, or a `jdyn.ForceElement` of yours.
         constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
             others.
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold

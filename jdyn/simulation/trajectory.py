@@ -18,8 +18,10 @@ from jdyn.constraints import constrained_dynamics
 from jdyn.contact import Contacts, PointForces, colliders, generalized_forces, named_contacts
 from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import forward_kinematics, momentum
+from jdyn.elements import Elements
 from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model, checked
+from jdyn.simulation.element_states import ElementStates
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.known import Known
@@ -69,7 +71,7 @@ class Trajectory(eqx.Module):
         q: Configurations [rad or m], quaternions of unit length.
         v: Velocities [rad/s or m/s].
         parts: What was integrated beside the motion, by its owner, see `jdyn.State`, a row a time: `"controller"`,
-            what it remembered, `"supplied"`, energy that the mechanism received [J].
+            what it remembered, `"elements"`, states of theirs, `"supplied"`, energy that the mechanism received [J].
         events: Events that happened.
         result: How the simulation ended, a `jdyn.Result` as an integer.
         stats: `t_reached`, the time [s] up to which the simulation got; `accepted_steps` and `rejected_steps`;
@@ -178,13 +180,20 @@ class Trajectory(eqx.Module):
     def _forces(self):
         """Generalized forces of all but constraints."""
         tau, system = self.tau, self.system
-        if system.joint_limits is not None:
+        if system.elements or system.joint_limits is not None:
 
-            def stopped(system, q, v, tau):
-                return tau + system.joint_limits.stops(system.model).force(system.model, q, v)
+            def pushed(system, t, q, v, states, tau):
+                stops = () if system.joint_limits is None else (system.joint_limits.stops(system.model),)
+                states = _known_states(Elements(system.elements), system.model, t, q, v, states)
+                return tau + Elements((*system.elements, *stops)).force(system.model, t, q, v, states)
 
-            tau = self._rows(stopped, self.q, self.v, tau)
+            tau = self._rows(pushed, self.ts, self.q, self.v, self._element_states, tau)
         return tau if system.contact is None else tau + self._at_contacts(generalized_forces)
+
+    @property
+    def _element_states(self) -> list[Array]:
+        """Arrays of which states of force elements consist."""
+        return jax.tree.leaves(self.parts.get(ElementStates.part))
 
     def _at_contacts(self, function):
         def at(system, q, v, known):
@@ -202,8 +211,16 @@ class Trajectory(eqx.Module):
 
     @property
     def energy(self) -> Float[Array, "*lanes times"]:
-        """Kinetic and potential energy [J]."""
-        return self._rows(lambda system, q, v: mechanical_energy(system.model, q, v), self.q, self.v)
+        """Kinetic and potential energy, with that of force elements [J]."""
+
+        def energy(system, t, q, v, states):
+            model, elements = system.model, Elements(system.elements)
+            mechanical = mechanical_energy(model, q, v)
+            if not elements.each:
+                return mechanical
+            return mechanical + elements.energy(model, q, v, _known_states(elements, model, t, q, v, states))
+
+        return self._rows(energy, self.ts, self.q, self.v, self._element_states)
 
     @property
     def momentum(self) -> Float[Array, "*lanes times 6"]:
@@ -348,14 +365,23 @@ class Trajectory(eqx.Module):
         return found
 
 
+def _known_states(elements, model, t, q, v, found):
+    """States of force elements from their arrays, which a loaded trajectory has without a structure."""
+    states, structure = jax.tree.flatten(jax.eval_shape(lambda *state: elements.start(model, *state), t, q, v))
+    _check_parts("elements: expected those that were simulated, with states", states, found)
+    return jax.tree.unflatten(structure, found)
+
+
+def _check_parts(problem, expected, found):
+    shapes, there = ([jnp.shape(x) for x in tree] for tree in (expected, found))
+    if shapes != there:
+        raise ValueError(f"{problem} of shapes {there}, got {shapes}")
+
+
 def _commanded(system, t, q, v, remembered):
     controller = with_memory(system.controller)
     memory, structure = jax.tree.flatten(jax.eval_shape(lambda *state: controller.start(*state), t, q, v))
-    expected, found = ([jnp.shape(x) for x in tree] for tree in (memory, remembered))
-    if expected != found:
-        raise ValueError(
-            f"controller: expected the one that was simulated, with a memory of shapes {found}, got one of {expected}"
-        )
+    _check_parts("controller: expected the one that was simulated, with a memory", memory, remembered)
     return controller.force(t, q, v, jax.tree.unflatten(structure, remembered))
 
 

@@ -17,15 +17,18 @@ from jdyn.constraints import (
     warm_start,
 )
 from jdyn.contact import ContactForces
-from jdyn.control.controller import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import (
     ABA,
     Method,
+    differentiated_jacobians,
     forward_dynamics,
 )
+from jdyn.dynamics.force_slopes import summed
+from jdyn.elements import Elements, Stops
 from jdyn.impulses import WarmStart
 from jdyn.model import Constraint, Model, checked
+from jdyn.simulation.element_states import ElementStates
 from jdyn.simulation.state import ControllerMemory, Owner, State, controller_memory
 
 
@@ -36,22 +39,25 @@ class VectorField(eqx.Module):
         model: The mechanism.
         controller: Any controller, as one with a memory.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
-        stops: Holds joints within their limits by `force(model, q, v)`; None if nothing does.
+        stops: The force element that holds joints within their limits, apart from the others, since convex solvers take
+            it as terms of their own; None if nothing does.
         constraints: Beyond the tree of joints.
         iterates: Whether constraints have so many rows that iterating is faster than factoring their matrix.
         warm_start: Where iterations start; None where nothing is known.
         contact: What pushes apart shapes that touch; None if nothing does.
-        others: Owners of parts of the state, beside the controller.
+        elements: Force elements beside the controller.
+        others: Owners of parts of the state, beside the controller and elements.
     """
 
     model: Model
     controller: DynamicController
     method: Method | None
-    stops: Any = None
+    stops: Stops | None = None
     constraints: tuple[Constraint, ...] = ()
     iterates: bool = eqx.field(static=True, default=False)
     warm_start: WarmStart | None = None
     contact: ContactForces | None = None
+    elements: Elements = Elements()
     others: tuple[Owner, ...] = ()
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
@@ -137,31 +143,32 @@ class VectorField(eqx.Module):
     @property
     def owners(self) -> tuple[Owner, ...]:
         """Owners of parts of the state."""
-        return ControllerMemory(self.controller), *self.others
+        return ControllerMemory(self.controller), ElementStates(self.elements), *self.others
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
-        """Generalized forces of the controller, of the ends of the joints' ranges and of contact [N m or N]."""
-        return self.stopped(y, self._commanded(self.controller.force(t, y.q, y.v, controller_memory(y))))
-
-    def stopped(self, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """Forces with those of the ends of the joints' ranges and of contact."""
-        for part in self._pushing:
-            tau = tau + part.force(self.model, y.q, y.v)
-        return tau
+        """Generalized forces of the controller, of force elements and of contact [N m or N]."""
+        tau = self._commanded(self.controller.force(t, y.q, y.v, controller_memory(y)))
+        if self._elements.each:
+            tau = tau + self._elements.force(*self._seen(t, y))
+        return tau if self.contact is None else tau + self.contact.force(self.model, y.q, y.v)
 
     @property
-    def _pushing(self) -> list[Any]:
-        """Parts that have a force by `force(model, q, v)`, beside the controller."""
-        return [part for part in (self.stops, self.contact) if part is not None]
+    def _elements(self) -> Elements:
+        """All force elements."""
+        return self.elements if self.stops is None else Elements((*self.elements.each, self.stops))
+
+    def _seen(self, t: Scalar, y: State) -> tuple[Model, Scalar, Array, Array, Any]:
+        """Arguments of `Elements.force`."""
+        return self.model, t, y.q, y.v, y.parts.get(ElementStates.part)
 
     def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """Slopes by which `force` falls with each joint's own coordinate and velocity; zero where it does not fall."""
         K, D = self.controller.force_slopes(self.model, t, y.q, y.v, controller_memory(y))
         # They have the shape of the force, and may be the first to show that it is wrong.
         K, D = self._commanded(K), self._commanded(D)
-        if self.stops is not None:
-            stops = differentiated_slopes(lambda q, v: self.stops.force(self.model, q, v), self.model, y.q, y.v)
-            K, D = K + stops[0], D + stops[1]
+        slopes = self._elements.slopes(*self._seen(t, y))
+        if slopes is not None:
+            K, D = K + slopes[0], D + slopes[1]
         return jnp.maximum(K, 0), jnp.maximum(D, 0)
 
     def force_jacobians(
@@ -169,13 +176,23 @@ class VectorField(eqx.Module):
     ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
         """∂/∂t of `force`, ∂/∂q along the tangent space, and ∂/∂v."""
         parts = [self.controller.force_jacobians(self.model, t, y.q, y.v, controller_memory(y))]
-        for part in self._pushing:
-
-            def pushing(_, q, v, part=part):
-                return part.force(self.model, q, v)
-
-            parts.append(differentiated_jacobians(pushing, self.model, t, y.q, y.v))
+        if self._elements.each:
+            parts.append(self._elements.jacobians(*self._seen(t, y)))
+        contact = self.contact
+        if contact is not None:
+            parts.append(
+                differentiated_jacobians(lambda t, q, v: contact.force(self.model, q, v), self.model, t, y.q, y.v)
+            )
         return summed(parts)
+
+    def coupled_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]] | None:
+        """Slopes of force elements that couple joints; None where none does."""
+        return self._elements.coupled_slopes(*self._seen(t, y))
+
+    @property
+    def couples(self) -> bool:
+        """Tell whether a force element couples joints in its slopes."""
+        return self.elements.couple
 
     def _commanded(self, tau: Any) -> Float[Array, " nv"]:
         """A controller's output, which its author may have given another shape."""

@@ -100,7 +100,7 @@ def test_an_arm_rests_on_its_end_in_large_steps():
     stops = STOPS.stops(model)
     q, still = motion.q[steps - 1], jnp.zeros(2)
     assert q[0] > 0.8
-    np.testing.assert_allclose(stops.force(model, q, still), jdyn.gravity_forces(model, q), atol=5e-3)
+    np.testing.assert_allclose(stops.generalized(model, 0.0, q, still), jdyn.gravity_forces(model, q), atol=5e-3)
     assert steps < 150
     assert jnp.sum((motion.ts > 1.0) & (motion.ts < 3.0)) < 20
 

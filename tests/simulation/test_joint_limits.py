@@ -49,9 +49,11 @@ def test_stops_neither_pull_nor_jump():
     model = slider()
     stops = jdyn.CompliantLimits(frequency=50.0, dissipation=0.5).stops(model)
     depths, speeds = jnp.meshgrid(jnp.linspace(-0.1, 0.1, 21), jnp.linspace(-20, 20, 21))
-    force = jax.jit(jnp.vectorize(lambda x, v: stops.force(model, x[None] + WALLS[1], v[None])[0]))(depths, speeds)
+    force = jax.jit(jnp.vectorize(lambda x, v: stops.generalized(model, 0.0, x[None] + WALLS[1], v[None])[0]))(
+        depths, speeds
+    )
     assert np.all(force <= 0) and np.all(force[depths <= 0] == 0) and np.any(force < 0)
-    slope = jax.jit(jax.jacfwd(lambda q: stops.force(model, q, jnp.ones(1))))
+    slope = jax.jit(jax.jacfwd(lambda q: stops.generalized(model, 0.0, q, jnp.ones(1))))
     for where in (0.0, WALLS[0], WALLS[1]):
         assert slope(jnp.array([where])) == 0
 

@@ -178,6 +178,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
             turned=turned,
             rates=smooth.rates_beside(clock, y, tau),
             slopes=system.slopes,
+            coupled=field.coupled_slopes(clock, y),
         )
 
     def _advanced(
@@ -189,7 +190,11 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         _, field, terms = _apart(terms)
         system = JointImplicit(equations_of_motion(terms), clock_of(terms), *begun.slopes)
         A = begun.M + reduced(model, jnp.diag(system.rotors(h)))
-        impulse = h * (A @ turned + begun.force - system.pull(h * y.v, jnp.zeros_like(y.v)))
+        pull = system.pull(h * y.v, jnp.zeros_like(y.v))
+        if begun.coupled is not None:
+            K, D = begun.coupled
+            A, pull = A + h * (D + h * K), pull + K @ (h * y.v)
+        impulse = h * (A @ turned + begun.force - pull)
         touching = begun.contact.rows(h, A)
         others = joint_rows(field, y, h, A) + rows_of_constraints(begun.constraints, y.v, h, turned, A)
         found = self.impulses.solve(ImpulseProblem(A, impulse, (*touching, *others)), guess - y.v)
@@ -256,6 +261,7 @@ class _Begun(NamedTuple):
         turned: What changes of velocities have more than those of accelerations, see `turning`.
         rates: Of what moves beside configuration and velocity.
         slopes: As `JointImplicit` has them.
+        coupled: Slopes of force elements that couple joints; None where none does.
     """
 
     y: State
@@ -266,6 +272,7 @@ class _Begun(NamedTuple):
     turned: Float[Array, " nv"]
     rates: State
     slopes: tuple[Float[Array, " nv_full"], Float[Array, " nv_full"]]
+    coupled: tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]] | None
 
 
 class _Rows(NamedTuple):

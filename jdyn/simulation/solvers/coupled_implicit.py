@@ -1,6 +1,7 @@
 """Rates of change that are implicit in forces that couple joints."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -34,8 +35,9 @@ class Coupling(NamedTuple):
     M: Float[Array, "nv nv"]
 
     @classmethod
-    def at(cls, terms: Any, contact: SmoothForces, t: Any, y: State) -> "Coupling":
-        """Coupling of the equations of motion behind `terms`, whose contact this is."""
+    def at(cls, terms: Any, contact: SmoothForces | None, t: Any, y: State) -> "Coupling":
+        """Coupling of the equations of motion behind `terms`, whose contact this is, if solvers may be implicit in
+        it."""
         given = equations_of_motion(terms), contact, clock_of(terms)(t), y
         return cls(*_matrices(*jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)))
 
@@ -45,8 +47,8 @@ class Coupling(NamedTuple):
 
 
 class CoupledImplicit(NamedTuple):
-    """Rates as those of `JointImplicit`, where W also knows contact: K and D are matrices, and all of W is that at the
-    start of the step. With f_v the accelerations in f,
+    """Rates as those of `JointImplicit`, where W also knows contact and force elements: K and D are matrices, all of
+    W that at the start of the step. With f_v the accelerations in f,
 
         a = f_v − (M + c D + c² K)⁻¹ ((c D + c² K) f_v + D s_v + K (s_q + c (r + s_v))),
 
@@ -112,11 +114,12 @@ def _smooth(field: VectorField) -> Any:
 
 
 @precise
-def _matrices(field: VectorField, contact: SmoothForces, t: Scalar, y: State) -> tuple[Array, Array, Array]:
-    model = field.model
-    K, D = contact.slopes(model, y.q, y.v)
+def _matrices(field: VectorField, contact: SmoothForces | None, t: Scalar, y: State) -> tuple[Array, Array, Array]:
+    model, by_elements = field.model, field.coupled_slopes(t, y)
+    parts = [] if contact is None else [contact.slopes(model, y.q, y.v)]
+    parts += [] if by_elements is None else [by_elements]
     in_joints = (reduced(model, jnp.diag(slope)) for slope in joint_slopes(field, t, y))
-    K, D = (contact + joints for contact, joints in zip((K, D), in_joints, strict=True))
+    K, D = (functools.reduce(jnp.add, slopes) for slopes in zip(*parts, in_joints, strict=True))
     return K, D, mass_matrix(model, y.q)
 
 

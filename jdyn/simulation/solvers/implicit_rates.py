@@ -13,10 +13,11 @@ ImplicitRates = JointImplicit | CoupledImplicit
 
 
 def coupling(terms: Any, t: Any, y: State) -> Coupling | None:
-    """Coupling of joints at `t` in `y`, on the configuration manifold: contact; None where forces are those of each
-    joint alone."""
-    contact = equations_of_motion(terms).contact
-    return Coupling.at(terms, contact, t, y) if isinstance(contact, SmoothForces) else None
+    """Coupling of joints at `t` in `y`, on the configuration manifold, by contact and force elements; None where forces
+    are those of each joint alone."""
+    field = equations_of_motion(terms)
+    contact = field.contact if isinstance(field.contact, SmoothForces) else None
+    return Coupling.at(terms, contact, t, y) if field.couples or contact is not None else None
 
 
 def implicit_rates(terms: Any, t: Any, y: State, coupled: Coupling | None, c: Scalar) -> ImplicitRates:

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.elements import Stops, approach
 from jdyn.impulses import Coordinates, JointFriction, MatrixJacobian, Rows, Springs
-from jdyn.simulation.joint_limits import Stops, approach
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 
