@@ -18,6 +18,7 @@
 # %%
 import pathlib
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
