@@ -11,6 +11,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jdyn
+from tests.contact.scenes import ball
 
 pytestmark = pytest.mark.fast_compile
 
@@ -258,3 +259,16 @@ def test_functions_close_over_what_is_differentiated():
     for t1 in (1.0, -1.0):
         value, slope = jax.value_and_grad(fallen)(3.0, t1)
         np.testing.assert_allclose([value, slope], [t1**3 / 2, t1**3 / 6], atol=1e-6)
+
+
+@pytest.mark.parametrize("contact", [jdyn.ConvexContact(), jdyn.CompliantContact()])
+def test_a_stiff_spring_lifts_a_ball_off_the_ground_in_long_steps(contact):
+    spring = jdyn.PointSpring("body", "world", 1e4, 5e2, 0.05, point_b=[0.0, 0.0, 0.4])
+    system = jdyn.System(ball(), contact=contact, elements=[spring])
+
+    def stepped(state, _):
+        return system.step(state, dt=0.01)[0], None
+
+    start = system.state(system.model.neutral().at[2].set(0.1))
+    state, _ = jax.jit(lambda state: jax.lax.scan(stepped, state, length=80))(start)
+    np.testing.assert_allclose(state.q[2], 0.35 - 9.81 / 1e4, atol=1e-6)
