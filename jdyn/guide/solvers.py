@@ -68,6 +68,8 @@ Constant steps need their size:
 - `joint_limits=jdyn.CompliantLimits()` are springs at these ends.
 - `constraints=[jdyn.Connect(...)]` close loops. The start has to meet them (`jdyn.assemble` finds one), and every step
   ends on them.
+- `elements=[jdyn.PointSpring(...)]` are springs, drag and forces of yours. One that is stiff says how solvers may be
+  implicit in it, see `jdyn.ForceElement`.
 
 All of them work with every solver, but for constraints with `jdyn.Rodas5P` and `jdyn.BaderDeuflhard`, whose Jacobians
 know none. `jdyn.guide.recipes` has examples.

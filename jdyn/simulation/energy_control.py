@@ -41,9 +41,9 @@ class SuppliedEnergy(Owner):
 class EnergyError(Delegating):
     """A solver whose error estimate has one more entry: the energy that a step gains or loses, ΔE less the work done.
 
-    `simulate` integrates the work of the controller, of dampers and of friction with the motion. Any step controller
-    then compares |ΔE − W| [J] with its tolerances and the energy itself, in addition to the errors that the solver
-    estimates. A solver without an error estimate gets this one.
+    `simulate` integrates the work of the controller, of force elements, of dampers and of friction with the motion. Any
+    step controller then compares |ΔE − W| [J] with its tolerances and the energy itself, in addition to the errors that
+    the solver estimates. A solver without an error estimate gets this one.
 
     >>> import diffrax
     >>> solver = jdyn.EnergyError(diffrax.Tsit5())

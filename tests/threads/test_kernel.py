@@ -240,13 +240,14 @@ def _compared(function, *operands):
 
 @needs_compiler
 @pytest.mark.slow
-def test_simulations(on_host):
+@pytest.mark.parametrize("elements", [(), (jdyn.PointSpring("tip", "world", 20.0, 1.0),)], ids=["alone", "on a spring"])
+def test_simulations(on_host, elements):
     """Lanes take their own steps, some implicit; accepted steps are the same, and rows up to rounding."""
     model = jdyn.load("double_pendulum")
     starts = np.random.default_rng(0).normal(size=(3, model.nq))
 
     def motion(q):
-        trajectory = jdyn.simulate(model, q, jnp.zeros_like(q), 1.0, throw=False)
+        trajectory = jdyn.simulate(model, q, jnp.zeros_like(q), 1.0, elements=elements, throw=False)
         return trajectory.q, trajectory.stats["accepted_steps"], trajectory.result
 
     found, expected = _compared(motion, starts)

@@ -123,11 +123,11 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
     springs, and controllers such as `PD`.
 
     A step takes eight evaluations of forward dynamics with larger rotors, and no other linear system: gains, dampers
-    and friction on light links do not limit it. With compliant contact a step also solves a system of the size of the
-    velocity, whose solution all stages share, and stiff ground does not limit it either. What a controller remembers,
-    and forces that couple joints, as those of an LQR, enter as in explicit methods, but for the sums of these forces'
-    slopes; `Rodas5P` is implicit in all. The order does not depend on what is left out. Both methods are stiffly
-    accurate, and dense output is of order 3.
+    and friction on light links do not limit it. With compliant contact, or a `jdyn.ForceElement` whose slopes couple
+    joints, a step also solves a system of the size of the velocity, whose solution all stages share, and stiff ground
+    does not limit it either. What a controller remembers, and forces that couple joints, as those of an LQR, enter as
+    in explicit methods, but for the sums of these forces' slopes; `Rodas5P` is implicit in all. The order does not
+    depend on what is left out. Both methods are stiffly accurate, and dense output is of order 3.
 
     `jdyn.simulate` takes it by itself where it helps, see `jdyn.Automatic`.
 

@@ -13,8 +13,8 @@ from jdyn.view.plots.one_motion import one_motion
 
 
 def energy(model: Model, trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
-    """Kinetic, potential and total energy of one motion over time [J]; what it received, if an `jdyn.EnergyError` has
-    counted it.
+    """Kinetic, potential and total energy of one motion over time [J]; that of force elements, if there are some, and
+    what it received, if an `jdyn.EnergyError` has counted it.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
@@ -33,6 +33,9 @@ def energy(model: Model, trajectory: Trajectory, *, axes: Axes | None = None) ->
     one_motion("trajectory", trajectory)
     kinetic, potential = (np.asarray(row) for row in _energies(model, trajectory.q, trajectory.v))
     rows = {"total": kinetic + potential, "kinetic": kinetic, "potential": potential}
+    if trajectory.known is not None and trajectory.system.elements:
+        rows["total"] = np.asarray(trajectory.energy)
+        rows["elements"] = rows["total"] - kinetic - potential
     if "supplied" in trajectory.parts:
         rows["supplied"] = np.asarray(trajectory.parts["supplied"])
     return curves(trajectory.ts, rows, "time [s]", "energy [J]", axes=axes)
