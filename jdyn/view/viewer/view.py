@@ -95,7 +95,9 @@ def view(
     if isinstance(model, System):
         system, model = model, model.model
         controller = system.controller if controller is None else controller
-        parts = {name: getattr(system, name) for name in ("contact", "constraints", "joint_limits", "method")}
+        parts = {
+            name: getattr(system, name) for name in ("contact", "elements", "constraints", "joint_limits", "method")
+        }
         parts |= {} if contact is None else {"contact": contact}
     one_model(model)
     one_of("look", look, LOOKS)
