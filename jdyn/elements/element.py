@@ -115,12 +115,12 @@ def checked_force(element: ForceElement, model: Model, force: Any) -> Array:
     Raises:
         ValueError: if it is of another shape, or on bodies of an element that does not look at them.
     """
-    force = jax.tree.map(jnp.asarray, force)
+    force = jnp.asarray(force)
     joints, bodies = (model.nv,), (model.nb, 6)
-    if jnp.shape(force) not in ((joints, bodies) if element.uses_bodies else (joints,)):
+    if force.shape not in ((joints, bodies) if element.uses_bodies else (joints,)):
         other = f", or forces on bodies of shape {bodies}, as Kinematics.push has them" if element.uses_bodies else ""
         raise ValueError(
             f"{type(element).__name__}.force: expected generalized forces of shape {joints} for {model.name!r}{other}, "
-            f"got {jnp.shape(force)}"
+            f"got {force.shape}"
         )
     return force

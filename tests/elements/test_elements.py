@@ -147,7 +147,7 @@ def test_a_mass_on_a_spring_goes_round_an_ellipse():
     np.testing.assert_allclose(motion.q[:, 0], np.cos(turn), atol=2e-5)
     np.testing.assert_allclose(motion.q[:, 1], 1.5 * np.sin(turn), atol=2e-5)
     np.testing.assert_allclose(motion.energy, 0.5 * (4 + 9), rtol=1e-5)
-    rows = {str(line.get_label()): line.get_ydata() for line in jdyn.plots.energy(BODY, motion).lines}
+    rows = {str(line.get_label()): np.asarray(line.get_ydata()) for line in jdyn.plots.energy(BODY, motion).lines}
     np.testing.assert_allclose(rows["elements"], motion.energy - rows["kinetic"], atol=1e-12)
 
 
@@ -211,8 +211,8 @@ def test_mujoco_accelerates_as_much():
 def test_slopes_of_a_spring(rest_length):
     """Symmetric and positive semidefinite ones, and Jacobians as far as they say so."""
     spring = jdyn.PointSpring("tip", "world", 7.0, 2.0, rest_length, point_b=[0.2, 0.0, 0.3])
-    slopes = spring.slopes(jnp.array(0.0), jdyn.Kinematics.of(ARM, Q0, 0 * V0), None)
-    by_v = jax.jacfwd(lambda v: spring.generalized(ARM, 0.0, Q0, v))(0 * V0)
+    slopes = jax.jit(lambda q, v: spring.slopes(jnp.array(0.0), jdyn.Kinematics.of(ARM, q, v), None))(Q0, 0 * V0)
+    by_v = jax.jit(jax.jacfwd(lambda v: spring.generalized(ARM, 0.0, Q0, v)))(0 * V0)
     np.testing.assert_allclose(slopes[1], -by_v, atol=1e-12)
     for slope in slopes:
         np.testing.assert_allclose(slope, slope.T, atol=1e-12)
@@ -228,7 +228,7 @@ MEETING = jdyn.PointSpring("tip", "world", 5.0, 1.0, point_b=[0.0, 0.0, -2.0])
 def test_derivatives_are_finite_where_points_meet_and_nothing_moves(element):
     still = jnp.zeros(2)
     for mode in (jax.jacfwd, jax.jacrev):
-        by_q, by_v = mode(lambda q, v: element.generalized(ARM, 0.0, q, v), (0, 1))(still, still)
+        by_q, by_v = jax.jit(mode(lambda q, v: element.generalized(ARM, 0.0, q, v), (0, 1)))(still, still)
         assert np.isfinite(by_q).all() and np.isfinite(by_v).all()
     if element is MEETING:
         J = jdyn.jacobian(ARM, still, "tip", frame="aligned")[3:]
