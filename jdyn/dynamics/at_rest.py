@@ -15,11 +15,19 @@ from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.inverse import rigid_body_forces
 from jdyn.dynamics.kinematics import joint_kinematics, joint_motion, world_acceleration
 from jdyn.dynamics.newton_euler import transmitted
-from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import FreeBase, base_acceleration, free_base
+from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
+from jdyn.dynamics.recursion.floating_base import (
+    FreeBase,
+    base_acceleration,
+    free_base,
+    of_bases,
+    of_roots,
+    on_roots,
+    with_bases,
+)
 from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom, packed_entries
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
-from jdyn.model import Free, Model, Tree, checked
+from jdyn.model import Model, checked, take_rows
 from jdyn.model.compiled import compiled, precise
 from jdyn.spatial.components import add, rotate_back, scale
 
@@ -93,7 +101,7 @@ class _StillTree(NamedTuple):
     Attributes:
         degrees: Of freedom.
         a: Their accelerations [rad/s² or m/s²].
-        start: Acceleration of what the tree stands on, gravity included [rad/s², m/s²].
+        start: Acceleration of what trees stand on, gravity included [rad/s², m/s²].
         base: None where that is the ground.
     """
 
@@ -104,12 +112,14 @@ class _StillTree(NamedTuple):
 
 
 def _still_tree(order: Order, model, q, a) -> _StillTree:
-    degrees, base = degrees_of_freedom(model, order.schedule(dof_tree(model.topology)), q), free_base(model)
-    start = base_acceleration(model, q) + (0 if base is None else a[: Free.nv])
+    tree, start, base = dof_tree(model.topology), base_acceleration(model, q), free_base(model)
+    degrees = degrees_of_freedom(model, order.schedule(tree), q)
+    if base is not None:
+        start = start + of_roots(tree, take_rows(a, tree.of_bases), axis=1)
     return _StillTree(degrees, packed_entries(order, model, a), start, base)
 
 
-def _newton_euler(order: Order, tree: Tree, x: _StillTree) -> Float[Array, "nv_full *lanes"]:
+def _newton_euler(order: Order, tree: DofTree, x: _StillTree) -> Float[Array, "nv_full *lanes"]:
     """Accelerations outward, the forces that they take inward."""
 
     def accelerate(parent, x):
@@ -120,14 +130,15 @@ def _newton_euler(order: Order, tree: Tree, x: _StillTree) -> Float[Array, "nv_f
     places = tuple(degree.displaced() for degree in x.degrees)
     bodies = tuple(zip(places, x.a, strict=True))
     still = zeros(bodies, 6)
-    start = add(tuple(x.start), still)
+    start = add(tuple(x.start), on_roots(tree, still))
     start = start if x.base is None else at_once(start)
     forces = order.outward(tree, accelerate, start, bodies)
     total, tau = order.gathered(tree, transmitted, still, tuple(zip(places, forces, strict=True)))
     tau = order.unpack(tree, tau)
     if x.base is None:
         return tau
-    return jnp.concatenate([jnp.stack(add(total, x.base.inertia.momentum(start))), tau])
+    start, total = of_bases(tree, (start, total))
+    return with_bases(tree, jnp.stack(add(total, x.base.inertia.momentum(start))), tau)
 
 
 class _HangingTree(NamedTuple):
@@ -135,7 +146,7 @@ class _HangingTree(NamedTuple):
 
     Attributes:
         degrees: Of freedom.
-        up: Acceleration that stands for gravity, in the frame of what the tree stands on [m/s²].
+        up: Acceleration that stands for gravity, in the frame of what trees stand on [m/s²].
         base: None where that is the ground.
     """
 
@@ -149,7 +160,7 @@ def _hanging_tree(order: Order, model, q) -> _HangingTree:
     return _HangingTree(degrees, base_acceleration(model, q)[3:], free_base(model))
 
 
-def _weights(order: Order, tree: Tree, x: _HangingTree) -> Float[Array, "nv_full *lanes"]:
+def _weights(order: Order, tree: DofTree, x: _HangingTree) -> Float[Array, "nv_full *lanes"]:
     """Which way is up outward, weights inward. Nothing turns, so that three numbers are an acceleration."""
 
     def turn(parent, place):
@@ -161,10 +172,11 @@ def _weights(order: Order, tree: Tree, x: _HangingTree) -> Float[Array, "nv_full
         return transmitted(below, (place, place.inertia.momentum((0, 0, 0, *up))))
 
     places = tuple(degree.displaced() for degree in x.degrees)
-    up = add(tuple(x.up), zeros(places, 3))
+    up = add(tuple(x.up), on_roots(tree, zeros(places, 3)))
     above = order.outward(tree, turn, up, places)
     total, tau = order.gathered(tree, weigh, zeros(places, 6), tuple(zip(places, above, strict=True)))
     tau = order.unpack(tree, tau)
     if x.base is None:
         return tau
-    return jnp.concatenate([jnp.stack(add(total, x.base.inertia.momentum((0, 0, 0, *up)))), tau])
+    up, total = of_bases(tree, (up, total))
+    return with_bases(tree, jnp.stack(add(total, x.base.inertia.momentum((0, 0, 0, *up)))), tau)

@@ -1,9 +1,10 @@
-"""All bodies in one frame, where sums over subtrees need no transforms."""
+"""All bodies of a tree in one frame, where sums over subtrees need no transforms."""
 
 from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.kinematics import JointKinematics, dof_motions, joint_kinematics, per_dof, poses
@@ -13,10 +14,10 @@ from jdyn.spatial import Transform
 
 
 class CommonFrame(eqx.Module):
-    """Everything in world axes about one point near the mechanism, where sums over subtrees need no transforms.
+    """Everything in world axes about one point near each tree, where sums over subtrees need no transforms.
 
-    The point is the first body's origin, not the world's: far from the world's origin, float32 would lose the
-    inertias in the moments of the masses.
+    The point is the origin of the tree's first body, not the world's: far from the world's origin, float32 would lose
+    the inertias in the moments of the masses.
 
     Attributes:
         joints: Joint poses and subspaces.
@@ -37,7 +38,8 @@ def common_frame(
     """The common frame at the full configuration `q`; `poses` finds where bodies are."""
     joints = joint_kinematics(model, q)
     X = poses(model, joints.X)
-    X = Transform(X.rotation, X.translation - X.translation[:1])
+    firsts = np.array([path[-1] for path in model.topology.supports], int)
+    X = Transform(X.rotation, X.translation - X.translation[firsts if np.any(firsts) else slice(1)])
     mask = per_dof(model, per_dof(model, support_mask(model.topology)).T).T
     return CommonFrame(joints, X, dof_motions(model, joints, X), jnp.asarray(mask, q.dtype))
 

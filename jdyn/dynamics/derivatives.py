@@ -1,6 +1,6 @@
 """Full derivatives of inverse and forward dynamics, in closed form.
 
-Everything is in one frame: the world's, or that of a free base. Composite quantities are sums over subtrees there, and
+Each tree is in one frame: the world's, or that of its free base. Composite quantities are sums over subtrees there, and
 an entry of a derivative is a product of quantities of two degrees of freedom.
 
 Source: Singh, Russell, Wensing, Efficient Analytical Derivatives of Rigid-Body Dynamics using Spatial Vector Algebra,
@@ -18,6 +18,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
 from jdyn.array.at_once import at_once
+from jdyn.array.blocks import on_blocks
 from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.execution.batching import by_lanes, in_chunks
 from jdyn.dynamics.implicit_rule import accelerations
@@ -27,10 +28,12 @@ from jdyn.dynamics.methods import Method
 from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_derivatives
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
-from jdyn.dynamics.recursion.floating_base import MovingBase, unit_motions
+from jdyn.dynamics.recursion.dof_tree import DofTree
+from jdyn.dynamics.recursion.floating_base import MovingBase, of_bases, on_roots, unit_motions, with_bases
 from jdyn.dynamics.recursion.joint_frames import across, less
 from jdyn.dynamics.recursion.order import Order, zeros
-from jdyn.model import Free, Model, Tree, checked
+from jdyn.dynamics.recursion.relations import coordinate_blocks
+from jdyn.model import Free, Model, checked
 from jdyn.model.compiled import compiled, precise
 from jdyn.spatial.components import (
     Inertia,
@@ -120,8 +123,12 @@ def forward_dynamics_derivatives(
 def _of_forward_dynamics(method, model, q, v, tau, f_ext):
     a = accelerations(method, model, q, v, tau, f_ext)
     by_q, by_v, M = inverse_dynamics_derivatives(model, q, v, a, f_ext=f_ext)
+    return on_blocks(_solved, coordinate_blocks(model.topology), M, by_q, by_v)
+
+
+def _solved(M, by_q, by_v):
     # The inverse is a result anyway, and products are cheaper than solves.
-    inverse = cho_solve(cho_factor(M, lower=True), jnp.eye(model.nv, dtype=M.dtype))
+    inverse = cho_solve(cho_factor(M, lower=True), jnp.eye(len(M), dtype=M.dtype))
     return -inverse @ by_q, -inverse @ by_v, inverse
 
 
@@ -148,7 +155,7 @@ def inverse_dynamics_derivatives(
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """∂τ/∂q, ∂τ/∂v and ∂τ/∂a = M of inverse dynamics; arguments are those of `inverse_dynamics`.
 
-    In closed form where joints have one degree of freedom each, but for a free base; by forward differentiation
+    In closed form where joints have one degree of freedom each, but for free bases; by forward differentiation
     otherwise.
 
     >>> model, q, v = jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1)
@@ -188,20 +195,20 @@ def _closed_form_jvp(primals, tangents):
     return _closed_form(*primals), eqx.filter_jvp(_differentiated, primals, tangents)[1]
 
 
-def _derivatives(order: Order, tree: Tree, x: MovingTree):
+def _derivatives(order: Order, tree: DofTree, x: MovingTree):
     """Derivatives of rigid-body forces, without rotors."""
     bodies, base = tuple(body.displaced() for body in x.bodies), x.base
     still = zeros(bodies, 6)
-    start = _Placed(Pose.identity(still[0]), *base.motion(still))
+    start = _Placed(on_roots(tree, Pose.identity(still[0])), *base.motion(tree, still))
     placed, S = zip(*order.outward(tree, _move, start, bodies), strict=True)
     rows = zip(bodies, placed, strict=True)
     own = tuple(at_once(here.composite(moving.place.inertia, moving.f)) for moving, here in rows)
     total, sums = order.subtree_sums(tree, own)
     degrees = order.unpack(tree, tuple(map(_Degree.of_joint, S, placed, sums)))
     if isinstance(base, MovingBase):
+        up, start, total = of_bases(tree, (add(tuple(base.upward), on_roots(tree, still)), start, total))
         total = jax.tree.map(jnp.add, total, start.composite(base.body.inertia, base.external))
-        root = _Degree.of_base(add(tuple(base.upward), still), start.v, total)
-        degrees = jax.tree.map(lambda *x: jnp.concatenate(x), root, degrees)
+        degrees = with_bases(tree, _Degree.of_base(up, start.v, total), degrees)
     return _products(order, tree, degrees)
 
 
@@ -271,7 +278,7 @@ class _Degree(NamedTuple):
         return _Degree(S, still, cross_motion(up, S), cross_motion(v, S), sums)
 
 
-def _products(order: Order, tree: Tree, degrees):
+def _products(order: Order, tree: DofTree, degrees):
     """∂τ_i/∂q_j, ∂τ_i/∂v_j and M_ij, lanes last."""
     S, psi, psi_rate, turning, sums = degrees
     # Vectors fixed in body i move with it: if j precedes i, only the change of its parents' motion counts.
@@ -287,4 +294,4 @@ def _products(order: Order, tree: Tree, degrees):
         after = dot(BS, psi) + dot(IS, psi_rate), dot(BS, S[:3]) + dot(IS, turning), dot(IS, S)
         return after, (dot(S, by_own_q), dot(S, by_own_v), after[2])
 
-    return matrices_of_pairs(order, tree, len(S[0]), pair, (forces, by_own_q, by_own_v), above)
+    return matrices_of_pairs(order, tree, pair, (forces, by_own_q, by_own_v), above)

@@ -11,12 +11,12 @@ from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
 from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.kinematics import joint_kinematics, per_dof
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
-from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import free_base, unit_motions
+from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
+from jdyn.dynamics.recursion.floating_base import free_base, of_bases, on_roots, unit_motions, with_bases
 from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom
 from jdyn.dynamics.recursion.levels import LEVELS
-from jdyn.dynamics.recursion.order import Order, zeros
-from jdyn.model import Free, Model, Tree, checked
+from jdyn.dynamics.recursion.order import Order, Packed, zeros
+from jdyn.model import WORLD, Free, Model, checked
 from jdyn.model.compiled import compiled, precise
 from jdyn.spatial import SpatialInertia
 from jdyn.spatial.components import Pose, dot, subtract
@@ -91,31 +91,42 @@ def _bodies_and_base(order: Order, model, q):
     return bodies, free_base(model)
 
 
-def _composite(order: Order, tree: Tree, x):
+def _composite(order: Order, tree: DofTree, x):
     """M without rotors, lanes last."""
     bodies, base = x
     places = tuple(degree.displaced() for degree in bodies)
-    poses = order.outward(tree, _place, Pose.identity(zeros(places, 1)[0]), places)
-    if base is None:
-        # Relative to the first body that is visited; `CommonFrame` says why.
-        origin = tuple(x[:1] for x in poses[0].p)
-        poses = tuple(Pose(pose.R, subtract(pose.p, origin)) for pose in poses)
+    poses = order.outward(tree, _place, on_roots(tree, Pose.identity(zeros(places, 1)[0])), places)
+    if tree.grounded:
+        poses = _near_each_tree(order, tree, poses)
     S = tuple(degree.S.seen_from(pose) for pose, degree in zip(poses, bodies, strict=True))
     own = tuple(at_once(degree.inertia.to_parent(pose)) for pose, degree in zip(poses, bodies, strict=True))
     total, sums = order.subtree_sums(tree, own)
     S, sums = order.unpack(tree, tuple(zip(S, sums, strict=True)))
     F = at_once(sums.momentum(S))
     if base is not None:
-        whole = jax.tree.map(jnp.add, total, base.inertia)
+        whole = jax.tree.map(jnp.add, of_bases(tree, total), base.inertia)
         whole = jax.tree.map(lambda x: jnp.broadcast_to(x, (Free.nv, *x.shape)), whole)
         unit = unit_motions(whole.mass)
-        S, F = jax.tree.map(lambda *x: jnp.concatenate(x), (unit, whole.momentum(unit)), (S, F))
+        S, F = with_bases(tree, (unit, whole.momentum(unit)), (S, F))
 
     def pair(F, S):
         entry = (dot(F, S),)
         return entry, entry
 
-    return matrices_of_pairs(order, tree, len(S[0]), pair, F, S)[0]
+    return matrices_of_pairs(order, tree, pair, F, S)[0]
+
+
+def _near_each_tree(order: Order, tree: DofTree, poses: Packed) -> Packed:
+    """Poses of trees on the ground, relative to what is visited first of each; `CommonFrame` says why."""
+    (run,), (pose,) = order.schedule(tree), poses
+    visited = run.bodies[:, 0]
+    first = np.array([tree.supports[degree][-1] for degree in visited])
+    rows = np.argsort(visited)[first]
+    origin = tuple(x[rows if np.any(rows) else slice(1)] for x in pose.p)
+    if tree.bases:
+        grounded = np.array(tree.parents)[first] == WORLD
+        origin = tuple(jnp.where(np.expand_dims(grounded, tuple(range(1, x.ndim))), x, 0) for x in origin)
+    return (Pose(pose.R, subtract(pose.p, origin)),)
 
 
 def _place(parent, place):

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.recursion.floating_base import Base, Ground, moving_base
+from jdyn.dynamics.recursion.dof_tree import DofTree
+from jdyn.dynamics.recursion.floating_base import Base, Ground, moving_base, of_bases, with_bases
 from jdyn.dynamics.recursion.joint_frames import across, moving_bodies
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
-from jdyn.model import Model, Tree
+from jdyn.model import Model
 from jdyn.spatial.components import add, dot
 
 
@@ -27,18 +28,19 @@ def moving_tree(order: Order, model: Model, q, v, a, f_ext) -> MovingTree:
     return MovingTree(moving_bodies(order, model, q, v, a, f_ext), moving_base(model, q, v, a, f_ext))
 
 
-def newton_euler(order: Order, tree: Tree, x: MovingTree) -> Float[Array, "nv_full *lanes"]:
+def newton_euler(order: Order, tree: DofTree, x: MovingTree) -> Float[Array, "nv_full *lanes"]:
     """Forces of all degrees of freedom, without rotors."""
     bodies = tuple(body.displaced() for body in x.bodies)
     still = zeros(bodies, 6)
-    start = x.base.motion(still)
+    start = x.base.motion(tree, still)
     forces = order.outward(tree, _move, start, bodies)
     places = (body.place for body in bodies)
     total, tau = order.gathered(tree, transmitted, still, tuple(zip(places, forces, strict=True)))
     tau = order.unpack(tree, tau)
     if isinstance(x.base, Ground):
         return tau
-    return jnp.concatenate([jnp.stack(add(total, x.base.force(*start))), tau])
+    own, total = of_bases(tree, (start, total))
+    return with_bases(tree, jnp.stack(add(total, x.base.force(*own))), tau)
 
 
 def _move(parent, body):

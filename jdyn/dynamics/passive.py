@@ -42,19 +42,30 @@ def passive_forces_pullback(
 def passive_forces_derivatives(
     model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"]
 ) -> tuple[Float[Array, "nv_full nv_full"], Float[Array, "nv_full nv_full"]]:
-    """∂/∂q, along the tangent space, and ∂/∂v of `passive_forces`, of joints with one degree of freedom each and a free
-    base."""
-    by_q = -jnp.diag(model.stiffness)
-    if model.topology.free_base:
-        free, rest, q, stiffness = Free(), model.rest[: Free.nq], q[: Free.nq], model.stiffness[: Free.nv]
-
-        def own(stiffness):
-            return jax.jacfwd(lambda e: free.spring_force(rest, free.integrate(q, e), stiffness))(
-                jnp.zeros_like(stiffness)
-            )
-
-        by_q = by_q.at[: Free.nv, : Free.nv].set(where_any(stiffness, by_q[: Free.nv, : Free.nv], own, stiffness))
+    """∂/∂q, along the tangent space, and ∂/∂v of `passive_forces`, of joints with one degree of freedom each and free
+    bases."""
+    by_q, topology = -jnp.diag(model.stiffness), model.topology
+    in_q, in_v = ([at(base) for base in topology.bases] for at in (topology.q_slice, topology.v_slice))
+    for place, slopes in zip(in_v, _base_slopes(model, q, in_q, in_v), strict=True):
+        by_q = by_q.at[place, place].set(slopes)
     return by_q, jnp.diag(_slopes(model, v))
+
+
+def _base_slopes(model, q, in_q, in_v):
+    """∂/∂q of springs of each free base, along the tangent space; of several bases in one program."""
+    rows = [[x[place] for place in places] for x, places in ((model.stiffness, in_v), (model.rest, in_q), (q, in_q))]
+    if len(in_q) == 1:
+        ((stiffness,), (rest,), (q,)) = rows
+        return [where_any(stiffness, -jnp.diag(stiffness), _spring_slopes, stiffness, rest, q)]
+    if not in_q:
+        return []
+    stiffness, rest, q = map(jnp.stack, rows)
+    return where_any(stiffness, -jax.vmap(jnp.diag)(stiffness), jax.vmap(_spring_slopes), stiffness, rest, q)
+
+
+def _spring_slopes(stiffness, rest, q):
+    free = Free()
+    return jax.jacfwd(lambda e: free.spring_force(rest, free.integrate(q, e), stiffness))(jnp.zeros_like(stiffness))
 
 
 def _slopes(model, v):

@@ -18,11 +18,18 @@ from jdyn.array.at_once import at_once
 from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_pullback
-from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import MovingBase, base_acceleration
-from jdyn.dynamics.recursion.joint_frames import across, packed_entries
+from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
+from jdyn.dynamics.recursion.floating_base import (
+    MovingBase,
+    base_acceleration,
+    of_bases,
+    of_roots,
+    on_roots,
+    with_bases,
+)
+from jdyn.dynamics.recursion.joint_frames import across, packed_entries, tree_coordinates
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
-from jdyn.model import Free, Model, Tree
+from jdyn.model import Model, run_of, take_rows
 from jdyn.spatial.components import (
     Inertia,
     Pose,
@@ -54,17 +61,18 @@ def inverse_dynamics_pullback(
     q_full, expand = jax.vjp(model.expand, q)
     v_full, a_full, weights = (model.expand_velocity(x) for x in (v, a, weights))
     upwards, up = jax.vjp(lambda q: base_acceleration(model, q), q_full)
-    like = upwards, v_full[-dof_tree(model.topology).nb :], v_full
+    own = tree_coordinates(model)
+    like = upwards, take_rows(q_full, own), v_full
     arguments = q_full, v_full, a_full, weights, f_ext
     by_up, by_q, by_v = by_lanes(None, _prepared, _pullback, model, *arguments, like=like)
     # How a free base lies matters to gravity alone.
-    by_q = up(by_up)[0].at[len(q_full) - len(by_q) :].add(by_q)
+    by_q = up(by_up)[0].at[run_of(own)].add(by_q)
     passive_by_q, passive_by_v = passive_forces_pullback(model, q_full, v_full, weights)
     return expand(by_q - passive_by_q)[0], model.reduce_force(by_v - passive_by_v)
 
 
 class _Weighted(NamedTuple):
-    """A moving tree, with the weights of its degrees of freedom and of those of a free base."""
+    """A moving tree, with the weights of its degrees of freedom and of those of free bases."""
 
     tree: MovingTree
     weights: Packed
@@ -72,25 +80,30 @@ class _Weighted(NamedTuple):
 
 
 def _prepared(order: Order, model, q, v, a, weights, f_ext) -> _Weighted:
-    own = weights[: Free.nv] if model.topology.free_base else None
+    tree = dof_tree(model.topology)
+    own = take_rows(weights, tree.of_bases) if tree.bases else None
     return _Weighted(moving_tree(order, model, q, v, a, f_ext), packed_entries(order, model, weights), own)
 
 
-def _pullback(order: Order, tree: Tree, x: _Weighted):
+def _pullback(order: Order, tree: DofTree, x: _Weighted):
     """λᵀ τ by the world's acceleration, by the coordinates of the tree, and by all velocities."""
     (bodies, base), weights, mu = x
     bodies = tuple(body.displaced() for body in bodies)
     still = zeros((bodies, weights), 6)
-    start = _Motion(*base.motion(still), still if mu is None else at_once(add(tuple(mu), still)))
+    weight = still if mu is None else at_once(add(of_roots(tree, tuple(mu)), on_roots(tree, still)))
+    start = _Motion(*base.motion(tree, still), weight)
     motions = order.outward(tree, _move, start, tuple(zip(bodies, weights, strict=True)))
     nothing = _Sums(still, still, still[:3])
     total, slopes = order.gathered(tree, _collect, nothing, tuple(zip(bodies, motions, strict=True)))
     by_q, by_v = order.unpack(tree, slopes)
     if isinstance(base, MovingBase):
-        total = total.joined(_Sums.of_body(base.body.inertia, start, base.force(start.v, start.a)))
+        start = of_bases(tree, start)
+        own = _Sums.of_body(base.body.inertia, start, base.force(start.v, start.a))
+        total = total.joined(of_roots(tree, own))
+        own = of_bases(tree, total)
         # ψ̇ is zero of a base, since the world does not turn, and Ṡ is v × S.
-        own = subtract((*total.Phi, 0, 0, 0), cross_force(start.v, total.Pi))
-        by_v = jnp.concatenate([jnp.stack(own), by_v])
+        own = subtract((*own.Phi, 0, 0, 0), cross_force(start.v, own.Pi))
+        by_v = with_bases(tree, jnp.stack(own), by_v)
     return jnp.stack(total.Pi), by_q, by_v
 
 

@@ -39,6 +39,7 @@ from jdyn.model.model import Limits as Limits
 from jdyn.model.model import Model as Model
 from jdyn.model.model import checked as checked
 from jdyn.model.model import dynamics_only as dynamics_only
+from jdyn.model.model import run_of as run_of
 from jdyn.model.model import take_rows as take_rows
 from jdyn.model.random_tree import random_tree as random_tree
 from jdyn.model.rotors import Rotor as Rotor

@@ -472,10 +472,15 @@ def _set(array, where, value, what):
 def take_rows(x: Array, index: np.ndarray) -> Array:
     """`x[index]` along the first axis; if the index counts up by ones, a slice, which costs a batch nothing."""
     index = np.asarray(index)
-    flat = index.ravel()
-    if len(flat) and np.array_equal(flat, np.arange(flat[0], flat[0] + len(flat))):
-        return x[flat[0] : flat[0] + len(flat)].reshape(*index.shape, *x.shape[1:])
-    return x[index]
+    places = run_of(index.ravel())
+    return x[places].reshape(*index.shape, *x.shape[1:]) if isinstance(places, slice) else x[index]
+
+
+def run_of(index: np.ndarray) -> np.ndarray | slice:
+    """The index; as a slice if it counts up by ones."""
+    if len(index) and np.array_equal(index, np.arange(index[0], index[0] + len(index))):
+        return slice(int(index[0]), int(index[0]) + len(index))
+    return index
 
 
 def dynamics_only(model: Any) -> Any:

@@ -39,7 +39,8 @@ class Tree(abc.ABC):
     """Tree of the bodies that a recursion visits.
 
     Attributes:
-        parents: Parent of each body, which has a lower number; -1 for the world.
+        parents: Parent of each body, which has a lower number; -1 for the world. Where trees stand on several roots,
+            these are -1, -2, ...
     """
 
     parents: tuple[int, ...]
@@ -54,12 +55,17 @@ class Tree(abc.ABC):
         """Number of bodies."""
         return len(self.parents)
 
+    @property
+    def roots(self) -> int:
+        """Number of what trees stand on: the world alone, unless something moves in its place."""
+        return 1
+
     @functools.cached_property
     def supports(self) -> tuple[tuple[int, ...], ...]:
         """For each body, the bodies on its path to the world, itself first."""
         paths: list[tuple[int, ...]] = []
         for body, parent in enumerate(self.parents):
-            paths.append((body, *(paths[parent] if parent != WORLD else ())))
+            paths.append((body, *(paths[parent] if parent > WORLD else ())))
         return tuple(paths)
 
 
@@ -102,13 +108,15 @@ class Topology(Tree):
 
     @property
     def single_dof_joints(self) -> bool:
-        """Tell whether joints have one degree of freedom each, but for a free base."""
-        return all(kind.nv == 1 for kind in self.kinds[self.free_base :])
+        """Tell whether joints have one degree of freedom each, but for those of free bases."""
+        return all(kind.nv == 1 for body, kind in enumerate(self.kinds) if body not in self.bases)
 
     @functools.cached_property
-    def free_base(self) -> bool:
-        """Tell whether body 0 moves freely and carries all other bodies."""
-        return self.nb > 1 and self.parents.count(WORLD) == 1 and self.kinds[0] is Free
+    def bases(self) -> tuple[int, ...]:
+        """Bodies that move freely in the world, each the base of a tree of its own; none if nothing else moves."""
+        free = (body for body in range(self.nb) if self.kinds[body] is Free and self.parents[body] == WORLD)
+        bases = tuple(free)
+        return bases if len(bases) < self.nb else ()
 
     @functools.cached_property
     def groups(self) -> tuple[JointGroup, ...]:

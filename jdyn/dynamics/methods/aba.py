@@ -15,8 +15,8 @@ from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.methods.matrix_aba import ProjectedABA
 from jdyn.dynamics.methods.method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces
-from jdyn.dynamics.recursion.dof_tree import dof_tree
-from jdyn.dynamics.recursion.floating_base import Base, FreeBase, free_base, moving_base
+from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
+from jdyn.dynamics.recursion.floating_base import Base, FreeBase, free_base, moving_base, of_bases, of_roots, with_bases
 from jdyn.dynamics.recursion.joint_frames import (
     AxialSubspace,
     DegreeOfFreedom,
@@ -30,7 +30,7 @@ from jdyn.dynamics.recursion.joint_frames import (
 )
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
-from jdyn.model import Free, Tree
+from jdyn.model import Free, take_rows
 from jdyn.spatial.components import (
     Number,
     Vector,
@@ -130,9 +130,10 @@ class ABA(Recursion):
 
 
 def _eliminated_like(model, q):
-    """Shapes of what elimination leaves: of the degrees of freedom of the tree, and of a free base."""
-    number = jax.ShapeDtypeStruct((dof_tree(model.topology).nb,), q.dtype)
-    root = jax.ShapeDtypeStruct((Free.nv * (Free.nv + 1) // 2,), q.dtype) if model.topology.free_base else None
+    """Shapes of what elimination leaves: of the degrees of freedom of the tree, and of free bases."""
+    tree = dof_tree(model.topology)
+    number = jax.ShapeDtypeStruct((tree.nb,), q.dtype)
+    root = jax.ShapeDtypeStruct((len(_TRIANGLE[0]), *tree.of_bases.shape[1:]), q.dtype) if tree.bases else None
     return Eliminated((number,) * 6, number), root
 
 
@@ -156,11 +157,12 @@ def _by_degrees(model, q, bodies):
     K, D = zip(*(_one_after_another(body.K, body.D_inverse) for body in bodies), strict=True)
     K, D = (LEVELS.unpack_coordinates(model.topology, x) for x in (K, D))
     K = jnp.einsum("nji,nkj->nki", axes(model, q), K.reshape(-1, 2, 3)).reshape(-1, 6)
-    count = dof_tree(model.topology).nb
-    root = None
-    if model.topology.free_base:
-        root = bodies[0].D_inverse[0, 0][_TRIANGLE]
-    return Eliminated(tuple(K[-count:].T), D[-count:]), root
+    tree, root = dof_tree(model.topology), None
+    if tree.bases:
+        first = list(LEVELS.schedule(model.topology)[0].bodies[0])
+        at = [first.index(base) for base in model.topology.bases]
+        root = bodies[0].D_inverse[0, at[0] if tree.roots == 1 else np.array(at)][..., *_TRIANGLE].T
+    return Eliminated(tuple(take_rows(K, tree.degrees).T), take_rows(D, tree.degrees)), root
 
 
 @functools.partial(jnp.vectorize, signature="(k,m),(k,k)->(k,m),(k)")
@@ -199,7 +201,7 @@ def _pushed(order: Order, model, q, eliminated, tau) -> tuple[Packed, _PushedBas
     tree, (degrees, base) = dof_tree(model.topology), _still(order, model, q)
     joints, root = eliminated
     bodies = map(_Pushed, degrees, order.pack(tree, joints), packed_entries(order, model, tau))
-    return tuple(bodies), base and _PushedBase(root, tau[: Free.nv])
+    return tuple(bodies), base and _PushedBase(root, take_rows(tau, tree.of_bases))
 
 
 class _Driven(NamedTuple):
@@ -224,15 +226,15 @@ def _driven(order: Order, model, q, v, tau, f_ext) -> _Driven:
 # The recursions on single numbers.
 
 
-def _elimination(order: Order, tree: Tree, x):
+def _elimination(order: Order, tree: DofTree, x):
     """Inward: articulated-body inertias, and the joints that they eliminate."""
     degrees, base = x
     places = tuple(degree.displaced() for degree in degrees)
     I, joints = order.gathered(tree, _inertia, zeros(places, 21), places)
-    return order.unpack(tree, joints), base and jnp.stack(base.eliminated(base.inertia.added_to(I)))
+    return order.unpack(tree, joints), base and jnp.stack(base.eliminated(base.inertia.added_to(of_bases(tree, I))))
 
 
-def _response(order: Order, tree: Tree, x):
+def _response(order: Order, tree: DofTree, x):
     """Forces inward, accelerations outward, from rest and without gravity."""
 
     def force(below, pushed: _Pushed):
@@ -248,30 +250,30 @@ def _response(order: Order, tree: Tree, x):
     bodies = tuple(body._replace(place=body.place.displaced()) for body in bodies)
     still = zeros(bodies, 6)
     p, driven = order.gathered(tree, force, still, bodies)
-    own = base and at_once(symmetric_product(tuple(base.inverse), subtract(tuple(base.tau), p)))
-    a = order.outward(tree, acceleration, own or still, _joined(bodies, driven))
-    return _with_base(own, order.unpack(tree, a))
+    own = base and at_once(symmetric_product(tuple(base.inverse), subtract(tuple(base.tau), of_bases(tree, p))))
+    a = order.outward(tree, acceleration, of_roots(tree, own) if own else still, _joined(bodies, driven))
+    return _with_base(tree, own, order.unpack(tree, a))
 
 
-def _motion(order: Order, tree: Tree, x: _Driven):
+def _motion(order: Order, tree: DofTree, x: _Driven):
     """Velocities outward, articulated-body inertias and bias forces inward, accelerations outward.
 
     Source: Featherstone 2008, table 7.1.
     """
     base, bodies = x.base, tuple(body.displaced() for body in x.bodies)
     still = zeros(bodies, 6)
-    velocities = order.outward(tree, _velocity, base.velocity(still), bodies)
+    velocities = order.outward(tree, _velocity, base.velocity(tree, still), bodies)
     bodies = tuple(map(_Body, bodies, x.drifts, velocities))
     (I, p), passed = order.gathered(tree, _inertia_and_force, (zeros(bodies, 21), still), bodies)
-    root, own, start = base.accelerated(I, p)
+    root, own, start = base.accelerated(tree, I, p)
     a = order.outward(tree, _acceleration, start, _joined(bodies, passed))
     a, joints = order.unpack(tree, tuple((a, joint) for a, (joint, _) in zip(a, passed, strict=True)))
-    return _with_base(own, a), (joints, root and jnp.stack(root))
+    return _with_base(tree, own, a), (joints, root and jnp.stack(root))
 
 
-def _with_base(own, a):
-    """All accelerations, from those of a free base and those of the tree."""
-    return a if own is None else jnp.concatenate([jnp.stack(own), a])
+def _with_base(tree: DofTree, own, a):
+    """All accelerations, from those of free bases and those of the tree."""
+    return a if own is None else with_bases(tree, jnp.stack(own), a)
 
 
 class _Body(NamedTuple):

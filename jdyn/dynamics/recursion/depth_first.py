@@ -34,7 +34,10 @@ class DepthFirst(Order):
 
         def visit(carry, row):
             message, stack = carry
-            x, fork, other, last = row
+            x, fork, other, last, *root = row
+            if root:
+                stands, at = root
+                message = jax.lax.cond(stands, lambda at, _: _row(world, at), lambda _, same: same, at, message)
             if stack:
                 message = _either(other, stack[0], message)
                 stack = _either(last, _popped(stack), stack)
@@ -43,9 +46,8 @@ class DepthFirst(Order):
                 stack = _either(fork, _pushed(message, stack), stack)
             return (message, stack), y
 
-        rows = xs[0], tour.forks, tour.others, tour.lasts
-        world = jax.tree.map(lambda x: x[None], world)
-        return (_loop(visit, rows, (world, [world] * tour.depth))[1],)
+        first = _row(world, 0) if tree.roots > 1 else jax.tree.map(lambda x: x[None], world)
+        return (_loop(visit, (xs[0], *tour.rows), (first, [first] * tour.depth))[1],)
 
     def gathered(self, tree, step, zero, xs):
         tour = _tour(tree)
@@ -66,19 +68,29 @@ class DepthFirst(Order):
             nothing = all_of(jnp.zeros_like(jax.tree.leaves(message)[0]))
             return nothing, jax.lax.cond(last, _pushed, added, message, stack)
 
+        def landed(at, message, totals):
+            nothing = all_of(jnp.zeros_like(jax.tree.leaves(message)[0]))
+            return nothing, jax.tree.map(lambda x, more: x.at[at].add(more[0]), totals, message)
+
         def visit(carry, row):
-            below, stack = carry
-            x, fork, other, last = row
+            below, stack, *totals = carry
+            x, fork, other, last, *root = row
             if stack:
                 below, stack = jax.lax.cond(fork, collected, lambda *same: same, below, stack)
             message, y = at_once(step(below, x))
             if stack:
                 message, stack = jax.lax.cond(other, handed_in, lambda _, *same: same, last, message, stack)
-            return (message, stack), y
+            if root:
+                stands, at = root
+                message, *totals = jax.lax.cond(stands, landed, lambda _, *same: same, at, message, *totals)
+            return (message, stack, *totals), y
 
-        rows = xs[0], tour.forks, tour.others, tour.lasts
         nothing = all_of(jnp.zeros_like(jax.tree.leaves(zero)[0])[None])
-        (message, stack), y = _loop(visit, rows, (nothing, [nothing] * tour.depth), reverse=True)
+        totals = [all_of(jnp.repeat(jax.tree.leaves(nothing)[0], tree.roots, 0))] if tour.roots else []
+        start = nothing, [nothing] * tour.depth, *totals
+        (message, stack, *totals), y = _loop(visit, (xs[0], *tour.rows), start, reverse=True)
+        if totals:
+            return totals[0], (y,)
         total = joined(message, stack[0]) if tour.world_forks else message
         return jax.tree.map(lambda x: x[0], total), (y,)
 
@@ -98,7 +110,8 @@ class _Tour:
         forks: (nb,) whether several bodies hang on the body, the first of which comes next.
         others: (nb,) whether the body is one of several, and not the first.
         lasts: (nb,) whether it is the last one of them.
-        world_forks: Whether several bodies hang on the world.
+        world_forks: Whether several bodies hang on the world, if that is the only root.
+        roots: (nb,) whether the body hangs on a root, and on which; None if there is only one.
     """
 
     bodies: np.ndarray
@@ -106,6 +119,13 @@ class _Tour:
     others: np.ndarray
     lasts: np.ndarray
     world_forks: bool
+    roots: tuple[np.ndarray, np.ndarray] | None
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """All that a visit has to know of the tour."""
+        rows = self.forks, self.others, self.lasts
+        return rows if self.roots is None else (*rows, *self.roots)
 
     @property
     def depth(self) -> int:
@@ -116,24 +136,30 @@ class _Tour:
 
 @functools.lru_cache(maxsize=256)
 def _tour(tree: Tree) -> _Tour:
-    children: dict[int, list[int]] = {body: [] for body in range(WORLD, tree.nb)}
+    roots = [WORLD - root for root in range(tree.roots)]
+    children: dict[int, list[int]] = {body: [] for body in range(-tree.roots, tree.nb)}
     for body, parent in enumerate(tree.parents):
         children[parent].append(body)
     sizes = np.ones(tree.nb, int)
     for body in reversed(range(tree.nb)):
-        if tree.parents[body] != WORLD:
+        if tree.parents[body] > WORLD:
             sizes[tree.parents[body]] += sizes[body]
-    bodies, to_visit = [], [WORLD]
+    bodies, to_visit = [], roots[::-1]
     while to_visit:
         bodies.append(to_visit.pop())
         children[bodies[-1]].sort(key=lambda child: sizes[child])
         to_visit.extend(reversed(children[bodies[-1]]))
-    bodies = np.array(bodies[1:])
+    bodies = np.array([body for body in bodies if body > WORLD])
+    parents = np.array(tree.parents)[bodies]
+    several = len(roots) > 1
+    if several:
+        children = {body: those for body, those in children.items() if body > WORLD}
     forks = [body for body, those in children.items() if len(those) > 1]
     others = [child for those in children.values() for child in those[1:]]
     lasts = [those[-1] for those in children.values() if len(those) > 1]
     forked, other, last = (np.isin(bodies, those) for those in (forks, others, lasts))
-    return _Tour(bodies, forked, other, last, world_forks=WORLD in forks)
+    rooted = (parents <= WORLD, np.maximum(WORLD - parents, 0).astype(np.int32)) if several else None
+    return _Tour(bodies, forked, other, last, WORLD in forks, rooted)
 
 
 @functools.lru_cache(maxsize=256)
@@ -165,6 +191,10 @@ def _loop(visit: Callable, rows: Any, start: Any, *, reverse: bool = False) -> t
 
 def _either(condition, x, y):
     return jax.lax.cond(condition, lambda x, y: x, lambda x, y: y, x, y)
+
+
+def _row(x, at):
+    return jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, at, 1), x)
 
 
 def _pushed(message, stack):

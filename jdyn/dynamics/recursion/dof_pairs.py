@@ -9,25 +9,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.dynamics.recursion.dof_tree import DofTree
 from jdyn.dynamics.recursion.order import Order
 from jdyn.dynamics.recursion.relations import support_mask
-from jdyn.model import Tree
+from jdyn.model import WORLD, Free
 
 
 def matrices_of_pairs(
-    order: Order, tree: Tree, count: int, pair: Callable, below: Any, above: Any
+    order: Order, tree: DofTree, pair: Callable, below: Any, above: Any
 ) -> tuple[Float[Array, "n n *lanes"], ...]:
     """Matrices, from what belongs to their rows and columns.
 
     Args:
         order: What evaluates the pairs.
-        tree: The degrees of freedom, but for those of a base, which come first and are on all paths.
-        count: Number of all degrees of freedom, n.
+        tree: The degrees of freedom, but for those of bases, which are on all paths from their own.
         pair: `pair(below, above)`: entries [i, j] and entries [j, i] of all matrices, where j precedes i or is i.
         below: Arrays (n, *lanes), of which `pair` gets row i.
         above: Arrays of which it gets row j.
     """
-    pairs = _pairs(tree, count - tree.nb)
+    pairs, count = _pairs(tree), tree.nb + tree.of_bases.size
     after, before = order.each(lambda ij: pair(_at(ij[0], below), _at(ij[1], above)), tuple(pairs.T))
     # Behind all values stands the zero.
     place = np.full((count, count), 2 * len(pairs))
@@ -37,11 +37,16 @@ def matrices_of_pairs(
 
 
 @functools.lru_cache(maxsize=256)
-def _pairs(tree: Tree, base: int) -> np.ndarray:
-    """(pairs, 2): each degree of freedom with itself and all on the path to it; those of a base are on all paths."""
-    mask = np.ones((base + tree.nb,) * 2, bool)
-    mask[base:, base:] = support_mask(tree).T
-    mask[:base, base:] = False
+def _pairs(tree: DofTree) -> np.ndarray:
+    """(pairs, 2): each degree of freedom with itself and all on the path to it; those of a base are on all paths from
+    it."""
+    mask = np.zeros((tree.nb + tree.of_bases.size,) * 2, bool)
+    mask[np.ix_(tree.degrees, tree.degrees)] = support_mask(tree).T
+    roots = np.array([tree.parents[path[-1]] for path in tree.supports], int)
+    for row, base in enumerate(tree.bases):
+        own = base + np.arange(Free.nv)
+        carried = tree.degrees[roots == WORLD - row - (tree.grounded and tree.roots > 1)]
+        mask[np.ix_(np.concatenate([own, carried]), own)] = True
     return np.argwhere(mask)
 
 

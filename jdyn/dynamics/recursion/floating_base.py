@@ -1,23 +1,29 @@
-"""The base of a tree of single degrees of freedom: the ground, or a body that moves freely.
+"""The bases of trees of single degrees of freedom: the ground, or bodies that move freely.
 
-The six degrees of freedom of a free base are eliminated together, and are not in the `dof_tree`.
+The six degrees of freedom of a free base are eliminated together, and are not in the `dof_tree`. Numbers of bases are
+those of the one base where nothing else carries trees, and otherwise arrays with a row each, before lanes.
 """
 
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.array.at_once import at_once
 from jdyn.dynamics.kinematics import world_acceleration
+from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.joint_frames import less
-from jdyn.model import Free, Model
+from jdyn.model import Free, Model, take_rows
 from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower, scale, subtract, symmetric_product
 
 _ORDER = range(Free.nv)
 
 
 class FreeBase(eqx.Module):
-    """A body and its rotors, in the body's frame.
+    """A free base and its rotors, in its frame; or several.
 
     Attributes:
         inertia: Of the body alone.
@@ -44,24 +50,24 @@ class Ground(eqx.Module):
 
     upward: Float[Array, "6 *lanes"]
 
-    def velocity(self, still: Vector) -> Vector:
+    def velocity(self, tree: DofTree, still: Vector) -> Vector:
         return still
 
-    def motion(self, still: Vector) -> tuple[Vector, Vector]:
+    def motion(self, tree: DofTree, still: Vector) -> tuple[Vector, Vector]:
         """Velocity and acceleration; gravity is part of the acceleration."""
         return still, add(tuple(self.upward), still)
 
-    def accelerated(self, I: Vector, p: Vector) -> tuple[None, None, Vector]:
+    def accelerated(self, tree: DofTree, I: Vector, p: Vector) -> tuple[None, None, Vector]:
         """Nothing eliminated, no accelerations of joints, and that of the base."""
         return None, None, add(tuple(self.upward), (jnp.zeros_like(p[0]),) * 6)
 
 
 class MovingBase(eqx.Module):
-    """A free base that moves, in its own frame.
+    """A free base that moves, in its own frame; or several, perhaps beside the ground.
 
     Attributes:
         body: What it is.
-        upward: Acceleration that stands for gravity [rad/s², m/s²].
+        upward: Acceleration that stands for gravity [rad/s², m/s²], of all roots.
         v: Velocity [rad/s, m/s].
         given: What a recursion is given of its six degrees of freedom: accelerations, or forces.
         f: External force [N m, N]; None if there is none.
@@ -78,29 +84,66 @@ class MovingBase(eqx.Module):
         """The external force, number by number."""
         return None if self.f is None else tuple(self.f)
 
-    def velocity(self, still: Vector) -> Vector:
-        return at_once(add(tuple(self.v), still))
+    def velocity(self, tree: DofTree, still: Vector) -> Vector:
+        """Velocities of all roots."""
+        return at_once(add(of_roots(tree, tuple(self.v)), on_roots(tree, still)))
 
-    def motion(self, still: Vector) -> tuple[Vector, Vector]:
-        """Velocity and acceleration, where its accelerations are given; gravity is part of the acceleration."""
-        return at_once((add(tuple(self.v), still), add(tuple(self.given + self.upward), still)))
+    def motion(self, tree: DofTree, still: Vector) -> tuple[Vector, Vector]:
+        """Velocities and accelerations of all roots, where those of the base are given; gravity is part of the
+        accelerations."""
+        still = on_roots(tree, still)
+        given = of_roots(tree, self.given, axis=1) + self.upward
+        return at_once((add(of_roots(tree, tuple(self.v)), still), add(tuple(given), still)))
 
     def force(self, v: Vector, a: Vector) -> Vector:
         """Force that the motion of the body alone takes besides the external force."""
         return less(self.body.inertia.force(v, a), self.external)
 
-    def accelerated(self, I: Vector, p: Vector) -> tuple[Vector, Vector, Vector]:
-        """The joint eliminated, its accelerations, and that of the base, where forces are given, from what the children
-        pass on."""
-        v, tau, upward = map(tuple, (self.v, self.given, self.upward))
+    def accelerated(self, tree: DofTree, I: Vector, p: Vector) -> tuple[Vector, Vector, Vector]:
+        """The joint eliminated, its accelerations, and those of all roots, where forces are given, from what the
+        children pass on."""
+        v, tau, up = map(tuple, (self.v, self.given, self.upward))
+        I, p, upward = of_bases(tree, (I, p, up))
         p = less(add(p, cross_force(v, self.body.inertia.momentum(v))), self.external)
         articulated = self.body.inertia.added_to(I)
         inverse = self.body.eliminated(articulated)
         a = symmetric_product(inverse, subtract(tau, add(p, symmetric_product(articulated, upward))))
-        return inverse, *at_once((a, add(upward, a)))
+        a = of_roots(tree, a)
+        a, start = at_once((a, add(up, a)))
+        return inverse, of_bases(tree, a), start
 
 
 Base = Ground | MovingBase
+
+
+def on_roots(tree: DofTree, x: Any) -> Any:
+    """One thing for all roots."""
+    return x if tree.roots == 1 else jax.tree.map(lambda x: jnp.broadcast_to(x, (tree.roots, *jnp.shape(x))), x)
+
+
+def of_roots(tree: DofTree, x: Any, axis: int = 0) -> Any:
+    """Things of all roots, from those of free bases along an axis: of the ground, zero."""
+    if tree.roots == 1 or not tree.grounded:
+        return x
+
+    def beside_the_ground(x):
+        return jnp.concatenate([jnp.zeros_like(jax.lax.slice_in_dim(x, 0, 1, axis=axis)), x], axis)
+
+    return jax.tree.map(beside_the_ground, x)
+
+
+def of_bases(tree: DofTree, x: Any) -> Any:
+    """Things of free bases, from those of all roots."""
+    return jax.tree.map(lambda x: x[1:], x) if tree.roots > 1 and tree.grounded else x
+
+
+def with_bases(tree: DofTree, own: Any, others: Any) -> Any:
+    """Rows of all degrees of freedom, in the order of the full velocity: (6, *bases, *lanes) and (nb, *lanes)."""
+    if tree.roots == 1:
+        return jax.tree.map(lambda *x: jnp.concatenate(x), own, others)
+    order = np.argsort(np.concatenate([tree.of_bases.ravel(), tree.degrees]))
+    rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), own)
+    return jax.tree.map(lambda *x: take_rows(jnp.concatenate(x), order), rows, others)
 
 
 def inverted(A: Vector) -> Vector:
@@ -127,12 +170,13 @@ def _swept(A: Vector, k: int) -> Vector:
 
 
 def free_base(model: Model) -> FreeBase | None:
-    """The free base; None where the tree stands on the ground."""
-    if not model.topology.free_base:
+    """The free bases; None where all trees stand on the ground."""
+    tree = dof_tree(model.topology)
+    if not tree.bases:
         return None
-    own = model.inertias
-    inertia = Inertia(own.mass[0], tuple(own.first_moment[0]), tuple(own.rotational[0]))
-    return FreeBase(inertia, model.armature[: Free.nv])
+    own = jax.tree.map(lambda x: x[_bodies(model)], model.inertias)
+    inertia = Inertia(own.mass, tuple(own.first_moment.T), tuple(own.rotational.T))
+    return FreeBase(inertia, take_rows(model.armature, tree.of_bases))
 
 
 def moving_base(
@@ -142,20 +186,38 @@ def moving_base(
     given: Float[Array, " nv_full"],
     f_ext: Float[Array, "nb 6"] | None,
 ) -> Base:
-    """The base of a model's tree under gravity; `given` are accelerations or forces."""
+    """The base of a model's trees under gravity; `given` are accelerations or forces."""
     body, upward = free_base(model), base_acceleration(model, q)
     if body is None:
         return Ground(upward)
-    return MovingBase(body, upward, v[: Free.nv], given[: Free.nv], None if f_ext is None else f_ext[0])
+    own = dof_tree(model.topology).of_bases
+    f = None if f_ext is None else f_ext[_bodies(model)].T
+    return MovingBase(body, upward, take_rows(v, own), take_rows(given, own), f)
 
 
-def base_acceleration(model: Model, q: Float[Array, " nq_full"]) -> Float[Array, "6"]:
-    """The acceleration that stands for gravity, in the frame of the free base if there is one."""
+def _bodies(model: Model) -> Any:
+    """The number of the base, or those of all bases."""
+    bases = model.topology.bases
+    return bases[0] if dof_tree(model.topology).roots == 1 else np.array(bases)
+
+
+def base_acceleration(model: Model, q: Float[Array, " nq_full"]) -> Float[Array, "6 *roots"]:
+    """The acceleration that stands for gravity, in the frame of what carries trees: of a free base, or of the world."""
+    tree, topology = dof_tree(model.topology), model.topology
     up = world_acceleration(model, q.dtype)
-    if not model.topology.free_base:
+    if not tree.bases:
         return up
-    rotation = model.placements.rotation[0] @ Free().transform(q[: Free.nq]).rotation
-    return jnp.concatenate([up[:3], rotation.T @ up[3:]])
+
+    def turned(rotation, q):
+        rotation = rotation @ Free().transform(q).rotation
+        return jnp.concatenate([up[:3], rotation.T @ up[3:]])
+
+    placed = model.placements.rotation[_bodies(model)]
+    if tree.roots == 1:
+        return turned(placed, q[: Free.nq])
+    places = np.array([topology.q_offsets[body] for body in topology.bases])[:, None] + np.arange(Free.nq)
+    rows = jax.vmap(turned)(placed, q[places])
+    return jnp.concatenate([up[None], rows]).T if tree.grounded else rows.T
 
 
 def unit_motions(like: Float[Array, "6 *lanes"]) -> Vector:

@@ -161,7 +161,8 @@ def degrees_of_freedom(model: Model, runs: tuple[LevelRun, ...], q: Float[Array,
     """All of them at the full configuration `q`, packed for traversal in `runs`."""
     tree = dof_tree(model.topology)
     if model.links is not None and runs is DEPTH_FIRST.schedule(tree):
-        rows = model.links, *(DEPTH_FIRST.pack(tree, x) for x in (q[-tree.nb :], model.armature[_first(model) :]))
+        own = take_rows(q, tree_coordinates(model)), take_rows(model.armature, tree.degrees)
+        rows = model.links, *(DEPTH_FIRST.pack(tree, x) for x in own)
         return tuple(
             DegreeOfFreedom(link.placement, coordinate, link.S, link.inertia, R)
             for link, coordinate, R in zip(*rows, strict=True)
@@ -208,7 +209,8 @@ def moving_bodies(
 
 def packed_entries(order: Order, model: Model, x: Float[Array, " nv_full"]) -> Packed:
     """Entries of full coordinates that belong to the tree, packed for traversal in `order`."""
-    return order.pack(dof_tree(model.topology), x[_first(model) :])
+    tree = dof_tree(model.topology)
+    return order.pack(tree, take_rows(x, tree.degrees))
 
 
 def aligned_vectors(
@@ -226,7 +228,8 @@ def drifts(
 ) -> list[Vector | None]:
     """Velocities' share of the bias accelerations of degrees of freedom, v × S v each, run by run; None where no joint
     has several."""
-    widths = np.array([kind.nv for kind in model.topology.kinds for _ in range(kind.nv)])[_first(model) :]
+    widths = np.array([kind.nv for kind in model.topology.kinds for _ in range(kind.nv)])
+    widths = widths[dof_tree(model.topology).degrees]
     if max(widths) == 1:
         return [None] * len(runs)
 
@@ -295,19 +298,24 @@ def _at_last(joint: Joint, x):
 
 def _rows(model: Model, run: LevelRun) -> tuple[int, ...]:
     """Rows in which S is not zero in a run."""
-    motions = [motion for kind in model.topology.kinds for motion in kind.motions][_first(model) :]
-    return tuple(sorted(set().union(*(_ROWS[motions[degree]] for degree in run.bodies.ravel()))))
-
-
-def _first(model: Model) -> int:
-    """The full degree of freedom that is the first one of the `dof_tree`."""
-    return model.topology.v_offsets[-1] - dof_tree(model.topology).nb
+    motions = [motion for kind in model.topology.kinds for motion in kind.motions]
+    degrees = dof_tree(model.topology).degrees
+    return tuple(sorted(set().union(*(_ROWS[motions[degrees[row]]] for row in run.bodies.ravel()))))
 
 
 def _members(model: Model) -> list[np.ndarray]:
-    """Places in the `dof_tree` of the degrees of freedom of each kind of joint; negative for those of a free base,
-    which are none."""
-    return [np.ravel(group.v) - _first(model) for group in model.topology.groups]
+    """Places in the `dof_tree` of the degrees of freedom of each kind of joint; negative for those of free bases, which
+    are none."""
+    places = np.full(model.topology.v_offsets[-1], -1)
+    degrees = dof_tree(model.topology).degrees
+    places[degrees] = np.arange(len(degrees))
+    return [places[np.ravel(group.v).astype(int)] for group in model.topology.groups]
+
+
+def tree_coordinates(model: Model) -> np.ndarray:
+    """Places in the full configuration of joints in the `dof_tree`, which have one coordinate each."""
+    topology = model.topology
+    return np.array([topology.q_offsets[body] for body in range(topology.nb) if body not in topology.bases], int)
 
 
 def _of_run(model: Model, run: LevelRun, by_kind: list):

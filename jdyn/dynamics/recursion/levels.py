@@ -26,7 +26,7 @@ class Levels(Order):
         return _schedule(tree)
 
     def outward(self, tree, step, world, xs):
-        above, ys = jax.tree.map(lambda x: x[None], world), []
+        above, ys = (world if tree.roots > 1 else jax.tree.map(lambda x: x[None], world)), []
         for run, x in zip(_schedule(tree), xs, strict=True):
 
             def visit(above, row, straight=run.straight):
@@ -49,7 +49,7 @@ class Levels(Order):
             messages, y = _loop(visit, total, (x, run.sums), reverse=True)
             total = _select(run.exit, messages)
             ys.append(y)
-        return jax.tree.map(lambda x: x[0], total), tuple(reversed(ys))
+        return (total if tree.roots > 1 else jax.tree.map(lambda x: x[0], total)), tuple(reversed(ys))
 
     def each(self, function, rows):
         return function(rows)
@@ -61,22 +61,23 @@ LEVELS = Levels()
 @functools.lru_cache(maxsize=256)
 def _schedule(tree: Tree) -> tuple[LevelRun, ...]:
     """The runs of a tree, outward."""
-    levels = _levels(tree.parents)
+    roots = [WORLD - root for root in range(tree.roots)]
+    levels = _levels(tree.parents, roots)
     widths = joint_widths(tree)
     widest = [int(max(widths[level], default=0)) for level in levels]
-    runs, above = [], [WORLD]
+    runs, above = [], roots
     for first, last in _partition([len(level) for level in levels], widest):
         runs.append(_run(levels[first:last], above, tree.parents, max(widest[first:last])))
         above = list(runs[-1].bodies[-1])
     return tuple(runs)
 
 
-def _levels(parents: tuple[int, ...]) -> list[list[int]]:
+def _levels(parents: tuple[int, ...], roots: list[int]) -> list[list[int]]:
     """Bodies by depth; within a level, children stand in the order of their parents. Nothing is one empty level."""
     children: dict[int, list[int]] = {}
     for body, parent in enumerate(parents):
         children.setdefault(parent, []).append(body)
-    levels, level = [], children.get(WORLD, [])
+    levels, level = [], [child for root in roots for child in children.get(root, [])]
     while level:
         levels.append(level)
         level = [child for body in level for child in children.get(body, [])]

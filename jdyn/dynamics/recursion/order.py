@@ -71,7 +71,7 @@ class Order(abc.ABC):
         Args:
             tree: The tree.
             step: `step(parent_message, x) -> (message, y)` for one body.
-            world: The world's message, a PyTree of the messages' shapes.
+            world: The world's message, a PyTree of the messages' shapes. Of several roots, a row each.
             xs: Packed inputs.
 
         Returns:
@@ -89,7 +89,7 @@ class Order(abc.ABC):
             xs: Packed inputs.
 
         Returns:
-            The sum of the messages that reach the world, and packed `y` of all bodies.
+            The sum of the messages that reach the world, of several roots a row each, and packed `y` of all bodies.
         """
 
     @abc.abstractmethod

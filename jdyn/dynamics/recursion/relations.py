@@ -50,3 +50,15 @@ def dof_ancestors(topology: Topology) -> np.ndarray:
         rows += [above + list(range(offsets[body], k)) for k in range(offsets[body], offsets[body + 1])]
     width = max(map(len, rows), default=0)
     return np.array([row + [n] * (width - len(row)) for row in rows], int).reshape(n, width)
+
+
+@functools.lru_cache(maxsize=256)
+def coordinate_blocks(topology: Topology) -> tuple[np.ndarray, ...]:
+    """Coordinates of the model that move together: those of each tree, and of trees that joints couple which follow
+    others. The mass matrix is zero between blocks."""
+    block = [path[-1] for path in topology.supports]
+    for follower, leader in topology.mimics:
+        block = [block[leader] if other == block[follower] else other for other in block]
+    of_full = np.repeat(block, np.diff(topology.v_offsets))
+    of_own = of_full[np.array(topology.independent_v, int)]
+    return tuple(np.flatnonzero(of_own == each) for each in dict.fromkeys(of_own.tolist()))
