@@ -67,7 +67,9 @@ function of time sees times rounded. For differences of large numbers and design
 
 `model.executor` says how the bodies are visited: `"levels"` all bodies of one depth at once, `"lanes"` one after
 another on single numbers with the batch last. `"auto"` takes levels for a single configuration, lanes for batches on a
-processor, and one thread a lane on an NVIDIA GPU. There is no need to change it, but `dataclasses.replace` can:
+processor, and one thread a lane on an NVIDIA GPU. Several robots in one model, see `jdyn.merge`, cost what each costs
+alone: each tree has its own base, and matrices are zero between trees. There is no need to change the executor, but
+`dataclasses.replace` can:
 
 >>> import dataclasses
 >>> lanes = dataclasses.replace(model, executor="lanes")

@@ -16,6 +16,9 @@ from jdyn.threads import kernel, nvrtc
 from tests import test_cuda
 from tests.threads.on_host import needs_compiler, run, source
 
+# Trees on free bases and on the ground.
+CELL = {"arm": "double_pendulum", "a": "quadruped", "b": "quadruped"}
+SLOW = "quadruped", "cell"
 PTX = ".version 8.0 // instead of a compiler's"
 
 
@@ -188,9 +191,10 @@ def test_the_main_job_has_kernels(gpu, gradient):
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["double_pendulum", pytest.param("quadruped", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["double_pendulum", *(pytest.param(x, marks=pytest.mark.slow) for x in SLOW)])
 def test_forward_dynamics(gpu, name):
-    model, rng = jdyn.load(name), np.random.default_rng(0)
+    parts = CELL if name == "cell" else {"alone": name}
+    model, rng = jdyn.merge({x: jdyn.load(robot) for x, robot in parts.items()}), np.random.default_rng(0)
     q = np.array(jax.vmap(model.normalize)(rng.normal(size=(4, model.nq))))
     v, tau = rng.normal(size=(2, 4, model.nv))
 

@@ -16,11 +16,11 @@ import jax.numpy as jnp
 from jdyn.array.lanes import in_turn
 from jdyn.dynamics.execution.batchable import batchable
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
-from jdyn.dynamics.recursion.dof_tree import dof_tree
+from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order
-from jdyn.model import Model, Tree
+from jdyn.model import Model
 from jdyn.model.compiled import precise, widest
 from jdyn.threads.kernel import on_threads, threaded
 
@@ -31,7 +31,7 @@ _CHUNK = 256
 def by_lanes(
     alone: Callable | None,
     prepare: Callable[..., Any],
-    recursion: Callable[[Order, Tree, Any], Any],
+    recursion: Callable[[Order, DofTree, Any], Any],
     model: Model,
     *arguments: Any,
     like: Any,
