@@ -129,7 +129,7 @@ def _newton_euler(order: Order, tree: DofTree, x: _StillTree) -> Float[Array, "n
 
     places = tuple(degree.displaced() for degree in x.degrees)
     bodies = tuple(zip(places, x.a, strict=True))
-    still = zeros(bodies, 6)
+    still = zeros((bodies, x.start), 6)
     start = add(tuple(x.start), on_roots(tree, still))
     start = start if x.base is None else at_once(start)
     forces = order.outward(tree, accelerate, start, bodies)
@@ -172,9 +172,9 @@ def _weights(order: Order, tree: DofTree, x: _HangingTree) -> Float[Array, "nv_f
         return transmitted(below, (place, place.inertia.momentum((0, 0, 0, *up))))
 
     places = tuple(degree.displaced() for degree in x.degrees)
-    up = add(tuple(x.up), on_roots(tree, zeros(places, 3)))
+    up = add(tuple(x.up), on_roots(tree, zeros((places, x.up), 3)))
     above = order.outward(tree, turn, up, places)
-    total, tau = order.gathered(tree, weigh, zeros(places, 6), tuple(zip(places, above, strict=True)))
+    total, tau = order.gathered(tree, weigh, zeros((places, x.up), 6), tuple(zip(places, above, strict=True)))
     tau = order.unpack(tree, tau)
     if x.base is None:
         return tau

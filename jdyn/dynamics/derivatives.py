@@ -198,7 +198,7 @@ def _closed_form_jvp(primals, tangents):
 def _derivatives(order: Order, tree: DofTree, x: MovingTree):
     """Derivatives of rigid-body forces, without rotors."""
     bodies, base = tuple(body.displaced() for body in x.bodies), x.base
-    still = zeros(bodies, 6)
+    still = zeros((bodies, base), 6)
     start = _Placed(on_roots(tree, Pose.identity(still[0])), *base.motion(tree, still))
     placed, S = zip(*order.outward(tree, _move, start, bodies), strict=True)
     rows = zip(bodies, placed, strict=True)

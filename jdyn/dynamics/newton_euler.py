@@ -31,7 +31,7 @@ def moving_tree(order: Order, model: Model, q, v, a, f_ext) -> MovingTree:
 def newton_euler(order: Order, tree: DofTree, x: MovingTree) -> Float[Array, "nv_full *lanes"]:
     """Forces of all degrees of freedom, without rotors."""
     bodies = tuple(body.displaced() for body in x.bodies)
-    still = zeros(bodies, 6)
+    still = zeros((bodies, x.base), 6)
     start = x.base.motion(tree, still)
     forces = order.outward(tree, _move, start, bodies)
     places = (body.place for body in bodies)

@@ -46,21 +46,22 @@ def passive_forces_derivatives(
     bases."""
     by_q, topology = -jnp.diag(model.stiffness), model.topology
     in_q, in_v = ([at(base) for base in topology.bases] for at in (topology.q_slice, topology.v_slice))
-    for place, slopes in zip(in_v, _base_slopes(model, q, in_q, in_v), strict=True):
+    now = [by_q[place, place] for place in in_v]
+    for place, slopes in zip(in_v, _base_slopes(model, q, in_q, in_v, now), strict=True):
         by_q = by_q.at[place, place].set(slopes)
     return by_q, jnp.diag(_slopes(model, v))
 
 
-def _base_slopes(model, q, in_q, in_v):
+def _base_slopes(model, q, in_q, in_v, at_rest):
     """∂/∂q of springs of each free base, along the tangent space; of several bases in one program."""
     rows = [[x[place] for place in places] for x, places in ((model.stiffness, in_v), (model.rest, in_q), (q, in_q))]
     if len(in_q) == 1:
         ((stiffness,), (rest,), (q,)) = rows
-        return [where_any(stiffness, -jnp.diag(stiffness), _spring_slopes, stiffness, rest, q)]
+        return [where_any(stiffness, at_rest[0], _spring_slopes, stiffness, rest, q)]
     if not in_q:
         return []
     stiffness, rest, q = map(jnp.stack, rows)
-    return where_any(stiffness, -jax.vmap(jnp.diag)(stiffness), jax.vmap(_spring_slopes), stiffness, rest, q)
+    return where_any(stiffness, jnp.stack(at_rest), jax.vmap(_spring_slopes), stiffness, rest, q)
 
 
 def _spring_slopes(stiffness, rest, q):

@@ -89,7 +89,7 @@ def _pullback(order: Order, tree: DofTree, x: _Weighted):
     """λᵀ τ by the world's acceleration, by the coordinates of the tree, and by all velocities."""
     (bodies, base), weights, mu = x
     bodies = tuple(body.displaced() for body in bodies)
-    still = zeros((bodies, weights), 6)
+    still = zeros((bodies, weights, base), 6)
     weight = still if mu is None else at_once(add(of_roots(tree, tuple(mu)), on_roots(tree, still)))
     start = _Motion(*base.motion(tree, still), weight)
     motions = order.outward(tree, _move, start, tuple(zip(bodies, weights, strict=True)))

@@ -113,10 +113,9 @@ class Topology(Tree):
 
     @functools.cached_property
     def bases(self) -> tuple[int, ...]:
-        """Bodies that move freely in the world, each the base of a tree of its own; none if nothing else moves."""
+        """Bodies that move freely in the world, each the base of a tree of its own; none if there is but one body."""
         free = (body for body in range(self.nb) if self.kinds[body] is Free and self.parents[body] == WORLD)
-        bases = tuple(free)
-        return bases if len(bases) < self.nb else ()
+        return tuple(free) if self.nb > 1 else ()
 
     @functools.cached_property
     def groups(self) -> tuple[JointGroup, ...]:

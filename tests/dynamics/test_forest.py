@@ -40,8 +40,13 @@ PARTS = {
     "box": jdyn.load("box").without_shapes(),
     "arm": jdyn.random_tree(1, 5, kinds=(Revolute, Helical), reach=2),
     "swimmer": floating(2, 3),
+    "crate": jdyn.load("box").without_shapes().with_joint("box", stiffness=2.0, damping=0.1, armature=0.2),
 }
-FORESTS = {"two bases": ("walker", "swimmer"), "ground and bases": ("walker", "box", "arm", "swimmer")}
+FORESTS = {
+    "two bases": ("walker", "swimmer"),
+    "ground and bases": ("walker", "box", "arm", "swimmer"),
+    "boxes": ("box", "crate"),
+}
 
 
 def placed(i):
@@ -79,6 +84,7 @@ def gradient_of(weights):
 CASES = [
     *(("ground and bases", name) for name in (*FUNCTIONS, "gradient")),
     *(("two bases", name) for name in ("forward_dynamics", "mass_matrix")),
+    *(("boxes", name) for name in ("forward_dynamics_derivatives", "gradient")),
 ]
 
 

@@ -248,7 +248,7 @@ def _response(order: Order, tree: DofTree, x):
 
     bodies, base = x
     bodies = tuple(body._replace(place=body.place.displaced()) for body in bodies)
-    still = zeros(bodies, 6)
+    still = zeros((bodies, base), 6)
     p, driven = order.gathered(tree, force, still, bodies)
     own = base and at_once(symmetric_product(tuple(base.inverse), subtract(tuple(base.tau), of_bases(tree, p))))
     a = order.outward(tree, acceleration, of_roots(tree, own) if own else still, _joined(bodies, driven))
@@ -261,10 +261,10 @@ def _motion(order: Order, tree: DofTree, x: _Driven):
     Source: Featherstone 2008, table 7.1.
     """
     base, bodies = x.base, tuple(body.displaced() for body in x.bodies)
-    still = zeros(bodies, 6)
+    still = zeros((bodies, base), 6)
     velocities = order.outward(tree, _velocity, base.velocity(tree, still), bodies)
     bodies = tuple(map(_Body, bodies, x.drifts, velocities))
-    (I, p), passed = order.gathered(tree, _inertia_and_force, (zeros(bodies, 21), still), bodies)
+    (I, p), passed = order.gathered(tree, _inertia_and_force, (zeros((bodies, base), 21), still), bodies)
     root, own, start = base.accelerated(tree, I, p)
     a = order.outward(tree, _acceleration, start, _joined(bodies, passed))
     a, joints = order.unpack(tree, tuple((a, joint) for a, (joint, _) in zip(a, passed, strict=True)))

@@ -11,6 +11,7 @@ stack is at most log2(nb) deep: one for most robots, two for humanoids.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -131,7 +132,7 @@ class _Tour:
     def depth(self) -> int:
         """Number of messages that wait at most."""
         waiting = self.world_forks + np.cumsum(self.forks.astype(int) - self.lasts)
-        return int(max(self.world_forks, *waiting))
+        return int(max([self.world_forks, *waiting]))
 
 
 @functools.lru_cache(maxsize=256)
@@ -149,8 +150,8 @@ def _tour(tree: Tree) -> _Tour:
         bodies.append(to_visit.pop())
         children[bodies[-1]].sort(key=lambda child: sizes[child])
         to_visit.extend(reversed(children[bodies[-1]]))
-    bodies = np.array([body for body in bodies if body > WORLD])
-    parents = np.array(tree.parents)[bodies]
+    bodies = np.array([body for body in bodies if body > WORLD], int)
+    parents = np.array(tree.parents, int)[bodies]
     several = len(roots) > 1
     if several:
         children = {body: those for body, those in children.items() if body > WORLD}
@@ -165,7 +166,7 @@ def _tour(tree: Tree) -> _Tour:
 @functools.lru_cache(maxsize=256)
 def _schedule(tree: Tree) -> tuple[LevelRun, ...]:
     """The one run."""
-    width = int(max(joint_widths(tree)))
+    width = int(max(joint_widths(tree), default=1))
     one, ones = np.ones((1, 1)), np.ones((tree.nb, 1, 1))
     return (LevelRun(_tour(tree).bodies[:, None], one, ones, one, ones, width),)
 
@@ -174,7 +175,7 @@ def _loop(visit: Callable, rows: Any, start: Any, *, reverse: bool = False) -> t
     """`lax.scan` with all numbers that lanes share in one table, a column each, since XLA compiles a program for each
     array that a loop takes."""
     leaves, tree = jax.tree.flatten(rows)
-    shared = [jnp.issubdtype(x.dtype, jnp.inexact) and x.size == len(x) for x in leaves]
+    shared = [jnp.issubdtype(x.dtype, jnp.inexact) and math.prod(x.shape[1:]) == 1 for x in leaves]
     columns = [x.reshape(-1) for x, each in zip(leaves, shared, strict=True) if each]
     if not columns:
         return jax.lax.scan(visit, start, rows, reverse=reverse)

@@ -7,6 +7,7 @@ several degrees of freedom is a chain without length and mass, which ends in the
 
 import dataclasses
 import functools
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -175,7 +176,7 @@ def degrees_of_freedom(model: Model, runs: tuple[LevelRun, ...], q: Float[Array,
     bodies = model.by_group("bodies", (model.placements, parents, model.inertias))
     rows = model.joints, by_kind, frames, model.by_group("v", model.armature), bodies
     degrees = [
-        jax.vmap(_degrees)(*row) if np.any(members >= 0) else None
+        jax.vmap(_degrees)(*row) if np.any(members >= 0) or not tree.nb else None
         for members, *row in zip(_members(model), *rows, strict=True)
     ]
     return tuple(_by_numbers(_rows(model, run), _of_run(model, run, degrees)) for run in runs)
@@ -230,7 +231,7 @@ def drifts(
     has several."""
     widths = np.array([kind.nv for kind in model.topology.kinds for _ in range(kind.nv)])
     widths = widths[dof_tree(model.topology).degrees]
-    if max(widths) == 1:
+    if max(widths, default=1) == 1:
         return [None] * len(runs)
 
     def drift(joint, q, v):
@@ -297,10 +298,10 @@ def _at_last(joint: Joint, x):
 
 
 def _rows(model: Model, run: LevelRun) -> tuple[int, ...]:
-    """Rows in which S is not zero in a run."""
+    """Rows in which S is not zero in a run; one where there is nothing."""
     motions = [motion for kind in model.topology.kinds for motion in kind.motions]
     degrees = dof_tree(model.topology).degrees
-    return tuple(sorted(set().union(*(_ROWS[motions[degrees[row]]] for row in run.bodies.ravel()))))
+    return tuple(sorted(set().union(*(_ROWS[motions[degrees[row]]] for row in run.bodies.ravel())))) or (2,)
 
 
 def _members(model: Model) -> list[np.ndarray]:
@@ -327,11 +328,11 @@ def _of_run(model: Model, run: LevelRun, by_kind: list):
     present = [
         (members, parts)
         for members, parts in zip(_members(model), by_kind, strict=True)
-        if np.isin(members, run.bodies).any()
+        if np.isin(members, run.bodies).any() or not run.bodies.size
     ]
     order = np.concatenate([members for members, _ in present])
     place = {degree: row for row, degree in enumerate(order)}
-    slots = np.vectorize(place.get)(run.bodies)
+    slots = np.vectorize(place.get, otypes=[int])(run.bodies)
 
     def merge(*parts):
         flat = [part.reshape(-1, *part.shape[2:]) for part in parts]
@@ -353,4 +354,4 @@ def _by_numbers(rows: tuple[int, ...], degree: _Degree) -> DegreeOfFreedom:
 
 def _numbers(x: Float[Array, "levels width *shape"]) -> Vector:
     """The numbers of each slot's vector or matrix, apart."""
-    return tuple(jnp.moveaxis(x.reshape(*x.shape[:2], -1), -1, 0))
+    return tuple(jnp.moveaxis(x.reshape(*x.shape[:2], math.prod(x.shape[2:])), -1, 0))

@@ -129,8 +129,9 @@ class Order(abc.ABC):
         return _unpacked(places, tree.v_offsets[-1], packed)
 
 
-def zeros(packed: Packed, count: int) -> tuple[Array, ...]:
-    """Zeros, each with the axes that follow (levels, width) in packed values."""
+def zeros(packed: Any, count: int) -> tuple[Array, ...]:
+    """Zeros, each with the axes that follow the first two in arrays: (levels, width) in packed values, and (numbers,
+    bases) in those of bases."""
     leaves = jax.tree.leaves(packed)
     return (jnp.zeros(jnp.broadcast_shapes(*(x.shape[2:] for x in leaves)), leaves[0].dtype),) * count
 
