@@ -83,8 +83,11 @@ def gradient_of(weights):
 
 CASES = [
     *(("ground and bases", name) for name in (*FUNCTIONS, "gradient")),
-    *(("two bases", name) for name in ("forward_dynamics", "mass_matrix")),
-    *(("boxes", name) for name in ("forward_dynamics_derivatives", "gradient")),
+    ("boxes", "forward_dynamics_derivatives"),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (("two bases", "forward_dynamics"), ("two bases", "mass_matrix"), ("boxes", "gradient"))
+    ),
 ]
 
 
