@@ -132,6 +132,7 @@ def test_the_main_job_says_what_its_lanes_found():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_prints_a_table_and_writes_its_numbers(tmp_path):
     pytest.importorskip("pinocchio")
     words = "--peers pinocchio,frax --robots double_pendulum,nosuch --batches 4 --dtypes float64 --repeats 3"

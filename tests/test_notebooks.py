@@ -154,6 +154,7 @@ def test_coming_from(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_tune_a_policy(tmp_path, monkeypatch):
     names = run("tune-a-policy", tmp_path, monkeypatch)
     # From letting go to holding: most of the first loss is the fall.
@@ -172,6 +173,7 @@ def test_hopper_by_gradient(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_tuning_by_gradient(tmp_path, monkeypatch):
     names = run("tuning-by-gradient", tmp_path, monkeypatch)
     assert names["health"].healthy and not names["health"].growth.exponential

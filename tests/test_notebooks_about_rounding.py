@@ -8,6 +8,7 @@ from tests.test_notebooks import run
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_formulation_stiffness(tmp_path, monkeypatch):
     names = run("formulation-stiffness", tmp_path, monkeypatch)
     assert names["rough"][str(names["bad"])] > 100 * names["rough"]["ABA()"]

@@ -72,7 +72,7 @@ def simulation(contact):
         ("free", lambda f: f),
         ("convex", lambda f: f),
         pytest.param("compliant", lambda f: f, marks=pytest.mark.slow),
-        pytest.param("convex", _gradient, marks=pytest.mark.slow),
+        pytest.param("convex", _gradient, marks=pytest.mark.exhaustive),
         pytest.param("compliant", _gradient, marks=pytest.mark.exhaustive),
         pytest.param("free", _gradient, marks=pytest.mark.exhaustive),
     ],

@@ -85,6 +85,7 @@ def _output(command, folder):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_table_of_rounding_is_what_its_command_prints(tmp_path):
     """Counts within 2 % of what this machine finds; of CRBA within 25 % where rounding makes most of them. In float32
     rounding decides some failures of steps: two processors counted 6296 and 6484 for one entry, so 5 %."""
@@ -109,6 +110,7 @@ def test_the_table_of_rounding_is_what_its_command_prints(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_session_of_the_thesis_is_what_its_command_prints(tmp_path):
     out = _output("jdyn prrr", tmp_path)
     number = r"([\d.]+)"

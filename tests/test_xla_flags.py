@@ -70,6 +70,7 @@ def test_too_late_is_said():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_batch_compiles_and_a_gradient_runs_in_less_time_and_is_what_it_was():
     """On one core 2.2 s, of 3.6, and 3 ms, of 12."""
     none = "--xla_backend_extra_options=xla_none"

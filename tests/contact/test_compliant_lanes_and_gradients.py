@@ -42,7 +42,8 @@ AT = jnp.array(0.2), jnp.array(1e5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["reverse", pytest.param("forward", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
 def test_derivatives_through_a_bounce_in_closed_form(mode):
     """They follow the tolerance as the motion does, since steps end at kinks. That by the stiffness is of the 10 ms of
     0.6 s in which the ball touches, which leaves 100 times the tolerance."""

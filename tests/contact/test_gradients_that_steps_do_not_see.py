@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.fast_compile, pytest.mark.slow]
 END = diffrax.SaveAt(t1=True)
 
 
+@pytest.mark.exhaustive
 def test_a_reach_brings_a_puck_to_its_target_from_where_nothing_touches():
     """Steps take no longer than a radian of the springs that derivatives feel: 1 / √(2 k / m) = 5 ms. With the speed at
     the start the pusher stops 20 cm before it touches the puck, and differences of the motion are zero."""

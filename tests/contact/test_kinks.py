@@ -12,6 +12,7 @@ import jdyn
 from jdyn.contact.kinks import Kinks
 from tests.contact.scenes import ball, bouncing, box
 from tests.contact.test_compliant_lanes_and_gradients import AT, END, RADIUS, T, elastic, height_after_a_bounce
+from tests.simulation.test_looking_ahead import motion
 
 pytestmark = pytest.mark.fast_compile
 
@@ -22,10 +23,10 @@ MODES = pytest.mark.parametrize(
 )
 
 
-def simulated(height, stiffness, tolerance, adjoint=None, **options):
+def simulated(height, stiffness, tolerance, adjoint=None, t1=T, **options):
     steps = diffrax.PIDController(rtol=tolerance, atol=1e-3 * tolerance)
     motion = jdyn.simulate(
-        bouncing(), RADIUS + height[None], jnp.zeros(1), T, contact=elastic(stiffness), saveat=END,
+        bouncing(), RADIUS + height[None], jnp.zeros(1), t1, contact=elastic(stiffness), saveat=END,
         stepsize_controller=steps, adjoint=adjoint, **options,
     )  # fmt: skip
     return motion.q[0, 0] - RADIUS
@@ -118,7 +119,7 @@ def test_derivatives_of_a_bounce_in_convex_steps(mode):
 @pytest.mark.parametrize(
     ("solver", "off"),
     [
-        (diffrax.Tsit5(), 1e-4),
+        pytest.param(diffrax.Tsit5(), 1e-4, marks=pytest.mark.exhaustive),
         pytest.param(diffrax.Dopri8(), 1e-4, marks=pytest.mark.exhaustive),
         pytest.param(jdyn.Rodas5P(), 1e-3, marks=pytest.mark.exhaustive),
         (jdyn.ROSJ43(), 1e-3),
@@ -152,25 +153,34 @@ def test_events_that_end_a_step_across_a_kink(level, direction, kept):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "mode", [REVERSE, pytest.param(FORWARD, marks=pytest.mark.exhaustive)], ids=["reverse", "forward"]
+)
+def test_derivatives_across_kinks_and_events(mode):
+    """Of a ball that is lifted as soon as it has sunk a little; beside differences of the fourth order."""
+
+    def end(heights, tolerance, adjoint=None):
+        steps = diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance)
+        return motion(heights, 300, saveat=END, stepsize_controller=steps, adjoint=adjoint).q[0, 0]
+
+    (derivatives, adjoint), heights = mode, jnp.array([0.3])
+    found = jax.jit(derivatives(functools.partial(end, adjoint=adjoint)))(heights, 1e-5)
+    np.testing.assert_allclose(found, differences(jax.jit(end), heights, 1e-11), rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_lanes_and_time_that_runs_backwards():
     """A bounce without losses is the same in reverse."""
-
-    def back(height, stiffness):
-        return jdyn.simulate(
-            bouncing(), RADIUS + height[None], jnp.zeros(1), -T, contact=elastic(stiffness), saveat=END,
-            stepsize_controller=diffrax.PIDController(rtol=1e-8, atol=1e-11),
-        ).q[0, 0]  # fmt: skip
-
     heights, by_height = jnp.array([0.195, 0.21, 0.24]), jax.grad(height_after_a_bounce)
     expected = [by_height(height, AT[1]) for height in heights]
-    for end in (back, functools.partial(simulated, tolerance=1e-8)):
-        found = jax.jit(jax.vmap(jax.grad(end), (0, None)))(heights, AT[1])
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    lanes = jax.jit(jax.vmap(jax.grad(lambda height, t1: simulated(height, AT[1], 1e-8, t1=t1)), (0, None)))
+    for t1 in (T, -T):
+        np.testing.assert_allclose(lanes(heights, t1), expected, rtol=1e-5)
 
 
-def spun(x, tolerance, adjoint=None, contact=jdyn.CompliantContact, speed=0.0, t1=0.4):
-    """Where a ball that spins bounces to, on a ground with friction."""
-    height, spin, friction, dissipation = x
+def spun(x, tolerance, adjoint=None, contact=jdyn.CompliantContact):
+    """Where a ball that spins bounces to, on a ground with friction; the last numbers are its speed and the time."""
+    height, spin, friction, dissipation, speed, t1 = x
     v0 = jnp.zeros(6).at[1].set(spin).at[3].set(0.3).at[5].set(speed)
     law = contact(material=jdyn.Material(2e4, dissipation, friction), slip_speed=0.1)
     motion = jdyn.simulate(
@@ -180,9 +190,9 @@ def spun(x, tolerance, adjoint=None, contact=jdyn.CompliantContact, speed=0.0, t
     return motion.q[0] @ jnp.array([1.0, 0.0, 0.5, 0.0, 0.3, 0.0, 0.0])
 
 
-def differences(end, at, tolerance, share=1e-3, count=None):
+def differences(value, at, tolerance, share=1e-3, count=None):
     """Of order 4, by so many of the numbers, each changed by a share of itself."""
-    value, weights = jax.jit(end), {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
+    weights = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
     steps = share * np.diag(at)[:count]
     return [sum(w * value(at + n * step, tolerance) for n, w in weights.items()) / step.sum() for step in steps]
 
@@ -199,31 +209,34 @@ def tumbled(x, tolerance, adjoint=None):
     return motion.q[0] @ jnp.array([0.0, 1.0, 0.5, 0.0, 0.3, 0.0, 0.0])
 
 
+SPINNING, BACK_IN_TIME = (0.2, 20.0, 0.4, 0.1, 0.0, 0.4), (0.12, 20.0, 0.4, 0.1, 1.0, -0.1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("end", "at", "mode"),
+    ("end", "starts", "mode"),
     [
-        (spun, (0.2, 20.0, 0.4, 0.1), REVERSE),
-        pytest.param(spun, (0.2, 20.0, 0.4, 0.1), FORWARD, marks=pytest.mark.exhaustive),
-        (functools.partial(spun, speed=1.0, t1=-0.1), (0.12, 20.0, 0.4, 0.1), REVERSE),
-        (tumbled, (0.3, 0.6, 0.4, 0.1), REVERSE),
+        (spun, (SPINNING, BACK_IN_TIME), REVERSE),
+        pytest.param(spun, (SPINNING, BACK_IN_TIME), FORWARD, marks=pytest.mark.exhaustive),
+        (tumbled, ((0.3, 0.6, 0.4, 0.1),), REVERSE),
     ],
-    ids=["ball", "ball, forward", "ball, back in time", "box"],
+    ids=["ball", "ball, forward", "box"],
 )
-def test_derivatives_across_kinks_with_friction(end, at, mode):
+def test_derivatives_across_kinks_with_friction(end, starts, mode):
     """Beside differences of order 4 at a tighter tolerance."""
     derivatives, adjoint = mode
-    at, expected = jnp.array(at), differences(end, at, 1e-11)
-    found = jax.jit(derivatives(functools.partial(end, adjoint=adjoint)))(at, 1e-7)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
+    value, derivative = jax.jit(end), jax.jit(derivatives(functools.partial(end, adjoint=adjoint)))
+    for at in map(jnp.array, starts):
+        expected = differences(value, at, 1e-11, count=4)
+        np.testing.assert_allclose(derivative(at, 1e-7)[:4], expected, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.slow
 def test_derivatives_across_kinks_with_friction_in_convex_steps():
     """By height and spin; with slopes as steps have them that by the height is off by 0.04, at 1e-5 by 0.4."""
-    at = jnp.array((0.2, 20.0, 0.4, 0.1))
-    found = jax.jit(jax.grad(functools.partial(spun, contact=jdyn.ConvexContact)))(at, 1e-6)
-    expected = differences(functools.partial(spun, contact=jdyn.ConvexContact), at, 1e-8, 3e-3, 2)
+    at, end = jnp.array(SPINNING), functools.partial(spun, contact=jdyn.ConvexContact)
+    found = jax.jit(jax.grad(end))(at, 1e-6)
+    expected = differences(jax.jit(end), at, 1e-8, 3e-3, 2)
     np.testing.assert_allclose(found[:2], expected, rtol=1e-3)
 
 
@@ -249,24 +262,24 @@ def test_rows_of_the_nearest_pairs_have_the_same_derivatives():
 
 @pytest.mark.slow
 def test_a_law_that_begins_with_a_jump_asks_for_steps_that_end_there():
-    def end(height, tolerance, located, adjoint=None, speed=0.0, t1=0.5):
+    def end(height, tolerance, speed, t1, located, adjoint=None):
         contact = jdyn.CompliantContact(
             law=jdyn.SpringDamper(), material=jdyn.Material(1e4, 1e-3, 0.0), located=located
         )  # fmt: skip
         return jdyn.simulate(
-            bouncing(), height[None], jnp.array([speed]), t1, contact=contact, saveat=END, adjoint=adjoint,
+            bouncing(), height[None], speed[None], t1, contact=contact, saveat=END, adjoint=adjoint,
             stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
         ).q[0, 0]  # fmt: skip
 
+    located = functools.partial(end, located=True)
+    value, slope = jax.jit(located), jax.jit(jax.grad(located))
     # Backwards in time the force ends with a jump.
-    for start, options in ((0.3, {}), (0.12, {"speed": 1.0, "t1": -0.1})):
-        located = functools.partial(end, located=True, **options)
-        height, value = jnp.array(start), jax.jit(located)
-        expected = (value(height + 1e-4, 1e-10) - value(height - 1e-4, 1e-10)) / 2e-4
-        np.testing.assert_allclose(jax.jit(jax.grad(located))(height, 1e-8), expected, rtol=1e-4)
+    for height, *start in map(jnp.array, ((0.3, 0.0, 0.5), (0.12, 1.0, -0.1))):
+        expected = (value(height + 1e-4, 1e-10, *start) - value(height - 1e-4, 1e-10, *start)) / 2e-4
+        np.testing.assert_allclose(slope(height, 1e-8, *start), expected, rtol=1e-4)
     for derivatives, adjoint in (REVERSE, FORWARD):
         with pytest.warns(jdyn.ContactWarning, match="located=True"):
-            jax.jit(derivatives(functools.partial(end, located=False, adjoint=adjoint))).trace(height, 1e-6)
+            jax.jit(derivatives(functools.partial(end, located=False, adjoint=adjoint))).trace(height, 1e-6, *start)
 
 
 @pytest.mark.slow

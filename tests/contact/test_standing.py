@@ -63,7 +63,10 @@ def of_a_quadruped(contact, kd, stepping, t1):
 @pytest.mark.parametrize(
     "contact",
     # Friction of 1e-5 m/s lets feet creep by about that much against each other.
-    [jdyn.CompliantContact(slip_speed=jnp.array(1e-5)), jdyn.ConvexContact()],
+    [
+        jdyn.CompliantContact(slip_speed=jnp.array(1e-5)),
+        pytest.param(jdyn.ConvexContact(), marks=pytest.mark.exhaustive),
+    ],
     ids=["compliant", "convex"],
 )
 def test_a_quadruped_lands_and_stands_on_its_four_feet(contact):
@@ -140,10 +143,10 @@ COMPLIANT = jdyn.CompliantContact(slip_speed=1e-5)
     ("file", "contact", "seconds", "left"),
     [
         pytest.param("half_cheetah", COMPLIANT, 10.0, 1e-6, marks=pytest.mark.exhaustive),
-        pytest.param("hopper", jdyn.ConvexContact(), 10.0, 1e-6, marks=pytest.mark.exhaustive),
+        ("hopper", jdyn.ConvexContact(), 10.0, 1e-6),
         pytest.param("walker2d", jdyn.ConvexContact(), 10.0, 1e-5, marks=pytest.mark.exhaustive),
         # It lies on its back, and its arms swing.
-        ("humanoid", jdyn.ConvexContact(), 30.0, 1e-5),
+        pytest.param("humanoid", jdyn.ConvexContact(), 30.0, 1e-5, marks=pytest.mark.exhaustive),
         pytest.param("ant", COMPLIANT, 10.0, 1e-6, marks=pytest.mark.exhaustive),
     ],
 )

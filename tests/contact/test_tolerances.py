@@ -48,7 +48,7 @@ def program(scene):
 LOOSE = (1e-1, 1e-2, 1e-3, 1e-4)
 
 
-@pytest.mark.parametrize(("scene", "few"), [(landing, 24), (tumbling, 550)])
+@pytest.mark.parametrize(("scene", "few"), [pytest.param(landing, 24, marks=pytest.mark.exhaustive), (tumbling, 550)])
 def test_time_and_error_follow_the_tolerance_to_its_loosest(scene, few):
     """Against steps a thousand times as fine; friction stops what slips, so that errors of contact die out. At 1e-2,
     steps that found out by failing what they touch were 34 and 590."""

@@ -119,7 +119,7 @@ def _torque_and_slopes(controller, q, v):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "dtype, tolerance", [pytest.param(jnp.float64, 1e-9, marks=pytest.mark.slow), (jnp.float32, 1e-3)]
+    "dtype, tolerance", [pytest.param(jnp.float64, 1e-9, marks=pytest.mark.exhaustive), (jnp.float32, 1e-3)]
 )
 def test_finite_where_the_arm_is_singular(dtype, tolerance):
     model, straight = PANDA.astype(dtype), STRAIGHT.astype(dtype)

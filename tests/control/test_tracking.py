@@ -66,7 +66,7 @@ def test_feedforward_and_pd():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [Tracking, FeedforwardPD])
+@pytest.mark.parametrize("kind", [Tracking, pytest.param(FeedforwardPD, marks=pytest.mark.exhaustive)])
 def test_derivatives_where_there_is_no_error(kind):
     """On a ball joint at rest on its reference, at the identity, nothing is NaN, and gains have no effect."""
     model = jdyn.random_tree(1, 1, kinds=(jdyn.Ball,)).with_gravity([0, 0, 0])

@@ -42,7 +42,7 @@ def test_two_loads_share_one_trace():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.exhaustive)])
 def test_type_follows_the_inputs(dtype):
     model = jdyn.random_tree(2, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Helical), dtype=dtype)
     q, v, tau = (x[0].astype(dtype) for x in _batch(model))

@@ -84,7 +84,9 @@ def test_chains_of_any_length_are_one_loop_within_budget(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * ("simulation" in name)) for name in BUDGETS]
+)
 def test_branches_and_a_free_base_stay_within_budget(name):
     function, count, _, budget = BUDGETS[name]
     with warnings.catch_warnings():

@@ -89,7 +89,7 @@ def test_jax_asks_for_every_rule_and_traces_when_it_lowers(transformed, rules):
     [
         # The gradient has it within.
         pytest.param(jdyn.forward_dynamics, marks=pytest.mark.exhaustive),
-        jdyn.inverse_dynamics,
+        pytest.param(jdyn.inverse_dynamics, marks=pytest.mark.exhaustive),
         pytest.param(lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()), marks=pytest.mark.exhaustive),
         jax.grad(_force, (1, 2, 3)),
     ],

@@ -18,6 +18,7 @@ def heavy_tip(dtype):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_tame_robot():
     model = jdyn.load("puma560", dtype=jnp.float32)
     found = jdyn.diagnose(model, model.neutral()[None])

@@ -33,8 +33,11 @@ SHAPES = {
     "hull": _hull(0),
 }
 PAIRS = list(itertools.combinations_with_replacement(SHAPES, 2))
-# Of curved ones that others show, each half a minute.
-OF_OTHERS = [("cylinder", "ellipsoid"), ("ellipsoid", "hull"), ("capsule", "ellipsoid")]
+# Of curved ones that others show.
+OF_OTHERS = [
+    *((kind, "ellipsoid") for kind in ("box", "capsule", "cylinder", "ellipsoid")), ("ellipsoid", "hull"),
+    ("box", "cylinder"), ("capsule", "cylinder"),
+]  # fmt: skip
 # One of each way to find it, and of each way for shapes to be where they are nearest.
 SOME = [
     ("sphere", "ellipsoid"),
@@ -283,8 +286,22 @@ def _touching(a, b, dtype):
     return Transform(jnp.array(np.array(rotations), dtype), jnp.array(np.array(places), dtype))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("first", "second"), [SOME[0], *SLOW])
+@pytest.mark.parametrize(
+    ("first", "second", "dtype"),
+    [
+        (*SOME[0], "float64"),
+        (*SOME[0], "float32"),
+        *(
+            pytest.param(*pair, dtype, marks=pytest.mark.slow if dtype == kept else pytest.mark.exhaustive)
+            for *pair, kept in (
+                ("box", "box", "float32"),
+                ("cylinder", "hull", "float64"),
+                ("capsule",) * 2 + ("float64",),
+            )
+            for dtype in ("float64", "float32")
+        ),
+    ],
+)
 def test_shapes_that_touch_and_parallel_faces_have_finite_derivatives(first, second, dtype):
     X = _touching(SHAPES[first], SHAPES[second], dtype)
     a, b = jax.tree.map(

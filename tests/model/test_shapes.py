@@ -176,7 +176,11 @@ def reached(model):
 
 @pytest.mark.parametrize(
     "function",
-    [called, *(pytest.param(f, marks=pytest.mark.slow) for f in (simulated, reached))],
+    [
+        called,
+        pytest.param(simulated, marks=pytest.mark.slow),
+        pytest.param(reached, marks=pytest.mark.exhaustive),
+    ],
     ids=lambda f: f.__name__,
 )
 def test_robots_share_programs_whatever_they_look_like(function):

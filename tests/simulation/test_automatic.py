@@ -45,7 +45,7 @@ def tries(motion):
 
 @pytest.mark.parametrize(
     ("tolerance", "stages"),
-    [(1e-6, 8), pytest.param(1e-9, 13, marks=pytest.mark.slow)],
+    [(1e-6, 8), pytest.param(1e-9, 13, marks=pytest.mark.exhaustive)],
     ids=["order 6", "order 8"],
 )
 @pytest.mark.parametrize("compile", [lambda f: f, jax.jit], ids=["known tolerance", "traced tolerance"])

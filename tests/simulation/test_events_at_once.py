@@ -152,6 +152,7 @@ def test_lanes_have_derivatives_of_their_own():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_through_events_at_one_instant_forwards():
     found = jax.jit(jax.jacfwd(lambda q, v: handed(q, v, adjoint=diffrax.ForwardMode()), (0, 1)))(*START)
     for by, right in zip(found, jax.jacfwd(passed_on, (0, 1))(*START, 2.0), strict=True):

@@ -34,9 +34,11 @@ __all__ = ["reference"]
 @pytest.mark.parametrize(
     ("solver", "order", "steps"),
     [
-        pytest.param(jdyn.BulirschStoer(columns=2), 4, [16, 32, 64], marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+        pytest.param(jdyn.BulirschStoer(columns=2), 4, [16, 32, 64], marks=pytest.mark.slow),
         pytest.param(jdyn.BulirschStoer(columns=3), 6, [16, 32, 64], marks=[pytest.mark.slow, pytest.mark.exhaustive]),
-        pytest.param(jdyn.BaderDeuflhard(columns=2), 3, [64, 128, 256], marks=pytest.mark.slow),
+        pytest.param(
+            jdyn.BaderDeuflhard(columns=2), 3, [64, 128, 256], marks=[pytest.mark.slow, pytest.mark.exhaustive]
+        ),
         pytest.param(
             jdyn.BaderDeuflhard(columns=3), 5, [32, 64, 128], marks=[pytest.mark.slow, pytest.mark.exhaustive]
         ),

@@ -10,7 +10,6 @@ import jdyn
 from jdyn.simulation import adjoint
 from jdyn.simulation.loop import Problem
 from tests.contact.scenes import ball, bouncing, box
-from tests.contact.test_kinks import differences
 
 MODEL, T1 = bouncing(), 0.6
 STEPS = diffrax.PIDController(rtol=1e-5, atol=1e-7)
@@ -85,7 +84,8 @@ def _of_steps_that_end_at_touches(max_steps):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", [_of_balls, pytest.param(_of_a_box, marks=pytest.mark.exhaustive), _of_steps_that_end_at_touches]
+    "kind",
+    [*(pytest.param(x, marks=pytest.mark.exhaustive) for x in (_of_balls, _of_a_box)), _of_steps_that_end_at_touches],
 )
 def test_other_motions_are_those_of_steps_that_look_where_they_begin(kind, monkeypatch):
     """All steps are the same; by the end rounding has grown to less than a thousandth of the tolerance."""
@@ -96,22 +96,6 @@ def test_other_motions_are_those_of_steps_that_look_where_they_begin(kind, monke
         assert ahead.stats[name] == plain.stats[name], name
     end = int(ahead.stats["accepted_steps"]) - 1
     np.testing.assert_allclose(ahead.q[end], plain.q[end], rtol=0, atol=1e-8)
-
-
-@pytest.mark.slow
-def test_derivatives_across_events_are_those_of_differences():
-    """Of the fourth order; both modes."""
-
-    def end(heights, tolerance, adjoint=None):
-        steps = diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance)
-        rows = diffrax.SaveAt(t1=True)
-        return motion(heights, 300, saveat=rows, stepsize_controller=steps, adjoint=adjoint).q[0, 0]
-
-    heights = jnp.array([0.3])
-    expected = differences(end, heights, 1e-11)
-    for derivative, mode in ((jax.grad, None), (jax.jacfwd, diffrax.ForwardMode())):
-        found = jax.jit(derivative(lambda x, mode=mode: end(x, 1e-5, mode)))(heights)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("apart", [True, pytest.param(False, marks=pytest.mark.slow)])

@@ -58,9 +58,9 @@ def errors(solver, steps):
     ("solver", "order", "dense", "steps"),
     [
         pytest.param(diffrax.Euler(), 1, 1, [1024, 2048, 4096], marks=pytest.mark.exhaustive),
-        pytest.param(diffrax.Heun(), 2, 2, [128, 256, 512], marks=pytest.mark.slow),
+        pytest.param(diffrax.Heun(), 2, 2, [128, 256, 512], marks=pytest.mark.exhaustive),
         pytest.param(diffrax.Bosh3(), 3, 3, [64, 128, 256], marks=pytest.mark.exhaustive),
-        pytest.param(diffrax.Dopri5(), 5, 4, [32, 64, 128], marks=pytest.mark.slow),
+        pytest.param(diffrax.Dopri5(), 5, 4, [32, 64, 128], marks=pytest.mark.exhaustive),
         pytest.param(diffrax.Tsit5(), 5, 4, [32, 64, 128], marks=pytest.mark.slow),
         # Diffrax' interpolant of Dopri8 has order 6 at most.
         pytest.param(diffrax.Dopri8(), 8, 5.5, [12, 18, 27], marks=pytest.mark.slow),

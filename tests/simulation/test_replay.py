@@ -179,7 +179,7 @@ WAYS = {
     "recomputed": jax.checkpoint(size),
 }
 # What others show.
-OF_OTHERS = "loop", "recomputed"
+OF_OTHERS = "loop", "loop by a mass", "recomputed"
 
 
 @pytest.mark.slow

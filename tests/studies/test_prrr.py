@@ -144,7 +144,9 @@ def test_a_motion_that_fails_leaves_what_it_has(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["adams", "stiff", pytest.param("stifbs", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "method", ["adams", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("stiff", "stifbs"))]
+)
 def test_other_methods_are_there(method, tmp_path, capsys):
     words = ["--integration", method, "--t1", "0.2", "--statistics", "energy", "evaluations"]
     assert main(["prrr", "robot.dat", "--torques", "0", "0", *words]) == 0
