@@ -175,7 +175,7 @@ class Trajectory(eqx.Module):
         """
         if self.system.contact is None:
             raise ValueError("contacts: shapes of this system do not touch; simulate it with contact=...")
-        return self._at_contacts(named_contacts)
+        return _at_contacts(named_contacts, self)
 
     def _forces(self):
         """Generalized forces of all but constraints."""
@@ -188,21 +188,12 @@ class Trajectory(eqx.Module):
                 return tau + Elements((*system.elements, *stops)).force(system.model, t, q, v, states)
 
             tau = self._rows(pushed, self.ts, self.q, self.v, self._element_states, tau)
-        return tau if system.contact is None else tau + self._at_contacts(generalized_forces)
+        return tau if system.contact is None else tau + _at_contacts(generalized_forces, self)
 
     @property
     def _element_states(self) -> list[Array]:
         """Arrays of which states of force elements consist."""
         return jax.tree.leaves(self.parts.get(ElementStates.part))
-
-    def _at_contacts(self, function):
-        def at(system, q, v, known):
-            shapes = colliders(system.model)
-            # All pairs have rows, whatever is simulated: these have the same names at all times.
-            forces = eqx.tree_at(lambda forces: forces.colliders, system.contact.between(shapes), shapes)
-            return function(forces, system.model.without_shapes(), q, v, known)
-
-        return self._rows(at, self.q, self.v, self.contact_forces)
 
     @property
     def poses(self) -> Transform:
@@ -376,6 +367,18 @@ def _check_parts(problem, expected, found):
     shapes, there = ([jnp.shape(x) for x in tree] for tree in (expected, found))
     if shapes != there:
         raise ValueError(f"{problem} of shapes {there}, got {shapes}")
+
+
+# One program: operation by operation, hundreds would be compiled.
+@eqx.filter_jit
+def _at_contacts(function, motion):
+    def at(system, q, v, known):
+        shapes = colliders(system.model)
+        # All pairs have rows, whatever is simulated: these have the same names at all times.
+        forces = eqx.tree_at(lambda forces: forces.colliders, system.contact.between(shapes), shapes)
+        return function(forces, system.model.without_shapes(), q, v, known)
+
+    return motion._rows(at, motion.q, motion.v, motion.contact_forces)
 
 
 def _commanded(system, t, q, v, remembered):

@@ -39,6 +39,7 @@ def relative_error(found, expected):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_equals_elimination():
     q, near, v, tau = states(TREE)
     expected = jdyn.constrained_dynamics(TREE, TIES, near, v, tau)

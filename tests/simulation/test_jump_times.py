@@ -106,7 +106,7 @@ def test_times_of_jumps_are_an_array():
         pushed(PULSE, jump_times=PULSE[None])
 
 
-MODES = [None, pytest.param(diffrax.ForwardMode(), marks=pytest.mark.slow)]
+MODES = [None, pytest.param(diffrax.ForwardMode(), marks=pytest.mark.exhaustive)]
 END = {"saveat": diffrax.SaveAt(t1=True), "solver": diffrax.Tsit5()}
 
 
@@ -115,7 +115,7 @@ def derivative(function, x, adjoint):
 
 
 @pytest.mark.parametrize("adjoint", MODES)
-@pytest.mark.parametrize("steps", [False, True])
+@pytest.mark.parametrize("steps", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_rows_at_a_jump_stay_where_they_are(adjoint, steps):
     """As those at an end that is fixed while `t1` moves."""
     times = jnp.array([0.5, 1.0, 1.5, 2.0])

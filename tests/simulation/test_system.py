@@ -270,7 +270,7 @@ def test_motions_with_different_functions_go_together():
 # One step.
 
 
-@pytest.mark.parametrize("solver", [None, jdyn.Rodas5P()])
+@pytest.mark.parametrize("solver", [None, pytest.param(jdyn.Rodas5P(), marks=pytest.mark.exhaustive)])
 def test_steps_know_what_functions_close_over(solver):
     def end(k):
         system = jdyn.System(ARM, controller=lambda t, q, v: -k * v * v)
