@@ -408,6 +408,7 @@ def test_figures_are_marked_by_the_ratio_of_their_medians():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_figures_of_two_checkouts(tmp_path):
     """Tried with the smallest program, and with a second checkout that has another jdyn, none of which can do it."""
     other, out = tmp_path / "other", tmp_path / "out.json"

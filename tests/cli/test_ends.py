@@ -21,7 +21,12 @@ sys.exit(main(["info", "pendulum"]))
 
 
 @pytest.mark.parametrize(
-    "module", ["jdyn.cli.parser", "jax", "jaxlib", pytest.param("matplotlib", marks=pytest.mark.slow)]
+    "module",
+    [
+        "jdyn.cli.parser",
+        "jax",
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("jaxlib", "matplotlib")),
+    ],
 )
 def test_an_interruption_ends_imports_without_a_word(module):
     done = subprocess.run([sys.executable, "-c", INTERRUPTED.format(module=module)], capture_output=True, text=True)

@@ -43,14 +43,14 @@ def robots(*cases, slow=(), exhaustive=()):
 
 every_robot = robots(
     ("solo12", FLOATING),
-    slow=[
-        *((name, FIXED) for name in ("panda", "allegro")),
-        ("talos", FLOATING),
-    ],
+    slow=[("panda", FIXED)],
     # Of the structure of others.
     exhaustive=[
-        *((name, FIXED) for name in ("double_pendulum", "so100", "kinova", "ur5", "ur10", "xarm7", "z1", "tiago")),
-        *((name, FLOATING) for name in ("anymal_b", "anymal_c", "a1", "hyq")),
+        *(
+            (name, FIXED)
+            for name in ("double_pendulum", "so100", "allegro", "kinova", "ur5", "ur10", "xarm7", "z1", "tiago")
+        ),
+        *((name, FLOATING) for name in ("anymal_b", "anymal_c", "a1", "hyq", "talos")),
     ],
 )
 

@@ -155,6 +155,7 @@ def test_derivatives_by_numbers_are_those_of_differences_in_both_modes():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_single_precision_follows_double_precision():
     def end(dtype):
         model, loop, q, v = thrown()

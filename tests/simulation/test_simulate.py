@@ -172,6 +172,7 @@ def test_gradients_agree_with_finite_differences(sensitivity):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_forward_mode_agrees_with_reverse_mode(sensitivity):
     loss, point, gradient = sensitivity
     tangent = jax.tree.map(lambda x: jnp.ones_like(x), point)
