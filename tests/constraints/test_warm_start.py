@@ -10,6 +10,7 @@ import pytest
 import jdyn
 from jdyn.constraints import acceleration
 from jdyn.impulses import WarmStart
+from tests.errors import relative_error, tol
 from tests.reference import mechanisms
 
 pytestmark = pytest.mark.fast_compile
@@ -32,10 +33,6 @@ def states(model):
     keys = jax.random.split(jax.random.key(0), 3)
     q, v, tau = model.random(keys[0]), *jax.random.normal(keys[1], (2, model.nv))
     return q, model.integrate(q, 0.01 * v), v, tau
-
-
-def relative_error(found, expected):
-    return float(jnp.max(jnp.abs(found - expected)) / jnp.max(jnp.abs(expected)))
 
 
 @pytest.mark.slow
@@ -114,7 +111,7 @@ def test_lanes_and_single_precision():
     found = jax.jit(jax.vmap(warm))(q.astype(jnp.float32), v.astype(jnp.float32))
     assert found.a.dtype == jnp.float32
     # Rows are met to 8 roundings, which the condition of the Delassus matrix, about 10, and states' rounding magnify.
-    assert relative_error(found.a.astype(float), expected) < 200 * np.finfo(np.float32).eps
+    assert relative_error(found.a, expected) < tol(jnp.float32, condition=10)
     assert np.all(found.iterations <= 6)
 
 

@@ -89,7 +89,8 @@ def accelerations(method, models, states, model_axis=0):
     return np.asarray(jax.jit(jax.vmap(one, (model_axis, 0)))(models, states))
 
 
-def relative_error(a, exact):
+def worst_lane(a, exact):
+    """Its relative error."""
     return np.max(np.linalg.norm(a - exact, axis=1) / np.linalg.norm(exact, axis=1))
 
 
@@ -107,7 +108,7 @@ def assert_agreement(methods, models, states, model_axis=0):
     # Block operations are many when the order fills the matrix, and the program is as long.
     endless = [jdyn.BlockElimination("crba")] if models.nb > 20 else []
     for method in [method for method in methods if method not in refused + endless]:
-        assert relative_error(accelerations(method, models, states, model_axis), exact) < 1e-9, method
+        assert worst_lane(accelerations(method, models, states, model_axis), exact) < 1e-9, method
 
 
 def trees(name):

@@ -16,6 +16,7 @@ from jdyn.interop.pinocchio import PinocchioMap
 from jdyn.interop.pinocchio_values import PinocchioValues
 from jdyn.interop.values import DERIVATIVES, derivatives, dynamics_alone, random_states
 from jdyn.interop.verification import compare
+from tests.errors import relative_error
 
 pytestmark = pytest.mark.fast_compile
 
@@ -203,10 +204,6 @@ def test_every_function_agrees_with_mujoco(structure, seed):
 
 
 # Where Pinocchio is wrong.
-
-
-def relative_error(x, reference):
-    return np.max(np.abs(x - reference)) / np.max(np.abs(reference))
 
 
 @pytest.mark.slow

@@ -14,10 +14,9 @@ from jdyn.dynamics import passive_forces
 from jdyn.dynamics.kinematics import joint_force, joint_kinematics
 from jdyn.model.random_tree import ALL_KINDS
 from jdyn.studies.formulations.block_elimination import BlockElimination
+from tests.errors import relative_error, tol
 
 pytestmark = pytest.mark.fast_compile
-
-EPS32 = float(np.finfo(np.float32).eps)
 
 
 def elements(model):
@@ -78,10 +77,6 @@ def _double(x):
     return jax.tree.map(lambda x: x.astype(jnp.float64), x)
 
 
-def relative_error(a, exact):
-    return float(np.max(np.abs(np.asarray(a, float) - exact)) / np.max(np.abs(exact)))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "method"),
@@ -107,7 +102,7 @@ def test_single_precision(order):
     single, exact = case(coupled_tree)
     a = accelerations(*single, BlockElimination(order))
     assert a.dtype == jnp.float32
-    assert relative_error(a, exact) < 100 * EPS32
+    assert relative_error(a, exact) < tol(jnp.float32, condition=5)
 
 
 @pytest.mark.slow
@@ -117,7 +112,7 @@ def test_forces_and_accelerations_obey_newton_and_euler():
     q, v, tau, f_ext = state(model)
     solution = BlockElimination().solution(model, q, v, tau, f_ext=f_ext)
     for name, (found, expected) in laws(model, q, v, tau, f_ext, solution).items():
-        assert relative_error(found, np.asarray(expected)) < 1e-11, name
+        assert relative_error(found, expected) < 1e-11, name
 
 
 @jax.jit
