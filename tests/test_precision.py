@@ -29,7 +29,11 @@ def _gradient(function):
 
 @pytest.mark.parametrize(
     "of",
-    [lambda f: f, *(pytest.param(of, marks=pytest.mark.slow) for of in (_tangents, _gradient))],
+    [
+        lambda f: f,
+        pytest.param(_tangents, marks=pytest.mark.exhaustive),
+        pytest.param(_gradient, marks=pytest.mark.slow),
+    ],
     ids=["value", "tangents", "gradient"],
 )
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -61,6 +61,7 @@ def test_a_reach_does_not_feel_friction_before_shapes_touch(dtmax):
     assert np.all(np.abs(by_velocity) < 0.2)
 
 
+@pytest.mark.exhaustive
 def test_a_hopper_on_the_spot_has_the_derivatives_of_its_motion():
     """Nothing slips, so that no error estimate sees friction that steps are too long for. Differences are those of
     motions that lean a little, by a tighter tolerance."""

@@ -132,9 +132,10 @@ def test_derivatives_of_a_bounce_by_other_methods(solver, off):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("level", "direction", "kept"),
-    [pytest.param(-1e-4, "falling", 1.0, marks=pytest.mark.exhaustive), (3e-4, "rising", 0.5)],
+    [(-1e-4, "falling", 1.0), (3e-4, "rising", 0.5)],
 )
 def test_events_that_end_a_step_across_a_kink(level, direction, kept):
     """Just behind the touch, where nothing changes, and behind the release, where half of the speed is lost."""
@@ -218,7 +219,7 @@ SPINNING, BACK_IN_TIME = (0.2, 20.0, 0.4, 0.1, 0.0, 0.4), (0.12, 20.0, 0.4, 0.1,
     [
         (spun, (SPINNING, BACK_IN_TIME), REVERSE),
         pytest.param(spun, (SPINNING, BACK_IN_TIME), FORWARD, marks=pytest.mark.exhaustive),
-        (tumbled, ((0.3, 0.6, 0.4, 0.1),), REVERSE),
+        pytest.param(tumbled, ((0.3, 0.6, 0.4, 0.1),), REVERSE, marks=pytest.mark.exhaustive),
     ],
     ids=["ball", "ball, forward", "box"],
 )
@@ -232,6 +233,7 @@ def test_derivatives_across_kinks_with_friction(end, starts, mode):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_across_kinks_with_friction_in_convex_steps():
     """By height and spin; with slopes as steps have them that by the height is off by 0.04, at 1e-5 by 0.4."""
     at, end = jnp.array(SPINNING), functools.partial(spun, contact=jdyn.ConvexContact)

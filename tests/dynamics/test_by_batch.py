@@ -40,7 +40,9 @@ def _assert_close(found, expected, times):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == "walker")) for name in MODELS]
+)
 def test_mass_matrix_and_bias_of_a_single_configuration(name):
     model = with_joint_elements(MODELS[name]())
     q, v, _, f_ext = drawn_states(model, LANES, seed=2)

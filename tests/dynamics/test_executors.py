@@ -39,7 +39,14 @@ def _forward(executor):
     return accelerations
 
 
-@pytest.mark.parametrize("name", ["chain", *(pytest.param(x, marks=pytest.mark.slow) for x in list(MODELS)[1:])])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "chain",
+        pytest.param("every kind", marks=pytest.mark.slow),
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("tree", "free base")),
+    ],
+)
 def test_lanes_compute_what_levels_do(name):
     batch = _batch(MODELS[name])
     found, expected = (jax.jit(jax.vmap(_forward(executor)))(*batch) for executor in ("lanes", "levels"))

@@ -38,7 +38,15 @@ def _configurations(model):
     return jax.vmap(model.random)(jax.random.split(jax.random.key(0), LANES))
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "free base")) for n in MODELS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("slides", marks=pytest.mark.exhaustive),
+        pytest.param("screws", marks=pytest.mark.slow),
+        "free base",
+        pytest.param("fingers", marks=pytest.mark.slow),
+    ],
+)
 def test_batches_equal_single_configurations(name):
     """Of models that differ, with their derivatives; M comes out symmetric to the last bit."""
     model = MODELS[name]()

@@ -53,7 +53,7 @@ def test_what_friction_holds_in_single_precision_is_borne_in_every_row(tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", [resting.box_on_arms, *all_of([resting.stack, resting.gripper])])
+@pytest.mark.parametrize("scene", all_of([resting.box_on_arms, resting.stack, resting.gripper]))
 def test_scenes_rest_in_single_precision_for_minutes(scene):
     """What each part bears, in every row after ten seconds. It was wrong by 0.7 of the weight of a box on two arms."""
     each, law = resting.astype(scene(), jnp.float32), jdyn.ConvexContact()

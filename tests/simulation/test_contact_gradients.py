@@ -61,6 +61,7 @@ def test_derivatives_of_compliant_contact_in_single_precision_are_right_to_a_per
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_of_convex_contact_in_single_precision_are_right_to_a_per_cent():
     np.testing.assert_allclose(single(lambda depth, k: convex(depth, k, 1e-5)), expected(), rtol=1e-2)
 

@@ -137,6 +137,7 @@ def test_derivatives_are_those_of_the_order_in_which_events_happen():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lanes_have_derivatives_of_their_own():
     """With two events at one instant, with two at different ones, and with none."""
     q = jnp.array([[-1.0, 0, 0], [-1, 0, 0.5], [-3, 0, 0], [-1, -0.9, 2]])

@@ -198,6 +198,7 @@ def test_joints_that_arrive_at_once_all_bounce():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_lane_without_an_impact_and_a_joint_without_an_end_have_gradients():
     """Steps of at most 0.05 s make those of both lanes coincide."""
     model, limits = two_sliders(), jdyn.ImpactLimits(restitution=0.5)

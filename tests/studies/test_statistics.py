@@ -112,7 +112,7 @@ def test_a_batch_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "solver", [None, pytest.param(diffrax.Tsit5(), marks=pytest.mark.slow)], ids=["thesis", "Tsit5"]
+    "solver", [None, pytest.param(diffrax.Tsit5(), marks=pytest.mark.exhaustive)], ids=["thesis", "Tsit5"]
 )
 def test_evaluations_are_as_many_as_happen(solver):
     """Each one asks for the torque once."""

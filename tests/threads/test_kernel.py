@@ -178,7 +178,7 @@ def test_all_functions_have_programs_for_batches(gpu, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("gradient", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_the_main_job_has_kernels(gpu, gradient):
     """Its program grows as simulations learn more, and kernels have a limit."""
     reach = ControlledMove(jdyn.load("puma560", dtype=jnp.float32), 0)

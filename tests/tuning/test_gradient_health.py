@@ -245,6 +245,7 @@ def simulated(controller_of):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_controller_that_fails_is_found_by_time_and_body():
     def controller(p, t, q, v):
         return jnp.stack([-p["kd"] * v[0], jnp.where(t > 0.37, jnp.nan, 0.0)])
