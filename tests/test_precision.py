@@ -74,7 +74,7 @@ def simulation(contact):
     ("contact", "of"),
     [
         ("free", lambda f: f),
-        ("convex", lambda f: f),
+        pytest.param("convex", lambda f: f, marks=pytest.mark.slow),
         pytest.param("compliant", lambda f: f, marks=pytest.mark.slow),
         pytest.param("convex", _gradient, marks=pytest.mark.exhaustive),
         pytest.param("compliant", _gradient, marks=pytest.mark.exhaustive),
@@ -90,7 +90,9 @@ def test_no_product_of_a_simulation_is_left_to_the_device(contact, of):
     assert_precise(jax.vmap(jax.vmap(single)), *starts(2, 3))
 
 
-@pytest.mark.parametrize("contact", ["free", "compliant", pytest.param("convex", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "contact", ["free", *(pytest.param(contact, marks=pytest.mark.slow) for contact in ("compliant", "convex"))]
+)
 def test_no_product_is_left_to_the_device_where_a_kernel_would_be_too_long(contact, monkeypatch):
     """What runs instead is traced when it is lowered: on a processor as on a GPU that has no kernel."""
     monkeypatch.setattr(lane_refill, "threaded", lambda: True)

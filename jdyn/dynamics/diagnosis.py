@@ -1,5 +1,6 @@
 """Which forward-dynamics method to trust with a mechanism, by evidence."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -102,7 +103,9 @@ def diagnose(
     if samples < 1:
         raise ValueError(f"samples: expected at least 1, got {samples}")
     more = [method] if isinstance(method, Method) else list(method)
-    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+    # Only where something is traced: constants of programs would be computed one by one.
+    traced = isinstance(jnp.zeros(()), Tracer)
+    with jax.ensure_compile_time_eval() if traced else contextlib.nullcontext(), jax.enable_x64(True):
         bare = model.without_shapes()
         states = _states(bare, q, samples, seed)
         return _diagnosis(bare, states, list(dict.fromkeys([ABA(), ArrayABA(), CRBA(), *more])))

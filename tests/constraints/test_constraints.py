@@ -150,6 +150,7 @@ def test_a_plane_mechanism_moves_alike_in_any_plane(turn):
     np.testing.assert_allclose(found.a, -9.81 * 2 / (5 / 3) * np.cos(angle) * signs, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_repeated_rows_share_their_force_and_change_no_motion():
     q, v, tau = state(SMALL)
     once, twice = (jdyn.constrained_dynamics(SMALL, many * [HELD], q, v, tau) for many in (1, 2))

@@ -21,7 +21,10 @@ def sunk(mass, contact, t1=0.5):
 
 @pytest.mark.parametrize(
     "contact",
-    [jdyn.ConvexContact(jdyn.Material(2e5, 0.0)), jdyn.CompliantContact(material=jdyn.Material(2e5, 0.0))],
+    [
+        jdyn.ConvexContact(jdyn.Material(2e5, 0.0)),
+        pytest.param(jdyn.CompliantContact(material=jdyn.Material(2e5, 0.0)), marks=pytest.mark.slow),
+    ],
     ids=["convex", "compliant"],
 )
 def test_a_motion_says_how_deep_it_sank_by_the_size_of_the_shape(contact):

@@ -28,6 +28,7 @@ def arm_and_plate():
     return builder.build()
 
 
+@pytest.mark.slow
 def test_a_ball_on_a_fast_arm_touches_a_thin_plate():
     model = arm_and_plate()
     touch = jdyn.touch_event(model, terminate=True)

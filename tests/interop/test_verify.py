@@ -64,6 +64,7 @@ def test_runs_in_float64_whatever_is_set():
         assert jnp.zeros(()).dtype == jnp.float32
 
 
+@pytest.mark.slow
 def test_models_are_compared_with_their_own_gravity_and_rotors():
     model = jdyn.load(URDF).with_gravity((1.0, 2, 3)).with_joint("elbow", armature=0.4)
     for peer in ("pinocchio", "mujoco"):

@@ -59,6 +59,7 @@ def falls():
     return jax.jit(jax.value_and_grad(end, has_aux=True))
 
 
+@pytest.mark.slow
 def test_motions_do_not_depend_on_when_they_begin(falls):
     """In single precision, times about 1024 s differ by 1.2e-4 s, a third of what an impact takes."""
     (height, (steps, good)), slope = falls(jnp.float32(0.2), jnp.float32(0.0))

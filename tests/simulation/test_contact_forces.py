@@ -64,7 +64,10 @@ def test_scenes_rest_in_single_precision_for_minutes(scene):
 
 @pytest.mark.parametrize(
     ("turn", "reach"),
-    [((0, 0, 0), 0.01), ((np.pi / 2, 0, 0), None), ((np.pi, 0, np.pi / 4), None)],
+    [
+        ((0, 0, 0), 0.01),
+        *(pytest.param(turn, None, marks=pytest.mark.slow) for turn in ((np.pi / 2, 0, 0), (np.pi, 0, np.pi / 4))),
+    ],
     ids=["flat, with a reach", "side", "top"],
 )
 def test_a_cube_on_springs_rests_on_any_side_in_single_precision(turn, reach):

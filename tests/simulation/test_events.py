@@ -208,6 +208,7 @@ def test_a_reset_returns_a_state():
         jdyn.simulate(BALL, [1.0], [0.0], 1.0, events=[event])
 
 
+@pytest.mark.slow
 def test_an_event_that_ends_a_simulation_with_its_last_step_is_what_ended_it():
     model = jdyn.load("pendulum")
     below = jdyn.Event(lambda t, y: y.q[0] - 0.5, terminate=True)

@@ -135,6 +135,7 @@ def test_rows_at_a_jump_stay_where_they_are(adjoint, steps):
     np.testing.assert_allclose(derivative(rows, ends, adjoint), jax.jacfwd(right)(ends), atol=1e-9 * FORCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", MODES)
 def test_rows_that_follow_steps_move_with_a_jump(adjoint):
     """Those at given times do not, even of the same step."""

@@ -98,7 +98,7 @@ def test_other_motions_are_those_of_steps_that_look_where_they_begin(kind, monke
     np.testing.assert_allclose(ahead.q[end], plain.q[end], rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("apart", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("apart", [pytest.param(apart, marks=pytest.mark.slow) for apart in (True, False)])
 def test_lanes_that_look_around_do_not_keep_others_from_moving(ahead, apart, monkeypatch):
     """One by one, as on a CPU, or side by side."""
     simulation = adjoint._simulation

@@ -87,7 +87,11 @@ def drive(angle, omega):
     return jax.vmap(jax.grad(energy))(jnp.asarray(angle))
 
 
-@pytest.mark.parametrize("beside", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["alone", "beside"])
+@pytest.mark.parametrize(
+    "beside",
+    [pytest.param(False, marks=pytest.mark.slow), pytest.param(True, marks=pytest.mark.exhaustive)],
+    ids=["alone", "beside"],
+)
 def test_a_crank_that_is_turned_keeps_its_slider_where_it_belongs(beside):
     """Constraints leave nothing of an error in what is told, so that nothing else would hold its steps."""
     model, end = slider_crank(beside), 10.0

@@ -54,7 +54,10 @@ def test_a_constant_spin_is_exact_between_rows_however_far_it_turns(dtype):
     assert np.all(np.max(np.abs(v_found - v_true), axis=(1, 2)) < allowed * (1 + speeds))
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "dtype",
+    [pytest.param(jnp.float64, marks=pytest.mark.slow), pytest.param(jnp.float32, marks=pytest.mark.exhaustive)],
+)
 def test_rows_within_steps_of_a_ball_that_rolls(dtype):
     """It stays on the ground, turns as it rolls and keeps its energy in every row, though it turns by more than π in a
     step."""
