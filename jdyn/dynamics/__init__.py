@@ -5,7 +5,6 @@ from jdyn.dynamics.at_rest import mass_product as mass_product
 from jdyn.dynamics.body_kinematics import Coordinates as Coordinates
 from jdyn.dynamics.body_kinematics import Kinematics as Kinematics
 from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
-from jdyn.dynamics.derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from jdyn.dynamics.diagnosis import Diagnosis as Diagnosis
 from jdyn.dynamics.diagnosis import diagnose as diagnose
@@ -17,6 +16,7 @@ from jdyn.dynamics.energy import potential_energy as potential_energy
 from jdyn.dynamics.force_slopes import differentiated_jacobians as differentiated_jacobians
 from jdyn.dynamics.force_slopes import differentiated_slopes as differentiated_slopes
 from jdyn.dynamics.forward import forward_dynamics as forward_dynamics
+from jdyn.dynamics.forward_derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
 from jdyn.dynamics.inverse import bias_forces as bias_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics.inverse import joint_forces as joint_forces

@@ -4,15 +4,18 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jax.flatten_util import ravel_pytree
 
 from jdyn.dynamics.at_rest import mass_product
+from jdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from jdyn.dynamics.execution.linear_map import LinearMap
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.methods import Method
 from jdyn.dynamics.pullback import inverse_dynamics_pullback
-from jdyn.model import Model, checked
+from jdyn.dynamics.recursion.floating_base import base_acceleration
+from jdyn.model import Free, Model, checked
 from jdyn.model.compiled import compiled, precise
 
 _SOLUTION = "accelerations and factors"
@@ -69,7 +72,13 @@ def _implied(method, factors, a, arguments, tangents):
     def plain(leaves, dx):
         return equation(leaves).solution(split(dx))
 
-    return LinearMap(apply, apply_transposed, plain, *map(jax.typeof, (dx, a)))(*leaves, dx)[0]
+    @precise
+    def apply_to_many(leaves, dx):
+        return equation(leaves).responses(jax.vmap(split)(dx))
+
+    x, y = map(jax.typeof, (dx, a))
+    many = apply_to_many if equation(leaves).in_closed_form else None
+    return LinearMap(apply, apply_transposed, plain, x, y, many)(*leaves, dx)[0]
 
 
 class _Equation(NamedTuple):
@@ -101,15 +110,35 @@ class _Equation(NamedTuple):
     def response(self, dx):
         return self.solve(jax.jvp(self.residual, (self.moving,), (dx,))[1])
 
+    @property
+    def in_closed_form(self) -> bool:
+        """Tell whether derivatives of the residual are known in closed form, by the state and forces of joints."""
+        model, *_ = eqx.combine(self.moving, self.still)
+        moving_model, *_, moving_f_ext = self.moving
+        return model.topology.single_dof_joints and not jax.tree.leaves((moving_model, moving_f_ext))
+
+    def responses(self, dx):
+        """Responses to rows of dx: to as many as there are coordinates by the derivatives as matrices."""
+        model, q, v, _, f_ext = eqx.combine(self.moving, self.still)
+        _, dq, dv, dtau, _ = dx
+        if len(jax.tree.leaves(dx)[0]) < model.nv or (dq is None and dv is None):
+            return jax.vmap(self.response)(dx)
+        by_q, by_v, M = inverse_dynamics_derivatives(model, q, v, self.a, f_ext=f_ext)
+        c = jnp.zeros((), self.a.dtype) if dtau is None else dtau
+        if dv is not None:
+            c = c - dv @ by_v.T
+        if dq is not None:
+            c = c - _by_coordinates(model, q, by_q, M, dq)
+        return jax.vmap(self.solve)(c)
+
     def pulled_back(self, weights):
         """The response's transpose."""
         weights = self.solve(weights)
         model, q, v, _, f_ext = eqx.combine(self.moving, self.still)
-        moving_model, *_, moving_f_ext = self.moving
-        if jax.tree.leaves((moving_model, moving_f_ext)) or not model.topology.single_dof_joints:
+        if not self.in_closed_form:
             return jax.vjp(self.residual, self.moving)[1](weights)[0]
         by_q, by_v = inverse_dynamics_pullback(model, q, v, self.a, weights, f_ext)
-        slopes = moving_model, -by_q, -by_v, weights, moving_f_ext
+        slopes = self.moving[0], -by_q, -by_v, weights, self.moving[-1]
         return jax.tree.map(lambda x, slope: None if x is None else slope, self.moving, slopes, is_leaf=_is_none)
 
     def solution(self, dx):
@@ -119,6 +148,15 @@ class _Equation(NamedTuple):
         return jax.lax.custom_linear_solve(
             lambda a: mass_product(model, q, a), c, lambda _, c: self.solve(c), symmetric=True
         )
+
+
+def _by_coordinates(model, q, by_q, M, dq):
+    """Changes of inverse dynamics by changes of the coordinates as they are, a row each."""
+    if model.flat:
+        return dq @ by_q.T
+    # How a free base lies matters to gravity alone, and where it is to nothing.
+    up = jax.vmap(lambda dq: jax.jvp(lambda q: base_acceleration(model, model.expand(q)), (q,), (dq,))[1])(dq)
+    return dq[:, Free.nq :] @ by_q[:, Free.nv :].T + up @ M[:, : Free.nv].T
 
 
 def _is_none(x):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.derivatives import forward_dynamics_derivatives
+from jdyn.dynamics.forward_derivatives import forward_dynamics_derivatives
 from jdyn.dynamics.methods import Method
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled

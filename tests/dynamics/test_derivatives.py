@@ -72,7 +72,7 @@ def test_against_differentiation(name):
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in OF_OTHERS)) for n in MODELS])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_reverse_mode_against_forward_mode(name):
-    """Forward mode differentiates the recursion on matrices; both as functions of quaternions as they are."""
+    """Both as functions of quaternions as they are."""
     model = _with_forces_of_joints(MODELS[name]())
     states = drawn_states(model, 2)
     weights = jnp.arange(1.0, model.nv + 1)
@@ -91,6 +91,30 @@ def test_reverse_mode_against_forward_mode(name):
         scale = np.max(np.abs(exact))
         np.testing.assert_allclose(found, exact, atol=1e-11 * scale)
         np.testing.assert_allclose(single, exact[1], atol=1e-11 * scale)
+
+
+@pytest.mark.parametrize("name", ["free base", pytest.param("mimics", marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
+def test_many_directions_are_those_of_each(name):
+    """Many go through derivatives as matrices, also where quaternions change in length, and lanes in either order."""
+    model = _with_forces_of_joints(MODELS[name]())
+    *states, _ = drawn_states(model, 2)
+    keys = jax.random.split(jax.random.key(1), 3)
+    many = [jax.random.normal(key, (model.nv, x.shape[1])) for key, x in zip(keys, states, strict=True)]
+
+    def along(state, direction):
+        return jax.jvp(lambda *x: jdyn.forward_dynamics(model, *x), state, direction)[1]
+
+    @jax.jit
+    def all_ways(states, many):
+        each = jax.vmap(lambda state: jax.lax.map(lambda direction: along(state, direction), many))(states)
+        lanes_outside = jax.vmap(jax.vmap(along, (None, 0)), (0, None))(states, many)
+        lanes_inside = jax.vmap(jax.vmap(along, (0, None)), (None, 0))(states, many)
+        return each, lanes_outside, jnp.swapaxes(lanes_inside, 0, 1)
+
+    expected, *found = all_ways(tuple(states), tuple(many))
+    for x in found:
+        np.testing.assert_allclose(x, expected, atol=1e-11 * np.max(np.abs(expected)))
 
 
 @pytest.mark.slow
