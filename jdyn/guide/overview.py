@@ -113,8 +113,8 @@ memory, sampling, delay, lag, effort limits.
 
 ## Optimal control
 
-`jdyn.ilqr`: motions of least cost under limited forces, on free and ball joints too, in batches of guesses; its
-feedback is a controller for `simulate`.
+`jdyn.ilqr`: motions of least cost of any system under limited forces, through contact, constraints and memories of
+controllers, on free and ball joints too, in batches of guesses; its feedback is a controller for `simulate`.
 
 ## Sweeps
 
@@ -128,7 +128,8 @@ parameters matter (`pip install "jdyn[sensitivity]"`).
 ## Tuning
 
 `jdyn.tune` with any optax optimizer, within bounds: `jdyn.Positive`, `jdyn.Interval`, `jdyn.Simplex`,
-`jdyn.PhysicalInertia`; on minibatches, with early stop; with `checkpoint=`, it goes on after a crash, bit for bit;
+`jdyn.PhysicalInertia`; on `jdyn.Minibatches`, with early stop, `jdyn.Patience`; with `checkpoint=`, it goes on after
+a crash, bit for bit;
 `jdyn.tune_starts` from many starts in one program; `jdyn.tune_least_squares` with optimistix; `jdyn.robust` for the
 mean, the worst share or the worst of many models or scenarios; `jdyn.losses` for errors, settling, overshoot, effort,
 energy and peaks of a motion; a grossly wrong gradient is warned of at the first step, and
@@ -145,14 +146,14 @@ by random sines; `jdyn identify log.csv my_arm.urdf` prints a table and writes t
 
 ## Movies
 
-`jdyn.animate(model, motion, "motion.gif")`, without a GPU and without a window: GIF, MP4 (`pip install
+`jdyn.animate(motion, "motion.gif")`, without a GPU and without a window: GIF, MP4 (`pip install
 "jdyn[view]"`), strips of pictures, and in a notebook the movie itself; meshes and shapes with a soft shadow, rods
 along the links where a robot has none, other lanes as ghosts, trails of named points, a `jdyn.Camera` that follows a
 body, mechanisms in a plane from the front; `jdyn.snapshot` is one picture as an array.
 
 ## Viewer
 
-`jdyn.view(model, trajectory)` (`pip install "jdyn[view]"`) is a page in a browser: sliders of joints, a gizmo that
+`jdyn.view(trajectory)` (`pip install "jdyn[view]"`) is a page in a browser: sliders of joints, a gizmo that
 drags a body by inverse kinematics, play, speed, recording, lanes of a batch side by side, plots over time, gains as
 sliders that simulate again, frames, centres of mass, inertia ellipsoids and joint axes; `export` writes a page that
 needs no server.

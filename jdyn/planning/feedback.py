@@ -12,9 +12,9 @@ from jdyn.planning.ilqr import Plan
 class PlanFeedback(Controller):
     """The forces of a plan plus its gains times the deviation from its motion, within its bounds.
 
-    Between the plan's times, its forces are constant and its velocities change linearly; its configurations move as its
-    steps do. After its end the last gains hold the last state. In `jdyn.ZeroOrderHold` with the plan's `dt` it is the
-    digital controller that the plan was made for.
+    Between the plan's times, its forces are constant, its velocities change linearly, and its configurations move with
+    constant velocity. What controllers of the system remember does not change its forces. After its end the last gains
+    hold the last state. In `jdyn.ZeroOrderHold` with the plan's `dt` it is the digital controller that was planned for.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
@@ -48,7 +48,8 @@ def _forces(controller, t, q, v):
     now = t / h * (1 + 8 * jnp.finfo(t.dtype).eps)
     k = jnp.clip(jnp.floor(now).astype(jnp.int32), 0, steps - 1)
     since = jnp.clip(t - plan.t[k], 0, h)
-    q_plan = model.integrate(plan.q[k], since * plan.v[k + 1])
+    q_plan = model.integrate(plan.q[k], since / h * model.difference(plan.q[k], plan.q[k + 1]))
     v_plan = plan.v[k] + since / h * (plan.v[k + 1] - plan.v[k])
     deviation = jnp.concatenate([model.difference(q_plan, q), v - v_plan])
-    return plan.inputs @ jnp.clip(plan.u[k] + plan.gains[k] @ deviation, plan.lower, plan.upper)
+    u = plan.u[k] + plan.gains[k, :, : len(deviation)] @ deviation
+    return plan.inputs @ jnp.clip(u, plan.lower, plan.upper)

@@ -1,24 +1,29 @@
 """Motions of least cost under limited forces."""
 
+import dataclasses
 import enum
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, ArrayLike, Float, Int, Scalar
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, ArrayLike, Float, Int, PyTree, Scalar
 
 from jdyn.array import shaped
-from jdyn.control.arguments import configuration, inputs, scalar_or
+from jdyn.control.arguments import inputs, scalar_or
 from jdyn.dynamics.recursion.joint_frames import with_links
-from jdyn.model import Model, checked
+from jdyn.model import Model
 from jdyn.model.compiled import compiled
+from jdyn.model.messages import short, unknown
 from jdyn.planning.backward_pass import Policy, Stage, backward_pass
 from jdyn.planning.costs import AnyCost, Cost
-from jdyn.planning.time_step import TimeStep
+from jdyn.simulation import Result, SemiImplicitEuler, State, System
+from jdyn.simulation.simulate import named
 
 # Shares of the policy's change that are tried at once. The largest one whose cost falls enough is taken: the one of
 # least cost leads to shorter steps from then on, and takes a third more of them.
@@ -58,10 +63,11 @@ class Plan(NamedTuple):
     Attributes:
         t: Times [s].
         q, v: States at these times [rad or m, rad/s or m/s], quaternions of unit length.
+        parts: What these states have beside the motion, see `jdyn.State`.
         u: Forces of the actuators from each time to the next [N m or N].
-        gains: K: by how much forces change for a deviation [e; w] from the state at the start of a step, the tangent
-            vector that leads to the deviating configuration and the deviation of the velocity. Zero for forces at a
-            bound.
+        gains: K: by how much forces change for a deviation [e; w; z] from the state at the start of a step, the tangent
+            vector that leads to the deviating configuration and the deviations of the velocity and of the parts, in
+            the order of their leaves. Zero for forces at a bound.
         inputs: From forces of the actuators to generalized forces.
         lower, upper: Bounds of the actuators' forces.
         cost: Of the motion.
@@ -73,8 +79,9 @@ class Plan(NamedTuple):
     t: Float[Array, " nodes+1"]
     q: Float[Array, "nodes+1 nq"]
     v: Float[Array, "nodes+1 nv"]
+    parts: dict[str, PyTree[Array]]
     u: Float[Array, "nodes nu"]
-    gains: Float[Array, "nodes nu 2*nv"]
+    gains: Float[Array, "nodes nu nx"]
     inputs: Float[Array, "nv nu"]
     lower: Float[Array, " nu"]
     upper: Float[Array, " nu"]
@@ -84,6 +91,24 @@ class Plan(NamedTuple):
     result: Int[Array, ""]
 
 
+@overload
+def ilqr(
+    system: System,
+    cost: Callable[..., Scalar],
+    final_cost: Callable[..., Scalar],
+    state: State,
+    u: Float[Array, "nodes nu"],
+    dt: ArrayLike,
+    *,
+    bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
+    actuated: ArrayLike | None = None,
+    solver: diffrax.AbstractSolver | None = None,
+    tolerance: ArrayLike | None = None,
+    max_steps: int = 200,
+) -> Plan: ...
+
+
+@overload
 def ilqr(
     model: Model,
     cost: Callable[..., Scalar],
@@ -95,13 +120,26 @@ def ilqr(
     *,
     bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
     actuated: ArrayLike | None = None,
+    solver: diffrax.AbstractSolver | None = None,
     tolerance: ArrayLike | None = None,
     max_steps: int = 200,
+) -> Plan: ...
+
+
+def ilqr(
+    *start: Any,
+    bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
+    actuated: ArrayLike | None = None,
+    solver: diffrax.AbstractSolver | None = None,
+    tolerance: ArrayLike | None = None,
+    max_steps: int = 200,
+    **more: Any,
 ) -> Plan:
     """The motion of least cost near a guess, with forces of the actuators in a box, and feedback along it.
 
     The cost is that of the end plus the sum over all steps of dt times `cost(t, q, v, u)`; steps are those of
-    `jdyn.SemiImplicitEuler` under constant forces.
+    `System.step` under constant forces of the actuators, beside those of the system's controller. Contact, constraints,
+    joint limits and memories of controllers are planned through.
 
     ```
     def cost(t, q, v, u):
@@ -110,12 +148,14 @@ def ilqr(
     def final_cost(q, v):
         return 50 * jnp.sum(model.difference(target, q) ** 2) + jnp.sum(v**2)
 
-    plan = jdyn.ilqr(model, cost, final_cost, q0, v0, jnp.zeros((100, 1)), 0.02, bounds=(-10, 10), actuated=[0])
-    motion = jdyn.simulate(model, q0, v0, plan.t[-1], controller=jdyn.PlanFeedback(model, plan))
+    system = jdyn.System(model, contact=jdyn.CompliantContact())
+    plan = jdyn.ilqr(system, cost, final_cost, system.state(q0), jnp.zeros((100, 1)), 0.02, actuated=[0])
     ```
 
-    Differential dynamic programming with the first derivatives of the dynamics, in closed form, and second derivatives
-    of the cost, on the tangent space of the configurations: free and ball joints need no care. Each step solves the
+    `jdyn.ilqr(model, cost, final_cost, q0, v0, u, dt)` is the short form of a model alone.
+
+    Differential dynamic programming with the first derivatives of the steps and second derivatives of the cost, on the
+    tangent space of the configurations: free and ball joints need no care. Each step of the search solves the
     linear-quadratic problem about the motion with the box as a constraint, tries ten shares of the change at once, and
     takes the largest that helps; where none does, changes of the forces are made dearer. The whole is one loop; under
     `vmap` each lane has its own `result`, and spoils no other.
@@ -130,30 +170,34 @@ def ilqr(
     [1.]
 
     Args:
-        model: The mechanism.
-        cost: Function of time [s], state and forces.
-        final_cost: Function `final_cost(q, v)` of the state at the end.
-        q0: Configuration at the start [rad or m].
-        v0: Velocity at the start [rad/s or m/s].
-        u: Guess of the forces, one row a step [N m or N]; the nearest in the box is taken.
-        dt: Length of a step [s].
+        start: `system`, what moves; `cost`, a function of time [s], state and forces; `final_cost`, a function
+            `final_cost(q, v)` of the state at the end; `state`, that at the start, see `System.state`, in the short
+            form `q0` and `v0`; `u`, a guess of the forces, one row a step [N m or N], of which the nearest in the box
+            is taken; and `dt`, the length of a step [s].
         bounds: Least and largest forces, scalars or shape (nu,).
         actuated: The actuators, as for `jdyn.LQR`: indices or a mask of velocity coordinates, or a matrix of shape
             (nv, nu); every coordinate if left out.
+        solver: Takes the steps, as for `System.step`; if left out, that of `System.step` where shapes touch or joints
+            have limits, else `jdyn.SemiImplicitEuler()`.
         tolerance: It has converged where the predicted fall is less than this share of the cost; 1e-8 if left out, or
             a hundred times rounding where that is more, 1e-5 in float32.
-        max_steps: Most steps.
+        max_steps: Most steps of the search.
 
     Raises:
         ValueError: at trace time, if a shape is wrong, or derivatives are taken: there are none through the solution.
-            The derivative of the least cost is that of the cost along the plan's forces, which stay as they are.
+            The derivative of the least cost is that of the cost along the plan's forces, which stay as they are. And as
+            for `System.step`.
 
     Source: Tassa, Mansard, Todorov, Control-limited differential dynamic programming, ICRA 2014; Li, Todorov, Iterative
     linear quadratic regulator design for nonlinear biological movement systems, ICINCO 2004.
     """
-    checked(model)
+    given = named("ilqr", start, more, _WHOLE, _SHORT)
+    if more:
+        raise TypeError(f"ilqr: {unknown('option', next(iter(more)), _OPTIONS)}")
+    system, state = _beginning(given)
+    model, dt = system.model, given["dt"]
     B = inputs(model, actuated)
-    u = jnp.asarray(u, model.dtype)
+    u = jnp.asarray(given["u"], model.dtype)
     if u.ndim != 2 or u.shape[1] != B.shape[1] or not len(u):
         raise ValueError(
             f"u: expected shape (steps, {B.shape[1]}), one column for each actuator of {model.name!r} and at least one "
@@ -169,25 +213,67 @@ def ilqr(
     if not isinstance(dt, Tracer) and not np.all(np.asarray(dt) > 0):
         raise ValueError(f"dt: expected a positive number of seconds, got {dt}")
     tolerance = max(1e-8, 100 * float(jnp.finfo(model.dtype).eps)) if tolerance is None else tolerance
+    if solver is None and system.contact is None and system.joint_limits is None:
+        solver = SemiImplicitEuler()
     problem = _Problem(
-        TimeStep(model, B, shaped("dt", dt, model.dtype, ())),
-        cost if isinstance(cost, Cost) else AnyCost(cost),
-        final_cost if isinstance(final_cost, Cost) else AnyCost(final_cost),
-        lower,
-        upper,
-        shaped("tolerance", tolerance, model.dtype, ()),
+        system=system,
+        inputs=B,
+        h=shaped("dt", dt, model.dtype, ()),
+        solver=solver,
+        cost=_as_cost(given["cost"]),
+        final_cost=_as_cost(given["final_cost"]),
+        lower=lower,
+        upper=upper,
+        tolerance=shaped("tolerance", tolerance, model.dtype, ()),
     )
-    v0 = shaped("v0", v0, model.dtype, (model.nv,), owner=model.name)
-    return _planned(problem, configuration(model, "q0", q0), v0, u, max_steps)
+    return _planned(problem, state, u, max_steps)
+
+
+_WHOLE = ("system", "cost", "final_cost", "state", "u", "dt")
+_SHORT = ("model", "cost", "final_cost", "q0", "v0", "u", "dt")
+_OPTIONS = ("bounds", "actuated", "solver", "tolerance", "max_steps")
+
+
+def _beginning(given: dict[str, Any]) -> tuple[System, State]:
+    """System and start, with all parts of its state."""
+    if "model" in given:
+        system = System(given["model"])
+        return system.but(model=system.model.without_shapes()), system.state(given["q0"], given["v0"])
+    system, state = given["system"], given["state"]
+    if not isinstance(system, System):
+        raise ValueError(f"system: expected a jdyn.System, got a {type(system).__name__}")
+    if not isinstance(state, State):
+        raise ValueError(f"state: expected one of the system, as jdyn.System.state gives it, got {short(state)}")
+    whole = system.state(state.q, state.v)
+    if system.contact is None:
+        system = system.but(model=system.model.without_shapes())
+    return system.but(configurations={}), dataclasses.replace(whole, parts=whole.parts | state.parts)
+
+
+def _as_cost(function: Callable[..., Scalar]) -> Cost:
+    return function if isinstance(function, Cost) else AnyCost(function)
 
 
 class _Motion(NamedTuple):
     """A motion and its cost: of states there is one more than of forces."""
 
-    q: Array
-    v: Array
+    y: State
     u: Array
     cost: Scalar
+
+    @property
+    def starts(self) -> State:
+        """States where steps start."""
+        return jax.tree.map(lambda x: x[:-1], self.y)
+
+    @property
+    def ends(self) -> State:
+        """States where steps end."""
+        return jax.tree.map(lambda x: x[1:], self.y)
+
+    @property
+    def end(self) -> State:
+        return jax.tree.map(lambda x: x[-1], self.y)
 
 
 class _Search(NamedTuple):
@@ -218,13 +304,19 @@ class _Problem(eqx.Module):
     """Problem of optimal control: dynamics, cost and bounds.
 
     Attributes:
-        step: The dynamics.
+        system: What moves.
+        inputs: From forces of the actuators to generalized forces.
+        h: Length of a step [s].
+        solver: Takes the steps.
         cost, final_cost: What is to be least.
         lower, upper: Bounds of the forces.
         tolerance: Share of the cost.
     """
 
-    step: TimeStep
+    system: System
+    inputs: Array
+    h: Scalar
+    solver: diffrax.AbstractSolver | None
     cost: Cost
     final_cost: Cost
     lower: Array
@@ -233,52 +325,81 @@ class _Problem(eqx.Module):
 
     @property
     def model(self):
-        return self.step.model
+        return self.system.model
 
-    def deviation(self, q: Array, v: Array, q_near: Array, v_near: Array) -> Array:
-        return jnp.concatenate([self.model.difference(q, q_near), v_near - v])
+    def step(self, t: Scalar, y: State, u: Array) -> tuple[State, Array]:
+        """The state after a step, and whether there is one."""
+        y, info = self.system.step(y, self.inputs @ u, self.h, t=t, solver=self.solver)
+        return y, info.result == Result.success
+
+    def linearized(self, t: Scalar, y: State, u: Array, end: State) -> tuple[Array, Array]:
+        """A and B in x₁ = A x + B u for small deviations from a step to the state `end`."""
+        nx = _size(y)
+
+        def moved(z):
+            return self.deviation(end, self.step(t, self.near(y, z[:nx]), u + z[nx:])[0])
+
+        both = jax.jacfwd(moved)(jnp.zeros(nx + len(u), u.dtype))
+        return both[:, :nx], both[:, nx:]
+
+    def deviation(self, y: State, near: State) -> Array:
+        """x: the tangent vector that leads to the deviating configuration, and the deviations of all else."""
+        z, z_near = (ravel_pytree(state.parts)[0].astype(y.v.dtype) for state in (y, near))
+        return jnp.concatenate([self.model.difference(y.q, near.q), near.v - y.v, z_near - z])
+
+    def near(self, y: State, x: Array) -> State:
+        """The state that deviates by x."""
+        nv, (z, unravel) = len(y.v), ravel_pytree(y.parts)
+        return State(self.model.integrate(y.q, x[:nv]), y.v + x[nv : 2 * nv], unravel(z + x[2 * nv :].astype(z.dtype)))
 
     def followed(self, motion: _Motion, policy: Policy, share: Scalar) -> _Motion:
         """The motion under the policy, of whose change of the forces a share is taken."""
 
         def step(state, x):
-            (q, v), (t, q_old, v_old, u, k, K) = state, x
-            u = jnp.clip(u + share * k + K @ self.deviation(q_old, v_old, q, v), self.lower, self.upper)
-            return self.step(q, v, u), (q, v, u, self.cost(t, q, v, u))
+            (y, good), (t, old, u, k, K) = state, x
+            u = jnp.clip(u + share * k + K @ self.deviation(old, y), self.lower, self.upper)
+            after, arrived = self.step(t, y, u)
+            return (after, good & arrived), (y, u, self.cost(t, y.q, y.v, u))
 
-        steps = self.times(motion.u), motion.q[:-1], motion.v[:-1], motion.u, policy.k, policy.K
-        (q, v), (qs, vs, us, costs) = jax.lax.scan(step, (motion.q[0], motion.v[0]), steps)
-        cost = self.step.h * jnp.sum(costs) + self.final_cost(q, v)
-        return _Motion(jnp.concatenate([qs, q[None]]), jnp.concatenate([vs, v[None]]), us, cost)
+        steps = self.times(motion.u), motion.starts, motion.u, policy.k, policy.K
+        start = jax.tree.map(lambda x: x[0], motion.y), jnp.array(True)
+        (end, good), (ys, us, costs) = jax.lax.scan(step, start, steps)
+        cost = self.h * jnp.sum(costs) + self.final_cost(end.q, end.v)
+        ys = jax.tree.map(lambda xs, x: jnp.concatenate([xs, x[None]]), ys, end)
+        return _Motion(ys, us, jnp.where(good, cost, jnp.nan))
 
     def times(self, u: Array) -> Array:
-        return self.step.h * jnp.arange(len(u), dtype=u.dtype)
+        return self.h * jnp.arange(len(u), dtype=u.dtype)
 
-    def first(self, q: Array, v: Array, u: Array) -> tuple[_Motion, Policy]:
+    def first(self, y: State, u: Array) -> tuple[_Motion, Policy]:
         """The motion under the guess, and the policy to keep to it."""
-        nodes, nu, nx = *u.shape, 2 * self.model.nv
+        nodes, nu = u.shape
         none = jnp.zeros((), u.dtype)
-        still = Policy(jnp.zeros_like(u), jnp.zeros((nodes, nu, nx), u.dtype), none, none)
-        q, v = (jnp.broadcast_to(x, (nodes + 1, *x.shape)) for x in (q, v))
-        rest = _Motion(q, v, u, none)
+        still = Policy(jnp.zeros_like(u), jnp.zeros((nodes, nu, _size(y)), u.dtype), none, none)
+        rest = _Motion(jax.tree.map(lambda x: jnp.broadcast_to(x, (nodes + 1, *x.shape)), y), u, none)
         return self.followed(rest, still, none), still
 
     def policy(self, motion: _Motion, mu: Scalar) -> Policy:
         """Policy of least cost for small deviations."""
-        q, v, u, _ = motion
-        A, B = jax.vmap(self.step.linearized)(q[:-1], v[:-1], u, q[1:], v[1:])
-        g, H = jax.vmap(self._expanded)(self.times(u), q[:-1], v[:-1], u)
-        stages = Stage(A, B, self.step.h * g, self.step.h * H, self.lower[None] - u, self.upper[None] - u)
-        end = jnp.zeros(2 * self.model.nv, u.dtype)
-        return backward_pass(stages, *self.final_cost.expansion(lambda z: self._near(q[-1], v[-1], z), end), mu)
+        starts, end, u = motion.starts, motion.end, motion.u
+        A, B = jax.vmap(self.linearized)(self.times(u), starts, u, motion.ends)
+        g, H = jax.vmap(self._expanded)(self.times(u), starts, u)
+        stages = Stage(A, B, self.h * g, self.h * H, self.lower[None] - u, self.upper[None] - u)
 
-    def _expanded(self, t, q, v, u):
-        split = 2 * self.model.nv
-        still = jnp.zeros(split + len(u), u.dtype)
-        return self.cost.expansion(lambda z: (t, *self._near(q, v, z[:split]), u + z[split:]), still)
+        def place(x):
+            near = self.near(end, x)
+            return near.q, near.v
 
-    def _near(self, q, v, x):
-        return self.model.integrate(q, x[: len(v)]), v + x[len(v) :]
+        return backward_pass(stages, *self.final_cost.expansion(place, jnp.zeros(_size(end), u.dtype)), mu)
+
+    def _expanded(self, t, y, u):
+        nx = _size(y)
+
+        def place(z):
+            near = self.near(y, z[:nx])
+            return t, near.q, near.v, u + z[nx:]
+
+        return self.cost.expansion(place, jnp.zeros(nx + len(u), u.dtype))
 
     def improved(self, now: _Search, first: Scalar) -> _Search:
         """One step, or none where there is nothing to gain or no step left; but a policy about the motion always."""
@@ -314,27 +435,31 @@ class _Problem(eqx.Module):
         return jax.tree.map(lambda x: x[first], tried), falls[first]
 
 
+def _size(y: State) -> int:
+    """Number of coordinates of a deviation."""
+    return 2 * len(y.v) + sum(x.size for x in jax.tree.leaves(y.parts))
+
+
 @compiled
-def _planned(problem, q, v, u, max_steps):
-    model = problem.model
-    problem = eqx.tree_at(lambda problem: problem.step.model, problem, with_links(model))
+def _planned(problem, y, u, max_steps):
+    problem = eqx.tree_at(lambda problem: problem.system.model, problem, with_links(problem.model))
     u = jax.vmap(lambda u: jnp.clip(u, problem.lower, problem.upper))(u)
-    return _optimized(problem, model.normalize(q), v, u, max_steps)
+    return _optimized(problem, y, u, max_steps)
 
 
 @eqx.filter_custom_jvp
-def _optimized(problem, q, v, u, max_steps):
-    motion, policy = problem.first(q, v, u)
+def _optimized(problem, y, u, max_steps):
+    motion, policy = problem.first(y, u)
     zero, one = jnp.zeros_like(motion.cost), jnp.ones_like(motion.cost)
     costs = jnp.full(max_steps + 1, jnp.nan, u.dtype).at[0].set(motion.cost)
     finite = jnp.isfinite(motion.cost)
     result = jnp.where(finite, Optimized.max_steps, Optimized.nonfinite).astype(jnp.int32)
     start = _Search(motion, policy, zero, one, jnp.zeros((), jnp.int32), costs, result, finite)
     end = jax.lax.while_loop(lambda now: now.running, lambda now: problem.improved(now, motion.cost), start)
-    times = problem.step.h * jnp.arange(len(u) + 1, dtype=u.dtype)
-    q, v, u, cost = end.motion
-    limits = problem.step.inputs, problem.lower, problem.upper
-    return Plan(times, q, v, u, end.policy.K, *limits, cost, end.costs, end.steps, end.result)
+    times = problem.h * jnp.arange(len(u) + 1, dtype=u.dtype)
+    y, u, cost = end.motion
+    limits = problem.inputs, problem.lower, problem.upper
+    return Plan(times, y.q, y.v, y.parts, u, end.policy.K, *limits, cost, end.costs, end.steps, end.result)
 
 
 @_optimized.def_jvp

@@ -224,7 +224,7 @@ def simulate(
         tuple(events),
     )
     controller = Unknown() if has_functions(system.controller) else system.controller
-    known = (whole if shapes is not None else system).but(controller=controller, **functions)
+    known = whole.but(controller=controller, configurations={}, **functions)
     trajectory = dataclasses.replace(trajectory, known=Known.of(known))
     if shapes is not None:
         _warn_of_overlaps(system.model.name, trajectory.stats)
@@ -241,13 +241,19 @@ _SHARED = ("t0", "events", "solver", "saveat", "adjoint", "throw", *Steps._field
 WHOLE, SHORT = ("system", "state", "t1"), ("model", "q0", "v0", "t1")
 
 
-def named(function: str, start: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Arguments with which a simulation begins, by name, in the form of a system or in the short one; they are taken
-    out of `more`."""
-    whole = "system" in more or (bool(start) and isinstance(start[0], System))
-    names = WHOLE if whole else SHORT
-    if not whole and any(isinstance(x, State) for x in (*start, *more.values())):
-        raise TypeError(f"{function}: a state goes with a system, {function}(jdyn.System(model), state, t1)")
+def named(
+    function: str,
+    start: Sequence[Any],
+    more: dict[str, Any],
+    whole: tuple[str, ...] = WHOLE,
+    short: tuple[str, ...] = SHORT,
+) -> dict[str, Any]:
+    """Arguments with which a function of a system begins, by name, in its form `whole` or in the `short` one of a
+    model; they are taken out of `more`."""
+    names = whole if "system" in more or (bool(start) and isinstance(start[0], System)) else short
+    if names is short and any(isinstance(x, State) for x in (*start, *more.values())):
+        form = ", ".join("jdyn.System(model)" if name == "system" else name for name in whole)
+        raise TypeError(f"{function}: a state goes with a system, {function}({form})")
     if len(start) > len(names):
         raise TypeError(f"{function}: expected {', '.join(names)}, got {len(start)} arguments without names")
     given = dict(zip(names, start, strict=False))

@@ -10,7 +10,6 @@ from scipy.optimize import lsq_linear
 
 import jdyn
 from jdyn.planning import ilqr
-from jdyn.planning.time_step import TimeStep
 
 pytestmark = pytest.mark.fast_compile
 
@@ -146,10 +145,11 @@ def test_feedback_along_a_plan():
     [
         ({"u": jnp.zeros(5)}, r"u: expected shape \(steps, 1\), one column for each actuator of 'slider'"),
         ({"u": jnp.zeros((5, 2))}, r"u: expected shape \(steps, 1\), .* got \(5, 2\)"),
-        ({"q0": jnp.zeros(2)}, r"q0: expected shape \(1,\) for 'slider', got \(2,\)"),
-        ({"v0": jnp.zeros(2)}, r"v0: expected shape \(1,\) for 'slider', got \(2,\)"),
+        ({"q0": jnp.zeros(2)}, r"q: expected shape \(1,\) for 'slider', got \(2,\)"),
+        ({"v0": jnp.zeros(2)}, r"v: expected shape \(1,\) for 'slider', got \(2,\)"),
         ({"bounds": 3.0}, "bounds: expected the least and the largest forces, such as"),
         ({"bounds": (2.0, -2.0)}, "bounds: expected the least forces below the largest ones"),
+        ({"v": 1.0}, "ilqr: no option is called 'v'"),
         ({"dt": -0.1}, "dt: expected a positive number of seconds, got -0.1"),
         ({"max_steps": -1}, "max_steps: expected a number that is not negative, got -1"),
         ({"bounds": (jnp.zeros(2), 1.0)}, r"bounds: expected a scalar or shape \(1,\) for 'slider', got \(2,\)"),
@@ -157,7 +157,7 @@ def test_feedback_along_a_plan():
 )
 def test_what_cannot_be_planned_is_refused(changes, message):
     arguments = {"q0": jnp.zeros(1), "v0": jnp.zeros(1), "u": jnp.zeros((5, 1)), "dt": H} | changes
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         ilqr(SLIDER, _cost, FINAL, **arguments)
 
 
@@ -228,31 +228,89 @@ def _tree():
     return builder.build()
 
 
-@pytest.mark.slow
-def test_how_deviations_go_through_a_step_on_free_and_ball_joints():
-    model = _tree()
-    rng = np.random.default_rng(0)
-    q, v = model.random(jax.random.key(0)), jnp.asarray(rng.normal(size=model.nv))
-    step = TimeStep(model, jnp.asarray(rng.normal(size=(model.nv, 4))), jnp.asarray(0.1))
-    u = jnp.asarray(rng.normal(size=4))
-    q1, v1 = step(q, v, u)
+def _cost_along(system, cost, final_cost, state, u, dt, solver=None):
+    """Cost of forces by the steps of an environment, and where these end."""
+
+    def step(carry, u):
+        (t, state), total = carry
+        total = total + dt * cost(t, state.q, state.v, u)
+        state, info = system.step(state, u, dt, t=t, solver=solver)
+        return ((t + dt, state), total), info.result
+
+    ((_, end), total), codes = jax.lax.scan(step, ((0.0, state), 0.0), u)
+    return total + final_cost(end.q, end.v), (end, codes)
+
+
+def test_a_box_is_pushed_through_contact():
+    """Nothing but contact moves the box. Gradients by the forces are those of differences, and zero along the plan."""
+    builder = jdyn.Builder("pusher", gravity=(0, 0, 0))
+    builder.add_link("finger", jdyn.Prismatic((1, 0, 0)), mass=1.0, damping=1.0)
+    builder.add_link("box", jdyn.Prismatic((1, 0, 0)), placement=(0.12, 0, 0), mass=0.5, damping=3.0)
+    builder.add_shape("finger", "sphere", 0.05, role="collision")
+    builder.add_shape("box", "box", (0.1, 0.1, 0.1), role="collision")
+    soft = jdyn.CompliantContact(material=jdyn.Material(stiffness=200.0, friction=0.0))
+    system = jdyn.System(builder.build(), contact=soft)
+    state, guess, dt = system.state(), jnp.full((25, 1), 3.0), 0.02
+
+    def cost(t, q, v, u):
+        return 0.5 * 1e-2 * jnp.sum(u**2)
+
+    def final_cost(q, v):
+        return 50 * (q[1] - 0.15) ** 2 + 0.1 * jnp.sum(v**2)
 
     @jax.jit
-    def deviation(x, du):
-        q_near, v_near = step(model.integrate(q, x[: model.nv]), v + x[model.nv :], u + du)
-        return jnp.concatenate([model.difference(q1, q_near), v_near - v1])
+    def along(u):
+        both = jnp.concatenate([u, jnp.zeros_like(u)], axis=1)
+        return _cost_along(system, cost, final_cost, state, both, dt)
 
-    size = 1e-5
-    x, du = np.eye(2 * model.nv) * size, np.eye(4) * size
-    A, B = jax.jit(TimeStep.linearized)(step, q, v, u, q1, v1)
-    # Errors of central differences: third derivatives, below 100, and rounding.
-    tolerance = 100 * size**2 + 1e-15 / size
-    for k, row in enumerate(x):
-        expected = (deviation(row, 0 * u) - deviation(-row, 0 * u)) / (2 * size)
-        np.testing.assert_allclose(A[:, k], expected, atol=tolerance)
-    for k, row in enumerate(du):
-        expected = (deviation(0 * x[0], row) - deviation(0 * x[0], -row)) / (2 * size)
-        np.testing.assert_allclose(B[:, k], expected, atol=tolerance)
+    (first, _), slope = jax.value_and_grad(along, has_aux=True)(guess)
+    direction, h = jnp.sin(jnp.arange(25.0))[:, None], 1e-4
+    difference = (along(guess + h * direction)[0] - along(guess - h * direction)[0]) / (2 * h)
+    np.testing.assert_allclose(jnp.sum(slope * direction), difference, rtol=1e-5)
+    plan = ilqr(system, cost, final_cost, state, guess, dt, actuated=[0])
+    assert plan.result == jdyn.Optimized.converged and plan.cost < 0.5 * first
+    np.testing.assert_allclose(plan.q[-1, 1], 0.15, atol=0.03)
+    (least, (end, codes)), at_rest = jax.value_and_grad(along, has_aux=True)(plan.u)
+    np.testing.assert_array_equal(codes, jdyn.Result.success)
+    np.testing.assert_allclose(least, plan.cost, rtol=1e-10)
+    np.testing.assert_allclose(end.q, plan.q[-1], atol=1e-12)
+    assert np.max(np.abs(at_rest)) < 1e-3 * np.max(np.abs(slope))
+
+
+def test_memories_are_planned_through():
+    """An integral makes a linear motion one of three coordinates: a linear-quadratic problem takes one step."""
+    controller = jdyn.PID(SLIDER, jnp.ones(1), kp=2.0, ki=3.0, kd=0.5)
+    system = jdyn.System(SLIDER, controller=controller)
+    plan = ilqr(system, _cost, FINAL, system.state(START[:1], START[1:]), jnp.zeros((STEPS, 1)), H)
+    assert plan.result == jdyn.Optimized.converged and plan.steps == 1
+    assert plan.gains.shape == (STEPS, 1, 3) and np.all(np.abs(plan.gains[0]) > 1e-3)
+    feedback = jdyn.PlanFeedback(SLIDER, plan)
+    np.testing.assert_allclose(feedback(plan.t[3], plan.q[3], plan.v[3]), plan.u[3], atol=1e-14)
+
+
+@pytest.mark.slow
+def test_no_change_of_forces_helps_on_free_and_ball_joints():
+    model = _tree()
+    system = jdyn.System(model)
+    state, guess, dt = system.state(model.random(jax.random.key(0))), jnp.zeros((8, model.nv)), 0.05
+    target = model.integrate(state.q, 0.3 * jnp.cos(jnp.arange(float(model.nv))))
+
+    def final_cost(q, v):
+        return 50 * jnp.sum(model.difference(target, q) ** 2) + jnp.sum(v**2)
+
+    def cost(t, q, v, u):
+        return 0.05 * jnp.sum(u**2)
+
+    def slope(u):
+        def total(u):
+            return _cost_along(system, cost, final_cost, state, u, dt, jdyn.SemiImplicitEuler())[0]
+
+        return jax.grad(total)(u)
+
+    plan = ilqr(model, cost, final_cost, state.q, state.v, guess, dt)
+    before, after = jax.jit(slope)(guess), jax.jit(slope)(plan.u)
+    assert plan.result == jdyn.Optimized.converged
+    assert np.max(np.abs(after)) < 1e-3 * np.max(np.abs(before))
 
 
 @pytest.mark.slow

@@ -186,7 +186,7 @@ def with_links(model: Model) -> Model:
     """The model with what recursions on one body after another would compute anew in every call, for a loop that
     changes neither placements nor joints nor inertias. Derivatives do not pass through it."""
     tree = dof_tree(model.topology)
-    if not (model.topology.single_dof_joints and tree.nb):
+    if model.links is not None or not (model.topology.single_dof_joints and tree.nb):
         return model
     degrees = degrees_of_freedom(model, DEPTH_FIRST.schedule(tree), model.expand(model.neutral()))
     links = tuple(Link(degree.placement, degree.S, degree.inertia) for degree in degrees)
