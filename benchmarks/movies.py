@@ -39,7 +39,7 @@ def main():
         for kind, name in (("gif", "first gif"), ("gif", "gif"), ("mp4", "mp4")):
             path = pathlib.Path(folder) / f"movie.{kind}"
             wall, cpu = time.perf_counter(), _processor()
-            movie = jdyn.animate(model, motion, path)
+            movie = jdyn.animate(motion, path)
             wall, cpu = time.perf_counter() - wall, _processor() - cpu
             print(f"{name:>12}{wall:10.2f}{cpu:15.2f}{movie.frames:8}{path.stat().st_size / 1e6:8.2f}")
 

@@ -40,7 +40,7 @@ def movie(path: pathlib.Path):
         return jdyn.simulate(model, start, rest, END, controller=controller, saveat=np.linspace(0, END, 76))
 
     jdyn.animate(
-        model, jax.jit(jax.vmap(motion))(GAINS), path,
+        jax.jit(jax.vmap(motion))(GAINS), path,
         camera=jdyn.Camera(azimuth=0.25, elevation=0.25), size=(440, 330), fps=15, trails=["panda_hand"],
     )  # fmt: skip
 

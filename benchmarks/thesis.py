@@ -7,6 +7,7 @@ The operation counts of its section 3.4 follow. Takes some four minutes. Figure 
 """
 
 import argparse
+import dataclasses
 import math
 import pathlib
 from typing import NamedTuple
@@ -128,7 +129,7 @@ def evaluations() -> list[Row]:
         falls = {name: fall(model, 10.0, method=method) for name, method in METHODS.items()}
         case = f"l1 / (l1 + l2) = {row.share:g}"
         motion = falls["ABM"].steps.thinned(0.01, 1001)
-        along = statistics(model, motion, method=CRBM)
+        along = statistics(dataclasses.replace(motion, system=jdyn.System(model, method=CRBM)))
         rows.append(Row("5.6", f"{case}: κ, power of ten", math.log10(row.condition), math.log10(max(along.condition))))
         largest = np.max(along.difference[:, 0])
         rows.append(Row("5.6", f"{case}: Δr, power of ten", math.log10(row.difference), math.log10(largest)))
@@ -145,15 +146,15 @@ def energy() -> list[Row]:
     rows = []
     for name, method in METHODS.items():
         found = fall(four_links(), 20.0, method=method, tolerance=1e-5, energy=ENERGY_5_8)
-        total = energies_of(four_links(), found.steps)
+        total = energies_of(found.steps)
         rows.append(Row("5.8", f"{name}: energy at the start [J]", ENERGY_5_8, total[0]))
         rows.append(Row("5.8", f"{name}: lowest energy [J]", 3304.65, min(total)))
         rows.append(Row("5.8", f"{name}: highest energy [J]", 3304.85, max(total)))
     return rows
 
 
-def energies_of(model, steps):
-    found = statistics(model, steps)
+def energies_of(steps):
+    found = statistics(steps)
     return found.energy - found.energy[0] + ENERGY_5_8
 
 
@@ -233,7 +234,7 @@ def swung():
         name: fall(four_links(), 20.0, method=m, tolerance=1e-5).steps.thinned(0.05, 401) for name, m in METHODS.items()
     }
     times = np.linspace(0, 20, 401)
-    curves = {name: np.interp(times, steps.ts, energies_of(four_links(), steps)) for name, steps in falls.items()}
+    curves = {name: np.interp(times, steps.ts, energies_of(steps)) for name, steps in falls.items()}
     return jdyn.plots.curves(times, curves, "t [s]", "total energy [J]")
 
 

@@ -60,7 +60,7 @@ class Reach:
             controller=pd + jdyn.GravityCompensation(self.model), saveat=jnp.linspace(0, TIME, ROWS), throw=False,
         )  # fmt: skip
         effort = losses.effort(motion, weights=1 / self.inertia**2)
-        return losses.tracking_error(self.model, motion, self.target) + WEIGHT * effort
+        return losses.tracking_error(motion, self.target) + WEIGHT * effort
 
 
 def _with_payload(model, kilograms):

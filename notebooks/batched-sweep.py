@@ -76,8 +76,8 @@ jdyn.plots.fan(sweep, "first_joint", "first_joint_0", times=np.asarray(times)).f
 flat = np.asarray(sweep["error"]).ravel()
 worst, best = int(np.nanargmax(flat)), int(np.nanargmin(flat))
 runs = {name: jdyn.replay(store, lane, motion) for name, lane in (("worst", worst), ("best", best))}
-jdyn.plots.distance(model, runs, target).figure
+jdyn.plots.distance(runs, target).figure
 
 # %%
 both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *runs.values())
-jdyn.animate(model, both, fps=20, size=(320, 240), trails=[tip])
+jdyn.animate(both, fps=20, size=(320, 240), trails=[tip])

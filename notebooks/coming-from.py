@@ -86,7 +86,7 @@ differences["Pinocchio: place of a foot"] = jdyn.frame_pose(model, q, "FL_FOOT")
 # | one `mujoco.mj_step(m, d)`, with `d.ctrl` | `state, info = system.step(state, tau, dt)` of a `jdyn.System` |
 # | the whole of a file | `system = jdyn.load_system("scene.xml")`, `system.state("home")` |
 # | `mujoco.mjd_transitionFD` | `jdyn.linearize`, `jax.grad` through `simulate` |
-# | `mujoco.viewer.launch_passive`, `mujoco.Renderer` | `jdyn.view(model, motion)`, `jdyn.animate(model, motion)` |
+# | `mujoco.viewer.launch_passive`, `mujoco.Renderer` | `jdyn.view(motion)`, `jdyn.animate(motion)` |
 # | `d.qvel` of a free joint: linear in world axes, then angular | angular, then linear, both in the body's axes |
 # | spatial tendons, `d.xfrc_applied`, drag | `elements=[jdyn.PointSpring(...), jdyn.FrameForce(...), jdyn.Drag(...)]` |
 # | equalities are soft | `jdyn.load_constraints(path)`, rigid |
@@ -135,7 +135,7 @@ print({f"{step * 1e3:g} ms": f"{gap:.1e}" for step, gap in apart.items()})
 # | `jax.vmap(env.step)`, in step with each other | `jax.vmap`, `jdyn.simulate_batch`: no lane waits for another |
 # | `sys.tree_replace({"link.inertia.mass": mass})` | `jdyn.vary(model, {"body:NAME.mass": mass})` |
 # | gradients through all steps are kept in memory | accepted steps are replayed |
-# | `brax.io.html.render(sys, states)` | `jdyn.animate(model, motion)` |
+# | `brax.io.html.render(sys, states)` | `jdyn.animate(motion)` |
 #
 # ## All of it, as assertions
 

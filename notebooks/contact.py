@@ -38,7 +38,7 @@ legs = jdyn.PD(model, crouch, kp=kp, kd=kd)
 landing = jdyn.simulate(
     model, crouch, jnp.zeros(model.nv), 1.0, controller=legs, contact=contact, saveat=jnp.linspace(0.0, 1.0, 201)
 )
-jdyn.animate(model, landing, fps=10, size=(240, 180))
+jdyn.animate(landing, fps=10, size=(240, 180))
 
 # %% [markdown]
 # `Trajectory.contacts` has the forces at all points, in every row. The feet share the weight in the end; the first blow

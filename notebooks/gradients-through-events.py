@@ -47,10 +47,10 @@ def drop(height, restitution, t1):
 
 motion = drop(1.0, 0.8, 2.0)
 print("bounces at", motion.events.ts[:4].round(4), "s")
-jdyn.plots.trajectory(ball, motion).figure
+jdyn.plots.trajectory(motion).figure
 
 # %%
-jdyn.animate(ball, motion, fps=15, size=(160, 240))
+jdyn.animate(motion, fps=15, size=(160, 240))
 
 # %% [markdown]
 # ## The end by the start

@@ -111,4 +111,4 @@ heights = {name: np.asarray(run.q[:, 1]) for name, run in runs.items()}
 jdyn.plots.curves(np.asarray(times), heights, "time [s]", "height of the body [m]").figure
 
 # %%
-jdyn.animate(model, runs["after"], fps=15, size=(320, 200))
+jdyn.animate(runs["after"], fps=15, size=(320, 200))

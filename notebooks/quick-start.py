@@ -79,10 +79,10 @@ def reach(model, kp=20.0):
 
 motion = reach(model)
 print("ends at", motion.q[-1].round(3), "after", int(motion.stats["accepted_steps"]), "steps")
-jdyn.plots.trajectory(model, motion).figure
+jdyn.plots.trajectory(motion).figure
 
 # %%
-jdyn.animate(model, motion, fps=15, size=(320, 240), trails=["hand"])
+jdyn.animate(motion, fps=15, size=(320, 240), trails=["hand"])
 
 # %% [markdown]
 # ## A force of your own

@@ -59,7 +59,7 @@ def motion(policy, start):
 
 def loss(policy, start):
     run = motion(policy, start)
-    return jdyn.losses.tracking_error(model, run, upright) + 1e-3 * jdyn.losses.effort(run)
+    return jdyn.losses.tracking_error(run, upright) + 1e-3 * jdyn.losses.effort(run)
 
 
 def drawn(number, seed):
@@ -77,7 +77,12 @@ def drawn(number, seed):
 # %%
 optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.02))
 result = jdyn.tune(
-    jdyn.robust(loss), untrained, data=drawn(64, seed=0), batch=8, optimizer=optimizer, steps=80, progress=False
+    jdyn.robust(loss),
+    untrained,
+    data=jdyn.Minibatches(drawn(64, seed=0), 8),
+    optimizer=optimizer,
+    steps=80,
+    progress=False,
 )
 jdyn.plots.tuning(result).figure
 
@@ -90,10 +95,10 @@ jdyn.plots.tuning(result).figure
 runs = eqx.filter_jit(jax.vmap(motion, (None, 0)))(result.params, drawn(100, seed=1))
 final = runs.q[:, -1, 0]
 print(f"after 2 s, the farthest of 100 is {float(jnp.max(jnp.abs(final - jnp.pi))):.3g} rad from upright")
-jdyn.plots.phase_portrait(model, runs).figure
+jdyn.plots.phase_portrait(runs).figure
 
 # %% [markdown]
 # A movie of four of them: one is solid, the others are ghosts.
 
 # %%
-jdyn.animate(model, runs, lanes=[0, 1, 2, 3], fps=20, size=(320, 240))
+jdyn.animate(runs, lanes=[0, 1, 2, 3], fps=20, size=(320, 240))

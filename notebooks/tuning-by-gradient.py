@@ -46,7 +46,7 @@ def motion(gains, t1=2.0):
 # %%
 def loss(gains, t1=2.0):
     run = motion(gains, t1)
-    return jdyn.losses.tracking_error(model, run, target) + 1e-4 * jdyn.losses.effort(run)
+    return jdyn.losses.tracking_error(run, target) + 1e-4 * jdyn.losses.effort(run)
 
 
 # %% [markdown]
@@ -76,7 +76,7 @@ figure = jdyn.plots.Picture(figsize=(10, 3), layout="constrained")
 left, right = figure.subplots(1, 2)
 jdyn.plots.tuning(result, axes=left)
 motions = {"before": motion(before), "after": motion(result.params)}
-jdyn.plots.distance(model, motions, target, axes=right)
+jdyn.plots.distance(motions, target, axes=right)
 figure
 
 # %% [markdown]

@@ -152,8 +152,8 @@ def picture_of_motion(model, motion):
     """Energies above coordinates."""
     figure = plots.Picture(figsize=(8, 6), layout="constrained")
     energies, coordinates = figure.subplots(2, sharex=True)
-    plots.energy(model, motion, axes=energies)
-    plots.trajectory(model, motion, axes=coordinates)
+    plots.energy(motion, axes=energies)
+    plots.trajectory(motion, axes=coordinates)
     energies.set(title=model.name, xlabel="")
     return figure
 
@@ -164,5 +164,5 @@ def write_picture(figure, path: pathlib.Path):
 
 
 def write_movie(model: Model, motion: Trajectory, path: pathlib.Path):
-    movie = jdyn.animate(model, motion, path)
+    movie = jdyn.animate(motion, path)
     print(f"movie:    {path}, {movie.duration:.3g} s")

@@ -22,9 +22,9 @@ from jdyn.view import plots
 
 # What a motion costs, by the names in a spec; efforts are relative to the limits of motors.
 TERMS: dict[str, Callable[..., Any]] = {
-    "tracking_error": lambda lane, band: losses.tracking_error(lane.model, lane.motion, lane.move.target),
-    "settling_time": lambda lane, band: losses.settling_time(lane.model, lane.motion, lane.move.target, band=band),
-    "overshoot": lambda lane, band: losses.overshoot(lane.model, lane.motion, lane.move.target),
+    "tracking_error": lambda lane, band: losses.tracking_error(lane.motion, lane.move.target),
+    "settling_time": lambda lane, band: losses.settling_time(lane.motion, lane.move.target, band=band),
+    "overshoot": lambda lane, band: losses.overshoot(lane.motion, lane.move.target),
     "effort": lambda lane, band: losses.effort(lane.motion, weights=1 / lane.move.effort**2),
     "energy": lambda lane, band: losses.energy(lane.motion),
     "peak_torque": lambda lane, band: losses.peak_torque(lane.motion, rated=lane.move.effort),
@@ -134,6 +134,6 @@ def _picture(model, result, motions, target):
     figure = plots.Picture(figsize=(12, 4), layout="constrained")
     history, distances = figure.subplots(1, 2)
     plots.tuning(result, axes=history)
-    plots.distance(model, motions, target, axes=distances)
+    plots.distance(motions, target, axes=distances)
     figure.suptitle(model.name)
     return figure

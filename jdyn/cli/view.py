@@ -35,6 +35,6 @@ def _viewer(options):
     start = model.neutral() if options.t1 is None else random_start(model, options.seed)
     model, contact = on_ground(options, model, start), contact_of(options)
     if options.t1 is None:
-        return jdyn.view(model, contact=contact, **shown)
+        return jdyn.view(jdyn.System(model, contact=contact), **shown)
     trajectory = let_go(options, model, start, jnp.zeros(model.nv, model.dtype), throw=False)
-    return jdyn.view(model, trajectory, contact=contact, **shown)
+    return jdyn.view(trajectory, **shown)

@@ -25,7 +25,7 @@ kp, kd = (jnp.full(model.nv, gain).at[:6].set(0.0) for gain in (100.0, 8.0))  # 
 legs = jdyn.PD(model, crouch, kp=kp, kd=kd)
 motion = jdyn.simulate(model, crouch, jnp.zeros(model.nv), 1.0, controller=legs, contact=contact)
 print(motion.contacts.force("ground")[-1])
-jdyn.animate(model, motion, "landing.gif")
+jdyn.animate(motion, "landing.gif")
 ```
 
 That takes 23 s of processor time: 11 s to load and to compile and run the simulation, 8 s for the forces, 4 s for the

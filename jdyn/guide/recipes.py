@@ -81,7 +81,7 @@ Or on a Dask cluster, `engine=distributed.Client(address)`. For sweeps that a fi
 >>> def loss(gains):
 ...     controller = jdyn.PD(rod, jnp.ones(1), **gains) + jdyn.GravityCompensation(rod)
 ...     motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 1.0, controller=controller, throw=False)
-...     return jdyn.losses.tracking_error(rod, motion, jnp.ones(1)) + 1e-4 * jdyn.losses.effort(motion)
+...     return jdyn.losses.tracking_error(motion, jnp.ones(1)) + 1e-4 * jdyn.losses.effort(motion)
 >>> gains = {"kp": 10.0, "kd": 3.0}
 >>> found = jdyn.tune(
 ...     loss, gains, optimizer=optax.adam(0.1), steps=20, bounds=jdyn.Positive(), progress=False
@@ -262,11 +262,11 @@ True
 ## Draw a motion, and make a movie of it
 
 >>> motion = jdyn.simulate(arm, jnp.array([1.0, 0.5]), zero, 2.0)
->>> axes = jdyn.plots.energy(arm, motion)
+>>> axes = jdyn.plots.energy(motion)
 >>> axes.figure.savefig("energy.png")
->>> movie = jdyn.animate(arm, motion, "arm.gif", trails=["tip"], fps=10, size=(160, 120))
+>>> movie = jdyn.animate(motion, "arm.gif", trails=["tip"], fps=10, size=(160, 120))
 
-A batch of motions is drawn as one robot and its ghosts. `jdyn.view(arm, motion)` is the same in a browser.
+A batch of motions is drawn as one robot and its ghosts. `jdyn.view(motion)` is the same in a browser.
 
 ## Give a robot of the builder shapes
 

@@ -152,16 +152,16 @@ One call each, and the axes are returned (`jdyn.plots`):
 
 >>> axes = jdyn.plots.heat_map(dataset, "error")
 >>> axes.figure.savefig("errors.png")
->>> axes = jdyn.plots.trajectory(model, motion)
+>>> axes = jdyn.plots.trajectory(motion)
 
 And the robot itself. `jdyn.animate` writes a movie, without a GPU or a window; a notebook shows it as the last value of
 a cell. This robot has no shapes, so its links are drawn as rods.
 
->>> movie = jdyn.animate(model, motion, "arm.gif", trails=["hand"], fps=10, size=(320, 240))
+>>> movie = jdyn.animate(motion, "arm.gif", trails=["hand"], fps=10, size=(320, 240))
 >>> print(movie.frames, pathlib.Path("arm.gif").exists())
 21 True
 
-`jdyn.view(model, motion)` shows it in a browser, with sliders of the joints, play and scrub, and frames, centres of
+`jdyn.view(motion)` shows it in a browser, with sliders of the joints, play and scrub, and frames, centres of
 mass and joint axes to switch on (`pip install "jdyn[view]"`); on the command line, `jdyn view arm.urdf`.
 
 ## Where to go on

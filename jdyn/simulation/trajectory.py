@@ -105,7 +105,7 @@ class Trajectory(eqx.Module):
 
     @property
     def system(self) -> System:
-        """System that was simulated, with shapes if they touch, for all lanes of a batch.
+        """System that was simulated, for all lanes of a batch.
 
         Raises:
             ValueError: of a trajectory that was loaded.
@@ -124,6 +124,11 @@ class Trajectory(eqx.Module):
         if not isinstance(system, System):
             raise ValueError(f"system: expected a jdyn.System or a jdyn.Model, got {type(system).__name__}")
         checked(system.model)
+        if self.q.shape[-1] != system.model.nq:
+            raise ValueError(
+                f"system: expected {self.q.shape[-1]} coordinates, those of the rows, but {system.model.name!r} has "
+                f"{system.model.nq}"
+            )
         return dataclasses.replace(self, commands=None, known=Known.of(system, self.ts.shape[:-1]))
 
     # Every row.

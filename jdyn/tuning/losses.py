@@ -5,7 +5,7 @@ Each is an integral or a maximum over the saved rows, so that rows must be dense
 
 >>> model = jdyn.load("pendulum")
 >>> motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 1.0)
->>> print(jdyn.losses.tracking_error(model, motion, jnp.ones(1)) > 0)
+>>> print(jdyn.losses.tracking_error(motion, jnp.ones(1)) > 0)
 True
 """
 
@@ -14,26 +14,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import shaped
-from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
 
 # Errors below this share of the band are as good as none.
 NEGLIGIBLE = 1e-6
 
 
-def tracking_error(
-    model: Model, trajectory: Trajectory, target: ArrayLike, *, weights: ArrayLike = 1.0
-) -> Float[Array, ""]:
+def tracking_error(trajectory: Trajectory, target: ArrayLike, *, weights: ArrayLike = 1.0) -> Float[Array, ""]:
     """The mean over time of Σ w e², where the tangent vector e leads from the configuration to the target.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 1.0)
-    >>> print(jdyn.losses.tracking_error(model, motion, motion.q).round(3))
+    >>> print(jdyn.losses.tracking_error(motion, motion.q).round(3))
     0.0
 
     Args:
-        model: The mechanism.
-        trajectory: Its motion.
+        trajectory: A motion.
         target: Configuration to reach [rad or m], shape (nq,), or those to follow, a row for each of the trajectory's,
             shape (times, nq).
         weights: w, a scalar or shape (nv,); where it is 1 / (tolerated error)² [1/rad² or 1/m²], a sum of 1 is good.
@@ -44,12 +40,12 @@ def tracking_error(
     Raises:
         ValueError: if a shape is wrong.
     """
-    errors = _errors(model, trajectory, target)
+    errors = _errors(trajectory, target)
     return _mean(trajectory, jnp.sum(_for_each("weights", weights, errors) * errors**2, axis=1))
 
 
 def settling_time(
-    model: Model, trajectory: Trajectory, target: ArrayLike, *, band: ArrayLike, softness: float = 0.1
+    trajectory: Trajectory, target: ArrayLike, *, band: ArrayLike, softness: float = 0.1
 ) -> Float[Array, ""]:
     """The time after which every coordinate stays within a band around its target [s], made smooth.
 
@@ -60,12 +56,11 @@ def settling_time(
     >>> model = jdyn.load("pendulum")
     >>> controller = jdyn.PD(model, jnp.zeros(1), kp=30.0, kd=7.0)
     >>> motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 2.0, controller=controller)
-    >>> print(f"{jdyn.losses.settling_time(model, motion, jnp.zeros(1), band=0.01):.1f}")
+    >>> print(f"{jdyn.losses.settling_time(motion, jnp.zeros(1), band=0.01):.1f}")
     0.7
 
     Args:
-        model: The mechanism.
-        trajectory: Its motion.
+        trajectory: A motion.
         target: Configuration to reach [rad or m], shape (nq,), or those to follow, shape (times, nq).
         band: Largest error that counts as settled [rad or m], a scalar or shape (nv,).
         softness: In terms of the logarithm of the error; a smaller one is nearer to the time and rougher.
@@ -75,13 +70,13 @@ def settling_time(
     """
     if not softness > 0:
         raise ValueError(f"softness: expected a positive number, got {softness}")
-    errors = _errors(model, trajectory, target)
+    errors = _errors(trajectory, target)
     to_come = _largest_to_come(jax.vmap(_largest)((errors / _for_each("band", band, errors)) ** 2))
     logarithm = 0.5 * jnp.log(jnp.where(to_come < NEGLIGIBLE**2, NEGLIGIBLE**2, to_come))
     return _integral(trajectory, jax.nn.sigmoid(logarithm / softness))
 
 
-def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[Array, ""]:
+def overshoot(trajectory: Trajectory, target: ArrayLike) -> Float[Array, ""]:
     """Overshoot of the worst coordinate beyond its target, as a share of its distance at the start.
 
     Coordinates that start at their target, to the root of rounding, have none. Without any overshoot it is 0, and so is
@@ -90,19 +85,18 @@ def overshoot(model: Model, trajectory: Trajectory, target: ArrayLike) -> Float[
     >>> model = jdyn.load("pendulum")
     >>> controller = jdyn.PD(model, jnp.zeros(1), kp=30.0, kd=1.0)
     >>> motion = jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 2.0, controller=controller)
-    >>> print(f"{jdyn.losses.overshoot(model, motion, jnp.zeros(1)):.1f}")
+    >>> print(f"{jdyn.losses.overshoot(motion, jnp.zeros(1)):.1f}")
     0.6
 
     Args:
-        model: The mechanism.
-        trajectory: Its motion.
+        trajectory: A motion.
         target: Configuration to reach [rad or m], shape (nq,).
 
     Raises:
         ValueError: if a shape is wrong.
     """
-    checked(model)
-    errors = _errors(model, trajectory, shaped("target", target, trajectory.q.dtype, (model.nq,), owner=model.name))
+    model = trajectory.system.model
+    errors = _errors(trajectory, shaped("target", target, trajectory.q.dtype, (model.nq,), owner=model.name))
     start = jnp.broadcast_to(errors[0], errors.shape)
     moving = jnp.abs(start) > jnp.finfo(start.dtype).eps ** 0.5
     beyond = jnp.where(moving, -errors / jnp.where(moving, start, 1), 0)
@@ -167,10 +161,9 @@ def peak_torque(trajectory: Trajectory, *, rated: ArrayLike = 1.0) -> Float[Arra
     return _largest(jnp.abs(tau) / _for_each("rated", rated, tau))
 
 
-def _errors(model, trajectory, target):
+def _errors(trajectory, target):
     """Tangent vectors from each row's configuration to its target, shape (times, nv)."""
-    checked(model)
-    q = trajectory.q
+    q, model = trajectory.q, trajectory.system.model
     target = shaped("target", target, q.dtype, (model.nq,), q.shape, owner=model.name)
     return jax.vmap(model.difference)(q, jnp.broadcast_to(target, q.shape))
 

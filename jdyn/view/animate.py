@@ -14,13 +14,12 @@ from jdyn.simulation import Trajectory
 from jdyn.view.camera import Camera
 from jdyn.view.look import Look
 from jdyn.view.movie import Movie
-from jdyn.view.playback import played, poses_of
+from jdyn.view.playback import one_lane, played, poses_of
 from jdyn.view.scene import one_model
 from jdyn.view.stage import STEPS, staged
 
 
 def animate(
-    model: Model,
     trajectory: Trajectory,
     path: str | os.PathLike | None = None,
     *,
@@ -35,7 +34,7 @@ def animate(
     """A movie of a motion.
 
     ```
-    jdyn.animate(model, motion, "motion.gif", trails=["hand"])
+    jdyn.animate(motion, "motion.gif", trails=["hand"])
     ```
 
     Of a batch, the first lane is solid, and the others are ghosts; one that failed stays where it failed. A motion
@@ -46,13 +45,12 @@ def animate(
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, [1.0], [0.0], 1.0, saveat=jnp.linspace(0.0, 1.0, 21))
-    >>> movie = jdyn.animate(model, motion, "swing.gif", fps=10, size=(160, 120), trails=["tip"])
+    >>> movie = jdyn.animate(motion, "swing.gif", fps=10, size=(160, 120), trails=["tip"])
     >>> print(movie.frames, movie.duration)
     11 1.1
 
     Args:
-        model: The mechanism.
-        trajectory: One motion of it, or a batch.
+        trajectory: One motion, or a batch.
         path: Where to write the movie: `*.gif`, `*.mp4`, which needs FFmpeg (`pip install "jdyn[view]"`), or `*.png`
             for a strip of five pictures. If left out, nothing is written.
         lanes: Lanes of a batch that are drawn, the solid one first; up to twelve, evenly chosen, if left out.
@@ -68,17 +66,17 @@ def animate(
         saved.
 
     Raises:
-        ValueError: if a name, a lane or a number cannot be, the model is a batch, the solid lane has no finite row, or
-            there would be very many frames.
+        ValueError: if a name, a lane or a number cannot be, the solid lane has no finite row, there would be very many
+            frames, or the trajectory does not know its system.
         ImportError: if `path` needs FFmpeg, and there is none.
     """
-    one_model(model)
     for name, value in (("fps", fps), ("speed", speed)):
         if not 0 < value < np.inf:
             raise ValueError(f"{name}: expected a positive number, got {value}")
     _check_size(size)
-    poses = played(model, trajectory, lanes, fps, speed, STEPS)
-    stage = staged(model, poses, camera, size, look, trails)
+    poses = played(trajectory, lanes, fps, speed, STEPS)
+    solid = one_lane(trajectory, 0 if lanes is None else lanes[0])
+    stage = staged(solid.system.model, poses, camera, size, look, trails)
     movie = Movie(stage, fps)
     if path is not None:
         movie.save(path)

@@ -17,7 +17,7 @@ class Camera:
     """A camera that looks at a point; what is left out is chosen so that the whole motion is in the picture.
 
     ```
-    jdyn.animate(model, motion, "walk.gif", camera=jdyn.Camera(azimuth=1.2, follow="trunk"))
+    jdyn.animate(motion, "walk.gif", camera=jdyn.Camera(azimuth=1.2, follow="trunk"))
     ```
 
     >>> from_above = jdyn.Camera(azimuth=0.0, elevation=1.4)

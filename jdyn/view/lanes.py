@@ -39,24 +39,18 @@ class Lanes:
     results: Int[np.ndarray, " lanes"]
 
     @classmethod
-    def of(cls, model: Model, trajectory: Trajectory) -> Self:
+    def of(cls, trajectory: Trajectory) -> Self:
         """One motion, or the lanes of a batch, row by row where this has several axes.
 
-        Args:
-            model: The mechanism.
-            trajectory: Its motions.
-
         Raises:
-            ValueError: if rows are not those of `model`, or there are none.
+            ValueError: if there are no rows.
         """
         ts, q, v = (np.asarray(x) for x in (trajectory.ts, trajectory.q, trajectory.v))
-        if q.shape[-1] != model.nq or 0 in q.shape[:-1]:
-            raise ValueError(
-                f"trajectory: expected rows of {model.nq} coordinates for {model.name!r}, got q of shape {q.shape}"
-            )
+        if 0 in q.shape[:-1]:
+            raise ValueError(f"trajectory: expected at least one row, got q of shape {q.shape}")
         times = q.shape[-2]
         ts = ts.reshape(-1, times)
-        q, v = q.reshape(*ts.shape, model.nq), v.reshape(*ts.shape, model.nv)
+        q, v = q.reshape(*ts.shape, q.shape[-1]), v.reshape(*ts.shape, v.shape[-1])
         finite = np.isfinite(ts) & np.all(np.isfinite(q), axis=-1) & np.all(np.isfinite(v), axis=-1)
         counts = np.sum(np.cumprod(finite, axis=1), axis=1)
         signs = np.where(np.any(np.diff(ts, axis=1) < 0, axis=1), -1.0, 1.0)

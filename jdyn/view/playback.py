@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -59,13 +60,16 @@ class Poses:
         return translation if frame < 0 else rotation @ np.asarray(model.frames.translation[frame]) + translation
 
 
-def played(
-    model: Model, trajectory: Trajectory, lanes: Sequence[int] | None, fps: float, speed: float, steps: int = 1
-) -> Poses:
+def one_lane(trajectory: Trajectory, lane: int) -> Trajectory:
+    """The motion of one lane of a batch, which are counted row by row where it has several axes."""
+    place = np.unravel_index(lane, trajectory.ts.shape[:-1]) if trajectory.ts.ndim > 1 else ()
+    return jax.tree.map(lambda x: jnp.asarray(x)[place], trajectory)
+
+
+def played(trajectory: Trajectory, lanes: Sequence[int] | None, fps: float, speed: float, steps: int = 1) -> Poses:
     """Poses at the instants of frames, by `Trajectory.interpolate`; a lane that failed stays where it failed.
 
     Args:
-        model: The mechanism.
         trajectory: One motion, or a batch of them; one backward in time plays from its start, too.
         lanes: Which of a batch are drawn, the solid one first; evenly chosen ones if left out.
         fps: Frames a second.
@@ -75,7 +79,7 @@ def played(
     Raises:
         ValueError: if there is no such lane, the first lane has no finite row, or there would be very many frames.
     """
-    motions = Lanes.of(model, trajectory)
+    motions = Lanes.of(trajectory)
     chosen = _chosen(lanes, motions.lanes)
     motions.check(chosen[0])
     kept = np.array([lane for lane in chosen if motions.counts[lane]])
@@ -84,7 +88,11 @@ def played(
     fps *= steps
     frames = max(int((end - start) * fps / speed * (1 + 1e-9)) + 1, 1)
     instants = start + np.arange(frames) * speed / fps
-    return poses_of(model, motions.configurations(model, kept, instants))
+    models = [one_lane(trajectory, lane).system.model for lane in kept]
+    configurations = motions.configurations(models[0], kept, instants)
+    each = [poses_of(model, q[None]) for model, q in zip(models, configurations, strict=True)]
+    rotation, translation = (np.concatenate(x) for x in zip(*((x.rotation, x.translation) for x in each), strict=True))
+    return Poses(rotation, translation)
 
 
 def poses_of(model: Model, q: Float[Array, "lanes frames nq"]) -> Poses:

@@ -311,7 +311,7 @@ def test_a_spec_is_tuned_over_its_scenarios(tmp_path, capsys):
     spec = jdyn.Spec.read("tune.toml")
     with spec.precision():
         lanes = [spec.lane({"gravity": g}, {"kp": jnp.array([30.0]), "kd": jnp.array([0.5])}) for g in (0.5, 1.0)]
-    errors = [jdyn.losses.tracking_error(lane.model, lane.motion, [0.5]) for lane in lanes]
+    errors = [jdyn.losses.tracking_error(lane.motion, [0.5]) for lane in lanes]
     assert before == pytest.approx(float(max(errors)), rel=1e-3) and after < 0.9 * before
     assert (tmp_path / "tune-pendulum.png").exists()
     # The same command goes on from there, which is the end.

@@ -81,8 +81,8 @@ def test_time_passes(scene, tmp_path):
     assert motion.q.shape == motion.v.shape == (11, 0)
     np.testing.assert_array_equal(motion.ts, ts)
     assert not np.any(motion.energy)
-    assert jdyn.animate(scene, motion).duration > 0
-    with jdyn.view(scene, motion, port=0):
+    assert jdyn.animate(motion).duration > 0
+    with jdyn.view(motion, port=0):
         pass
 
 

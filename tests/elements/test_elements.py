@@ -147,7 +147,7 @@ def test_a_mass_on_a_spring_goes_round_an_ellipse():
     np.testing.assert_allclose(motion.q[:, 0], np.cos(turn), atol=2e-5)
     np.testing.assert_allclose(motion.q[:, 1], 1.5 * np.sin(turn), atol=2e-5)
     np.testing.assert_allclose(motion.energy, 0.5 * (4 + 9), rtol=1e-5)
-    rows = {str(line.get_label()): np.asarray(line.get_ydata()) for line in jdyn.plots.energy(BODY, motion).lines}
+    rows = {str(line.get_label()): np.asarray(line.get_ydata()) for line in jdyn.plots.energy(motion).lines}
     np.testing.assert_allclose(rows["elements"], motion.energy - rows["kinetic"], atol=1e-12)
 
 

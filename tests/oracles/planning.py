@@ -48,7 +48,7 @@ def tuned_gains():
     def loss(gains):
         hold = jdyn.PD(model, jnp.ones(1), **gains) + jdyn.GravityCompensation(model)
         motion = jdyn.simulate(model, jnp.zeros(1), jnp.zeros(1), 1.0, controller=hold, throw=False)
-        return jdyn.losses.tracking_error(model, motion, jnp.ones(1)) + 1e-4 * jdyn.losses.effort(motion)
+        return jdyn.losses.tracking_error(motion, jnp.ones(1)) + 1e-4 * jdyn.losses.effort(motion)
 
     # optax promotes types and ranks.
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):

@@ -34,7 +34,7 @@ def run(path, steps=9, function=loss, start=START, rows=ROWS, seed=0, rate=0.05)
     optimizer = optax.chain(optax.add_noise(0.1, 0.5, jax.random.key(1)), optax.adam(rate))
     return jdyn.tune(
         function, start, optimizer=optimizer, steps=steps, bounds={"x": None, "gain": jdyn.Positive(), "n": None},
-        data=rows, batch=3, seed=seed, checkpoint=path, check=False,
+        data=jdyn.Minibatches(rows, 3, seed), checkpoint=path, check=False,
     )  # fmt: skip
 
 

@@ -231,17 +231,16 @@ PAIR = pair()
 
 
 def simulated(controller_of):
-    """A loss on the pair, the left wheel turning and the right one at rest, and its mechanism."""
+    """A loss on the pair, the left wheel turning and the right one at rest, and its system."""
 
-    def mechanism(p):
-        return PAIR, lambda t, q, v: controller_of(p, t, q, v)
+    def system(p):
+        return jdyn.System(PAIR, controller=lambda t, q, v: controller_of(p, t, q, v))
 
     def loss(p):
-        model, controller = mechanism(p)
-        motion = jdyn.simulate(model, jnp.zeros(2), jnp.array([1.0, 0.0]), 1.0, controller=controller, **QUICK)
+        motion = jdyn.simulate(system(p), jdyn.State(jnp.zeros(2), jnp.array([1.0, 0.0])), 1.0, **QUICK)
         return jnp.sum(motion.q**2), motion
 
-    return loss, mechanism
+    return loss, system
 
 
 @pytest.mark.slow
@@ -250,8 +249,8 @@ def test_a_controller_that_fails_is_found_by_time_and_body():
     def controller(p, t, q, v):
         return jnp.stack([-p["kd"] * v[0], jnp.where(t > 0.37, jnp.nan, 0.0)])
 
-    loss, mechanism = simulated(controller)
-    health = jdyn.gradient_health(loss, {"kd": 0.5}, mechanism=mechanism)
+    loss, system = simulated(controller)
+    health = jdyn.gradient_health(loss, {"kd": 0.5}, system=system)
     assert not health.healthy and not health.derivatives and np.isnan(health.value)
     assert health.first_nan.time == pytest.approx(0.37, abs=1e-9) and health.first_nan.bodies == ("right",)
     assert "the controller's force is not finite" in str(health)
@@ -266,16 +265,16 @@ def test_a_failed_simulation_is_explained_by_any_rows():
     state = jnp.zeros(2), jnp.array([1.0, 0.0])
     motion = jdyn.simulate(PAIR, *state, 1.0, controller=failing, **QUICK)
     time, bodies, reason = of_value(motion, None, {})
-    assert time == pytest.approx(0.37, abs=1e-9) and bodies == () and "give `mechanism`" in reason
+    assert time == pytest.approx(0.37, abs=1e-9) and bodies == () and "give `system`" in reason
     motion = jdyn.simulate(PAIR, *state, 1.0, controller=failing, saveat=jnp.ones(1), throw=False)
-    time, _, reason = of_value(motion, lambda p: (PAIR, failing), {})
+    time, _, reason = of_value(motion, lambda p: jdyn.System(PAIR, controller=failing), {})
     assert time == pytest.approx(0.37, abs=1e-9) and "save a row before it to have the body named" in reason
     motion = jdyn.simulate(
         PAIR, *state, 1.0, controller=failing, saveat=diffrax.SaveAt(t0=True, steps=True), throw=False
     )
-    time, bodies, reason = of_value(motion, lambda p: (PAIR, failing), {})
+    time, bodies, reason = of_value(motion, lambda p: jdyn.System(PAIR, controller=failing), {})
     assert time == pytest.approx(0.37, abs=1e-9) and bodies == ("left", "right") and "force" in reason
-    time, bodies, reason = of_value(motion, lambda p: (PAIR, None), {})
+    time, bodies, reason = of_value(motion, lambda p: jdyn.System(PAIR), {})
     assert time == pytest.approx(0.37, abs=1e-9) and bodies == () and "gets past it" in reason
 
 
@@ -292,8 +291,8 @@ def test_a_derivative_that_is_not_finite_is_found_by_time_and_body():
         friction = jax.lax.cond(t > 0.37, lambda: -p["mu"] * jnp.sqrt(v[1] ** 2), lambda: 0.0)
         return jnp.stack([-p["kd"] * v[0], friction])
 
-    loss, mechanism = simulated(controller)
-    health = jdyn.gradient_health(loss, {"kd": 0.5, "mu": 0.1}, mechanism=mechanism)
+    loss, system = simulated(controller)
+    health = jdyn.gradient_health(loss, {"kd": 0.5, "mu": 0.1}, system=system)
     assert np.isfinite(health.value) and not np.isfinite(health.gradient_norm)
     assert health.first_nan.time == pytest.approx(0.4) and health.first_nan.bodies == ("right",)
     assert "the derivative of the controller's force by v[1] is not finite" in str(health)

@@ -32,7 +32,7 @@ def test_an_epoch_sees_every_row_once_and_each_in_an_order_of_its_own():
 
 def test_each_step_sees_its_batch():
     result = jdyn.tune(
-        to_the_mean, 5.0, optimizer=optax.sgd(1.0), steps=6, data={"x": ROWS}, batch=4, seed=1, check=False
+        to_the_mean, 5.0, optimizer=optax.sgd(1.0), steps=6, data=Minibatches({"x": ROWS}, 4, seed=1), check=False
     )
     orders = Minibatches({"x": ROWS}, 4, seed=1)
     means = [ROWS[orders.numbers(step)].mean() for step in range(6)]
@@ -42,7 +42,7 @@ def test_each_step_sees_its_batch():
 
 
 def test_the_best_parameters_are_best_for_all_rows():
-    result = jdyn.tune(to_the_mean, 5.0, optimizer=optax.sgd(0.6), steps=11, data={"x": ROWS}, batch=4)
+    result = jdyn.tune(to_the_mean, 5.0, optimizer=optax.sgd(0.6), steps=11, data=Minibatches({"x": ROWS}, 4))
     judged = np.flatnonzero(np.isfinite(result.judged))
     assert list(judged) == [0, 3, 6, 9, 11]
     of_all = 0.5 * np.mean((result.path[judged, None] - ROWS) ** 2, axis=1)
@@ -59,6 +59,11 @@ def test_data_without_a_batch_is_seen_by_every_step():
 def test_patience_counts_steps_and_judges_epochs():
     """The loss of all rows is least at once; batches go on to differ."""
     result = jdyn.tune(
-        to_the_mean, float(ROWS.mean()), optimizer=optax.sgd(0.1), steps=99, data={"x": ROWS}, batch=4, patience=5
+        to_the_mean,
+        float(ROWS.mean()),
+        optimizer=optax.sgd(0.1),
+        steps=99,
+        data=Minibatches({"x": ROWS}, 4),
+        patience=jdyn.Patience(5),
     )
     assert len(result.losses) == 7 and result.best_step == 0

@@ -36,7 +36,7 @@ def test_each_start_goes_its_own_way():
     """With momentum, bounds and rows: the same as alone, but for rounding."""
     options = dict(
         optimizer=optax.adam(0.1), steps=7, bounds={"kp": jdyn.Positive(), "x": None},
-        data=np.random.default_rng(0).normal(size=(6, 2)), batch=2, check=False,
+        data=jdyn.Minibatches(np.random.default_rng(0).normal(size=(6, 2)), 2), check=False,
     )  # fmt: skip
     starts = {"kp": jnp.array([0.1, 1.0, 10.0]), "x": jnp.asarray(np.random.default_rng(1).normal(size=(3, 2)))}
 
@@ -93,15 +93,17 @@ def test_it_goes_on_while_a_start_has_not_stalled():
     def loss(x):
         return jnp.where(x < 0, 2.0, 1 + x)  # flat below 0
 
-    result = jdyn.tune_starts(loss, jnp.array([-1.0, 1.0]), optimizer=optax.sgd(0.1), steps=8, patience=3)
+    result = jdyn.tune_starts(
+        loss, jnp.array([-1.0, 1.0]), optimizer=optax.sgd(0.1), steps=8, patience=jdyn.Patience(3)
+    )
     assert len(result.to_xarray().step) == 9
     assert "no further than to 2 in 8 steps" in result.results[0].message and not result.results[1].message
-    both = jdyn.tune_starts(loss, jnp.array([-1.0, -2.0]), optimizer=optax.sgd(0.1), steps=8, patience=3)
+    both = jdyn.tune_starts(loss, jnp.array([-1.0, -2.0]), optimizer=optax.sgd(0.1), steps=8, patience=jdyn.Patience(3))
     assert len(both.to_xarray().step) == 4
 
 
 def test_a_start_that_stalls_may_fall_again_or_fail_later():
-    history = History(patience=2, tolerance=0.0)
+    history = History(jdyn.Patience(2))
     for loss in (2.0, 1.0, 1.0, 1.0):
         history.add(loss, 1.0, loss)
     assert history.stalled and not history.failed and history.best_step == 3

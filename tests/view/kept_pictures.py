@@ -40,7 +40,8 @@ def pendulum_after_a_swing():
     """The last frame of a movie, with a trail."""
     ts = jnp.linspace(0, 0.6, 13)
     motion = motion_through(ts, 1.5 * jnp.cos(4 * ts)[:, None], -6 * jnp.sin(4 * ts)[:, None])
-    movie = jdyn.animate(jdyn.load("pendulum"), motion, fps=10, size=SIZE, trails=["tip"])
+    motion = motion.with_system(jdyn.load("pendulum"))
+    movie = jdyn.animate(motion, fps=10, size=SIZE, trails=["tip"])
     return movie.frame(movie.frames - 1)
 
 

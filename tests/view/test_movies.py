@@ -55,7 +55,7 @@ def test_pictures_are_those_that_were_looked_at(name):
 
 def test_frames_are_at_their_instants(motion):
     """Poses are those of the interpolated configuration, frames 1/fps apart in slow motion as told."""
-    poses = played(MODEL, motion, None, fps=8, speed=0.5)
+    poses = played(motion, None, fps=8, speed=0.5)
     assert poses.frames == 17
     for frame in (0, 5, 16):
         q, _ = motion.interpolate(frame * 0.5 / 8)
@@ -66,20 +66,20 @@ def test_frames_are_at_their_instants(motion):
 
 def test_a_motion_backward_in_time_plays_from_its_start(batch):
     back = dataclasses.replace(batch, ts=3 - batch.ts, v=-batch.v)
-    forward, backward = (played(MODEL, motion, [0, 2], fps=4, speed=1.0) for motion in (batch, back))
+    forward, backward = (played(motion, [0, 2], fps=4, speed=1.0) for motion in (batch, back))
     assert backward.frames == forward.frames == 5
     np.testing.assert_allclose(backward.translation, forward.translation, atol=1e-12)
 
 
 def test_points_of_trails_are_those_of_frames(motion):
-    poses = played(MODEL, motion, None, fps=4, speed=1.0)
+    poses = played(motion, None, fps=4, speed=1.0)
     q, _ = motion.interpolate(0.75)
     tip = jdyn.frame_pose(MODEL, q, "tip").translation
     np.testing.assert_allclose(poses.points(MODEL, "tip")[0, 3], tip, atol=1e-12)
 
 
 def test_a_lane_that_failed_stays_where_it_failed(batch):
-    poses = played(MODEL, batch, [2, 0], fps=20, speed=1.0)
+    poses = played(batch, [2, 0], fps=20, speed=1.0)
     last = jdyn.forward_kinematics(MODEL, batch.q[2, 10]).translation
     np.testing.assert_allclose(poses.translation[0, 10:], np.broadcast_to(last, (11, 2, 3)), atol=1e-12)
     assert np.all(np.ptp(poses.translation[1, 10:, 1, [0, 2]], axis=1) > 0.1)
@@ -156,7 +156,7 @@ def _stage(model, q, camera):
 
 @pytest.mark.parametrize("fps, frames", [(10, 11), (30, 31)])
 def test_a_gif_has_its_frames_and_its_duration(tmp_path, motion, fps, frames):
-    movie = jdyn.animate(MODEL, motion, tmp_path / "motion.gif", fps=fps, size=SIZE)
+    movie = jdyn.animate(motion, tmp_path / "motion.gif", fps=fps, size=SIZE)
     assert (len(movie), movie.duration) == (frames, pytest.approx(frames / fps))
     with Image.open(tmp_path / "motion.gif") as gif:
         assert (gif.n_frames, gif.size, gif.info["loop"]) == (frames, SIZE, 0)
@@ -175,7 +175,7 @@ def test_an_mp4_has_its_frames_and_its_duration(monkeypatch, tmp_path, motion):
     # What counts them forks otherwise, which JAX warns of.
     monkeypatch.setenv("IMAGEIO_FFMPEG_NO_PREVENT_SIGINT", "1")
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
-    movie = jdyn.animate(MODEL, motion, tmp_path / "motion.mp4", fps=10, size=(97, 71))
+    movie = jdyn.animate(motion, tmp_path / "motion.mp4", fps=10, size=(97, 71))
     frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "motion.mp4"))
     assert frames == len(movie) == 11 and seconds == pytest.approx(1.1, abs=0.02)
     reader = imageio_ffmpeg.read_frames(str(tmp_path / "motion.mp4"))
@@ -186,7 +186,7 @@ def test_an_mp4_has_its_frames_and_its_duration(monkeypatch, tmp_path, motion):
 
 
 def test_a_strip_has_five_frames_side_by_side(tmp_path, motion):
-    movie = jdyn.animate(MODEL, motion, tmp_path / "motion.png", fps=8, size=SIZE)
+    movie = jdyn.animate(motion, tmp_path / "motion.png", fps=8, size=SIZE)
     with Image.open(tmp_path / "motion.png") as strip:
         pixels = np.asarray(strip)
     assert pixels.shape == (72, 5 * 96, 3)
@@ -197,7 +197,7 @@ def test_a_strip_has_five_frames_side_by_side(tmp_path, motion):
 def test_a_notebook_shows_the_movie_itself(monkeypatch, motion, kind):
     if kind == "gif":
         monkeypatch.setattr(movie_module, "ffmpeg", lambda: None)
-    page = jdyn.animate(MODEL, motion, fps=5, size=SIZE)._repr_html_()
+    page = jdyn.animate(motion, fps=5, size=SIZE)._repr_html_()
     data = base64.b64decode(re.search(r'base64,([^"]+)"', page).group(1))
     assert data[:6] == b"GIF89a" if kind == "gif" else data[4:8] == b"ftyp"
 
@@ -205,7 +205,7 @@ def test_a_notebook_shows_the_movie_itself(monkeypatch, motion, kind):
 def test_without_ffmpeg_it_says_what_to_install(monkeypatch, tmp_path, motion):
     monkeypatch.setattr(movie_files, "ffmpeg", lambda: None)
     with pytest.raises(ImportError, match=r'pip install "jdyn\[view\]"'):
-        jdyn.animate(MODEL, motion, tmp_path / "motion.mp4", size=SIZE)
+        jdyn.animate(motion, tmp_path / "motion.mp4", size=SIZE)
     assert not list(tmp_path.iterdir())
 
 
@@ -215,7 +215,7 @@ def test_a_movie_that_ffmpeg_cannot_write_says_why(monkeypatch, tmp_path, motion
     script.chmod(0o755)
     monkeypatch.setattr(movie_files, "ffmpeg", lambda: str(script))
     with pytest.raises(OSError, match=r"motion.mp4: FFmpeg failed: no codec"):
-        jdyn.animate(MODEL, motion, tmp_path / "motion.mp4", size=SIZE)
+        jdyn.animate(motion, tmp_path / "motion.mp4", size=SIZE)
 
 
 def test_a_camera_follows_a_free_body():
@@ -224,10 +224,10 @@ def test_a_camera_follows_a_free_body():
     builder.add_link("brick", jdyn.Free(), mass=1.0, inertia=(0.1, 0.2, 0.25))
     model, fall = builder.build(), jnp.zeros((len(TIMES), 6))
     q = jnp.tile(model.neutral(), (len(TIMES), 1)).at[:, 2].set(20 - 9.81 / 2 * TIMES**2)
-    motion = motion_through(TIMES, q, fall.at[:, 5].set(-9.81 * TIMES))
+    motion = motion_through(TIMES, q, fall.at[:, 5].set(-9.81 * TIMES)).with_system(model)
 
     def middles(camera):
-        movie = jdyn.animate(model, motion, fps=2, size=SIZE, camera=camera)
+        movie = jdyn.animate(motion, fps=2, size=SIZE, camera=camera)
         colored = [np.nonzero(np.ptp(movie.frame(k).astype(int), axis=2) > 40) for k in range(3)]
         return np.array([[np.mean(rows), np.mean(columns)] for rows, columns in colored])
 
@@ -300,11 +300,10 @@ def test_a_camera_needs_finite_numbers():
             jdyn.Camera(**wrong)
 
 
-def test_a_batch_of_models_is_refused_at_once(motion):
+def test_a_batch_of_models_is_refused_at_once():
     batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), MODEL)
-    for draw in (lambda: jdyn.animate(batch, motion), lambda: jdyn.snapshot(batch, jnp.zeros(2))):
-        with pytest.raises(ValueError, match="model: expected one, got a batch"):
-            draw()
+    with pytest.raises(ValueError, match="model: expected one, got a batch"):
+        jdyn.snapshot(batch, jnp.zeros(2))
 
 
 def test_a_wheel_without_its_program_leaves_ffmpeg_to_the_system(monkeypatch):
@@ -318,7 +317,7 @@ def test_a_wheel_without_its_program_leaves_ffmpeg_to_the_system(monkeypatch):
 
 def test_a_motion_of_one_row_is_one_frame(motion):
     one = dataclasses.replace(motion, ts=motion.ts[:1], q=motion.q[:1], v=motion.v[:1])
-    assert jdyn.animate(MODEL, one, size=SIZE).frames == 1
+    assert jdyn.animate(one, size=SIZE).frames == 1
 
 
 PLANAR = {"pendulum", "double_pendulum", "cartpole", "acrobot", "prrr", "chain", "cartpole_with_walls", "hopper"}
@@ -349,14 +348,14 @@ def test_robots_that_move_in_a_plane_are_seen_from_the_front(name):
 )
 def test_what_cannot_be_is_refused(batch, wrong, message):
     with pytest.raises(ValueError, match=message):
-        jdyn.animate(MODEL, batch, **{"size": SIZE} | wrong)
+        jdyn.animate(batch, **{"size": SIZE} | wrong)
 
 
 def test_a_lane_without_a_finite_row_is_refused_or_left_out(batch):
     nothing = dataclasses.replace(batch, q=batch.q.at[1].set(jnp.nan))
     with pytest.raises(ValueError, match="lane 1 has no row of finite numbers"):
-        jdyn.animate(MODEL, nothing, lanes=[1, 0])
-    assert len(played(MODEL, nothing, None, 5, 1.0).rotation) == 2
+        jdyn.animate(nothing, lanes=[1, 0])
+    assert len(played(nothing, None, 5, 1.0).rotation) == 2
 
 
 @pytest.mark.parametrize(
@@ -365,16 +364,16 @@ def test_a_lane_without_a_finite_row_is_refused_or_left_out(batch):
 def test_a_movie_of_very_many_frames_is_refused_at_once(motion, seconds, options):
     long = dataclasses.replace(motion, ts=seconds * motion.ts)
     with pytest.raises(ValueError, match=r"at most 250000 frames, .* smaller fps, a larger speed or a shorter motion"):
-        jdyn.animate(MODEL, long, size=SIZE, **options)
+        jdyn.animate(long, size=SIZE, **options)
 
 
 def test_frames_of_two_hours_are_not_too_many(motion):
-    assert played(MODEL, dataclasses.replace(motion, ts=7200 * motion.ts), None, 30, 1.0).frames == 216_001
+    assert played(dataclasses.replace(motion, ts=7200 * motion.ts), None, 30, 1.0).frames == 216_001
 
 
 def test_a_motion_of_another_mechanism_is_refused(motion):
-    with pytest.raises(ValueError, match="trajectory: expected rows of 1 coordinates for 'pendulum'"):
-        jdyn.animate(jdyn.load("pendulum"), motion)
+    with pytest.raises(ValueError, match="expected 2 coordinates, those of the rows, but 'pendulum' has 1"):
+        motion.with_system(jdyn.load("pendulum"))
 
 
 @pytest.mark.parametrize("q", [[1.0], [[1.0]], np.zeros((0, 2)), [np.nan, 0.0]])

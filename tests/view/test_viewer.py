@@ -137,14 +137,14 @@ def test_a_motion_is_interpolated_and_stands_still_where_it_failed():
     whole = _swing()
     failed, nothing = (eqx.tree_at(lambda x: x.q, whole, whole.q.at[rows:].set(jnp.nan)) for rows in (11, 0))
     batch = jax.tree.map(lambda *x: jnp.stack(x), whole, failed)
-    motion = Motion.of(PENDULUM, batch)
+    motion = Motion.of(batch)
     assert (motion.lanes, motion.end(0), motion.end(1)) == (2, 2.0, 1.0)
     np.testing.assert_allclose(motion.at(PENDULUM, 0, 1.23), whole.interpolate(1.23)[0])
     np.testing.assert_array_equal(motion.at(PENDULUM, 1, 1.9), whole.q[10])
     np.testing.assert_array_equal(motion.at(PENDULUM, 0, 7.0), whole.q[-1])
     assert len(motion.rows(PENDULUM, 1, 300)["t"]) == 11 and len(motion.rows(PENDULUM, 0, 5)["t"]) == 5
     dead = jax.tree.map(lambda *x: jnp.stack(x), whole, nothing)
-    assert not len(Motion.of(PENDULUM, dead).others(0))
+    assert not len(Motion.of(dead).others(0))
     session = Session(PENDULUM, dead, 0)
     with pytest.raises(ValueError, match="lane 1 has no row of finite numbers"):
         session.choose(1)
@@ -152,7 +152,7 @@ def test_a_motion_is_interpolated_and_stands_still_where_it_failed():
     with pytest.raises(ValueError, match="lane 1 has no row of finite numbers"):
         Session(PENDULUM, dead, 1)
     with pytest.raises(ValueError, match="expected rows of 1 coordinates"):
-        Motion.of(jdyn.load("pendulum"), whole)
+        Session(jdyn.load("pendulum"), whole)
 
 
 def test_a_motion_backward_in_time_plays_from_its_start():
@@ -289,7 +289,7 @@ def test_of_each_kind_only_the_newest_wish_is_done_and_errors_end_nothing():
 @pytest.mark.parametrize(("stretch", "frames_per_second"), [(1e12, 30.0), (1.0, 1e12), (1e300, 1e300)])
 def test_a_page_of_very_many_frames_is_refused_at_once(tmp_path, stretch, frames_per_second):
     long = dataclasses.replace(_swing(), ts=stretch * np.asarray(_swing().ts, float))
-    path, motion = tmp_path / "page.html", Motion.of(PENDULUM, long)
+    path, motion = tmp_path / "page.html", Motion.of(long)
     with pytest.raises(ValueError, match=r"at most 250000 frames, .* smaller frames_per_second or a shorter motion"):
         write_page(path, PENDULUM, TARGET, motion, frames_per_second=frames_per_second)
     assert not path.exists()
@@ -302,7 +302,7 @@ def test_frames_of_a_page_have_a_positive_rate(tmp_path, frames_per_second):
 
 
 def test_a_page_moves_bodies_to_where_they_are_at_each_frame(tmp_path, monkeypatch):
-    placed, motion = [], Motion.of(PENDULUM, _swing())
+    placed, motion = [], Motion.of(_swing())
     monkeypatch.setattr(Drawing, "move_bodies", lambda self, positions, rotations: placed.append(positions))
     write_page(tmp_path / "page.html", PENDULUM, TARGET, motion, frames_per_second=4.0)
     # The first one is where the robot stands before it moves.
@@ -320,7 +320,7 @@ def test_gains_are_sliders_that_simulate_again_in_one_program():
         return jdyn.PD(PENDULUM, TARGET, kp=gains["kp"], kd=gains["kd"])
 
     gains = {"kp": (10, 200), "kd": (1, 9)}
-    with jdyn.view(PENDULUM, _swing(), controller=controller, gains=gains, seconds=1.0, port=0) as viewer:
+    with jdyn.view(_swing(), controller=controller, gains=gains, seconds=1.0, port=0) as viewer:
         for kp in (50.0, 100.0):
             viewer._simulation._gains["kp"].value = kp
             viewer.simulate()
@@ -362,7 +362,7 @@ def test_lanes_of_a_store_are_shown_with_their_own_model(tmp_path):
 @pytest.fixture(scope="module")
 def viewer():
     batch = jax.tree.map(lambda *x: jnp.stack(x), _swing(1.0), _swing(1.5))
-    with jdyn.view(PENDULUM, batch, lane=1, port=0) as viewer:
+    with jdyn.view(batch, lane=1, port=0) as viewer:
         yield viewer
 
 
@@ -477,7 +477,7 @@ def test_a_simulation_of_the_page_feels_the_ground():
     builder.add_shape("ball", "sphere", 0.1, role="collision")
     model, ends = jdyn.with_ground(builder.build()), []
     for contact in (None, jdyn.CompliantContact()):
-        motion, _ = Experiment({}, None, {"contact": contact}).run(model, jnp.array([0.2]), jnp.zeros(1), 1.0, {})
+        motion, _ = Experiment(jdyn.System(model, contact=contact)).run(model, jnp.array([0.2]), jnp.zeros(1), 1.0, {})
         ends.append(float(motion.q[-1, 0]))
     assert ends[0] == pytest.approx(0.2 - 9.81 / 2, abs=1e-5) and ends[1] == pytest.approx(0.1, abs=2e-4)
 
@@ -529,18 +529,18 @@ def test_a_closed_viewer_gives_its_port_back():
 
 def test_wrong_arguments_are_refused_before_a_page_opens(monkeypatch):
     monkeypatch.setattr(importlib.import_module("jdyn.view.viewer.viewer"), "start_server", None)
-    with pytest.raises(ValueError, match=r"expected a jdyn.Model .* got neither"):
+    with pytest.raises(ValueError, match=r"expected a jdyn.Model .* got none"):
         jdyn.view()
     with pytest.raises(ValueError, match=r"model: expected one, got a batch of shape \(2,\)"):
         jdyn.view(jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), PENDULUM))
-    with pytest.raises(ValueError, match="leave out model and trajectory"):
+    with pytest.raises(ValueError, match="leave out what is shown"):
         jdyn.view(PENDULUM, store="nowhere")
     with pytest.raises(ValueError, match=r"gains\['kp'\]: expected a range such as \(10, 1000\), got \(3, 1\)"):
         jdyn.view(PENDULUM, gains={"kp": (3, 1)}, controller=lambda gains: None)
     with pytest.raises(ValueError, match="controller: expected a function of the gains"):
-        Experiment({"kp": (1, 2)}, None)
+        Experiment(jdyn.System(PENDULUM), {"kp": (1, 2)})
     with pytest.raises(ValueError, match="controller: expected a function of the gains"):
-        Experiment({"kp": (1, 2)}, jdyn.PD(PENDULUM, TARGET, kp=1.0, kd=1.0))
+        Experiment(jdyn.System(PENDULUM), {"kp": (1, 2)}, jdyn.PD(PENDULUM, TARGET, kp=1.0, kd=1.0))
 
 
 def test_without_viser_it_says_what_to_install(monkeypatch):

@@ -62,7 +62,7 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def viewer():
-    with jdyn.view(MODEL, swing(), port=0) as viewer:
+    with jdyn.view(swing(), port=0) as viewer:
         yield viewer
 
 

@@ -1,12 +1,12 @@
 """Plots, one call each: every function returns the axes that it drew in.
 
 ```
-axes = jdyn.plots.energy(model, motion)
+axes = jdyn.plots.energy(motion)
 axes.figure.savefig("energy.png")
 ```
 
 `axes=` draws into axes of your own, which have the figure's size and neighbours. Without it there is a new `Picture`, a
-figure that a notebook shows as the last value of a cell: `jdyn.plots.energy(model, motion).figure`. Nothing touches
+figure that a notebook shows as the last value of a cell: `jdyn.plots.energy(motion).figure`. Nothing touches
 pyplot, so that no global state changes and no window opens.
 
 Lines differ in dashes and markers, not in colours alone. Labels have units; axes are logarithmic where values spread

@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 
-from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.plots import styles
@@ -15,24 +14,21 @@ from jdyn.view.plots.one_motion import one_motion
 from jdyn.view.plots.picture import axes_or_new
 
 
-def distance(
-    model: Model, motions: Mapping[str, Trajectory], target: Float[Array, " nq"], *, axes: Axes | None = None
-) -> Axes:
+def distance(motions: Mapping[str, Trajectory], target: Float[Array, " nq"], *, axes: Axes | None = None) -> Axes:
     """Distance to a target configuration over time, a line for each motion: the norm of `model.difference(q, target)`
     [rad or m].
 
     ```
-    jdyn.plots.distance(model, {"before": motion(gains), "after": motion(result.params)}, target)
+    jdyn.plots.distance({"before": motion(gains), "after": motion(result.params)}, target)
     ```
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
-    >>> axes = jdyn.plots.distance(model, {"free fall": motion}, jnp.zeros(1))
+    >>> axes = jdyn.plots.distance({"free fall": motion}, jnp.zeros(1))
     >>> len(axes.lines)
     1
 
     Args:
-        model: The mechanism.
         motions: Single motions by name.
         target: Configuration that they should reach, of shape (nq,).
         axes: Where to draw; a new figure if left out.
@@ -40,11 +36,10 @@ def distance(
     Raises:
         ValueError: if one of the motions is a batch.
     """
-    checked(model)
     axes = axes_or_new(axes)
     for number, (name, motion) in enumerate(motions.items()):
         one_motion(f"motions[{name!r}]", motion)
-        apart = np.linalg.norm(_differences(model, motion.q, target), axis=1)
+        apart = np.linalg.norm(_differences(motion.system.model, motion.q, target), axis=1)
         axes.plot(motion.ts, apart, label=name, **styles.line(number, len(apart)))
     axes.set(xlabel="time [s]", ylabel="distance to the target [rad or m]")
     axes.grid(alpha=0.3)

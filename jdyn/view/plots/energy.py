@@ -5,35 +5,32 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jdyn.dynamics import kinetic_energy, potential_energy
-from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.plots.curves import curves
 from jdyn.view.plots.one_motion import one_motion
 
 
-def energy(model: Model, trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
+def energy(trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
     """Kinetic, potential and total energy of one motion over time [J]; that of force elements, if there are some, and
     what it received, if an `jdyn.EnergyError` has counted it.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
-    >>> [line.get_label() for line in jdyn.plots.energy(model, motion).lines]
+    >>> [line.get_label() for line in jdyn.plots.energy(motion).lines]
     ['total', 'kinetic', 'potential']
 
     Args:
-        model: The mechanism.
-        trajectory: One motion of it, not a batch.
+        trajectory: One motion, not a batch.
         axes: Where to draw; a new figure if left out.
 
     Raises:
         ValueError: if `trajectory` is a batch.
     """
-    checked(model)
     one_motion("trajectory", trajectory)
-    kinetic, potential = (np.asarray(row) for row in _energies(model, trajectory.q, trajectory.v))
+    kinetic, potential = (np.asarray(row) for row in _energies(trajectory.system.model, trajectory.q, trajectory.v))
     rows = {"total": kinetic + potential, "kinetic": kinetic, "potential": potential}
-    if trajectory.known is not None and trajectory.system.elements:
+    if trajectory.system.elements:
         rows["total"] = np.asarray(trajectory.energy)
         rows["elements"] = rows["total"] - kinetic - potential
     if "supplied" in trajectory.parts:

@@ -3,7 +3,6 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.to_xarray import labelled
@@ -11,26 +10,25 @@ from jdyn.view.plots.one_motion import a_motion
 from jdyn.view.plots.picture import axes_or_new
 
 
-def phase_portrait(model: Model, trajectory: Trajectory, joint: str | int = 0, *, axes: Axes | None = None) -> Axes:
+def phase_portrait(trajectory: Trajectory, joint: str | int = 0, *, axes: Axes | None = None) -> Axes:
     """Velocity of one joint over its position: a circle where a motion starts, a square where it ends, a cross where
     it failed.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
-    >>> jdyn.plots.phase_portrait(model, motion, "joint1").get_xlabel()
+    >>> jdyn.plots.phase_portrait(motion, "joint1").get_xlabel()
     'joint1 [rad]'
 
     Args:
-        model: The mechanism.
-        trajectory: One motion of it, or a batch, a line for each lane.
+        trajectory: One motion, or a batch, a line for each lane.
         joint: Name or number of a joint with one coordinate.
         axes: Where to draw; a new figure if left out.
 
     Raises:
         ValueError: if there is no such joint, or it has several coordinates, as a ball joint has.
     """
-    checked(model)
     a_motion("trajectory", trajectory)
+    model = trajectory.system.model
     name = _name(model, joint)
     data = labelled(trajectory, model)
     if name not in data["q_coordinate"] or name not in data["v_coordinate"]:

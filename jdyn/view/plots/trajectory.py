@@ -5,7 +5,6 @@ from typing import Literal
 import numpy as np
 from matplotlib.axes import Axes
 
-from jdyn.model import Model, checked
 from jdyn.simulation import Trajectory
 from jdyn.simulation.to_xarray import labelled
 from jdyn.view.plots import styles
@@ -17,30 +16,26 @@ from jdyn.view.plots.picture import axes_or_new
 _UNITS = {"1": "quaternion"}
 
 
-def trajectory(
-    model: Model, motion: Trajectory, variable: Literal["q", "v"] = "q", *, axes: Axes | None = None
-) -> Axes:
+def trajectory(motion: Trajectory, variable: Literal["q", "v"] = "q", *, axes: Axes | None = None) -> Axes:
     """Coordinates or velocities of one motion over time, a line for each, named by its joint.
 
     >>> model = jdyn.load("double_pendulum")
     >>> motion = jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0)
-    >>> [line.get_label() for line in jdyn.plots.trajectory(model, motion).lines]
+    >>> [line.get_label() for line in jdyn.plots.trajectory(motion).lines]
     ['joint1', 'joint2']
 
     Args:
-        model: The mechanism.
-        motion: One motion of it, not a batch.
+        motion: One motion, not a batch.
         variable: `"q"`, configurations [rad, m, or quaternion], or `"v"`, velocities [rad/s or m/s].
         axes: Where to draw; a new figure if left out.
 
     Raises:
         ValueError: if `motion` is a batch, or there is no such variable.
     """
-    checked(model)
     one_motion("motion", motion)
     if variable not in ("q", "v"):
         raise ValueError(f"variable: expected 'q' or 'v', got {variable!r}")
-    rows = labelled(motion, model)[variable]
+    rows = labelled(motion, motion.system.model)[variable]
     units = dict.fromkeys(_UNITS.get(str(unit), str(unit)) for unit in rows[f"{variable}_unit"].values)
     names = [str(name) for name in rows[f"{variable}_coordinate"].values]
     axes = axes_or_new(axes)

@@ -26,34 +26,32 @@ class Experiment:
         gains: Range of each gain, by name.
     """
 
-    def __init__(
-        self, gains: Mapping[str, tuple[float, float]] | None, controller: Any, parts: Mapping[str, Any] | None = None
-    ):
+    def __init__(self, system: System, gains: Mapping[str, tuple[float, float]] | None = None, controller: Any = None):
         """
         Args:
-            gains: Least and largest value of each gain; None for a controller without.
-            controller: `controller(gains)`, from values by name to a controller, where there are gains; otherwise a
-                controller, or None for none.
-            parts: The other parts of the system that is simulated, by their names in `jdyn.System`.
+            system: What is simulated.
+            gains: Least and largest value of each gain; None for the system as it is.
+            controller: `controller(gains)`, from values by name to the controller, where there are gains.
 
         Raises:
-            ValueError: if a range is empty, or there are gains without a controller.
+            ValueError: if a range is empty, or there are gains without a function of them, or the other way round.
         """
         self.gains = {name: _range(name, ends) for name, ends in (gains or {}).items()}
-        if self.gains and (not callable(controller) or isinstance(controller, Controller | DynamicController)):
+        function = callable(controller) and not isinstance(controller, Controller | DynamicController)
+        make: Any = controller
+        if function != bool(self.gains):
             raise ValueError(
                 "controller: expected a function of the gains, such as "
-                f"lambda gains: jdyn.PD(model, target, kp=gains['kp'], kd=20.0), got {controller!r}"
+                f"lambda gains: jdyn.PD(model, target, kp=gains['kp'], kd=20.0), with gains={{'kp': (10, 500)}}, got "
+                f"{controller!r} with gains {gains}; one without gains is a part of the system"
             )
-        parts = dict(parts or {})
-        self._kept = dynamics_only if parts.get("contact") is None else lambda model: model
-        make: Any = controller if self.gains else lambda _: controller
+        self._kept = dynamics_only if system.contact is None else lambda model: model
 
         @jax.jit
         def program(model, q0, v0, t1, gains):
             ts = t1 * jnp.linspace(0, 1, ROWS, dtype=model.dtype)
-            system = System(model, controller=make(gains), **parts)
-            return simulate(system, State(q0, v0), t1, saveat=ts, throw=False)
+            varied = system.but(model=model, controller=make(gains) if gains else system.controller)
+            return simulate(varied, State(q0, v0), t1, saveat=ts, throw=False)
 
         self._program = program
 

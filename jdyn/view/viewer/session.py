@@ -60,7 +60,12 @@ class Session:
     def load(self, trajectory: Trajectory, lane: int = 0, model: Model | None = None) -> None:
         """Another motion, and another model of the same topology with it."""
         model = self.model if model is None else model
-        motion = Motion.of(model, trajectory)
+        if trajectory.q.shape[-1] != model.nq:
+            raise ValueError(
+                f"trajectory: expected rows of {model.nq} coordinates for {model.name!r}, got q of shape "
+                f"{trajectory.q.shape}"
+            )
+        motion = Motion.of(trajectory)
         motion.check(lane)
         self.model, self.motion, self.trajectory = model, motion, trajectory
         self.choose(lane)

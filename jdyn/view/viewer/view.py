@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jdyn.contact import Contact
 from jdyn.model import Model
 from jdyn.model.messages import one_of
 from jdyn.simulation import System, Trajectory
+from jdyn.simulation.known import Unknown
+from jdyn.view.lanes import Lanes
 from jdyn.view.look import LOOKS, Look
+from jdyn.view.playback import one_lane
 from jdyn.view.scene import one_model
 
 if TYPE_CHECKING:
@@ -18,12 +20,10 @@ if TYPE_CHECKING:
 
 
 def view(
-    model: Model | System | None = None,
-    trajectory: Trajectory | None = None,
+    shown: Model | System | Trajectory | None = None,
     *,
-    controller: Any = None,
+    controller: Callable[[dict[str, Any]], Any] | None = None,
     gains: Mapping[str, tuple[float, float]] | None = None,
-    contact: Contact | None = None,
     store: str | os.PathLike | None = None,
     lane: int = 0,
     seconds: float | None = None,
@@ -35,7 +35,7 @@ def view(
     """Look at a robot, and at a motion of it, in a browser.
 
     ```
-    viewer = jdyn.view(model, trajectory)  # open viewer.url
+    viewer = jdyn.view(trajectory)  # open viewer.url
     jdyn.view(model, controller=lambda gains: jdyn.PD(model, target, **gains), gains={"kp": (10, 500), "kd": (1, 50)})
     jdyn.view(jdyn.load_system("scene.xml"))  # its contact, constraints and joint limits are simulated
     jdyn.view(store="payloads.zarr", lane=17)
@@ -53,13 +53,11 @@ def view(
     'robot.html'
 
     Args:
-        model: The mechanism, or a system, which simulations of the page are of; that of the lane, if a store is given.
-        trajectory: A motion of it, or a batch of motions.
-        controller: What moves it in simulations of the page: a function from gains by name to a controller, where
-            `gains` are given; otherwise a controller. That of a system if left out, which has no torque without one.
+        shown: A robot; a system, of which simulations of the page are; or a motion of one, or a batch of motions. That
+            of the lane, if a store is given.
+        controller: Function from gains by name to the controller of simulations of the page, in place of the system's,
+            where `gains` are given. Of a motion, a controller that has functions is not known, and left out.
         gains: Least and largest value of each gain.
-        contact: How shapes touch in simulations of the page, as `jdyn.simulate` takes it. As in a system if left out,
-            and without one not at all.
         store: Folder of a sweep of a spec, whose lanes are simulated again.
         lane: Which lane is shown first, of a batch or a store.
         seconds: Length of simulations [s]: that of the motion if left out, or 5 s without one.
@@ -76,39 +74,42 @@ def view(
 
     Raises:
         ImportError: if viser is not installed.
-        ValueError: if there is neither a model nor a store, or both; the model is a batch; the store is of a sweep of a
-            function; the trajectory is not one of the model; there is
-            no such lane or look; or a range of gains is empty.
+        ValueError: if there is neither something to show nor a store, or both; a model is a batch; the store is of a
+            sweep of a function; there is no such lane or look; a range of gains is empty; or there is no function of
+            them.
         OSError: if the store cannot be read.
     """
     viewer, experiment, stored_lanes = _modules()
     stored = None
     if store is not None:
-        if model is not None or trajectory is not None:
-            raise ValueError("store: its lanes have models and motions of their own; leave out model and trajectory")
+        if shown is not None:
+            raise ValueError("store: its lanes have models and motions of their own; leave out what is shown")
         stored = stored_lanes.StoredLanes(store)
         one = stored.take(lane)
-        model, trajectory, lane = one.model, one.motion, 0
-    if model is None:
-        raise ValueError("model: expected a jdyn.Model (see jdyn.load), or store=..., got neither")
-    system, parts = None, {"contact": contact}
-    if isinstance(model, System):
-        system, model = model, model.model
-        controller = system.controller if controller is None else controller
-        parts = {
-            name: getattr(system, name) for name in ("contact", "elements", "constraints", "joint_limits", "method")
-        }
-        parts |= {} if contact is None else {"contact": contact}
-    one_model(model)
+        shown, lane = one.motion.with_system(one.motion.system.but(model=one.model)), 0
+    if shown is None:
+        raise ValueError("shown: expected a jdyn.Model (see jdyn.load), a system, a trajectory or store=..., got none")
+    trajectory = shown if isinstance(shown, Trajectory) else None
+    system = _system_of(shown, lane)
     one_of("look", look, LOOKS)
-    page = viewer.Viewer(
-        model, trajectory, lane, experiment.Experiment(gains, controller, parts), stored, look, seconds, host, port
-    )
-    if system is not None and system.configurations and trajectory is None:
+    simulation = experiment.Experiment(system, gains, controller)
+    page = viewer.Viewer(system.model, trajectory, lane, simulation, stored, look, seconds, host, port)
+    if system.configurations and trajectory is None:
         page.show(system.state().q)
     if block:
         page.wait_for_interrupt()
     return page
+
+
+def _system_of(shown: Model | System | Trajectory, lane: int) -> System:
+    """The system that simulations of the page are of."""
+    if isinstance(shown, Trajectory):
+        Lanes.of(shown).check(lane)
+        system = one_lane(shown, lane).system
+        return system.but(controller=None) if isinstance(system.controller, Unknown) else system
+    system = shown if isinstance(shown, System) else System(shown)
+    one_model(system.model)
+    return system
 
 
 def _modules():

@@ -31,7 +31,7 @@ def stacked(*motions):
 
 
 def test_energies_have_names_and_a_unit(motion, tmp_path):
-    axes = jdyn.plots.energy(MODEL, motion)
+    axes = jdyn.plots.energy(motion)
     assert [line.get_label() for line in axes.lines] == ["total", "kinetic", "potential"]
     total, kinetic, potential = (line.get_ydata() for line in axes.lines)
     np.testing.assert_allclose(kinetic + potential, total)
@@ -43,13 +43,13 @@ def test_energies_have_names_and_a_unit(motion, tmp_path):
 
 def test_coordinates_and_velocities_are_lines_over_time(motion):
     for variable, label in (("q", "q [rad]"), ("v", "v [rad/s]")):
-        axes = jdyn.plots.trajectory(MODEL, motion, variable)
+        axes = jdyn.plots.trajectory(motion, variable)
         (line,) = axes.lines
         np.testing.assert_array_equal(line.get_xdata(), motion.ts)
         np.testing.assert_array_equal(line.get_ydata(), getattr(motion, variable)[:, 0])
         assert (line.get_label(), axes.get_ylabel()) == (MODEL.joint_names[0], label)
     with pytest.raises(ValueError, match="variable: expected 'q' or 'v', got 'tau'"):
-        jdyn.plots.trajectory(MODEL, motion, "tau")  # pyright: ignore[reportArgumentType]
+        jdyn.plots.trajectory(motion, "tau")  # pyright: ignore[reportArgumentType]
 
 
 def floating():
@@ -62,11 +62,11 @@ def floating():
     blank = swing()
     none = dataclasses.replace(blank.events, q=jnp.zeros((0, 7)), v=jnp.zeros((0, 6)))
     v = jnp.zeros((3, 6)).at[:, 3].set(1.0)
-    return model, jdyn.Trajectory(ts, q, v, {}, none, blank.result, blank.stats)
+    return jdyn.Trajectory(ts, q, v, {}, none, blank.result, blank.stats).with_system(model)
 
 
 def test_units_of_different_coordinates_stand_together():
-    axes = jdyn.plots.trajectory(*floating())
+    axes = jdyn.plots.trajectory(floating())
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert len(axes.lines) == 7 and labels == ["hull[0]", "hull[1]", "hull[2]", "hull, quaternion"]
     assert axes.get_ylabel() == "q [m, quaternion]"
@@ -74,20 +74,20 @@ def test_units_of_different_coordinates_stand_together():
 
 def test_given_axes_are_drawn_in_and_returned(motion):
     left, right = jdyn.plots.Picture().subplots(1, 2)
-    assert jdyn.plots.trajectory(MODEL, motion, axes=right) is right
+    assert jdyn.plots.trajectory(motion, axes=right) is right
     assert len(right.lines) == 1 and not left.lines
 
 
 def test_a_picture_shows_itself_in_a_notebook(motion):
-    assert jdyn.plots.energy(MODEL, motion).figure._repr_png_().startswith(b"\x89PNG")
+    assert jdyn.plots.energy(motion).figure._repr_png_().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda motion: jdyn.plots.energy(MODEL, motion),
-        lambda motion: jdyn.plots.trajectory(MODEL, motion),
-        lambda motion: jdyn.plots.distance(MODEL, {"before": motion}, jnp.zeros(1)),
+        jdyn.plots.energy,
+        jdyn.plots.trajectory,
+        lambda motion: jdyn.plots.distance({"before": motion}, jnp.zeros(1)),
         jdyn.plots.steps,
     ],
 )
@@ -99,7 +99,7 @@ def test_a_batch_is_refused_with_the_way_to_pick_a_lane(draw, motion):
 
 
 def test_distances_are_norms_of_differences(motion):
-    axes = jdyn.plots.distance(MODEL, {"before": motion, "after": swing(0.5)}, jnp.array([0.3]))
+    axes = jdyn.plots.distance({"before": motion, "after": swing(0.5)}, jnp.array([0.3]))
     before, after = axes.lines
     np.testing.assert_allclose(before.get_ydata(), np.abs(np.asarray(motion.q)[:, 0] - 0.3))
     assert after.get_label() == "after" and axes.get_ylabel() == "distance to the target [rad or m]"
@@ -110,7 +110,7 @@ def test_a_phase_portrait_marks_starts_ends_and_failures(motion):
         motion, q=motion.q.at[4:].set(jnp.nan), v=motion.v.at[4:].set(jnp.nan),
         result=jnp.full_like(motion.result, jdyn.Result.nonfinite),
     )  # fmt: skip
-    axes = jdyn.plots.phase_portrait(MODEL, stacked(motion, failed), MODEL.joint_names[0])
+    axes = jdyn.plots.phase_portrait(stacked(motion, failed), MODEL.joint_names[0])
     path, start, end, failed_path, _, failed_end = axes.lines
     np.testing.assert_array_equal(path.get_xydata(), np.hstack([motion.q, motion.v]))
     np.testing.assert_array_equal(start.get_xydata(), path.get_xydata()[:1])
@@ -122,11 +122,11 @@ def test_a_phase_portrait_marks_starts_ends_and_failures(motion):
 
 def test_a_phase_portrait_is_of_a_joint_with_one_coordinate(motion):
     with pytest.raises(ValueError, match="joint: expected one with a coordinate of its own, got 'hull'"):
-        jdyn.plots.phase_portrait(*floating())
+        jdyn.plots.phase_portrait(floating())
     with pytest.raises(ValueError, match="no joint is called 'elbow'"):
-        jdyn.plots.phase_portrait(MODEL, motion, "elbow")
+        jdyn.plots.phase_portrait(motion, "elbow")
     with pytest.raises(ValueError, match="joint: expected a number below 1, got 1"):
-        jdyn.plots.phase_portrait(MODEL, motion, 1)
+        jdyn.plots.phase_portrait(motion, 1)
 
 
 def test_steps_show_sizes_rejections_and_which_method_ran():
