@@ -32,6 +32,7 @@ from jdyn.control import FeedforwardPD as FeedforwardPD
 from jdyn.control import FirstOrderLag as FirstOrderLag
 from jdyn.control import GravityCompensation as GravityCompensation
 from jdyn.control import OperationalSpace as OperationalSpace
+from jdyn.control import Posture as Posture
 from jdyn.control import Quintic as Quintic
 from jdyn.control import Reference as Reference
 from jdyn.control import Saturated as Saturated
@@ -107,6 +108,7 @@ from jdyn.model import RollingSphere as RollingSphere
 from jdyn.model import Rotor as Rotor
 from jdyn.model import Shape as Shape
 from jdyn.model import Shapes as Shapes
+from jdyn.model import Touching as Touching
 from jdyn.model import Universal as Universal
 from jdyn.model import VelocityCoupling as VelocityCoupling
 from jdyn.model import Weld as Weld
@@ -189,6 +191,8 @@ from jdyn.sweep import sweep as sweep
 from jdyn.tuning import CVaR as CVaR
 from jdyn.tuning import GradientHealth as GradientHealth
 from jdyn.tuning import Interval as Interval
+from jdyn.tuning import Minibatches as Minibatches
+from jdyn.tuning import Patience as Patience
 from jdyn.tuning import PhysicalInertia as PhysicalInertia
 from jdyn.tuning import Positive as Positive
 from jdyn.tuning import Simplex as Simplex

@@ -13,6 +13,7 @@ from jdyn.control.feedforward import Constant as Constant
 from jdyn.control.feedforward import GravityCompensation as GravityCompensation
 from jdyn.control.lqr import LQR as LQR
 from jdyn.control.operational_space import OperationalSpace as OperationalSpace
+from jdyn.control.operational_space import Posture as Posture
 from jdyn.control.references import Quintic as Quintic
 from jdyn.control.references import Reference as Reference
 from jdyn.control.references import Spline as Spline

@@ -14,6 +14,36 @@ from jdyn.model.compiled import compiled
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 
 
+class Posture(eqx.Module):
+    """Task of the motions that a task in space leaves free: to keep to a configuration.
+
+    >>> model = jdyn.load("panda")
+    >>> posture = jdyn.Posture(kp=10.0, kd=5.0)
+    >>> controller = jdyn.OperationalSpace(model, "flange", [0.4, 0.0, 0.5], kp=100.0, kd=20.0, posture=posture)
+    >>> controller(0.0, model.neutral(), jnp.zeros(7)).shape
+    (7,)
+
+    Attributes:
+        target: Configuration [rad or m], shape (nq,); `model.neutral()` if None.
+        kp: Square of the natural frequency [1/s²], a scalar or shape (nv,).
+        kd: Damping [1/s], a scalar or shape (nv,).
+    """
+
+    target: Float[ArrayLike, " nq"] | None = None
+    kp: Float[ArrayLike, "*nv"] = 0.0
+    kd: Float[ArrayLike, "*nv"] = 0.0
+
+    def of(self, model: Model) -> "Posture":
+        """The same in arrays of the model's type.
+
+        Raises:
+            ValueError: if a shape is wrong.
+        """
+        target = configuration(model, "posture", model.neutral() if self.target is None else self.target)
+        gains = (scalar_or(model, model.nv, f"posture.{name}", getattr(self, name)) for name in ("kp", "kd"))
+        return Posture(target, *gains)
+
+
 class OperationalSpace(ModelBased):
     """Drives a body or frame to a position or a pose, and the remaining motions to a posture.
 
@@ -23,7 +53,7 @@ class OperationalSpace(ModelBased):
     coordinates.
 
     ```
-    controller = jdyn.OperationalSpace(model, "hand", [0.4, 0.0, 0.5], kp=100.0, kd=20.0, posture_kd=5.0)
+    controller = jdyn.OperationalSpace(model, "hand", [0.4, 0.0, 0.5], kp=100.0, kd=20.0, posture=jdyn.Posture(kd=5.0))
     ```
 
     At a singular configuration no force accelerates the task in some direction. Therefore Λ = (J M⁻¹ Jᵀ)⁻¹ is damped:
@@ -46,9 +76,7 @@ class OperationalSpace(ModelBased):
         kd: Damping [1/s], a scalar or one for each component.
         target_velocity: Of the frame's origin [m/s] or of the pose [rad/s, m/s], a scalar or one for each component.
         target_acceleration: [m/s²], or [rad/s², m/s²], a scalar or one for each component.
-        posture: Target of the remaining motions [rad or m], shape (nq,); `model.neutral()` if left out.
-        posture_kp: As `kp`, for the posture [1/s²], a scalar or shape (nv,).
-        posture_kd: As `kd`, for the posture [1/s], a scalar or shape (nv,).
+        posture: Task of the remaining motions; none if left out.
         damping: μ, without unit.
 
     Raises:
@@ -65,9 +93,7 @@ class OperationalSpace(ModelBased):
     kd: Float[Array, "*task"]
     target_velocity: Float[Array, "*task"]
     target_acceleration: Float[Array, "*task"]
-    posture: Float[Array, " nq"]
-    posture_kp: Float[Array, "*nv"]
-    posture_kd: Float[Array, "*nv"]
+    posture: Posture
     damping: Float[Array, ""]
 
     def __init__(
@@ -80,9 +106,7 @@ class OperationalSpace(ModelBased):
         kd: ArrayLike,
         target_velocity: ArrayLike = 0.0,
         target_acceleration: ArrayLike = 0.0,
-        posture: ArrayLike | None = None,
-        posture_kp: ArrayLike = 0.0,
-        posture_kd: ArrayLike = 0.0,
+        posture: Posture | None = None,
         damping: ArrayLike = 1e-4,
     ):
         checked(model)
@@ -94,9 +118,7 @@ class OperationalSpace(ModelBased):
         self.kp, self.kd = scalar_or(model, size, "kp", kp), scalar_or(model, size, "kd", kd)
         self.target_velocity = scalar_or(model, size, "target_velocity", target_velocity)
         self.target_acceleration = scalar_or(model, size, "target_acceleration", target_acceleration)
-        self.posture = configuration(model, "posture", model.neutral() if posture is None else posture)
-        self.posture_kp = scalar_or(model, model.nv, "posture_kp", posture_kp)
-        self.posture_kd = scalar_or(model, model.nv, "posture_kd", posture_kd)
+        self.posture = (Posture() if posture is None else posture).of(model)
         self.damping = jnp.asarray(damping, model.dtype)
 
     def __call__(self, t, q, v):
@@ -109,7 +131,8 @@ def _forces(control, q, v):
     error, J = _task(control, q)
     velocity, bias = jax.jvp(lambda q: _task(control, q)[1] @ v, (q,), (model.rate(q, v),))
     task = control.target_acceleration + control.kp * error + control.kd * (control.target_velocity - velocity)
-    free = control.posture_kp * model.difference(q, control.posture) - control.posture_kd * v
+    posture = control.posture
+    free = posture.kp * model.difference(q, posture.target) - posture.kd * v
     # Forces Jᵀ F change the posture's accelerations as little as the task allows, in the norm of M. This is the sum of
     # the task's forces and the posture's forces through the null space, in another order.
     M_inverse_J_T = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(mass_matrix(model, q)), J.T)

@@ -5,7 +5,7 @@ import numpy as np
 from jdyn.io.mjcf_names import Names, body_names, joint_names
 from jdyn.io.mjcf_pairs import GeomPairs
 from jdyn.io.mjcf_source import Document
-from jdyn.model import Ball, Builder, Fixed, Free, Joint, Mimic, Prismatic, Revolute, ShapeRole
+from jdyn.model import Ball, Builder, Fixed, Free, Joint, Mimic, Prismatic, Revolute, ShapeRole, Touching
 from jdyn.model.messages import enumerated
 from jdyn.spatial import Transform
 
@@ -313,11 +313,9 @@ class Translation:
                 where = where @ self.pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse() @ of_file
             case _:
                 return False
-        about = {
-            "name": self._shape_names[geom], "color": self._color(geom), "friction": m.geom_friction[geom],
-            "heights": heights,
-            **{key: int(getattr(m, f"geom_{key}")[geom]) for key in ("contype", "conaffinity", "condim")},
-        }  # fmt: skip
+        bits = (int(getattr(m, f"geom_{key}")[geom]) for key in ("contype", "conaffinity", "condim"))
+        touching = Touching(m.geom_friction[geom], *bits)
+        about = {"name": self._shape_names[geom], "color": self._color(geom), "heights": heights, "touching": touching}
         for role in self._roles(geom):
             link = self.bodies[m.geom_bodyid[geom]]
             self.builder.add_shape(link, kind, size, placement=where, role=role, path=path, **about)

@@ -48,6 +48,7 @@ from jdyn.model.shapes import Shape as Shape
 from jdyn.model.shapes import ShapeKind as ShapeKind
 from jdyn.model.shapes import ShapeRole as ShapeRole
 from jdyn.model.shapes import Shapes as Shapes
+from jdyn.model.shapes import Touching as Touching
 from jdyn.model.topology import WORLD as WORLD
 from jdyn.model.topology import Topology as Topology
 from jdyn.model.topology import Tree as Tree

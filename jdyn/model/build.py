@@ -27,7 +27,18 @@ from jdyn.model.inertial import (
 from jdyn.model.joints import Joint
 from jdyn.model.messages import enumerated, listed, readable, unknown
 from jdyn.model.model import Limits, Model
-from jdyn.model.shapes import HULL_VERTICES, ROLES, SIZES, Shape, ShapeKind, ShapeRole, Shapes, all_friction, condim_of
+from jdyn.model.shapes import (
+    HULL_VERTICES,
+    ROLES,
+    SIZES,
+    Shape,
+    ShapeKind,
+    ShapeRole,
+    Shapes,
+    Touching,
+    all_friction,
+    condim_of,
+)
 from jdyn.model.topology import WORLD, Topology
 from jdyn.model.values import DIRECTIONS, impossible, problem_with
 from jdyn.spatial import SpatialInertia, Transform
@@ -267,10 +278,7 @@ class Builder:
         path: str | os.PathLike | None = None,
         name: str | None = None,
         color: Sequence[float] | None = None,
-        friction: ArrayLike = 1.0,
-        contype: int = 1,
-        conaffinity: int = 1,
-        condim: int | None = None,
+        touching: Touching | None = None,
         heights: ArrayLike | None = None,
     ) -> None:
         """Give a link a shape, to draw it and to let it touch others.
@@ -293,13 +301,7 @@ class Builder:
             path: File of a mesh.
             name: Its name; the link's, with a number if that is taken, if left out.
             color: Red, green and blue, and opacity if wanted, from 0 to 1.
-            friction: Its coefficient of sliding friction [1]; or those of sliding [1], torsional [m] and rolling
-                friction [m].
-            contype, conaffinity: Bits; two shapes may touch where one's `contype` and the other's `conaffinity` share a
-                bit.
-            condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction,
-                3 with sliding, 4 with torsional, 6 with rolling friction too. If left out: 3 for one coefficient of
-                friction, 6 for three.
+            touching: Its friction, and which others it touches; as `Touching()` if left out.
             heights: Of a height field, over the rectangle about its origin: a row for each y, a column for each x, both
                 increasing [m].
 
@@ -309,14 +311,15 @@ class Builder:
         path = None if path is None else os.fspath(path)
         color = None if color is None else tuple(map(float, color))
         where = f"link {link!r}: shape" if name is None else f"link {link!r}: shape {name!r}"
-        sizes, friction = (_numbers(f"{where}: {what}", x) for what, x in (("size", size), ("friction", friction)))
-        condim = condim_of(friction) if condim is None else condim
+        touching = Touching() if touching is None else touching
+        sizes, friction = _numbers(f"{where}: size", size), _numbers(f"{where}: friction", touching.friction)
+        condim = condim_of(friction) if touching.condim is None else touching.condim
         sizes, friction = np.atleast_1d(sizes), all_friction(friction)
         heights = None if heights is None else _numbers(f"{where}: heights", heights)
         for each in ROLES if role is None else (role,):
             shape = _Shape(
                 link, kind, sizes, _matrix(placement), each, path, name, color,
-                friction, contype, conaffinity, condim, heights,
+                friction, touching.contype, touching.conaffinity, condim, heights,
             )  # fmt: skip
             self._shapes.append(shape)
 

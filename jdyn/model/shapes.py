@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import Structure
 from jdyn.spatial import Transform
@@ -46,6 +46,30 @@ def condim_of(friction) -> int:
 def counted(condim) -> np.ndarray:
     """Which coefficients count by a `condim`, or each of several: of sliding, torsional and rolling friction."""
     return np.asarray(condim)[..., None] >= np.array([3, 4, 6])
+
+
+class Touching(NamedTuple):
+    """Description of how a shape touches others, for `Builder.add_shape`.
+
+    >>> builder = jdyn.Builder("wheel")
+    >>> builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1e-2)
+    >>> builder.add_shape("wheel", "sphere", 0.2, role="collision", touching=jdyn.Touching(friction=0.5))
+    >>> print(builder.build().shapes.friction)
+    [[0.5 0.  0. ]]
+
+    Attributes:
+        friction: Coefficient of sliding friction [1]; or those of sliding [1], torsional [m] and rolling friction [m].
+        contype, conaffinity: Bits; two shapes may touch where one's `contype` and the other's `conaffinity` share a
+            bit.
+        condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction, 3
+            with sliding, 4 with torsional, 6 with rolling friction too. If left out: 3 for one coefficient of friction,
+            6 for three.
+    """
+
+    friction: ArrayLike = 1.0
+    contype: int = 1
+    conaffinity: int = 1
+    condim: int | None = None
 
 
 # A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.

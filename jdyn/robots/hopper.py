@@ -1,6 +1,6 @@
 """Raibert's planar hopper."""
 
-from jdyn.model import Builder, Model, Planar, Prismatic, Revolute
+from jdyn.model import Builder, Model, Planar, Prismatic, Revolute, Touching
 
 _BODY_MASS, _BODY_INERTIA = 10.0, 10.0
 _LEG_MASS, _LEG_INERTIA = 1.0, 1.0
@@ -59,9 +59,9 @@ def hopper(*, dtype=None) -> Model:
         upper=0.0,
     )
     builder.add_frame("foot", "leg")
-    builder.add_shape("body", "box", (1.6, 0.1, 0.1), color=_DARK, conaffinity=0)
+    builder.add_shape("body", "box", (1.6, 0.1, 0.1), color=_DARK, touching=Touching(conaffinity=0))
     builder.add_shape("body", "capsule", (0.04, 0.4), placement=(0, 0, -0.2), role="visual", color=_DARK)
     builder.add_shape("swivel", "sphere", 0.06, role="visual", color=_LIGHT)
     builder.add_shape("leg", "capsule", (0.02, 0.9), placement=(0, 0, 0.45), role="visual", color=_LIGHT)
-    builder.add_shape("foot", "sphere", _FOOT_RADIUS, color=_DARK, conaffinity=0)
+    builder.add_shape("foot", "sphere", _FOOT_RADIUS, color=_DARK, touching=Touching(conaffinity=0))
     return builder.build(dtype=dtype)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jdyn.model import Builder, Fixed, Free, Model, Revolute, pose
+from jdyn.model import Builder, Fixed, Free, Model, Revolute, Touching, pose
 
 # Fore (+1) or hind (-1), left (+1) or right (-1).
 _LEGS = {"fr": (1, -1), "fl": (1, 1), "rr": (-1, -1), "rl": (-1, 1)}
@@ -13,6 +13,7 @@ _ROTOR_MASS = 0.055
 _ROTOR_SPIN, _ROTOR_ACROSS = 63e-6, 33e-6
 _MOTOR_TORQUE = 3.0
 _DARK, _LIGHT = (0.25, 0.27, 0.3), (0.75, 0.77, 0.8)
+_NOT_ITSELF = Touching(conaffinity=0)
 # Second moment of mass along y, the hip axis, moved from each abduction link to its thigh [kg m²]; see the docstring.
 _MOVED = 100e-6
 
@@ -49,7 +50,7 @@ def quadruped(*, floating_base: bool = True, dtype=None) -> Model:
     builder = Builder("quadruped")
     trunk = Free() if floating_base else Fixed()
     builder.add_link("trunk", trunk, mass=3.3, inertia=(11253e-6, 36203e-6, 42673e-6), joint_name="base")
-    builder.add_shape("trunk", "box", (0.38, 0.098, 0.1), color=_DARK, conaffinity=0)
+    builder.add_shape("trunk", "box", (0.38, 0.098, 0.1), color=_DARK, touching=_NOT_ITSELF)
     for leg, (fore, left) in _LEGS.items():
         _add_leg(builder, leg, fore, left)
     return builder.build(dtype=dtype)
@@ -103,8 +104,8 @@ def _add_shapes(builder: Builder, leg: str, left: int):
     builder.add_shape(f"{leg}_abad", "cylinder", (0.048, 0.05), placement=hip, role="visual", color=_DARK)
     thigh, shank, foot = f"{leg}_thigh", f"{leg}_shank", f"{leg}_foot"
     builder.add_shape(thigh, "capsule", (0.02, 0.209), placement=(0, 0, -0.209 / 2), role="visual", color=_LIGHT)
-    builder.add_shape(shank, "capsule", (0.01, 0.175), placement=(0, 0, -0.175 / 2), color=_LIGHT, conaffinity=0)
-    builder.add_shape(foot, "sphere", 0.015, color=_DARK, conaffinity=0)
+    builder.add_shape(shank, "capsule", (0.01, 0.175), placement=(0, 0, -0.175 / 2), color=_LIGHT, touching=_NOT_ITSELF)
+    builder.add_shape(foot, "sphere", 0.015, color=_DARK, touching=_NOT_ITSELF)
 
 
 def _add_rotor(builder, name, parent, placement, spin_axis):

@@ -11,7 +11,9 @@ from jdyn.tuning.first_nan import FirstNaN as FirstNaN
 from jdyn.tuning.gradient_health import GradientHealth as GradientHealth
 from jdyn.tuning.gradient_health import gradient_health as gradient_health
 from jdyn.tuning.growth import Growth as Growth
+from jdyn.tuning.history import Patience as Patience
 from jdyn.tuning.least_squares import tune_least_squares as tune_least_squares
+from jdyn.tuning.minibatches import Minibatches as Minibatches
 from jdyn.tuning.result import StartsResult as StartsResult
 from jdyn.tuning.result import TuneResult as TuneResult
 from jdyn.tuning.result import TuneWarning as TuneWarning

@@ -15,7 +15,7 @@ from jdyn.terminal.interruption import interruptions
 from jdyn.terminal.progress import progress_bar
 from jdyn.tuning.checkpoint import Checkpoint, as_numbers
 from jdyn.tuning.gradient_check import disagreement
-from jdyn.tuning.history import History
+from jdyn.tuning.history import History, Patience
 from jdyn.tuning.minibatches import Minibatches
 from jdyn.tuning.problem import Problem
 from jdyn.tuning.result import TuneResult, TuneWarning
@@ -48,8 +48,7 @@ def descend(
     starts: int | None,
     steps: int,
     batches: Minibatches | None,
-    patience: int | None,
-    tolerance: float,
+    patience: Patience | None,
     check: bool,
     checkpoint: str | os.PathLike | None,
     progress: bool | None,
@@ -63,7 +62,7 @@ def descend(
         starts: Their number; None for one without that axis.
         steps: Number of updates.
         batches: Data; None for a loss without.
-        patience, tolerance: See `History`.
+        patience: When it ends because the loss does not fall.
         check: Whether to compare the gradient with differences, at the first step and where the loss stalls.
         checkpoint: File to go on from, and to keep the walk in.
         progress: As for `tune`.
@@ -73,7 +72,7 @@ def descend(
     programs = compiled(problem, optimizer, walk, batches, starts)
     kept = None if checkpoint is None else Checkpoint(checkpoint, _digest(programs, walk, batches))
     walk, records = (walk, []) if kept is None else kept.load(walk, programs.seen)
-    histories = [History(patience, tolerance) for _ in range(starts or 1)]
+    histories = [History(patience) for _ in range(starts or 1)]
     for seen in records:
         _add(histories, seen)
     began, bar = time.perf_counter(), progress_bar("tune", "step", steps, progress, max(len(records) - 1, 0))

@@ -13,13 +13,12 @@ from jaxtyping import PyTree
 
 from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import forward_dynamics
-from jdyn.model import Model
-from jdyn.simulation import Result, State, Trajectory, simulate
+from jdyn.simulation import Result, State, System, Trajectory, simulate
 from jdyn.simulation.result import MESSAGES
 from jdyn.simulation.state import controller_memory
 from jdyn.tuning.parameters import named_leaves
 
-Mechanism = Callable[[PyTree], tuple[Model, Any]]
+SystemOf = Callable[[PyTree], System]
 
 # The search for a failure begins this close to the last good state, in roundings of the time; number of distances.
 NEAREST, DISTANCES = 16, 40
@@ -55,7 +54,7 @@ class Place(NamedTuple):
     reason: str
 
 
-def of_value(trajectory: Trajectory, mechanism: Mechanism | None, params: PyTree) -> Place:
+def of_value(trajectory: Trajectory, system_of: SystemOf | None, params: PyTree) -> Place:
     """The first place where a loss is not finite."""
     ts, states = _rows(trajectory)
     finite, reached = _finite_rows(states), float(trajectory.stats["t_reached"])
@@ -66,20 +65,20 @@ def of_value(trajectory: Trajectory, mechanism: Mechanism | None, params: PyTree
             reached, (), "an event ends the simulation here; rows after it are NaN, and not for the loss to use"
         )
     code, good = Result(int(trajectory.result)), int(np.sum(np.cumprod(finite)))
-    if code == Result.nonfinite and mechanism is not None and good:
-        return _beyond(ts[good - 1], _at(states, good - 1), reached, mechanism, params)
+    if code == Result.nonfinite and system_of is not None and good:
+        return _beyond(ts[good - 1], _at(states, good - 1), reached, system_of, params)
     missing = [] if good else ["save a row before it"]
-    missing += [] if mechanism else ["give `mechanism`"]
+    missing += [] if system_of else ["give `system`"]
     advice = f"; {' and '.join(missing)} to have the body named" if code == Result.nonfinite else ""
     return Place(reached, (), f"the simulation ends with {code.name}, {MESSAGES[code]}{advice}")
 
 
-def of_gradient(trajectory: Trajectory, mechanism: Mechanism, params: PyTree) -> Place | None:
+def of_gradient(trajectory: Trajectory, system_of: SystemOf, params: PyTree) -> Place | None:
     """The first place where a derivative is not finite, by derivatives of the equations of motion in each row; None if
     these are finite."""
     ts, states = _rows(trajectory)
     good = np.flatnonzero(_finite_rows(states))
-    return _scanned(_derivative_flags, ts[good], _at(states, good), mechanism, params)
+    return _scanned(_derivative_flags, ts[good], _at(states, good), system_of, params)
 
 
 def _rows(trajectory):
@@ -102,15 +101,16 @@ def _finite_rows(states):
     return np.all(np.isfinite(np.hstack([states.q, states.v])), axis=1)
 
 
-def _beyond(t, state, reached, mechanism, params) -> Place:
+def _beyond(t, state, reached, system_of, params) -> Place:
     """The failure that ends a simulation after a good state. It is simulated again up to the failure, with the default
     solver and a new memory of the controller, and examined from there at growing distances."""
-    model, controller = mechanism(params)
+    system = system_of(params)
+    model, controller = system.model, with_memory(system.controller)
     # Twice as far as the failure, or by a millisecond if the row is close to it.
     ahead = abs(reached - float(t)) + 1e-3
     end = reached + (ahead if reached >= float(t) else -ahead)
     steps = diffrax.SaveAt(t0=True, steps=True)
-    again = simulate(model, state.q, state.v, end, t0=t, controller=controller, saveat=steps, throw=False)
+    again = simulate(system, State(state.q, state.v), end, t0=t, saveat=steps, throw=False)
     if again.success:
         why = "a simulation with the default solver from the row before gets past it; are steps too long?"
         return Place(reached, (), why)
@@ -119,13 +119,13 @@ def _beyond(t, state, reached, mechanism, params) -> Place:
     left = end - float(ts[-1])
     nearest = NEAREST * float(jnp.finfo(ts.dtype).eps) * max(abs(reached), abs(end))
     distances = np.sign(left) * np.geomspace(nearest, abs(left), DISTANCES).astype(ts.dtype)
-    tau = with_memory(controller).force(jnp.asarray(ts[-1]), last.q, last.v, controller_memory(last))
+    tau = controller.force(jnp.asarray(ts[-1]), last.q, last.v, controller_memory(last))
     a = jnp.nan_to_num(forward_dynamics(model, last.q, last.v, tau), posinf=0.0, neginf=0.0)
 
     def later(d):
         return State(model.integrate(last.q, d * last.v), last.v + d * a, last.parts)
 
-    found = _scanned(_value_flags, ts[-1] + distances, jax.vmap(later)(jnp.asarray(distances)), mechanism, params)
+    found = _scanned(_value_flags, ts[-1] + distances, jax.vmap(later)(jnp.asarray(distances)), system_of, params)
     return found or Place(reached, (), "the state grows without bound, by forces that are finite")
 
 
@@ -140,15 +140,15 @@ class _Flags(NamedTuple):
 _NAMES = _Flags("the controller's force", "the acceleration")
 
 
-def _scanned(flags_of, ts, states, mechanism, params) -> Place | None:
+def _scanned(flags_of, ts, states, system_of, params) -> Place | None:
     """The first row where something is not finite; None if there is none."""
     tuned, fixed = eqx.partition(params, eqx.is_inexact_array)
 
     @eqx.filter_jit
     def scan(ts, states):
         def motion(tuned):
-            model, controller = mechanism(eqx.combine(tuned, fixed))
-            return model, with_memory(controller)
+            system = system_of(eqx.combine(tuned, fixed))
+            return system.model, with_memory(system.controller)
 
         # One after another: under `vmap`, `lax.cond` would evaluate both branches.
         return jax.lax.map(lambda row: flags_of(motion, tuned, *row), (ts, states))
@@ -158,7 +158,7 @@ def _scanned(flags_of, ts, states, mechanism, params) -> Place | None:
     if not any(map(len, rows)):
         return None
     row, which = min((bad[0], number) for number, bad in enumerate(rows) if len(bad))
-    bodies, what = _explained(mechanism(params)[0].topology, _NAMES[which], _at(flags[which], row))
+    bodies, what = _explained(system_of(params).model.topology, _NAMES[which], _at(flags[which], row))
     return Place(float(ts[row]), bodies, what)
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PyTree
 
 from jdyn.simulation import Trajectory
 from jdyn.tuning.comparison import Derivative, compared, directions_in
-from jdyn.tuning.first_nan import FirstNaN, Mechanism, Place, of_gradient, of_value
+from jdyn.tuning.first_nan import FirstNaN, Place, SystemOf, of_gradient, of_value
 from jdyn.tuning.growth import Growth, fitted_growth
 from jdyn.tuning.parameters import named_leaves, scalar, tunable
 
@@ -94,7 +94,7 @@ def gradient_health(
     params: PyTree,
     *,
     horizons: Sequence[float] = (),
-    mechanism: Mechanism | None = None,
+    system: SystemOf | None = None,
     directions: int = 4,
     rtol: float | None = None,
     seed: int = 0,
@@ -127,8 +127,8 @@ def gradient_health(
         params: Any PyTree; its floating-point leaves are checked.
         horizons: At least three simulated times [s], shortest first. The gradient is computed for each, everything else
             for the last.
-        mechanism: The model and the controller (or None) that the loss simulates, as a function of the parameters: with
-            it, and the trajectory, bodies are named whose force or acceleration, or a derivative of it, is not finite.
+        system: The `jdyn.System` that the loss simulates, as a function of the parameters: with it, and the trajectory,
+            bodies are named whose force or acceleration, or a derivative of it, is not finite.
         directions: Number of directions in a leaf: its coordinates if they are no more, else random ones.
         rtol: Relative difference that still counts as agreement; 1e-3 if left out, 1e-2 in float32. Autodiff takes
             the step sizes of an adaptive simulation for constants, so agreement ends at its tolerances.
@@ -153,7 +153,7 @@ def gradient_health(
         derivatives = tuple(compared(along, tuned, gradient, rtol, direction) for direction in looked_along)
     if not np.isfinite(norms[-1]):
         params = eqx.combine(tuned, fixed)
-        leaves, place = _place(programs, value, gradient, trajectory, tuned, params, mechanism)
+        leaves, place = _place(programs, value, gradient, trajectory, tuned, params, system)
         if place.time is None and len(horizons):
             place = place._replace(time=_shortest(programs, tuned, horizons, norms))
         first_nan = FirstNaN(leaves, place.time, place.bodies, place.reason)
@@ -227,20 +227,20 @@ def _norm(value, gradient) -> float:
     return math.hypot(*(float(x) for leaf in jax.tree.leaves(gradient) for x in np.ravel(leaf)))
 
 
-def _place(programs, value, gradient, trajectory, tuned, params, mechanism) -> tuple[tuple[str, ...], Place]:
+def _place(programs, value, gradient, trajectory, tuned, params, system) -> tuple[tuple[str, ...], Place]:
     """Leaves whose derivative is not finite, and the first place of it."""
     if not np.isfinite(value):
         leaves = tuple(name for name, _ in named_leaves(tuned))
-        return leaves, _UNSEEN if trajectory is None else of_value(trajectory, mechanism, params)
+        return leaves, _UNSEEN if trajectory is None else of_value(trajectory, system, params)
     leaves = tuple(name for name, leaf in named_leaves(gradient) if not np.all(np.isfinite(leaf)))
     if trajectory is None:
         return leaves, _UNSEEN
-    place = None if mechanism is None else of_gradient(trajectory, mechanism, params)
+    place = None if system is None else of_gradient(trajectory, system, params)
     if place is not None:
         return leaves, place
     if np.isfinite(_norm(value, programs.gradient_of_rows(tuned))):
         return leaves, Place(None, (), "the trajectory has a finite gradient, what the loss makes of it has not")
-    more = "give `mechanism` to have the body named" if mechanism is None else "save more rows to have it found"
+    more = "give `system` to have the body named" if system is None else "save more rows to have it found"
     return leaves, Place(None, (), f"the gradient of the trajectory is not finite; {more}")
 
 

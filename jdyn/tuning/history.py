@@ -1,8 +1,26 @@
 """History of the steps of one start, and whether there should be more of them."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
+
+
+class Patience(NamedTuple):
+    """When a tuning ends because the loss does not fall.
+
+    >>> import optax
+    >>> options = {"optimizer": optax.sgd(0.25), "steps": 50, "patience": jdyn.Patience(3, tolerance=0.01)}
+    >>> print(len(jdyn.tune(lambda x: 1 + x**2, 1.0, **options).losses))
+    8
+
+    Attributes:
+        steps: Steps in which the loss has to fall.
+        tolerance: Fraction of the loss by which it must fall to count as fallen.
+    """
+
+    steps: int
+    tolerance: float = 0.0
 
 
 @dataclasses.dataclass
@@ -10,8 +28,7 @@ class History:
     """Losses along the way from one start, and when it ends.
 
     Attributes:
-        patience: Steps without improvement after which it ends; None for any number.
-        tolerance: Fraction of the loss by which it must fall, to count as improved.
+        patience: When it ends without improvement; None for never.
         losses, gradient_norms: By step.
         judged: Losses by which the best step is chosen: those of all rows, where there are rows, else `losses`. NaN
             where there is none.
@@ -20,8 +37,7 @@ class History:
         stalled: Whether the reason is patience. Where other starts go on, so does this one, and may fall again.
     """
 
-    patience: int | None
-    tolerance: float
+    patience: Patience | None = None
     losses: list[float] = dataclasses.field(default_factory=list)
     gradient_norms: list[float] = dataclasses.field(default_factory=list)
     judged: list[float] = dataclasses.field(default_factory=list)
@@ -31,6 +47,14 @@ class History:
     _best: float = np.inf
     _before: float = np.inf
     _fell_at: int = 0
+
+    def __post_init__(self):
+        if self.patience is not None and self.patience.steps < 1:
+            raise ValueError(f"patience: expected a positive number of steps, got {self.patience.steps}")
+        if self.patience is not None and not 0 <= self.patience.tolerance < 1:
+            raise ValueError(
+                f"patience: expected a tolerance from 0 up to 1, a fraction of the loss, got {self.patience.tolerance}"
+            )
 
     def add(self, loss: float, gradient_norm: float, judged: float) -> None:
         """Add a step, unless one has failed."""
@@ -54,10 +78,10 @@ class History:
     def _judge(self, step, judged):
         if judged <= self._best:
             self._best, self.best_step = judged, step
-        fell = self._before - judged
-        if np.isinf(self._before) or fell > self.tolerance * abs(self._before):
+        fell, tolerance = self._before - judged, 0.0 if self.patience is None else self.patience.tolerance
+        if np.isinf(self._before) or fell > tolerance * abs(self._before):
             self._before, self._fell_at, self.stalled, self.message = judged, step, False, ""
-        elif self.patience is not None and step - self._fell_at >= self.patience:
+        elif self.patience is not None and step - self._fell_at >= self.patience.steps:
             self.stalled = True
             self.message = f"the loss has fallen no further than to {self._before:.6g} in {step - self._fell_at} steps"
 

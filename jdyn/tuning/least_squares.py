@@ -22,7 +22,7 @@ from jdyn.tuning.parameters import tunable
 from jdyn.tuning.problem import Problem
 from jdyn.tuning.result import TuneResult, TuneWarning
 from jdyn.tuning.steps import FEW
-from jdyn.tuning.tune import CANNOT_START
+from jdyn.tuning.tune import CANNOT_START, check_steps
 
 Jacobian = Literal["forward", "reverse"]
 
@@ -86,8 +86,7 @@ def tune_least_squares(
 
     Source: Nocedal, Wright 2006, Numerical Optimization, chapter 10; by optimistix.
     """
-    if steps < 0:
-        raise ValueError(f"steps: expected a number that is not negative, got {steps}")
+    check_steps(steps)
     if jacobian not in (None, "forward", "reverse"):
         raise ValueError(f"jacobian: expected 'forward', 'reverse' or None, got {jacobian!r}")
     tuned, fixed = tunable(params)
@@ -212,7 +211,7 @@ def _checked(residuals):
 
 def _walk(step, here, steps, progress):
     """The history, the best coordinates, parameters by step, and why it ended before the last one."""
-    history, best, path, message = History(None, 0.0), here.vector, [], ""
+    history, best, path, message = History(), here.vector, [], ""
     with interruptions() as interrupted, progress_bar("tune", "step", steps, progress) as bar:
         while len(path) <= steps and not message:
             here = step(here.vector, here.state)

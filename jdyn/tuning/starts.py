@@ -12,11 +12,12 @@ from jaxtyping import Array, Float, PyTree
 from jdyn.tuning.bijections import Bijection
 from jdyn.tuning.bounds import to_free
 from jdyn.tuning.descent import descend, outcome
-from jdyn.tuning.minibatches import Minibatches
+from jdyn.tuning.history import Patience
+from jdyn.tuning.minibatches import Minibatches, minibatches
 from jdyn.tuning.parameters import named_leaves, tunable
 from jdyn.tuning.problem import Problem
 from jdyn.tuning.result import StartsResult, TuneWarning
-from jdyn.tuning.tune import CANNOT_START, check_options
+from jdyn.tuning.tune import CANNOT_START, check_steps
 
 
 def tune_starts(
@@ -26,11 +27,8 @@ def tune_starts(
     optimizer: optax.GradientTransformation,
     steps: int,
     bounds: PyTree[Bijection | None] = None,
-    data: PyTree[Array] = None,
-    batch: int | None = None,
-    seed: int = 0,
-    patience: int | None = None,
-    tolerance: float = 0.0,
+    data: PyTree[Array] | Minibatches = None,
+    patience: Patience | None = None,
     check: bool = True,
     checkpoint: str | os.PathLike | None = None,
     progress: bool | None = None,
@@ -58,7 +56,7 @@ def tune_starts(
         loss: Scalar function of the parameters of one start, or of these and rows of data.
         starts: The parameters, with a leading axis of starts in every floating-point leaf, shape (starts, ...); other
             leaves are shared.
-        optimizer, steps, bounds, data, batch, seed, patience, tolerance, check, checkpoint, progress: As for `tune`.
+        optimizer, steps, bounds, data, patience, check, checkpoint, progress: As for `tune`.
             All starts see the same rows.
 
     Returns:
@@ -71,13 +69,12 @@ def tune_starts(
     Warns:
         TuneWarning: naming the starts that failed; on Ctrl-C; and if a gradient disagrees with differences.
     """
-    check_options(steps, patience, tolerance, data, batch)
+    check_steps(steps)
     tuned, fixed = tunable(starts)
     problem, number = Problem(loss, fixed, bounds), _number(tuned)
     found = descend(
         problem, optimizer, _free(bounds, tuned, number), starts=number, steps=steps,
-        batches=None if data is None else Minibatches(data, batch, seed), patience=patience, tolerance=tolerance,
-        check=check, checkpoint=checkpoint, progress=progress,
+        batches=minibatches(data), patience=patience, check=check, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
     failed = {start: history.message for start, history in enumerate(found.histories) if history.failed}
     if len(failed) == number and all(len(history.losses) == 1 for history in found.histories):

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, PyTree
 from jdyn.tuning.bijections import Bijection
 from jdyn.tuning.bounds import to_free
 from jdyn.tuning.descent import descend, outcome
-from jdyn.tuning.minibatches import Minibatches
+from jdyn.tuning.history import Patience
+from jdyn.tuning.minibatches import Minibatches, minibatches
 from jdyn.tuning.parameters import tunable
 from jdyn.tuning.problem import Problem
 from jdyn.tuning.result import TuneResult, TuneWarning
@@ -23,11 +24,8 @@ def tune(
     optimizer: optax.GradientTransformation,
     steps: int,
     bounds: PyTree[Bijection | None] = None,
-    data: PyTree[Array] = None,
-    batch: int | None = None,
-    seed: int = 0,
-    patience: int | None = None,
-    tolerance: float = 0.0,
+    data: PyTree[Array] | Minibatches = None,
+    patience: Patience | None = None,
     check: bool = True,
     checkpoint: str | os.PathLike | None = None,
     progress: bool | None = None,
@@ -44,11 +42,11 @@ def tune(
     ```
     bounds = {"kp": jdyn.Positive(), "kd": jdyn.Interval(0.1, 50.0)}
     result = jdyn.tune(loss, gains, optimizer=optax.adam(0.1), steps=500, bounds=bounds,
-                       data=initial_states, batch=16)  # loss(gains, rows)
+                       data=jdyn.Minibatches(initial_states, 16))  # loss(gains, rows)
     ```
 
     With a `checkpoint`, the same call goes on from where it was interrupted, and finds the same to the last bit. So
-    does one with more `steps`; with a `batch`, where those before end an epoch. Ctrl-C ends the tuning after the step
+    does one with more `steps`; with minibatches, where those before end an epoch. Ctrl-C ends the tuning after the step
     that runs, and keeps what was found.
 
     `loss` is compiled once. Where it simulates, give `simulate` the option `throw=False`: a failed simulation then
@@ -71,12 +69,10 @@ def tune(
         steps: Number of updates.
         bounds: A PyTree prefix of `params`, with `jdyn.Positive`, `jdyn.Interval`, `jdyn.Simplex` or
             `jdyn.PhysicalInertia` for each part that has bounds, and None for others.
-        data: A PyTree of arrays with one leading axis, of rows; None for a loss of the parameters alone.
-        batch: Rows that a step sees, a fresh order in every epoch; all of them if left out. The best parameters are
-            then those with the smallest loss of all rows, which is computed at the start of each epoch and in the end.
-        seed: Of the orders.
-        patience: Steps after which it ends if the loss has not fallen meanwhile; None for any number.
-        tolerance: Fraction of the loss by which it must fall to count as fallen.
+        data: A PyTree of arrays with one leading axis, of rows, which every step sees, or `jdyn.Minibatches` of them;
+            None for a loss of the parameters alone. The best parameters on minibatches are those with the smallest loss
+            of all rows, which is computed at the start of each epoch and in the end.
+        patience: When it ends because the loss does not fall; `steps` alone end it if left out.
         check: Whether to compare the gradient with differences of the loss along a random direction, at the first step
             and where the loss stalls. It takes as long as eight steps, and compiles nothing.
         checkpoint: File to keep the state in, and to go on from if it exists. It is replaced as a whole, as often as
@@ -95,13 +91,12 @@ def tune(
         TuneWarning: if the loss or its gradient stops being finite, naming the step; on Ctrl-C; and if the gradient
             disagrees with differences.
     """
-    check_options(steps, patience, tolerance, data, batch)
+    check_steps(steps)
     tuned, fixed = tunable(params)
     problem = Problem(loss, fixed, bounds)
     found = descend(
         problem, optimizer, to_free(bounds, tuned), starts=None, steps=steps,
-        batches=None if data is None else Minibatches(data, batch, seed), patience=patience, tolerance=tolerance,
-        check=check, checkpoint=checkpoint, progress=progress,
+        batches=minibatches(data), patience=patience, check=check, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
     (history,), result = found.histories, outcome(problem, found, None)
     if history.failed and len(history.losses) == 1:
@@ -118,13 +113,7 @@ CANNOT_START = (
 )
 
 
-def check_options(steps, patience, tolerance, data, batch) -> None:
-    """Raise a ValueError that names an option that cannot be."""
+def check_steps(steps: int) -> None:
+    """Raise a ValueError if there cannot be so many."""
     if steps < 0:
         raise ValueError(f"steps: expected a number that is not negative, got {steps}")
-    if patience is not None and patience < 1:
-        raise ValueError(f"patience: expected a positive number of steps, or None, got {patience}")
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance: expected a fraction of the loss, from 0 up to 1, got {tolerance}")
-    if data is None and batch is not None:
-        raise ValueError(f"batch: expected none without data, got {batch}; data= has the rows that a step sees some of")

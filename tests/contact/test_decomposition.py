@@ -20,7 +20,7 @@ def _robot(path):
     builder.add_link("angle", jdyn.Free(), mass=1.0, inertia=1.0)
     builder.add_link("ball", jdyn.Prismatic((1, 0, 0)), parent="angle", mass=1.0, inertia=1.0)
     builder.add_shape("ball", "sphere", 0.1, role="collision")
-    builder.add_shape("angle", "mesh", (1, 1, -1), path=path, friction=0.3)
+    builder.add_shape("angle", "mesh", (1, 1, -1), path=path, touching=jdyn.Touching(friction=0.3))
     builder.include("angle", "ball")
     return builder.build()
 

@@ -63,7 +63,7 @@ def test_rows_within_steps_of_a_ball_that_rolls(dtype):
     step."""
     builder = jdyn.Builder("r")
     builder.add_link("b", jdyn.Free(), mass=1.0, inertia=(4e-3,) * 3)
-    builder.add_shape("b", "sphere", 0.1, role="collision", friction=0.3)
+    builder.add_shape("b", "sphere", 0.1, role="collision", touching=jdyn.Touching(friction=0.3))
     model = jdyn.with_ground(builder.build(), friction=0.3).astype(dtype)
     q0, speeds = model.neutral().at[2].set(0.0999), np.array([2.0, 20.0, 200.0])
     # It rolls on the middle of where shapes overlap.

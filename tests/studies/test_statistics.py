@@ -1,5 +1,6 @@
 """What is told of a motion and of the steps that it took, against closed forms and counts of their own."""
 
+import dataclasses
 import pathlib
 
 import diffrax
@@ -38,6 +39,7 @@ class Push(jdyn.Controller):
 
 
 calls = []
+START = jnp.array([1.0, 0.5])
 
 
 def two_link_terms(lengths, masses, q, v):
@@ -56,17 +58,18 @@ def two_link_terms(lengths, masses, q, v):
     return M, h + np.array([weights[0] * np.cos(q1) + g2, g2]), v @ M @ v / 2, potential
 
 
-def motion_through(q, v):
+def motion_through(system, q, v):
     """States as if they were those of a motion."""
     rows = np.arange(len(q))
-    return Steps(0.1 * rows, np.array(q), np.array(v), None, rows, 6 * rows, jdyn.Result.success)
+    return Steps(system, 0.1 * rows, np.array(q), np.array(v), {}, rows, 6 * rows, jdyn.Result.success)
 
 
 @pytest.mark.slow
 def test_two_links_against_closed_forms():
     rng = np.random.default_rng(0)
     states = rng.uniform(-3, 3, (2, 5, 2))
-    found = jdyn.statistics(two_links(3.0), motion_through(*states), controller=jdyn.Constant(TAU))
+    system = jdyn.System(two_links(3.0), controller=jdyn.Constant(TAU))
+    found = jdyn.statistics(motion_through(system, *states))
     for row, (q, v) in enumerate(zip(*states, strict=True)):
         M, h, kinetic, potential = two_link_terms((1, 3), (1, 3), q, v)
         np.testing.assert_allclose(found.a[row], np.linalg.solve(M, TAU - h), rtol=1e-11, atol=1e-11)
@@ -79,8 +82,9 @@ def test_two_links_against_closed_forms():
 @pytest.mark.slow
 def test_the_difference_follows_the_condition_number():
     """Equation 5.1: about κ times the rounding of a number. It is that of the linear solver in use."""
-    motion = motion_through(np.linspace([0, 0.1], [0, 3.0], 20), np.zeros((20, 2)))
-    by_cholesky, by_lu = (jdyn.statistics(two_links(1e4), motion, method=m) for m in (None, jdyn.CRBA("lu")))
+    states = np.linspace([0, 0.1], [0, 3.0], 20), np.zeros((20, 2))
+    systems = [jdyn.System(two_links(1e4), method=method) for method in (None, jdyn.CRBA("lu"))]
+    by_cholesky, by_lu = (jdyn.statistics(motion_through(system, *states)) for system in systems)
     bound = np.finfo(float).eps * by_lu.condition[:, None]
     for found in (by_cholesky, by_lu):
         assert np.all(found.difference < 10 * bound) and np.max(found.difference) > 1e-3 * np.max(bound)
@@ -93,7 +97,7 @@ def test_the_difference_follows_the_condition_number():
 def test_rotations_and_rows_that_were_not_reached():
     model = jdyn.random_tree(1, 2, kinds=(jdyn.Ball, jdyn.Revolute))
     motion = jdyn.simulate(model, model.random(jax.random.key(0)), jnp.ones(model.nv), 5.0, max_steps=12, throw=False)
-    found = jdyn.statistics(model, motion)
+    found = jdyn.statistics(motion)
     reached = np.isfinite(motion.q[:, 0])
     assert 1 < np.sum(reached) < len(reached)
     for values in (found.a[:, 0], found.energy, found.condition, found.difference[:, 0]):
@@ -105,9 +109,9 @@ def test_rotations_and_rows_that_were_not_reached():
 
 
 def test_a_batch_is_refused():
-    batch = motion_through(np.zeros((5, 3, 2)), np.zeros((5, 3, 2)))
+    batch = motion_through(jdyn.System(prrr(2)), np.zeros((5, 3, 2)), np.zeros((5, 3, 2)))
     with pytest.raises(ValueError, match="of a batch take one lane"):
-        jdyn.statistics(prrr(2), batch)
+        jdyn.statistics(batch)
 
 
 @pytest.mark.slow
@@ -118,35 +122,36 @@ def test_evaluations_are_as_many_as_happen(solver):
     """Each one asks for the torque once."""
     calls.clear()
     control = None if solver is None else diffrax.PIDController(rtol=1e-6, atol=1e-6)
-    steps = take_steps(
-        prrr(2), jnp.array([1.0, 0.5]), jnp.zeros(2), 1.0, controller=Push(), solver=solver,
-        stepsize_controller=control, dt0=0.5,
-    )  # fmt: skip
+    system = jdyn.System(prrr(2), controller=Push())
+    steps = take_steps(system, system.state(START), 1.0, solver=solver, stepsize_controller=control, dt0=0.5)
     jax.effects_barrier()
     assert steps.result == jdyn.Result.success
     assert steps.tries[-1] > len(steps.ts) - 1
     assert steps.evaluations[-1] == len(calls)
-    found = jdyn.statistics(prrr(2), steps.thinned(0.1, 100), controller=jdyn.Constant(TAU))
+    silent = dataclasses.replace(steps, system=jdyn.System(prrr(2), controller=jdyn.Constant(TAU)))
+    found = jdyn.statistics(silent.thinned(0.1, 100))
     assert np.sum(found.evaluations) == len(calls) and found.evaluations[0] == 0
 
 
 def test_a_step_that_is_too_short_ends_the_motion():
     control = QualityControl(accuracy=1e-4, smallest=1e-3)
-    steps = take_steps(prrr(2), jnp.zeros(2), jnp.zeros(2), 1.0, stepsize_controller=control)
+    system = jdyn.System(prrr(2))
+    steps = take_steps(system, system.state(), 1.0, stepsize_controller=control)
     assert steps.result != jdyn.Result.success and list(steps.ts) == [0]
     assert len(steps.thinned(0.1, 10).ts) == 1
 
 
 def test_the_rule_and_the_rate_go_together():
-    start = prrr(2), jnp.zeros(2), jnp.zeros(2), 1.0
+    system = jdyn.System(prrr(2))
     with pytest.raises(ValueError, match="wrap it as WithRate"):
-        take_steps(*start, solver=CashKarp())
+        take_steps(system, system.state(), 1.0, solver=CashKarp())
     with pytest.raises(ValueError, match="expected an explicit Runge-Kutta method, got Rodas5P"):
         WithRate(jdyn.Rodas5P())
 
 
 def test_rows_are_thinned_as_the_thesis_saves_them():
-    steps = take_steps(prrr(2), jnp.array([1.0, 0.5]), jnp.zeros(2), 1.0)
+    system = jdyn.System(prrr(2))
+    steps = take_steps(system, system.state(START), 1.0)
     saved = steps.thinned(0.1, 100)
     assert saved.ts[0] == 0 and saved.ts[-1] == steps.ts[-1] == 1
     assert np.all(np.diff(saved.ts[:-1]) > 0.1)
@@ -184,7 +189,8 @@ def test_steps_are_those_of_numerical_recipes():
         return np.concatenate([y[2:], np.linalg.solve(M, TAU - h)])
 
     q0, v0 = np.array([0.4, -0.7]), np.array([1.0, 2.0])
-    steps = take_steps(two_links(3.0), q0, v0, 3.0, controller=jdyn.Constant(TAU))
+    system = jdyn.System(two_links(3.0), controller=jdyn.Constant(TAU))
+    steps = take_steps(system, system.state(q0, v0), 3.0)
     times, tries = recipe(rate, np.concatenate([q0, v0]), 3.0, 1e-4)
     assert tries == steps.tries[-1] > len(times)
     np.testing.assert_allclose(steps.ts, times, rtol=0, atol=1e-9)

@@ -52,7 +52,7 @@ def test_evaluations_of_figure_5_6():
             assert crba.result != jdyn.Result.success
         else:
             assert crba.evaluations == pytest.approx(row.crbm, rel=0.15)
-        along = statistics(two_links_of_one(row.share), aba.steps.thinned(0.01, 1001))
+        along = statistics(aba.steps.thinned(0.01, 1001))
         # The thesis prints powers of ten; the first difference is of rounding alone.
         assert abs(np.log10(max(along.condition) / row.condition)) < 1
         assert abs(np.log10(max(along.difference[:, 0]) / row.difference)) < (2 if row.share == 0.1 else 1.5)
@@ -78,7 +78,7 @@ def test_energy_of_figure_5_8(method):
     model = four_links()
     found = fall(model, 20.0, method=method, tolerance=1e-5, energy=ENERGY_5_8)
     assert found.result == jdyn.Result.success
-    energy = statistics(model, found.steps).energy
+    energy = statistics(found.steps).energy
     assert np.max(np.abs(energy - energy[0])) < 5e-5 * ENERGY_5_8
 
 

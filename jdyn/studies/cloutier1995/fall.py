@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics import Method, kinetic_energy, potential_energy
 from jdyn.model import Model
-from jdyn.simulation import Result
+from jdyn.simulation import Result, System
 from jdyn.studies.cloutier1995.condition import condition_numbers
 from jdyn.studies.cloutier1995.numerical_recipes import QualityControl
 from jdyn.studies.cloutier1995.rows import in_rows
@@ -83,9 +83,10 @@ def fall(
     dtype = np.dtype(model.dtype).name
     control = QualityControl(accuracy=tolerance, tiny=TINY[dtype])
 
+    system = System(model, method=method)
+
     def run(until):
-        rest = jnp.zeros(model.nv, model.dtype)
-        return take_steps(model, q0, rest, until, method=method, stepsize_controller=control, max_steps=max_steps)
+        return take_steps(system, system.state(q0), until, stepsize_controller=control, max_steps=max_steps)
 
     # No time takes no steps, and the same program.
     run(0.0)

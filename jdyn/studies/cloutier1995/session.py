@@ -14,7 +14,7 @@ from jdyn.control import Constant
 from jdyn.dynamics import CRBA, Method
 from jdyn.model import Model
 from jdyn.robots import prrr
-from jdyn.simulation import AdamsBashforthMoulton, BaderDeuflhard, CashKarp, Rodas5P, largest
+from jdyn.simulation import AdamsBashforthMoulton, BaderDeuflhard, CashKarp, Rodas5P, System, largest
 from jdyn.studies.cloutier1995.link_table import Link
 from jdyn.studies.cloutier1995.numerical_recipes import QualityControl, WithRate
 from jdyn.studies.cloutier1995.operations import Operations, UncountableError, forward_dynamics_operations
@@ -206,27 +206,22 @@ def simulated(session: Session) -> Outcome:
     steps = steps_of(session, model, session.q0)
     seconds = time.perf_counter() - started
     saved = steps.thinned(session.interval, session.rows)
-    found = statistics(model, saved, controller=_motors(session), method=session.method)
+    found = statistics(saved)
     return Outcome(session, steps, found, seconds)
 
 
 def steps_of(session: Session, model: Model, q0: Sequence[float]) -> Steps:
     """All steps of a session of this robot, from angles that may differ from the session's."""
     solver, stepsize_controller = INTEGRATIONS[session.integration](session)
+    system = System(model, controller=Constant(np.array(session.torques)), method=session.method)
+    state = system.state(*(jnp.asarray(x, model.dtype) for x in (q0, session.v0)))
     return take_steps(
-        model,
-        jnp.asarray(q0, model.dtype),
-        jnp.asarray(session.v0, model.dtype),
+        system,
+        state,
         session.t1,
-        controller=_motors(session),
-        method=session.method,
         solver=solver,
         stepsize_controller=stepsize_controller,
         t0=session.t0,
         dt0=session.first_step,
         max_steps=session.max_steps,
     )
-
-
-def _motors(session: Session) -> Constant:
-    return Constant(np.array(session.torques))

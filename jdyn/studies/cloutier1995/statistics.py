@@ -8,10 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.control import DynamicController, with_memory
-from jdyn.dynamics import ABA, CRBA, Method, forward_dynamics, resolved
-from jdyn.model import Model, checked
-from jdyn.simulation import Control, Trajectory
+from jdyn.control import with_memory
+from jdyn.dynamics import ABA, CRBA, forward_dynamics
+from jdyn.simulation import Trajectory
 from jdyn.studies.cloutier1995.condition import condition_numbers
 from jdyn.studies.cloutier1995.fall import energies
 from jdyn.studies.cloutier1995.rows import in_rows
@@ -24,7 +23,7 @@ class Statistics:
 
     >>> model = jdyn.load("double_pendulum")
     >>> motion = jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0)
-    >>> found = jdyn.statistics(model, motion)
+    >>> found = jdyn.statistics(motion)
     >>> bool(np.max(np.abs(found.difference)) < 1e-3)
     True
 
@@ -55,38 +54,31 @@ class Statistics:
         return self.kinetic + self.potential
 
 
-def statistics(
-    model: Model,
-    motion: Trajectory | Steps,
-    *,
-    controller: Control | DynamicController | None = None,
-    method: Method | None = None,
-) -> Statistics:
+def statistics(motion: Trajectory | Steps) -> Statistics:
     """Accelerations, energies, condition number, and how far CRBA is from ABA, along a motion.
 
     ```
-    steps = jdyn.studies.cloutier1995.take_steps(model, q0, v0, 10.0, method=jdyn.CRBA())
-    found = jdyn.statistics(model, steps.thinned(0.01, 1000), method=jdyn.CRBA())
+    system = jdyn.System(model, method=jdyn.CRBA())
+    steps = jdyn.studies.cloutier1995.take_steps(system, system.state(q0, v0), 10.0)
+    found = jdyn.statistics(steps.thinned(0.01, 1000))
     ```
 
     >>> model = jdyn.load("double_pendulum")
-    >>> found = jdyn.statistics(model, jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0))
+    >>> found = jdyn.statistics(jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0))
     >>> found.condition.shape, bool(np.ptp(found.energy) < 1e-3)
     ((101,), True)
 
     Args:
-        model: The mechanism.
-        motion: One motion of the model, not a batch, from `jdyn.simulate` or from `take_steps`, which counts
-            evaluations.
-        controller: Controller of the motion; no torque if left out.
-        method: Method of the motion; `jdyn.ABA()` if left out. A `jdyn.CRBA` is also the one compared with ABA.
+        motion: One motion, not a batch, from `jdyn.simulate` or from `take_steps`, which counts evaluations.
+            Accelerations are by the method of its system; a `jdyn.CRBA` is also the one compared with ABA.
 
     Raises:
-        ValueError: if the motion is a batch, or not a motion of `model`.
+        ValueError: if the motion is a batch, or does not know its controller, which has functions.
 
     Source: Cloutier 1995, section 5.1.3; the relative difference is that of section 5.1.2.
     """
-    checked(model)
+    system = motion.system
+    model = system.model.without_shapes()
     q, v = jnp.asarray(motion.q), jnp.asarray(motion.v)
     expected = (len(motion.ts), model.nq), (len(motion.ts), model.nv)
     if (q.shape, v.shape) != expected:
@@ -94,12 +86,10 @@ def statistics(
             f"motion: expected one motion of {model.name!r}, q and v of shapes {expected[0]} and {expected[1]}, "
             f"got {q.shape} and {v.shape}; of a batch take one lane"
         )
-    method = resolved(method, model)
+    method = ABA() if system.method is None else system.method
     crba = method if isinstance(method, CRBA) else CRBA()
-    controller, rows = (
-        with_memory(controller),
-        (jnp.asarray(motion.ts, model.dtype), q, v, motion.parts.get("controller")),
-    )
+    controller, memory = with_memory(system.controller), motion.parts.get("controller")
+    rows = (jnp.asarray(motion.ts, model.dtype), q, v, memory)
     by_method, by_crba, by_aba = (
         np.asarray(in_rows(functools.partial(_accelerations, m, model, controller), *rows), float)
         for m in (method, crba, ABA())

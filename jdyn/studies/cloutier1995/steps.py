@@ -6,12 +6,9 @@ from typing import Any
 import diffrax
 import jax
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import ArrayLike
 
-from jdyn.control import DynamicController
-from jdyn.dynamics import Method
-from jdyn.model import Model
-from jdyn.simulation import CashKarp, Control, Result, simulate
+from jdyn.simulation import CashKarp, Result, State, System, simulate
 from jdyn.studies.cloutier1995.numerical_recipes import QualityControl, WithRate
 
 
@@ -22,6 +19,7 @@ class Steps:
     Counts of steps need a whole motion, not a `thinned` one.
 
     Attributes:
+        system: What was simulated.
         ts: Times [s], shape (rows,).
         q, v: States, shapes (rows, nq) and (rows, nv).
         parts: Parts of the state beside the motion, see `jdyn.State`.
@@ -31,6 +29,7 @@ class Steps:
         result: How the motion ended.
     """
 
+    system: System
     ts: np.ndarray
     q: np.ndarray
     v: np.ndarray
@@ -77,13 +76,10 @@ _ROWS = ("ts", "q", "v", "parts", "tries", "evaluations")
 
 
 def take_steps(
-    model: Model,
-    q0: Float[Array, " nq"],
-    v0: Float[Array, " nv"],
+    system: System,
+    state: State,
     t1: ArrayLike,
     *,
-    controller: Control | DynamicController | None = None,
-    method: Method | None = None,
     solver: diffrax.AbstractSolver | None = None,
     stepsize_controller: diffrax.AbstractStepSizeController | None = None,
     t0: ArrayLike = 0.0,
@@ -93,12 +89,9 @@ def take_steps(
     """Simulate with `jdyn.simulate`, and keep every step and its cost.
 
     Args:
-        model: The mechanism.
-        q0: Configuration at `t0` [rad or m].
-        v0: Velocity at `t0` [rad/s or m/s].
+        system: What is simulated.
+        state: State at `t0`.
         t1: End [s], after `t0`.
-        controller: As `jdyn.simulate` takes it; no torque if left out.
-        method: Forward-dynamics method; `jdyn.ABA()` if left out.
         solver: As `jdyn.simulate` takes it; that of the thesis, `WithRate(CashKarp())`, if left out.
         stepsize_controller: A diffrax step controller; that of the thesis with an accuracy of 1e-4,
             `QualityControl`, if left out.
@@ -110,17 +103,14 @@ def take_steps(
         The steps as far as they got; a failure is a code in `result`.
 
     Raises:
-        ValueError: if a size disagrees with `model`.
+        ValueError: if a size disagrees with the system.
 
     Source: Cloutier 1995, section 5.1.3.
     """
     motion = simulate(
-        model,
-        q0,
-        v0,
+        system,
+        state,
         t1,
-        controller=controller,
-        method=method,
         solver=WithRate(CashKarp()) if solver is None else solver,
         stepsize_controller=QualityControl(accuracy=1e-4) if stepsize_controller is None else stepsize_controller,
         saveat=diffrax.SaveAt(t0=True, steps=True),
@@ -131,6 +121,7 @@ def take_steps(
     )
     calls = motion.stats["row_dynamics_calls"]
     steps = Steps(
+        system=system,
         ts=np.asarray(motion.ts, float),
         q=np.asarray(motion.q),
         v=np.asarray(motion.v),
