@@ -134,12 +134,13 @@ def test_motion_of_some_pairs_is_theirs_in_that_of_all(kind, most, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("contact", "until"),
     [
         (jdyn.ConvexContact(), 0.06),
         # Later, derivatives of 1e9 leave nothing of rounding's digits.
-        pytest.param(jdyn.CompliantContact(slip_speed=1e-3), 0.006, marks=pytest.mark.exhaustive),
+        (jdyn.CompliantContact(slip_speed=1e-3), 0.006),
     ],
     ids=["convex", "compliant"],
 )
