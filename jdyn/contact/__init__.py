@@ -7,7 +7,6 @@ from jdyn.contact.contact import Contact as Contact
 from jdyn.contact.contact import ContactForces as ContactForces
 from jdyn.contact.contact import ContactWarning as ContactWarning
 from jdyn.contact.contact import PointForces as PointForces
-from jdyn.contact.contact import SmoothForces as SmoothForces
 from jdyn.contact.contact import TouchingPoints as TouchingPoints
 from jdyn.contact.contacts import Contacts as Contacts
 from jdyn.contact.contacts import generalized_forces as generalized_forces

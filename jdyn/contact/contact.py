@@ -2,16 +2,17 @@
 
 import abc
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
+from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.points import Overlap, contact_points
+from jdyn.contact.step_policy import StepPolicy
 from jdyn.dynamics.kinematics import forward_kinematics
 from jdyn.model import Model
 
@@ -65,7 +66,10 @@ class PointForces(Structure):
 
 
 class ContactForces(eqx.Module):
-    """A contact model between the shapes of a mechanism, which `VectorField.contact` holds.
+    """Forces between the shapes of a mechanism as functions of the state, which `VectorField.contact` holds.
+
+    A model of contact defines `force` and `points`. All else has defaults, those of a model that has nothing of the
+    kind: slopes for implicit solvers, forces that a step recorded, a `StepPolicy`, a `GradientPolicy`.
 
     Attributes:
         colliders: The shapes.
@@ -75,66 +79,70 @@ class ContactForces(eqx.Module):
 
     @abc.abstractmethod
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """Generalized forces [N m or N]."""
+        """Generalized forces [N m or N]. Called once in each stage of a solver."""
 
     @abc.abstractmethod
     def points(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
-        """The forces at all points, and the number of each point's pair."""
+        """The forces at all points, and the number of each point's pair. Called by trajectories, not by solvers."""
 
-    @abc.abstractmethod
-    def kept(
+    def recorded(
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], known: PointForces
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
-        """Points like `points`, with the forces that the step has kept in which the state lies, where these say more;
-        NaN stands for those of the state."""
+        """Points like `points`, with the forces that a solver recorded in the step in which the state lies; NaN stands
+        for those of the state."""
+        points, numbers = self.points(model, q, v)
+        return known.at(points), numbers
 
-    @abc.abstractmethod
-    def overshot(
-        self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Float[Array, " nv"]
-    ) -> Bool[Array, ""]:
-        """Tell whether a step between two states has gone too deep into shapes to be kept, whatever its error seems to
-        be."""
+    def begun(self, model: Model, q: Float[Array, " nq"]) -> "ContactForces":
+        """Forces of a step that begins in `q`, with what is detected there. Called once a step, before all else."""
+        return self
 
-    @abc.abstractmethod
-    def longest_step(
-        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
-    ) -> Scalar:
-        """Longest step that shapes allow which will touch soon or have just begun to [s].
+    def at_start_if(self, at_start: Bool[Array, ""]) -> "ContactForces":
+        """Forces of a stage, which needs no detection if its configuration is that in which the step begins. Called by
+        solvers that know that."""
+        return self
+
+    def at_time(self, t: Any) -> "ContactForces":
+        """Forces of a stage at a time of the step, as solvers count it [s]. Called before each stage; of use for what a
+        `GradientPolicy` has repaired."""
+        return self
+
+    def slopes(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]] | None:
+        """Slopes by which `force` falls with configuration and velocity, or nearly so: what is left out costs an
+        implicit solver steps, and no order. Called once a step; None where solvers are to be explicit in `force`."""
+        return None
+
+    def of_stage(
+        self,
+        model: Model,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        moved: Float[Array, " nv"],
+        gained: Float[Array, " nv"],
+    ) -> PointForces | None:
+        """Forces that an implicit stage of a step from a state has, which solvers record once a step. Rounding of the
+        configurations to which it leads is not in them, of which forces of stiff ground may consist where something
+        rests. NaN at points that are not looked at; None where states say them well enough.
 
         Args:
             model: The mechanism.
-            q, v: State where the step begins, and how it moves in the time of solvers.
-            a: About how v changes there.
+            q, v: The state.
+            moved, gained: How far the stage moves, along the axes of velocities, and what its velocity gains.
         """
+        return None
 
-    @abc.abstractmethod
-    def near(self, model: Model, q: Float[Array, " nq"], seen: PyTree[Array] = None) -> "ContactForces":
-        """The same for configurations near this one, such as those of a step that begins there. Unless it is None, this
-        is what can be `seen` there."""
+    def step_policy(self, model: Model, q: Float[Array, " nq"]) -> StepPolicy:
+        """Limits on the step that begins in `q`."""
+        return StepPolicy()
 
     @property
-    def has_jumps(self) -> bool:
-        """Tell whether forces begin with jumps within steps, of which derivatives know nothing."""
-        return False
-
-    @abc.abstractmethod
-    def across(
-        self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
-    ) -> "ContactForces":
-        """The same forces, with the derivatives that a step has where they begin, end or become stiff within it.
-
-        Args:
-            model: The mechanism.
-            t: When the step begins and ends, as solvers count the time [s].
-            h: How long it is, less than zero where time runs backwards [s].
-            start, end: Configuration and velocity there.
-        """
-
-    @abc.abstractmethod
-    def within(self, t: Any) -> "ContactForces":
-        """The same at a time within the step that they are `across`, as solvers count it [s]."""
+    def gradient_policy(self) -> "GradientPolicy":
+        """Repair of derivatives."""
+        return GradientPolicy()
 
     def distances(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, " points"]:
         """Distances of all points [m]; 1 in rows without a point."""
@@ -147,46 +155,38 @@ class ContactForces(eqx.Module):
         return Overlap.of(found.distance, self.colliders.least_sizes_of_pairs()[pairs.of_points])
 
 
-class SmoothForces(ContactForces):
-    """Contact forces in which solvers may be implicit."""
+class GradientPolicy(eqx.Module):
+    """Repair of the derivatives of steps; motions do not feel it. By default there is none.
 
-    @abc.abstractmethod
-    def slopes(
-        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
-    ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
-        """Slopes by which `force` falls with configuration and velocity, or nearly so: what is left out costs an
-        implicit solver steps, and no order."""
+    A simulation that is differentiated asks it: once whether to warn of `has_jumps`, and for `repaired` forces in each
+    step that it differentiates, when the end of the step is known. Steps of constant length are differentiated as they
+    are, without it.
+    """
 
-    @abc.abstractmethod
-    def seen(self, model: Model, q: Float[Array, " nq"]) -> PyTree[Array]:
-        """Whatever takes long to find there, and is needed for forces: arrays that depend on the configuration."""
+    @property
+    def has_jumps(self) -> bool:
+        """Tell whether forces begin with jumps within steps, of which derivatives know nothing."""
+        return False
 
-    @abc.abstractmethod
-    def there(self, model: Model, seen: PyTree[Array]) -> "SmoothForces":
-        """The same with a `force` for the configuration in which that was seen."""
-
-    @abc.abstractmethod
-    def resting(
+    def repaired(
         self,
+        forces: ContactForces,
         model: Model,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        moved: Float[Array, " nv"],
-        gained: Float[Array, " nv"],
-    ) -> PointForces:
-        """Forces as an implicit stage of a step from a state has them. Rounding of the configurations to which it leads
-        is not in them, of which forces of stiff ground may consist where something rests. NaN at points that are not
-        looked at.
+        t: tuple[Scalar, Scalar],
+        h: Scalar,
+        start: tuple[Array, Array],
+        end: tuple[Array, Array],
+    ) -> ContactForces:
+        """The same forces, with the derivatives that a step has where they begin, end or become stiff within it.
 
         Args:
+            forces: Those of the step.
             model: The mechanism.
-            q, v: The state.
-            moved, gained: How far the stage moves, along the axes of velocities, and what its velocity gains.
+            t: When the step begins and ends, as solvers count the time [s].
+            h: How long it is, less than zero where time runs backwards [s].
+            start, end: Configuration and velocity there.
         """
-
-    @abc.abstractmethod
-    def resting_like(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PointForces | None:
-        """Shapes of these forces; None where rounding is so small that states say them."""
+        return forces
 
 
 class Contact(eqx.Module):
@@ -202,7 +202,7 @@ class Contact(eqx.Module):
             by itself.
     """
 
-    stepwise: eqx.AbstractClassVar[bool]
+    stepwise: ClassVar[bool] = False
 
     @property
     def ends_steps(self) -> bool:
@@ -214,7 +214,6 @@ class Contact(eqx.Module):
         """Tell whether derivatives feel contact before shapes touch."""
         return False
 
-    @abc.abstractmethod
     def check(self, colliders: Colliders):
         """Raise a ValueError about numbers that given shapes cannot have, and warn of what is slow with them. Traced
         numbers are not known."""

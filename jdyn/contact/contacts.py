@@ -40,7 +40,7 @@ def named_contacts(
     forces: ContactForces, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], known: PointForces | None
 ) -> Contacts:
     """Contacts at one state, with the forces at points as far as they are known: NaN stands for those of the state."""
-    points, numbers = forces.points(model, q, v) if known is None else forces.kept(model, q, v, known)
+    points, numbers = forces.points(model, q, v) if known is None else forces.recorded(model, q, v, known)
     return Contacts(tuple(forces.colliders.names[number] for number in numbers), points)
 
 
@@ -50,5 +50,5 @@ def generalized_forces(
     """Generalized contact forces at one state [N m or N], from the forces that `named_contacts` has at points."""
     if known is None:
         return forces.force(model, q, v)
-    points, _ = forces.kept(model, q, v, known)
+    points, _ = forces.recorded(model, q, v, known)
     return MovingPoints.at(model, forces.colliders, q).generalized(points.torque, points.force)

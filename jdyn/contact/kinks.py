@@ -125,7 +125,7 @@ class KinkSlopes(NamedTuple):
         depth = _zero(depth) + jax.lax.stop_gradient((kinks.middle - kinks.when) * growth)
         return cls(kinks, *t, _zero(depth[:, None] * stiffness), _zero(growth[:, None] * stiffness))
 
-    def within(self, t: Any) -> "KinkSlopes":
+    def at_time(self, t: Any) -> "KinkSlopes":
         """At a time within the step, as solvers count it [s]."""
         return self._replace(share=jax.lax.stop_gradient(t - self.start) / self._length)
 

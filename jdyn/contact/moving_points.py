@@ -41,19 +41,23 @@ class MovingPoints(NamedTuple):
         position = jnp.where(found.exists[:, None], (found.a + found.b) / 2, motion.origin[None])
         return cls(motion.of(pairs.numbers), found, pairs, position)
 
-    def bare(self) -> "MovingPoints":
-        """Without what does not depend on the configuration."""
-        pairs = self.pairs
-        if isinstance(pairs.numbers, np.ndarray):
-            pairs = dataclasses.replace(pairs, numbers=None)
-        return self._replace(motion=self.motion._replace(model=None, between=None), pairs=pairs)
+    def or_at(
+        self, known: Bool[Array, ""], model: Model, colliders: Colliders, q: Float[Array, " nq"]
+    ) -> "MovingPoints":
+        """These if it is `known` that they are those of `q`, or else those that are found there."""
 
-    def clad(self, model: Model, colliders: Colliders) -> "MovingPoints":
-        """Bare ones with all else."""
-        pairs, motion = self.pairs, self.motion._replace(model=model, between=joints_between(model, colliders))
-        if pairs.numbers is None:
-            pairs = dataclasses.replace(pairs, numbers=np.arange(len(colliders.pairs)))
-        return self._replace(motion=motion.of(pairs.numbers), pairs=pairs)
+        def arrays(points):
+            numbers = None if isinstance(points.pairs.numbers, np.ndarray) else points.pairs.numbers
+            return points.motion.poses, points.motion.columns, points.found, points.position, numbers
+
+        poses, columns, found, position, numbers = jax.lax.cond(
+            known, lambda: arrays(self), lambda: arrays(MovingPoints.at(model, colliders, q))
+        )
+        motion = self.motion._replace(poses=poses, origin=poses.translation[0], columns=columns)
+        if numbers is None:
+            return MovingPoints(motion, found, self.pairs, position)
+        motion = motion._replace(between=joints_between(model, colliders)).of(numbers)
+        return MovingPoints(motion, found, dataclasses.replace(self.pairs, numbers=numbers), position)
 
     @property
     def exist(self) -> Bool[Array, " points"]:

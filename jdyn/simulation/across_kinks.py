@@ -25,7 +25,7 @@ def has_kinks(problem: Problem) -> bool:
 def warn_of_jumps(problem: Problem):
     """Warn of forces that begin with a jump, in a simulation that is differentiated."""
     contact = _contact(problem)
-    if contact is not None and contact.has_jumps:
+    if contact is not None and contact.gradient_policy.has_jumps:
         warnings.warn(
             "contact: the force of this law begins with a jump when shapes touch, and derivatives leave out that the "
             "instant changes; take CompliantContact(located=True), with which steps end there, or jdyn.HuntCrossley()",

@@ -27,6 +27,7 @@ from jdyn.simulation.loop import (
 )
 from jdyn.simulation.solvers.dense_output import FORCES
 from jdyn.simulation.state import State
+from jdyn.simulation.variation import with_variation
 from jdyn.simulation.varied_run import VariedRun, towards
 
 # Keep the states before this many steps; most simulations need no others.
@@ -177,7 +178,7 @@ def _recorded_simulation(problem_of, apart: bool) -> Loop:
         arrays, direction = job
         problem = problem_of(arrays)
         state = VariedRun.begun(problem, direction)
-        return state, _blank(problem, state.run.motion.blind())
+        return state, _blank(problem, with_variation(state.run.motion, None))
 
     def body(job, state):
         arrays, direction = job
@@ -213,7 +214,7 @@ def _written(record: Record, before: Run, after: Run) -> Record:
     slot = record.slot(number)
     slot = jnp.where(kept & (record.step(slot) == number), slot, len(record.fired))
     checkpoints = jax.tree.map(
-        lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, before.motion.blind()
+        lambda all, x: all.at[slot].set(x, mode="drop"), record.checkpoints, with_variation(before.motion, None)
     )
     ways, since = jax.tree.map(put, (record.ways, record.since), (after.way, after.motion.since))
     rows = put(record.rows, before.rows.written)
@@ -263,7 +264,7 @@ def _replay(problem_of) -> Loop:
 
     def init(job: _Job):
         record, accepted = job.record, job.final.accepted
-        motion = eqx.filter(job.final.motion.blind(), eqx.is_inexact_array)
+        motion = eqx.filter(job.final.motion, eqx.is_inexact_array)
         return _Replayed(
             segments=jnp.where(accepted > 0, record.slot(accepted - 1) + 1, 0),
             row=job.final.rows.written - 1,
@@ -331,7 +332,7 @@ def _segment_back(problem_of, job: _Job, segment, first, count, state: _Replayed
 
 def _known_after(job: _Job, segment, number) -> Motion:
     """The motion after a segment, which ends with that number of steps."""
-    return where(number == job.final.accepted, job.final.motion.blind(), _at(job.record.checkpoints, segment + 1))
+    return where(number == job.final.accepted, job.final.motion, _at(job.record.checkpoints, segment + 1))
 
 
 def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: Int[Array, ""]):
@@ -344,7 +345,7 @@ def _stepped(problem_of, job: _Job, motion: Motion, end: State | None, number: I
     def begun(wanted, moving):
         problem, motion = problem_of((wanted, rest)), eqx.combine(moving, fixed)
         stop = jnp.where(recorded.stop >= problem.t1, problem.t1, problem.jump_at(recorded.stop)[1])
-        return problem, problem.near(motion), motion, Way(recorded.length, stop).begun_at(motion.at)
+        return problem, problem.begun(motion), motion, Way(recorded.length, stop).begun_at(motion.at)
 
     if end is not None and problem_of(job.problem).events:
         # What is known is the state after an event, which may have changed it.

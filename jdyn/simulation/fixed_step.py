@@ -94,7 +94,7 @@ def fixed_step(
     memory = problem.solver.init(problem.equations, t, t + h, y0, None)
     pivots = None if met is None else Pivots(still, still)
     motion, way = Motion(Instant.at(t), y0, memory, jnp.array(True), met, pivots), Way.of(h)
-    equations = problem.near(motion)
+    equations = problem.begun(motion)
     arrived, _, dense, result = step(problem, equations, motion, way)
     after = settle(problem, equations, arrived, way, jnp.array(-1, jnp.int32)).y
     forces = None

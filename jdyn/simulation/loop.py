@@ -12,7 +12,7 @@ from equinox.internal import nextafter, prevbefore, unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.constraints import Projected
-from jdyn.contact import Overlap, PointForces, SmoothForces
+from jdyn.contact import Overlap, PointForces
 from jdyn.control.dynamic import updated
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow
@@ -24,7 +24,7 @@ from jdyn.simulation.traits import traits
 from jdyn.simulation.turns import PLANNED, angular_speed
 from jdyn.simulation.variation import Variation, carried, tolerances
 from jdyn.simulation.vector_field import VectorField
-from jdyn.simulation.work import Counted, Work, order_of, overlap_of, seen_of, work_of
+from jdyn.simulation.work import Counted, Work, order_of, overlap_of, work_of
 
 # A step of this many roundings of the time is too small to be told from none. Single precision tells times from each
 # other by one and a half times its digits, see `Instant`.
@@ -69,7 +69,7 @@ class Equations(diffrax.AbstractTerm):
         return self.clock.direction
 
     def vf(self, t, y, args):
-        return self.field.within(t)(self.clock(t), y, args)
+        return self.field.at_time(t)(self.clock(t), y, args)
 
     def contr(self, t0, t1, **kwargs):
         return self.direction * (t1 - t0)
@@ -77,16 +77,15 @@ class Equations(diffrax.AbstractTerm):
     def prod(self, vf, control):
         return jax.tree.map(lambda rate: rate * control, vf)
 
-    def near(self, t: Scalar, y: State, seen: PyTree = None) -> "Equations":
-        """The same for a step that begins there, with a time that begins with it, and what contact has seen there
-        unless that is None."""
+    def begun(self, t: Scalar, y: State) -> "Equations":
+        """Equations of a step that begins at `t` in `y`, with a time that begins with it."""
         clock = Clock(self.direction, t)
-        return Equations(self.field.near(clock(jnp.zeros_like(t)), y, seen), clock)
+        return Equations(self.field.begun(clock(jnp.zeros_like(t)), y), clock)
 
-    def across(self, t: tuple[Scalar, Scalar], y0: State, y1: State) -> "Equations":
-        """The same with the derivatives of a step between two states, across the kinks of contact."""
+    def repaired(self, t: tuple[Scalar, Scalar], y0: State, y1: State) -> "Equations":
+        """Equations with the derivatives of a step between two states, see `GradientPolicy.repaired`."""
         h = self.direction * (t[1] - t[0])
-        return Equations(self.field.across(t, h, (y0.q, y0.v), (y1.q, y1.v)), self.clock)
+        return Equations(self.field.repaired(t, h, (y0.q, y0.v), (y1.q, y1.v)), self.clock)
 
     def met(self, t: Scalar, y: State, error: State | None = None) -> tuple[State, Projected | None, State | None]:
         """A state that meets the constraints, next to `y`, and how far an error of `y` counts; None where there are no
@@ -151,13 +150,6 @@ class Problem(eqx.Module):
         return self.touches or any(event.longest_step is not None for event in self.events)
 
     @property
-    def looks_ahead(self) -> bool:
-        """Tell whether steps say what contact can see at their ends. Not with constraints or a wrapped solver: these
-        may move the ends."""
-        known = traits(self.solver).looks_ahead and self.met is None
-        return known and isinstance(self.equations.field.contact, SmoothForces)
-
-    @property
     def jumps(self) -> bool:
         """Tell whether forces may jump at the ends of steps."""
         return len(self.jump_times) > 0 or not _asks_for_lengths(self)
@@ -174,9 +166,9 @@ class Problem(eqx.Module):
         there = jnp.any(here)
         return there, jnp.where(there, self.jump_times[jnp.argmax(here)], t)
 
-    def near(self, motion: "Motion") -> Equations:
-        """The equations of a step that begins there."""
-        return self.equations.near(motion.at.t, motion.y, seen_of(motion.solver_state))
+    def begun(self, motion: "Motion") -> Equations:
+        """Equations of the step that begins with this motion."""
+        return self.equations.begun(motion.at.t, motion.y)
 
 
 class Pivots(NamedTuple):
@@ -210,7 +202,6 @@ class Motion(eqx.Module):
         jumped: Whether the state or its rate has just jumped.
         met: Whether constraints are met; None where there are none.
         pivots: Distance of rows of constraints from depending on each other; None where there are none.
-        looked: Whether the solver's state has what contact can see there; None where that is not asked for.
         since: First time that forces are asked for from here on [s], which is beyond a jump of theirs; NaN where there
             is none, None where forces do not jump.
         variation: How it varies with what is differentiated, see `Variation`; None where steps need not know that.
@@ -222,7 +213,6 @@ class Motion(eqx.Module):
     jumped: Bool[Array, ""]
     met: Bool[Array, ""] | None = None
     pivots: Pivots | None = None
-    looked: Bool[Array, ""] | None = None
     since: Scalar | None = None
     variation: Variation | None = None
 
@@ -231,13 +221,6 @@ class Motion(eqx.Module):
         if since is None:
             return self
         return dataclasses.replace(self, jumped=self.jumped | ~jnp.isnan(since), since=since)
-
-    def blind(self) -> "Motion":
-        """Without what contact can see there, and without a variation."""
-        if self.looked is None:
-            return dataclasses.replace(self, variation=None)
-        state = dataclasses.replace(self.solver_state, seen=None)
-        return dataclasses.replace(self, solver_state=state, looked=None, variation=None)
 
 
 class Way(NamedTuple):
@@ -369,7 +352,7 @@ def begin(problem: Problem) -> Run:
     pivots = None if met is None else Pivots(nothing, nothing)
     motion = Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met, pivots).beyond(_since(problem, t0))
     return Run(
-        motion=_looking(problem, motion),
+        motion=motion,
         plan=plan,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
         landing=Crossing(counts - 1, nothing, jnp.array(False), None if moment is None else moment.left(moment.above)),
@@ -391,27 +374,16 @@ def begin(problem: Problem) -> Run:
     )
 
 
-def _looking(problem, motion):
-    """The motion at the start, where contact has yet to look around if it does so at ends of steps."""
-    if not problem.looks_ahead:
-        return motion
-    field = problem.equations.field
-    shapes = jax.eval_shape(lambda: field.contact.seen(field.model, motion.y.q))
-    seen = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    state = dataclasses.replace(motion.solver_state, seen=seen)
-    return dataclasses.replace(motion, solver_state=state, looked=jnp.array(False))
-
-
 def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     """Try a step, by `step` or what returns the same, and keep it or try a smaller one next time. A run that has ended
-    stays as it is. Where contact has yet to look around, that is all that happens, by a step of no length.
+    stays as it is.
 
     A step in which an event happens is not kept: the next one ends at the event, and has no length if that is where it
     begins. The step controller does not get to see either, and judges the rest of the step.
     """
     planned, landing = run.plan.begun_at(run.motion.at), run.landing.which >= 0
-    active = _active(run)
-    equations = problem.near(run.motion)
+    active = run.running
+    equations = problem.begun(run.motion)
     planned = _within_turn(problem, run, _until_touch(problem, equations, run, planned))
     way = _way(problem, run, planned)
     motion, error, dense, solver_result = take(problem, equations, run.motion, way)
@@ -456,7 +428,7 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
     result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
     result = jnp.where(active, result, run.result).astype(jnp.int32)
     return Run(
-        motion=_moved(run, keep, arrived),
+        motion=where(keep, arrived, run.motion),
         plan=where(active, plan, run.plan),
         controller_state=where(active & ~held, verdict.controller_state, run.controller_state),
         landing=where(active, crossing, run.landing),
@@ -485,7 +457,8 @@ def _until_touch(problem, equations, run, planned):
     lengths = [event.longest_step(*known) for event in problem.events if event.longest_step is not None]
     if problem.touches:
         contact, model = jax.lax.stop_gradient((equations.field.contact, equations.field.model))
-        lengths.append(contact.longest_step(model, *known))
+        q, v, a = known
+        lengths.append(contact.step_policy(model, q).longest(model, v, a))
     if not lengths:
         return planned
     return _at_most(problem, planned, jax.lax.stop_gradient(jnp.min(jnp.stack(lengths))))
@@ -548,24 +521,6 @@ def _overlaps(run, active, equations, motion):
     }
 
 
-def _active(run):
-    """Tell whether this try counts. A run that has yet to look around takes a step of no length instead."""
-    return run.running if run.motion.looked is None else run.running & run.motion.looked
-
-
-def _moved(run, keep, arrived):
-    """The motion after a step that is kept, or else before it, with what contact sees there."""
-    before = run.motion
-    if before.looked is None:
-        return where(keep, arrived, before)
-    looking = run.running & ~before.looked
-    seen = where(keep | looking, arrived.solver_state.seen, before.solver_state.seen)
-    motion = where(keep, arrived, before)
-    state = dataclasses.replace(motion.solver_state, seen=seen)
-    variation = where(keep | looking, arrived.variation, before.variation)
-    return dataclasses.replace(motion, solver_state=state, looked=motion.looked | looking, variation=variation)
-
-
 def _worked(run, active, motion, fired):
     """The work so far. An event takes two evaluations, of rates at the end of the step and halfway from there."""
     work = work_of(motion.solver_state)
@@ -576,7 +531,7 @@ def _worked(run, active, motion, fired):
 
 def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State | None = None):
     """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
-    `equations` are those near its start. Derivatives know of kinks within it if they are told where it ends."""
+    `equations` are those of the step. Derivatives know of kinks within it if they are told where it ends."""
     arrival, still = way.end(motion.at), _still(problem, way)
     if problem.events:
         # Solvers divide by lengths.
@@ -587,7 +542,7 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: 
         clock = dataclasses.replace(problem.equations.clock, between=equations.clock.between)
         terms, t = Equations(equations.field, clock), (motion.at.t, way.end(motion.at).t)
     if end is not None:
-        terms = terms.across(t, motion.y, end)
+        terms = terms.repaired(t, motion.y, end)
     y, error, dense, solver_state, result = problem.solver.step(
         terms, *t, motion.y, None, motion.solver_state, motion.jumped
     )
@@ -600,8 +555,7 @@ def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: 
         error = jax.tree.map(lambda error: jnp.where(met & jnp.isfinite(error), error, jnp.inf), error)
     if problem.events:
         y = where(still, motion.y, y)
-    looked = None if motion.looked is None else jnp.array(True)
-    arrived = Motion(arrival, y, solver_state, jnp.array(False), met, pivots, looked, motion.since)
+    arrived = Motion(arrival, y, solver_state, jnp.array(False), met, pivots, motion.since)
     return arrived, error, dense, result
 
 
@@ -663,9 +617,7 @@ def _settled(problem, equations, motion, way, fired):
             lambda: _after_event(problem, equations, motion, way, fired),
             lambda: (motion.at, motion.y),
         )
-        looked = None if motion.looked is None else fired < 0
-        jumped = motion.jumped | (fired >= 0)
-        motion = dataclasses.replace(motion, at=at, y=y, jumped=jumped, looked=looked)
+        motion = dataclasses.replace(motion, at=at, y=y, jumped=motion.jumped | (fired >= 0))
     controller = problem.equations.field.controller
     if not controller.ticks:
         return motion
@@ -899,7 +851,7 @@ def forces_like(problem: Problem) -> PointForces | None:
 
 def _way(problem, run, planned):
     """Choose the length of the next step: as planned, or to an earlier event, tick, jump or end. A remainder that is
-    too short for a step is joined to the last step. Where contact has yet to look around, the way has no length."""
+    too short for a step is joined to the last step."""
     # Chosen, not compared by `minimum`, which takes one half of each derivative where two are equal.
     controller, stop = problem.equations.field.controller, problem.t1
     if len(problem.jump_times):
@@ -913,9 +865,7 @@ def _way(problem, run, planned):
     left = run.motion.at.until(stop)
     joined = jnp.minimum(_smallest(problem, _rounding(stop)), JOINED * planned.length)
     way = where(planned.length < left - joined, planned, Way(left, stop))
-    way = where(run.landing.which >= 0, Way.of(run.landing.after), way)
-    looked = run.motion.looked
-    return way if looked is None else where(looked, way, Way.of(jnp.zeros_like(way.length)))
+    return where(run.landing.which >= 0, Way.of(run.landing.after), way)
 
 
 def _rounding(t):

@@ -59,22 +59,26 @@ class OnManifold(Delegating):
     def __check_init__(self):
         checked(self.model)
 
+    def on(self, model: Model) -> "OnManifold":
+        """This solver for a model."""
+        return OnManifold(self.solver, model)
+
     def init(self, terms, t0, t1, y0, args):
         local = LocalTerm(terms, self.model, y0.q)
         u0 = local.to_chart(y0)
-        if isinstance(self.solver, diffrax.AbstractERK):
+        if self._stages == "explicit":
             first = (jnp.array(True), jax.tree.map(jnp.zeros_like, u0)) if self._tableau.fsal else None
             return Counted(first, Work.of())
         state = self.solver.init(local, t0, t1, u0, args)
         if isinstance(state, Counted):
             # One of jdyn's solvers, whose state does not depend on the chart.
             return state
-        if not (state is None or self.model.flat or isinstance(self.solver, diffrax.AbstractRungeKutta)):
+        if not (state is None or self.model.flat or self._stages):
             raise ValueError(
                 f"{type(self.solver).__name__} keeps states of its own between steps, which do not follow the "
                 f"rotations of {self.model.name!r}; take a Runge-Kutta method, or one of jdyn's own solvers"
             )
-        return Counted(state, Work.of() if isinstance(self.solver, diffrax.AbstractDIRK) else None)
+        return Counted(state, Work.of() if self._stages == "diagonal" else None)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         local = LocalTerm(terms, self.model, y0.q)
@@ -99,14 +103,23 @@ class OnManifold(Delegating):
 
     def _advance(self, terms, t0, t1, y0, args, state, made_jump) -> Any:
         """Take a step of the wrapped method, with a `Counted` state."""
-        if isinstance(self.solver, diffrax.AbstractERK):
+        if self._stages == "explicit":
             return _explicit_step(self._tableau, terms, t0, t1, y0, args, state.memory, made_jump)
-        if isinstance(self.solver, diffrax.AbstractDIRK):
-            return counted_step(self.solver, terms, t0, t1, y0, args, state.memory, made_jump)
+        if self._stages == "diagonal":
+            return counted_step(self._with_roots, terms, t0, t1, y0, args, state.memory, made_jump)
         if state.work is not None:
             return self.solver.step(terms, t0, t1, y0, args, state, made_jump)
         y1, error, dense, memory, result = self.solver.step(terms, t0, t1, y0, args, state.memory, made_jump)
         return y1, error, dense, Counted(memory), result
+
+    @property
+    def _stages(self):
+        return traits(self.solver).stages
+
+    @property
+    def _with_roots(self) -> Any:
+        # For diagonally implicit methods alone.
+        return self.solver
 
     @property
     def _tableau(self):
@@ -116,7 +129,7 @@ class OnManifold(Delegating):
     def _carried(self, memory, y1: State):
         """State of a first-same-as-last method: whether it must be evaluated, and the rate at its last stage in the
         chart about the end of the step."""
-        if memory is None or not isinstance(self.solver, diffrax.AbstractRungeKutta):
+        if memory is None or not self._stages:
             return memory
         missing, rate = memory
         rotated = self.model.chart_rate(y1.q, self.model.to_chart(y1.q), y1.v)

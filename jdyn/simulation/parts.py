@@ -16,7 +16,7 @@ from jdyn.elements import Elements, ForceElement
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.messages import short, unknown
 from jdyn.simulation.element_states import ElementStates
-from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits, JointLimits
+from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.state import ControllerMemory, State, starting
 
 
@@ -30,6 +30,11 @@ def _elements(elements) -> tuple[ForceElement, ...]:
     if not isinstance(elements, Sequence) or not all(isinstance(x, ForceElement) for x in elements):
         raise ValueError(f"elements: expected a list of them, such as [jdyn.PointSpring(...)], got {short(elements)}")
     return tuple(elements)
+
+
+def _offers(part, capability):
+    """Tell whether a part has a method that simulations call, if there is one."""
+    return part is None or (hasattr(part, capability) and not isinstance(part, type))
 
 
 class Parts(eqx.Module):
@@ -47,11 +52,11 @@ class Parts(eqx.Module):
     def __check_init__(self):
         checked(self.model)
         with_memory(self.controller)
-        if not isinstance(self.contact, Contact | None):
+        if not _offers(self.contact, "between"):
             raise ValueError(
                 f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {self.contact!r}"
             )
-        if not isinstance(self.joint_limits, JointLimits | None):
+        if not _offers(self.joint_limits, "stops"):
             raise ValueError(
                 f"joint_limits: expected jdyn.CompliantLimits(), jdyn.ImpactLimits() or None, got {self.joint_limits!r}"
             )

@@ -8,7 +8,7 @@ import equinox as eqx
 from jdyn.array import is_single
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.solvers import Automatic, ConvexEuler
-from jdyn.simulation.traits import traits
+from jdyn.simulation.traits import is_solver, traits, wrapped
 
 
 def suitable_solver(
@@ -26,7 +26,7 @@ def suitable_solver(
     Raises:
         ValueError: if it cannot.
     """
-    if not isinstance(solver, diffrax.AbstractSolver | None):
+    if not (solver is None or is_solver(solver)):
         raise ValueError(
             f"solver: expected a solver of jdyn or of diffrax, such as jdyn.ROSJ43() or diffrax.Tsit5(), got {solver!r}"
         )
@@ -76,8 +76,8 @@ def default_controller(dtype: Any, solver: diffrax.AbstractSolver, touches: bool
 def with_tolerances(solver: Any, stepsize_controller: Any, by_default: Any) -> Any:
     """A solver with the step controller's tolerances, if it needs some and has none: an implicit one to solve its
     equations, an extrapolation method to choose its order."""
-    if isinstance(solver, diffrax.AbstractWrappedSolver):
-        inner = with_tolerances(solver.solver, stepsize_controller, by_default)
+    if (inner := wrapped(solver)) is not None:
+        inner = with_tolerances(inner, stepsize_controller, by_default)
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, inner)
     adaptive = isinstance(stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
     source = stepsize_controller if adaptive else by_default

@@ -170,7 +170,7 @@ def _tangents(given: tuple[Problem, Motion, Way], towards: Direction, tangent: A
     def stepped(numbers, moving):
         problem, motion = problem_of(numbers), eqx.combine(moving, fixed)
         end = motion.y if has_kinks(problem) else None
-        arrived, error, *_ = step_across(problem, problem.near(motion), motion, way, end)
+        arrived, error, *_ = step_across(problem, problem.begun(motion), motion, way, end)
         return eqx.filter(arrived, eqx.is_inexact_array), error
 
     return jax.jvp(stepped, (numbers, moving), (towards.numbers, tangent))[1]

@@ -76,26 +76,31 @@ class VectorField(eqx.Module):
             model, self.constraints, y.q, y.v, tau, t=t, method=self.method, warm_start=self.warm_start
         )
 
-    def near(self, t: Scalar, y: State, seen: PyTree[Array] = None) -> "VectorField":
-        """The same for states near this one, such as those of a step that begins there, with what contact has seen
-        there unless that is None."""
-        contact = None if self.contact is None else self.contact.near(self.model, y.q, seen)
+    def begun(self, t: Scalar, y: State) -> "VectorField":
+        """The field of a step that begins at `t` in `y`."""
+        contact = None if self.contact is None else self.contact.begun(self.model, y.q)
         start = None
         if self.iterates:
             start = warm_start(self.model, self.constraints, y.q, t=t, method=self.method)
         return dataclasses.replace(self, warm_start=start, contact=contact)
 
-    def across(
+    def repaired(
         self, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
     ) -> "VectorField":
-        """The same with the derivatives of a step between two states, across the kinks of contact, if there is any;
-        for the arguments see `ContactForces`."""
-        contact = None if self.contact is None else self.contact.across(self.model, t, h, start, end)
+        """The field with the derivatives of a step between two states, see `GradientPolicy.repaired`."""
+        if self.contact is None:
+            return self
+        contact = self.contact.gradient_policy.repaired(self.contact, self.model, t, h, start, end)
         return dataclasses.replace(self, contact=contact)
 
-    def within(self, t: Any) -> "VectorField":
-        """The same at a time within a step, as solvers count it [s]."""
-        return self if self.contact is None else dataclasses.replace(self, contact=self.contact.within(t))
+    def at_start_if(self, at_start: Bool[Array, ""]) -> "VectorField":
+        """The field of a stage, which stands where the step begins if `at_start` is true."""
+        contact = None if self.contact is None else self.contact.at_start_if(at_start)
+        return dataclasses.replace(self, contact=contact)
+
+    def at_time(self, t: Any) -> "VectorField":
+        """The field of a stage at a time of the step, as solvers count it [s]."""
+        return self if self.contact is None else dataclasses.replace(self, contact=self.contact.at_time(t))
 
     def response(self, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """The change of velocity by an impulse on the coordinates, which constraints follow."""
@@ -124,10 +129,10 @@ class VectorField(eqx.Module):
         return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near, error
 
     def overshot(self, y0: State, y1: State) -> Bool[Array, ""]:
-        """Tell whether a step between two states has gone through the beginning of a contact without seeing it."""
+        """Tell whether a step between two states has gone too deep into shapes, see `StepPolicy.overshot`."""
         if self.contact is None:
             return jnp.array(False)
-        return self.contact.overshot(self.model, y0.q, y1.q, y1.v)
+        return self.contact.step_policy(self.model, y0.q).overshot(self.model, y1.q, y1.v)
 
     @property
     def _method(self) -> Method:

@@ -48,14 +48,12 @@ class Counted(eqx.Module):
         work: Of the last step; None for a solver that does not say.
         order: Of the last step's estimate of its error; None for a solver whose order does not change.
         overlap: Of shapes at the start of the last step; None for a solver that does not say.
-        seen: What contact knows of the state after the last step, see `SmoothForces`; None unless it is asked for.
     """
 
     memory: PyTree[Any] = None
     work: Work | None = None
     order: Int[Array, ""] | None = None
     overlap: Overlap | None = None
-    seen: PyTree[Any] = None
 
 
 def work_of(solver_state) -> Work | None:
@@ -66,11 +64,6 @@ def work_of(solver_state) -> Work | None:
 def order_of(solver_state) -> Int[Array, ""] | None:
     """The order of the error that the last step of a solver estimated, if it changes from step to step."""
     return solver_state.order if isinstance(solver_state, Counted) else None
-
-
-def seen_of(solver_state) -> PyTree | None:
-    """Knowledge of contact about the state after the last step of any solver; None where it is not asked for."""
-    return solver_state.seen if isinstance(solver_state, Counted) else None
 
 
 def overlap_of(solver_state) -> Overlap | None:

@@ -33,8 +33,8 @@ class Delegating(diffrax.AbstractWrappedSolver):
 
     @property
     def traits(self) -> Traits:
-        """Traits of the inner solver, of which it does not look ahead."""
-        return traits(self.solver)._replace(looks_ahead=False)
+        """Traits of the inner solver."""
+        return traits(self.solver)
 
     @property
     def forces_like(self):

@@ -169,8 +169,9 @@ def test_what_resists_no_turning_has_the_forces_of_zero_coefficients():
         forces = jdyn.CompliantContact(material=material, slip_speed=0.05).between(colliders(model))
         h = jnp.array(1e-4)
         begin = turned.at[2].set(0.10001)
-        across = forces.across(model, (jnp.zeros(()), h), h, (begin, V), (end, V)).within(h / 2)
-        moved = jax.jvp(lambda q, v: across.force(model, q, v), (end, jnp.array(V)), change)
+        repaired = forces.gradient_policy.repaired(forces, model, (jnp.zeros(()), h), h, (begin, V), (end, V))
+        middle = repaired.at_time(h / 2)
+        moved = jax.jvp(lambda q, v: middle.force(model, q, v), (end, jnp.array(V)), change)
         points, _ = forces.points(model, turned, V)
         return moved, forces.slopes(model, turned, V), points.torque
 
@@ -189,7 +190,7 @@ def test_forces_have_finite_derivatives_where_nothing_moves_or_nothing_touches(s
 def test_located_contact_lasts_to_a_distance_of_exactly_zero(law):
     """With the slope that it has next to zero; the radius is a number that rounding leaves alone."""
     model, radius = bouncing(radius=0.125), 0.125
-    forces = jdyn.CompliantContact(law, located=True).between(colliders(model)).near(model, jnp.array([0.1249]))
+    forces = jdyn.CompliantContact(law, located=True).between(colliders(model)).begun(model, jnp.array([0.1249]))
 
     @jax.jit
     def found(z):
@@ -284,7 +285,7 @@ def test_steps_end_before_a_touch_that_throws_foretell(height, speed, accelerati
     """d + ḋ t + d̈ t²/2 = 0, where d = `height` − 0.1, in its first root."""
     model = bouncing()
     q, v, a = jnp.array([height]), jnp.array([speed]), jnp.array([acceleration])
-    longest = contact().between(colliders(model)).near(model, q).longest_step(model, q, v, a)
+    longest = contact().between(colliders(model)).step_policy(model, q).longest(model, v, a)
     np.testing.assert_allclose(longest, np.inf if until is None else 0.95 * until, rtol=1e-12)
 
 
@@ -298,7 +299,7 @@ def test_a_step_through_a_touch_is_as_long_as_its_spring_takes_for_a_hundredth_o
 
     def longest(passed):
         q = jnp.array([0.1 - u * passed])
-        return forces.near(model, q).longest_step(model, q, jnp.array([-u]), still)
+        return forces.step_policy(model, q).longest(model, jnp.array([-u]), still)
 
     for passed, expected in [(-2, 1.9), (-1.03, 1), (-0.5, 0.5), (-0.05, 1), (0.5, 1), (1.5, np.inf)]:
         np.testing.assert_allclose(longest(passed * through), expected * through, rtol=1e-9)
@@ -357,5 +358,5 @@ def test_steps_that_single_precision_does_not_tell_from_none_are_not_asked_for()
     forces = contact(stiffness=1e5).between(colliders(model))
     for height, asked in [(0.5, True), (0.1 + 2**-17, False)]:
         q, v = jnp.float32([100 + height]), jnp.float32([-0.1])
-        longest = forces.near(model, q).longest_step(model, q, v, jnp.zeros_like(v))
+        longest = forces.step_policy(model, q).longest(model, v, jnp.zeros_like(v))
         assert longest.dtype == jnp.float32 and bool(longest < 10) == asked

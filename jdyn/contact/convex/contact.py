@@ -8,10 +8,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Scalar
+from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, ContactForces, PointForces, TouchingPoints
+from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, TouchingPoints
 from jdyn.contact.convex.in_planes import split
 from jdyn.contact.convex.lagged import LaggedContact
 from jdyn.contact.convex.turning import Turning
@@ -30,6 +30,7 @@ from jdyn.contact.materials import (
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import Overlap, Slots
+from jdyn.contact.step_policy import StepPolicy
 from jdyn.impulses import ConvexLaw, Friction, PointJacobian, Rows
 from jdyn.impulses.friction import dot
 from jdyn.model import Model
@@ -130,26 +131,12 @@ class ConvexForces(ContactForces):
     turning: bool = eqx.field(static=True)
     kink_slopes: KinkSlopes | None = None
 
-    def across(
-        self, model: Model, t: tuple[Scalar, Scalar], h: Scalar, start: tuple[Array, Array], end: tuple[Array, Array]
-    ) -> "ConvexForces":
-        (t, h), begin = jax.lax.stop_gradient((t, h)), MovingPoints.at(model, self.colliders, start[0])
-        near, here = self._near(begin), jax.lax.stop_gradient(begin)
-        there = MovingPoints.at(*jax.lax.stop_gradient((model, self.colliders, end[0])))
-        gaps, normals = (here.distance, there.distance), (here.normal, there.normal)
-        twists = here.twists(start[1]), there.twists(end[1])
-        known = here.exist & there.exist & jnp.asarray(here.pairs.of_points == there.pairs.of_points)
-        kinks = jax.lax.stop_gradient(Kinks.between(gaps, normals, twists, h, known))
-        stiffness = near.pressing(normals[0], kinks.twists)
-        slopes = KinkSlopes.of(kinks, t, near.distance, h * parting(twists[0], normals[0]), stiffness)
-        return dataclasses.replace(self, kink_slopes=slopes)
-
-    def within(self, t: Any) -> "ConvexForces":
-        return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.within(t))
+    def at_time(self, t: Any) -> "ConvexForces":
+        return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.at_time(t))
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
         """Generalized forces at a state [N m or N]."""
-        near = self._near(MovingPoints.at(model, self.colliders, q))
+        near = self.at_points(MovingPoints.at(model, self.colliders, q))
         return sum((J.generalized(force) for J, force in near.forces(v)), start=jnp.zeros_like(v))
 
     def points(
@@ -157,24 +144,17 @@ class ConvexForces(ContactForces):
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
         """The forces at all points, and the number of each point's pair."""
         points = MovingPoints.at(model, self.colliders, q)
-        (_, force), *turning = self._near(points).forces(v)
+        (_, force), *turning = self.at_points(points).forces(v)
         torque = turning[0][1] if turning else jnp.zeros_like(force)
         depth = jnp.maximum(-points.distance, 0)
         return TouchingPoints(points.position, points.normal, depth, force, torque), points.pairs.of_points
 
-    def overshot(self, model: Model, q0: Float[Array, " nq"], q1: Float[Array, " nq"], v1: Vector) -> Bool[Array, ""]:
-        """Never: ends of steps are within reach of the springs."""
-        return jnp.array(False)
+    def step_policy(self, model: Model, q: Float[Array, " nq"]) -> StepPolicy:
+        return ConvexSteps()
 
-    def longest_step(self, model: Model, q: Float[Array, " nq"], v: Vector, a: Vector) -> Scalar:
-        """Time for which rounding of what weight gives in a step does not move what rests: a second in single
-        precision. Steps find out at their ends what touches."""
-        square = jnp.finfo(v.dtype).eps * jnp.sqrt(jnp.sum(model.gravity**2))
-        return jnp.sqrt(ROUNDED / jnp.where(square > 0, square, 1)) + jnp.where(square > 0, 0, jnp.inf)
-
-    def near(self, model: Model, q: Float[Array, " nq"], seen: Any = None) -> "ConvexForces":
-        """These: they are the same everywhere."""
-        return self
+    @property
+    def gradient_policy(self) -> GradientPolicy:
+        return ConvexGradients()
 
     def at_start(self, model: Model, q: Float[Array, " nq"], v: Vector, v_rate: Vector) -> "StartOfSteps":
         """Find what steps of any length from a state have in common.
@@ -187,7 +167,7 @@ class ConvexForces(ContactForces):
 
         def moving(q, v):
             points = MovingPoints.at(model, self.colliders, q)
-            return (points.twists(v), points.normal), self._near(points)
+            return (points.twists(v), points.normal), self.at_points(points)
 
         (twists, _), (rates, turning), near = jax.jvp(moving, (q, v), (model.rate(q, v), v_rate), has_aux=True)
         # Where normals turn, so do distances' rates.
@@ -195,7 +175,7 @@ class ConvexForces(ContactForces):
         rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + faster[:, None] * near.normal], axis=1)
         return StartOfSteps(near, v, rates, self.kink_slopes)
 
-    def kept(
+    def recorded(
         self, model: Model, q: Float[Array, " nq"], v: Vector, known: PointForces
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
         points, numbers = self.points(model, q, v)
@@ -208,13 +188,14 @@ class ConvexForces(ContactForces):
         """Shapes of what `StartOfSteps.forces` returns."""
 
         def forces():
-            near = self._near(MovingPoints.at(model, self.colliders, q))
+            near = self.at_points(MovingPoints.at(model, self.colliders, q))
             force, *turning = (near.slots.spread(force) for _, force in near.forces(v))
             return PointForces(force, turning[0] if turning else None)
 
         return jax.eval_shape(forces)
 
-    def _near(self, points: MovingPoints) -> "_Near":
+    def at_points(self, points: MovingPoints) -> "_Near":
+        """Numbers of the law at points."""
         stiffness, dissipation, friction = self.materials.at(points.found, points.pairs)
         J_turning, J = points.jacobians()
         return _Near(
@@ -230,6 +211,41 @@ class ConvexForces(ContactForces):
             J=J,
             J_turning=J_turning if self.turning else None,
         )
+
+
+class ConvexSteps(StepPolicy):
+    """Step policy of `ConvexContact`: ends of steps are within reach of the springs, and steps find out there what
+    touches."""
+
+    def longest(self, model: Model, v: Vector, a: Vector) -> Scalar:
+        """Time for which rounding of what weight gives in a step does not move what rests: a second in single
+        precision."""
+        square = jnp.finfo(v.dtype).eps * jnp.sqrt(jnp.sum(model.gravity**2))
+        return jnp.sqrt(ROUNDED / jnp.where(square > 0, square, 1)) + jnp.where(square > 0, 0, jnp.inf)
+
+
+class ConvexGradients(GradientPolicy):
+    """Gradient policy of `ConvexContact`: derivatives of steps of `jdyn.ConvexEuler` know of kinks within them."""
+
+    def repaired(
+        self,
+        forces: Any,
+        model: Model,
+        t: tuple[Scalar, Scalar],
+        h: Scalar,
+        start: tuple[Array, Array],
+        end: tuple[Array, Array],
+    ) -> Any:
+        (t, h), begin = jax.lax.stop_gradient((t, h)), MovingPoints.at(model, forces.colliders, start[0])
+        near, here = forces.at_points(begin), jax.lax.stop_gradient(begin)
+        after = MovingPoints.at(*jax.lax.stop_gradient((model, forces.colliders, end[0])))
+        gaps, normals = (here.distance, after.distance), (here.normal, after.normal)
+        twists = here.twists(start[1]), after.twists(end[1])
+        known = here.exist & after.exist & jnp.asarray(here.pairs.of_points == after.pairs.of_points)
+        kinks = jax.lax.stop_gradient(Kinks.between(gaps, normals, twists, h, known))
+        stiffness = near.pressing(normals[0], kinks.twists)
+        slopes = KinkSlopes.of(kinks, t, near.distance, h * parting(twists[0], normals[0]), stiffness)
+        return dataclasses.replace(forces, kink_slopes=slopes)
 
 
 class StartOfSteps(NamedTuple):

@@ -9,18 +9,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from equinox.internal import unvmap_any, unvmap_max
+from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Float, Int, Real, Scalar
 
 from jdyn.contact import PointForces
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
-from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit, Coupling
+from jdyn.simulation.solvers.coupled_implicit import Coupling
 from jdyn.simulation.solvers.dense_output import FORCES
 from jdyn.simulation.solvers.forces_of_rest import forces_of_rest, forces_of_rest_like
 from jdyn.simulation.solvers.implicit_rates import ImplicitRates, coupling, implicit_rates
 from jdyn.simulation.solvers.joint_implicit import local_term
-from jdyn.simulation.solvers.tableau import Either, Interpolation, Place, Tableau, ended, stages, stages_ahead
+from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
 from jdyn.simulation.stages import weighted
 from jdyn.simulation.state import State
 from jdyn.simulation.traits import Traits
@@ -155,7 +155,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     rtol: float | Real[Array | np.ndarray, ""] | None = None
     forces: bool = eqx.field(static=True, default=True)
 
-    traits: ClassVar[Traits] = Traits(looks_ahead=True, held=_held)
+    traits: ClassVar[Traits] = Traits(held=_held)
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
 
@@ -193,23 +193,15 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
         system = implicit_rates(terms.term, t0, here, coupled, c)
         # Charts change from step to step, and the rate in them.
         rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
-        evaluations, seen = evaluations - jnp.where(known, 1, 0), solver_state.seen
-        if seen is not None:
-            # A step of no length has a look at where it is. As after a jump, the next one does not reuse its rates.
-            evaluations = jnp.where(h == 0, 0, evaluations)
+        evaluations = evaluations - jnp.where(known, 1, 0)
         tableau = Either(implicit, (stiff.tableau, explicit.tableau))
         first = len(stiff.tableau.b) - unvmap_max(evaluations)
-        if isinstance(system, CoupledImplicit) and seen is not None:
-            begin = jnp.where(unvmap_any(known & ~implicit | (h == 0)), jnp.maximum(first - 1, 0), first)
-            start = Place(here, rate.q, seen)
-            k, last, seen = stages_ahead(tableau, terms, system, t0, t1, y0, start, rate, first, begin)
-        else:
-            k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
+        k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
         y1, error, dense = ended(tableau, y0, k)
         if self.forces:
             dense = dense | {FORCES: _forces_of_rest(terms, here, stiff, implicit, k)}
         after = _after(memory, system, h, explicit, stiff, k, last)
-        counted = Counted(after, Work.of(evaluations, implicit=implicit), order, seen=seen)
+        counted = Counted(after, Work.of(evaluations, implicit=implicit), order)
         return y1, error, dense, counted, diffrax.RESULTS.successful
 
     @property

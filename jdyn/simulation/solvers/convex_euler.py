@@ -171,7 +171,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         tau = system.force(t, y)
         return _Begun(
             y=y,
-            contact=contact.within(t).at_start(model, y.q, y.v, -turned),
+            contact=contact.at_time(t).at_start(model, y.q, y.v, -turned),
             constraints=constraint_rows(model, field.constraints, clock, y.q, y.v) if field.constraints else None,
             M=mass_matrix(smooth.model, y.q),
             force=tau - bias_forces(smooth.model, y.q, y.v),

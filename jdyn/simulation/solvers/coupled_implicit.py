@@ -1,6 +1,5 @@
 """Rates of change that are implicit in forces that couple joints."""
 
-import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -8,10 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from equinox.internal import unvmap_any
-from jaxtyping import Array, Float, PyTree, Scalar
+from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import LU, SMALL, is_single, solution
-from jdyn.contact import SmoothForces
 from jdyn.dynamics import mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model.compiled import precise
@@ -35,11 +33,11 @@ class Coupling(NamedTuple):
     M: Float[Array, "nv nv"]
 
     @classmethod
-    def at(cls, terms: Any, contact: SmoothForces | None, t: Any, y: State) -> "Coupling":
-        """Coupling of the equations of motion behind `terms`, whose contact this is, if solvers may be implicit in
-        it."""
-        given = equations_of_motion(terms), contact, clock_of(terms)(t), y
-        return cls(*_matrices(*jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)))
+    def at(cls, terms: Any, t: Any, y: State) -> "Coupling | None":
+        """Coupling of the equations of motion behind `terms`; None if neither contact nor force elements say slopes."""
+        given = equations_of_motion(terms), clock_of(terms)(t), y
+        found = _matrices(*jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given))
+        return None if found is None else cls(*found)
 
     def reach(self, h: Scalar) -> Scalar:
         """h times the largest rate of the motion, or less: that of single coordinates while all others stand still."""
@@ -81,7 +79,7 @@ class CoupledImplicit(NamedTuple):
 
     def rate(self, t: Scalar, y: State, x: Float[Array, " nv"], s: Float[Array, " nv"], c: Scalar) -> State:
         """Rate k, see `JointImplicit.rate`."""
-        rate = self.field.within(t)(self.clock(t), y)
+        rate = self.field.at_time(t)(self.clock(t), y)
         pull = self.D @ s + self.K @ (x + c * s)
         B, f = c * (self.D + c * self.K), rate.v
         a = f - self.inverse @ (B @ f + pull)
@@ -92,15 +90,6 @@ class CoupledImplicit(NamedTuple):
             a = jnp.where((c != 0) & (lost < jnp.abs(f)), other, a)
         return State(s + c * a, a, rate.parts)
 
-    def seen(self, y: State) -> PyTree[Array]:
-        """Findings of contact in a state, see `SmoothForces.seen`."""
-        return _smooth(self.field).seen(self.field.model, y.q)
-
-    def there(self, seen: PyTree[Array]) -> "CoupledImplicit":
-        """The same for the state in which contact has seen that."""
-        contact = _smooth(self.field).there(self.field.model, seen)
-        return self._replace(field=dataclasses.replace(self.field, contact=contact))
-
     @property
     def slopes(self) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """Slopes of each coordinate, over its inertia [1/s², 1/s]."""
@@ -108,16 +97,13 @@ class CoupledImplicit(NamedTuple):
         return jnp.diag(self.K) / inertia, jnp.diag(self.D) / inertia
 
 
-def _smooth(field: VectorField) -> Any:
-    """The contact of a field. Always `SmoothForces`: others have no coupling."""
-    return field.contact
-
-
 @precise
-def _matrices(field: VectorField, contact: SmoothForces | None, t: Scalar, y: State) -> tuple[Array, Array, Array]:
-    model, by_elements = field.model, field.coupled_slopes(t, y)
-    parts = [] if contact is None else [contact.slopes(model, y.q, y.v)]
-    parts += [] if by_elements is None else [by_elements]
+def _matrices(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array, Array] | None:
+    model = field.model
+    by_contact = None if field.contact is None else field.contact.slopes(model, y.q, y.v)
+    parts = [slopes for slopes in (by_contact, field.coupled_slopes(t, y)) if slopes is not None]
+    if not parts:
+        return None
     in_joints = (reduced(model, jnp.diag(slope)) for slope in joint_slopes(field, t, y))
     K, D = (functools.reduce(jnp.add, slopes) for slopes in zip(*parts, in_joints, strict=True))
     return K, D, mass_matrix(model, y.q)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool
 
-from jdyn.contact import PointForces, SmoothForces
+from jdyn.contact import PointForces
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion
 from jdyn.simulation.state import State
@@ -17,7 +17,7 @@ def forces_of_rest_like(terms: Any, y: State) -> PointForces | None:
     """Shapes of what `forces_of_rest` finds, if it finds anything."""
     field = equations_of_motion(terms)
     contact = field.contact
-    return contact.resting_like(field.model, y.q, y.v) if isinstance(contact, SmoothForces) else None
+    return None if contact is None else jax.eval_shape(contact.of_stage, field.model, y.q, y.v, y.v, y.v)
 
 
 def forces_of_rest(terms: LocalTerm, y0: State, change: State, implicit: Bool[Array, ""]) -> PointForces | None:
@@ -30,7 +30,7 @@ def forces_of_rest(terms: LocalTerm, y0: State, change: State, implicit: Bool[Ar
     def found():
         contact: Any
         contact, model, y, moved = jax.lax.stop_gradient((field.contact, field.model, y0, change))
-        return contact.resting(model, y.q, y.v, model.body_axes(y.q, moved.q), moved.v)
+        return contact.of_stage(model, y.q, y.v, model.body_axes(y.q, moved.q), moved.v)
 
     nothing = jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan, x.dtype), like)
     forces = jax.lax.cond(unvmap_any(implicit), found, lambda: nothing)

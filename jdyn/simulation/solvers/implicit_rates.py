@@ -4,7 +4,6 @@ from typing import Any
 
 from jaxtyping import Scalar
 
-from jdyn.contact import SmoothForces
 from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit, Coupling
 from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
 from jdyn.simulation.state import State
@@ -13,11 +12,10 @@ ImplicitRates = JointImplicit | CoupledImplicit
 
 
 def coupling(terms: Any, t: Any, y: State) -> Coupling | None:
-    """Coupling of joints at `t` in `y`, on the configuration manifold, by contact and force elements; None where forces
-    are those of each joint alone."""
+    """Coupling of joints at `t` in `y`, on the configuration manifold, by contact and force elements that say their
+    slopes; None where forces are those of each joint alone."""
     field = equations_of_motion(terms)
-    contact = field.contact if isinstance(field.contact, SmoothForces) else None
-    return Coupling.at(terms, contact, t, y) if field.couples or contact is not None else None
+    return Coupling.at(terms, t, y) if field.couples or field.contact is not None else None
 
 
 def implicit_rates(terms: Any, t: Any, y: State, coupled: Coupling | None, c: Scalar) -> ImplicitRates:

@@ -73,7 +73,7 @@ class JointImplicit(NamedTuple):
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """τ."""
-        return self.field.within(t).force(self.clock(t), y)
+        return self.field.at_time(t).force(self.clock(t), y)
 
     def pull(self, x: Float[Array, " nv"], s: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """K x + D s."""

@@ -9,7 +9,7 @@ import equinox as eqx
 from jdyn.model import Model
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.solvers.halved import Halved
-from jdyn.simulation.traits import Traits
+from jdyn.simulation.traits import Traits, wrapped
 
 
 class ManifoldSolver(diffrax.AbstractSolver):
@@ -47,11 +47,10 @@ class ManifoldSolver(diffrax.AbstractSolver):
 
 def on_manifold(solver: diffrax.AbstractSolver, model: Model) -> diffrax.AbstractSolver:
     """Any solver, made to follow the rotations of a model."""
-    # Diffrax treats a wrapped solver as an instance of the inner solver's class.
-    if type(solver) is OnManifold:
-        return OnManifold(solver.solver, model)
-    if type(solver) is diffrax.HalfSolver:
-        return Halved(on_manifold(solver.solver, model))
-    if isinstance(solver, diffrax.AbstractWrappedSolver):
-        return eqx.tree_at(lambda wrapper: wrapper.solver, solver, on_manifold(solver.solver, model))
-    return solver.on(model) if isinstance(solver, ManifoldSolver) else OnManifold(solver, model)
+    if hasattr(solver, "on"):
+        return solver.on(model)  # type: ignore[attr-defined]
+    if (inner := wrapped(solver)) is None:
+        return OnManifold(solver, model)
+    inner = on_manifold(inner, model)
+    # Diffrax has no other solver whose steps do not count their work.
+    return Halved(inner) if type(solver) is diffrax.HalfSolver else eqx.tree_at(lambda x: x.solver, solver, inner)

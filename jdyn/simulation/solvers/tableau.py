@@ -8,12 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from equinox.internal import unvmap_all
 from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
 from jdyn.contact import PointForces
 from jdyn.dynamics.implicit_rule import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
-from jdyn.simulation.solvers.coupled_implicit import CoupledImplicit
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.implicit_rates import ImplicitRates
 from jdyn.simulation.state import State
@@ -75,9 +75,13 @@ def stages(
     control = terms.contr(t0, t1)
     tables, chosen = _tables_of(tableau)
 
-    def rate_at(t, u, s, c):
-        y = terms.from_chart(u)
-        return _rate(terms, system, t, Place(y, terms.model.chart_rate(y.q, u.q, y.v), None), s, c)
+    def rate_at(t, u, s, c, at_start):
+        """k, with what joints and contact know along the axes of velocities."""
+        y, model, centre = terms.from_chart(u), terms.model, terms.centre
+        r = model.chart_rate(y.q, u.q, y.v)
+        here = system._replace(field=system.field.at_start_if(at_start))
+        k = here.rate(t, y, model.body_axes(centre, s.q + c * r), s.v, c)
+        return eqx.tree_at(lambda k: k.q, k, r + model.chart_axes(centre, k.q))
 
     # Inside a loop, nothing needs protection from common-subexpression elimination.
     rate_at = jax.checkpoint(rate_at, prevent_cse=False, policy=keep_solutions)
@@ -89,7 +93,9 @@ def stages(
 
         def own():
             moved, s = _apart(_sums(chosen(weights), k))
-            return rate_at(t0 + after * (t1 - t0), jax.tree.map(jnp.add, u0, moved), s, diagonal * control)
+            # By its weights, not by where it is: what rests stands at the start, too, and its derivatives do not.
+            at_start = unvmap_all(jnp.all(chosen(weights)[0] == 0))
+            return rate_at(t0 + after * (t1 - t0), jax.tree.map(jnp.add, u0, moved), s, diagonal * control, at_start)
 
         rate = jax.lax.cond(i >= first, own, lambda: last)
         k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
@@ -98,68 +104,6 @@ def stages(
     weights = jnp.stack([jnp.stack([table.alpha, table.below], 1) for table in tables], 1)
     rows = jnp.arange(len(weights)), *(jnp.asarray(x, u0.v.dtype) for x in (weights, _numbers(tables)))
     return jax.lax.scan(stage, (_no_rates(tables, u0), known), rows)[0]
-
-
-class Place(NamedTuple):
-    """Place of a stage.
-
-    Attributes:
-        y: State on the configuration manifold.
-        rate: Of the configuration, in the chart.
-        seen: What contact can see there, see `SmoothForces`.
-    """
-
-    y: State
-    rate: Array
-    seen: PyTree[Array]
-
-
-def stages_ahead(
-    tableau: Tableau | Either,
-    terms: LocalTerm,
-    system: CoupledImplicit,
-    t0: Any,
-    t1: Any,
-    u0: State,
-    start: Place,
-    known: State,
-    first: Any,
-    begin: Any,
-) -> tuple[State, State, PyTree[Array]]:
-    """Take stages like `stages`, of a step whose `start` contact has seen; return also what it can see at the end. The
-    loop begins with stage `begin`: the first one, or the one before where its rate is known and leads elsewhere.
-
-    Each stage looks at where the next one is. Otherwise a program would look in two places, at starts of steps and in
-    their stages, which takes a fifth of the time to compile. There is no reverse mode: replays need no ends.
-    """
-    control, (tables, chosen) = terms.contr(t0, t1), _tables_of(tableau)
-    numbers, weights = (jnp.asarray(x, u0.v.dtype) for x in (_numbers(tables), _weights_of_next(tables)))
-
-    def rate_at(i, place, s):
-        after, diagonal = chosen(numbers[i])
-        there, t = system.there(place.seen), t0 + after * (t1 - t0)
-        return _rate(terms, there, t, place, s, diagonal * control)
-
-    def stage(i, carry):
-        k, last, place, s = carry
-        rate = jax.lax.cond(i >= first, lambda: rate_at(i, place, s), lambda: last)
-        k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
-        moved, s = _apart(_sums(chosen(weights[i]), k))
-        u = jax.tree.map(jnp.add, u0, moved)
-        y = terms.from_chart(u)
-        place = Place(y, terms.model.chart_rate(y.q, u.q, y.v), system.seen(y))
-        return k, rate, place, s
-
-    carry = _no_rates(tables, u0), known, start, jax.tree.map(jnp.zeros_like, u0)
-    k, last, end, _ = jax.lax.fori_loop(begin, len(numbers), stage, carry)
-    return k, last, end.seen
-
-
-def _rate(terms: LocalTerm, system: ImplicitRates, t: Any, place: Place, s: State, c: Scalar) -> State:
-    """Rate k of a stage, with what joints and contact know along the axes of velocities."""
-    r, model, centre = place.rate, terms.model, terms.centre
-    k = system.rate(t, place.y, model.body_axes(centre, s.q + c * r), s.v, c)
-    return eqx.tree_at(lambda k: k.q, k, r + model.chart_axes(centre, k.q))
 
 
 def ended(tableau: Tableau | Either, u0: State, k: State) -> tuple[State, State, dict[str, State]]:
@@ -181,16 +125,6 @@ def _tables_of(tableau: Tableau | Either) -> tuple[tuple[Any, ...], Callable[[Ar
 def _numbers(tables: tuple[Any, ...]) -> Array:
     """When stages are, as shares of the step, and γ on its diagonal: by stage, table and kind."""
     return jnp.stack([jnp.stack([table.alpha.sum(1), table.diagonal], 1) for table in tables], 1)
-
-
-def _weights_of_next(tables: tuple[Any, ...]) -> Array:
-    """α and γ of the stage after each one, and behind the last those of the end: by stage, table and kind."""
-
-    def of(table):
-        end = jnp.stack([table.b, jnp.zeros_like(table.b)])
-        return jnp.concatenate([jnp.stack([table.alpha, table.below], 1)[1:], end[None]])
-
-    return jnp.stack([of(table) for table in tables], 1)
 
 
 def _no_rates(tables: tuple[Any, ...], u0: State) -> State:

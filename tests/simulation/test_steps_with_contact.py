@@ -1,0 +1,105 @@
+"""Steps with contact begin by detecting what touches."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+from jdyn.contact import colliders
+from jdyn.simulation import adjoint
+from tests.contact.scenes import bouncing
+from tests.contact.test_kinks import differences
+
+MODEL, T1 = bouncing(), 0.6
+STEPS = diffrax.PIDController(rtol=1e-5, atol=1e-7)
+
+
+def motion(start, max_steps, **options):
+    """A ball that falls onto the ground, and is lifted as soon as it is 0.1 mm deep."""
+
+    def lifted(t, y):
+        return jdyn.State(y.q + 0.02, 0.3 * jnp.abs(y.v), y.memory, y.energy)
+
+    event = jdyn.Event(lambda t, y: y.q[0] - 0.0999, reset=lifted)
+    options = {"stepsize_controller": STEPS, "saveat": diffrax.SaveAt(steps=True), **options}
+    return jdyn.simulate(
+        MODEL, start, jnp.zeros(1), T1, contact=jdyn.CompliantContact(), events=(event,), max_steps=max_steps,
+        max_events=8, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def single():
+    return motion(jnp.array([0.3]), 300)
+
+
+def test_a_start_within_the_ground_is_told(single):
+    assert single.stats["start_depth"] == 0
+    deep = motion(jnp.array([0.097]), 300)
+    np.testing.assert_allclose(deep.stats["start_depth"], 0.003, rtol=0, atol=1e-15)
+
+
+def test_a_stage_where_the_step_begins_takes_what_is_detected_there():
+    """Forces, derivatives by configurations and the pairs that are nearest: all are those of detection anew."""
+    builder = jdyn.Builder("balls")
+    for name in "ab":
+        builder.add_link(name, jdyn.Prismatic((0, 0, 1)), mass=1.0, inertia=4e-3)
+        builder.add_shape(name, "sphere", 0.1, placement=(0, ord(name) - ord("a"), 0), role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    model = builder.build()
+    q, v = jnp.array([0.095, 0.09]), jnp.array([-0.1, -0.2])
+
+    def found(at_start, nearest):
+        def force(q):
+            forces = jdyn.CompliantContact(nearest=nearest).between(colliders(model)).begun(model, q)
+            return forces.at_start_if(at_start).force(model, q, v)
+
+        return force(q), jax.jacfwd(force)(q), jax.jacrev(force)(q)
+
+    found = jax.jit(found, static_argnums=1)
+    for nearest in (None, 1):
+        there, anew = (found(jnp.array(at_start), nearest) for at_start in (True, False))
+        assert (nearest is None) == bool(np.all(np.asarray(there[0]) > 0))
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), there, anew)
+
+
+@pytest.mark.slow
+def test_derivatives_across_events_are_those_of_differences():
+    """Of the fourth order; both modes."""
+
+    def end(heights, tolerance, adjoint=None):
+        steps = diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance)
+        rows = diffrax.SaveAt(t1=True)
+        return motion(heights, 300, saveat=rows, stepsize_controller=steps, adjoint=adjoint).q[0, 0]
+
+    heights = jnp.array([0.3])
+    expected = differences(end, heights, 1e-11)
+    for derivative, mode in ((jax.grad, None), (jax.jacfwd, diffrax.ForwardMode())):
+        found = jax.jit(derivative(lambda x, mode=mode: end(x, 1e-5, mode)))(heights)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("apart", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_lanes_do_not_wait_for_each_other(single, apart, monkeypatch):
+    """One by one, as on a CPU, or side by side."""
+    simulation = adjoint._simulation
+    monkeypatch.setattr(adjoint, "_simulation", lambda problem_of, _, take: simulation(problem_of, apart, take))
+    starts = jnp.array([[0.3], [0.12], [0.6]])
+    lanes = jax.vmap(lambda start: motion(start, 300))(starts)
+    for name in ("accepted_steps", "rejected_steps", "dynamics_calls"):
+        assert lanes.stats[name][0] == single.stats[name]
+    rows = int(single.stats["accepted_steps"])
+    np.testing.assert_allclose(lanes.q[0, :rows], single.q[:rows], rtol=0, atol=1e-12)
+
+
+def test_as_many_tries_are_allowed_as_are_asked_for():
+    fixed = diffrax.ConstantStepSize()
+    cut = jdyn.simulate(
+        MODEL, jnp.array([0.3]), jnp.zeros(1), 0.1, dt0=0.01, contact=jdyn.CompliantContact(),
+        stepsize_controller=fixed, max_steps=7, throw=False,
+    )  # fmt: skip
+    assert cut.stats["accepted_steps"] == 7
+    assert cut.stats["rejected_steps"] == 0
+    np.testing.assert_allclose(cut.stats["t_reached"], 0.07, rtol=1e-12)
