@@ -231,12 +231,13 @@ def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
         ValueError: at trace time, if there is something that this method does not know.
     """
     field = equations_of_motion(terms)
-    if not isinstance(field.contact, ConvexForces):
+    contact: Any = field.contact
+    if not hasattr(contact, "at_start"):
         raise ValueError(
             "ConvexEuler: expected contact=jdyn.ConvexContact(), got none or another model; leave the solver out"
         )
     smooth = without_joint_rows(eqx.tree_at(lambda field: field.contact, field, None))
-    return field.contact, field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
+    return contact, field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
 
 
 def _traced(function: Callable, *like: Any) -> tuple[Callable, Any]:
