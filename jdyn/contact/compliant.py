@@ -154,7 +154,6 @@ class CompliantForces(ContactForces):
         gradient_reach: From where derivatives feel contact [m]; None for those that are true.
         located: Whether steps end where points begin and cease to touch.
         start: Points where a step begins; None for forces of no step.
-        at_start: Whether forces are asked for where the step begins; None where that is not known.
         repair: Of derivatives of a step; None for forces of no step that is differentiated.
     """
 
@@ -167,7 +166,6 @@ class CompliantForces(ContactForces):
     gradient_reach: Scalar | None
     located: bool = eqx.field(static=True, default=False)
     start: MovingPoints | None = None
-    at_start: Bool[Array, ""] | None = None
     repair: StepRepair | None = None
 
     @property
@@ -184,9 +182,6 @@ class CompliantForces(ContactForces):
         """
         return dataclasses.replace(self, start=MovingPoints.at(model, self.colliders, q))
 
-    def at_start_if(self, at_start: Bool[Array, ""]) -> "CompliantForces":
-        return dataclasses.replace(self, at_start=at_start)
-
     def at_time(self, t: Any) -> "CompliantForces":
         return self if self.repair is None else dataclasses.replace(self, repair=self.repair.at_time(t))
 
@@ -199,10 +194,7 @@ class CompliantForces(ContactForces):
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Generalized forces [N m or N]."""
-        if self.start is None or self.at_start is None:
-            here = MovingPoints.at(model, self.colliders, q)
-        else:
-            here = self.start.or_at(self.at_start, model, self.colliders, q)
+        here = MovingPoints.at(model, self.colliders, q)
         touching = self._touching(here, v)
         return here.generalized(touching.torque, touching.force)
 

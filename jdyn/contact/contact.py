@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Scalar
+from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
@@ -97,11 +97,6 @@ class ContactForces(eqx.Module):
 
     def begun(self, model: Model, q: Float[Array, " nq"]) -> "ContactForces":
         """Forces of a step that begins in `q`, with what is detected there. Called once a step, before all else."""
-        return self
-
-    def at_start_if(self, at_start: Bool[Array, ""]) -> "ContactForces":
-        """Forces of a stage, which needs no detection if its configuration is that in which the step begins. Called by
-        solvers that know that."""
         return self
 
     def at_time(self, t: Any) -> "ContactForces":

@@ -1,15 +1,12 @@
 """Points where shapes may touch, and how they move."""
 
-import dataclasses
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.joints_between import joints_between
 from jdyn.contact.placed_pairs import of_bodies
 from jdyn.contact.points import PointPairs, contact_points
 from jdyn.contact.relative_motion import RelativeMotion
@@ -40,24 +37,6 @@ class MovingPoints(NamedTuple):
         found, pairs = contact_points(colliders, motion.poses)
         position = jnp.where(found.exists[:, None], (found.a + found.b) / 2, motion.origin[None])
         return cls(motion.of(pairs.numbers), found, pairs, position)
-
-    def or_at(
-        self, known: Bool[Array, ""], model: Model, colliders: Colliders, q: Float[Array, " nq"]
-    ) -> "MovingPoints":
-        """These if it is `known` that they are those of `q`, or else those that are found there."""
-
-        def arrays(points):
-            numbers = None if isinstance(points.pairs.numbers, np.ndarray) else points.pairs.numbers
-            return points.motion.poses, points.motion.columns, points.found, points.position, numbers
-
-        poses, columns, found, position, numbers = jax.lax.cond(
-            known, lambda: arrays(self), lambda: arrays(MovingPoints.at(model, colliders, q))
-        )
-        motion = self.motion._replace(poses=poses, origin=poses.translation[0], columns=columns)
-        if numbers is None:
-            return MovingPoints(motion, found, self.pairs, position)
-        motion = motion._replace(between=joints_between(model, colliders)).of(numbers)
-        return MovingPoints(motion, found, dataclasses.replace(self.pairs, numbers=numbers), position)
 
     @property
     def exist(self) -> Bool[Array, " points"]:

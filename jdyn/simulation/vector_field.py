@@ -93,11 +93,6 @@ class VectorField(eqx.Module):
         contact = self.contact.gradient_policy.repaired(self.contact, self.model, t, h, start, end)
         return dataclasses.replace(self, contact=contact)
 
-    def at_start_if(self, at_start: Bool[Array, ""]) -> "VectorField":
-        """The field of a stage, which stands where the step begins if `at_start` is true."""
-        contact = None if self.contact is None else self.contact.at_start_if(at_start)
-        return dataclasses.replace(self, contact=contact)
-
     def at_time(self, t: Any) -> "VectorField":
         """The field of a stage at a time of the step, as solvers count it [s]."""
         return self if self.contact is None else dataclasses.replace(self, contact=self.contact.at_time(t))

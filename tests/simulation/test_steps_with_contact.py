@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.contact import colliders
 from jdyn.simulation import adjoint
 from tests.contact.scenes import bouncing
 from tests.contact.test_kinks import differences
@@ -39,29 +38,6 @@ def test_a_start_within_the_ground_is_told(single):
     assert single.stats["start_depth"] == 0
     deep = motion(jnp.array([0.097]), 300)
     np.testing.assert_allclose(deep.stats["start_depth"], 0.003, rtol=0, atol=1e-15)
-
-
-def test_a_stage_where_the_step_begins_takes_what_is_detected_there():
-    """Forces and their derivatives are those of detection anew, also where only the nearest pairs are known."""
-    builder = jdyn.Builder("balls")
-    for name in "abc":
-        builder.add_link(name, jdyn.Prismatic((0, 0, 1)), mass=1.0, inertia=4e-3)
-        builder.add_shape(name, "sphere", 0.1, placement=(0, ord(name) - ord("a"), 0), role="collision")
-    builder.add_shape("world", "plane", (0, 0), role="collision")
-    model = builder.build()
-    q, v = jnp.array([0.095, 0.09, 0.3]), jnp.array([-0.1, -0.2, 0.0])
-
-    @jax.jit
-    def found(at_start):
-        def force(q):
-            forces = jdyn.CompliantContact(nearest=1).between(colliders(model)).begun(model, q)
-            return forces.at_start_if(at_start).force(model, q, v)
-
-        return jax.value_and_grad(lambda q: jnp.sum(force(q) * jnp.array([1.0, 2.0, 3.0])))(q)
-
-    known, anew = found(jnp.array(True)), found(jnp.array(False))
-    assert np.all(np.asarray(known[1])[:2] != 0)
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), known, anew)
 
 
 @pytest.mark.slow

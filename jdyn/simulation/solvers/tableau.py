@@ -8,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from equinox.internal import unvmap_all
 from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
 from jdyn.contact import PointForces
@@ -75,12 +74,11 @@ def stages(
     control = terms.contr(t0, t1)
     tables, chosen = _tables_of(tableau)
 
-    def rate_at(t, u, s, c, at_start):
+    def rate_at(t, u, s, c):
         """k, with what joints and contact know along the axes of velocities."""
         y, model, centre = terms.from_chart(u), terms.model, terms.centre
         r = model.chart_rate(y.q, u.q, y.v)
-        here = system._replace(field=system.field.at_start_if(at_start))
-        k = here.rate(t, y, model.body_axes(centre, s.q + c * r), s.v, c)
+        k = system.rate(t, y, model.body_axes(centre, s.q + c * r), s.v, c)
         return eqx.tree_at(lambda k: k.q, k, r + model.chart_axes(centre, k.q))
 
     # Inside a loop, nothing needs protection from common-subexpression elimination.
@@ -93,9 +91,7 @@ def stages(
 
         def own():
             moved, s = _apart(_sums(chosen(weights), k))
-            # By its weights, not by where it is: what rests stands at the start, too, and its derivatives do not.
-            at_start = unvmap_all(jnp.all(chosen(weights)[0] == 0))
-            return rate_at(t0 + after * (t1 - t0), jax.tree.map(jnp.add, u0, moved), s, diagonal * control, at_start)
+            return rate_at(t0 + after * (t1 - t0), jax.tree.map(jnp.add, u0, moved), s, diagonal * control)
 
         rate = jax.lax.cond(i >= first, own, lambda: last)
         k = jax.tree.map(lambda k, new: k.at[i].set(new), k, terms.prod(rate, control))
