@@ -101,7 +101,7 @@ def test_what_fits_is_one_kernel_and_the_rest_is_between_kernels():
 
 
 def test_kernels_have_a_size(monkeypatch):
-    monkeypatch.setattr(few_kernels, "MOST", 30)
+    monkeypatch.setattr(few_kernels, "PIECE", 30)
     assert calls(lambda x: twenty(twenty(twenty(x))), jnp.ones(3)) == 3
 
 
