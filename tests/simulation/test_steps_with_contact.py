@@ -9,7 +9,6 @@ import pytest
 import jdyn
 from jdyn.simulation import adjoint
 from tests.contact.scenes import bouncing
-from tests.contact.test_kinks import differences
 
 MODEL, T1 = bouncing(), 0.6
 STEPS = diffrax.PIDController(rtol=1e-5, atol=1e-7)
@@ -19,7 +18,7 @@ def motion(start, max_steps, **options):
     """A ball that falls onto the ground, and is lifted as soon as it is 0.1 mm deep."""
 
     def lifted(t, y):
-        return jdyn.State(y.q + 0.02, 0.3 * jnp.abs(y.v), y.memory, y.energy)
+        return jdyn.State(y.q + 0.02, 0.3 * jnp.abs(y.v), y.parts)
 
     event = jdyn.Event(lambda t, y: y.q[0] - 0.0999, reset=lifted)
     options = {"stepsize_controller": STEPS, "saveat": diffrax.SaveAt(steps=True), **options}
@@ -40,23 +39,7 @@ def test_a_start_within_the_ground_is_told(single):
     np.testing.assert_allclose(deep.stats["start_depth"], 0.003, rtol=0, atol=1e-15)
 
 
-@pytest.mark.slow
-def test_derivatives_across_events_are_those_of_differences():
-    """Of the fourth order; both modes."""
-
-    def end(heights, tolerance, adjoint=None):
-        steps = diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance)
-        rows = diffrax.SaveAt(t1=True)
-        return motion(heights, 300, saveat=rows, stepsize_controller=steps, adjoint=adjoint).q[0, 0]
-
-    heights = jnp.array([0.3])
-    expected = differences(end, heights, 1e-11)
-    for derivative, mode in ((jax.grad, None), (jax.jacfwd, diffrax.ForwardMode())):
-        found = jax.jit(derivative(lambda x, mode=mode: end(x, 1e-5, mode)))(heights)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("apart", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("apart", [pytest.param(apart, marks=pytest.mark.slow) for apart in (True, False)])
 def test_lanes_do_not_wait_for_each_other(single, apart, monkeypatch):
     """One by one, as on a CPU, or side by side."""
     simulation = adjoint._simulation
