@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from benchmarks.cases import Case
-from jdyn.xla_flags import NAME, OURS
+from jdyn.execution.xla_flags import NAME, OURS
 
 ROOT = pathlib.Path(__file__).parents[1]
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")

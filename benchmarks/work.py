@@ -56,12 +56,12 @@ def _of_equation(equation) -> float:
         return _flops(params["jaxprs"].solve.jaxpr)
     if name == "deferred":
         # One of jdyn's, which peers do without.
-        from jdyn.dynamics.execution.deferred import program_of
+        from jdyn.execution.deferred import program_of
 
         return _flops(program_of(equation))
     if name == "threads":
         # A batch of jdyn on a GPU of NVIDIA.
-        from jdyn.threads.lane import one_of_many
+        from jdyn.execution.threads.lane import one_of_many
 
         batch = params["batch"]
         with one_of_many(), jax.enable_x64(params["x64"]):

@@ -26,7 +26,7 @@ import sys
 import types
 from typing import TYPE_CHECKING
 
-from jdyn.xla_flags import set_xla_flags as _set_xla_flags
+from jdyn.execution.xla_flags import set_xla_flags as _set_xla_flags
 
 if TYPE_CHECKING:
     from jdyn.face import *  # noqa: F403

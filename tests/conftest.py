@@ -118,7 +118,7 @@ def chosen_by_aba(request):
 @pytest.fixture
 def programs_within():
     """The programs that an operation of a program is made of; those of deferred functions are traced for it."""
-    from jdyn.dynamics.execution.deferred import program_of
+    from jdyn.execution.deferred import program_of
 
     def within(equation):
         deferred = program_of(equation)

@@ -31,8 +31,8 @@ from benchmarks import (
     work,
 )
 from jdyn.contact import colliders, contact_points
+from jdyn.execution.threads.kernel import on_threads
 from jdyn.interop import MujocoMap
-from jdyn.threads.kernel import on_threads
 
 ROOT = pathlib.Path(__file__).parents[1]
 

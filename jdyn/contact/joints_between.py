@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jdyn.array import Structure
-from jdyn.array.at_once import at_once
 from jdyn.contact.colliders import Colliders
 from jdyn.dynamics.kinematics import moved_by
+from jdyn.execution.at_once import at_once
 from jdyn.impulses.jacobians import DenseJacobian, PointJacobian, SparseJacobian
 from jdyn.model import WORLD, Model
 from jdyn.spatial.components import cross

@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.array.at_once import at_once
-from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.inverse import rigid_body_forces
 from jdyn.dynamics.kinematics import joint_kinematics, joint_motion, world_acceleration
 from jdyn.dynamics.newton_euler import transmitted
+from jdyn.dynamics.recursion.batching import by_lanes
 from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.floating_base import (
     FreeBase,
@@ -27,6 +26,7 @@ from jdyn.dynamics.recursion.floating_base import (
 )
 from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom, packed_entries
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
+from jdyn.execution.at_once import at_once
 from jdyn.model import Model, checked, take_rows
 from jdyn.model.compiled import compiled, precise
 from jdyn.spatial.components import add, rotate_back, scale

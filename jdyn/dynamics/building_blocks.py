@@ -8,7 +8,6 @@ A method is a `Method`; one that solves with the mass matrix alone, a `BiasFirst
 from jdyn.dynamics.at_rest import mass_product as mass_product
 from jdyn.dynamics.common_frame import common_frame as common_frame
 from jdyn.dynamics.common_frame import subtree_sum as subtree_sum
-from jdyn.dynamics.execution.deferred import program_of as program_of
 from jdyn.dynamics.inverse import bias_forces as bias_forces
 from jdyn.dynamics.inverse import velocity_terms as velocity_terms
 from jdyn.dynamics.kinematics import JointKinematics as JointKinematics
@@ -32,5 +31,6 @@ from jdyn.dynamics.methods.method import on_leaders as on_leaders
 from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.recursion.levels import LEVELS as LEVELS
 from jdyn.dynamics.recursion.relations import support_mask as support_mask
+from jdyn.execution.deferred import program_of as program_of
 from jdyn.model.compiled import compiled as compiled
 from jdyn.model.messages import one_of as one_of

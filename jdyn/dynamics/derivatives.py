@@ -15,17 +15,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.array.at_once import at_once
-from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_derivatives
+from jdyn.dynamics.recursion.batching import by_lanes
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
 from jdyn.dynamics.recursion.dof_tree import DofTree
 from jdyn.dynamics.recursion.floating_base import MovingBase, of_bases, on_roots, unit_motions, with_bases
 from jdyn.dynamics.recursion.joint_frames import across, less
 from jdyn.dynamics.recursion.order import Order, zeros
+from jdyn.execution.at_once import at_once
 from jdyn.model import Free, Model, checked
 from jdyn.model.compiled import compiled, precise
 from jdyn.spatial.components import (

@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 from jdyn.array.blocks import on_blocks
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from jdyn.dynamics.diagnosis import resolved
-from jdyn.dynamics.execution.batching import in_chunks
 from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.methods import Method
+from jdyn.dynamics.recursion.batching import in_chunks
 from jdyn.dynamics.recursion.relations import coordinate_blocks
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled, precise

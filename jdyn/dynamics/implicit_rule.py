@@ -10,11 +10,11 @@ from jax.flatten_util import ravel_pytree
 
 from jdyn.dynamics.at_rest import mass_product
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives
-from jdyn.dynamics.execution.linear_map import LinearMap
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.methods import Method
 from jdyn.dynamics.pullback import inverse_dynamics_pullback
 from jdyn.dynamics.recursion.floating_base import base_acceleration
+from jdyn.execution.linear_map import LinearMap
 from jdyn.model import Free, Model, checked
 from jdyn.model.compiled import compiled, precise
 

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.kinematics import (
     JointKinematics,
     accumulate_motion,
@@ -20,6 +19,7 @@ from jdyn.dynamics.kinematics import (
 )
 from jdyn.dynamics.newton_euler import moving_tree, newton_euler
 from jdyn.dynamics.passive import passive_forces
+from jdyn.dynamics.recursion.batching import by_lanes
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled, precise

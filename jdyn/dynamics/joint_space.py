@@ -6,11 +6,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.common_frame import common_frame, subtree_sum
-from jdyn.dynamics.execution.batching import single_or_batch
 from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.kinematics import per_dof, poses_by_leaps, world_acceleration
 from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix, reduced
 from jdyn.dynamics.passive import passive_forces
+from jdyn.dynamics.recursion.batching import single_or_batch
 from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Joint, Model
 from jdyn.model.compiled import widest

@@ -14,10 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.array.at_once import at_once
-from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_pullback
+from jdyn.dynamics.recursion.batching import by_lanes
 from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.floating_base import (
     MovingBase,
@@ -29,6 +28,7 @@ from jdyn.dynamics.recursion.floating_base import (
 )
 from jdyn.dynamics.recursion.joint_frames import across, packed_entries, tree_coordinates
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
+from jdyn.execution.at_once import at_once
 from jdyn.model import Model, run_of, take_rows
 from jdyn.spatial.components import (
     Inertia,

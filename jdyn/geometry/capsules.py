@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Scalar
 
-from jdyn.array.at_once import at_once
+from jdyn.execution.at_once import at_once
 from jdyn.geometry.separation import Separation
 from jdyn.geometry.shapes import Capsule
 from jdyn.spatial import Transform

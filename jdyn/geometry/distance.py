@@ -5,8 +5,8 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float
 
-from jdyn.array.at_once import at_once
 from jdyn.array.dot import dot
+from jdyn.execution.at_once import at_once
 from jdyn.geometry.capsules import capsule_separation
 from jdyn.geometry.facets import Facet
 from jdyn.geometry.hull import ConvexHull

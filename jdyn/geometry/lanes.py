@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import jax
 from jax.custom_batching import custom_vmap
 
-from jdyn.array.lanes import all_varying, merged, one_by_one
+from jdyn.execution.lanes import all_varying, merged, one_by_one
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import CHOLESKY, SMALL, Factorization, Structure, cholesky, cholesky_solution
-from jdyn.dynamics.execution.batching import in_chunks
+from jdyn.dynamics.recursion.batching import in_chunks
 from jdyn.impulses.law import Line
 from jdyn.impulses.problem import ImpulseProblem, ImpulseSolver
 

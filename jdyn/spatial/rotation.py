@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.array.at_once import at_once
 from jdyn.array.dot import short_dot
+from jdyn.execution.at_once import at_once
 from jdyn.spatial import quaternions
 from jdyn.spatial.components import numbers
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.array.at_once import at_once
+from jdyn.execution.at_once import at_once
 
 
 def shared(x):

@@ -10,11 +10,10 @@ import numpy as np
 from jaxtyping import Array
 
 from jdyn.array import semidefinite_cholesky, triangular_inverse
-from jdyn.array.at_once import at_once
-from jdyn.dynamics.execution.batching import by_lanes
 from jdyn.dynamics.methods.matrix_aba import ProjectedABA
 from jdyn.dynamics.methods.method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces
+from jdyn.dynamics.recursion.batching import by_lanes
 from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.floating_base import Base, FreeBase, free_base, moving_base, of_bases, of_roots, with_bases
 from jdyn.dynamics.recursion.joint_frames import (
@@ -30,6 +29,7 @@ from jdyn.dynamics.recursion.joint_frames import (
 )
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
+from jdyn.execution.at_once import at_once
 from jdyn.model import Free, take_rows
 from jdyn.spatial.components import (
     Number,

@@ -2,10 +2,10 @@
 
 import jax
 
-from jdyn.dynamics.execution.batching import single_or_batch
 from jdyn.dynamics.methods.aba import ABA
 from jdyn.dynamics.methods.crba import CRBA
 from jdyn.dynamics.methods.method import Method
+from jdyn.dynamics.recursion.batching import single_or_batch
 
 
 class ByBatch(Method):

@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.array.at_once import at_once
 from jdyn.dynamics.recursion.order import LevelRun, Order, joint_widths
+from jdyn.execution.at_once import at_once
 from jdyn.model import WORLD, Tree
 
 

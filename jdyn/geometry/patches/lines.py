@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Scalar
 
-from jdyn.array.at_once import at_once
+from jdyn.execution.at_once import at_once
 from jdyn.geometry.capsules import CapsulePair, capsule_pair
 from jdyn.geometry.patches.overlap import BREADTH, LEAST_COSINE, POINT, missed, smooth_step
 from jdyn.geometry.separation import Separation

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.array import Structure
-from jdyn.array.at_once import at_once
 from jdyn.array.dot import dot
+from jdyn.execution.at_once import at_once
 from jdyn.geometry.directions import length_and_unit, perpendicular, unit
 from jdyn.geometry.patches.features import Feature
 from jdyn.geometry.separation import Separation

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jdyn.threads.operation import Operation
-from jdyn.threads.values import Buffer, Item, Kind, Numbers, Untranslatable, Value, written
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.values import Buffer, Item, Kind, Numbers, Untranslatable, Value, written
 
 # Arrays of more entries that are computed are buffers.
 MOST_NUMBERS = 128

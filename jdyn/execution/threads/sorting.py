@@ -1,8 +1,8 @@
 """Sorting by a thread."""
 
-from jdyn.threads.operation import Operation
-from jdyn.threads.translation import Translation
-from jdyn.threads.values import Kind, Value, written
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.translation import Translation
+from jdyn.execution.threads.values import Kind, Value, written
 
 
 def _sort(program: Translation, operation: Operation) -> list[Value]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.threads import nvrtc
+from jdyn.execution.threads import nvrtc
 from tests.dynamics.test_accuracy import error, two_links
-from tests.threads.on_host import needs_compiler, run, source
+from tests.execution.threads.on_host import needs_compiler, run, source
 
 # Two units in the last place too large, as CUDA's `--prec-div=false` allows.
 APPROXIMATE = """

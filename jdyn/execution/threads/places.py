@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from jdyn.threads.operation import Operation
-from jdyn.threads.translation import MOST_ARRANGED, MOST_NUMBERS, MOST_WRITTEN_OUT, Translation, most_numbers
-from jdyn.threads.values import Item, Kind, Numbers, Untranslatable, Value, clamped, known, written
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.translation import MOST_ARRANGED, MOST_NUMBERS, MOST_WRITTEN_OUT, Translation, most_numbers
+from jdyn.execution.threads.values import Item, Kind, Numbers, Untranslatable, Value, clamped, known, written
 
 
 def _start(program, index: Item, most: int) -> Item:

@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from jdyn.threads.values import Kind, Value
+from jdyn.execution.threads.values import Kind, Value
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from jdyn.dynamics.execution.linear_map import LinearMap
+from jdyn.execution.linear_map import LinearMap
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.threads import loops
-from tests.threads.on_host import check, needs_compiler, source
+from jdyn.execution.threads import loops
+from tests.execution.threads.on_host import check, needs_compiler, source
 
 pytestmark = needs_compiler
 

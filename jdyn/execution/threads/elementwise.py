@@ -8,9 +8,9 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from jdyn.threads.operation import Operation
-from jdyn.threads.translation import MOST_NUMBERS, Translation
-from jdyn.threads.values import (
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.translation import MOST_NUMBERS, Translation
+from jdyn.execution.threads.values import (
     Buffer,
     Item,
     Kind,

@@ -17,7 +17,7 @@ lower + to compile, and milliseconds of a run with 64 lanes (JAX 0.10.2, medians
 `custom_vmap` replaces `batchable`; only the row with the transpose stated is all public: there `LinearMap` is a
 `custom_linear_solve` of the identity, whose solution and transposed solution are the two maps, within a `custom_jvp`.
 `linear_call`, which states transposes, has no batching rule. The primitive saves a quarter to a third of the wait for a
-gradient, so it stays, in this folder alone; tests/dynamics/test_deferred.py asks for each of its rules.
+gradient, so it stays, in this folder alone; tests/execution/test_deferred.py asks for each of its rules.
 """
 
 import abc

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics.execution.batchable import batchable
-from jdyn.dynamics.execution.batching import single_or_batch
-from jdyn.dynamics.execution.deferred import Deferred
+from jdyn.dynamics.recursion.batching import single_or_batch
+from jdyn.execution.batchable import batchable
+from jdyn.execution.deferred import Deferred
 
 pytestmark = pytest.mark.fast_compile
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from jdyn.threads.operation import Operation
-from jdyn.threads.translation import MOST_WRITTEN_OUT, Translation, most_numbers
-from jdyn.threads.values import Buffer, Kind, Numbers, Untranslatable, Value, literal, written
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.translation import MOST_WRITTEN_OUT, Translation, most_numbers
+from jdyn.execution.threads.values import Buffer, Kind, Numbers, Untranslatable, Value, literal, written
 
 
 def _arranged(program: Translation, kind: Kind, source: Value, index_of: Callable[[list], Any]) -> list[Value]:

@@ -2,9 +2,9 @@
 
 from jaxlib.mlir.dialects import stablehlo
 
-from jdyn.threads.operation import Operation
-from jdyn.threads.translation import Translation
-from jdyn.threads.values import Kind, Untranslatable, Value
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.translation import Translation
+from jdyn.execution.threads.values import Kind, Untranslatable, Value
 
 
 def _cholesky(program: Translation, operation: Operation) -> list[Value]:

@@ -17,11 +17,11 @@ from jax.interpreters import batching, mlir, partial_eval
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from jdyn.array.lanes import as_one_batch
-from jdyn.threads.lane import one_of_many
-from jdyn.threads.nvrtc import compiled
-from jdyn.threads.source import NAME, Source, source_of
-from jdyn.threads.values import Untranslatable
+from jdyn.execution.lanes import as_one_batch
+from jdyn.execution.threads.lane import one_of_many
+from jdyn.execution.threads.nvrtc import compiled
+from jdyn.execution.threads.source import NAME, Source, source_of
+from jdyn.execution.threads.values import Untranslatable
 
 # Threads of a block.
 THREADS = 64

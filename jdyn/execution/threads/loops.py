@@ -5,9 +5,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from jdyn.threads.operation import Operation
-from jdyn.threads.translation import UNROLLED, Translation, callee
-from jdyn.threads.values import Buffer, Item, Kind, Numbers, Value, written
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.translation import UNROLLED, Translation, callee
+from jdyn.execution.threads.values import Buffer, Item, Kind, Numbers, Value, written
 
 # Numbers of which a loop's one is written in place of being chosen among all, at most.
 FEW = 16

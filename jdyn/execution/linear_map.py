@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.interpreters import ad
 from jaxtyping import Array
 
-from jdyn.dynamics.execution.deferred import Deferred
+from jdyn.execution.deferred import Deferred
 
 Map = Callable[[Sequence[Array], Array], Array]
 

@@ -9,12 +9,12 @@ import pytest
 
 import jdyn
 from benchmarks.main_job import motion
-from jdyn.dynamics.execution import batching
+from jdyn.dynamics.recursion import batching
+from jdyn.execution.threads import kernel, nvrtc
 from jdyn.simulation import lane_refill
 from jdyn.sweep import ControlledMove
-from jdyn.threads import kernel, nvrtc
 from tests import test_cuda
-from tests.threads.on_host import needs_compiler, run, source
+from tests.execution.threads.on_host import needs_compiler, run, source
 
 # Trees on free bases and on the ground.
 CELL = {"arm": "double_pendulum", "a": "quadruped", "b": "quadruped"}

@@ -6,9 +6,9 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from jdyn.threads.operation import Operation
-from jdyn.threads.translation import MOST_NUMBERS, MOST_WRITTEN_OUT, Translation
-from jdyn.threads.values import Buffer, Item, Untranslatable, Value, known, literal, wrapped, written
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.translation import MOST_NUMBERS, MOST_WRITTEN_OUT, Translation
+from jdyn.execution.threads.values import Buffer, Item, Untranslatable, Value, known, literal, wrapped, written
 
 
 def _dot_general(program: Translation, operation: Operation) -> list[Value]:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.dynamics.execution import few_kernels
-from jdyn.dynamics.execution.few_kernels import in_few_kernels
+from jdyn.execution import few_kernels
+from jdyn.execution.few_kernels import in_few_kernels
 
 LARGE = few_kernels.LARGEST + 1
 

@@ -3,7 +3,7 @@
 `jax.vmap` puts lanes first, where vectors of a handful of entries then lie one after another in memory. Elementwise
 recursions are fastest with lanes last, and with one body after another; a single configuration, which has no lanes to
 work on, is faster with all bodies of a level at once. On an NVIDIA GPU a batch is one kernel, a thread a lane
-(`jdyn.threads`). `Model.executor` overrides that choice.
+(`jdyn.execution.threads`). `Model.executor` overrides that choice.
 """
 
 import functools
@@ -13,16 +13,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jdyn.array.lanes import in_turn
-from jdyn.dynamics.execution.batchable import batchable
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
 from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order
+from jdyn.execution.batchable import batchable
+from jdyn.execution.lanes import in_turn
+from jdyn.execution.threads.kernel import on_threads, threaded
 from jdyn.model import Model
 from jdyn.model.compiled import precise, widest
-from jdyn.threads.kernel import on_threads, threaded
 
 # The data of so many lanes fits a processor's cache. There, larger batches run in chunks, one after another.
 _CHUNK = 256

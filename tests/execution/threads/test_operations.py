@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.threads.values import Untranslatable
-from tests.threads.on_host import check, needs_compiler, on_host
+from jdyn.execution.threads.values import Untranslatable
+from tests.execution.threads.on_host import check, needs_compiler, on_host
 
 pytestmark = needs_compiler
 

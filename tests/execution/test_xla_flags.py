@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from jdyn.xla_flags import OURS, set_xla_flags
+from jdyn.execution.xla_flags import OURS, set_xla_flags
 
 ALL = " ".join(OURS)
 
@@ -54,7 +54,7 @@ def _run(code: str, flags: str = "") -> subprocess.CompletedProcess:
     ],
 )
 def test_flags_that_are_there_stay(monkeypatch, there, then):
-    monkeypatch.setattr("jdyn.xla_flags._computes_on_processors", lambda: False)
+    monkeypatch.setattr("jdyn.execution.xla_flags._computes_on_processors", lambda: False)
     environment = {"XLA_FLAGS": there}
     set_xla_flags(environment)
     assert environment == {"XLA_FLAGS": then}

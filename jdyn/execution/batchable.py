@@ -5,8 +5,8 @@ from typing import Any
 
 import jax
 
-from jdyn.dynamics.execution.deferred import Deferred
-from jdyn.threads.lane import is_one_of_many
+from jdyn.execution.deferred import Deferred
+from jdyn.execution.threads.lane import is_one_of_many
 
 
 def batchable(single: Callable, batch: Callable, like: Any, lane: Callable | None = None) -> Callable:

@@ -25,7 +25,7 @@ from jax.interpreters import mlir
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
 
-from jdyn.dynamics.execution.deferred import program_of
+from jdyn.execution.deferred import program_of
 
 ATTRIBUTES = {"inlineable": "false", "xla_cpu_small_call": "true"}
 # Operations of a kernel. LLVM takes more than twice as long for a function that is twice as long: the step of a gripper

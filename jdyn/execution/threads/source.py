@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from jdyn.threads.operations import translate
-from jdyn.threads.translation import Translation
-from jdyn.threads.values import Buffer, Kind, Untranslatable, Value
+from jdyn.execution.threads.operations import translate
+from jdyn.execution.threads.translation import Translation
+from jdyn.execution.threads.values import Buffer, Kind, Untranslatable, Value
 
 PRELUDE = """
 template <class To, class From> DEVICE To bits_of(From x) { To y; memcpy(&y, &x, sizeof y); return y; }

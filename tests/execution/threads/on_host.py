@@ -10,8 +10,8 @@ import jax
 import numpy as np
 import pytest
 
-from jdyn.threads.kernel import program_of_lane
-from jdyn.threads.source import NAME, Source, source_of
+from jdyn.execution.threads.kernel import program_of_lane
+from jdyn.execution.threads.source import NAME, Source, source_of
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
 

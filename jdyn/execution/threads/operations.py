@@ -1,9 +1,9 @@
 """All operations that threads can do."""
 
-from jdyn.threads import arrangement, elementwise, factors, loops, places, sorting, sums
-from jdyn.threads.operation import Operation
-from jdyn.threads.translation import Translation
-from jdyn.threads.values import Untranslatable, Value
+from jdyn.execution.threads import arrangement, elementwise, factors, loops, places, sorting, sums
+from jdyn.execution.threads.operation import Operation
+from jdyn.execution.threads.translation import Translation
+from jdyn.execution.threads.values import Untranslatable, Value
 
 RULES = (
     elementwise.RULES | arrangement.RULES | places.RULES | sums.RULES | factors.RULES | sorting.RULES | loops.RULES
