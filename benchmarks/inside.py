@@ -17,7 +17,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parents[1]
-BELOW = "array", "spatial", "terminal", "threads"
+# Also as they were called before.
+BELOW = "array", "spatial", "terminal", "execution", "threads"
 NO_SUBJECT = "What", "How", "Whether", "Of", "Those", "That", "As", "Where", "By"
 
 

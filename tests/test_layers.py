@@ -9,10 +9,10 @@ import jdyn
 
 PACKAGE = pathlib.Path(jdyn.__file__).parent
 FLOORS = {
-    "xla_flags": 0, "array": 0, "terminal": 0, "threads": 1, "spatial": 1, "model": 2, "geometry": 2, "dynamics": 3,
-    "io": 3, "impulses": 4, "robots": 5, "control": 5, "constraints": 5, "contact": 5, "elements": 5, "interop": 6,
-    "simulation": 6, "compile": 7, "planning": 7, "sweep": 7, "tuning": 7, "identification": 8, "view": 8, "studies": 9,
-    "face": 10, "cli": 10, "guide": 10, "__main__": 11,
+    "array": 0, "terminal": 0, "execution": 1, "spatial": 2, "model": 3, "geometry": 3, "dynamics": 4, "io": 4,
+    "impulses": 5, "robots": 6, "control": 6, "constraints": 6, "contact": 6, "elements": 6, "interop": 7,
+    "simulation": 7, "compile": 8, "planning": 8, "sweep": 8, "tuning": 8, "identification": 9, "view": 9,
+    "studies": 10, "face": 11, "cli": 11, "guide": 11, "__main__": 12,
 }  # fmt: skip
 
 

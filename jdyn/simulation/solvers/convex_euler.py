@@ -1,7 +1,6 @@
 """Steps of Euler's method, implicit in the impulses of all that holds or pushes."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import diffrax
@@ -9,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.constraints import ConstraintRows, constraint_rows
@@ -17,6 +15,7 @@ from jdyn.contact import ConvexForces, Overlap, PointForces
 from jdyn.contact.convex import StartOfSteps
 from jdyn.dynamics import bias_forces, mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
+from jdyn.execution.one_trace import traced_once
 from jdyn.impulses import Convex, ImpulseProblem, ImpulseSolver, Solution
 from jdyn.model import Model
 from jdyn.simulation.clock import clock_of
@@ -142,7 +141,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         numbers, shares = (jnp.array(x) for x in zip(*places, strict=True))
         anew = jnp.array([place[0] == 1 or place[1] > 0 for place in places])
         # Found again in reverse mode: what that keeps of it else takes a quadruped's gradient 1.6 times as long.
-        begin, none = _traced(jax.checkpoint(functools.partial(self._begun, terms, H)), t0, y0)
+        begin, none = traced_once(jax.checkpoint(functools.partial(self._begun, terms, H)), t0, y0)
 
         def substep(carry, place):
             rows, begun = carry
@@ -238,16 +237,6 @@ def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
         )
     smooth = without_joint_rows(eqx.tree_at(lambda field: field.contact, field, None))
     return contact, field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
-
-
-def _traced(function: Callable, *like: Any) -> tuple[Callable, Any]:
-    """A function that is traced once, wherever it is called, for arguments like these; and zeros like its result."""
-    program, result = jax.make_jaxpr(function, return_shape=True)(*like)
-
-    def run(*arguments):
-        return jax.tree.unflatten(jax.tree.structure(result), jaxpr_as_fun(program)(*jax.tree.leaves(arguments)))
-
-    return run, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), result)
 
 
 class _Begun(NamedTuple):
