@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import jdyn
 
 SIZES = (8, 128)
-SOLVERS = {"default": None, "Tsit5": diffrax.Tsit5(), "Rodas5P": jdyn.Rodas5P()}
+SOLVERS = {"default": None, "Tsit5": diffrax.Tsit5(), "Rodas5P": jdyn.solvers.Rodas5P()}
 
 
 def forward(model, q, v, tau):

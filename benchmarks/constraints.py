@@ -100,7 +100,7 @@ class Held:
 
 def held(model, bodies, points):
     return [
-        jdyn.Connect("world", model.body_names[body], point_a=point, point_b=POINT)
+        jdyn.constraints.Connect("world", model.body_names[body], point_a=point, point_b=POINT)
         for body, point in zip(bodies, points, strict=True)
     ]
 
@@ -269,7 +269,7 @@ def four_bars(count: int):
     for i in range(count):
         builder.add_link(f"coupler{i}", jdyn.Revolute((0, 0, 1)), parent=f"upright{i}", placement=(1, 0, 0), **rod)
     end = (1.0, 0.0, 0.0)
-    loops = [jdyn.Connect(f"coupler{i}", f"upright{i + 1}", point_a=end, point_b=end) for i in range(count)]
+    loops = [jdyn.constraints.Connect(f"coupler{i}", f"upright{i + 1}", point_a=end, point_b=end) for i in range(count)]
     model = builder.build()
     return model, loops, np.array([1.0 if name.startswith("upright") else -1.0 for name in model.joint_names])
 
@@ -286,7 +286,7 @@ def from_the_step_before(name, model, loops, q, v, timer: Timer) -> dict[str, An
         return jdyn.constrained_dynamics(model, loops, q, v, jnp.zeros_like(v), warm_start=start)
 
     forces = jax.jit(jax.vmap(eliminated))(before, v).multipliers
-    matrices = jax.jit(jax.vmap(lambda q: jdyn.warm_start(model, loops, q).inverse))(before)
+    matrices = jax.jit(jax.vmap(lambda q: jdyn.constraints.warm_start(model, loops, q).inverse))(before)
     nothing = jnp.broadcast_to(jnp.eye(matrices.shape[-1]), matrices.shape)
     starts = {
         "nothing": (nothing, 0 * forces), "forces": (nothing, forces), "matrix": (matrices, 0 * forces),
@@ -298,7 +298,7 @@ def from_the_step_before(name, model, loops, q, v, timer: Timer) -> dict[str, An
         state = (q, v) if many > 1 else (q[0], v[0])
         found[f"elimination, {many}"], _, right = timer.program(whole(eliminated), *state)
         found[f"elimination, {many}"] /= many
-        seconds, *_ = timer.program(whole(lambda q: jdyn.warm_start(model, loops, q).inverse), state[0])
+        seconds, *_ = timer.program(whole(lambda q: jdyn.constraints.warm_start(model, loops, q).inverse), state[0])
         found[f"factors, {many}"] = seconds / many
         for kind, start in starts.items():
             start = WarmStart(*(x if many > 1 else x[0] for x in start))
@@ -354,7 +354,7 @@ def four_bar():
 
 def rocker(length):
     end = length * jnp.array([1.0, 0.0, 0.0])
-    return [jdyn.Connect("coupler", "rocker", point_a=(2.0, 0.0, 0.0), point_b=end)]
+    return [jdyn.constraints.Connect("coupler", "rocker", point_a=(2.0, 0.0, 0.0), point_b=end)]
 
 
 def lanes(count: int, timer: Timer) -> dict[str, Any]:
@@ -380,7 +380,7 @@ def lanes(count: int, timer: Timer) -> dict[str, Any]:
     alone, compiling_alone, _ = timer.program(assembled, lengths)
     seconds, compiling, (assembly, result, q, steps) = timer.program(moved, lengths)
     codes = {
-        "assembly": _counted(assembly, jdyn.Assembly),
+        "assembly": _counted(assembly, jdyn.constraints.Assembly),
         "simulation": _counted(result, jdyn.Result),
     }
     if bool(jnp.any(jnp.isfinite(q).all(1) != (result == jdyn.Result.success))):

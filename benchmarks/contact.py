@@ -2,8 +2,8 @@
 is implicit in everything, with MuJoCo's fixed steps beside them. Run from the repository's root:
 `python -m benchmarks.contact`, or `python -m benchmarks.contact --scenes bounce,edge --stiffness 1e5`.
 
-Errors are those of the last configuration, against the smallest tolerance of `jdyn.Rodas5P`, on the tangent space.
-MuJoCo has a contact law of its own: its error is against its own smallest step.
+Errors are those of the last configuration, against the smallest tolerance of `jdyn.solvers.Rodas5P`, on the tangent
+space. MuJoCo has a contact law of its own: its error is against its own smallest step.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import numpy as np
 import jdyn
 
 TOLERANCES = [10.0**-n for n in range(3, 11)]
-SOLVERS = {"Automatic": None, "Rodas5P": jdyn.Rodas5P(), "Tsit5": diffrax.Tsit5()}
+SOLVERS = {"Automatic": None, "Rodas5P": jdyn.solvers.Rodas5P(), "Tsit5": diffrax.Tsit5()}
 END = diffrax.SaveAt(t1=True)
 
 
@@ -101,7 +101,7 @@ def _seconds(run):
 
 
 def errors(scene: Scene, stiffness: float, solvers: list[str]):
-    contact = jdyn.CompliantContact(material=jdyn.Material(2 * stiffness, 0.3, 0.5))
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(2 * stiffness, 0.3, 0.5))
     exact = _simulate(scene, contact, SOLVERS["Rodas5P"], 1e-12)
     print(f"  reference: {int(exact.stats['accepted_steps'])} steps, {jdyn.Result(int(exact.result)).name}")
     for name in solvers:

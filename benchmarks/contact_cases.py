@@ -10,7 +10,7 @@ import numpy as np
 import jdyn
 
 G, END = 9.81, diffrax.SaveAt(t1=True)
-GROUND = {"ground": jdyn.Material(jnp.inf, 0.0, 0.0)}
+GROUND = {"ground": jdyn.contact.Material(jnp.inf, 0.0, 0.0)}
 UP, AHEAD, ASIDE = jnp.array([0.0, 0.0, 1.0]), jnp.array([1.0, 0.0, 0.0]), jnp.array([0.0, 1.0, 0.0])
 
 
@@ -31,15 +31,17 @@ class Case(NamedTuple):
     tolerances: tuple[float, float] = (1e-8, 1e-10)
 
 
-def compliant(stiffness, friction=0.0, dissipation=0.0, slip_speed=1e-3, materials=GROUND, **options) -> jdyn.Contact:
+def compliant(
+    stiffness, friction=0.0, dissipation=0.0, slip_speed=1e-3, materials=GROUND, **options
+) -> jdyn.contact.Contact:
     """Of bodies of a stiffness with a rigid ground."""
-    material = jdyn.Material(stiffness, dissipation, friction)
+    material = jdyn.contact.Material(stiffness, dissipation, friction)
     return jdyn.CompliantContact(material=material, materials=materials, slip_speed=slip_speed, **options)
 
 
-def convex(stiffness, friction=0.0, dissipation=0.0, slip_speed=1e-3, materials=GROUND) -> jdyn.Contact:
+def convex(stiffness, friction=0.0, dissipation=0.0, slip_speed=1e-3, materials=GROUND) -> jdyn.contact.Contact:
     """The same by the other model."""
-    material = jdyn.Material(stiffness, dissipation, friction)
+    material = jdyn.contact.Material(stiffness, dissipation, friction)
     return jdyn.ConvexContact(material=material, materials=materials, slip_speed=slip_speed)
 
 
@@ -89,7 +91,7 @@ def _on_the_ground(model, friction, push, v0, T, tolerance, adjoint):
     q0 = jnp.array([0.0, -G / 4e5])
     return _ended(
         model, q0, jnp.stack([v0, jnp.zeros_like(v0)]), T, tolerance, adjoint, contact=compliant(1e5, friction, 5.0),
-        controller=jdyn.Constant(jnp.stack([push, jnp.zeros_like(push)])),
+        controller=jdyn.control.Constant(jnp.stack([push, jnp.zeros_like(push)])),
     )  # fmt: skip
 
 
@@ -135,7 +137,7 @@ def peg_and_hole() -> jdyn.Model:
 def peg(contact: Callable, tolerances: tuple[float, float]) -> Case:
     """How deep a soft hand that holds a peg off the middle has pressed it, by its offset, stiffness and friction."""
     model = peg_and_hole()
-    push = jdyn.Constant(jnp.array([0.0, -15.0, 0.0]))
+    push = jdyn.control.Constant(jnp.array([0.0, -15.0, 0.0]))
     kp, kd = jnp.array([1e3, 0.0, 5.0]), jnp.array([20.0, 40.0, 0.1])
 
     def end(tolerance, adjoint, offset, stiffness, friction):

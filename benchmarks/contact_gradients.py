@@ -106,7 +106,7 @@ def push(reach: float | None, longest: float | None, steps: int = 40):
     """Adam on the speed of the pusher that brings the puck 0.3 m ahead, by steps of at most `longest`; at first the two
     do not touch."""
     model = table()
-    contact = jdyn.CompliantContact(material=jdyn.Material(2e4, 0.1, 0.0), gradient_reach=reach)
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(2e4, 0.1, 0.0), gradient_reach=reach)
     controller = diffrax.PIDController(rtol=1e-6, atol=1e-8, dtmax=longest)
 
     def missed(speed):

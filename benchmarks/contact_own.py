@@ -25,7 +25,7 @@ class Curve(NamedTuple):
         steps: What a setting is: the tolerance of adaptive steps, or the length of all steps.
     """
 
-    contact: Callable[[int | None], jdyn.Contact]
+    contact: Callable[[int | None], jdyn.contact.Contact]
     solver: diffrax.AbstractSolver | None
     steps: Callable[[jax.Array], dict]
 
@@ -51,9 +51,9 @@ def constant(timestep: jax.Array) -> dict:
 
 CURVES = {
     "jdyn convex": Curve(lambda n: jdyn.ConvexContact(nearest=n), None, convex),
-    "jdyn convex steps": Curve(lambda n: jdyn.ConvexContact(nearest=n), jdyn.ConvexEuler(rows=1), constant),
+    "jdyn convex steps": Curve(lambda n: jdyn.ConvexContact(nearest=n), jdyn.solvers.ConvexEuler(rows=1), constant),
     "jdyn compliant": Curve(lambda n: jdyn.CompliantContact(nearest=n), None, adaptive),
-    "jdyn Rodas5P": Curve(lambda n: jdyn.CompliantContact(nearest=n), jdyn.Rodas5P(), adaptive),
+    "jdyn Rodas5P": Curve(lambda n: jdyn.CompliantContact(nearest=n), jdyn.solvers.Rodas5P(), adaptive),
 }
 
 

@@ -67,7 +67,11 @@ def main():
     repeats = words.parse_args().repeats
     scene = quadruped()
     print(f"MuJoCo {mujoco.__version__}: {1e6 * of_mujoco(scene, repeats):.0f} µs a step of {1e3 * STEP:.0f} ms")
-    constant = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": STEP, "solver": jdyn.ConvexEuler(rows=1)}
+    constant = {
+        "stepsize_controller": diffrax.ConstantStepSize(),
+        "dt0": STEP,
+        "solver": jdyn.solvers.ConvexEuler(rows=1),
+    }
     adaptive = {"stepsize_controller": diffrax.PIDController(rtol=1e-3, atol=1e-3)}
     for lanes in (1, LANES):
         for name, options in ((f"{1e3 * STEP:.0f} ms", constant), ("1e-3", adaptive)):

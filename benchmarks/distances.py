@@ -81,7 +81,7 @@ def of_robot(name: str, model: jdyn.Model, twin: mujoco.MjModel | None) -> None:
     print(f"\n{name}: {len(found.entries)} shapes, {len(found.pairs)} pairs")
     print(f"{'':24}{'one [us]':>10}{f'of {BATCH}':>10}{'compiling both [s]':>20}")
     functions = {
-        "distances": lambda model, found, q: jdyn.distances(model, q).distance,
+        "distances": lambda model, found, q: jdyn.contact.distances(model, q).distance,
         "contact points": lambda model, found, q: contact_points(found, jdyn.forward_kinematics(model, q)),
     }
     for what, function in functions.items():
@@ -96,7 +96,7 @@ def of_robot(name: str, model: jdyn.Model, twin: mujoco.MjModel | None) -> None:
         placed(model, data, q)
         pin.computeDistances(geometry, data)
         theirs = np.array([result.min_distance for result in data.distanceResults])
-        ours = np.asarray(jdyn.distances(model, q).distance)
+        ours = np.asarray(jdyn.contact.distances(model, q).distance)
         errors.append(np.max(np.abs(ours - theirs)[theirs > 1e-3], initial=0.0))
     print(f"{'coal distances':24}{microseconds(lambda: pin.computeDistances(geometry, data)):10.1f}")
     print(f"largest difference from coal where apart: {max(errors):.1e} m")

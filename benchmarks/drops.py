@@ -27,7 +27,7 @@ CONTACT = {"convex": jdyn.ConvexContact, "compliant": jdyn.CompliantContact}
 ROWS = 8
 
 
-def drop(p: dict, contact: type[jdyn.Contact]) -> dict:
+def drop(p: dict, contact: type[jdyn.contact.Contact]) -> dict:
     """One lane."""
     model = jdyn.with_ground(jdyn.load("quadruped"))
     model = dataclasses.replace(model, friction=jnp.zeros(model.nv))
@@ -40,7 +40,7 @@ def drop(p: dict, contact: type[jdyn.Contact]) -> dict:
         v0,
         END,
         controller=jdyn.PD(model, q0, kp=kp, kd=kd),
-        contact=contact(material=jdyn.Material(friction=p["friction"])),
+        contact=contact(material=jdyn.contact.Material(friction=p["friction"])),
         stepsize_controller=diffrax.PIDController(rtol=1e-2, atol=1e-4, safety=0.8, factormax=2.0),
         saveat=diffrax.SaveAt(t1=True),
         throw=False,
@@ -66,7 +66,7 @@ def main():
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     contact, side = CONTACT[options.contact], int(np.sqrt(options.lanes))
-    over = jdyn.Grid(friction=np.linspace(0.05, 1.0, side), mass=3.3 * np.geomspace(0.5, 4.0, side))
+    over = jdyn.designs.Grid(friction=np.linspace(0.05, 1.0, side), mass=3.3 * np.geomspace(0.5, 4.0, side))
     attrs = {"slid": {"units": "m"}, "mass": {"units": "kg"}}
     began = time.process_time()
     dataset = jdyn.sweep(lambda p: drop(p, contact), over, store=options.store, attrs=attrs)

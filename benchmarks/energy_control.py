@@ -213,7 +213,7 @@ def run(problem, solver, control, dt0=0.01):
 
 
 def robot_phi(longest=np.inf):
-    return lambda tolerance: jdyn.HalveOrGrow(jnp.asarray(tolerance), longest=jnp.asarray(longest))
+    return lambda tolerance: jdyn.solvers.HalveOrGrow(jnp.asarray(tolerance), longest=jnp.asarray(longest))
 
 
 def pid(tolerance):
@@ -223,7 +223,7 @@ def pid(tolerance):
 def figure_21(stretch, longest):
     """RobotΦ's rule, and as many steps of constant length."""
     problem = pair(stretch)
-    adaptive = run(problem, jdyn.EnergyError(LimitedDevelopment()), robot_phi(longest)(EPSILON))
+    adaptive = run(problem, jdyn.solvers.EnergyError(LimitedDevelopment()), robot_phi(longest)(EPSILON))
     constant = run(problem, LimitedDevelopment(), diffrax.ConstantStepSize(), problem.time / len(adaptive.ts))
     return adaptive, constant
 
@@ -240,12 +240,14 @@ class Scheme(NamedTuple):
 
 ENERGIES = 10.0 ** np.arange(-1, -7, -1)
 SCHEMES = [
-    Scheme("RobotΦ's step, its rule", jdyn.EnergyError(LimitedDevelopment()), 1, robot_phi(), ENERGIES),
-    Scheme("RobotΦ's step, its rule to τ_m", jdyn.EnergyError(LimitedDevelopment()), 1, robot_phi(TAU_M), ENERGIES),
-    Scheme("RobotΦ's step, PID by energy", jdyn.EnergyError(LimitedDevelopment()), 1, pid, ENERGIES),
-    Scheme("Tsit5, RobotΦ's rule", jdyn.EnergyError(diffrax.Tsit5()), 6, robot_phi(), 1e-2 * ENERGIES),
+    Scheme("RobotΦ's step, its rule", jdyn.solvers.EnergyError(LimitedDevelopment()), 1, robot_phi(), ENERGIES),
+    Scheme(
+        "RobotΦ's step, its rule to τ_m", jdyn.solvers.EnergyError(LimitedDevelopment()), 1, robot_phi(TAU_M), ENERGIES
+    ),
+    Scheme("RobotΦ's step, PID by energy", jdyn.solvers.EnergyError(LimitedDevelopment()), 1, pid, ENERGIES),
+    Scheme("Tsit5, RobotΦ's rule", jdyn.solvers.EnergyError(diffrax.Tsit5()), 6, robot_phi(), 1e-2 * ENERGIES),
     Scheme("Tsit5, PID", diffrax.Tsit5(), 6, pid, 1e-2 * ENERGIES),
-    Scheme("Tsit5, PID with energy", jdyn.EnergyError(diffrax.Tsit5()), 6, pid, 1e-2 * ENERGIES),
+    Scheme("Tsit5, PID with energy", jdyn.solvers.EnergyError(diffrax.Tsit5()), 6, pid, 1e-2 * ENERGIES),
 ]
 
 
@@ -277,7 +279,7 @@ def print_figure_20():
     print("height m   impact s   speed m/s   longest before   smallest in it   longest after")
     for height in (1.0, 4.0):
         problem = ball(height, 3.0)
-        found = run(problem, jdyn.EnergyError(LimitedDevelopment()), robot_phi()(EPSILON))
+        found = run(problem, jdyn.solvers.EnergyError(LimitedDevelopment()), robot_phi()(EPSILON))
         phases = bounces(height, problem.time)
         starts = [phase.start for phase in phases] + [problem.time, np.inf]
         lengths = [
@@ -308,10 +310,10 @@ def print_times():
     heading("Time of a step that is tried, in the same number of steps; the report: 1.5 times the constant one's")
     problem, solver, tolerance = pair(0.1), LimitedDevelopment(), 1e-6
     control = robot_phi(TAU_M)(tolerance)
-    tried = run(problem, jdyn.EnergyError(solver), control).tried
+    tried = run(problem, jdyn.solvers.EnergyError(solver), control).tried
     options = dict(saveat=diffrax.SaveAt(t1=True), max_steps=2 * tried)
     programs = {
-        "RobotΦ's rule": lambda: simulated(problem, jdyn.EnergyError(solver), control, 0.01, **options),
+        "RobotΦ's rule": lambda: simulated(problem, jdyn.solvers.EnergyError(solver), control, 0.01, **options),
         "constant": lambda: simulated(problem, solver, diffrax.ConstantStepSize(), problem.time / tried, **options),
     }
     times = {name: [] for name in programs}

@@ -105,7 +105,7 @@ def programs() -> dict:
         for i in range(2):
             builder.add_link(f"upright{i}", jdyn.Revolute((0, 0, 1)), placement=(i, 0, 0), **rod)
         builder.add_link("coupler", jdyn.Revolute((0, 0, 1)), parent="upright0", placement=(1, 0, 0), **rod)
-        loop = [jdyn.Connect("coupler", "upright1", point_a=(1, 0, 0), point_b=(1, 0, 0))]
+        loop = [jdyn.constraints.Connect("coupler", "upright1", point_a=(1, 0, 0), point_b=(1, 0, 0))]
         model = builder.build()
         signs = jnp.array([-1.0 if name == "coupler" else 1.0 for name in model.joint_names])
 
@@ -117,7 +117,7 @@ def programs() -> dict:
     def bounces():
         def end(stiffness):
             model = jdyn.with_ground(jdyn.load("ball"))
-            contact = jdyn.CompliantContact(material=jdyn.Material(stiffness=stiffness))
+            contact = jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=stiffness))
             q0 = model.neutral().at[2].set(0.15)
             motion = jdyn.simulate(model, q0, jnp.zeros(6).at[3].set(1.0), 0.3, contact=contact, throw=False)
             return motion.q[-1, 0]

@@ -22,17 +22,17 @@ from jdyn.studies.cloutier1995 import turn, two_links
 
 ABA, CRBA = jdyn.ABA(), jdyn.CRBA()
 METHODS = [
-    *(jdyn.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
+    *(jdyn.studies.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
     jdyn.ABA(bias="separate"),
-    jdyn.ModifiedABA(),
+    jdyn.studies.ModifiedABA(),
     jdyn.ArrayABA(),
     jdyn.ParallelABA(),
     *(jdyn.CRBA(solver) for solver in ("cholesky", "lu", "gauss-jordan", "svd", "ltl")),
-    *(jdyn.WalkerOrin(number) for number in (1, 2)),
-    jdyn.ConjugateGradient(),
-    *(jdyn.OrthogonalComplement(form) for form in ("normal", "factored")),
-    jdyn.GibbsAppell(),
-    jdyn.GaussDP(),
+    *(jdyn.studies.WalkerOrin(number) for number in (1, 2)),
+    jdyn.studies.ConjugateGradient(),
+    *(jdyn.studies.OrthogonalComplement(form) for form in ("normal", "factored")),
+    jdyn.studies.GibbsAppell(),
+    jdyn.studies.GaussDP(),
 ]
 
 
@@ -105,7 +105,7 @@ def pinocchio_accelerations(model, angles):
 
 def long_chains():
     heading("Float32: relative error of the accelerations of random chains, worst of 4 states")
-    methods = [ABA, jdyn.MatrixABA("textbook"), jdyn.ArrayABA(), jdyn.ParallelABA(), CRBA]
+    methods = [ABA, jdyn.studies.MatrixABA("textbook"), jdyn.ArrayABA(), jdyn.ParallelABA(), CRBA]
     print(f"{'links':>7}" + "".join(f"{method!s:>24}" for method in methods))
     for n in (10, 100, 1000):
         model = jdyn.random_tree(0, n, kinds=(jdyn.Revolute,), reach=1, dtype=jnp.float32)

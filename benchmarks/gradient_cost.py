@@ -24,7 +24,7 @@ def problem():
     """The model, where it starts, what it is to follow, and what to differentiate by."""
     model = jdyn.load("panda")
     q0 = model.random(jax.random.key(0))
-    reference = jdyn.Quintic(model, q0, q0 + 0.4, 0.0, 1.5)
+    reference = jdyn.control.Quintic(model, q0, q0 + 0.4, 0.0, 1.5)
     parameters = {
         "kp": jnp.full(model.nv, 100.0),
         "kd": jnp.full(model.nv, 20.0),
@@ -41,7 +41,7 @@ def losses():
 
     def robot(p):
         heavier = eqx.tree_at(lambda m: m.inertias, model, p["inertias"])
-        return heavier, jdyn.Tracking(model, reference, kp=p["kp"], kd=p["kd"])
+        return heavier, jdyn.control.Tracking(model, reference, kp=p["kp"], kd=p["kd"])
 
     def ours(p):
         heavier, controller = robot(p)

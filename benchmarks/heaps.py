@@ -53,7 +53,7 @@ def ends(model: jdyn.Model, starts: np.ndarray) -> dict:
         return {"q": motion.q[-1], "newton": motion.stats["jacobians"]}
 
     options = {
-        "contact": jdyn.ConvexContact(), "solver": jdyn.ConvexEuler(rows=1), "dt0": STEP, "max_steps": 1000,
+        "contact": jdyn.ConvexContact(), "solver": jdyn.solvers.ConvexEuler(rows=1), "dt0": STEP, "max_steps": 1000,
         "stepsize_controller": diffrax.ConstantStepSize(), "saveat": diffrax.SaveAt(t1=True),
     }  # fmt: skip
     still = jnp.zeros((*starts.shape[:-1], model.nv))

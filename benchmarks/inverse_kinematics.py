@@ -38,12 +38,12 @@ def poses_and_starts(model, poses, starts):
 
 
 def from_all(model, pose, starts):
-    target = jdyn.FrameTarget(FRAME, pose)
+    target = jdyn.planning.FrameTarget(FRAME, pose)
     return jdyn.best_inverse_kinematics(model, [target], starts, tolerance=ASKED, max_steps=STEPS).q
 
 
 def in_the_box(model, pose, starts):
-    target = jdyn.FrameTarget(FRAME, pose)
+    target = jdyn.planning.FrameTarget(FRAME, pose)
     return jdyn.inverse_kinematics(model, [target], starts[0], tolerance=ASKED, max_steps=STEPS).q
 
 
@@ -52,7 +52,7 @@ def by_a_sine(model, pose, starts):
     middle, half = (model.limits.upper + model.limits.lower) / 2, (model.limits.upper - model.limits.lower) / 2
 
     def error(x, _):
-        return jdyn.FrameTarget(FRAME, pose).checked(model).error(model, middle + half * jnp.sin(x))[0]
+        return jdyn.planning.FrameTarget(FRAME, pose).checked(model).error(model, middle + half * jnp.sin(x))[0]
 
     solver = optimistix.LevenbergMarquardt(rtol=1e-12, atol=1e-12)
     x = jnp.arcsin((starts[0] - middle) / half)

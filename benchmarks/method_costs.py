@@ -19,22 +19,22 @@ import jdyn
 
 LINEAR = [
     jdyn.ABA(),
-    jdyn.MatrixABA("textbook"),
-    jdyn.MatrixABA("cancelling"),
+    jdyn.studies.MatrixABA("textbook"),
+    jdyn.studies.MatrixABA("cancelling"),
     jdyn.ABA(bias="separate"),
-    jdyn.ModifiedABA(),
+    jdyn.studies.ModifiedABA(),
     jdyn.ArrayABA(),
     jdyn.ParallelABA(),
-    jdyn.GaussDP(),
+    jdyn.studies.GaussDP(),
 ]
 OTHERS = [
     *(jdyn.CRBA(solver) for solver in ("cholesky", "lu", "gauss-jordan", "svd", "ltl")),
-    jdyn.WalkerOrin(1),
-    jdyn.WalkerOrin(2),
-    jdyn.ConjugateGradient(),
-    jdyn.OrthogonalComplement("normal"),
-    jdyn.OrthogonalComplement("factored"),
-    jdyn.GibbsAppell(),
+    jdyn.studies.WalkerOrin(1),
+    jdyn.studies.WalkerOrin(2),
+    jdyn.studies.ConjugateGradient(),
+    jdyn.studies.OrthogonalComplement("normal"),
+    jdyn.studies.OrthogonalComplement("factored"),
+    jdyn.studies.GibbsAppell(),
 ]
 SIZES = (2, 4, 8, 16, 32, 64, 128)
 LONG = (256, 1024, 4096)

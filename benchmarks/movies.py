@@ -23,8 +23,8 @@ def swing():
     """A Panda of the wheel example-robot-data, and a motion of it from limit to limit."""
     model = jdyn.load(shared_folder() / SHARED["panda9"][0])
     start, end = model.random(jax.random.key(0)), model.random(jax.random.key(3))
-    reference = jdyn.Quintic(model, start, end, 0.0, SECONDS)
-    controller = jdyn.Tracking(model, reference, kp=100.0, kd=20.0)
+    reference = jdyn.control.Quintic(model, start, end, 0.0, SECONDS)
+    controller = jdyn.control.Tracking(model, reference, kp=100.0, kd=20.0)
     ts = np.linspace(0, SECONDS, 101)
     return model, jdyn.simulate(model, start, jnp.zeros(model.nv), SECONDS, controller=controller, saveat=ts)
 

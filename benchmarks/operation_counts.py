@@ -78,16 +78,16 @@ def _of_lanes(function: Callable) -> Callable[[jdyn.Model], Operations]:
 COUNTED: dict[str, tuple[Callable[[jdyn.Model], Operations], int]] = {
     "ABA, a lane of a batch": (in_batches(jdyn.ABA()), LANES),
     "ABA, one configuration": (alone(jdyn.ABA()), 1),
-    "MatrixABA textbook": (alone(jdyn.MatrixABA("textbook")), 1),
-    "MatrixABA projected": (alone(jdyn.MatrixABA("projected")), 1),
-    "ModifiedABA": (alone(jdyn.ModifiedABA()), 1),
+    "MatrixABA textbook": (alone(jdyn.studies.MatrixABA("textbook")), 1),
+    "MatrixABA projected": (alone(jdyn.studies.MatrixABA("projected")), 1),
+    "ModifiedABA": (alone(jdyn.studies.ModifiedABA()), 1),
     "ArrayABA": (alone(jdyn.ArrayABA()), 1),
-    "GaussDP": (alone(jdyn.GaussDP()), 1),
+    "GaussDP": (alone(jdyn.studies.GaussDP()), 1),
     "CRBA cholesky, a lane of a batch": (in_batches(jdyn.CRBA("cholesky")), LANES),
     "CRBA cholesky, one configuration": (alone(jdyn.CRBA("cholesky")), 1),
     "CRBA lu, one configuration": (alone(jdyn.CRBA("lu")), 1),
-    "WalkerOrin 1": (alone(jdyn.WalkerOrin(1)), 1),
-    "WalkerOrin 2": (alone(jdyn.WalkerOrin(2)), 1),
+    "WalkerOrin 1": (alone(jdyn.studies.WalkerOrin(1)), 1),
+    "WalkerOrin 2": (alone(jdyn.studies.WalkerOrin(2)), 1),
 }
 PAIRS = {
     "in batches": ("ABA, a lane of a batch", "CRBA cholesky, a lane of a batch"),
@@ -227,8 +227,8 @@ def print_counts():
     print(line("a lane of a batch", Program(_of_lanes(jdyn.inverse_dynamics), LANES, chain), NEWTON_EULER))
     print("\nOne link: ours with divisions and roots, and XLA's of the compiled program")
     by_lanes = dataclasses.replace(chain(1), executor="lanes")
-    methods = {jdyn.MatrixABA("textbook"): chain(1), jdyn.ABA(): by_lanes}
-    for method, model in (methods | dict.fromkeys((jdyn.CRBA(), jdyn.WalkerOrin(2)), chain(1))).items():
+    methods = {jdyn.studies.MatrixABA("textbook"): chain(1), jdyn.ABA(): by_lanes}
+    for method, model in (methods | dict.fromkeys((jdyn.CRBA(), jdyn.studies.WalkerOrin(2)), chain(1))).items():
         found = forward_dynamics_operations(model, method)
         print(f"{method!s:33} {found.total + found.divisions + found.roots:6} {xla_flops(method, model):6.0f}")
 

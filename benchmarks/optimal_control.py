@@ -58,8 +58,8 @@ def plan(model, target, guess, dt):
 
     return jdyn.ilqr(
         model,
-        jdyn.SquaredResiduals(running),
-        jdyn.SquaredResiduals(end),
+        jdyn.planning.SquaredResiduals(running),
+        jdyn.planning.SquaredResiduals(end),
         START,
         jnp.zeros(model.nv),
         guess,
@@ -145,7 +145,7 @@ def main():
     # Besides its steps, each has one look at its end.
     counts = np.array([int(plan.steps) + 1 for plan in plans])
     costs = np.array([float(plan.cost) for plan in plans])
-    ended = sum(int(plan.result) == jdyn.Optimized.converged for plan in plans)
+    ended = sum(int(plan.result) == jdyn.planning.Optimized.converged for plan in plans)
     row("jdyn", costs, counts, sum(seconds), f"{compiling:.1f} s to compile, {ended} converged")
     for size in map(int, options.batches.split(",")):
         program, compiling = compiled(lambda targets, size=size: jax.lax.map(one, targets, batch_size=size), targets)

@@ -38,7 +38,7 @@ class Resting:
     loads: dict[str, np.ndarray]
     controller: jdyn.Controller | None = None
 
-    def run(self, contact: jdyn.Contact, seconds: float) -> jdyn.Trajectory:
+    def run(self, contact: jdyn.contact.Contact, seconds: float) -> jdyn.Trajectory:
         still = jnp.zeros(self.model.nv, self.q0.dtype)
         return jdyn.simulate(self.model, self.q0, still, seconds, contact=contact, controller=self.controller)
 

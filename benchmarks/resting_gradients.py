@@ -59,18 +59,19 @@ def free(kind: str, size, inertia) -> jdyn.Model:
 
 def pushed(model: jdyn.Model) -> Callable:
     """A push along x that friction holds."""
-    return jdyn.Constant(jnp.zeros(model.nv).at[3].set(0.5))
+    return jdyn.control.Constant(jnp.zeros(model.nv).at[3].set(0.5))
 
 
-def contact(stiffness, friction) -> jdyn.Contact:
-    material = jdyn.Material(stiffness, DISSIPATION, friction)
-    return jdyn.CompliantContact(material=material, materials={"ground": jdyn.Material(jnp.inf, 0.0, 0.0)})
+def contact(stiffness, friction) -> jdyn.contact.Contact:
+    material = jdyn.contact.Material(stiffness, DISSIPATION, friction)
+    return jdyn.CompliantContact(material=material, materials={"ground": jdyn.contact.Material(jnp.inf, 0.0, 0.0)})
 
 
 def settled(case: Case) -> Case:
     """The same where it has come to rest, by the motion of ten times the dissipation."""
     law = jdyn.CompliantContact(
-        material=jdyn.Material(STIFFNESS, 20.0, FRICTION), materials={"ground": jdyn.Material(jnp.inf, 0.0, 0.0)}
+        material=jdyn.contact.Material(STIFFNESS, 20.0, FRICTION),
+        materials={"ground": jdyn.contact.Material(jnp.inf, 0.0, 0.0)},
     )
     motion = jdyn.simulate(
         case.model, case.q0, jnp.zeros(case.model.nv), 3.0, contact=law,
@@ -88,7 +89,7 @@ def cases() -> dict[str, Case]:
     stance = quadruped.neutral()
     joints = jnp.arange(quadruped.nv) >= 6
     legs = jdyn.PD(quadruped, stance, kp=jnp.where(joints, 200.0, 0), kd=jnp.where(joints, 5.0, 0))
-    lowest = jnp.min(jdyn.distances(quadruped, stance).distance)
+    lowest = jnp.min(jdyn.contact.distances(quadruped, stance).distance)
     return {
         "ball": (Case(ball, ball.neutral().at[2].set(0.0995), 2, 3, 0.3, pushed(ball))),
         "box": (Case(box, box.neutral().at[2].set(0.0999), 2, 3, 0.3, pushed(box))),

@@ -20,10 +20,10 @@ LANES, ALONE, STEPS = 256, 1024, 100
 # Solvers, and steps short enough for them [s].
 SOLVERS = {
     "Tsit5": (diffrax.Tsit5(), 1e-5),
-    "Automatic": (jdyn.Automatic(), 1e-5),
-    "ROSJ43": (jdyn.ROSJ43(), 1e-3),
-    "LinearlyImplicitEuler": (jdyn.LinearlyImplicitEuler(), 1e-3),
-    "Rodas5P": (jdyn.Rodas5P(), 1e-3),
+    "Automatic": (jdyn.solvers.Automatic(), 1e-5),
+    "ROSJ43": (jdyn.solvers.ROSJ43(), 1e-3),
+    "LinearlyImplicitEuler": (jdyn.solvers.LinearlyImplicitEuler(), 1e-3),
+    "Rodas5P": (jdyn.solvers.Rodas5P(), 1e-3),
 }
 
 

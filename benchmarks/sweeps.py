@@ -21,7 +21,7 @@ import resource, sys
 import jax.numpy as jnp
 import jdyn
 
-over = jdyn.LatinHypercube(int(sys.argv[2]), a=(0.0, 1.0), b=(0.0, 1.0))
+over = jdyn.designs.LatinHypercube(int(sys.argv[2]), a=(0.0, 1.0), b=(0.0, 1.0))
 jdyn.sweep(lambda p: {"sum": p["a"] + p["b"], "product": p["a"] * p["b"]}, over, store=sys.argv[1], progress=False)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """

@@ -36,7 +36,7 @@ from jdyn.studies.cloutier1995 import (
     two_links_of_one,
 )
 
-ABM, CRBM, BAD = jdyn.ABA(), jdyn.CRBA(), jdyn.MatrixABA("cancelling")
+ABM, CRBM, BAD = jdyn.ABA(), jdyn.CRBA(), jdyn.studies.MatrixABA("cancelling")
 METHODS = {"ABM": ABM, "CRBM": CRBM}
 STARTS = 1001
 

@@ -94,7 +94,7 @@ def tuned_from_far(loss, best):
     """
     starts = {name: jnp.asarray(best[name] * TEN_TIMES_OFF[:, i]) for i, name in enumerate(("kp", "kd"))}
     return jdyn.tune_starts(
-        lambda gains: jnp.log(loss(gains)), starts, optimizer=optimizer(), steps=STEPS, bounds=jdyn.Positive()
+        lambda gains: jnp.log(loss(gains)), starts, optimizer=optimizer(), steps=STEPS, bounds=jdyn.tuning.Positive()
     )
 
 
@@ -108,7 +108,7 @@ def tuned_for(payloads, reach, risk=jnp.mean):
     """The gains with the least risk over payloads, as times what the payload should be."""
     return jdyn.tune(
         jdyn.robust(reach.loss, risk), {"kp": 30.0, "kd": 5.0}, data=jnp.asarray(payloads), optimizer=optimizer(),
-        steps=STEPS, bounds=jdyn.Positive(),
+        steps=STEPS, bounds=jdyn.tuning.Positive(),
     ).params  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def compare_risks():
     for robot in ROBOTS:
         reach = Reach.of(without_friction(robot), NEAR)
         of_all = jax.jit(jax.vmap(reach.loss, (None, 0)))
-        worst = jdyn.CVaR(1 / len(OFF))
+        worst = jdyn.tuning.CVaR(1 / len(OFF))
         for name, gains in {"x 1": tuned_for([1.0], reach), "the worst": tuned_for(OFF, reach, worst)}.items():
             found = np.asarray(of_all(gains, jnp.asarray(OFF)))
             shown = (f"{float(gains['kp']):.4g}", f"{float(gains['kd']):.4g}", f"{found[2]:.4g}", f"{found.max():.4g}")

@@ -33,15 +33,15 @@ from jdyn.simulation.solvers.automatic import FINE, LOOSE
 
 DEFAULT = "default"
 ADAPTIVE: dict[str, diffrax.AbstractSolver] = {
-    DEFAULT: jdyn.Automatic(),
+    DEFAULT: jdyn.solvers.Automatic(),
     "Tsit5": diffrax.Tsit5(),
     "Dopri8": diffrax.Dopri8(),
-    "ROSJ43": jdyn.ROSJ43(),
-    "Rodas5P": jdyn.Rodas5P(),
-    "BulirschStoer": jdyn.BulirschStoer(),
-    "BaderDeuflhard": jdyn.BaderDeuflhard(),
+    "ROSJ43": jdyn.solvers.ROSJ43(),
+    "Rodas5P": jdyn.solvers.Rodas5P(),
+    "BulirschStoer": jdyn.solvers.BulirschStoer(),
+    "BaderDeuflhard": jdyn.solvers.BaderDeuflhard(),
 }
-FIXED: dict[str, diffrax.AbstractSolver] = {"LinearlyImplicitEuler": jdyn.LinearlyImplicitEuler()}
+FIXED: dict[str, diffrax.AbstractSolver] = {"LinearlyImplicitEuler": jdyn.solvers.LinearlyImplicitEuler()}
 EXTRAPOLATED = ("BulirschStoer", "BaderDeuflhard")
 OWN = (*ADAPTIVE, *FIXED)
 CURVES = (*OWN, *rollouts.MUJOCO, *rollouts.SCIPY, *FRAX)
@@ -215,7 +215,7 @@ class Bench:
                 steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": size, "solver": FIXED[name]}
             else:
                 control = diffrax.PIDController(rtol=size, atol=size * ABSOLUTE)
-                solver = jdyn.Automatic(rtol=setting) if name == DEFAULT else ADAPTIVE[name]
+                solver = jdyn.solvers.Automatic(rtol=setting) if name == DEFAULT else ADAPTIVE[name]
                 steps = {"stepsize_controller": control, "solver": solver}
             return self.scene.simulate(reduce, saveat=diffrax.SaveAt(t1=True), max_steps=10**7, **steps)
 

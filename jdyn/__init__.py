@@ -36,8 +36,10 @@ __version__ = "0.1.0"
 _set_xla_flags()
 
 
-# Folders whose names are for users beside the face.
-_SHELVES = ("studies",)
+# Folders of whose names the face has something for users: functions, and modules with the public names of the folder.
+_OF_THE_FACE = (
+    "sweep", "view", "contact", "control", "constraints", "elements", "studies", "tuning", "planning", "identification",
+)  # fmt: skip
 
 
 class _Package(types.ModuleType):
@@ -52,8 +54,8 @@ class _Package(types.ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
 
     def __setattr__(self, name, value):
-        # Importing a folder binds its name here. `jdyn.sweep` and `jdyn.view` are the functions of these folders.
-        if not (name in ("sweep", "view") and isinstance(value, types.ModuleType)):
+        # Importing a folder binds its name here.
+        if not (name in _OF_THE_FACE and isinstance(value, types.ModuleType)):
             super().__setattr__(name, value)
 
     def __reduce__(self):
@@ -63,7 +65,7 @@ class _Package(types.ModuleType):
     def __dir__(self):
         face = importlib.import_module("jdyn.face")
         dunder = (name for name in self.__dict__ if name.startswith("__"))
-        return sorted({*dunder, *(name for name in vars(face) if not name.startswith("_")), *_SHELVES})
+        return sorted({*dunder, *(name for name in vars(face) if not name.startswith("_"))})
 
 
 def _show_face(package):

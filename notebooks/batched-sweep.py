@@ -50,7 +50,7 @@ def kept(p):
 # parameter.
 
 # %%
-design = jdyn.Grid(kp=np.geomspace(10.0, 1000.0, 32), payload=np.linspace(0.0, 2.0, 32))
+design = jdyn.designs.Grid(kp=np.geomspace(10.0, 1000.0, 32), payload=np.linspace(0.0, 2.0, 32))
 store = pathlib.Path(tempfile.mkdtemp()) / "payloads.zarr"
 labels = {"error": {"units": "rad", "long_name": "error after 2 s"}, "first_joint": {"units": "rad"}}
 labels |= {"kp": {"long_name": "gain"}, "payload": {"units": "kg"}}

@@ -71,7 +71,7 @@ frictions = jnp.linspace(0.0, 0.5, 11)
 
 
 def surfaces(friction):
-    return jdyn.ConvexContact(material=jdyn.Material(stiffness=2 * STIFFNESS, friction=friction))
+    return jdyn.ConvexContact(material=jdyn.contact.Material(stiffness=2 * STIFFNESS, friction=friction))
 
 
 start = jnp.array([0.0, 0.05 - G * np.cos(SLOPE) / 4 / STIFFNESS])

@@ -36,7 +36,7 @@ jax.config.update("jax_enable_x64", True)
 # algorithm shows it; factoring the mass matrix leaves noise (figure 5.5).
 
 # %%
-bad = jdyn.MatrixABA("cancelling")
+bad = jdyn.studies.MatrixABA("cancelling")
 found = turn(two_links(1e5), (jdyn.CRBA(), bad, jdyn.ABA()), samples=361)
 curves = {str(method): found.accelerations[method][:, 0] for method in (jdyn.CRBA(), jdyn.ABA())}
 jdyn.plots.curves(found.values, curves, "angle of joint 2 [rad]", "acceleration of joint 1 [rad/s²]").figure

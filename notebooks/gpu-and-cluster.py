@@ -72,7 +72,7 @@ def lane(p):
     return {"end": damped.q[-1, 0], "result": damped.result}
 
 
-design = jdyn.Grid(mass=np.linspace(0.5, 2.0, 8), damping=np.linspace(0.0, 2.0, 8))
+design = jdyn.designs.Grid(mass=np.linspace(0.5, 2.0, 8), damping=np.linspace(0.0, 2.0, 8))
 shutil.rmtree("parts.zarr", ignore_errors=True)
 half = jdyn.sweep(lane, design, store="parts.zarr", shard=(1, 2), chunk=16, progress=False)
 print("after the first part:", int(np.sum(half.result == jdyn.Result.not_run)), "of", half.result.size, "have not run")

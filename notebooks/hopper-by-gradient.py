@@ -26,7 +26,7 @@ import jdyn
 
 jax.config.update("jax_enable_x64", True)
 model = jdyn.with_ground(jdyn.load("hopper"), friction=1.0)
-contact = jdyn.CompliantContact(material=jdyn.Material(stiffness=2e4, dissipation=1.0), slip_speed=1e-2)
+contact = jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=2e4, dissipation=1.0), slip_speed=1e-2)
 SPEED, HEIGHT, SECONDS = 1.0, 1.8, 3.0  # of the body [m/s, m]; and of a motion [s]
 start, times = jnp.array([0.0, 1.6, 0.0, 0.0, 0.0]), jnp.linspace(0.0, SECONDS, 91)
 
@@ -91,11 +91,11 @@ def loss(p):
 
 # %%
 bounds = {
-    "thrust": jdyn.Interval(0.0, 300.0),
-    "placing": jdyn.Interval(-0.3, 0.3),
-    "lean": jdyn.Interval(-0.3, 0.3),
-    "kp": jdyn.Positive(),
-    "kd": jdyn.Positive(),
+    "thrust": jdyn.tuning.Interval(0.0, 300.0),
+    "placing": jdyn.tuning.Interval(-0.3, 0.3),
+    "lean": jdyn.tuning.Interval(-0.3, 0.3),
+    "kp": jdyn.tuning.Positive(),
+    "kd": jdyn.tuning.Positive(),
 }
 result = jdyn.tune(loss, before, optimizer=optax.adam(0.1), steps=25, bounds=bounds, progress=False)
 print({name: f"{value:.3g}" for name, value in result.params.items()})

@@ -33,8 +33,9 @@ true = jdyn.vary(nominal, {f"body:{link}.mass": nominal.inertias.mass[1] + MORE}
 # %% [markdown]
 # ## A motion to measure
 #
-# Two sines for each joint, for ten seconds. `jdyn.exciting_motion` designs better ones, within the limits of joints.
-# The measurement goes into a file, as one of your own would: `jdyn identify measured.nc double_pendulum` reads it.
+# Two sines for each joint, for ten seconds. `jdyn.identification.exciting_motion` designs better ones, within the
+# limits of joints. The measurement goes into a file, as one of your own would: `jdyn identify measured.nc
+# double_pendulum` reads it.
 
 # %%
 time = jnp.linspace(0.0, 10.0, 1001)
@@ -63,7 +64,7 @@ dataset.to_netcdf("measured.nc", engine="scipy")
 # gravity pulls at; its mass alone is not.
 
 # %%
-print(jdyn.base_parameters(nominal))
+print(jdyn.identification.base_parameters(nominal))
 
 # %% [markdown]
 # ## What these forces tell

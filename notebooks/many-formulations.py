@@ -27,7 +27,8 @@ from jdyn.view.plots.picture import axes_or_new
 jax.config.update("jax_enable_x64", True)
 model = jdyn.load("panda")
 METHODS = [
-    jdyn.ABA(), jdyn.ParallelABA(), jdyn.CRBA(), jdyn.LeastConstraint(), jdyn.WalkerOrin(), jdyn.GaussDP(),
+    jdyn.ABA(), jdyn.ParallelABA(), jdyn.CRBA(), jdyn.studies.LeastConstraint(), jdyn.studies.WalkerOrin(),
+    jdyn.studies.GaussDP(),
 ]  # fmt: skip
 q = model.random(jax.random.key(0))
 v, tau = jax.random.normal(jax.random.key(1), (2, model.nv))

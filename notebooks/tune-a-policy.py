@@ -46,8 +46,8 @@ untrained = Policy(network)
 # ## The loss
 #
 # Of one initial state: the mean squared angle from upright, and a little of the squared torque. `jdyn.robust` makes the
-# mean over a batch of it, or the mean of the worst share with `jdyn.CVaR`. Nothing is stiff, so that an explicit solver
-# does.
+# mean over a batch of it, or the mean of the worst share with `jdyn.tuning.CVaR`. Nothing is stiff, so that an explicit
+# solver does.
 
 
 # %%
@@ -79,7 +79,7 @@ optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.02))
 result = jdyn.tune(
     jdyn.robust(loss),
     untrained,
-    data=jdyn.Minibatches(drawn(64, seed=0), 8),
+    data=jdyn.tuning.Minibatches(drawn(64, seed=0), 8),
     optimizer=optimizer,
     steps=80,
     progress=False,

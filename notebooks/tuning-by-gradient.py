@@ -70,7 +70,7 @@ figure
 # With `bounds`, the optimizer walks in logarithms of the gains: a step of 0.3 is a third of a gain.
 
 # %%
-result = jdyn.tune(loss, before, optimizer=optax.adam(0.3), steps=60, bounds=jdyn.Positive(), progress=False)
+result = jdyn.tune(loss, before, optimizer=optax.adam(0.3), steps=60, bounds=jdyn.tuning.Positive(), progress=False)
 print({name: [f"{gain:.1f}" for gain in gains] for name, gains in result.params.items()})
 figure = jdyn.plots.Picture(figsize=(10, 3), layout="constrained")
 left, right = figure.subplots(1, 2)
@@ -86,7 +86,7 @@ figure
 # tuned gains.
 
 # %%
-grid = jdyn.Grid(kp=np.geomspace(5.0, 500.0, 24), kd=np.geomspace(1.0, 100.0, 24))
+grid = jdyn.designs.Grid(kp=np.geomspace(5.0, 500.0, 24), kd=np.geomspace(1.0, 100.0, 24))
 sweep = jdyn.sweep(
     lambda p: {"loss": loss({name: jnp.full(2, gain) for name, gain in p.items()})}, grid, progress=False
 )

@@ -33,7 +33,7 @@ def _simulated(q, v, tau):
 
 
 def _constrained(q, v, tau):
-    foot = jdyn.Connect("world", MODEL.body_names[-1])
+    foot = jdyn.constraints.Connect("world", MODEL.body_names[-1])
     return jdyn.constrained_dynamics(MODEL, [foot, foot], q, v, tau)
 
 

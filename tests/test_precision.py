@@ -103,5 +103,5 @@ def test_no_product_is_left_to_the_device_where_a_kernel_would_be_too_long(conta
 
 def test_no_product_of_distances_is_left_to_the_device():
     model = jdyn.load("gripper", dtype=jnp.float32)
-    for function, shape in ((jdyn.distances, ()), (jax.vmap(jdyn.distances, (None, 0)), (3,))):
+    for function, shape in ((jdyn.contact.distances, ()), (jax.vmap(jdyn.contact.distances, (None, 0)), (3,))):
         assert_precise(function, model, jax.ShapeDtypeStruct((*shape, model.nq), jnp.float32))

@@ -61,7 +61,7 @@ def test_the_quadruped_lands_and_stands(tmp_path, monkeypatch):
     np.testing.assert_allclose(force, [0, 0, -weight], atol=1e-3 * weight)
     assert f"its weight, {weight:.1f} N" in CONTACT
     (lowest,) = re.findall(r"drops (\d) cm", CONTACT)
-    feet = jdyn.distances(names["model"], names["crouch"], [("ground", "fr_foot")])
+    feet = jdyn.contact.distances(names["model"], names["crouch"], [("ground", "fr_foot")])
     assert float(feet.distance[0]) == pytest.approx(int(lowest) / 100, abs=0.005)
     with Image.open("landing.gif") as movie:
         assert movie.n_frames > 25

@@ -76,11 +76,11 @@ def on_ground(options, model: Model, q0) -> Model:
     if options.ground is None:
         return model
     level = jdyn.with_ground(model)
-    pairs = [pair for pair in jdyn.collision_pairs(level) if "ground" in pair]
+    pairs = [pair for pair in jdyn.contact.collision_pairs(level) if "ground" in pair]
     if not pairs:
         raise ValueError(f"--ground: {model.name!r} has no shapes that could touch it")
     lowest = options.ground == "lowest"
-    height = float(jnp.min(jdyn.distances(level, q0, pairs).distance) if lowest else options.ground)
+    height = float(jnp.min(jdyn.contact.distances(level, q0, pairs).distance) if lowest else options.ground)
     return jdyn.with_ground(model, (0, 0, height))
 
 

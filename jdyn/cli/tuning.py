@@ -111,7 +111,7 @@ def _tune(spec: Spec, tuning: Tuning, options):
         result = jdyn.tune(
             (lambda gains: loss(gains, {})) if one else jdyn.robust(loss, tuning.risk), before,
             data=None if one else scenarios, optimizer=optax.adam(tuning.rate), steps=tuning.steps,
-            bounds=jdyn.Positive(), checkpoint=options.checkpoint,
+            bounds=jdyn.tuning.Positive(), checkpoint=options.checkpoint,
         )  # fmt: skip
     print(f"compiled in {times.compiling:.1f} s, ran in {times.running:.1f} s")
     after = result.params

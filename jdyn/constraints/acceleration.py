@@ -26,7 +26,7 @@ MANY = 64
 class ConstrainedMotion(NamedTuple):
     """Result of `constrained_dynamics`.
 
-    >>> model, level = jdyn.load("double_pendulum"), [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
+    >>> model, level = jdyn.load("double_pendulum"), [jdyn.constraints.Gear("joint2", "joint1", (0.0, -1.0))]
     >>> found = jdyn.constrained_dynamics(model, level, jnp.array([0.5, -0.5]), jnp.zeros(2), jnp.zeros(2))
     >>> print(found.multipliers.round(3), found.forces.round(3))
     [-2.322] [-2.322 -2.322]
@@ -66,23 +66,23 @@ def constrained_dynamics(
     and the same accelerations. Linear in the number of bodies for a given number of rows. Derivatives of any order and
     in both modes, by every argument and every leaf of the model and of constraints.
 
-    >>> model, level = jdyn.load("double_pendulum"), [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
+    >>> model, level = jdyn.load("double_pendulum"), [jdyn.constraints.Gear("joint2", "joint1", (0.0, -1.0))]
     >>> found = jdyn.constrained_dynamics(model, level, jnp.array([0.5, -0.5]), jnp.zeros(2), jnp.zeros(2))
     >>> print(found.a.round(3))
     [-5.291  5.291]
 
     Args:
         model: The mechanism.
-        constraints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear` and others.
+        constraints: `jdyn.constraints.Connect`, `jdyn.constraints.Weld`, `jdyn.constraints.Gear` and others.
         q: Configuration [rad or m]; quaternions wxyz.
         v: Velocity [rad/s or m/s].
         tau: Generalized forces of the actuators [N m or N].
         t: Time, for constraints that depend on it [s].
         f_ext: Force on each body at its frame's origin, in the body frame [N m, N].
         method: What factors M; `jdyn.ABA()` if left out.
-        warm_start: From `jdyn.warm_start` at a state nearby. Conjugate gradients then take a few sweeps over the bodies
-            where one for each row would be taken, and no matrix is factored: for mechanisms with many rows. Where rows
-            depend on each other, multipliers are then not exactly the smallest.
+        warm_start: From `jdyn.constraints.warm_start` at a state nearby. Conjugate gradients then take a few sweeps
+            over the bodies where one for each row would be taken, and no matrix is factored: for mechanisms with many
+            rows. Where rows depend on each other, multipliers are then not exactly the smallest.
 
     Raises:
         ValueError: at trace time, if a size disagrees with `model`, or there is no such frame or joint.
@@ -127,8 +127,8 @@ def warm_start(
     The forces of the step before save hardly an iteration by themselves; its factors leave seven to nine of 15 to 80,
     in mechanisms of 12 to 120 rows (`python -m benchmarks.constraints`).
 
-    >>> model, level = jdyn.load("double_pendulum"), [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
-    >>> start = jdyn.warm_start(model, level, jnp.array([0.5, -0.5]))
+    >>> model, level = jdyn.load("double_pendulum"), [jdyn.constraints.Gear("joint2", "joint1", (0.0, -1.0))]
+    >>> start = jdyn.constraints.warm_start(model, level, jnp.array([0.5, -0.5]))
     >>> q, v, tau = jnp.array([0.51, -0.51]), jnp.zeros(2), jnp.zeros(2)
     >>> print(jdyn.constrained_dynamics(model, level, q, v, tau, warm_start=start).a.round(3))
     [-5.388  5.388]

@@ -34,7 +34,7 @@ class Assembly(enum.IntEnum):
     """End of an assembly: the constraints are met; no step brings them nearer; none does within the limits of joints;
     or there were too many steps.
 
-    >>> [code.name for code in jdyn.Assembly]
+    >>> [code.name for code in jdyn.constraints.Assembly]
     ['met', 'stuck', 'limited', 'max_steps']
     """
 
@@ -58,7 +58,7 @@ class Assembled(NamedTuple):
         q: Configuration.
         v: Velocity that the constraints allow.
         missed: The largest entry of the constraints' residual there [m or rad].
-        result: `jdyn.Assembly`.
+        result: `jdyn.constraints.Assembly`.
     """
 
     q: Float[Array, " nq"]
@@ -70,10 +70,10 @@ class Assembled(NamedTuple):
 class AssemblyError(ValueError):
     """Constraints could not be met.
 
-    >>> model, far = jdyn.load("double_pendulum"), [jdyn.Connect("tip", "world", point_b=(3.0, 0.0, 0.0))]
+    >>> model, far = jdyn.load("double_pendulum"), [jdyn.constraints.Connect("tip", "world", point_b=(3.0, 0.0, 0.0))]
     >>> try:
     ...     jdyn.assemble(model, far, jnp.array([0.5, 1.0]))
-    ... except jdyn.AssemblyError:
+    ... except jdyn.constraints.AssemblyError:
     ...     print("out of reach")
     out of reach
     """
@@ -96,7 +96,7 @@ def assemble(
     by every leaf of the model and of constraints are those of the solution nearest to the one found; under `vmap` each
     lane has its own `result`.
 
-    >>> model, hung = jdyn.load("double_pendulum"), [jdyn.Connect("tip", "world", point_b=(1.0, 0.0, 0.0))]
+    >>> model, hung = jdyn.load("double_pendulum"), [jdyn.constraints.Connect("tip", "world", point_b=(1.0, 0.0, 0.0))]
     >>> found = jdyn.assemble(model, hung, jnp.array([0.5, 1.0]))
     >>> print(jdyn.frame_pose(model, found.q, "tip").translation.round(3) + 0.0)
     [1. 0. 0.]

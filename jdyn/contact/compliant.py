@@ -64,7 +64,7 @@ class CompliantContact(Contact):
     0.1
 
     Attributes:
-        law: `jdyn.HuntCrossley()`, `jdyn.SpringDamper()` or `jdyn.TwoStiffnesses()`.
+        law: `jdyn.contact.HuntCrossley()`, `jdyn.contact.SpringDamper()` or `jdyn.contact.TwoStiffnesses()`.
         material: Of shapes that `materials` does not name.
         materials: By name of shape or, for all shapes of a link, of link.
         slip_speed: v_s [m/s]. Small ones are stiff.
@@ -77,7 +77,7 @@ class CompliantContact(Contact):
             stiffness k [N/m] and the lighter mass m [kg]. Friction is felt by what touches alone.
         located: Whether steps end where points begin and cease to touch, which are then `Trajectory.events` behind
             all others: first all that begin, then all that cease. With it alone, laws that begin with a jump, such as
-            `jdyn.SpringDamper`, have right derivatives. Each contact takes two events of `max_events`.
+            `jdyn.contact.SpringDamper`, have right derivatives. Each contact takes two events of `max_events`.
         nearest: Of how many pairs of each two kinds of shapes points are looked for: those that are nearest by their
             boxes along the axes of the world. Worth it from some fifteen shapes that may touch each other: with eight
             pairs, a humanoid that has 126 takes half of the time. A motion in which boxes of more pairs overlap

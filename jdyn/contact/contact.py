@@ -22,7 +22,7 @@ class ContactWarning(UserWarning):
     each other; so many may touch that motions take minutes; or derivatives are wrong since a force begins with a jump.
 
     >>> import warnings
-    >>> with warnings.catch_warnings(action="error", category=jdyn.ContactWarning):
+    >>> with warnings.catch_warnings(action="error", category=jdyn.contact.ContactWarning):
     ...     pass  # here a deep start is an error
     """
 
@@ -189,12 +189,12 @@ class Contact(eqx.Module):
 
     Numbers are leaves, so that they can be swept and differentiated.
 
-    >>> isinstance(jdyn.CompliantContact(), jdyn.Contact)
+    >>> isinstance(jdyn.CompliantContact(), jdyn.contact.Contact)
     True
 
     Attributes:
-        stepwise: Whether its forces are stiff for any solver but `jdyn.ConvexEuler`, which `jdyn.simulate` then takes
-            by itself.
+        stepwise: Whether its forces are stiff for any solver but `jdyn.solvers.ConvexEuler`, which `jdyn.simulate` then
+            takes by itself.
     """
 
     stepwise: ClassVar[bool] = False

@@ -28,10 +28,10 @@ def decompose(
     kept as files, and the same call finds them again.
 
     ```
-    gripper = jdyn.decompose(jdyn.load("gripper.urdf"), "gripper_parts", threshold=0.02)
+    gripper = jdyn.contact.decompose(jdyn.load("gripper.urdf"), "gripper_parts", threshold=0.02)
     ```
 
-    >>> model = jdyn.decompose(jdyn.with_ground(jdyn.load("quadruped")), "parts")  # has no meshes
+    >>> model = jdyn.contact.decompose(jdyn.with_ground(jdyn.load("quadruped")), "parts")  # has no meshes
     >>> len(model.shapes.rows("collision"))
     10
 

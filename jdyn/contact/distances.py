@@ -27,7 +27,7 @@ class Distances(Structure):
 
     >>> model = jdyn.with_ground(jdyn.load("quadruped"))
     >>> q, pairs = model.neutral().at[2].set(0.5), [("ground", "trunk"), ("ground", "fr_foot")]
-    >>> print(jdyn.distances(model, q, pairs).normal)
+    >>> print(jdyn.contact.distances(model, q, pairs).normal)
     [[0. 0. 1.]
      [0. 0. 1.]]
 
@@ -52,7 +52,7 @@ def collision_pairs(model: Model) -> tuple[tuple[str, str], ...]:
     Shapes of one body do not, nor do those of a body and the one that its joint is on, unless the joint is free or the
     shapes are the world's own; nor do those that the robot's file, `jdyn.Builder.exclude` or their bits keep apart.
 
-    >>> jdyn.collision_pairs(jdyn.with_ground(jdyn.load("hopper")))
+    >>> jdyn.contact.collision_pairs(jdyn.with_ground(jdyn.load("hopper")))
     (('ground', 'foot'), ('ground', 'body'))
 
     Args:
@@ -91,16 +91,16 @@ def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, s
     ...     builder.add_shape(name, "sphere", 0.1, role="collision")
     >>> model = builder.build()
     >>> q = jnp.array([0.0, 0.5])
-    >>> print(jdyn.distances(model, q).distance.round(3))
+    >>> print(jdyn.contact.distances(model, q).distance.round(3))
     [0.3]
-    >>> print(jax.grad(lambda q: jdyn.distances(model, q).distance[0])(q))
+    >>> print(jax.grad(lambda q: jdyn.contact.distances(model, q).distance[0])(q))
     [-1.  1.]
 
     Args:
         model: The mechanism.
         q: Configuration.
         pairs: Names of two collision shapes for each distance; if left out, all that may touch, in the order of
-            `jdyn.collision_pairs`.
+            `jdyn.contact.collision_pairs`.
 
     Raises:
         ValueError: if the model has no collision shapes, or none of that name, or `q` has a wrong shape.

@@ -48,7 +48,7 @@ class HuntCrossley(ContactLaw):
     The force begins without a jump, since damping grows with depth. What arrives with a speed u, c u ≪ 1, leaves with
     about (1 − ⅔ c u) u, whatever k and e.
 
-    >>> law = jdyn.HuntCrossley()
+    >>> law = jdyn.contact.HuntCrossley()
     >>> print(law.force(jnp.array([0.5]), jnp.array([-0.25]), jnp.array([8.0]), jnp.array([2.0])))
     [2.]
 
@@ -83,7 +83,7 @@ class SpringDamper(ContactLaw):
 
     The force jumps when bodies meet, by k c times their speed. What is left of a speed does not depend on it.
 
-    >>> law = jdyn.SpringDamper()
+    >>> law = jdyn.contact.SpringDamper()
     >>> print(law.force(jnp.array([0.5]), jnp.array([0.25]), jnp.array([8.0]), jnp.array([0.5])))
     [5.]
     """
@@ -112,7 +112,7 @@ class TwoStiffnesses(ContactLaw):
 
     An impact far above the `speed` keeps the share 1 − c of its energy.
 
-    >>> law = jdyn.TwoStiffnesses(speed=1e-3)
+    >>> law = jdyn.contact.TwoStiffnesses(speed=1e-3)
     >>> print(law.force(jnp.array([0.5]), jnp.array([-1.0]), jnp.array([8.0]), jnp.array([0.5])))
     [2.]
 

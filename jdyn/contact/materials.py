@@ -29,14 +29,14 @@ class Material(eqx.Module):
     Stiffness is that of a point. Shapes that touch along a line have two points, along an area as much as four, so that
     a box on one of its faces is four times as stiff as a ball.
 
-    >>> rubber = jdyn.Material(stiffness=1e5, friction=1.0)
+    >>> rubber = jdyn.contact.Material(stiffness=1e5, friction=1.0)
     >>> contact = jdyn.CompliantContact(materials={"world": rubber})
 
     Attributes:
         stiffness: Of the surface on a rigid one [N/m, or N/m^1.5 where a law has the exponent 1.5]; `jnp.inf` for a
             rigid one, of which not both may be.
-        dissipation: What is lost, in the unit and the meaning that the law states: s/m for `jdyn.HuntCrossley`. None
-            for the default of the law.
+        dissipation: What is lost, in the unit and the meaning that the law states: s/m for `jdyn.contact.HuntCrossley`.
+            None for the default of the law.
         friction: Coulomb's coefficient [1]; or three: for sliding [1], for turning about the normal and for rolling
             [m]. None for those of the shape, as far as its `condim` has them.
 
@@ -103,7 +103,7 @@ def refuse_rigid_pairs(colliders: Colliders, default: Material, materials: Mappi
             names = " and ".join(repr(colliders.entries[row].name) for row in (a, b))
             raise ValueError(
                 f"stiffness: {names} may touch and are both rigid, so that no depth says with what force; give one of "
-                "them a finite stiffness, materials={NAME: jdyn.Material(stiffness=2e5)}"
+                "them a finite stiffness, materials={NAME: jdyn.contact.Material(stiffness=2e5)}"
             )
 
 
@@ -162,12 +162,14 @@ def _friction(x: ArrayLike, dtype: Any) -> Float[Array, "3"]:
 def check_materials(default: Any, materials: Any, law: ContactLaw):
     """Raise a ValueError about what is no law or no material, or has a dissipation that the law does not allow."""
     if not isinstance(law, ContactLaw):
-        raise ValueError(f"law: expected one such as jdyn.HuntCrossley(), got {law!r}")
+        raise ValueError(f"law: expected one such as jdyn.contact.HuntCrossley(), got {law!r}")
     if not isinstance(materials, Mapping):
-        raise ValueError(f"materials: expected {{name of a shape or a link: jdyn.Material()}}, got {materials!r}")
+        raise ValueError(
+            f"materials: expected {{name of a shape or a link: jdyn.contact.Material()}}, got {materials!r}"
+        )
     for name, material in [("material", default), *((f"materials[{short(key)}]", x) for key, x in materials.items())]:
         if not isinstance(material, Material):
-            raise ValueError(f"{name}: expected a jdyn.Material, got {material!r}")
+            raise ValueError(f"{name}: expected a jdyn.contact.Material, got {material!r}")
         if material.dissipation is not None:
             most = f"numbers up to {law.most_dissipation:g}, as {type(law).__name__} has them"
             check_numbers("dissipation", material.dissipation, lambda x: x <= law.most_dissipation, most)

@@ -41,7 +41,7 @@ def time_of_contact(
     >>> builder.add_link("bullet", jdyn.Prismatic((1, 0, 0)), mass=0.01)
     >>> builder.add_shape("bullet", "sphere", 0.01, role="collision")
     >>> builder.add_shape("world", "box", (1e-3, 1, 1), placement=(2, 0, 0), role="collision", name="wall")
-    >>> t = jdyn.time_of_contact(builder.build(), jnp.zeros(1), jnp.array([1000.0]), 1.0)
+    >>> t = jdyn.contact.time_of_contact(builder.build(), jnp.zeros(1), jnp.array([1000.0]), 1.0)
     >>> print(f"{1000 * t:.4f} ms")
     1.9895 ms
 

@@ -30,7 +30,7 @@ class Saturated(_Actuator):
     """The command, limited to the effort of the joints' actuators.
 
     >>> model = jdyn.load("cartpole")
-    >>> limited = jdyn.Saturated(jdyn.Constant(jnp.array([25.0, 0.0])), model)
+    >>> limited = jdyn.Saturated(jdyn.control.Constant(jnp.array([25.0, 0.0])), model)
     >>> q, v = jnp.zeros(2), jnp.zeros(2)
     >>> print(limited.force(0.0, q, v, limited.start(0.0, q, v)))
     [10.  0.]
@@ -73,7 +73,7 @@ class ZeroOrderHold(DynamicController):
     integrated between ticks.
 
     >>> model = jdyn.load("pendulum")
-    >>> digital = jdyn.ZeroOrderHold(jdyn.PD(model, jnp.ones(1), kp=5.0, kd=1.0), period=0.01, delay=1)
+    >>> digital = jdyn.control.ZeroOrderHold(jdyn.PD(model, jnp.ones(1), kp=5.0, kd=1.0), period=0.01, delay=1)
     >>> motion = jdyn.simulate(model, jnp.zeros(1), jnp.zeros(1), 1.0, controller=digital)
     >>> motion.tau.shape
     (101, 1)
@@ -141,7 +141,7 @@ class _Held(eqx.Module):
 class FirstOrderLag(_Actuator):
     """A motor that follows its command with a time constant: T dτ/dt + τ = command.
 
-    >>> motor = jdyn.FirstOrderLag(jdyn.Constant(jnp.array([2.0])), time_constant=0.1)
+    >>> motor = jdyn.control.FirstOrderLag(jdyn.control.Constant(jnp.array([2.0])), time_constant=0.1)
     >>> q, v = jnp.zeros(1), jnp.zeros(1)
     >>> print(motor.force(0.0, q, v, motor.start(0.0, q, v)))
     [2.]

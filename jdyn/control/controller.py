@@ -23,7 +23,7 @@ class Controller(eqx.Module):
     ...
     ...     def __call__(self, t, q, v):
     ...         return -self.stiffness * q
-    >>> print((Spring(2.0) + jdyn.Constant(jnp.ones(1)))(0.0, jnp.ones(1), jnp.zeros(1)))
+    >>> print((Spring(2.0) + jdyn.control.Constant(jnp.ones(1)))(0.0, jnp.ones(1), jnp.zeros(1)))
     [-1.]
     """
 

@@ -20,7 +20,7 @@ class DynamicController(Controller):
     with the mechanism's; at a tick it jumps, and the integrator stops there, so that no step contains a jump.
     Subclasses define either or both. `simulate` calls these methods.
 
-    >>> class Oscillator(jdyn.DynamicController):
+    >>> class Oscillator(jdyn.control.DynamicController):
     ...     def start(self, t, q, v):
     ...         return jnp.array([1.0, 0.0])
     ...
@@ -160,7 +160,7 @@ def with_memory(controller) -> DynamicController:
 def _check_arguments(controller):
     if not callable(controller):
         raise ValueError(
-            f"controller: expected a function of (t, q, v), or a jdyn.DynamicController, got {controller!r}"
+            f"controller: expected a function of (t, q, v), or a jdyn.control.DynamicController, got {controller!r}"
         )
     try:
         signature = inspect.signature(controller)

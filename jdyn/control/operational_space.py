@@ -18,8 +18,8 @@ class Posture(eqx.Module):
     """Task of the motions that a task in space leaves free: to keep to a configuration.
 
     >>> model = jdyn.load("panda")
-    >>> posture = jdyn.Posture(kp=10.0, kd=5.0)
-    >>> controller = jdyn.OperationalSpace(model, "flange", [0.4, 0.0, 0.5], kp=100.0, kd=20.0, posture=posture)
+    >>> posture = jdyn.control.Posture(kp=10.0, kd=5.0)
+    >>> controller = jdyn.control.OperationalSpace(model, "flange", [0.4, 0.0, 0.5], kp=100.0, kd=20.0, posture=posture)
     >>> controller(0.0, model.neutral(), jnp.zeros(7)).shape
     (7,)
 
@@ -53,7 +53,8 @@ class OperationalSpace(ModelBased):
     coordinates.
 
     ```
-    controller = jdyn.OperationalSpace(model, "hand", [0.4, 0.0, 0.5], kp=100.0, kd=20.0, posture=jdyn.Posture(kd=5.0))
+    controller = jdyn.control.OperationalSpace(model, "hand", [0.4, 0.0, 0.5], kp=100.0, kd=20.0,
+    posture=jdyn.control.Posture(kd=5.0))
     ```
 
     At a singular configuration no force accelerates the task in some direction. Therefore Λ = (J M⁻¹ Jᵀ)⁻¹ is damped:
@@ -63,7 +64,7 @@ class OperationalSpace(ModelBased):
     exist: at singularities, and on planar mechanisms for tasks in space.
 
     >>> model = jdyn.load("double_pendulum")
-    >>> controller = jdyn.OperationalSpace(model, "tip", [1.0, 0.0, -1.5], kp=100.0, kd=20.0)
+    >>> controller = jdyn.control.OperationalSpace(model, "tip", [1.0, 0.0, -1.5], kp=100.0, kd=20.0)
     >>> controller(0.0, jnp.array([0.3, 0.3]), jnp.zeros(2)).shape
     (2,)
 

@@ -19,11 +19,11 @@ from jdyn.model.motion import motion_along
 class Reference(eqx.Module):
     """A motion as a function of time.
 
-    >>> class Swing(jdyn.Reference):
+    >>> class Swing(jdyn.control.Reference):
     ...     def __call__(self, t):
     ...         return jnp.sin(t)[None], jnp.cos(t)[None], -jnp.sin(t)[None]
     >>> model = jdyn.load("pendulum")
-    >>> controller = jdyn.Tracking(model, Swing(), kp=100.0, kd=20.0)
+    >>> controller = jdyn.control.Tracking(model, Swing(), kp=100.0, kd=20.0)
     """
 
     @abc.abstractmethod
@@ -39,7 +39,7 @@ class Quintic(Reference):
     accelerations, given or returned, are those of the mechanism, v and dv/dt, not the polynomial's derivatives. Before
     `t0` and after `t1` the motion rests at its ends.
 
-    >>> reference = jdyn.Quintic(jdyn.load("pendulum"), [0.0], [1.0], 0.0, 2.0)
+    >>> reference = jdyn.control.Quintic(jdyn.load("pendulum"), [0.0], [1.0], 0.0, 2.0)
     >>> q, v, a = reference(1.0)
     >>> print(q.round(3), v.round(4))
     [0.5] [0.9375]
@@ -97,7 +97,7 @@ class Spline(Reference):
     Velocities and accelerations are those of the mechanism, v and dv/dt. Before the first and after the last waypoint
     the motion rests there.
 
-    >>> reference = jdyn.Spline(jdyn.load("pendulum"), [0.0, 1.0, 2.0], [[0.0], [1.0], [0.0]])
+    >>> reference = jdyn.control.Spline(jdyn.load("pendulum"), [0.0, 1.0, 2.0], [[0.0], [1.0], [0.0]])
     >>> q, v, a = reference(1.0)
     >>> print(q.round(3), a.round(3))
     [1.] [-6.]

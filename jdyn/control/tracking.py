@@ -38,7 +38,8 @@ class Tracking(_Follower):
     a* + kd (v* − v) + kp e.
 
     >>> model = jdyn.load("pendulum")
-    >>> controller = jdyn.Tracking(model, jdyn.Quintic(model, [0.0], [1.0], 0.0, 2.0), kp=100.0, kd=20.0)
+    >>> reference = jdyn.control.Quintic(model, [0.0], [1.0], 0.0, 2.0)
+    >>> controller = jdyn.control.Tracking(model, reference, kp=100.0, kd=20.0)
     >>> motion = jdyn.simulate(model, jnp.zeros(1), jnp.zeros(1), 2.0, controller=controller)
     >>> print(motion.q[-1].round(3))
     [1.]
@@ -65,8 +66,8 @@ class FeedforwardPD(_Follower):
     The feed-forward does not depend on the state, so that noise and errors of the model enter through the gains alone.
 
     >>> model = jdyn.load("pendulum")
-    >>> reference = jdyn.Quintic(model, [0.0], [1.0], 0.0, 2.0)
-    >>> controller = jdyn.FeedforwardPD(model, reference, kp=50.0, kd=5.0)
+    >>> reference = jdyn.control.Quintic(model, [0.0], [1.0], 0.0, 2.0)
+    >>> controller = jdyn.control.FeedforwardPD(model, reference, kp=50.0, kd=5.0)
     >>> print(controller(1.0, jnp.array([0.5]), jnp.array([0.9375])).round(3))
     [2.352]
 

@@ -38,7 +38,7 @@ class Kinematics(Coordinates):
 
     Frames are names of bodies and frames, and `"world"`. Vectors of methods are in world axes, points in the frame's.
 
-    >>> arm = jdyn.Kinematics.of(jdyn.load("pendulum"), jnp.array([jnp.pi / 2]), jnp.array([2.0]))
+    >>> arm = jdyn.elements.Kinematics.of(jdyn.load("pendulum"), jnp.array([jnp.pi / 2]), jnp.array([2.0]))
     >>> print(arm.velocity("tip")[3:].round(3) + 0.0, arm.generalized(arm.push("tip", force=[0.0, 0.0, 3.0])))
     [0. 0. 2.] [3.]
 

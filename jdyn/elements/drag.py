@@ -17,7 +17,7 @@ class Drag(ForceElement):
     −(b_ω + c_ω |ω|) ω.
 
     >>> ball = jdyn.ROBOTS["chain"](1, floating_base=True)
-    >>> air = jdyn.Drag("link1", quadratic=0.5)
+    >>> air = jdyn.elements.Drag("link1", quadratic=0.5)
     >>> motion = jdyn.simulate(ball, ball.neutral(), jnp.zeros(6), 5.0, elements=[air])
     >>> print(motion.v[-1, 3:].round(2) + 0.0)  # √(m g / c)
     [ 0.    0.   -4.43]

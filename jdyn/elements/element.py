@@ -39,7 +39,7 @@ class ForceElement(eqx.Module):
         implicit: Slopes that implicit solvers take of the force. `"no"`: none, so that a stiff force takes short steps;
             `"joints"`: in each joint by its own coordinate, which costs next to nothing; `"coupled"`: matrices, with
             which a step solves a linear system of the size of v. They change no result beyond tolerances.
-            `jdyn.Rodas5P` and implicit solvers of diffrax differentiate the force anyway.
+            `jdyn.solvers.Rodas5P` and implicit solvers of diffrax differentiate the force anyway.
         uses_bodies: Whether `force` looks at bodies and frames, not at `kinematics.q` and `kinematics.v` alone.
     """
 

@@ -26,7 +26,7 @@ class FrameForce(ForceElement):
     Where a function jumps, tell `jdyn.simulate` the time among its `jump_times`.
 
     >>> rocket = jdyn.ROBOTS["chain"](1, floating_base=True)
-    >>> engine = jdyn.FrameForce("link1", lambda t: jnp.array([0.0, 0.0, 9.81 + t]), axes="frame")
+    >>> engine = jdyn.elements.FrameForce("link1", lambda t: jnp.array([0.0, 0.0, 9.81 + t]), axes="frame")
     >>> motion = jdyn.simulate(rocket, rocket.neutral(), jnp.zeros(6), 2.0, elements=[engine])
     >>> print(motion.v[-1, 5].round(2))  # ∫ t dt, since the engine carries 1 kg
     2.0

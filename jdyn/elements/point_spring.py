@@ -25,7 +25,8 @@ class PointSpring(ForceElement):
     then, unless the rest length is zero, with which a spring is linear in space.
 
     >>> model = jdyn.load("double_pendulum")
-    >>> spring = jdyn.PointSpring("tip", "world", stiffness=200.0, damping=20.0, rest_length=0.5, point_b=[0, 0, 1])
+    >>> springs = {"stiffness": 200.0, "damping": 20.0, "rest_length": 0.5}
+    >>> spring = jdyn.elements.PointSpring("tip", "world", point_b=[0, 0, 1], **springs)
     >>> motion = jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0, elements=[spring])
     >>> bool(motion.success)
     True

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing
 from jaxtyping import AbstractArray, ArrayLike
 
-import jdyn
+from jdyn.guide import reference
 
 ARRAY_LIKE = frozenset(typing.get_args(ArrayLike)), frozenset(typing.get_args(numpy.typing.ArrayLike))
 
@@ -82,8 +82,8 @@ def _name(annotation):
         # A PyTree of something.
         return re.sub(r"[\w.]+\.(\w+)", r"\1", name)
     name = name.rpartition(".")[2]
-    if getattr(jdyn, name, None) is annotation:
-        return f"jdyn.{name}"
+    if isinstance(annotation, type) and (public := reference.public_name(annotation)):
+        return public
     package = getattr(annotation, "__module__", "").partition(".")[0]
     return name if package in OWN else f"{package}.{name}"
 

@@ -34,21 +34,21 @@ ground; `--hold` holds its joints.
 
 ## Which shapes may touch, and how far they are apart
 
->>> jdyn.collision_pairs(model)
+>>> jdyn.contact.collision_pairs(model)
 (('ground', 'ball'),)
->>> apart = jdyn.distances(model, jnp.array([0.5]))
+>>> apart = jdyn.contact.distances(model, jnp.array([0.5]))
 >>> print(apart.distance.round(3), apart.normal)
 [0.4] [[0. 0. 1.]]
 
 Shapes of one body do not touch, nor do those of a body and the one that its joint is on, but for shapes of the world;
 nor do pairs that a MuJoCo file, an SRDF file (`jdyn.load(path, srdf=...)`) or `Builder.exclude` keeps apart. Shapes are
 spheres, capsules, cylinders, boxes, ellipsoids, planes, height fields and meshes. A mesh touches as its convex hull,
-of 64 vertices at most (`jdyn.load(path, hull_vertices=64)`); `jdyn.decompose(model, folder)` cuts it into convex parts
-first.
+of 64 vertices at most (`jdyn.load(path, hull_vertices=64)`); `jdyn.contact.decompose(model, folder)` cuts it into
+convex parts first.
 
 Distances can be differentiated by the configuration, and by sizes and placements of shapes:
 
->>> print(jax.grad(lambda q: jdyn.distances(model, q).distance[0])(jnp.array([0.5])))
+>>> print(jax.grad(lambda q: jdyn.contact.distances(model, q).distance[0])(jnp.array([0.5])))
 [1.]
 
 In the neutral configuration the robots of many files lie in their ground. `jdyn.load_configurations(model, path)` has
@@ -71,27 +71,27 @@ those that a file names: the start (`"qpos0"`) and the keyframes of a MuJoCo fil
 | what sticks to stay where it is: stacks, grasps, slopes | `jdyn.ConvexContact` |
 | stiff shapes that stand or slide for long | `jdyn.ConvexContact` |
 
-Compliant contact pushes by a law of depth and its rate: `jdyn.HuntCrossley`, `jdyn.SpringDamper` or
-`jdyn.TwoStiffnesses`. Its friction is smooth in the slip, so that what sticks creeps, at a part of `slip_speed`, 1e-3
-m/s. The default solver is implicit in these forces where they are stiff. Tolerances are `rtol=1e-4, atol=1e-5` in
-float32, which rounds the places of shapes, if you state none.
+Compliant contact pushes by a law of depth and its rate: `jdyn.contact.HuntCrossley`, `jdyn.contact.SpringDamper` or
+`jdyn.contact.TwoStiffnesses`. Its friction is smooth in the slip, so that what sticks creeps, at a part of
+`slip_speed`, 1e-3 m/s. The default solver is implicit in these forces where they are stiff. Tolerances are `rtol=1e-4,
+atol=1e-5` in float32, which rounds the places of shapes, if you state none.
 
 Convex contact finds the velocity at the end of each step as the minimum of a convex function. Neither stiffness nor the
 slip speed, 1e-6 m/s, limits its steps; nor do dry friction in joints and the ends of their ranges
 (`joint_limits=jdyn.CompliantLimits()`), which are terms of the same function, as are `constraints`. Its solver,
-`jdyn.ConvexEuler`, does not know steps that are judged by `jdyn.EnergyError`. What bounces often takes it many steps at
-small tolerances, which is why it has larger ones if you state none: `rtol=1e-4, atol=1e-5`, and `atol=1e-4` in float32.
-Its steps solve a dense system of all velocities: of the 0.8 ms that a substep of a chain of 100 links on the floor
-takes, that is a tenth.
+`jdyn.solvers.ConvexEuler`, does not know steps that are judged by `jdyn.solvers.EnergyError`. What bounces often takes
+it many steps at small tolerances, which is why it has larger ones if you state none: `rtol=1e-4, atol=1e-5`, and
+`atol=1e-4` in float32. Its steps solve a dense system of all velocities: of the 0.8 ms that a substep of a chain of 100
+links on the floor takes, that is a tenth.
 
 ## Materials
 
-A `jdyn.Material` has stiffness, dissipation and friction: one number, or three with those against turning and rolling.
-Two shapes in contact are springs in series, and the larger friction counts. `materials` are by name of a shape or a
-link, `material` is that of all others. Friction that no material states is that of the shapes, which comes from files
-or from `jdyn.with_ground(model, friction=...)`; dissipation that none states is the default of the law.
+A `jdyn.contact.Material` has stiffness, dissipation and friction: one number, or three with those against turning and
+rolling. Two shapes in contact are springs in series, and the larger friction counts. `materials` are by name of a shape
+or a link, `material` is that of all others. Friction that no material states is that of the shapes, which comes from
+files or from `jdyn.with_ground(model, friction=...)`; dissipation that none states is the default of the law.
 
->>> firm = jdyn.CompliantContact(materials={"ground": jdyn.Material(stiffness=jnp.inf, friction=0.5)})
+>>> firm = jdyn.CompliantContact(materials={"ground": jdyn.contact.Material(stiffness=jnp.inf, friction=0.5)})
 
 ## Where shapes touch, and with what forces
 
@@ -108,7 +108,7 @@ With convex contact the forces of a row are those of the step in which it lies, 
 them in `contact_forces`. States of rows do not tell what bears something at rest, above all in single precision, where
 a change of the last digit of a height changes the force of stiff ground by a thousandth of a weight, and friction
 that holds by all of it. In single precision the same is kept of what rests on compliant contact. Fields `forces` of
-`jdyn.ConvexEuler` and `jdyn.Automatic` leave them out, for less memory.
+`jdyn.solvers.ConvexEuler` and `jdyn.solvers.Automatic` leave them out, for less memory.
 
 ## Batches
 
@@ -116,7 +116,7 @@ Every number of a contact model is an array, so lanes can differ in it, like in 
 ground lies deeper:
 
 >>> def ground(stiffness):
-...     return jdyn.CompliantContact(material=jdyn.Material(stiffness=stiffness))
+...     return jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=stiffness))
 >>> soft = jax.vmap(ground)(jnp.array([1e3, 1e4]))
 >>> lanes = jdyn.simulate_batch(
 ...     model, jnp.array([0.5]), jnp.zeros(1), 2.0, contact=soft, in_axes={"contact": 0}, saveat=diffrax.SaveAt(t1=True)
@@ -146,9 +146,9 @@ of a step cannot tell for how long they do; derivatives find that out from its s
 True
 
 Forward mode takes each step twice for that. Derivatives of constant steps are those of the steps, as differences show
-them, and `jdyn.AdamsBashforthMoulton` leaves kinks out. The law `jdyn.SpringDamper()` begins with a jump, of which
-derivatives know with `CompliantContact(located=True)` alone: steps end where shapes begin and cease to touch, and these
-instants are events. Without it, a `jdyn.ContactWarning` says so.
+them, and `jdyn.solvers.AdamsBashforthMoulton` leaves kinks out. The law `jdyn.contact.SpringDamper()` begins with a
+jump, of which derivatives know with `CompliantContact(located=True)` alone: steps end where shapes begin and cease to
+touch, and these instants are events. Without it, a `jdyn.contact.ContactWarning` says so.
 
 What does not touch has no force, and no derivative of it: a gradient does not tell a gripper where the cube is.
 `CompliantContact(gradient_reach=0.01)` has derivatives feel contact from about 1 cm away. They are wrong on purpose;
@@ -177,8 +177,8 @@ some fifteen shapes may touch each other. If more pairs come near at once, the m
 one; with `throw=False` and in batches `result` says so, and other lanes go on.
 
 A fast, thin shape may pass through another within one step: bound it by `dtmax` of the step controller. The same holds
-for `jdyn.touch_event`, an `Event` where shapes begin to touch. `jdyn.time_of_contact` overlooks nothing, along motions
-of constant velocity.
+for `jdyn.contact.touch_event`, an `Event` where shapes begin to touch. `jdyn.contact.time_of_contact` overlooks
+nothing, along motions of constant velocity.
 
 ## What there is not yet
 
@@ -186,5 +186,5 @@ of constant velocity.
   reset can state them (`jdyn.Event`).
 - Worlds of many robots: what touches is one model. A robot and free bodies can be one: a builder adds the bodies, as
   in `jdyn.robots.gripper`.
-- Hulls of more than 64 vertices, and meshes with hollows unless `jdyn.decompose` cuts them.
+- Hulls of more than 64 vertices, and meshes with hollows unless `jdyn.contact.decompose` cuts them.
 """

@@ -33,20 +33,21 @@ takes such errors for motion: a simulation fails, or takes many times the steps 
 | masses or lengths that differ by a million, in float32 | `jdyn.ArrayABA`, three times as long |
 | long chains, few lanes, a GPU | `jdyn.ParallelABA` |
 | the wish that jdyn chooses | `method="auto"`, what `jdyn.diagnose` says |
-| a result to check | `jdyn.CRBA` or `jdyn.LeastConstraint`, which share nothing with ABA |
+| a result to check | `jdyn.CRBA` or `jdyn.studies.LeastConstraint`, which share nothing with ABA |
 
 >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
->>> for method in (jdyn.ABA(), jdyn.ArrayABA(), jdyn.CRBA(), jdyn.LeastConstraint()):
+>>> for method in (jdyn.ABA(), jdyn.ArrayABA(), jdyn.CRBA(), jdyn.studies.LeastConstraint()):
 ...     print(type(method).__name__, jdyn.forward_dynamics(model, q, zero, zero, method=method).round(3))
 ABA [-6.047  8.063]
 ArrayABA [-6.047  8.063]
 CRBA [-6.047  8.063]
 LeastConstraint [-6.047  8.063]
 
-Nine more are there for comparison, each as its paper has it: `jdyn.MatrixABA`, `jdyn.ModifiedABA`, `jdyn.WalkerOrin`,
-`jdyn.ConjugateGradient`, `jdyn.OrthogonalComplement`, `jdyn.GibbsAppell`, `jdyn.GaussDP`, `jdyn.BlockElimination`,
-`jdyn.LeastConstraint`. All of them go wherever a `method` does: into `jdyn.simulate`, `jdyn.linearize` and so on.
-Derivatives never go through a method's recursion; they come from the equation, with the factors that the method has.
+Nine more are there for comparison, each as its paper has it: `jdyn.studies.MatrixABA`, `jdyn.studies.ModifiedABA`,
+`jdyn.studies.WalkerOrin`, `jdyn.studies.ConjugateGradient`, `jdyn.studies.OrthogonalComplement`,
+`jdyn.studies.GibbsAppell`, `jdyn.studies.GaussDP`, `jdyn.studies.BlockElimination`, `jdyn.studies.LeastConstraint`. All
+of them go wherever a `method` does: into `jdyn.simulate`, `jdyn.linearize` and so on. Derivatives never go through a
+method's recursion; they come from the equation, with the factors that the method has.
 
 ## float32 or float64
 

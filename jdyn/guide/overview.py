@@ -81,9 +81,9 @@ Replay the recorded steps, through events and impacts.
 steps of the default solver are not held by stiff feet, do not jump over thin plates that lie ahead, and end exactly
 where contact begins if derivatives are to be as exact as the motion; `jdyn.ConvexContact()` for stiff shapes that
 stick, in steps that end at the minimum of a convex function; `jdyn.with_ground(model)`; spheres, capsules, cylinders,
-boxes, ellipsoids, planes, height fields, hulls of meshes and their convex parts (`jdyn.decompose`); `jdyn.distances`
-with derivatives, `jdyn.collision_pairs`; forces at every point by `Trajectory.contacts`; `jdyn simulate ROBOT
---ground`.
+boxes, ellipsoids, planes, height fields, hulls of meshes and their convex parts (`jdyn.contact.decompose`);
+`jdyn.contact.distances` with derivatives, `jdyn.contact.collision_pairs`; forces at every point by
+`Trajectory.contacts`; `jdyn simulate ROBOT --ground`.
 
 ## Closed loops
 
@@ -93,7 +93,7 @@ start, and says where there is none.
 
 ## Events
 
-With resets, located to rounding, also where shapes touch (`jdyn.touch_event`); joint limits, compliant or with
+With resets, located to rounding, also where shapes touch (`jdyn.contact.touch_event`); joint limits, compliant or with
 impacts.
 
 ## Trajectories
@@ -118,31 +118,31 @@ controllers, on free and ball joints too, in batches of guesses; its feedback is
 
 ## Sweeps
 
-`jdyn.sweep` over `jdyn.Grid`, `jdyn.Samples`, `jdyn.LatinHypercube`, `jdyn.Sobol` or products of them, in chunks on
-every processor, into a labelled `xarray.Dataset`; with `store=`, into a Zarr group that survives a crash: the same
-call goes on, and computes nothing twice; with `shard=` in parts, by an array of jobs; with `engine=`, on a Dask
-cluster (`pip install "jdyn[cluster]"`); `jdyn sweep notebooks/sweep.toml` sweeps what a file says (`jdyn tune
-notebooks/tune.toml` tunes it), and `jdyn.replay` runs a lane again; `jdyn.Saltelli` and `jdyn.Morris` say which
-parameters matter (`pip install "jdyn[sensitivity]"`).
+`jdyn.sweep` over `jdyn.designs.Grid`, `jdyn.designs.Samples`, `jdyn.designs.LatinHypercube`, `jdyn.designs.Sobol` or
+products of them, in chunks on every processor, into a labelled `xarray.Dataset`; with `store=`, into a Zarr group that
+survives a crash: the same call goes on, and computes nothing twice; with `shard=` in parts, by an array of jobs; with
+`engine=`, on a Dask cluster (`pip install "jdyn[cluster]"`); `jdyn sweep notebooks/sweep.toml` sweeps what a file says
+(`jdyn tune notebooks/tune.toml` tunes it), and `jdyn.replay` runs a lane again; `jdyn.designs.Saltelli` and
+`jdyn.designs.Morris` say which parameters matter (`pip install "jdyn[sensitivity]"`).
 
 ## Tuning
 
-`jdyn.tune` with any optax optimizer, within bounds: `jdyn.Positive`, `jdyn.Interval`, `jdyn.Simplex`,
-`jdyn.PhysicalInertia`; on `jdyn.Minibatches`, with early stop, `jdyn.Patience`; with `checkpoint=`, it goes on after
-a crash, bit for bit;
-`jdyn.tune_starts` from many starts in one program; `jdyn.tune_least_squares` with optimistix; `jdyn.robust` for the
-mean, the worst share or the worst of many models or scenarios; `jdyn.losses` for errors, settling, overshoot, effort,
-energy and peaks of a motion; a grossly wrong gradient is warned of at the first step, and
-`print(jdyn.gradient_health(loss, params))` says which parameter's it is and where it stops being finite.
+`jdyn.tune` with any optax optimizer, within bounds: `jdyn.tuning.Positive`, `jdyn.tuning.Interval`,
+`jdyn.tuning.Simplex`, `jdyn.tuning.PhysicalInertia`; on `jdyn.tuning.Minibatches`, with early stop,
+`jdyn.tuning.Patience`; with `checkpoint=`, it goes on after a crash, bit for bit; `jdyn.tune_starts` from many starts
+in one program; `jdyn.tune_least_squares` with optimistix; `jdyn.robust` for the mean, the worst share or the worst of
+many models or scenarios; `jdyn.losses` for errors, settling, overshoot, effort, energy and peaks of a motion; a grossly
+wrong gradient is warned of at the first step, and `print(jdyn.gradient_health(loss, params))` says which parameter's it
+is and where it stops being finite.
 
 ## Identification
 
-`print(jdyn.base_parameters(model))` says which masses, inertias, dampers, friction and rotors forces tell, alone or
-in combination; `jdyn.fit_base_parameters` estimates these from measured forces, with the noise of each joint and
-confidence intervals; `jdyn.identify` finds the model with these whose bodies can exist, near a nominal one;
-`jdyn.exciting_motion` designs a motion within limits by which errors of a Panda's parameters are two thirds of those
-by random sines; `jdyn identify log.csv my_arm.urdf` prints a table and writes the model (the notebook
-`identification` makes data to try it).
+`print(jdyn.identification.base_parameters(model))` says which masses, inertias, dampers, friction and rotors forces
+tell, alone or in combination; `jdyn.identification.fit_base_parameters` estimates these from measured forces, with the
+noise of each joint and confidence intervals; `jdyn.identify` finds the model with these whose bodies can exist, near a
+nominal one; `jdyn.identification.exciting_motion` designs a motion within limits by which errors of a Panda's
+parameters are two thirds of those by random sines; `jdyn identify log.csv my_arm.urdf` prints a table and writes the
+model (the notebook `identification` makes data to try it).
 
 ## Movies
 

@@ -46,7 +46,7 @@ What the parts may touch with is theirs still: a contact of the `jdyn.System` ac
 ...     controller = jdyn.PD(rod, jnp.ones(1), kp=50.0, kd=10.0)
 ...     motion = jdyn.simulate(loaded, jnp.zeros(1), jnp.zeros(1), 2.0, controller=controller, throw=False)
 ...     return {"angle": motion.q[-1, 0], "result": motion.result}
->>> dataset = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0]), progress=False)
+>>> dataset = jdyn.sweep(lane, jdyn.designs.Grid(mass=[0.5, 1.0, 2.0]), progress=False)
 >>> print(dataset["angle"].values.round(2))
 [0.96 0.92 0.85]
 
@@ -54,8 +54,8 @@ What the parts may touch with is theirs still: a contact of the `jdyn.System` ac
 
 With a store the same call goes on after a crash, and computes nothing twice. Here it has nothing left to do.
 
->>> first = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0]), store="masses.zarr", progress=False)
->>> again = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0]), store="masses.zarr", progress=False)
+>>> first = jdyn.sweep(lane, jdyn.designs.Grid(mass=[0.5, 1.0, 2.0]), store="masses.zarr", progress=False)
+>>> again = jdyn.sweep(lane, jdyn.designs.Grid(mass=[0.5, 1.0, 2.0]), store="masses.zarr", progress=False)
 >>> print(again["angle"].values.round(2))
 [0.96 0.92 0.85]
 
@@ -64,7 +64,8 @@ With a store the same call goes on after a crash, and computes nothing twice. He
 As an array of jobs, each with its part of the same store; `(i, n)` is what the scheduler says:
 
 >>> for i in (1, 2):  # two jobs, here one after the other
-...     part = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0]), store="parts.zarr", chunk=1, shard=(i, 2), progress=False)
+...     part = jdyn.sweep(lane, jdyn.designs.Grid(mass=[0.5, 1.0]), store="parts.zarr", chunk=1, shard=(i, 2),
+progress=False)
 >>> print(jdyn.open_sweep("parts.zarr")["angle"].values.round(2))
 [0.96 0.92]
 
@@ -84,7 +85,7 @@ Or on a Dask cluster, `engine=distributed.Client(address)`. For sweeps that a fi
 ...     return jdyn.losses.tracking_error(motion, jnp.ones(1)) + 1e-4 * jdyn.losses.effort(motion)
 >>> gains = {"kp": 10.0, "kd": 3.0}
 >>> found = jdyn.tune(
-...     loss, gains, optimizer=optax.adam(0.1), steps=20, bounds=jdyn.Positive(), progress=False
+...     loss, gains, optimizer=optax.adam(0.1), steps=20, bounds=jdyn.tuning.Positive(), progress=False
 ... )
 >>> print(found.losses[-1] < 0.8 * found.losses[0])
 True
@@ -103,7 +104,7 @@ True
 ## Write a controller of your own
 
 A function of time, configuration and velocity is one. As a `jdyn.Controller` its fields are gains to sweep and
-differentiate, it adds to others, and it is compiled once. One with a memory is a `jdyn.DynamicController`.
+differentiate, it adds to others, and it is compiled once. One with a memory is a `jdyn.control.DynamicController`.
 
 >>> class Swing(jdyn.Controller):
 ...     gain: float
@@ -116,10 +117,10 @@ True
 
 ## Write a force of your own
 
-Springs between two points, drag and given forces on frames are there: `jdyn.PointSpring`, `jdyn.Drag`,
-`jdyn.FrameForce`. Whatever else pushes is a `jdyn.ForceElement`. It says what force acts, by time and by the places and
-velocities of bodies and frames; its fields have names for `jdyn.vary`, gradients and batches. Here a weak beam of light
-draws the tip of the rod, where it sees it.
+Springs between two points, drag and given forces on frames are there: `jdyn.elements.PointSpring`,
+`jdyn.elements.Drag`, `jdyn.elements.FrameForce`. Whatever else pushes is a `jdyn.ForceElement`. It says what force
+acts, by time and by the places and velocities of bodies and frames; its fields have names for `jdyn.vary`, gradients
+and batches. Here a weak beam of light draws the tip of the rod, where it sees it.
 
 >>> class Beam(jdyn.ForceElement):
 ...     frame: str = eqx.field(static=True)
@@ -130,8 +131,8 @@ draws the tip of the rod, where it sees it.
 ...         off = kinematics.position(self.frame)[2]
 ...         pull = self.strength * jnp.exp(-((off / self.width) ** 2))
 ...         return kinematics.push(self.frame, force=[pull, 0.0, 0.0])
->>> beam = Beam("tip", 3.0, 0.2)
->>> motion = jdyn.simulate(rod, jnp.array([0.5]), jnp.zeros(1), 2.0, elements=[beam, jdyn.Drag("tip", linear=0.5)])
+>>> elements = [Beam("tip", 3.0, 0.2), jdyn.elements.Drag("tip", linear=0.5)]
+>>> motion = jdyn.simulate(rod, jnp.array([0.5]), jnp.zeros(1), 2.0, elements=elements)
 >>> print(motion.success)
 True
 
@@ -140,8 +141,8 @@ a state of its own, such as an actuator with a lag, has `start` and `rate`; one 
 
 ## Follow a path
 
->>> path = jdyn.Spline(arm, [0.0, 1.0, 2.0], [[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]])
->>> motion = jdyn.simulate(arm, zero, zero, 2.0, controller=jdyn.Tracking(arm, path, kp=100.0, kd=20.0))
+>>> path = jdyn.control.Spline(arm, [0.0, 1.0, 2.0], [[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]])
+>>> motion = jdyn.simulate(arm, zero, zero, 2.0, controller=jdyn.control.Tracking(arm, path, kp=100.0, kd=20.0))
 >>> print(motion.q[-1].round(3) + 0.0)
 [0. 1.]
 
@@ -150,12 +151,12 @@ a state of its own, such as an actuator with a lag, has `start` and `rate`; one 
 Controllers wrap one another: a digital one at 100 Hz whose commands act a period late, with limited torque.
 
 >>> inner = jdyn.PD(rod, jnp.ones(1), kp=50.0, kd=10.0)
->>> digital = jdyn.Saturated(jdyn.ZeroOrderHold(inner, period=0.01, delay=1), rod, effort=8.0)
+>>> digital = jdyn.Saturated(jdyn.control.ZeroOrderHold(inner, period=0.01, delay=1), rod, effort=8.0)
 >>> motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 2.0, controller=digital)
 >>> print(jnp.max(jnp.abs(motion.tau)) <= 8.0)
 True
 
-`jdyn.FirstOrderLag` is a motor that follows its command with a time constant.
+`jdyn.control.FirstOrderLag` is a motor that follows its command with a time constant.
 
 ## A floating base
 
@@ -191,7 +192,7 @@ True
 Here the tip of a double pendulum hangs on a hook. `jdyn.assemble` finds a start; `jdyn.load_constraints` reads those of
 a MuJoCo file.
 
->>> hook = [jdyn.Connect("tip", "world", point_b=(1.2, 0.0, 0.0))]
+>>> hook = [jdyn.constraints.Connect("tip", "world", point_b=(1.2, 0.0, 0.0))]
 >>> start = jdyn.assemble(arm, hook, jnp.array([0.5, 1.0]))
 >>> print(jdyn.frame_pose(arm, start.q, "tip").translation.round(3) + 0.0)
 [1.2 0.  0. ]
@@ -200,7 +201,7 @@ a MuJoCo file.
 
 Equations of the poses of frames and of the coordinates of joints, that are zero where they are met:
 
->>> class SameHeight(jdyn.Constraint):
+>>> class SameHeight(jdyn.constraints.Constraint):
 ...     frames, joints = ("link2", "tip"), ()
 ...
 ...     def residual(self, placed):
@@ -218,9 +219,10 @@ True True
 
 ## Inverse kinematics
 
->>> target = jdyn.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
+>>> target = jdyn.planning.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
 >>> reached = jdyn.inverse_kinematics(arm, [target], jnp.array([0.2, 0.5]))
->>> print(jdyn.Reach(int(reached.result)).name, jdyn.frame_pose(arm, reached.q, "tip").translation.round(3) + 0.0)
+>>> tip = jdyn.frame_pose(arm, reached.q, "tip").translation
+>>> print(jdyn.planning.Reach(int(reached.result)).name, tip.round(3) + 0.0)
 met [ 1.  0. -1.]
 
 ## Linearize, and hold an unstable equilibrium
@@ -241,7 +243,7 @@ True
 
 ## Find which parameter matters
 
->>> design = jdyn.Morris(5, mass=(0.5, 2.0), length=(0.5, 2.0))
+>>> design = jdyn.designs.Morris(5, mass=(0.5, 2.0), length=(0.5, 2.0))
 >>> torque = jdyn.sweep(lambda p: {"torque": 9.81 * p["mass"] * p["length"] / 2}, design, progress=False)["torque"]
 >>> print(design.indices(torque)["mean_size"].values.round() > 0)
 [ True  True]
@@ -257,7 +259,8 @@ True
 >>> print(jdyn.gravity_forces(real, jnp.ones(1)).round(1), jdyn.gravity_forces(found.model, jnp.ones(1)).round(1))
 [5.4] [5.4]
 
-`jdyn.exciting_motion` designs a motion that tells more, and `jdyn identify log.csv arm.urdf` does it all from a file.
+`jdyn.identification.exciting_motion` designs a motion that tells more, and `jdyn identify log.csv arm.urdf` does it all
+from a file.
 
 ## Draw a motion, and make a movie of it
 
@@ -284,7 +287,7 @@ whose coefficient of friction is more than tan 0.3 = 0.31:
 >>> slope = jdyn.with_ground(jdyn.load("box"), jdyn.pose(rpy=(0, 0.3, 0)))
 >>> above = slope.neutral().at[2].set(0.2)
 >>> def fallen(friction):
-...     contact = jdyn.ConvexContact(material=jdyn.Material(friction=friction))
+...     contact = jdyn.ConvexContact(material=jdyn.contact.Material(friction=friction))
 ...     return jdyn.simulate(slope, above, jnp.zeros(6), 1.0, contact=contact).q[-1]
 >>> print([f"{fallen(friction)[0]:.1f}" for friction in (0.2, 0.4)])
 ['0.6', '0.0']

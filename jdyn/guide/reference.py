@@ -11,12 +11,12 @@ from typing import Any
 
 import jdyn
 
-FACE = pathlib.Path(jdyn.__file__).with_name("face.py")
+FACE = pathlib.Path(jdyn.__file__).with_name("face") / "__init__.py"
 
 
 @functools.cache
 def names() -> dict[str, tuple[str, ...]]:
-    """The names of `import jdyn` by the folder that they are from, in the order of `jdyn/face.py`."""
+    """The names of `import jdyn` by the folder that they are from, in the order of `jdyn/face`."""
     found: dict[str, list[str]] = {}
     for folder, name in _imports(ast.parse(FACE.read_text(encoding="utf-8"))):
         found.setdefault(folder, []).append(name)
@@ -30,12 +30,24 @@ def modules() -> dict[str, types.ModuleType]:
 
 
 def own_names(module: types.ModuleType) -> list[str]:
-    """Public names of a module: what a package imports for others, what another module defines."""
+    """Public names of a module: what it imports for others, or else what it defines."""
     tree = ast.parse(inspect.getsource(module))
-    if hasattr(module, "__path__"):
-        return [name for _, name in _imports(tree)]
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    return [name for name in defined if not name.startswith("_")]
+    names = [name for _, name in _imports(tree)] or [name for name in defined if not name.startswith("_")]
+    return [name for name in names if not isinstance(getattr(module, name), types.ModuleType)]
+
+
+@functools.cache
+def public_name(value: Any) -> str | None:
+    """Dotted name by which users call something public."""
+    for name in (name for there in names().values() for name in there):
+        if getattr(jdyn, name) is value:
+            return f"jdyn.{name}"
+    for name, module in modules().items():
+        for own in own_names(module):
+            if getattr(module, own) is value:
+                return f"jdyn.{name}.{own}"
+    return None
 
 
 def docstring(folder: str, name: str) -> str:

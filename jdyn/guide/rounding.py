@@ -23,8 +23,8 @@ with a mean energy of 1313.936411 J. It starts from rest, where rounding alone d
 `jdyn prrr` runs it from 201 starts that differ by units in the last place: most of them take 58 good and 38 bad steps
 and save 87 rows, some also need 801 evaluations, and the mean energy nearest to the printed one among those is
 1313.936 J. The thesis does not print the robot: three links of 10 m, 1 kg and 1 m width are what these numbers ask
-for. `jdyn.statistics` does this for a motion of any model. `jdyn prrrfdt` is the thesis' test of forward dynamics:
-accelerations by ABM and CRBM while any input varies.
+for. `jdyn.studies.statistics` does this for a motion of any model. `jdyn prrrfdt` is the thesis' test of forward
+dynamics: accelerations by ABM and CRBM while any input varies.
 
 `python benchmarks/thesis.py` prints every figure of chapter 5 beside what jdyn finds, with the deviation in per cent;
 `python benchmarks/formulation_stiffness.py` prints what the thesis could not do, the errors of all formulations in

@@ -26,7 +26,7 @@ CHAPTERS = (
 
 # Modules that have public names besides those of `import jdyn`.
 SHELVES = (
-    "jdyn.spatial", "jdyn.dynamics.building_blocks", "jdyn.interop", "jdyn.identification", "jdyn.studies.cloutier1995",
+    "jdyn.spatial", "jdyn.dynamics.building_blocks", "jdyn.interop", "jdyn.studies.cloutier1995",
 )  # fmt: skip
 
 
@@ -138,6 +138,7 @@ def pages() -> dict[str, Page]:
     for name, module in reference.modules().items():
         found[f"jdyn.{name}"] = Page(f"jdyn.{name}", module, {module.__name__: reference.own_names(module)})
     public = {name for there in reference.names().values() for name in there}
+    public |= {name for module in reference.modules().values() for name in reference.own_names(module)}
     for name in SHELVES:
         module = importlib.import_module(name)
         others = [own for own in reference.own_names(module) if own not in public]
@@ -192,5 +193,5 @@ def _first_line(module: types.ModuleType) -> str:
 
 def _public_bases(kind: type) -> list[tuple[str, str, str]]:
     """Module, name and text of each."""
-    public = (base.__name__ for base in kind.__bases__ if getattr(jdyn, base.__name__, None) is base)
-    return [("jdyn", name, f"jdyn.{name}") for name in public]
+    names = [name for base in kind.__bases__ if (name := reference.public_name(base))]
+    return [(name.rpartition(".")[0], name.rpartition(".")[2], name) for name in names]

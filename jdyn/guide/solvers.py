@@ -1,8 +1,8 @@
 """# Choosing a solver
 
-`jdyn.simulate` without options takes `jdyn.Automatic` with `rtol=1e-6, atol=1e-8` (in float32 `1e-5, 1e-6`). On the
-nine motions of `python -m benchmarks.work_precision`, no integrator of MuJoCo or SciPy is faster for the same error. So
-begin with
+`jdyn.simulate` without options takes `jdyn.solvers.Automatic` with `rtol=1e-6, atol=1e-8` (in float32 `1e-5, 1e-6`). On
+the nine motions of `python -m benchmarks.work_precision`, no integrator of MuJoCo or SciPy is faster for the same
+error. So begin with
 
 >>> model, q0, v0 = jdyn.load("double_pendulum"), jnp.array([1.0, 0.5]), jnp.zeros(2)
 >>> motion = jdyn.simulate(model, q0, v0, 2.0)
@@ -24,12 +24,12 @@ change by more than the tolerances explain.
 >>> print(drift(1e-4) < 1e-2, drift(1e-8) < 1e-6)
 True True
 
-`jdyn.EnergyError` makes the energy a part of the error that steps are judged by.
+`jdyn.solvers.EnergyError` makes the energy a part of the error that steps are judged by.
 
 ## Stiff motions
 
-High gains, dampers and friction on light links hold the steps of an explicit method. `jdyn.Automatic` then turns
-implicit by itself, each lane of a batch as it needs; the statistics say how often.
+High gains, dampers and friction on light links hold the steps of an explicit method. `jdyn.solvers.Automatic` then
+turns implicit by itself, each lane of a batch as it needs; the statistics say how often.
 
 >>> firm = jdyn.PD(model, jnp.zeros(2), kp=1e5, kd=1e4)
 >>> held = jdyn.simulate(model, q0, v0, 1.0, controller=firm)
@@ -37,25 +37,25 @@ implicit by itself, each lane of a batch as it needs; the statistics say how oft
 True
 
 It takes stiffness away that each joint has by itself. Where a controller couples joints stiffly, as an LQR does, or a
-memory of its own is fast, take `jdyn.Rodas5P`, which is implicit in all of it, or `jdyn.BaderDeuflhard` for small
-tolerances.
+memory of its own is fast, take `jdyn.solvers.Rodas5P`, which is implicit in all of it, or `jdyn.solvers.BaderDeuflhard`
+for small tolerances.
 
 ## Which solver when
 
 | you have | take |
 |---|---|
-| no reason to think about it | nothing: `jdyn.Automatic` |
-| stiffness that couples joints | `jdyn.Rodas5P` |
-| small tolerances, smooth motions | `jdyn.BulirschStoer`; stiff ones: `jdyn.BaderDeuflhard` |
-| constant steps, long motions, energy that must not drift | `jdyn.ImplicitMidpoint` or `jdyn.StormerVerlet` |
-| constant steps of low order | `jdyn.SemiImplicitEuler`; with high gains `jdyn.LinearlyImplicitEuler` |
+| no reason to think about it | nothing: `jdyn.solvers.Automatic` |
+| stiffness that couples joints | `jdyn.solvers.Rodas5P` |
+| small tolerances, smooth motions | `jdyn.solvers.BulirschStoer`; stiff ones: `jdyn.solvers.BaderDeuflhard` |
+| constant steps, energy that must not drift | `jdyn.solvers.ImplicitMidpoint` or `jdyn.solvers.StormerVerlet` |
+| constant steps of low order | `jdyn.solvers.SemiImplicitEuler`; with high gains `jdyn.solvers.LinearlyImplicitEuler` |
 | a method of diffrax that you trust | that one: `solver=diffrax.Dopri5()` |
-| the wish to repeat an old paper | `jdyn.CashKarp`, `jdyn.AdamsBashforthMoulton` |
+| the wish to repeat an old paper | `jdyn.solvers.CashKarp`, `jdyn.solvers.AdamsBashforthMoulton` |
 
 Constant steps need their size:
 
 >>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.002}
->>> motion = jdyn.simulate(model, q0, v0, 2.0, solver=jdyn.SemiImplicitEuler(), **options)
+>>> motion = jdyn.simulate(model, q0, v0, 2.0, solver=jdyn.solvers.SemiImplicitEuler(), **options)
 >>> print(motion.stats["accepted_steps"])
 1000
 
@@ -66,20 +66,20 @@ Constant steps need their size:
   the ends of joints.
 - `jump_times=[1.337, 1.339]`: forces jump there as functions of time. Steps end there, and miss no pulse.
 - `joint_limits=jdyn.CompliantLimits()` are springs at these ends.
-- `constraints=[jdyn.Connect(...)]` close loops. The start has to meet them (`jdyn.assemble` finds one), and every step
-  ends on them.
-- `elements=[jdyn.PointSpring(...)]` are springs, drag and forces of yours. One that is stiff says how solvers may be
-  implicit in it, see `jdyn.ForceElement`.
+- `constraints=[jdyn.constraints.Connect(...)]` close loops. The start has to meet them (`jdyn.assemble` finds one), and
+  every step ends on them.
+- `elements=[jdyn.elements.PointSpring(...)]` are springs, drag and forces of yours. One that is stiff says how solvers
+  may be implicit in it, see `jdyn.ForceElement`.
 
-All of them work with every solver, but for constraints with `jdyn.Rodas5P` and `jdyn.BaderDeuflhard`, whose Jacobians
-know none. `jdyn.guide.recipes` has examples.
+All of them work with every solver, but for constraints with `jdyn.solvers.Rodas5P` and `jdyn.solvers.BaderDeuflhard`,
+whose Jacobians know none. `jdyn.guide.recipes` has examples.
 
 ## Contact
 
 `contact=jdyn.CompliantContact()` is a force of the state, for any solver: take it where contact is soft, or gradients
-are to be smooth. `contact=jdyn.ConvexContact()` brings a solver of its own, `jdyn.ConvexEuler`, which stiffness and dry
-friction do not hold: what rests takes ever longer steps, what sticks does not creep, and loose tolerances, such as
-1e-3, go far. Its order is that of its rows, three if nothing is said; take five for tolerances below 1e-8, one with
+are to be smooth. `contact=jdyn.ConvexContact()` brings a solver of its own, `jdyn.solvers.ConvexEuler`, which stiffness
+and dry friction do not hold: what rests takes ever longer steps, what sticks does not creep, and loose tolerances, such
+as 1e-3, go far. Its order is that of its rows, three if nothing is said; take five for tolerances below 1e-8, one with
 constant steps for steps as simulators of games and robots take them. `jdyn.guide.contact` says the rest.
 
 >>> builder = jdyn.Builder("block")

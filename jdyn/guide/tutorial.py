@@ -136,15 +136,15 @@ needs, and one that fails spoils no other.
 
 >>> def lane(p):
 ...     return {"error": distance(p["kp"], p["load"])}
->>> design = jdyn.Grid(kp=np.geomspace(10.0, 1000.0, 8), load=np.linspace(0.0, 2.0, 6))
+>>> design = jdyn.designs.Grid(kp=np.geomspace(10.0, 1000.0, 8), load=np.linspace(0.0, 2.0, 6))
 >>> dataset = jdyn.sweep(lane, design, progress=False)
 >>> print(dict(dataset.sizes))
 {'kp': 8, 'load': 6}
 >>> print(bool(dataset["error"].sel(load=2.0).diff("kp").max() < 0))  # stiffer is better
 True
 
-With `store="loads.zarr"` the results are kept as they come, and after a crash the same call goes on. `jdyn.Sobol` and
-`jdyn.LatinHypercube` draw lanes where a grid would have too many.
+With `store="loads.zarr"` the results are kept as they come, and after a crash the same call goes on.
+`jdyn.designs.Sobol` and `jdyn.designs.LatinHypercube` draw lanes where a grid would have too many.
 
 ## A picture
 

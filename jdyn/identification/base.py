@@ -28,7 +28,7 @@ class BaseParameters:
 
     Each is one standard parameter plus multiples of some that have no combination of their own. `print` shows them.
 
-    >>> base = jdyn.base_parameters(jdyn.load("pendulum"), parts=["inertias"])
+    >>> base = jdyn.identification.base_parameters(jdyn.load("pendulum"), parts=["inertias"])
     >>> base.rank, base.names
     (3, ('body:link1.mx', 'body:link1.mz', 'body:link1.Iyy'))
 
@@ -89,7 +89,7 @@ def base_parameters(
 ) -> BaseParameters:
     """Which of a model's standard parameters forces tell, alone or in combination.
 
-    >>> base = jdyn.base_parameters(jdyn.load("double_pendulum"), parts=["inertias"])
+    >>> base = jdyn.identification.base_parameters(jdyn.load("double_pendulum"), parts=["inertias"])
     >>> len(base.standard), base.rank
     (26, 6)
 

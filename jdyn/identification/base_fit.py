@@ -24,7 +24,7 @@ class BaseFit:
     >>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)
     >>> tau = jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(model, q, v, a))(q, v, a)
     >>> noisy = tau + 0.01 * jax.random.normal(jax.random.key(0), tau.shape)
-    >>> fit = jdyn.fit_base_parameters(model, q, v, a, noisy, parts=["inertias"])
+    >>> fit = jdyn.identification.fit_base_parameters(model, q, v, a, noisy, parts=["inertias"])
     >>> bool(0.005 < fit.noise[0] < 0.02)
     True
 
@@ -73,7 +73,7 @@ def fit_base_parameters(
     >>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)
     >>> tau = jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(model, q, v, a))(q, v, a)
     >>> noisy = tau + 0.01 * jax.random.normal(jax.random.key(0), tau.shape)
-    >>> fit = jdyn.fit_base_parameters(model, q, v, a, noisy, parts=["inertias"])
+    >>> fit = jdyn.identification.fit_base_parameters(model, q, v, a, noisy, parts=["inertias"])
     >>> for name, value in zip(fit.base.names, fit.values): print(name, value.round(1))
     body:link1.mx -0.0
     body:link1.mz -0.5
@@ -95,7 +95,7 @@ def fit_base_parameters(
             forces than base parameters, or all forces are zero.
 
     Warns:
-        jdyn.TuneWarning: if there are too few samples to know the noise, or it does not settle.
+        jdyn.tuning.TuneWarning: if there are too few samples to know the noise, or it does not settle.
 
     Source: Gautier, Poignet, Extended Kalman filtering and weighted least squares dynamic identification of robot,
     Control Engineering Practice 2001.

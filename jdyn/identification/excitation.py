@@ -28,7 +28,7 @@ class Excitation:
 
     >>> model = jdyn.load("pendulum").with_joint("joint1", lower=-1.0, upper=1.0, velocity=2.0)
     >>> options = {"harmonics": 3, "starts": 2, "steps": 20, "progress": False}
-    >>> found = jdyn.exciting_motion(model, 5.0, parts=["inertias"], **options)
+    >>> found = jdyn.identification.exciting_motion(model, 5.0, parts=["inertias"], **options)
     >>> bool(found.condition >= 1)
     True
 
@@ -60,8 +60,8 @@ def exciting_motion(
     """Find a periodic motion within the limits whose forces tell as much as possible of the base parameters.
 
     ```
-    motion = jdyn.exciting_motion(model, 10.0)
-    controller = jdyn.Tracking(model, motion.reference, kp=100.0, kd=20.0)
+    motion = jdyn.identification.exciting_motion(model, 10.0)
+    controller = jdyn.control.Tracking(model, motion.reference, kp=100.0, kd=20.0)
     ```
 
     It maximises the determinant of the information matrix (D-optimality), which does not depend on the units of
@@ -71,7 +71,7 @@ def exciting_motion(
 
     >>> model = jdyn.load("pendulum").with_joint("joint1", lower=-1.0, upper=1.0, velocity=2.0)
     >>> options = {"harmonics": 3, "starts": 2, "steps": 20, "progress": False}
-    >>> found = jdyn.exciting_motion(model, 5.0, parts=["inertias"], **options)
+    >>> found = jdyn.identification.exciting_motion(model, 5.0, parts=["inertias"], **options)
     >>> q, v, a = jax.vmap(found.reference)(jnp.linspace(0.0, 5.0, 101))
     >>> bool(jnp.max(jnp.abs(q)) <= 1.0) and bool(jnp.max(jnp.abs(v)) <= 2.0)
     True

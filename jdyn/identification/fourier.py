@@ -9,7 +9,7 @@ from jdyn.control import Reference
 class FourierSeries(Reference):
     """q(t) = c + Σ_k a_k sin(k ω t) + b_k cos(k ω t) with ω = 2 π / period.
 
-    >>> motion = jdyn.FourierSeries(jnp.array(2.0), jnp.zeros(1), jnp.array([[0.5]]), jnp.zeros((1, 1)))
+    >>> motion = jdyn.identification.FourierSeries(jnp.array(2.0), jnp.zeros(1), jnp.array([[0.5]]), jnp.zeros((1, 1)))
     >>> q, v, a = motion(0.5)
     >>> print(q.round(3))
     [0.5]

@@ -107,11 +107,12 @@ def identify(
     jdyn.save_urdf(result.model, "identified.urdf")
     ```
 
-    Forces tell some combinations of these parameters alone (`jdyn.fit_base_parameters`). Of all models that can exist,
-    this is the one with the least sum of squared errors of these combinations, each by its covariance, and of the
-    distances of its bodies from nominal ones, 2 / spread² times the relative entropy of their distributions of mass. So
-    what forces do not tell stays as near to the nominal model as it can. Dampers, friction and rotors that are not zero
-    nominally have the same distance; others follow forces alone, and stay zero where these do not tell them apart.
+    Forces tell some combinations of these parameters alone (`jdyn.identification.fit_base_parameters`). Of all models
+    that can exist, this is the one with the least sum of squared errors of these combinations, each by its covariance,
+    and of the distances of its bodies from nominal ones, 2 / spread² times the relative entropy of their distributions
+    of mass. So what forces do not tell stays as near to the nominal model as it can. Dampers, friction and rotors that
+    are not zero nominally have the same distance; others follow forces alone, and stay zero where these do not tell
+    them apart.
 
     >>> model, t = jdyn.load("pendulum"), jnp.linspace(0.0, 3.0, 40)[:, None]
     >>> q, v, a = jnp.sin(2 * t), 2 * jnp.cos(2 * t), -4 * jnp.sin(2 * t)
@@ -141,7 +142,7 @@ def identify(
             impossible.
 
     Warns:
-        jdyn.TuneWarning: if the minimisation fails, or does not end.
+        jdyn.tuning.TuneWarning: if the minimisation fails, or does not end.
 
     Source: Lee, Wensing, Park, Geometric robot dynamic identification: a convex programming approach, T-RO 2020;
     Rucker, Wensing, Smooth parameterization of rigid-body inertia, RA-L 2022.

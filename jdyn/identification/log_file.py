@@ -31,6 +31,13 @@ def read_log(path: pathlib.Path) -> xarray.Dataset:
     is known, of a coordinate called elbow; other columns are left out. Numbers are separated by commas, semicolons or
     tabs.
 
+    >>> import pathlib
+    >>> path = pathlib.Path("log.csv")
+    >>> path.write_text("time,q_elbow,v_elbow,tau_elbow\\n0.0,0.1,0.0,0.5\\n0.1,0.1,0.0,0.5\\n")
+    63
+    >>> print(jdyn.identification.read_log(path)["tau"].values.ravel())
+    [0.5 0.5]
+
     Raises:
         ValueError: if it is neither, a column is twice there or has another name than these, something is no number, or
             a field is very long.

@@ -19,6 +19,11 @@ FEWEST_ROWS = 5
 class Measurement(NamedTuple):
     """A measured motion, as `jdyn.identify(model, *measurement)` takes it.
 
+    >>> q = np.zeros((5, 1))
+    >>> measured = jdyn.identification.Measurement(q=q, v=q, a=q, tau=q)
+    >>> print(measured.tau.shape)
+    (5, 1)
+
     Attributes:
         q: Configurations [rad or m], shape (samples, nq).
         v, a, tau: Velocities, accelerations and forces of actuators, shape (samples, nv).
@@ -32,6 +37,13 @@ class Measurement(NamedTuple):
 
 def measurement(model: Model, dataset: xarray.Dataset) -> Measurement:
     """The motion in a dataset such as `Trajectory.to_xarray` makes, with forces.
+
+    >>> model, ts = jdyn.load("pendulum"), jnp.linspace(0.0, 1.0, 6)
+    >>> driven = jdyn.PD(model, jnp.ones(1), kp=5.0, kd=1.0)
+    >>> swing = jdyn.simulate(model, jnp.array([0.5]), jnp.zeros(1), 1.0, controller=driven, saveat=ts)
+    >>> dataset = swing.to_xarray().assign(tau=(("time", "v_coordinate"), np.asarray(swing.tau)))
+    >>> print(jdyn.identification.measurement(model, dataset).a.shape)
+    (6, 1)
 
     Args:
         model: The mechanism.
@@ -86,6 +98,10 @@ def accelerations(times: ArrayLike, v: ArrayLike) -> Float[np.ndarray, "samples 
 
     How smooth it is follows from the data, by generalized cross-validation, if their noise is independent from row to
     row.
+
+    >>> t = np.linspace(0.0, 1.0, 21)
+    >>> print(jdyn.identification.accelerations(t, 3.0 * t[:, None])[10].round(6))
+    [3.]
 
     Args:
         times: [s], increasing, shape (samples,).

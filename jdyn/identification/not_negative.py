@@ -8,7 +8,7 @@ from jdyn.tuning import Bijection
 class NotNegative(Bijection):
     """Numbers that are not negative, by their square roots, each by itself.
 
-    Logarithms, as `jdyn.Positive` has them, would go on for ever where the best number is zero.
+    Logarithms, as `jdyn.tuning.Positive` has them, would go on for ever where the best number is zero.
     """
 
     @property

@@ -29,6 +29,9 @@ def standard_names(model: Model) -> tuple[str, ...]:
     `Ixz`, `Iyz`, `Izz`, about the origin of the body's frame [kg m²]. Then `joint:NAME.damping` [N m s/rad or N s/m] of
     all joints, `friction` [N m or N], `armature` [kg m² or kg]; joints of several coordinates have an index,
     `joint:NAME.damping[1]`.
+
+    >>> print(jdyn.identification.standard_names(jdyn.load("pendulum"))[:2])
+    ('body:link1.mass', 'body:link1.mx')
     """
     checked(model)
     bodies = [f"body:{body}.{what}" for body in model.body_names for what in OF_BODY]
@@ -43,7 +46,11 @@ def _coordinates(model):
 
 
 def standard_values(model: Model) -> Float[Array, " parameters"]:
-    """Values of the standard parameters π, as `standard_names` names them."""
+    """Values of the standard parameters π, as `standard_names` names them.
+
+    >>> print(jdyn.identification.standard_values(jdyn.load("pendulum"))[:4].round(3) + 0.0)
+    [ 1.   0.   0.  -0.5]
+    """
     checked(model)
     I = model.inertias
     bodies = jnp.concatenate([I.mass[:, None], I.first_moment, I.rotational], axis=1).ravel()
@@ -69,6 +76,12 @@ def standard_regressor(
     """Y in τ = Y π − s: inverse dynamics as a linear map of the standard parameters π, with the forces s of springs.
 
     Friction is smoothed, and linear in its coefficient at the model's `friction_speed`.
+
+    >>> model, x = jdyn.load("pendulum"), jnp.array([0.3])
+    >>> Y = jdyn.identification.standard_regressor(model, x, x, x)
+    >>> tau = Y @ jdyn.identification.standard_values(model)
+    >>> print(jnp.allclose(tau, jdyn.inverse_dynamics(model, x, x, x), atol=1e-5))
+    True
 
     Args:
         model: The mechanism; the values of its standard parameters do not matter.

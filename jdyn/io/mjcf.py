@@ -102,9 +102,10 @@ def load_mjcf_constraints(
 ) -> tuple[Constraint, ...]:
     """The equalities of a MuJoCo model as constraints on what `load_mjcf` makes of it, however its base is.
 
-    A connect becomes a `jdyn.Connect`, a weld a `jdyn.Weld` or, with a `torquescale` of zero, a `jdyn.Connect`. Joint
-    equalities that `load_mjcf` does not turn into mimic joints become a `jdyn.Gear`, or a `jdyn.PrescribedJoint` if
-    they have one joint. What the file switches off is left out. Constraints are rigid, MuJoCo's equalities are soft.
+    A connect becomes a `jdyn.constraints.Connect`, a weld a `jdyn.constraints.Weld` or, with a `torquescale` of zero, a
+    `jdyn.constraints.Connect`. Joint equalities that `load_mjcf` does not turn into mimic joints become a
+    `jdyn.constraints.Gear`, or a `jdyn.constraints.PrescribedJoint` if they have one joint. What the file switches off
+    is left out. Constraints are rigid, MuJoCo's equalities are soft.
 
     Args:
         source: As for `load_mjcf`.

@@ -47,7 +47,7 @@ class Moving(eqx.Module):
 class Constraint(eqx.Module):
     """Equations that hold for the poses of some frames and the coordinates of some joints, and for their rates.
 
-    >>> class Level(jdyn.Constraint):  # two joints whose angles add up to zero
+    >>> class Level(jdyn.constraints.Constraint):  # two joints whose angles add up to zero
     ...     frames, joints = (), ("joint1", "joint2")
     ...
     ...     def residual(self, placed):
@@ -111,7 +111,7 @@ class Connect(_OfFrames):
 
     In a planar mechanism one of them follows from the joints, which does no harm.
 
-    >>> model, hung = jdyn.load("double_pendulum"), [jdyn.Connect("tip", "world", point_b=(1.0, 0.0, 0.0))]
+    >>> model, hung = jdyn.load("double_pendulum"), [jdyn.constraints.Connect("tip", "world", point_b=(1.0, 0.0, 0.0))]
     >>> start = jdyn.assemble(model, hung, jnp.array([0.5, 1.0]))
     >>> print(jdyn.frame_pose(model, start.q, "tip").translation.round(3) + 0.0)
     [1. 0. 0.]
@@ -132,7 +132,7 @@ class Hinge(_OfFrames):
     """A revolute joint that closes a loop: a point and an axis of one frame are those of another one. Five rows: the
     point, in the axes of the first frame [m], and the sines of two angles between the axes.
 
-    >>> closed = [jdyn.Hinge("tip", "world", axis_a=(0, 1, 0), axis_b=(0, 1, 0), point_b=(1.0, 0.0, -1.0))]
+    >>> closed = [jdyn.constraints.Hinge("tip", "world", axis_a=(0, 1, 0), axis_b=(0, 1, 0), point_b=(1.0, 0.0, -1.0))]
     >>> q, zero = jnp.array([0.0, jnp.pi / 2]), jnp.zeros(2)
     >>> found = jdyn.constrained_dynamics(jdyn.load("double_pendulum"), closed, q, zero, zero)
     >>> print(found.multipliers.shape, jnp.max(jnp.abs(found.a)) < 1e-3)  # five rows; nothing moves
@@ -160,7 +160,8 @@ class Weld(_OfFrames):
     translation [m].
 
     >>> model, zero = jdyn.load("pendulum"), jnp.zeros(1)
-    >>> found = jdyn.constrained_dynamics(model, [jdyn.Weld("world", "link1")], zero, zero, jnp.array([5.0]))
+    >>> welded = [jdyn.constraints.Weld("world", "link1")]
+    >>> found = jdyn.constrained_dynamics(model, welded, zero, zero, jnp.array([5.0]))
     >>> print(found.forces.round(3))  # all of the motor's 5 N m
     [-5.]
 
@@ -179,7 +180,7 @@ class Distance(_OfFrames):
     """Two points keep their distance, as by a rod without mass: half of (d² − l²) / l, which is d − l to first order
     [m].
 
-    >>> model, rod = jdyn.load("double_pendulum"), [jdyn.Distance("tip", "world", length=2.0)]
+    >>> model, rod = jdyn.load("double_pendulum"), [jdyn.constraints.Distance("tip", "world", length=2.0)]
     >>> found = jdyn.constrained_dynamics(model, rod, jnp.zeros(2), jnp.array([1.0, 0.0]), jnp.zeros(2))
     >>> print(found.multipliers.shape)
     (1,)
@@ -205,7 +206,7 @@ class Gear(Constraint):
     A polynomial of degree one between two joints is cheaper as a `jdyn.Mimic` of the builder, which eliminates the
     coordinate.
 
-    >>> geared = [jdyn.Gear("joint2", "joint1", (0.0, -2.0))]
+    >>> geared = [jdyn.constraints.Gear("joint2", "joint1", (0.0, -2.0))]
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, -1.0]), jnp.zeros(2)
     >>> a = jdyn.constrained_dynamics(model, geared, q, zero, zero).a
     >>> print((a[1] / a[0]).round(3))
@@ -235,7 +236,7 @@ class Gear(Constraint):
 class PrescribedJoint(Constraint):
     """A joint moves as told. Its row's force is what the joint's drive adds to other forces [N m or N].
 
-    >>> driven = [jdyn.PrescribedJoint("joint1", lambda t: 1.5 * t**2)]
+    >>> driven = [jdyn.constraints.PrescribedJoint("joint1", lambda t: 1.5 * t**2)]
     >>> found = jdyn.constrained_dynamics(jdyn.load("pendulum"), driven, jnp.zeros(1), jnp.zeros(1), jnp.zeros(1))
     >>> print(found.a.round(3), found.multipliers.round(3))
     [3.] [1.]
@@ -269,7 +270,7 @@ class PrescribedFrame(Constraint):
     ...     return jdyn.Transform(jnp.eye(3), jnp.stack([0 * t, 0 * t, 0.5 * t**2]))
     >>> model = jdyn.ROBOTS["chain"](1, floating_base=True)  # one body that is free to move
     >>> q, v, tau = model.neutral(), jnp.zeros(6), jnp.zeros(6)
-    >>> found = jdyn.constrained_dynamics(model, [jdyn.PrescribedFrame("link1", rising)], q, v, tau)
+    >>> found = jdyn.constrained_dynamics(model, [jdyn.constraints.PrescribedFrame("link1", rising)], q, v, tau)
     >>> print(found.multipliers.round(2) + 0.0)  # 1 kg that accelerates by 1 m/s² against gravity
     [ 0.    0.    0.    0.    0.   10.81]
 
@@ -300,7 +301,7 @@ class VelocityCoupling(Constraint):
 
     >>> def opposite(placed):  # the rates of two joints add up to zero
     ...     return jnp.zeros((1, 0, 6)), jnp.array([[1.0, 1.0]]), jnp.zeros(1)
-    >>> coupled = [jdyn.VelocityCoupling((), ("joint1", "joint2"), opposite)]
+    >>> coupled = [jdyn.constraints.VelocityCoupling((), ("joint1", "joint2"), opposite)]
     >>> start = jdyn.assemble(jdyn.load("double_pendulum"), coupled, jnp.zeros(2), jnp.array([1.0, 0.0]))
     >>> print((start.v[0] + start.v[1]).round(3) + 0.0)
     0.0
@@ -354,7 +355,7 @@ class RollingDisk(_Rolling):
     """A thin disk that rolls on a plane without slipping. One row for its lowest point, which is on the plane [m], and
     two for that point's velocity along the plane [m/s].
 
-    >>> disk = jdyn.RollingDisk("link1", 0.3, axis=(0, 1, 0))
+    >>> disk = jdyn.constraints.RollingDisk("link1", 0.3, axis=(0, 1, 0))
     >>> model = jdyn.ROBOTS["chain"](1, floating_base=True)  # one body that is free to move
     >>> q, v, tau = model.neutral().at[2].set(0.3), jnp.zeros(6), jnp.zeros(6)
     >>> print(jdyn.constrained_dynamics(model, [disk], q, v, tau).multipliers.shape)
@@ -385,7 +386,7 @@ class RollingDisk(_Rolling):
 class RollingSphere(_Rolling):
     """A sphere that rolls on a plane without slipping. Rows as of `RollingDisk`; it may spin about the plane's normal.
 
-    >>> ball = jdyn.RollingSphere("link1", 0.3)
+    >>> ball = jdyn.constraints.RollingSphere("link1", 0.3)
     >>> model = jdyn.ROBOTS["chain"](1, floating_base=True)  # one body that is free to move
     >>> q, v, tau = model.neutral().at[2].set(0.3), jnp.zeros(6), jnp.zeros(6)
     >>> print(jdyn.constrained_dynamics(model, [ball], q, v, tau).multipliers.shape)

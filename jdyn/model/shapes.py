@@ -53,7 +53,7 @@ class Touching(NamedTuple):
 
     >>> builder = jdyn.Builder("wheel")
     >>> builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=1e-2)
-    >>> builder.add_shape("wheel", "sphere", 0.2, role="collision", touching=jdyn.Touching(friction=0.5))
+    >>> builder.add_shape("wheel", "sphere", 0.2, role="collision", touching=jdyn.contact.Touching(friction=0.5))
     >>> print(builder.build().shapes.friction)
     [[0.5 0.  0. ]]
 

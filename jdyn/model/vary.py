@@ -158,7 +158,7 @@ def _with_shape(model, name, row, what, value):
                 f"{name}: got three coefficients, but torsional and rolling friction are left out, since no shape has "
                 "a condim of 4 or 6. Give the one of sliding friction; or build a shape with three, see "
                 f"jdyn.Builder.add_shape; or give all to contact, materials={{{shapes.entries[row].name!r}: "
-                "jdyn.Material(friction=...)}"
+                "jdyn.contact.Material(friction=...)}"
             )
         friction = shapes.friction.at[(row, 0) if value.ndim == 0 else row].set(value)
         return dataclasses.replace(model, shapes=dataclasses.replace(shapes, friction=friction))

@@ -15,7 +15,7 @@ class Cost(eqx.Module):
     `ilqr` takes any function; one that is a `Cost` may give its expansion in closed form, or another one than the
     second derivatives, by overriding `expansion`.
 
-    >>> class Torque(jdyn.Cost):
+    >>> class Torque(jdyn.planning.Cost):
     ...     def __call__(self, t, q, v, u):
     ...         return 0.5 * jnp.sum(u**2)
     >>> print(Torque()(0.0, jnp.zeros(1), jnp.zeros(1), jnp.array([3.0])))
@@ -44,7 +44,7 @@ class SquaredResiduals(Cost):
     """Half the sum of squares of a vector. Its Hessian leaves out how the residual bends: no second derivatives are
     computed, and it is never indefinite.
 
-    >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: jnp.concatenate([q, 0.1 * u]))
+    >>> cost = jdyn.planning.SquaredResiduals(lambda t, q, v, u: jnp.concatenate([q, 0.1 * u]))
     >>> print(cost(0.0, jnp.array([2.0]), jnp.zeros(1), jnp.array([10.0])))
     2.5
 

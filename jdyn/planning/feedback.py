@@ -14,13 +14,14 @@ class PlanFeedback(Controller):
 
     Between the plan's times, its forces are constant, its velocities change linearly, and its configurations move with
     constant velocity. What controllers of the system remember does not change its forces. After its end the last gains
-    hold the last state. In `jdyn.ZeroOrderHold` with the plan's `dt` it is the digital controller that was planned for.
+    hold the last state. In `jdyn.control.ZeroOrderHold` with the plan's `dt` it is the digital controller that was
+    planned for.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
-    >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
-    >>> final = jdyn.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
+    >>> cost = jdyn.planning.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
+    >>> final = jdyn.planning.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
     >>> plan = jdyn.ilqr(model, cost, final, rest, rest, jnp.zeros((50, 1)), 0.02)
-    >>> feedback = jdyn.PlanFeedback(model, plan)
+    >>> feedback = jdyn.planning.PlanFeedback(model, plan)
     >>> print(jnp.allclose(feedback(plan.t[3], plan.q[3], plan.v[3]), plan.u[3], atol=1e-3))
     True
 

@@ -40,7 +40,7 @@ class Optimized(enum.IntEnum):
     """End of an optimization: no change promises that the cost falls; none of those tried made it fall; there were too
     many steps; or the first motion is not finite.
 
-    >>> [code.name for code in jdyn.Optimized]
+    >>> [code.name for code in jdyn.planning.Optimized]
     ['converged', 'stuck', 'max_steps', 'nonfinite']
     """
 
@@ -54,8 +54,8 @@ class Plan(NamedTuple):
     """Result of `ilqr`.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
-    >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
-    >>> final = jdyn.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
+    >>> cost = jdyn.planning.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
+    >>> final = jdyn.planning.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
     >>> plan = jdyn.ilqr(model, cost, final, rest, rest, jnp.zeros((50, 1)), 0.02)
     >>> print(plan.q.shape, plan.u.shape, plan.gains.shape)
     (51, 1) (50, 1) (50, 1, 2)
@@ -73,7 +73,7 @@ class Plan(NamedTuple):
         cost: Of the motion.
         costs: Of the first motion, and after each step; NaN after the last one.
         steps: How many there were.
-        result: `jdyn.Optimized`.
+        result: `jdyn.planning.Optimized`.
     """
 
     t: Float[Array, " nodes+1"]
@@ -160,11 +160,12 @@ def ilqr(
     takes the largest that helps; where none does, changes of the forces are made dearer. The whole is one loop; under
     `vmap` each lane has its own `result`, and spoils no other.
 
-    Costs may close over arrays, batched ones too. Where a cost is a sum of squares, `jdyn.SquaredResiduals` is faster.
+    Costs may close over arrays, batched ones too. Where a cost is a sum of squares, `jdyn.planning.SquaredResiduals` is
+    faster.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
-    >>> cost = jdyn.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
-    >>> final = jdyn.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
+    >>> cost = jdyn.planning.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
+    >>> final = jdyn.planning.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
     >>> plan = jdyn.ilqr(model, cost, final, rest, rest, jnp.zeros((50, 1)), 0.02)
     >>> print(plan.q[-1].round(2))
     [1.]
@@ -178,7 +179,7 @@ def ilqr(
         actuated: The actuators, as for `jdyn.LQR`: indices or a mask of velocity coordinates, or a matrix of shape
             (nv, nu); every coordinate if left out.
         solver: Takes the steps, as for `System.step`; if left out, that of `System.step` where shapes touch or joints
-            have limits, else `jdyn.SemiImplicitEuler()`.
+            have limits, else `jdyn.solvers.SemiImplicitEuler()`.
         tolerance: It has converged where the predicted fall is less than this share of the cost; 1e-8 if left out, or
             a hundred times rounding where that is more, 1e-5 in float32.
         max_steps: Most steps of the search.

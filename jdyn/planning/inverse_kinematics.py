@@ -30,7 +30,7 @@ class Reach(enum.IntEnum):
     """End of a search: the targets are met; no step within the limits brings them nearer; there were too many steps; or
     errors are not finite.
 
-    >>> [code.name for code in jdyn.Reach]
+    >>> [code.name for code in jdyn.planning.Reach]
     ['met', 'nearest', 'max_steps', 'nonfinite']
     """
 
@@ -46,7 +46,7 @@ class Reached(NamedTuple):
     Attributes:
         q: Configuration, with joints within their limits, to rounding.
         missed: The largest component of the targets' errors there [rad or m], of those that have a weight.
-        result: `jdyn.Reach`.
+        result: `jdyn.planning.Reach`.
     """
 
     q: Float[Array, " nq"]
@@ -77,9 +77,9 @@ def inverse_kinematics(
     touches its limit. They are NaN where the search did not end at a solution. With respect to the guess they are zero.
 
     >>> model = jdyn.load("double_pendulum")
-    >>> target = jdyn.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
+    >>> target = jdyn.planning.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
     >>> reached = jdyn.inverse_kinematics(model, [target], jnp.array([0.3, 0.3]))
-    >>> print(reached.q.round(3) + 0.0, jdyn.Reach(int(reached.result)).name)
+    >>> print(reached.q.round(3) + 0.0, jdyn.planning.Reach(int(reached.result)).name)
     [0.    1.571] met
 
     Args:
@@ -115,7 +115,7 @@ def best_inverse_kinematics(
 
     >>> model = jdyn.load("double_pendulum")
     >>> starts = jax.vmap(model.random)(jax.random.split(jax.random.key(0), 4))
-    >>> target = jdyn.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
+    >>> target = jdyn.planning.FrameTarget("tip", jnp.array([1.0, 0.0, -1.0]))
     >>> reached = jdyn.best_inverse_kinematics(model, [target], starts)
     >>> print(jdyn.frame_pose(model, reached.q, "tip").translation.round(3) + 0.0)
     [ 1.  0. -1.]
@@ -145,7 +145,7 @@ def best_inverse_kinematics(
 def _reached(model, targets, starts, tolerance, max_steps):
     listed = () if isinstance(targets, FrameTarget) else tuple(targets)
     if not listed or not all(isinstance(target, FrameTarget) for target in listed):
-        raise ValueError(f"targets: expected a list of one or more jdyn.FrameTarget, got {targets!r}")
+        raise ValueError(f"targets: expected a list of one or more jdyn.planning.FrameTarget, got {targets!r}")
     problem = _Problem(model, tuple(target.checked(model) for target in listed))
     tolerance = jnp.finfo(model.dtype).eps ** 0.75 if tolerance is None else tolerance
     return _found(problem, starts, shaped("tolerance", tolerance, model.dtype, ()), max_steps)

@@ -21,7 +21,7 @@ class FrameTarget(eqx.Module):
     turns about the target's z axis free.
 
     >>> height = jnp.array([0.0, 0.0, 1.0])  # the weight of the height alone
-    >>> target = jdyn.FrameTarget("tip", jnp.array([0.0, 0.0, -1.5]), weight=height)
+    >>> target = jdyn.planning.FrameTarget("tip", jnp.array([0.0, 0.0, -1.5]), weight=height)
     >>> reached = jdyn.inverse_kinematics(jdyn.load("double_pendulum"), [target], jnp.array([0.3, 0.3]))
     >>> print(jdyn.frame_pose(jdyn.load("double_pendulum"), reached.q, "tip").translation[2].round(3))
     -1.5

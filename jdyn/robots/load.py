@@ -105,9 +105,9 @@ def load_constraints(
     trajectory = jdyn.simulate(model, start.q, start.v, 2.0, constraints=loops)
     ```
 
-    A connect becomes a `jdyn.Connect`, a weld a `jdyn.Weld`, a polynomial of a joint's coordinate a `jdyn.Gear`, a
-    locked joint a `jdyn.PrescribedJoint`. Those of degree one that `jdyn.load` turns into mimic joints are not among
-    them. Constraints are rigid, while MuJoCo's equalities are soft.
+    A connect becomes a `jdyn.constraints.Connect`, a weld a `jdyn.constraints.Weld`, a polynomial of a joint's
+    coordinate a `jdyn.constraints.Gear`, a locked joint a `jdyn.constraints.PrescribedJoint`. Those of degree one that
+    `jdyn.load` turns into mimic joints are not among them. Constraints are rigid, while MuJoCo's equalities are soft.
 
     >>> text = '''<mujoco><worldbody>
     ...   <body name="rod"><joint/><geom type="capsule" size="0.05" fromto="0 0 0 0 0 -1"/></body>

@@ -28,7 +28,8 @@ def warn_of_jumps(problem: Problem):
     if contact is not None and contact.gradient_policy.has_jumps:
         warnings.warn(
             "contact: the force of this law begins with a jump when shapes touch, and derivatives leave out that the "
-            "instant changes; take CompliantContact(located=True), with which steps end there, or jdyn.HuntCrossley()",
+            "instant changes; take CompliantContact(located=True), with which steps end there, or "
+            "jdyn.contact.HuntCrossley()",
             ContactWarning,
             stacklevel=2,
         )

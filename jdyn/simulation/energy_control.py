@@ -46,7 +46,7 @@ class EnergyError(Delegating):
     the solver estimates. A solver without an error estimate gets this one.
 
     >>> import diffrax
-    >>> solver = jdyn.EnergyError(diffrax.Tsit5())
+    >>> solver = jdyn.solvers.EnergyError(diffrax.Tsit5())
     >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.ones(1), jnp.zeros(1), 1.0, solver=solver)
     >>> print(jnp.ptp(motion.energy) < 1e-4)
     True
@@ -93,7 +93,7 @@ class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
     again and again.
 
     >>> import diffrax
-    >>> rule, solver = jdyn.HalveOrGrow(tolerance=1e-6), jdyn.EnergyError(diffrax.Tsit5())
+    >>> rule, solver = jdyn.solvers.HalveOrGrow(tolerance=1e-6), jdyn.solvers.EnergyError(diffrax.Tsit5())
     >>> motion = jdyn.simulate(
     ...     jdyn.load("pendulum"), jnp.ones(1), jnp.zeros(1), 1.0, solver=solver, stepsize_controller=rule
     ... )
@@ -119,7 +119,9 @@ class HalveOrGrow(diffrax.AbstractAdaptiveStepSizeController):
 
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
         if SuppliedEnergy.part not in y0.parts:
-            raise ValueError("HalveOrGrow: expected a solver that counts energy; wrap it as jdyn.EnergyError(solver)")
+            raise ValueError(
+                "HalveOrGrow: expected a solver that counts energy; wrap it as jdyn.solvers.EnergyError(solver)"
+            )
         return t0 + jnp.minimum(dt0, self.longest), None
 
     def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):

@@ -32,7 +32,7 @@ class OnManifold(Delegating):
     tells no turn beyond, and steps that leave it end nowhere, in NaN with an infinite error.
 
     ```
-    diffrax.diffeqsolve(diffrax.ODETerm(field), jdyn.OnManifold(diffrax.Dopri5(), model), ...)
+    diffrax.diffeqsolve(diffrax.ODETerm(field), jdyn.solvers.OnManifold(diffrax.Dopri5(), model), ...)
     ```
 
     Works with Runge-Kutta methods, explicit or diagonally implicit, and with others that keep no state between steps.
@@ -41,7 +41,7 @@ class OnManifold(Delegating):
 
     >>> import diffrax
     >>> model = jdyn.load("pendulum")
-    >>> solver = jdyn.OnManifold(diffrax.Dopri5(), model)
+    >>> solver = jdyn.solvers.OnManifold(diffrax.Dopri5(), model)
     >>> solver.order(diffrax.ODETerm(lambda t, y, args: y))
     5
 

@@ -22,13 +22,17 @@ from jdyn.simulation.state import ControllerMemory, State, starting
 
 def _constraints(constraints) -> tuple[Constraint, ...]:
     if not isinstance(constraints, Sequence) or not all(isinstance(x, Constraint) for x in constraints):
-        raise ValueError(f"constraints: expected a list of them, such as [jdyn.Connect(...)], got {short(constraints)}")
+        raise ValueError(
+            f"constraints: expected a list of them, such as [jdyn.constraints.Connect(...)], got {short(constraints)}"
+        )
     return tuple(constraints)
 
 
 def _elements(elements) -> tuple[ForceElement, ...]:
     if not isinstance(elements, Sequence) or not all(isinstance(x, ForceElement) for x in elements):
-        raise ValueError(f"elements: expected a list of them, such as [jdyn.PointSpring(...)], got {short(elements)}")
+        raise ValueError(
+            f"elements: expected a list of them, such as [jdyn.elements.PointSpring(...)], got {short(elements)}"
+        )
     return tuple(elements)
 
 
@@ -125,7 +129,8 @@ class Parts(eqx.Module):
         shapes = colliders(self.model)
         if not shapes.pairs:
             raise ValueError(
-                f"contact: no two collision shapes of {self.model.name!r} may touch, see jdyn.collision_pairs; put "
+                f"contact: no two collision shapes of {self.model.name!r} may touch, see "
+                f"jdyn.contact.collision_pairs; put "
                 "ground under it by jdyn.with_ground, or leave contact out"
             )
         self.contact.check(shapes)

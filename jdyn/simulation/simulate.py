@@ -151,25 +151,26 @@ def simulate(
         t0: Start [s].
         events: Where the state jumps, or the simulation ends, see `jdyn.Event`. Impacts of joint limits come after
             them; their entries are all upper ends, then all lower ends, of joints whose coordinates are single numbers.
-        solver: `jdyn.ConvexEuler()` with convex contact, else `jdyn.Automatic()` if left out: an explicit method of
-            order 6 (8 for relative tolerances of 3e-7 and less), and `jdyn.ROSJ43` while gains, dampers or friction on
-            light links would hold the step, each lane of a batch as it needs; `stats["implicit_steps"]` says how often.
-            Or a Runge-Kutta method of diffrax, which then works in local coordinates, see `jdyn.OnManifold`, or one of
-            jdyn's own: `jdyn.Rodas5P()` for stiffness that couples joints; `jdyn.BulirschStoer()`, whose dense output
-            has its full order, for small tolerances.
+        solver: `jdyn.solvers.ConvexEuler()` with convex contact, else `jdyn.solvers.Automatic()` if left out: an
+            explicit method of order 6 (8 for relative tolerances of 3e-7 and less), and `jdyn.solvers.ROSJ43` while
+            gains, dampers or friction on light links would hold the step, each lane of a batch as it needs;
+            `stats["implicit_steps"]` says how often. Or a Runge-Kutta method of diffrax, which then works in local
+            coordinates, see `jdyn.solvers.OnManifold`, or one of jdyn's own: `jdyn.solvers.Rodas5P()` for stiffness
+            that couples joints; `jdyn.solvers.BulirschStoer()`, whose dense output has its full order, for small
+            tolerances.
         saveat: Times of the rows [s], or a `diffrax.SaveAt` of `t0`, `t1`, `ts` or `steps`; 101 evenly spaced times
             from `t0` to `t1` if left out.
         adjoint: `diffrax.ForwardMode()` for forward-mode derivatives. If left out, derivatives are those of reverse
             mode: the accepted steps are recorded, and replayed from the last to the first. If a coordinate rests for a
             twentieth of the time, a simulation that is differentiated, in either mode, begins again, with steps of
-            `PIDController` that are short enough for its derivatives; `stats` counts these. Steps of `jdyn.ConvexEuler`
-            stay as they are.
+            `PIDController` that are short enough for its derivatives; `stats` counts these. Steps of
+            `jdyn.solvers.ConvexEuler` stay as they are.
         throw: Whether failure raises. Otherwise it leaves its code in `result` and NaN in the rows not reached.
         stepsize_controller: A diffrax step controller; if left out, `PIDController(rtol=1e-6, atol=1e-8)`, and
             `rtol=1e-5, atol=1e-6` in float32, since rounding hides smaller errors, or with contact
-            `rtol=1e-4, atol=1e-5`. With `jdyn.ConvexEuler`, which at small tolerances follows all vibrations of stiff
-            shapes, it is `rtol=1e-4, atol=1e-5`, `atol=1e-4` in float32, and `safety=0.8, factormax=2`, which suit it
-            at other tolerances as well.
+            `rtol=1e-4, atol=1e-5`. With `jdyn.solvers.ConvexEuler`, which at small tolerances follows all vibrations of
+            stiff shapes, it is `rtol=1e-4, atol=1e-5`, `atol=1e-4` in float32, and `safety=0.8, factormax=2`, which
+            suit it at other tolerances as well.
         dt0: Size of the first step [s], whatever its sign: required by `diffrax.ConstantStepSize()`, 0.01 s for step
             controllers that adapt it.
         max_steps: Most steps to try.
@@ -430,7 +431,7 @@ def _failure(system: System, q0, step, trajectory: Trajectory, t1) -> str:
     reason = MESSAGES[code]
     if step is not None and code == Result.nonfinite:
         reason = f"a step of {abs(float(step)):.6g} s gives no finite state; take a shorter one, or let steps adapt"
-    hint = "Do shapes overlap at the start (jdyn.distances)? "
+    hint = "Do shapes overlap at the start (jdyn.contact.distances)? "
     hint = "" if system.contact is None or int(stats["accepted_steps"]) else hint
     if code == Result.bad_model:
         hint = "".join(f"{problem}. " for problem in impossible(model))

@@ -28,7 +28,8 @@ def suitable_solver(
     """
     if not (solver is None or is_solver(solver)):
         raise ValueError(
-            f"solver: expected a solver of jdyn or of diffrax, such as jdyn.ROSJ43() or diffrax.Tsit5(), got {solver!r}"
+            f"solver: expected a solver of jdyn or of diffrax, such as jdyn.solvers.ROSJ43() or diffrax.Tsit5(), got "
+            f"{solver!r}"
         )
     contact, limits = system.contact, system.joint_limits
     solver = _default_solver(contact, constant) if solver is None else solver

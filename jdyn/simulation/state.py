@@ -27,7 +27,7 @@ class State(eqx.Module):
         v: Velocity.
         parts: What is integrated beside the motion, by its owner: `"controller"`, what a controller with a memory
             remembers; `"elements"`, states of force elements, a tuple in their order; `"supplied"`, for a
-            `jdyn.EnergyError`, energy that the mechanism received, at its start and by work [J].
+            `jdyn.solvers.EnergyError`, energy that the mechanism received, at its start and by work [J].
     """
 
     q: Float[Array, " nq"]

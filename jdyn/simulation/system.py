@@ -22,13 +22,14 @@ class System(Parts):
 
     Attributes:
         model: The mechanism.
-        controller: `controller(t, q, v) -> tau`, or a `jdyn.DynamicController` with a memory; no torque if None.
+        controller: `controller(t, q, v) -> tau`, or a `jdyn.control.DynamicController` with a memory; no torque if
+            None.
         contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or
             `jdyn.ConvexContact()`; they pass through each other if None.
-        elements: Forces that depend on time, motion and states of their own: `jdyn.PointSpring`, `jdyn.Drag`,
-            `jdyn.FrameForce`, or a `jdyn.ForceElement` of yours.
-        constraints: Beyond the tree of joints: `jdyn.Connect`, `jdyn.Weld`, `jdyn.Gear`, `jdyn.PrescribedJoint` and
-            others.
+        elements: Forces that depend on time, motion and states of their own: `jdyn.elements.PointSpring`,
+            `jdyn.elements.Drag`, `jdyn.elements.FrameForce`, or a `jdyn.ForceElement` of yours.
+        constraints: Beyond the tree of joints: `jdyn.constraints.Connect`, `jdyn.constraints.Weld`,
+            `jdyn.constraints.Gear`, `jdyn.constraints.PrescribedJoint` and others.
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; nothing does if None.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
@@ -66,8 +67,9 @@ class System(Parts):
             action: Generalized forces during the step, beside those of the controller [N m or N]; none if left out.
             dt: Length of the step [s], positive.
             t: Time at which it begins [s].
-            solver: `jdyn.ConvexEuler(rows=1)` with convex contact, else `jdyn.Automatic()` if left out, whose step is
-                implicit in contact and in the forces of joints. `jdyn.SemiImplicitEuler()` evaluates forces once.
+            solver: `jdyn.solvers.ConvexEuler(rows=1)` with convex contact, else `jdyn.solvers.Automatic()` if left out,
+                whose step is implicit in contact and in the forces of joints. `jdyn.solvers.SemiImplicitEuler()`
+                evaluates forces once.
 
         Returns:
             The state at the end, and what the step shows beside it.

@@ -46,13 +46,13 @@ def touch_event(
     are so short that no shape passes through the middle of another between two of them, by the velocity at the start
     and the last acceleration. What grazes an edge between two may be missed, and with other step controllers what
     touches and parts: a ball of radius r that passes through a wall of thickness h at the speed u, for (h + 2 r) / u.
-    `jdyn.time_of_contact` misses nothing, for motions of constant velocity.
+    `jdyn.contact.time_of_contact` misses nothing, for motions of constant velocity.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
     >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
     >>> model = jdyn.with_ground(builder.build())
-    >>> landing = jdyn.touch_event(model, terminate=True)
+    >>> landing = jdyn.contact.touch_event(model, terminate=True)
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 2.0, events=[landing])
     >>> print(f"{motion.events.ts[0]:.3f} s", landing.condition.pairs[motion.events.entry[0]])
     0.428 s ('ground', 'ball')
@@ -60,7 +60,7 @@ def touch_event(
     Args:
         model: The mechanism, with its shapes.
         pairs: Names of two collision shapes for each entry of the event; if left out, all that may touch, in the order
-            of `jdyn.collision_pairs`. `condition.pairs` of the event has them.
+            of `jdyn.contact.collision_pairs`. `condition.pairs` of the event has them.
         reset: `reset(t, y, entry)`, the state after the pair of that number has touched.
         terminate: Whether the simulation ends there, with the code `Result.event`.
 
@@ -73,7 +73,8 @@ def touch_event(
     found.rows(pairs)
     if not pairs:
         raise ValueError(
-            f"touch_event: no two collision shapes of {model.name!r} may touch, see jdyn.collision_pairs; put ground "
+            f"touch_event: no two collision shapes of {model.name!r} may touch, see jdyn.contact.collision_pairs; put "
+            f"ground "
             "under it by jdyn.with_ground, or name pairs"
         )
     return Event(Gaps(model, pairs), reset, terminate)

@@ -172,8 +172,8 @@ class Trajectory(eqx.Module):
         points.
 
         Forces are those of the steps in which rows lie, where `contact_forces` has them: impulses over time of
-        `jdyn.ConvexEuler`, and of `jdyn.Automatic` in single precision those that differ from forces of states by no
-        more than rounding of positions, as they do at rest. All others follow from the states of rows.
+        `jdyn.solvers.ConvexEuler`, and of `jdyn.solvers.Automatic` in single precision those that differ from forces of
+        states by no more than rounding of positions, as they do at rest. All others follow from the states of rows.
 
         Raises:
             ValueError: if the system has no contact.

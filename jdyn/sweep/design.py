@@ -17,8 +17,8 @@ from jdyn.model.messages import enumerated, short, short_name
 class Design(abc.ABC):
     """Values of named parameters for every lane. Designs with the same lanes along the same axes are equal.
 
-    >>> design = jdyn.Samples(mass=[1.0, 2.0]) * jdyn.Grid(kp=[10.0, 100.0, 1000.0])
-    >>> isinstance(design, jdyn.Design), design.size, design.dims
+    >>> design = jdyn.designs.Samples(mass=[1.0, 2.0]) * jdyn.designs.Grid(kp=[10.0, 100.0, 1000.0])
+    >>> isinstance(design, jdyn.designs.Design), design.size, design.dims
     (True, 6, {'sample': 2, 'kp': 3})
 
     Attributes:
@@ -73,7 +73,7 @@ class Design(abc.ABC):
         return hash(self.digest)
 
     def to_json(self) -> str:
-        """Text from which `jdyn.Design.from_json` makes an equal design."""
+        """Text from which `jdyn.designs.Design.from_json` makes an equal design."""
         return json.dumps(self._recipe(), ensure_ascii=False)
 
     @staticmethod
@@ -119,9 +119,9 @@ class _Listed(Design):
 
 
 class Grid(_Listed):
-    """Every combination of the given values: `jdyn.Grid(mass=[1.0, 2.0], kp=np.geomspace(10, 1000, 32))`.
+    """Every combination of the given values: `jdyn.designs.Grid(mass=[1.0, 2.0], kp=np.geomspace(10, 1000, 32))`.
 
-    >>> design = jdyn.Grid(mass=[1.0, 2.0], kp=[10.0, 100.0, 1000.0])
+    >>> design = jdyn.designs.Grid(mass=[1.0, 2.0], kp=[10.0, 100.0, 1000.0])
     >>> design.size, design.dims
     (6, {'mass': 2, 'kp': 3})
 
@@ -139,7 +139,7 @@ class Grid(_Listed):
             if values.ndim != 1:
                 raise ValueError(
                     f"Grid axis {short(name)}: expected numbers of shape (n,), got shape {values.shape}; "
-                    "jdyn.Samples takes arrays for a parameter"
+                    "jdyn.designs.Samples takes arrays for a parameter"
                 )
 
     @property
@@ -155,9 +155,9 @@ class Grid(_Listed):
 
 
 class Samples(_Listed):
-    """Lanes given one by one: `jdyn.Samples(mass=masses, q0=configurations)` along the axis `sample`.
+    """Lanes given one by one: `jdyn.designs.Samples(mass=masses, q0=configurations)` along the axis `sample`.
 
-    >>> design = jdyn.Samples(mass=[1.0, 2.0, 3.0], q0=np.zeros((3, 2)))
+    >>> design = jdyn.designs.Samples(mass=[1.0, 2.0, 3.0], q0=np.zeros((3, 2)))
     >>> design.size, design.dims
     (3, {'sample': 3})
 
@@ -214,8 +214,8 @@ class _Pair(Design):
 
 
 class Product(_Pair):
-    """Every lane of one design with every lane of another one, the latter's fastest: `jdyn.Grid(kp=[10.0, 100.0]) *
-    jdyn.Samples(mass=masses, q0=configurations)`, along the axes of both.
+    """Every lane of one design with every lane of another one, the latter's fastest: `jdyn.designs.Grid(kp=[10.0,
+    100.0]) * jdyn.designs.Samples(mass=masses, q0=configurations)`, along the axes of both.
 
     Args:
         first, second: The designs.
@@ -242,8 +242,8 @@ class Product(_Pair):
 
 
 class Zip(_Pair):
-    """Each lane of one design with the same lane of another one: `jdyn.Sobol(128, mass=(0.5, 2.0)).zip(
-    jdyn.Samples(q0=configurations))`, along the axis `sample`.
+    """Each lane of one design with the same lane of another one: `jdyn.designs.Sobol(128, mass=(0.5, 2.0)).zip(
+    jdyn.designs.Samples(q0=configurations))`, along the axis `sample`.
 
     Args:
         first, second: The designs.

@@ -12,9 +12,9 @@ from jdyn.sweep.design import Samples
 
 
 class Log(NamedTuple):
-    """An interval in which every factor is as likely as any other: `jdyn.Log(1e-3, 10.0)`.
+    """An interval in which every factor is as likely as any other: `jdyn.designs.Log(1e-3, 10.0)`.
 
-    >>> kp = jdyn.LatinHypercube(2, kp=jdyn.Log(1.0, 100.0)).values["kp"]  # one below 10, one above
+    >>> kp = jdyn.designs.LatinHypercube(2, kp=jdyn.designs.Log(1.0, 100.0)).values["kp"]  # one below 10, one above
     >>> bool(min(kp) < 10 < max(kp))
     True
 
@@ -71,7 +71,9 @@ class Drawn(Samples):
 def _check_interval(what, interval):
     ends = np.asarray(interval, float)
     if ends.shape != (2,) or not (np.all(np.isfinite(ends)) and ends[0] < ends[1]):
-        raise ValueError(f"{what}: expected (low, high) or jdyn.Log(low, high) with low < high, got {interval!r}")
+        raise ValueError(
+            f"{what}: expected (low, high) or jdyn.designs.Log(low, high) with low < high, got {interval!r}"
+        )
     if isinstance(interval, Log) and interval.low <= 0:
         raise ValueError(f"{what}: the logarithm needs low > 0, got {interval!r}")
 
@@ -82,17 +84,17 @@ def _at(points, interval):
 
 
 class LatinHypercube(Drawn):
-    """n lanes, of which each n-th of every parameter's interval has one: `jdyn.LatinHypercube(100, mass=(0.5, 2.0),
-    kp=jdyn.Log(10.0, 1000.0))`, along the axis `sample`.
+    """n lanes, of which each n-th of every parameter's interval has one: `jdyn.designs.LatinHypercube(100, mass=(0.5,
+    2.0), kp=jdyn.designs.Log(10.0, 1000.0))`, along the axis `sample`.
 
-    >>> design = jdyn.LatinHypercube(4, mass=(0.0, 4.0))
+    >>> design = jdyn.designs.LatinHypercube(4, mass=(0.0, 4.0))
     >>> sorted(np.floor(design.values["mass"]).astype(int).tolist())
     [0, 1, 2, 3]
 
     Args:
         n: Number of lanes.
         seed: Of the draw.
-        **intervals: (low, high) of each parameter, or `jdyn.Log(low, high)`.
+        **intervals: (low, high) of each parameter, or `jdyn.designs.Log(low, high)`.
 
     Raises:
         ValueError: if there is no parameter, an interval is none, or n is not positive.
@@ -109,17 +111,18 @@ class LatinHypercube(Drawn):
 
 
 class Sobol(Drawn):
-    """n lanes of a scrambled Sobol sequence: `jdyn.Sobol(128, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))`, along the
-    axis `sample`. The first lanes of a larger design with the same seed are those of a smaller one.
+    """n lanes of a scrambled Sobol sequence: `jdyn.designs.Sobol(128, mass=(0.5, 2.0), kp=jdyn.designs.Log(10.0,
+    1000.0))`, along the axis `sample`. The first lanes of a larger design with the same seed are those of a smaller
+    one.
 
-    >>> design = jdyn.Sobol(8, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))
+    >>> design = jdyn.designs.Sobol(8, mass=(0.5, 2.0), kp=jdyn.designs.Log(10.0, 1000.0))
     >>> design.size, sorted(design.values)
     (8, ['kp', 'mass'])
 
     Args:
         n: Number of lanes, a power of 2, without which the sequence is not balanced.
         seed: Of the scrambling.
-        **intervals: (low, high) of each parameter, or `jdyn.Log(low, high)`.
+        **intervals: (low, high) of each parameter, or `jdyn.designs.Log(low, high)`.
 
     Raises:
         ValueError: if there is no parameter, an interval is none, or n is not a power of 2.

@@ -27,7 +27,7 @@ def replay(store: str | os.PathLike, lane: int, fn: Callable[[dict[str, Any]], A
 
     >>> def lane(p):
     ...     return {"weight": 9.81 * p["mass"]}
-    >>> dataset = jdyn.sweep(lane, jdyn.Grid(mass=[1.0, 2.0]), store="masses.zarr", progress=False)
+    >>> dataset = jdyn.sweep(lane, jdyn.designs.Grid(mass=[1.0, 2.0]), store="masses.zarr", progress=False)
     >>> print(jdyn.replay("masses.zarr", 1, lane)["weight"])
     19.62
 

@@ -17,10 +17,10 @@ LEVELS = 4
 
 
 class Saltelli(Drawn):
-    """n (d + 2) lanes over d intervals, for variance-based indices: `design = jdyn.Saltelli(256, mass=(0.5, 2.0),
-    kp=jdyn.Log(10.0, 1000.0))`, then `design.indices(dataset["error"])`; along the axis `sample`.
+    """n (d + 2) lanes over d intervals, for variance-based indices: `design = jdyn.designs.Saltelli(256, mass=(0.5,
+    2.0), kp=jdyn.designs.Log(10.0, 1000.0))`, then `design.indices(dataset["error"])`; along the axis `sample`.
 
-    >>> design = jdyn.Saltelli(64, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))
+    >>> design = jdyn.designs.Saltelli(64, mass=(0.5, 2.0), kp=jdyn.designs.Log(10.0, 1000.0))
     >>> dataset = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, design, progress=False)
     >>> print(design.indices(dataset["weight"])["total"].values.round(1))
     [1. 0.]
@@ -28,7 +28,7 @@ class Saltelli(Drawn):
     Args:
         n: A power of 2; intervals of the indices shrink with its root.
         seed: Of the draw.
-        **intervals: (low, high) of each parameter, or `jdyn.Log(low, high)`.
+        **intervals: (low, high) of each parameter, or `jdyn.designs.Log(low, high)`.
 
     Raises:
         ValueError: if there is no parameter, an interval is none, or n is not a power of 2.
@@ -67,10 +67,10 @@ class Saltelli(Drawn):
 
 class Morris(Drawn):
     """n (d + 1) lanes over d intervals, each one step in one parameter from the one before, to screen many parameters:
-    `design = jdyn.Morris(20, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))`, then `design.indices(dataset["error"])`;
-    along the axis `sample`.
+    `design = jdyn.designs.Morris(20, mass=(0.5, 2.0), kp=jdyn.designs.Log(10.0, 1000.0))`, then
+    `design.indices(dataset["error"])`; along the axis `sample`.
 
-    >>> design = jdyn.Morris(10, mass=(0.5, 2.0), kp=jdyn.Log(10.0, 1000.0))
+    >>> design = jdyn.designs.Morris(10, mass=(0.5, 2.0), kp=jdyn.designs.Log(10.0, 1000.0))
     >>> dataset = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, design, progress=False)
     >>> print(design.indices(dataset["weight"])["mean_size"].values.round(1))
     [14.7  0. ]
@@ -78,7 +78,7 @@ class Morris(Drawn):
     Args:
         n: Number of walks.
         seed: Of the draw.
-        **intervals: (low, high) of each parameter, or `jdyn.Log(low, high)`.
+        **intervals: (low, high) of each parameter, or `jdyn.designs.Log(low, high)`.
 
     Raises:
         ValueError: if there is no parameter, an interval is none, or n is not positive.

@@ -20,7 +20,7 @@ def open_sweep(path: str | os.PathLike) -> xarray.Dataset:
     Variables are read as they are needed; `.load()` reads all. Lanes that are not finished, or whose files are not as
     they were written, have the result `not_run`, and are NaN, or 0 where that is no number.
 
-    >>> design = jdyn.Grid(mass=[1.0, 2.0])
+    >>> design = jdyn.designs.Grid(mass=[1.0, 2.0])
     >>> kept = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, design, store="masses.zarr", progress=False)
     >>> print(jdyn.open_sweep("masses.zarr")["weight"].values)
     [ 9.81 19.62]

@@ -57,7 +57,7 @@ def sweep(
         trajectory = jdyn.simulate(robot, q0, v0, 2.0, controller=controller, throw=False)
         return {"error": jnp.linalg.norm(trajectory.q[-1] - target), "result": trajectory.result}
 
-    dataset = jdyn.sweep(lane, jdyn.Grid(mass=[0.5, 1.0, 2.0], kp=[10.0, 100.0]))
+    dataset = jdyn.sweep(lane, jdyn.designs.Grid(mass=[0.5, 1.0, 2.0], kp=[10.0, 100.0]))
     ```
 
     With a `store`, results are kept as they come. After a crash, a full disk or Ctrl-C the same call goes on, and
@@ -70,14 +70,15 @@ def sweep(
     `fn` is compiled once for all chunks. Chunks run on every processor of a CPU, or on all accelerators of this
     machine. With `throw=False` in `simulate`, a lane that fails does not affect others.
 
-    >>> dataset = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, jdyn.Grid(mass=[1.0, 2.0]), progress=False)
+    >>> dataset = jdyn.sweep(lambda p: {"weight": 9.81 * p["mass"]}, jdyn.designs.Grid(mass=[1.0, 2.0]), progress=False)
     >>> print(dataset["weight"].sel(mass=2.0).item())
     19.62
 
     Args:
         fn: One lane: from a dict of scalars by parameter name to a dict of arrays. The entry `result`, such as
             `Trajectory.result`, says whether the lane succeeded.
-        over: Such as `jdyn.Grid(...)`, `jdyn.Samples(...)`, `jdyn.Sobol(...)`, or a product of them.
+        over: Such as `jdyn.designs.Grid(...)`, `jdyn.designs.Samples(...)`, `jdyn.designs.Sobol(...)`, or a product of
+            them.
         chunk: Most lanes in a batch; if left out, that of the store, or 1024 on a CPU, fewer where that keeps
             processors busy, and 65536 on an accelerator. The results of a batch must fit the memory.
         progress: Whether to show a progress bar, with failures by their codes; if left out, on a terminal and in a

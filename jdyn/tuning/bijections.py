@@ -42,7 +42,7 @@ class Positive(Bijection):
     not matter. (The inverse of softplus, the usual alternative, goes from 1 to 1000 in as many unit steps.)
     Beyond exp(±86) in float32, exp(±701) in float64, values stay where they are, so that none becomes zero or infinite.
 
-    >>> bounds = jdyn.Positive()
+    >>> bounds = jdyn.tuning.Positive()
     >>> print(bounds.to_free(jnp.array(1.0)), bounds.from_free(jnp.array(0.0)))
     0.0 1.0
     """
@@ -67,7 +67,7 @@ class Interval(Bijection):
     >>> import optax
     >>> tuned = jdyn.tune(
     ...     lambda p: (p["kp"] - 7.0) ** 2, {"kp": 1.0}, optimizer=optax.adam(0.2), steps=100,
-    ...     bounds={"kp": jdyn.Interval(0.0, 5.0)}, progress=False,
+    ...     bounds={"kp": jdyn.tuning.Interval(0.0, 5.0)}, progress=False,
     ... )
     >>> print(jnp.round(tuned.params["kp"], 1))
     5.0
@@ -86,7 +86,7 @@ class Interval(Bijection):
         if not (np.all(np.isfinite([*self.low.flat, *self.high.flat])) and np.all(self.low < self.high)):
             raise ValueError(
                 f"Interval: expected finite ends, low below high, got {_shown(self.low)} and {_shown(self.high)}; "
-                "jdyn.Positive() has no upper end"
+                "jdyn.tuning.Positive() has no upper end"
             )
 
     @property
@@ -112,7 +112,7 @@ class Simplex(Bijection):
 
     The coordinates are isometric log-ratios: no number plays a part of its own.
 
-    >>> bounds = jdyn.Simplex()
+    >>> bounds = jdyn.tuning.Simplex()
     >>> print(bounds.from_free(jnp.zeros(2)).round(3))
     [0.333 0.333 0.333]
 
@@ -140,7 +140,7 @@ class PhysicalInertia(Bijection):
     point masses and thin rods, are on the bounds.
 
     >>> inertia = jdyn.SpatialInertia.from_com(2.0, jnp.array([0.0, 0.0, 0.5]), 0.1 * jnp.eye(3))
-    >>> bounds = jdyn.PhysicalInertia()
+    >>> bounds = jdyn.tuning.PhysicalInertia()
     >>> free = bounds.to_free(inertia)  # ten numbers without bounds
     >>> print(free.shape, bounds.from_free(free).mass.round(3))
     (10,) 2.0

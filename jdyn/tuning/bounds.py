@@ -55,14 +55,15 @@ def _over_parts(function, bounds, tree):
 
     entries = jax.tree.leaves(bounds, is_leaf=is_entry)
     if wrong := [entry for entry in entries if not is_entry(entry)]:
-        raise ValueError(f"bounds: expected bijections such as jdyn.Positive(), or None, got {wrong[0]!r}")
+        raise ValueError(f"bounds: expected bijections such as jdyn.tuning.Positive(), or None, got {wrong[0]!r}")
     try:
         return jax.tree_util.tree_map_with_path(function, bounds, tree, is_leaf=is_entry)
     except ValueError as error:
         if str(error).startswith("bounds"):
             raise
         raise ValueError(
-            "bounds: expected a bijection or None for each part of params, as in {'kp': jdyn.Positive(), 'kd': None}, "
+            "bounds: expected a bijection or None for each part of params, as in {'kp': jdyn.tuning.Positive(), 'kd': "
+            "None}, "
             f"or one for all of them; {error}"
         ) from error
 

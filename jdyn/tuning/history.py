@@ -10,7 +10,7 @@ class Patience(NamedTuple):
     """When a tuning ends because the loss does not fall.
 
     >>> import optax
-    >>> options = {"optimizer": optax.sgd(0.25), "steps": 50, "patience": jdyn.Patience(3, tolerance=0.01)}
+    >>> options = {"optimizer": optax.sgd(0.25), "steps": 50, "patience": jdyn.tuning.Patience(3, tolerance=0.01)}
     >>> print(len(jdyn.tune(lambda x: 1 + x**2, 1.0, **options).losses))
     8
 

@@ -47,7 +47,7 @@ def tune_least_squares(
                                adjoint=diffrax.ForwardMode(), throw=False)
         return motion.q - measured
 
-    result = jdyn.tune_least_squares(residuals, {"damping": 0.1, "friction": 0.1}, bounds=jdyn.Positive())
+    result = jdyn.tune_least_squares(residuals, {"damping": 0.1, "friction": 0.1}, bounds=jdyn.tuning.Positive())
     ```
 
     Where residuals are small in the end, a few steps do what takes an optimizer of `tune` hundreds. It ends once a step

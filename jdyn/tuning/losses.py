@@ -107,7 +107,7 @@ def effort(trajectory: Trajectory, *, weights: ArrayLike = 1.0) -> Float[Array, 
     """The mean over time of Σ w τ².
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
-    >>> controller = jdyn.Constant(jnp.array([2.0]))
+    >>> controller = jdyn.control.Constant(jnp.array([2.0]))
     >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=controller)
     >>> print(jdyn.losses.effort(motion).round(3))
     4.0
@@ -130,7 +130,7 @@ def energy(trajectory: Trajectory) -> Float[Array, ""]:
     """Mechanical energy that motors deliver, ∫ Σ max(τ v, 0) dt [J]: what the mechanism returns is lost in them.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
-    >>> controller = jdyn.Constant(jnp.array([2.0]))
+    >>> controller = jdyn.control.Constant(jnp.array([2.0]))
     >>> motion = jdyn.simulate(model, rest, rest, 0.5, controller=controller)
     >>> print(jdyn.losses.energy(motion).round(2), jnp.ptp(motion.energy).round(2))
     1.1 1.1
@@ -145,7 +145,7 @@ def peak_torque(trajectory: Trajectory, *, rated: ArrayLike = 1.0) -> Float[Arra
     """The largest |τ| / rated of any coordinate at any time. Its gradient is that of the row where it is largest.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
-    >>> controller = jdyn.Constant(jnp.array([2.0]))
+    >>> controller = jdyn.control.Constant(jnp.array([2.0]))
     >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=controller)
     >>> print(jdyn.losses.peak_torque(motion, rated=4.0).round(3))
     0.5

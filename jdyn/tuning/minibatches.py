@@ -14,7 +14,7 @@ class Minibatches:
     Rows that do not fill a batch are left out of an epoch, others in each.
 
     >>> import optax
-    >>> rows = jdyn.Minibatches(jnp.arange(6.0), 2, seed=1)
+    >>> rows = jdyn.tuning.Minibatches(jnp.arange(6.0), 2, seed=1)
     >>> found = jdyn.tune(lambda x, rows: jnp.mean((x - rows) ** 2), 0.0, optimizer=optax.sgd(0.1), steps=30, data=rows)
     >>> print(abs(found.params - 2.5) < 1)
     True

@@ -20,20 +20,20 @@ def robust(
         ...
 
     payloads = jnp.linspace(0.5, 2.0, 16)
-    jdyn.tune(jdyn.robust(loss, jdyn.CVaR(0.25)), gains, data=payloads, optimizer=optax.adam(0.1), steps=100)
+    jdyn.tune(jdyn.robust(loss, jdyn.tuning.CVaR(0.25)), gains, data=payloads, optimizer=optax.adam(0.1), steps=100)
     ```
 
     The samples are one batch of `jax.vmap`. If one has no finite loss, the risk is not finite either.
 
-    >>> loss = jdyn.robust(lambda p, target: (p - target) ** 2, jdyn.CVaR(0.5))
+    >>> loss = jdyn.robust(lambda p, target: (p - target) ** 2, jdyn.tuning.CVaR(0.5))
     >>> print(loss(jnp.array(0.0), jnp.array([1.0, 2.0, 3.0, 4.0])))
     12.5
 
     Args:
         loss: Of the parameters and one sample, a scalar.
-        risk: Of the losses of all samples: `jnp.mean`; `jdyn.CVaR(share)`, the mean of the worst, or the maximum;
-            `jdyn.Worst(width)`, nearly the maximum but smooth; or any function. With `jdyn.tune(..., batch=...)` it is
-            that of a batch, which says little about the worst of all samples if a batch is small.
+        risk: Of the losses of all samples: `jnp.mean`; `jdyn.tuning.CVaR(share)`, the mean of the worst, or the
+            maximum; `jdyn.tuning.Worst(width)`, nearly the maximum but smooth; or any function. With `jdyn.tune(...,
+            batch=...)` it is that of a batch, which says little about the worst of all samples if a batch is small.
 
     Returns:
         The function `(params, samples)`; samples are a PyTree of arrays with a leading axis, shape (samples, ...).
@@ -50,7 +50,7 @@ class CVaR(eqx.Module):
 
     It is continuous, and convex in the losses. Where two losses at the edge change places its gradient jumps.
 
-    >>> print(jdyn.CVaR(0.25)(jnp.array([1.0, 2.0, 3.0, 10.0])))  # the mean of the worst quarter
+    >>> print(jdyn.tuning.CVaR(0.25)(jnp.array([1.0, 2.0, 3.0, 10.0])))  # the mean of the worst quarter
     10.0
 
     Attributes:
@@ -79,11 +79,11 @@ class Worst(eqx.Module):
     """Nearly the largest loss, but smooth: w ln(mean(exp(loss / w))), the entropic risk.
 
     It is below the maximum by w ln(samples) at most, and never below the mean. Losses that are within w of the largest
-    one count in its gradient. `jdyn.CVaR` with a small share is the maximum itself; an optimizer then goes to and fro
-    where the worst sample changes. (`jnp.max` is not safe: its derivative looks for the losses that equal it, and finds
-    none where XLA computes them a second time and rounds differently.)
+    one count in its gradient. `jdyn.tuning.CVaR` with a small share is the maximum itself; an optimizer then goes to
+    and fro where the worst sample changes. (`jnp.max` is not safe: its derivative looks for the losses that equal it,
+    and finds none where XLA computes them a second time and rounds differently.)
 
-    >>> print(jdyn.Worst(0.1)(jnp.array([1.0, 2.0, 3.0])).round(2))
+    >>> print(jdyn.tuning.Worst(0.1)(jnp.array([1.0, 2.0, 3.0])).round(2))
     2.89
 
     Attributes:

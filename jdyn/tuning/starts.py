@@ -37,7 +37,7 @@ def tune_starts(
 
     ```
     starts = {"kp": jnp.geomspace(1.0, 1000.0, 16), "kd": jnp.full(16, 10.0)}
-    result = jdyn.tune_starts(loss, starts, optimizer=optax.adam(0.1), steps=100, bounds=jdyn.Positive())
+    result = jdyn.tune_starts(loss, starts, optimizer=optax.adam(0.1), steps=100, bounds=jdyn.tuning.Positive())
     result.params, result.best_start
     ```
 

@@ -40,9 +40,9 @@ def tune(
     gain is 10 % of it. With `data`, each step sees a batch of its rows:
 
     ```
-    bounds = {"kp": jdyn.Positive(), "kd": jdyn.Interval(0.1, 50.0)}
+    bounds = {"kp": jdyn.tuning.Positive(), "kd": jdyn.tuning.Interval(0.1, 50.0)}
     result = jdyn.tune(loss, gains, optimizer=optax.adam(0.1), steps=500, bounds=bounds,
-                       data=jdyn.Minibatches(initial_states, 16))  # loss(gains, rows)
+                       data=jdyn.tuning.Minibatches(initial_states, 16))  # loss(gains, rows)
     ```
 
     With a `checkpoint`, the same call goes on from where it was interrupted, and finds the same to the last bit. So
@@ -67,11 +67,11 @@ def tune(
         optimizer: Any optax optimizer, those that use the value of the loss (`optax.lbfgs()`) included. Chains have
             schedules, clipping and so on: `optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))`.
         steps: Number of updates.
-        bounds: A PyTree prefix of `params`, with `jdyn.Positive`, `jdyn.Interval`, `jdyn.Simplex` or
-            `jdyn.PhysicalInertia` for each part that has bounds, and None for others.
-        data: A PyTree of arrays with one leading axis, of rows, which every step sees, or `jdyn.Minibatches` of them;
-            None for a loss of the parameters alone. The best parameters on minibatches are those with the smallest loss
-            of all rows, which is computed at the start of each epoch and in the end.
+        bounds: A PyTree prefix of `params`, with `jdyn.tuning.Positive`, `jdyn.tuning.Interval`, `jdyn.tuning.Simplex`
+            or `jdyn.tuning.PhysicalInertia` for each part that has bounds, and None for others.
+        data: A PyTree of arrays with one leading axis, of rows, which every step sees, or `jdyn.tuning.Minibatches` of
+            them; None for a loss of the parameters alone. The best parameters on minibatches are those with the
+            smallest loss of all rows, which is computed at the start of each epoch and in the end.
         patience: When it ends because the loss does not fall; `steps` alone end it if left out.
         check: Whether to compare the gradient with differences of the loss along a random direction, at the first step
             and where the loss stalls. It takes as long as eight steps, and compiles nothing.

@@ -35,22 +35,22 @@ def coefficients(placed):
 
 
 KINDS = [
-    jdyn.Connect(B[-1], B[2], point_a=(0.1, 0.2, 0.3), point_b=(-0.3, 0.1, 0.2)),
-    jdyn.Hinge(B[-2], "world", axis_a=(1, 2, 3), axis_b=(0, 1, 2)),
-    jdyn.Weld(B[3], B[6]),
-    jdyn.Distance(B[1], B[5], length=1.3),
-    jdyn.Gear(SINGLE[0], SINGLE[1], (0.1, -2.0, 0.5)),
-    jdyn.RollingDisk(B[4], 0.3),
-    jdyn.RollingSphere(B[4], 0.3, plane=B[0]),
-    jdyn.PrescribedJoint(SINGLE[0], lambda t: jnp.sin(3 * t)),
-    jdyn.PrescribedFrame(B[2], path),
-    jdyn.VelocityCoupling((B[1],), (SINGLE[0],), coefficients),
-    jdyn.Connect("world", B[0], point_b=(0.5, 0.0, 0.0)),
+    jdyn.constraints.Connect(B[-1], B[2], point_a=(0.1, 0.2, 0.3), point_b=(-0.3, 0.1, 0.2)),
+    jdyn.constraints.Hinge(B[-2], "world", axis_a=(1, 2, 3), axis_b=(0, 1, 2)),
+    jdyn.constraints.Weld(B[3], B[6]),
+    jdyn.constraints.Distance(B[1], B[5], length=1.3),
+    jdyn.constraints.Gear(SINGLE[0], SINGLE[1], (0.1, -2.0, 0.5)),
+    jdyn.constraints.RollingDisk(B[4], 0.3),
+    jdyn.constraints.RollingSphere(B[4], 0.3, plane=B[0]),
+    jdyn.constraints.PrescribedJoint(SINGLE[0], lambda t: jnp.sin(3 * t)),
+    jdyn.constraints.PrescribedFrame(B[2], path),
+    jdyn.constraints.VelocityCoupling((B[1],), (SINGLE[0],), coefficients),
+    jdyn.constraints.Connect("world", B[0], point_b=(0.5, 0.0, 0.0)),
 ]
 
 
 SMALL = jdyn.random_tree(3, 3, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Ball))
-HELD = jdyn.Connect("world", SMALL.body_names[-1], point_a=(0.1, 0.2, 0.3), point_b=(0.3, -0.1, 0.2))
+HELD = jdyn.constraints.Connect("world", SMALL.body_names[-1], point_a=(0.1, 0.2, 0.3), point_b=(0.3, -0.1, 0.2))
 
 
 def rows_of(model, constraints, t, q, v):
@@ -86,12 +86,12 @@ def test_rows_are_the_rates_of_residuals():
 def test_names_are_checked():
     q, v, tau = state(TREE)
     with pytest.raises(ValueError, match="no body or frame is called 'hand'"):
-        jdyn.constrained_dynamics(TREE, [jdyn.Weld("hand", "world")], q, v, tau)
+        jdyn.constrained_dynamics(TREE, [jdyn.constraints.Weld("hand", "world")], q, v, tau)
     with pytest.raises(ValueError, match="no joint is called 'elbow'"):
-        jdyn.constrained_dynamics(TREE, [jdyn.Gear("elbow", SINGLE[0], (0, 1))], q, v, tau)
+        jdyn.constrained_dynamics(TREE, [jdyn.constraints.Gear("elbow", SINGLE[0], (0, 1))], q, v, tau)
     ball = next(name for name, kind in KINDS_OF.items() if kind is jdyn.Ball)
     with pytest.raises(ValueError, match="needs a joint with one coordinate, got a Ball"):
-        jdyn.constrained_dynamics(TREE, [jdyn.PrescribedJoint(ball, jnp.sin)], q, v, tau)
+        jdyn.constrained_dynamics(TREE, [jdyn.constraints.PrescribedJoint(ball, jnp.sin)], q, v, tau)
 
 
 class Shifted(eqx.Module):
@@ -105,7 +105,7 @@ class Shifted(eqx.Module):
 def test_constraints_that_differ_in_more_than_numbers_are_told_apart():
     model = jdyn.load("double_pendulum")
     told = [
-        jdyn.PrescribedJoint(name, Shifted(jnp.array(1.0), factor))
+        jdyn.constraints.PrescribedJoint(name, Shifted(jnp.array(1.0), factor))
         for name, factor in zip(model.joint_names, (1, 2), strict=True)
     ]
     np.testing.assert_allclose(residuals(model, told, jnp.asarray(1.0), jnp.zeros(2)), [-2, -3])
@@ -143,7 +143,7 @@ def test_a_plane_mechanism_moves_alike_in_any_plane(turn):
     builder.add_link("base", jdyn.Fixed(), placement=Transform(R, jnp.zeros(3)), mass=1.0)
     for name, parent, place in [("crank", "base", 0), ("rocker", "base", 1), ("coupler", "crank", 1)]:
         builder.add_link(name, jdyn.Revolute((0, 0, 1)), parent=parent, placement=(place, 0, 0), **rod)
-    loop = jdyn.Connect("coupler", "rocker", point_a=(1, 0, 0), point_b=(1, 0, 0))
+    loop = jdyn.constraints.Connect("coupler", "rocker", point_a=(1, 0, 0), point_b=(1, 0, 0))
     signs, angle = jnp.array([1.0, 1.0, -1.0]), 1.2
     found = jdyn.constrained_dynamics(builder.build(), [loop], angle * signs, -signs, jnp.zeros(3))
     # The parallelogram is a pendulum: 2/3 + 1 of inertia about the pivots, and 2 of mass times arm.
@@ -182,7 +182,9 @@ def test_redundant_constraints_are_not_singular(dtype):
     """The same rows twice, or three that follow from the others, agree with all motions."""
     model, loop = four_bar(1.0, 2.0, 1.0, 2.0)
     model = model.astype(dtype)
-    hinge = jdyn.Hinge("coupler", "rocker", axis_a=(0, 1, 0), axis_b=(0, 1, 0), point_a=(2, 0, 0), point_b=(1, 0, 0))
+    hinge = jdyn.constraints.Hinge(
+        "coupler", "rocker", axis_a=(0, 1, 0), axis_b=(0, 1, 0), point_a=(2, 0, 0), point_b=(1, 0, 0)
+    )
     flat, way = 0 * FLAT.astype(dtype), FLAT.astype(dtype)
     for rows in (loop, 2 * loop, [hinge]):
         assert not is_singular((model, rows), 0.5 * way, 3 * way)
@@ -193,7 +195,7 @@ def test_redundant_constraints_are_not_singular(dtype):
 def test_derivatives_in_both_modes_by_every_leaf():
     model, connect = SMALL, HELD
     q, v, tau = state(model)
-    told = jdyn.PrescribedJoint(model.joint_names[model.topology.kinds.index(jdyn.Revolute)], jnp.sin)
+    told = jdyn.constraints.PrescribedJoint(model.joint_names[model.topology.kinds.index(jdyn.Revolute)], jnp.sin)
 
     def energy(model, connect, v, tau):
         found = jdyn.constrained_dynamics(model, [connect, connect, told], q, v, tau, t=0.4)
@@ -221,7 +223,7 @@ def test_derivatives_in_both_modes_by_every_leaf():
 def test_the_gradient_by_forces_alone_is_that_of_two_joints_as_one():
     """A gear makes one joint of two, with the inertia gᵀ M g: ∂a/∂τ = g gᵀ / gᵀ M g."""
     model, q, v = jdyn.load("double_pendulum"), jnp.array([0.5, -0.5]), jnp.zeros(2)
-    together = [jdyn.Gear("joint2", "joint1", (0.0, -1.0))]
+    together = [jdyn.constraints.Gear("joint2", "joint1", (0.0, -1.0))]
 
     def a(tau):
         return jdyn.constrained_dynamics(model, together, q, v, tau).a[0]
@@ -312,7 +314,9 @@ def four_bar(crank=1.0, coupler=2.0, rocker=1.5, ground=2.0, lower=-np.inf):
             name, jdyn.Revolute((0, -1, 0)), parent=parent, placement=place, mass=length, com=(length / 2, 0, 0),
             inertia=np.diag([1e-3, length**3 / 12, length**3 / 12]), lower=lower if name == "crank" else -np.inf,
         )  # fmt: skip
-    return builder.build(), [jdyn.Connect("coupler", "rocker", point_a=(coupler, 0, 0), point_b=(rocker, 0, 0))]
+    return builder.build(), [
+        jdyn.constraints.Connect("coupler", "rocker", point_a=(coupler, 0, 0), point_b=(rocker, 0, 0))
+    ]
 
 
 def closed_form(angle, crank=1.0, coupler=2.0, rocker=1.5, ground=2.0):
@@ -331,7 +335,7 @@ def closed_form(angle, crank=1.0, coupler=2.0, rocker=1.5, ground=2.0):
 def test_assembly_of_a_four_bar():
     model, loop = four_bar()
     found = jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]))
-    assert found.result == jdyn.Assembly.met and found.missed < 1e-11
+    assert found.result == jdyn.constraints.Assembly.met and found.missed < 1e-11
     np.testing.assert_allclose(found.q[1:], closed_form(float(found.q[0])), atol=1e-11)
     np.testing.assert_allclose(found.v, 0, atol=1e-12)
     moving = jdyn.assemble(model, loop, found.q, jnp.array([1.0, 0.0, 0.0]))
@@ -340,11 +344,11 @@ def test_assembly_of_a_four_bar():
 
 def test_assembly_that_cannot_be():
     model, loop = four_bar(coupler=0.2, rocker=0.2)
-    with pytest.raises(jdyn.AssemblyError, match="no step from there brings them nearer"):
+    with pytest.raises(jdyn.constraints.AssemblyError, match="no step from there brings them nearer"):
         jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]))
     # Stretched along one line, the ends are as near to each other as they get.
     found = jdyn.assemble(model, loop, jnp.array([0.1, 0.1, 3.0]), throw=False)
-    assert found.result == jdyn.Assembly.stuck
+    assert found.result == jdyn.constraints.Assembly.stuck
     np.testing.assert_allclose(np.linalg.norm(residuals(model, loop, 0.0, found.q)), 2 - 1.4, rtol=3e-2)
 
 
@@ -353,11 +357,13 @@ def test_assembly_of_velocities_alone_leaves_the_configuration():
     """The nearest velocity by its kinetic energy is that without the part along M⁻¹ Jᵀ."""
     model, q, v = jdyn.load("double_pendulum"), jnp.array([0.3, 0.5]), jnp.array([1.0, 0.0])
     J = jnp.array([[1.0, 1.0]])
-    coupled = [jdyn.VelocityCoupling((), ("joint1", "joint2"), lambda _: (jnp.zeros((1, 0, 6)), J, jnp.zeros(1)))]
+    coupled = [
+        jdyn.constraints.VelocityCoupling((), ("joint1", "joint2"), lambda _: (jnp.zeros((1, 0, 6)), J, jnp.zeros(1)))
+    ]
     found = jdyn.assemble(model, coupled, q, v)
     response = np.linalg.solve(jdyn.mass_matrix(model, q), J.T)
     np.testing.assert_allclose(found.v, v - response @ np.linalg.solve(J @ response, J @ v), atol=1e-12)
-    assert jnp.array_equal(found.q, q) and found.result == jdyn.Assembly.met
+    assert jnp.array_equal(found.q, q) and found.result == jdyn.constraints.Assembly.met
 
 
 def test_assembly_keeps_joints_within_their_limits():
@@ -368,7 +374,7 @@ def test_assembly_keeps_joints_within_their_limits():
     assert found.q[0] >= held.limits.lower[0]
     assert found.missed < 1e-11
     stuck, loop = four_bar(coupler=0.9, rocker=0.5, lower=1.5)
-    with pytest.raises(jdyn.AssemblyError, match="joints are at their limits"):
+    with pytest.raises(jdyn.constraints.AssemblyError, match="joints are at their limits"):
         jdyn.assemble(stuck, loop, jnp.array([1.6, 0.0, 1.6]))
 
 
@@ -382,7 +388,7 @@ def test_lanes_that_cannot_be_assembled_say_so():
         return jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]))
 
     results = jax.vmap(lane)(lengths).result
-    np.testing.assert_array_equal(results == jdyn.Assembly.met, [True, True, True, False])
+    np.testing.assert_array_equal(results == jdyn.constraints.Assembly.met, [True, True, True, False])
 
 
 @pytest.mark.slow
@@ -391,10 +397,10 @@ def test_derivatives_of_an_assembly():
     model, _ = four_bar()
 
     def angles(length):
-        loop = jdyn.Connect(
+        loop = jdyn.constraints.Connect(
             "coupler", "rocker", point_a=(2.0, 0, 0), point_b=jnp.stack([length, 0 * length, 0 * length])
         )
-        hold = jdyn.PrescribedJoint(model.joint_names[0], lambda t: 1.0)
+        hold = jdyn.constraints.PrescribedJoint(model.joint_names[0], lambda t: 1.0)
         return jdyn.assemble(model, [loop, hold], jnp.array([1.0, -0.2, 1.6]), throw=False).q
 
     h = 1e-6

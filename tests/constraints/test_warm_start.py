@@ -22,9 +22,9 @@ TREE = jdyn.random_tree(3, 7, kinds=(jdyn.Ball, jdyn.Revolute, jdyn.Prismatic, j
 B = TREE.body_names
 # 9 rows, none of which follows from others.
 TIES = [
-    jdyn.Connect(B[-1], B[2], point_a=(0.1, 0.2, 0.3)),
-    jdyn.Hinge(B[-2], "world", axis_a=(1, 2, 3), axis_b=(0, 1, 2)),
-    jdyn.Distance(B[1], B[5], length=1.3),
+    jdyn.constraints.Connect(B[-1], B[2], point_a=(0.1, 0.2, 0.3)),
+    jdyn.constraints.Hinge(B[-2], "world", axis_a=(1, 2, 3), axis_b=(0, 1, 2)),
+    jdyn.constraints.Distance(B[1], B[5], length=1.3),
 ]
 
 
@@ -40,7 +40,7 @@ def states(model):
 def test_equals_elimination():
     q, near, v, tau = states(TREE)
     expected = jdyn.constrained_dynamics(TREE, TIES, near, v, tau)
-    found = jdyn.constrained_dynamics(TREE, TIES, near, v, tau, warm_start=jdyn.warm_start(TREE, TIES, q))
+    found = jdyn.constrained_dynamics(TREE, TIES, near, v, tau, warm_start=jdyn.constraints.warm_start(TREE, TIES, q))
     # Conditions of the mass and the Delassus matrix, times rounding.
     assert relative_error(found.a, expected.a) < 1e-10
     assert relative_error(found.multipliers, expected.multipliers) < 1e-10
@@ -52,7 +52,7 @@ def test_the_factors_of_a_state_nearby_save_iterations_and_its_forces_hardly_any
     """The start that Vereshchagin 1974 proposes, and one with the matrix of the step before."""
     before = jdyn.constrained_dynamics(BARS, LOOPS, Q - 1e-2 * V, V, 0 * V)
     expected = jdyn.constrained_dynamics(BARS, LOOPS, Q, V, 0 * V)
-    factors = jdyn.warm_start(BARS, LOOPS, Q - 1e-2 * V).inverse
+    factors = jdyn.constraints.warm_start(BARS, LOOPS, Q - 1e-2 * V).inverse
     alone = jnp.eye(len(factors))
 
     def iterations(inverse, multipliers):
@@ -79,9 +79,12 @@ def test_a_start_that_says_nothing_gives_nan():
 def test_derivatives_are_those_of_elimination():
     tree = jdyn.random_tree(1, 3, kinds=(jdyn.Ball, jdyn.Revolute))
     first, _, last = tree.body_names
-    ties = [jdyn.Distance(first, "world", 1.3, point_a=(1, 0, 0)), jdyn.Distance(last, "world", 0.8, point_a=(0, 2, 3))]
+    ties = [
+        jdyn.constraints.Distance(first, "world", 1.3, point_a=(1, 0, 0)),
+        jdyn.constraints.Distance(last, "world", 0.8, point_a=(0, 2, 3)),
+    ]
     q, near, v, tau = states(tree)
-    start = jdyn.warm_start(tree, ties, q)
+    start = jdyn.constraints.warm_start(tree, ties, q)
 
     def value(warm_start, mass, dq, v):
         model = tree.with_body(last, mass=mass)
@@ -105,7 +108,7 @@ def test_lanes_and_single_precision():
     expected = jax.vmap(lambda q, v: jdyn.constrained_dynamics(BARS, LOOPS, q, v, 0 * v).a)(q, v)
 
     def warm(q, v):
-        start = jdyn.warm_start(bars, loops, q - 1e-2 * v)
+        start = jdyn.constraints.warm_start(bars, loops, q - 1e-2 * v)
         return jdyn.constrained_dynamics(bars, loops, q, v, 0 * v, warm_start=start)
 
     found = jax.jit(jax.vmap(warm))(q.astype(jnp.float32), v.astype(jnp.float32))

@@ -19,10 +19,12 @@ def _arm(change=lambda builder: None, **of_hand):
     builder.add_link("hand", jdyn.Fixed(), parent="lower", mass=1.0, inertia=1.0)
     builder.add_frame("palm", "hand")
     for link in ("base", "upper", "lower", "hand"):
-        touching = jdyn.Touching(**(of_hand if link == "hand" else {}))
+        touching = jdyn.contact.Touching(**(of_hand if link == "hand" else {}))
         builder.add_shape(link, "sphere", 0.1, role="collision", touching=touching)
-    builder.add_shape("palm", "sphere", 0.1, role="collision", touching=jdyn.Touching(friction=0.3))
-    builder.add_shape("world", "plane", (0, 0), role="collision", name="floor", touching=jdyn.Touching((0.5, 0.1, 0.2)))
+    builder.add_shape("palm", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(friction=0.3))
+    builder.add_shape(
+        "world", "plane", (0, 0), role="collision", name="floor", touching=jdyn.contact.Touching((0.5, 0.1, 0.2))
+    )
     change(builder)
     return builder.build()
 
@@ -95,7 +97,7 @@ def test_programs_know_which_friction_models_have_that_they_are_given(numbers, t
     def arm(**numbers):
         builder = jdyn.Builder("arm")
         builder.add_link("arm", jdyn.Revolute((0, 1, 0)), mass=1.0, inertia=1.0)
-        builder.add_shape("arm", "sphere", 0.1, role="collision", touching=jdyn.Touching(**numbers))
+        builder.add_shape("arm", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(**numbers))
         builder.add_shape("world", "plane", (0, 0), role="collision")
         return builder.build()
 

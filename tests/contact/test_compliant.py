@@ -20,9 +20,9 @@ TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
 def contact(law=None, **numbers):
     """Between a surface of these numbers and a rigid ground, without friction if nothing is said."""
     numbers = {"friction": 0.0, **numbers}
-    ground = jdyn.Material(stiffness=jnp.inf, dissipation=0.0, friction=0.0)
-    law = jdyn.HuntCrossley() if law is None else law
-    return jdyn.CompliantContact(law, jdyn.Material(**numbers), materials={"ground": ground})
+    ground = jdyn.contact.Material(stiffness=jnp.inf, dissipation=0.0, friction=0.0)
+    law = jdyn.contact.HuntCrossley() if law is None else law
+    return jdyn.CompliantContact(law, jdyn.contact.Material(**numbers), materials={"ground": ground})
 
 
 @pytest.mark.parametrize("exponent", [1.0, 1.5])
@@ -31,7 +31,7 @@ def test_a_ball_leaves_with_the_speed_that_quadrature_finds(exponent):
     after, whatever the spring."""
     # It starts where it touches: the error of a step across the kink of the force there would be as rounding has it.
     model, k, c, u = bouncing().with_gravity((0, 0, 0)), 1e5, 0.3, 1.2
-    law = contact(jdyn.HuntCrossley(exponent), stiffness=k, dissipation=c)
+    law = contact(jdyn.contact.HuntCrossley(exponent), stiffness=k, dissipation=c)
     rows = diffrax.SaveAt(t1=True)
     motion = jdyn.simulate(
         model, [0.1], [-u], 0.05, contact=law, stepsize_controller=TIGHT, solver=diffrax.Dopri8(), saveat=rows
@@ -44,7 +44,12 @@ def test_a_ball_leaves_with_the_speed_that_quadrature_finds(exponent):
     np.testing.assert_allclose(motion.v[0, 0], expected, rtol=1e-8)
 
 
-LAWS = [jdyn.HuntCrossley(), jdyn.HuntCrossley(1.5), jdyn.SpringDamper(), jdyn.TwoStiffnesses()]
+LAWS = [
+    jdyn.contact.HuntCrossley(),
+    jdyn.contact.HuntCrossley(1.5),
+    jdyn.contact.SpringDamper(),
+    jdyn.contact.TwoStiffnesses(),
+]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{type(law).__name__} {law.exponent}")
@@ -71,7 +76,7 @@ def test_a_surface_that_states_no_dissipation_has_one_that_suits_the_law(law):
 
 
 def test_two_stiffnesses_leave_the_share_of_energy_that_they_say():
-    law, c = jdyn.TwoStiffnesses(speed=1e-6), 0.36
+    law, c = jdyn.contact.TwoStiffnesses(speed=1e-6), 0.36
     depth = jnp.linspace(0, 1e-2, 1001)
     fast, k = jnp.full(1001, 0.1), jnp.full(1001, 1e4)
     taken, given = (jnp.trapezoid(law.force(depth, way * fast, k, c), depth) for way in (1, -1))
@@ -82,22 +87,24 @@ def test_springs_in_series_share_depth_and_dissipation():
     """A force f presses each surface in by (f/k)^(1/e); what is lost is lost in these shares."""
     shapes = colliders(ball())
     for exponent in (1.0, 1.5):
-        soft = jdyn.Material(1e4, 3.0, (0.2, 0.01, 0.02))
-        hard = jdyn.Material(7e5, 1.0, (0.5, 0.0, 0.03))
-        made = pair_materials(shapes, soft, {"ground": hard}, jdyn.HuntCrossley(exponent))
+        soft = jdyn.contact.Material(1e4, 3.0, (0.2, 0.01, 0.02))
+        hard = jdyn.contact.Material(7e5, 1.0, (0.5, 0.0, 0.03))
+        made = pair_materials(shapes, soft, {"ground": hard}, jdyn.contact.HuntCrossley(exponent))
         depths = [(50.0 / k) ** (1 / exponent) for k in (1e4, 7e5)]
         np.testing.assert_allclose(made.stiffness * sum(depths) ** exponent, 50.0, rtol=1e-14)
         np.testing.assert_allclose(made.dissipation, np.average([3.0, 1.0], weights=depths), rtol=1e-14)
         np.testing.assert_allclose(made.friction, [[0.5, 0.01, 0.03]])
-    rigid = jdyn.Material(jnp.inf)
-    np.testing.assert_allclose(pair_materials(shapes, soft, {"world": rigid}, jdyn.HuntCrossley()).stiffness, 1e4)
+    rigid = jdyn.contact.Material(jnp.inf)
+    np.testing.assert_allclose(
+        pair_materials(shapes, soft, {"world": rigid}, jdyn.contact.HuntCrossley()).stiffness, 1e4
+    )
 
 
 def test_friction_of_shapes_holds_where_materials_have_none():
     model = ball()
-    made = pair_materials(colliders(model), jdyn.Material(), {}, jdyn.HuntCrossley())
+    made = pair_materials(colliders(model), jdyn.contact.Material(), {}, jdyn.contact.HuntCrossley())
     np.testing.assert_allclose(made.friction, colliders(model).pair_friction())
-    slippery = pair_materials(colliders(model), jdyn.Material(friction=0.0), {}, jdyn.HuntCrossley())
+    slippery = pair_materials(colliders(model), jdyn.contact.Material(friction=0.0), {}, jdyn.contact.HuntCrossley())
     assert np.all(slippery.friction == 0)
 
 
@@ -108,7 +115,7 @@ V = np.array([0.4, -0.3, 0.8, 0.1, 0.05, -0.02])
 @pytest.fixture(scope="module")
 def sliding():
     """Forces on a pressed ball that slides, rolls and spins, their derivatives, and the pose of the ball."""
-    material = jdyn.Material(2e5, 5.0, (0.6, 0.02, 0.01))
+    material = jdyn.contact.Material(2e5, 5.0, (0.6, 0.02, 0.01))
     model, law = ball(), jdyn.CompliantContact(material=material, slip_speed=0.05, spin_speed=0.5)
 
     @jax.jit
@@ -165,7 +172,7 @@ def test_what_resists_no_turning_has_the_forces_of_zero_coefficients():
 
     @jax.jit
     def found(friction):
-        material = jdyn.Material(2e5, 5.0, friction)
+        material = jdyn.contact.Material(2e5, 5.0, friction)
         forces = jdyn.CompliantContact(material=material, slip_speed=0.05).between(colliders(model))
         h = jnp.array(1e-4)
         begin = turned.at[2].set(0.10001)
@@ -211,15 +218,15 @@ def alone():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: jdyn.Material(stiffness=0.0), "stiffness: expected numbers that are positive, got 0.0"),
-        (lambda: jdyn.Material(dissipation=-1.0), "dissipation: expected numbers that are not negative"),
-        (lambda: jdyn.Material(friction=(0.5, -0.1, 0.0)), "friction: expected numbers that are not negative"),
+        (lambda: jdyn.contact.Material(stiffness=0.0), "stiffness: expected numbers that are positive, got 0.0"),
+        (lambda: jdyn.contact.Material(dissipation=-1.0), "dissipation: expected numbers that are not negative"),
+        (lambda: jdyn.contact.Material(friction=(0.5, -0.1, 0.0)), "friction: expected numbers that are not negative"),
         (
-            lambda: jdyn.Material(friction=np.inf),
+            lambda: jdyn.contact.Material(friction=np.inf),
             "friction: expected numbers that are not negative and finite, got inf",
         ),
-        (lambda: jdyn.Material(dissipation=np.nan), "dissipation: expected numbers that .* got nan"),
-        (lambda: jdyn.Material(stiffness="hard"), "stiffness: expected numbers that are positive, got 'hard'"),
+        (lambda: jdyn.contact.Material(dissipation=np.nan), "dissipation: expected numbers that .* got nan"),
+        (lambda: jdyn.contact.Material(stiffness="hard"), "stiffness: expected numbers that are positive, got 'hard'"),
         (lambda: jdyn.CompliantContact(slip_speed=0.0), "slip_speed: expected a positive number, got 0.0"),
         *(
             (lambda kind=kind, options=options: kind(**options), message)
@@ -229,26 +236,32 @@ def alone():
                 ({"slip_speed": "low"}, "slip_speed: expected a positive number, got 'low'"),
                 ({"nearest": 0}, "nearest: expected a whole number of pairs from 1, or None for all, got 0"),
                 ({"nearest": 1.5}, "nearest: expected a whole number of pairs"),
-                ({"material": 0.5}, "material: expected a jdyn.Material, got 0.5"),
-                ({"materials": {"body": 0.5}}, r"materials\['body'\]: expected a jdyn.Material, got 0.5"),
-                ({"materials": [jdyn.Material()]}, "materials: expected {name of a shape or a link: jdyn.Material"),
+                ({"material": 0.5}, "material: expected a jdyn.contact.Material, got 0.5"),
+                ({"materials": {"body": 0.5}}, r"materials\['body'\]: expected a jdyn.contact.Material, got 0.5"),
+                (
+                    {"materials": [jdyn.contact.Material()]},
+                    "materials: expected {name of a shape or a link: jdyn.contact.Material",
+                ),
             )
         ),
         (
-            lambda: jdyn.CompliantContact(jdyn.TwoStiffnesses(), jdyn.Material(dissipation=5.0)),
+            lambda: jdyn.CompliantContact(jdyn.contact.TwoStiffnesses(), jdyn.contact.Material(dissipation=5.0)),
             "dissipation: expected numbers up to 1, as TwoStiffnesses has them, got 5.0",
         ),
-        (lambda: jdyn.CompliantContact(jdyn.TwoStiffnesses), "law: expected one such as jdyn.HuntCrossley()"),
-        (lambda: jdyn.HuntCrossley(2.0), "exponent: expected 1 or 1.5, got 2.0"),
         (
-            lambda: jdyn.CompliantContact(materials={"foot": jdyn.Material()}).between(colliders(ball())),
+            lambda: jdyn.CompliantContact(jdyn.contact.TwoStiffnesses),
+            "law: expected one such as jdyn.contact.HuntCrossley()",
+        ),
+        (lambda: jdyn.contact.HuntCrossley(2.0), "exponent: expected 1 or 1.5, got 2.0"),
+        (
+            lambda: jdyn.CompliantContact(materials={"foot": jdyn.contact.Material()}).between(colliders(ball())),
             "no shape and no link with one is called 'foot'; there are body, ground, world",
         ),
         (lambda: jdyn.simulate(ball(), ball().neutral(), jnp.zeros(6), 1.0, contact="hard"), "contact: expected"),
         *(
             (
                 lambda kind=kind: jdyn.simulate(
-                    ball(), ball().neutral(), jnp.zeros(6), 1.0, contact=kind(material=jdyn.Material(jnp.inf))
+                    ball(), ball().neutral(), jnp.zeros(6), 1.0, contact=kind(material=jdyn.contact.Material(jnp.inf))
                 ),
                 "stiffness: 'ground' and 'body' may touch and are both rigid",
             )
@@ -293,7 +306,7 @@ def test_steps_end_before_a_touch_that_throws_foretell(height, speed, accelerati
 def test_a_step_through_a_touch_is_as_long_as_its_spring_takes_for_a_hundredth_of_a_momentum(exponent):
     """∫ k (u t)ᵉ dt = m u / 100. From within this time before the touch, a step ends at it, unless it is very near."""
     model, k, u, still = bouncing(mass=0.5), 1e5, 0.3, jnp.zeros(1)
-    forces = contact(jdyn.HuntCrossley(exponent), stiffness=k).between(colliders(model))
+    forces = contact(jdyn.contact.HuntCrossley(exponent), stiffness=k).between(colliders(model))
     power = exponent + 1
     through = scipy.optimize.brentq(lambda t: k * u**exponent * t**power / power - u / 200, 0, 1, xtol=1e-16)
 

@@ -18,8 +18,8 @@ END = diffrax.SaveAt(t1=True)
 
 
 def elastic(stiffness, **options):
-    ground = jdyn.Material(jnp.inf, 0.0, 0.0)
-    material = jdyn.Material(stiffness, 0.0, 0.0)
+    ground = jdyn.contact.Material(jnp.inf, 0.0, 0.0)
+    material = jdyn.contact.Material(stiffness, 0.0, 0.0)
     return jdyn.CompliantContact(material=material, materials={"ground": ground}, **options)
 
 
@@ -81,7 +81,7 @@ def test_a_reach_changes_no_motion_and_gives_derivatives_before_contact():
     with pytest.raises(ValueError, match="Rodas5P: its steps need"):
         jdyn.simulate(
             bouncing(), jnp.array([0.2]), jnp.zeros(1), 0.1, contact=elastic(1e4, gradient_reach=0.1),
-            solver=jdyn.Rodas5P(),
+            solver=jdyn.solvers.Rodas5P(),
         )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_a_lane_that_fails_spoils_no_other_and_depths_at_the_start_are_known():
     """Stiffness differs between lanes; the one of the third is not a number, nor is the force of the last."""
     stiffness = jnp.array([1e4, 1e5, jnp.nan, 1e5, 1e5])
     heights = jnp.array([[0.3], [0.3], [0.3], [0.09], [0.3]])
-    law, forces = jax.vmap(elastic)(stiffness), jdyn.Constant(jnp.zeros((5, 1)).at[4].set(jnp.nan))
+    law, forces = jax.vmap(elastic)(stiffness), jdyn.control.Constant(jnp.zeros((5, 1)).at[4].set(jnp.nan))
     motions = jdyn.simulate_batch(
         bouncing(), heights, jnp.zeros((5, 1)), T, contact=law, controller=forces, saveat=END,
         in_axes={"q0": 0, "v0": 0, "contact": 0, "controller": 0},
@@ -104,7 +104,7 @@ def test_a_lane_that_fails_spoils_no_other_and_depths_at_the_start_are_known():
 
 def dropped(height, tolerance):
     """Tolerances are traced, so that all of them share a program."""
-    contact = jdyn.CompliantContact(material=jdyn.Material(2e4, 0.2, 0.0))
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(2e4, 0.2, 0.0))
     return jdyn.simulate(
         bouncing(), jnp.array([height]), jnp.zeros(1), 1.0, contact=contact, solver=diffrax.Dopri8(),
         saveat=diffrax.SaveAt(steps=True), max_steps=2000,
@@ -113,7 +113,7 @@ def dropped(height, tolerance):
 
 
 def test_deep_starts_are_warned_of():
-    with pytest.warns(jdyn.ContactWarning, match="overlap by 0.05 m at the start"):
+    with pytest.warns(jdyn.contact.ContactWarning, match="overlap by 0.05 m at the start"):
         dropped(0.05, 1e-4)
 
 

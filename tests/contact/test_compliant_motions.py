@@ -20,7 +20,7 @@ TIGHT = diffrax.PIDController(rtol=1e-9, atol=1e-12)
 def contact(friction, dissipation=5.0):
     """Surfaces that are together as stiff as `STIFFNESS`."""
     return jdyn.CompliantContact(
-        material=jdyn.Material(2 * STIFFNESS, dissipation, jnp.asarray(friction)), slip_speed=SLIP
+        material=jdyn.contact.Material(2 * STIFFNESS, dissipation, jnp.asarray(friction)), slip_speed=SLIP
     )
 
 
@@ -97,7 +97,7 @@ def test_a_quadruped_stands_on_stiff_feet_in_few_steps():
     friction, and feet slip easily, since otherwise the last micrometre of creep takes minutes."""
     model = jdyn.with_ground(jdyn.load("quadruped"))
     model = dataclasses.replace(model, friction=jnp.zeros_like(model.friction))
-    law = jdyn.CompliantContact(material=jdyn.Material(1e6, 5.0, 0.8), slip_speed=0.03)
+    law = jdyn.CompliantContact(material=jdyn.contact.Material(1e6, 5.0, 0.8), slip_speed=0.03)
     q = model.neutral().at[7:].set(jnp.tile(jnp.array([0.0, -0.8, 1.6]), 4)).at[2].set(0.285)
     hold = jnp.zeros(model.nv).at[6:].set(1.0)
     legs = jdyn.PD(model, q, kp=200 * hold, kd=10 * hold)

@@ -18,7 +18,8 @@ END = diffrax.SaveAt(t1=True)
 
 def elastic(stiffness):
     return jdyn.CompliantContact(
-        material=jdyn.Material(stiffness, 0.0, 0.0), materials={"ground": jdyn.Material(jnp.inf, 0.0, 0.0)}
+        material=jdyn.contact.Material(stiffness, 0.0, 0.0),
+        materials={"ground": jdyn.contact.Material(jnp.inf, 0.0, 0.0)},
     )
 
 
@@ -64,8 +65,9 @@ def test_a_ball_geared_to_a_weight_bounces_as_one_of_more_inertia_and_keeps_its_
     model = builder.build()
     q0 = jnp.array([RADIUS + height, ratio * (RADIUS + height)])
     motion = jdyn.simulate(
-        model, q0, jnp.zeros(2), end, contact=elastic(stiffness), constraints=[jdyn.Gear("cart", "ball", (0.0, ratio))],
-        solver=jdyn.EnergyError(jdyn.Automatic()), saveat=END,
+        model, q0, jnp.zeros(2), end, contact=elastic(stiffness), constraints=[jdyn.constraints.Gear("cart", "ball",
+        (0.0, ratio))],
+        solver=jdyn.solvers.EnergyError(jdyn.solvers.Automatic()), saveat=END,
         stepsize_controller=diffrax.PIDController(rtol=1e-8, atol=1e-11),
     )  # fmt: skip
     inertia = mass + ratio**2 * other

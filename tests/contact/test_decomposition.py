@@ -20,7 +20,7 @@ def _robot(path):
     builder.add_link("angle", jdyn.Free(), mass=1.0, inertia=1.0)
     builder.add_link("ball", jdyn.Prismatic((1, 0, 0)), parent="angle", mass=1.0, inertia=1.0)
     builder.add_shape("ball", "sphere", 0.1, role="collision")
-    builder.add_shape("angle", "mesh", (1, 1, -1), path=path, touching=jdyn.Touching(friction=0.3))
+    builder.add_shape("angle", "mesh", (1, 1, -1), path=path, touching=jdyn.contact.Touching(friction=0.3))
     builder.include("angle", "ball")
     return builder.build()
 
@@ -56,31 +56,31 @@ class Cutter(types.ModuleType):
 
 def test_parts_take_the_place_of_the_mesh_and_are_found_again(robot, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "coacd", cutter := Cutter())
-    first = jdyn.decompose(robot, tmp_path / "parts", threshold=0.1, max_parts=3)
-    again = jdyn.decompose(robot, tmp_path / "parts", threshold=0.1, max_parts=3)
+    first = jdyn.contact.decompose(robot, tmp_path / "parts", threshold=0.1, max_parts=3)
+    again = jdyn.contact.decompose(robot, tmp_path / "parts", threshold=0.1, max_parts=3)
     assert [(each["threshold"], each["max_convex_hull"]) for each in cutter.calls] == [(0.1, 3)]
     assert first.shapes.entries == again.shapes.entries
     found = colliders(first)
     assert [entry.name for entry in found.entries] == ["ball", "angle", "angle_part1"]
     np.testing.assert_array_equal(found.sizes[1:], [[1, 1, -1]] * 2)
     np.testing.assert_array_equal(found.friction[1:, 0], [0.3, 0.3])
-    assert jdyn.collision_pairs(first) == (("ball", "angle"), ("ball", "angle_part1"))
+    assert jdyn.contact.collision_pairs(first) == (("ball", "angle"), ("ball", "angle_part1"))
     assert len(first.shapes.rows("visual")) == 1
-    jdyn.decompose(robot, tmp_path / "parts", threshold=0.2)
+    jdyn.contact.decompose(robot, tmp_path / "parts", threshold=0.2)
     assert len(cutter.calls) == 2
 
 
 def test_parts_of_a_call_that_was_cut_short_are_made_again(robot, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "coacd", cutter := Cutter())
-    jdyn.decompose(robot, tmp_path / "parts")
+    jdyn.contact.decompose(robot, tmp_path / "parts")
     next((tmp_path / "parts").glob("*-001-of-2.stl")).unlink()
-    model = jdyn.decompose(robot, tmp_path / "parts")
+    model = jdyn.contact.decompose(robot, tmp_path / "parts")
     assert len(cutter.calls) == 2 and len(model.shapes.rows("collision")) == 3
 
 
 def test_coacd_leaves_the_notch_open(robot, tmp_path):
     pytest.importorskip("coacd")
-    found = colliders(jdyn.decompose(robot, tmp_path / "parts"))
+    found = colliders(jdyn.contact.decompose(robot, tmp_path / "parts"))
     hulls = found.shapes(np.flatnonzero([entry.kind == "mesh" for entry in found.entries]))
     volume = sum(trimesh.Trimesh(vertices).convex_hull.volume for vertices in hulls.vertices)
     # The hull of the whole has 3.5 m³.
@@ -89,14 +89,14 @@ def test_coacd_leaves_the_notch_open(robot, tmp_path):
 
 def test_a_model_without_meshes_stays_as_it_is(tmp_path):
     model = jdyn.with_ground(jdyn.load("quadruped"))
-    assert jdyn.decompose(model, tmp_path / "parts").shapes.entries == model.shapes.entries
-    assert jdyn.decompose(jdyn.load("acrobot").without_shapes(), tmp_path / "parts").shapes is None
+    assert jdyn.contact.decompose(model, tmp_path / "parts").shapes.entries == model.shapes.entries
+    assert jdyn.contact.decompose(jdyn.load("acrobot").without_shapes(), tmp_path / "parts").shapes is None
     assert not (tmp_path / "parts").exists()
 
 
 def test_what_is_missing_is_named(robot, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "coacd", None)
     with pytest.raises(ImportError, match=r'CoACD, which is not installed: pip install "jdyn\[collision\]"'):
-        jdyn.decompose(robot, tmp_path / "parts")
+        jdyn.contact.decompose(robot, tmp_path / "parts")
     with pytest.raises(ModelError, match=r"robot: 1 problem\n.*'angle' of link 'angle': .*gone\.stl: there is no such"):
-        jdyn.decompose(_robot(tmp_path / "gone.stl"), tmp_path / "parts")
+        jdyn.contact.decompose(_robot(tmp_path / "gone.stl"), tmp_path / "parts")

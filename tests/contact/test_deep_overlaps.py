@@ -22,15 +22,17 @@ def sunk(mass, contact, t1=0.5):
 @pytest.mark.parametrize(
     "contact",
     [
-        jdyn.ConvexContact(jdyn.Material(2e5, 0.0)),
-        pytest.param(jdyn.CompliantContact(material=jdyn.Material(2e5, 0.0)), marks=pytest.mark.slow),
+        jdyn.ConvexContact(jdyn.contact.Material(2e5, 0.0)),
+        pytest.param(jdyn.CompliantContact(material=jdyn.contact.Material(2e5, 0.0)), marks=pytest.mark.slow),
     ],
     ids=["convex", "compliant"],
 )
 def test_a_motion_says_how_deep_it_sank_by_the_size_of_the_shape(contact):
     """Without damping twice the static depth m g / k, with a stiffness k of 1e5 N/m of both surfaces."""
     heavy = 300.0
-    with pytest.warns(jdyn.ContactWarning, match=r"overlap by 0\.05\d* m in this motion, 5\d % .* pass through"):
+    with pytest.warns(
+        jdyn.contact.ContactWarning, match=r"overlap by 0\.05\d* m in this motion, 5\d % .* pass through"
+    ):
         stats = sunk(heavy, contact).stats
     # Steps begin next to the deepest place.
     np.testing.assert_allclose(stats["greatest_depth"], 2 * heavy * G / 1e5, rtol=1e-2)

@@ -63,10 +63,10 @@ with warnings.catch_warnings():
 
 
 def test_distances_of_a_humanoid_are_coals():
-    found = jax.jit(jax.vmap(lambda q: jdyn.distances(HUMANOID, q)))
+    found = jax.jit(jax.vmap(lambda q: jdyn.contact.distances(HUMANOID, q)))
     qs = jax.vmap(HUMANOID.random)(jax.random.split(jax.random.key(0), 4))
     ours = found(qs)
-    pairs = jdyn.collision_pairs(HUMANOID)
+    pairs = jdyn.contact.collision_pairs(HUMANOID)
     for q, distance in zip(qs, ours.distance, strict=True):
         np.testing.assert_allclose(distance, coals_distances(HUMANOID, q, pairs), atol=1e-9)
     np.testing.assert_allclose(ours.b - ours.a, ours.distance[:, :, None] * ours.normal, atol=1e-13)
@@ -92,7 +92,7 @@ def test_distances_of_every_kind_are_coals(tmp_path):
     q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1)[:, None]
     exact, curved = [("capsule", "sphere"), ("mesh", "box")], [("cylinder", "ellipsoid")]
     pairs = exact + [(kind, "ground") for kind in model.body_names] + curved
-    ours = np.asarray(jdyn.distances(model, jnp.array(q.ravel()), pairs).distance)
+    ours = np.asarray(jdyn.contact.distances(model, jnp.array(q.ravel()), pairs).distance)
     theirs = coals_distances(model, jnp.array(q.ravel()), pairs)
     assert np.all(theirs > 0)
     np.testing.assert_allclose(ours[:-1], theirs[:-1], atol=1e-9)
@@ -104,7 +104,7 @@ def test_derivatives_of_distances_are_those_of_differences():
     way = np.random.default_rng(0).normal(size=HUMANOID.nv)
 
     def along(s):
-        return jdyn.distances(HUMANOID, HUMANOID.integrate(q, s * jnp.array(way))).distance
+        return jdyn.contact.distances(HUMANOID, HUMANOID.integrate(q, s * jnp.array(way))).distance
 
     _, forward = jax.jvp(along, (0.0,), (1.0,))
     h = 1e-5

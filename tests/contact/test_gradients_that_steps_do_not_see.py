@@ -20,7 +20,7 @@ END = diffrax.SaveAt(t1=True)
 def test_a_reach_brings_a_puck_to_its_target_from_where_nothing_touches():
     """Steps take no longer than a radian of the springs that derivatives feel: 1 / √(2 k / m) = 5 ms. With the speed at
     the start the pusher stops 20 cm before it touches the puck, and differences of the motion are zero."""
-    model, contact = table(), jdyn.CompliantContact(material=jdyn.Material(2e4, 0.1, 0.0), gradient_reach=0.1)
+    model, contact = table(), jdyn.CompliantContact(material=jdyn.contact.Material(2e4, 0.1, 0.0), gradient_reach=0.1)
     steps = diffrax.PIDController(rtol=1e-6, atol=1e-8, dtmax=5e-3)
 
     def end(speed):
@@ -45,7 +45,7 @@ def test_a_reach_brings_a_puck_to_its_target_from_where_nothing_touches():
 def test_a_reach_does_not_feel_friction_before_shapes_touch(dtmax):
     """Of a box that is thrown onto the ground. With friction that is felt from a distance, its derivatives are 1e97 and
     more."""
-    contact = jdyn.CompliantContact(material=jdyn.Material(2e4, friction=0.6), gradient_reach=0.01)
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(2e4, friction=0.6), gradient_reach=0.01)
     q = jnp.array([0, 0, 0.3, 0.96, 0.2, 0.1, 0.1])
     v = jnp.array([1.0, -2.0, 0.5, 0.6, 0.3, -1.0])
 
@@ -66,7 +66,7 @@ def test_a_hopper_on_the_spot_has_the_derivatives_of_its_motion():
     """Nothing slips, so that no error estimate sees friction that steps are too long for. Differences are those of
     motions that lean a little, by a tighter tolerance."""
     model = jdyn.with_ground(jdyn.load("hopper"), friction=1.0)
-    contact = jdyn.CompliantContact(material=jdyn.Material(stiffness=2e4, dissipation=1.0), slip_speed=1e-2)
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=2e4, dissipation=1.0), slip_speed=1e-2)
     start, joints = jnp.array([0.0, 1.2, 0.0, 0.0, 0.0]), np.arange(5)
 
     def ahead(lean, tolerance):

@@ -127,7 +127,9 @@ def test_more_pairs_of_meshes_than_simulations_should_look_at_are_counted(tmp_pa
     contact(nearest=20).check(found)
     contact().check(dataclasses.replace(found, pairs=found.pairs[:100]))
     assert not recwarn
-    with pytest.warns(jdyn.ContactWarning, match=r"105 pairs of meshes .* \(contact=\.\.\.\(nearest=20\)\), .*srdf="):
+    with pytest.warns(
+        jdyn.contact.ContactWarning, match=r"105 pairs of meshes .* \(contact=\.\.\.\(nearest=20\)\), .*srdf="
+    ):
         contact().check(found)
 
 

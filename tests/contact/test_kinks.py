@@ -99,7 +99,10 @@ def test_derivatives_of_a_bounce_in_convex_steps(mode):
     """Off by a share of ω h where a step of length h has a kink. With slopes as steps have them they are off by 4 and 9
     at 1e-4, and by 1.5 and 3 at 1e-6."""
     derivatives, adjoint = mode
-    ground, ball = jdyn.Material(jnp.inf, 0.0, 0.0), functools.partial(jdyn.Material, dissipation=0.0, friction=0.0)
+    ground, ball = (
+        jdyn.contact.Material(jnp.inf, 0.0, 0.0),
+        functools.partial(jdyn.contact.Material, dissipation=0.0, friction=0.0),
+    )
 
     def end(height, stiffness, tolerance):
         contact = jdyn.ConvexContact(material=ball(stiffness), materials={"ground": ground})
@@ -121,8 +124,8 @@ def test_derivatives_of_a_bounce_in_convex_steps(mode):
     [
         pytest.param(diffrax.Tsit5(), 1e-4, marks=pytest.mark.exhaustive),
         pytest.param(diffrax.Dopri8(), 1e-4, marks=pytest.mark.exhaustive),
-        pytest.param(jdyn.Rodas5P(), 1e-3, marks=pytest.mark.exhaustive),
-        (jdyn.ROSJ43(), 1e-3),
+        pytest.param(jdyn.solvers.Rodas5P(), 1e-3, marks=pytest.mark.exhaustive),
+        (jdyn.solvers.ROSJ43(), 1e-3),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -183,7 +186,7 @@ def spun(x, tolerance, adjoint=None, contact=jdyn.CompliantContact):
     """Where a ball that spins bounces to, on a ground with friction; the last numbers are its speed and the time."""
     height, spin, friction, dissipation, speed, t1 = x
     v0 = jnp.zeros(6).at[1].set(spin).at[3].set(0.3).at[5].set(speed)
-    law = contact(material=jdyn.Material(2e4, dissipation, friction), slip_speed=0.1)
+    law = contact(material=jdyn.contact.Material(2e4, dissipation, friction), slip_speed=0.1)
     motion = jdyn.simulate(
         ball(), ball().neutral().at[2].set(height), v0, t1, contact=law, saveat=END, adjoint=adjoint,
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
@@ -202,7 +205,7 @@ def tumbled(x, tolerance, adjoint=None):
     """Where a box gets to that falls on an edge."""
     height, turned, friction, dissipation = x
     q0 = jnp.stack([*jnp.zeros(2), height, jnp.cos(turned / 2), jnp.sin(turned / 2), *jnp.zeros(2)])
-    contact = jdyn.CompliantContact(material=jdyn.Material(2e4, dissipation, friction), slip_speed=0.1)
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(2e4, dissipation, friction), slip_speed=0.1)
     motion = jdyn.simulate(
         box(), q0, jnp.zeros(6), 0.2, contact=contact, saveat=END, adjoint=adjoint,
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance),
@@ -253,7 +256,7 @@ def test_rows_of_the_nearest_pairs_have_the_same_derivatives():
     model, q0 = builder.build(), jnp.array([0.0, 0.35, 3.0, 6.0])
 
     def end(speed, nearest):
-        contact = jdyn.CompliantContact(material=jdyn.Material(1e4, 0.1, 0.0), nearest=nearest)
+        contact = jdyn.CompliantContact(material=jdyn.contact.Material(1e4, 0.1, 0.0), nearest=nearest)
         v0 = jnp.zeros(4).at[0].set(speed)
         steps = diffrax.PIDController(rtol=1e-6, atol=1e-8)
         return jdyn.simulate(model, q0, v0, 0.2, contact=contact, saveat=END, stepsize_controller=steps).q[0, 1]
@@ -266,7 +269,7 @@ def test_rows_of_the_nearest_pairs_have_the_same_derivatives():
 def test_a_law_that_begins_with_a_jump_asks_for_steps_that_end_there():
     def end(height, tolerance, speed, t1, located, adjoint=None):
         contact = jdyn.CompliantContact(
-            law=jdyn.SpringDamper(), material=jdyn.Material(1e4, 1e-3, 0.0), located=located
+            law=jdyn.contact.SpringDamper(), material=jdyn.contact.Material(1e4, 1e-3, 0.0), located=located
         )  # fmt: skip
         return jdyn.simulate(
             bouncing(), height[None], speed[None], t1, contact=contact, saveat=END, adjoint=adjoint,
@@ -280,7 +283,7 @@ def test_a_law_that_begins_with_a_jump_asks_for_steps_that_end_there():
         expected = (value(height + 1e-4, 1e-10, *start) - value(height - 1e-4, 1e-10, *start)) / 2e-4
         np.testing.assert_allclose(slope(height, 1e-8, *start), expected, rtol=1e-4)
     for derivatives, adjoint in (REVERSE, FORWARD):
-        with pytest.warns(jdyn.ContactWarning, match="located=True"):
+        with pytest.warns(jdyn.contact.ContactWarning, match="located=True"):
             jax.jit(derivatives(functools.partial(end, located=False, adjoint=adjoint))).trace(height, 1e-6, *start)
 
 
@@ -293,8 +296,8 @@ def test_forward_mode_has_the_motion_of_plain_steps():
     builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), parent="across", mass=1.0, inertia=1e-2 * np.ones(3))
     builder.add_shape("ball", "sphere", 0.1, role="collision")
     builder.add_shape("world", "plane", (0, 0), role="collision")
-    model, rod = builder.build(), jdyn.Distance("ball", "world", length=1.0, point_b=(0.0, 0.0, 1.0))
-    contact = jdyn.CompliantContact(material=jdyn.Material(1e4, 0.1, 0.3), slip_speed=0.1)
+    model, rod = builder.build(), jdyn.constraints.Distance("ball", "world", length=1.0, point_b=(0.0, 0.0, 1.0))
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(1e4, 0.1, 0.3), slip_speed=0.1)
 
     def end(angle, adjoint=None):
         return jdyn.simulate(

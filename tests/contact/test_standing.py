@@ -116,7 +116,7 @@ def test_a_gripper_lifts_a_cube_where_friction_can_bear_it():
 
     @jax.jit
     def lifted(friction):
-        contact = jdyn.ConvexContact(material=jdyn.Material(friction=friction))
+        contact = jdyn.ConvexContact(material=jdyn.contact.Material(friction=friction))
         motion = jdyn.simulate(
             model, model.neutral(), jnp.zeros(model.nv), 1.0, controller=controller, contact=contact, saveat=LAST,
             stepsize_controller=FINE,

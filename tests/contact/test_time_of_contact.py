@@ -26,32 +26,32 @@ BULLET, AT_REST, FAST = bullet_and_wall(), jnp.zeros(1), jnp.array([1000.0])
 
 def test_a_bullet_meets_a_wall_that_samples_miss():
     samples = jnp.linspace(0, 0.01, 100)[:, None] * FAST[None]
-    assert jax.vmap(lambda q: jdyn.distances(BULLET, q).distance[0])(samples).min() > 0
-    found = jdyn.time_of_contact(BULLET, AT_REST, FAST, 0.01)
+    assert jax.vmap(lambda q: jdyn.contact.distances(BULLET, q).distance[0])(samples).min() > 0
+    found = jdyn.contact.time_of_contact(BULLET, AT_REST, FAST, 0.01)
     # What is left of √ε by one step of Newton's method is rounding.
     np.testing.assert_allclose(found, (2 - 0.01 - 5e-4) / 1000, rtol=1e-14)
 
 
 def test_the_time_is_infinite_where_nothing_touches_before_the_horizon():
-    assert jdyn.time_of_contact(BULLET, AT_REST, FAST, 1.9e-3) == jnp.inf
-    assert jdyn.time_of_contact(BULLET, AT_REST, -FAST, jnp.inf) == jnp.inf
-    assert jdyn.time_of_contact(BULLET, AT_REST, 0 * FAST, jnp.inf) == jnp.inf
+    assert jdyn.contact.time_of_contact(BULLET, AT_REST, FAST, 1.9e-3) == jnp.inf
+    assert jdyn.contact.time_of_contact(BULLET, AT_REST, -FAST, jnp.inf) == jnp.inf
+    assert jdyn.contact.time_of_contact(BULLET, AT_REST, 0 * FAST, jnp.inf) == jnp.inf
 
 
 def test_the_time_is_zero_where_shapes_overlap_at_the_start():
-    assert jdyn.time_of_contact(BULLET, jnp.array([2.005]), FAST, 1.0) == 0
+    assert jdyn.contact.time_of_contact(BULLET, jnp.array([2.005]), FAST, 1.0) == 0
 
 
 def test_derivatives_are_zero_where_nothing_moves_or_touches():
-    slopes = jax.grad(jdyn.time_of_contact, argnums=(0, 1, 2))
+    slopes = jax.grad(jdyn.contact.time_of_contact, argnums=(0, 1, 2))
     for q, v in ((AT_REST, 0 * FAST), (AT_REST, -FAST), (jnp.array([2.005]), FAST)):
         assert all(jnp.all(x == 0) for x in jax.tree.leaves(slopes(BULLET, q, v, 1.0)))
 
 
 def test_pairs_that_are_not_named_are_not_looked_at():
-    assert jdyn.time_of_contact(BULLET, AT_REST, FAST, 1.0, pairs=[]) == jnp.inf
+    assert jdyn.contact.time_of_contact(BULLET, AT_REST, FAST, 1.0, pairs=[]) == jnp.inf
     with pytest.raises(ValueError, match=r"pairs: no collision shape is called 'Wall'; there are bullet, wall"):
-        jdyn.time_of_contact(BULLET, AT_REST, FAST, 1.0, pairs=[("bullet", "Wall")])
+        jdyn.contact.time_of_contact(BULLET, AT_REST, FAST, 1.0, pairs=[("bullet", "Wall")])
 
 
 def test_height_fields_are_refused():
@@ -60,7 +60,7 @@ def test_height_fields_are_refused():
     builder.add_shape("ball", "sphere", 0.1, role="collision")
     builder.add_shape("world", "height field", (2, 2), role="collision", heights=np.zeros((2, 2)), name="hill")
     with pytest.raises(ValueError, match="'hill' is a height field, which has no distance from afar"):
-        jdyn.time_of_contact(builder.build(), AT_REST, FAST, 1.0)
+        jdyn.contact.time_of_contact(builder.build(), AT_REST, FAST, 1.0)
 
 
 # A ball on an arm that turns about y, from straight down, beside a wall that stands at the distance of the arm.
@@ -81,7 +81,7 @@ def swung(arm, radius, angle, speed, horizon=1.0, wall=WALL, max_rounds=1000):
         **{f"collision:wall.{what}": jnp.array(numbers, arm.dtype) for what, numbers in wall.items()},
     }
     model = jdyn.vary(builder.build().astype(arm.dtype), changes)
-    return jdyn.time_of_contact(model, angle[None], speed[None], horizon, max_rounds=max_rounds)
+    return jdyn.contact.time_of_contact(model, angle[None], speed[None], horizon, max_rounds=max_rounds)
 
 
 def arrival(arm, radius, angle, speed):
@@ -106,7 +106,7 @@ def test_a_rod_that_turns_about_its_middle_touches_ground_by_its_end():
     builder.add_shape("rod", "capsule", (0.05, 2.0), role="collision")
     # The axis of a capsule is z: at an angle of -π/2 it is level.
     start = jnp.array([-jnp.pi / 4 - jnp.pi / 2])
-    found = jdyn.time_of_contact(jdyn.with_ground(builder.build()), start, jnp.array([-1.0]), 1.0)
+    found = jdyn.contact.time_of_contact(jdyn.with_ground(builder.build()), start, jnp.array([-1.0]), 1.0)
     np.testing.assert_allclose(found, np.arcsin(0.85 - 0.05) - np.pi / 4, rtol=1e-12)
 
 
@@ -161,9 +161,9 @@ def test_no_sample_of_a_moving_arm_overlaps_before_the_first_contact():
         return model.integrate(model.neutral(), 0.2 * around), 2 * along
 
     q, v = jax.vmap(moving)(jax.random.split(jax.random.key(0), lanes))
-    program = jax.jit(lambda q, v, t: jnp.min(jdyn.distances(model, model.integrate(q, t * v)).distance))
+    program = jax.jit(lambda q, v, t: jnp.min(jdyn.contact.distances(model, model.integrate(q, t * v)).distance))
     nearest = jax.jit(jax.vmap(program))
-    found = jax.vmap(lambda q, v: jdyn.time_of_contact(model, q, v, horizon))(q, v)
+    found = jax.vmap(lambda q, v: jdyn.contact.time_of_contact(model, q, v, horizon))(q, v)
     touching = np.isfinite(found)
     apart = nearest(q, v, jnp.zeros(lanes)) > 0
     np.testing.assert_array_equal(found > 0, apart)
@@ -182,7 +182,7 @@ def test_no_sample_of_a_moving_arm_overlaps_before_the_first_contact():
     along = jax.random.normal(jax.random.key(1), v[lane].shape)
 
     def time(s):
-        return jdyn.time_of_contact(model, q[lane], v[lane] + s * along, horizon)
+        return jdyn.contact.time_of_contact(model, q[lane], v[lane] + s * along, horizon)
 
     _, slope = jax.jvp(time, (0.0,), (1.0,))
     np.testing.assert_allclose(slope, (time(h) - time(-h)) / (2 * h), rtol=1e-6)

@@ -46,7 +46,11 @@ def test_gravity_compensation_holds_still_and_pd_returns():
 
 def test_terms_add_up():
     t, q, v = 0.0, jnp.array([0.3, 0.1]), jnp.array([1.0, -2.0])
-    terms = [jdyn.PD(ARM, [0.0, 1.0], kp=[2.0, 3.0], kd=0.5), jdyn.Constant([0.1, 0.2]), jdyn.GravityCompensation(ARM)]
+    terms = [
+        jdyn.PD(ARM, [0.0, 1.0], kp=[2.0, 3.0], kd=0.5),
+        jdyn.control.Constant([0.1, 0.2]),
+        jdyn.GravityCompensation(ARM),
+    ]
     total = (terms[0] + terms[1] + terms[2])(t, q, v)
     expected = np.array([-0.6, 2.7]) - 0.5 * v + np.array([0.1, 0.2]) + jdyn.gravity_forces(ARM, q)
     np.testing.assert_allclose(total, expected, rtol=1e-14)
@@ -63,7 +67,7 @@ def test_controllers_know_their_slopes():
     q, v, t = model.random(jax.random.key(0)), jnp.arange(4.0), jnp.zeros(())
     pd = jdyn.PD(model, q, kp=[1.0, 2.0, 3.0, 4.0], kd=0.5)
     pid = jdyn.PID(model, q, kp=3.0, ki=1.0, kd=0.5)
-    for known in (pd, jdyn.Constant(v), pd + jdyn.Constant(v)):
+    for known in (pd, jdyn.control.Constant(v), pd + jdyn.control.Constant(v)):
         for found, expected in zip(
             known.slopes(model, t, q, v), jdyn.Controller.slopes(known, model, t, q, v), strict=True
         ):
@@ -108,7 +112,7 @@ def test_controllers_know_their_jacobians(model):
         return found, jax.jacfwd(near, (1, 2, 3))(controller, t, jnp.zeros_like(v), v)
 
     # All kinds in one program.
-    controller = pd + weight + jdyn.Constant(v) + computed + pid
+    controller = pd + weight + jdyn.control.Constant(v) + computed + pid
     for found, expected in zip(*both(with_memory(controller)), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -151,7 +155,7 @@ def rail():
 def test_an_integral_is_that_of_the_closed_loop():
     """Under a constant load x, v and the integral's force form a linear system, whose exponential is exact."""
     model, load = rail(), 3.0
-    controller = jdyn.PID(model, [0.5], kp=20.0, ki=15.0, kd=8.0) + jdyn.Constant([-load])
+    controller = jdyn.PID(model, [0.5], kp=20.0, ki=15.0, kd=8.0) + jdyn.control.Constant([-load])
     motion = jdyn.simulate(model, [0.0], [0.0], 2.0, controller=controller, stepsize_controller=TIGHT)
     # Of (x - target, v, integral - load).
     system = np.array([[0, 1, 0], [-10, -4, 0.5], [-15, 0, 0]])

@@ -37,7 +37,7 @@ def test_the_textbooks_formula(target):
     speed = np.array([0.1, -0.2, 0.3, 0.4, -0.5, 0.6])[rows]
     controller = OperationalSpace(
         PANDA, "flange", target, kp=30.0, kd=4.0, target_velocity=speed, target_acceleration=2 * speed,
-        posture=jdyn.Posture(STRAIGHT, kp=5.0, kd=jnp.arange(7.0)), damping=0.0,
+        posture=jdyn.control.Posture(STRAIGHT, kp=5.0, kd=jnp.arange(7.0)), damping=0.0,
     )  # fmt: skip
     tau, a = _accelerations(controller, Q, V)
     pose = jdyn.frame_pose(PANDA, Q, "flange")
@@ -60,7 +60,7 @@ def test_the_posture_does_not_disturb_the_task(damping, tolerance):
     """But for damping, and for rounding, which solving with the mass matrix magnifies by its condition number."""
     options = {"kp": 30.0, "kd": 4.0, "damping": damping}
     _, without = _accelerations(OperationalSpace(PANDA, "flange", TARGET, **options), Q, V)
-    posture = jdyn.Posture(kp=50.0, kd=3.0)
+    posture = jdyn.control.Posture(kp=50.0, kd=3.0)
     _, a = _accelerations(OperationalSpace(PANDA, "flange", TARGET, posture=posture, **options), Q, V)
     assert np.max(np.abs(a - without)) > 1
     asked = float(jnp.max(jnp.abs(_task_velocity(Q, -50 * Q - 3 * V))))
@@ -76,7 +76,9 @@ def test_a_pose_is_reached_like_an_oscillator():
     target = jdyn.Transform(
         jnp.asarray(Rotation.from_rotvec(turn).as_matrix()) @ pose.rotation, pose.translation + shift
     )
-    controller = OperationalSpace(PANDA, "flange", target, kp=16.0, kd=4.0, posture=jdyn.Posture(kd=2.0), damping=0.0)
+    controller = OperationalSpace(
+        PANDA, "flange", target, kp=16.0, kd=4.0, posture=jdyn.control.Posture(kd=2.0), damping=0.0
+    )
     motion = jdyn.simulate(
         PANDA, Q, jnp.zeros(7), 1.0, controller=controller, saveat=[0.0, 0.25, 0.5, 1.0],
         stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-11),
@@ -154,4 +156,4 @@ def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match=r"kd: expected a scalar or shape \(6,\)"):
         OperationalSpace(PANDA, "flange", TARGET, kp=1.0, kd=jnp.ones(3))
     with pytest.raises(ValueError, match=r"posture: expected shape \(7,\)"):
-        OperationalSpace(PANDA, "flange", TARGET, kp=1.0, kd=1.0, posture=jdyn.Posture(jnp.ones(3)))
+        OperationalSpace(PANDA, "flange", TARGET, kp=1.0, kd=1.0, posture=jdyn.control.Posture(jnp.ones(3)))

@@ -38,7 +38,7 @@ def test_joints_of_one_degree_of_freedom(kinds):
     model = dataclasses.replace(model, armature=jnp.linspace(0, 0.3, model.nv))
     states = drawn_states(model, 4)[:3]
     rounded = model.astype(jnp.float32).astype(jnp.float64)
-    for robot, method in ((model, jdyn.CRBA()), (rounded, jdyn.MatrixABA())):
+    for robot, method in ((model, jdyn.CRBA()), (rounded, jdyn.studies.MatrixABA())):
         found, exact = (_forward(each)(robot, *states) for each in (jdyn.ABA(), method))
         assert np.max(np.abs(found - exact)) < 1e-11 * np.max(np.abs(exact))
 
@@ -172,7 +172,7 @@ def test_single_precision():
         found = np.asarray(_forward(method)(model, *states), float)
         return np.median(np.max(np.abs(found - exact), axis=1) / np.max(np.abs(exact), axis=1))
 
-    assert error(jdyn.ABA()) < max(2 * error(jdyn.MatrixABA()), 2e-6)
+    assert error(jdyn.ABA()) < max(2 * error(jdyn.studies.MatrixABA()), 2e-6)
 
 
 @pytest.mark.slow

@@ -105,21 +105,21 @@ def condition_number(power):
 # thesis. Centres of mass put GaussDP there: no axis of a heavy body is a coordinate axis of its inertia.
 UNAFFECTED = [jdyn.ABA(), jdyn.ArrayABA()]
 ROOT = [
-    jdyn.MatrixABA("textbook"),
+    jdyn.studies.MatrixABA("textbook"),
     jdyn.ABA(bias="separate"),
-    jdyn.ModifiedABA(),
-    jdyn.ConjugateGradient(),
-    jdyn.ConjugateGradient(preconditioner="diagonal"),
-    jdyn.OrthogonalComplement("factored"),
+    jdyn.studies.ModifiedABA(),
+    jdyn.studies.ConjugateGradient(),
+    jdyn.studies.ConjugateGradient(preconditioner="diagonal"),
+    jdyn.studies.OrthogonalComplement("factored"),
 ]
 PROPORTIONAL = [
     *(jdyn.CRBA(solver) for solver in ("cholesky", "lu", "gauss-jordan", "svd", "ltl")),
-    jdyn.MatrixABA("cancelling"),
-    jdyn.WalkerOrin(1),
-    jdyn.WalkerOrin(2),
-    jdyn.OrthogonalComplement("normal"),
-    jdyn.GibbsAppell(),
-    jdyn.GaussDP(),
+    jdyn.studies.MatrixABA("cancelling"),
+    jdyn.studies.WalkerOrin(1),
+    jdyn.studies.WalkerOrin(2),
+    jdyn.studies.OrthogonalComplement("normal"),
+    jdyn.studies.GibbsAppell(),
+    jdyn.studies.GaussDP(),
 ]
 
 

@@ -47,10 +47,12 @@ def test_float64_is_judged_without_what_float32_makes_of_rotations():
 @pytest.mark.slow
 def test_formulations_part_where_masses_do():
     """At a condition number of 5e10 factoring M has lost what float32 has, and ten digits of float64."""
-    found = jdyn.diagnose(prrr(2, lengths=(1, 1e5), masses=(1, 1e5)), method=jdyn.MatrixABA("cancelling"), samples=4)
+    found = jdyn.diagnose(
+        prrr(2, lengths=(1, 1e5), masses=(1, 1e5)), method=jdyn.studies.MatrixABA("cancelling"), samples=4
+    )
     assert 1e10 < min(found.condition) < max(found.condition) < 1e11
     assert found.digits[jdyn.ABA()]["float32"] > 5 and found.digits[jdyn.ABA()]["float64"] > 13
-    for method in (jdyn.CRBA(), jdyn.MatrixABA("cancelling")):
+    for method in (jdyn.CRBA(), jdyn.studies.MatrixABA("cancelling")):
         assert found.digits[method]["float32"] == 0 and 4 < found.digits[method]["float64"] < 9
     assert found.method == jdyn.ABA()
 

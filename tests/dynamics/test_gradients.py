@@ -110,7 +110,7 @@ def test_derivative_equals_differentiated_recursion(model):
     q, v, tau, f_ext = drawn_states(model, seed=5)
 
     def recursion(model, q, v, tau):
-        method = jdyn.MatrixABA()
+        method = jdyn.studies.MatrixABA()
         return method.accelerations(model, method.factor(model, q), q, v, tau, f_ext)
 
     def derivative(function):

@@ -22,23 +22,23 @@ pytestmark = pytest.mark.fast_compile
 METHODS = [
     jdyn.ABA(),
     jdyn.ABA(bias="separate"),
-    *(jdyn.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
-    jdyn.ModifiedABA(),
+    *(jdyn.studies.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
+    jdyn.studies.ModifiedABA(),
     jdyn.ArrayABA(),
     jdyn.ParallelABA(),
     jdyn.ParallelABA(chunk=2),
     *(jdyn.CRBA(solver) for solver in ("cholesky", "lu", "gauss-jordan", "svd", "ltl")),
-    *(jdyn.WalkerOrin(number) for number in (1, 2)),
-    *(jdyn.ConjugateGradient(preconditioner=name) for name in (None, "diagonal")),
-    *(jdyn.OrthogonalComplement(form) for form in ("normal", "factored")),
-    jdyn.GibbsAppell(),
-    jdyn.GaussDP(),
+    *(jdyn.studies.WalkerOrin(number) for number in (1, 2)),
+    *(jdyn.studies.ConjugateGradient(preconditioner=name) for name in (None, "diagonal")),
+    *(jdyn.studies.OrthogonalComplement(form) for form in ("normal", "factored")),
+    jdyn.studies.GibbsAppell(),
+    jdyn.studies.GaussDP(),
     jdyn.ByBatch(),
-    *(jdyn.BlockElimination(order) for order in ("aba", "crba")),
-    jdyn.LeastConstraint(),
+    *(jdyn.studies.BlockElimination(order) for order in ("aba", "crba")),
+    jdyn.studies.LeastConstraint(),
 ]
 # Whose programs others have nearly all of.
-OF_OTHERS = jdyn.ModifiedABA, jdyn.ByBatch, jdyn.LeastConstraint
+OF_OTHERS = jdyn.studies.ModifiedABA, jdyn.ByBatch, jdyn.studies.LeastConstraint
 # One of each.
 KINDS = list({type(method): method for method in reversed(METHODS)}.values())
 # Schedules pad a level of each with an inner body, and each has paths of several bodies.
@@ -123,8 +123,8 @@ def assert_right(method, trees, a, change, slope):
     Solving magnifies that by the condition number of the mass matrix; of derivatives, which are solved for with such
     accelerations, once more."""
     *_, weights = trees["given"]
-    iterates = isinstance(method, jdyn.ConjugateGradient)
-    digits = 1e-12 if iterates else 1e-13 if isinstance(method, jdyn.GibbsAppell) else 1e-14
+    iterates = isinstance(method, jdyn.studies.ConjugateGradient)
+    digits = 1e-12 if iterates else 1e-13 if isinstance(method, jdyn.studies.GibbsAppell) else 1e-14
     slack = trees["condition"] * digits
     length = functools.partial(np.linalg.norm, axis=1)
     np.testing.assert_array_less(length(a - trees["a"]), slack * length(trees["a"]))
@@ -168,7 +168,7 @@ def test_every_method_and_derivative(method, executor, name):
     ("method", "executor", "name"),
     [
         by_structure(*case, name)
-        for case in [*((method, "auto") for method in (jdyn.ABA(), jdyn.CRBA(), jdyn.LeastConstraint())), ALONE]
+        for case in [*((method, "auto") for method in (jdyn.ABA(), jdyn.CRBA(), jdyn.studies.LeastConstraint())), ALONE]
         for name in STRUCTURES
     ],
 )

@@ -17,21 +17,21 @@ from jdyn.model.random_tree import ALL_KINDS
 pytestmark = pytest.mark.fast_compile
 
 METHODS = [
-    *(jdyn.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
+    *(jdyn.studies.MatrixABA(form) for form in ("projected", "textbook", "cancelling")),
     jdyn.ABA(bias="separate"),
-    jdyn.ModifiedABA(),
+    jdyn.studies.ModifiedABA(),
     jdyn.ArrayABA(),
     *(jdyn.CRBA(solver) for solver in ("cholesky", "lu", "gauss-jordan", "svd", "ltl")),
-    *(jdyn.WalkerOrin(number) for number in (1, 2)),
-    jdyn.ConjugateGradient(),
-    jdyn.ConjugateGradient(preconditioner="diagonal"),
-    *(jdyn.OrthogonalComplement(form) for form in ("normal", "factored")),
-    jdyn.GibbsAppell(),
-    jdyn.GaussDP(),
+    *(jdyn.studies.WalkerOrin(number) for number in (1, 2)),
+    jdyn.studies.ConjugateGradient(),
+    jdyn.studies.ConjugateGradient(preconditioner="diagonal"),
+    *(jdyn.studies.OrthogonalComplement(form) for form in ("normal", "factored")),
+    jdyn.studies.GibbsAppell(),
+    jdyn.studies.GaussDP(),
     jdyn.ParallelABA(),
     jdyn.ParallelABA(chunk=2),
-    *(jdyn.BlockElimination(order) for order in ("aba", "crba")),
-    jdyn.LeastConstraint(),
+    *(jdyn.studies.BlockElimination(order) for order in ("aba", "crba")),
+    jdyn.studies.LeastConstraint(),
 ]
 # One of each: options are tested in `test_massless.py`, and on the trees of every kind where all is tried.
 KINDS = list({type(method): method for method in reversed(METHODS)}.values())
@@ -106,7 +106,7 @@ def assert_agreement(methods, models, states, model_axis=0):
     exact = accelerations(jdyn.ABA(), models, states, model_axis)
     refused = [jdyn.CRBA("ltl")] if models.topology.mimics else []
     # Block operations are many when the order fills the matrix, and the program is as long.
-    endless = [jdyn.BlockElimination("crba")] if models.nb > 20 else []
+    endless = [jdyn.studies.BlockElimination("crba")] if models.nb > 20 else []
     for method in [method for method in methods if method not in refused + endless]:
         assert worst_lane(accelerations(method, models, states, model_axis), exact) < 1e-9, method
 
@@ -176,16 +176,19 @@ def _derivatives(method, *arguments):
 
 def test_what_a_method_cannot_do_is_refused():
     for make, sentence in (
-        (lambda: jdyn.MatrixABA("texbook"), r"form: expected 'projected' or 'textbook' or 'cancelling', got 'texbook'"),
+        (
+            lambda: jdyn.studies.MatrixABA("texbook"),
+            r"form: expected 'projected' or 'textbook' or 'cancelling', got 'texbook'",
+        ),
         (lambda: jdyn.ABA(bias="apart"), "bias: expected 'within' or 'separate', got 'apart'"),
         (lambda: jdyn.ArrayABA(-1), "refine: expected a number of steps, got -1"),
         (lambda: jdyn.CRBA("qr"), "solver: expected 'cholesky' or .*, got 'qr'"),
-        (lambda: jdyn.WalkerOrin(3), "number: expected 1 or 2, got 3; their method 3 is CRBA"),
-        (lambda: jdyn.ConjugateGradient(tol=0.0), "tol: expected a positive number, got 0.0"),
-        (lambda: jdyn.ConjugateGradient(max_steps=0), "max_steps: expected at least 1, got 0"),
-        (lambda: jdyn.ConjugateGradient(preconditioner="ssor"), "preconditioner: expected 'diagonal' or None"),
-        (lambda: jdyn.OrthogonalComplement("qr"), "form: expected 'normal' or 'factored', got 'qr'"),
-        (lambda: jdyn.BlockElimination("outward"), "order: expected 'aba' or 'crba', got 'outward'"),
+        (lambda: jdyn.studies.WalkerOrin(3), "number: expected 1 or 2, got 3; their method 3 is CRBA"),
+        (lambda: jdyn.studies.ConjugateGradient(tol=0.0), "tol: expected a positive number, got 0.0"),
+        (lambda: jdyn.studies.ConjugateGradient(max_steps=0), "max_steps: expected at least 1, got 0"),
+        (lambda: jdyn.studies.ConjugateGradient(preconditioner="ssor"), "preconditioner: expected 'diagonal' or None"),
+        (lambda: jdyn.studies.OrthogonalComplement("qr"), "form: expected 'normal' or 'factored', got 'qr'"),
+        (lambda: jdyn.studies.BlockElimination("outward"), "order: expected 'aba' or 'crba', got 'outward'"),
         (lambda: jdyn.ParallelABA(chunk=0), "chunk: expected at least one body, got 0"),
     ):
         with pytest.raises(ValueError, match=sentence):
@@ -206,11 +209,11 @@ def test_ltl_refuses_joints_that_follow_others():
 
 def test_iterations_that_do_not_converge_say_so():
     model, x = jdyn.load("puma560"), jnp.ones(6)
-    assert np.all(np.isnan(jdyn.forward_dynamics(model, x, x, x, method=jdyn.ConjugateGradient(max_steps=2))))
+    assert np.all(np.isnan(jdyn.forward_dynamics(model, x, x, x, method=jdyn.studies.ConjugateGradient(max_steps=2))))
 
 
 def test_a_good_guess_saves_iterations():
     model, x = jdyn.load("puma560"), jnp.ones(6)
     a = jdyn.forward_dynamics(model, x, x, x)
-    started = jdyn.ConjugateGradient(tol=1e-6, max_steps=1, guess=a * (1 + 1e-7))
+    started = jdyn.studies.ConjugateGradient(tol=1e-6, max_steps=1, guess=a * (1 + 1e-7))
     np.testing.assert_allclose(jdyn.forward_dynamics(model, x, x, x, method=started), a, rtol=1e-5)

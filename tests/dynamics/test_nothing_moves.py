@@ -45,7 +45,7 @@ def test_dynamics_have_no_rows(scene, executor):
     model = dataclasses.replace(scene, executor=executor)
     assert jdyn.mass_matrix(model, NONE).shape == jdyn.coriolis_matrix(model, NONE, NONE).shape == (0, 0)
     assert jdyn.forward_kinematics(model, NONE).translation.shape == (0, 3)
-    for method in (None, "auto", jdyn.CRBA(), jdyn.ParallelABA(), jdyn.ArrayABA(), jdyn.LeastConstraint()):
+    for method in (None, "auto", jdyn.CRBA(), jdyn.ParallelABA(), jdyn.ArrayABA(), jdyn.studies.LeastConstraint()):
         assert jdyn.forward_dynamics(model, NONE, NONE, NONE, f_ext=jnp.zeros((0, 6)), method=method).shape == (0,)
     for function in (jdyn.bias_forces, jdyn.kinetic_energy, jdyn.momentum):
         assert not np.any(function(model, NONE, NONE))
@@ -69,8 +69,8 @@ def test_configurations_are_empty(scene):
 def test_frames_and_shapes_are_where_they_are(scene):
     np.testing.assert_allclose(jdyn.frame_pose(scene, NONE, "cup").translation, (0.2, 0, 0.6), rtol=1e-6)
     assert jdyn.jacobian(scene, NONE, "cup").shape == (6, 0)
-    assert jdyn.collision_pairs(scene) == ()
-    assert jdyn.distances(scene, NONE).distance.shape == (0,)
+    assert jdyn.contact.collision_pairs(scene) == ()
+    assert jdyn.contact.distances(scene, NONE).distance.shape == (0,)
     assert np.ptp(jdyn.snapshot(scene, NONE)) > 50
 
 

@@ -59,7 +59,7 @@ def test_an_element_of_a_user_is_differentiated_and_batched():
     assert np.isfinite(lanes.accelerations).all()
 
 
-@pytest.mark.parametrize("solver", [jdyn.ROSJ43(), jdyn.Rodas5P()], ids=["ROSJ43", "Rodas5P"])
+@pytest.mark.parametrize("solver", [jdyn.solvers.ROSJ43(), jdyn.solvers.Rodas5P()], ids=["ROSJ43", "Rodas5P"])
 def test_slopes_change_no_result(solver):
     ends = [end(3.0, Q0, solver, implicit=implicit) for implicit in ("no", "joints", "coupled")]
     np.testing.assert_allclose(ends, np.broadcast_to(ends[0], (3, 2)), atol=1e-5)
@@ -93,10 +93,10 @@ class Engine(jdyn.ForceElement):
         return kinematics.push("link1", force=jnp.array([0.0, 0.0, 1.0]) * memory)
 
 
-@pytest.mark.parametrize("solver", [None, jdyn.Rodas5P()], ids=["Automatic", "Rodas5P"])
+@pytest.mark.parametrize("solver", [None, jdyn.solvers.Rodas5P()], ids=["Automatic", "Rodas5P"])
 def test_an_element_has_a_state(solver, tmp_path):
     """It is integrated, saved, and part of accelerations and derivatives."""
-    drag = jdyn.Drag("link1", point=CENTRE)
+    drag = jdyn.elements.Drag("link1", point=CENTRE)
     system = jdyn.System(BODY, elements=[drag, Engine(3.0, 0.2)])
     start = system.state()
     motion = jdyn.simulate(system, start, 1.0, solver=solver)
@@ -122,12 +122,12 @@ def test_an_element_has_a_state(solver, tmp_path):
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match=r"elements: expected a list of them, such as \[jdyn.PointSpring"):
+    with pytest.raises(ValueError, match=r"elements: expected a list of them, such as \[jdyn.elements.PointSpring"):
         jdyn.System(ARM, elements=[lambda t, q, v: -v])
     with pytest.raises(ValueError, match=r"Magnet.implicit: expected 'no', 'joints' or 'coupled', got 'yes'"):
         dataclasses.replace(MAGNET, implicit="yes")
     with pytest.raises(ValueError, match="no body or frame is called 'tib'; there are link1"):
-        jdyn.simulate(ARM, Q0, V0, 0.1, elements=[jdyn.Drag("tib")])
+        jdyn.simulate(ARM, Q0, V0, 0.1, elements=[jdyn.elements.Drag("tib")])
 
     class Wrong(jdyn.ForceElement):
         def force(self, t, kinematics, memory):
@@ -141,7 +141,7 @@ def test_refusals():
 
 
 def test_a_mass_on_a_spring_goes_round_an_ellipse():
-    spring = jdyn.PointSpring("link1", "world", stiffness=4.0, point_a=CENTRE, point_b=CENTRE)
+    spring = jdyn.elements.PointSpring("link1", "world", stiffness=4.0, point_a=CENTRE, point_b=CENTRE)
     motion = jdyn.simulate(BODY, BODY.neutral().at[0].set(1.0), jnp.zeros(6).at[4].set(3.0), 2.0, elements=[spring])
     turn = 2 * motion.ts
     np.testing.assert_allclose(motion.q[:, 0], np.cos(turn), atol=2e-5)
@@ -155,7 +155,7 @@ def test_drag_has_a_terminal_velocity():
     """And what turns in it slows down."""
     model, speed = jdyn.vary(BODY, {"gravity": jnp.array([0.0, 0.0, -9.81])}), np.sqrt(9.81 / 0.5)
     inertia = jdyn.parameters(model)["body:link1.inertia"][2, 2]
-    air = jdyn.Drag("link1", quadratic=0.5, turning=inertia, wind=[0.0, 0.0, 1.0], point=CENTRE)
+    air = jdyn.elements.Drag("link1", quadratic=0.5, turning=inertia, wind=[0.0, 0.0, 1.0], point=CENTRE)
     start = jnp.array([0, 0, 0.3, 0, 0, 1.0])
     motion = jdyn.simulate(model, model.neutral(), start, 2.0, elements=[air])
     np.testing.assert_allclose(1 - motion.v[:, 5], speed * np.tanh(9.81 / speed * motion.ts), atol=2e-4)
@@ -187,9 +187,9 @@ def test_mujoco_accelerates_as_much():
     mujoco = pytest.importorskip("mujoco")
     model, peer = jdyn.load(ROBOT.format("")), mujoco.MjModel.from_xml_string(ROBOT.format(TENDON))
     data = mujoco.MjData(peer)
-    tendon = jdyn.PointSpring("hand", "world", 50.0, 3.0, 0.3, point_b=[0.2, 0.1, 0.5])
+    tendon = jdyn.elements.PointSpring("hand", "world", 50.0, 3.0, 0.3, point_b=[0.2, 0.1, 0.5])
     force, torque = jnp.array([1.0, -2.0, 3.0]), jnp.array([0.3, 0.1, -0.2])
-    gust = jdyn.FrameForce("arm", lambda t: t * force, torque, point=[0.0, 0.0, -0.2])
+    gust = jdyn.elements.FrameForce("arm", lambda t: t * force, torque, point=[0.0, 0.0, -0.2])
     q, v = jnp.array([0.2, -0.4, 0.7]), jnp.array([0.5, -1.0, 0.3])
     data.qpos[:], data.qvel[:], data.xfrc_applied[2] = q, v, np.concatenate([2 * force, torque])
     mujoco.mj_forward(peer, data)
@@ -198,9 +198,9 @@ def test_mujoco_accelerates_as_much():
     np.testing.assert_allclose(motion.accelerations[0], data.qacc, rtol=1e-9)
     stored = motion.energy[0] - jdyn.kinetic_energy(model, q, v)
     np.testing.assert_allclose(stored, data.energy[0], rtol=1e-9)
-    thruster = jdyn.FrameForce("arm", [0.0, 0.0, 2.0], axes="frame")
+    thruster = jdyn.elements.FrameForce("arm", [0.0, 0.0, 2.0], axes="frame")
     up = jdyn.frame_pose(model, q, "arm").rotation[:, 2]
-    expected = jdyn.FrameForce("arm", 2 * up).generalized(model, 0.0, q, v)
+    expected = jdyn.elements.FrameForce("arm", 2 * up).generalized(model, 0.0, q, v)
     np.testing.assert_allclose(thruster.generalized(model, 0.0, q, v), expected, atol=1e-12)
 
 
@@ -210,8 +210,10 @@ def test_mujoco_accelerates_as_much():
 @pytest.mark.parametrize("rest_length", [0.0, 3.0])
 def test_slopes_of_a_spring(rest_length):
     """Symmetric and positive semidefinite ones, and Jacobians as far as they say so."""
-    spring = jdyn.PointSpring("tip", "world", 7.0, 2.0, rest_length, point_b=[0.2, 0.0, 0.3])
-    slopes = jax.jit(lambda q, v: spring.slopes(jnp.array(0.0), jdyn.Kinematics.of(ARM, q, v), None))(Q0, 0 * V0)
+    spring = jdyn.elements.PointSpring("tip", "world", 7.0, 2.0, rest_length, point_b=[0.2, 0.0, 0.3])
+    slopes = jax.jit(lambda q, v: spring.slopes(jnp.array(0.0), jdyn.elements.Kinematics.of(ARM, q, v), None))(
+        Q0, 0 * V0
+    )
     by_v = jax.jit(jax.jacfwd(lambda v: spring.generalized(ARM, 0.0, Q0, v)))(0 * V0)
     np.testing.assert_allclose(slopes[1], -by_v, atol=1e-12)
     for slope in slopes:
@@ -219,11 +221,11 @@ def test_slopes_of_a_spring(rest_length):
         assert np.linalg.eigvalsh(slope).min() > -1e-12
 
 
-MEETING = jdyn.PointSpring("tip", "world", 5.0, 1.0, point_b=[0.0, 0.0, -2.0])
+MEETING = jdyn.elements.PointSpring("tip", "world", 5.0, 1.0, point_b=[0.0, 0.0, -2.0])
 
 
 @pytest.mark.parametrize(
-    "element", [MEETING, dataclasses.replace(MEETING, rest_length=0.3), jdyn.Drag("tip", 0.1, 0.2, 0.1, 0.2)]
+    "element", [MEETING, dataclasses.replace(MEETING, rest_length=0.3), jdyn.elements.Drag("tip", 0.1, 0.2, 0.1, 0.2)]
 )
 def test_derivatives_are_finite_where_points_meet_and_nothing_moves(element):
     still = jnp.zeros(2)
@@ -237,7 +239,7 @@ def test_derivatives_are_finite_where_points_meet_and_nothing_moves(element):
 
 def test_slopes_lengthen_steps():
     """Of a damper that is stiff for both joints: also in steps of a given length, in float32."""
-    damper = jdyn.PointSpring("tip", "world", 1e3, 1e4, point_b=[1.0, 0, -1.0])
+    damper = jdyn.elements.PointSpring("tip", "world", 1e3, 1e4, point_b=[1.0, 0, -1.0])
     implicit, explicit = (
         jdyn.simulate(ARM, Q0, V0, 0.5, elements=[dataclasses.replace(damper, implicit=how)])
         for how in ("coupled", "no")
@@ -254,7 +256,7 @@ def test_functions_close_over_what_is_differentiated():
     """In reverse mode, backwards in time as well."""
 
     def fallen(thrust, t1):
-        rocket = jdyn.FrameForce("link1", lambda t: jnp.array([0.0, 0.0, thrust]) * t, point=CENTRE)
+        rocket = jdyn.elements.FrameForce("link1", lambda t: jnp.array([0.0, 0.0, thrust]) * t, point=CENTRE)
         motion = jdyn.simulate(BODY, BODY.neutral(), jnp.zeros(6), t1, elements=[rocket])
         return motion.q[-1, 2]
 
@@ -265,7 +267,7 @@ def test_functions_close_over_what_is_differentiated():
 
 @pytest.mark.parametrize("contact", [jdyn.ConvexContact(), jdyn.CompliantContact()])
 def test_a_stiff_spring_lifts_a_ball_off_the_ground_in_long_steps(contact):
-    spring = jdyn.PointSpring("body", "world", 1e4, 5e2, 0.05, point_b=[0.0, 0.0, 0.4])
+    spring = jdyn.elements.PointSpring("body", "world", 1e4, 5e2, 0.05, point_b=[0.0, 0.0, 0.4])
     system = jdyn.System(ball(), contact=contact, elements=[spring])
 
     def stepped(state, _):

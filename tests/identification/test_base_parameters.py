@@ -55,7 +55,7 @@ def test_forces_are_linear_in_the_standard_parameters():
 
 def test_the_base_parameters_of_a_planar_arm_are_those_in_closed_form():
     """By Lagrange's equations of two links, of which the second turns about (l, 0, 0) of the first."""
-    base, length = jdyn.base_parameters(ARM), 0.5
+    base, length = jdyn.identification.base_parameters(ARM), 0.5
     names = standard_names(ARM)
     expected = [
         {"body:upper.mx": 1, "body:fore.mass": length}, {"body:upper.mz": 1},
@@ -85,7 +85,7 @@ def test_rank_and_null_space_are_those_of_pinocchios_regressor(tmp_path):
     peer = pin.buildModelFromUrdf(str(tmp_path / "spatial.urdf"))
     data, rng = peer.createData(), np.random.default_rng(0)
     Y = np.concatenate([pin.computeJointTorqueRegressor(peer, data, *rng.normal(size=(3, 3))) for _ in range(60)])
-    base = jdyn.base_parameters(model)
+    base = jdyn.identification.base_parameters(model)
     inertial = base.combinations[:, : 10 * model.nb]
     assert np.linalg.matrix_rank(inertial, tol=1e-9) == np.linalg.matrix_rank(Y)
     # What moves no force moves no base parameter.
@@ -95,10 +95,10 @@ def test_rank_and_null_space_are_those_of_pinocchios_regressor(tmp_path):
 def test_motion_along_one_joint_alone_tells_less(motion):
     q, v, a, _ = motion
     still = jnp.array([[0.0, 1.0]])
-    base = jdyn.base_parameters(ARM, q * still, v * still, a * still)
+    base = jdyn.identification.base_parameters(ARM, q * still, v * still, a * still)
     kinds = dict(zip(base.standard, base.identifiable, strict=True))
     assert kinds["joint:shoulder.damping"] == "no" and kinds["joint:elbow.damping"] == "alone"
-    assert base.rank < jdyn.base_parameters(ARM).rank
+    assert base.rank < jdyn.identification.base_parameters(ARM).rank
 
 
 def test_a_fit_is_that_of_numpy_with_the_same_weights(motion):
@@ -107,7 +107,7 @@ def test_a_fit_is_that_of_numpy_with_the_same_weights(motion):
     noisy = tau + noise * np.random.default_rng(0).normal(size=tau.shape)
     # Estimates do not depend on the nominal model, here one of another mass and friction.
     nominal = ARM.with_body("fore", mass=3.0).with_joint("elbow", friction=0.0)
-    fit = jdyn.fit_base_parameters(nominal, q, v, a, noisy)
+    fit = jdyn.identification.fit_base_parameters(nominal, q, v, a, noisy)
     Y = stacked_regressor(ARM, q, v, a)[..., fit.base.columns]
     weights = np.tile(1 / fit.noise, SAMPLES)[:, None]
     rows = Y.reshape(-1, fit.base.rank)
@@ -126,14 +126,14 @@ def test_a_fit_is_that_of_numpy_with_the_same_weights(motion):
 
 def test_forces_without_noise_give_the_parameters_back(motion):
     nominal = ARM.with_body("fore", mass=3.0).with_joint("elbow", friction=0.0)
-    fit = jdyn.fit_base_parameters(nominal, *motion)
+    fit = jdyn.identification.fit_base_parameters(nominal, *motion)
     assert_allclose(fit.values, fit.base.combinations @ standard_values(ARM), rtol=1e-9, atol=1e-12)
     assert np.all(fit.noise < 1e-9)
 
 
 def test_what_is_known_is_taken_from_the_model(motion):
     """Friction that is not estimated is that of the model."""
-    fit = jdyn.fit_base_parameters(ARM, *motion, parts=["inertias", "armature"])
+    fit = jdyn.identification.fit_base_parameters(ARM, *motion, parts=["inertias", "armature"])
     assert_allclose(fit.values, fit.nominal, rtol=1e-9, atol=1e-12)
     assert not np.any(fit.base.combinations[:, [i for i, n in enumerate(fit.base.standard) if "damping" in n]])
     assert fit.base.rank == 7
@@ -149,8 +149,8 @@ def test_intervals_contain_the_truth_as_often_as_they_say():
     inside, variances = [], []
     for _ in range(300):
         fit = weighted_least_squares(Y, Y @ x + noise * rng.normal(size=(30, 2)), 0.0)
-        base = jdyn.BaseParameters(names, np.arange(5), np.arange(5), np.eye(5), np.ones(5))
-        found = jdyn.BaseFit(base, x, fit.values, fit.covariance, fit.noise, fit.freedom, fit.root)
+        base = jdyn.identification.BaseParameters(names, np.arange(5), np.arange(5), np.eye(5), np.ones(5))
+        found = jdyn.identification.BaseFit(base, x, fit.values, fit.covariance, fit.noise, fit.freedom, fit.root)
         low, high = found.intervals(0.9).T
         inside.append((low < x) & (x < high))
         variances.append(fit.noise**2 / noise**2)
@@ -164,28 +164,30 @@ def test_intervals_contain_the_truth_as_often_as_they_say():
 def test_what_cannot_be_is_refused(motion):
     q, v, a, tau = motion
     with pytest.raises(ValueError, match=r"tau: expected shape \(26, 2\) for 'arm', got \(25, 2\)"):
-        jdyn.fit_base_parameters(ARM, q, v, a, tau[1:])
+        jdyn.identification.fit_base_parameters(ARM, q, v, a, tau[1:])
     with pytest.raises(ValueError, match=r"v: expected finite numbers, got \[ +nan .*\] at sample 3"):
-        jdyn.fit_base_parameters(ARM, q, v.at[3, 0].set(jnp.nan), a, tau)
+        jdyn.identification.fit_base_parameters(ARM, q, v.at[3, 0].set(jnp.nan), a, tau)
     with pytest.raises(ValueError, match=r"expected more rows than the .* base parameters, got 2 samples"):
-        jdyn.fit_base_parameters(ARM, q[:2], v[:2], a[:2], tau[:2])
+        jdyn.identification.fit_base_parameters(ARM, q[:2], v[:2], a[:2], tau[:2])
     with pytest.raises(ValueError, match="parts: expected some of inertias, damping, friction, armature, got 'fr"):
-        jdyn.fit_base_parameters(ARM, q, v, a, tau, parts="friction")  # pyright: ignore[reportArgumentType]
+        jdyn.identification.fit_base_parameters(ARM, q, v, a, tau, parts="friction")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="forces of this motion depend on no parameter of damping"):
-        jdyn.fit_base_parameters(ARM, q, 0 * v, a, tau, parts=["damping"])
+        jdyn.identification.fit_base_parameters(ARM, q, 0 * v, a, tau, parts=["damping"])
     with pytest.raises(ValueError, match="expected numbers, got traced ones; which parameters forces tell depends on"):
-        jax.jit(lambda q: jdyn.fit_base_parameters(ARM, q, v, a, tau).values)(q)
+        jax.jit(lambda q: jdyn.identification.fit_base_parameters(ARM, q, v, a, tau).values)(q)
     with pytest.raises(ValueError, match="q, v, a: expected all of them, or none"):
-        jdyn.base_parameters(ARM, q)
+        jdyn.identification.base_parameters(ARM, q)
     with pytest.raises(ValueError, match="level: expected a probability between 0 and 1, got 95"):
-        jdyn.fit_base_parameters(ARM, q, v, a, tau).intervals(95)
+        jdyn.identification.fit_base_parameters(ARM, q, v, a, tau).intervals(95)
 
 
 @pytest.mark.slow
 def test_in_float32_the_same_parameters_are_identifiable(motion):
     q, v, a, tau = (jnp.asarray(x, jnp.float32) for x in motion)
     model = ARM.astype(jnp.float32)
-    assert jdyn.base_parameters(model).identifiable == jdyn.base_parameters(ARM).identifiable
-    fit = jdyn.fit_base_parameters(model, q, v, a, tau)
+    assert (
+        jdyn.identification.base_parameters(model).identifiable == jdyn.identification.base_parameters(ARM).identifiable
+    )
+    fit = jdyn.identification.fit_base_parameters(model, q, v, a, tau)
     # Roundings of forces of some 50 N m, enlarged by the condition of the motion.
     assert_allclose(fit.values, fit.nominal, atol=50 * 26 * np.finfo(np.float32).eps)

@@ -47,24 +47,24 @@ def test_each_coordinate_comes_up_to_its_limits_and_not_beyond(drawn):
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="which these lack: shoulder; give limits"):
-        jdyn.exciting_motion(ARM.with_joint("shoulder", velocity=np.inf), PERIOD)
+        jdyn.identification.exciting_motion(ARM.with_joint("shoulder", velocity=np.inf), PERIOD)
     with pytest.raises(ValueError, match="period: expected a positive number of seconds, got 0"):
-        jdyn.exciting_motion(ARM, 0)
+        jdyn.identification.exciting_motion(ARM, 0)
     with pytest.raises(ValueError, match="harmonics: expected at least 2, as a start at rest takes one, got 1"):
-        jdyn.exciting_motion(ARM, PERIOD, harmonics=1)
+        jdyn.identification.exciting_motion(ARM, PERIOD, harmonics=1)
     with pytest.raises(ValueError, match="starts: expected a positive number, got 0"):
-        jdyn.exciting_motion(ARM, PERIOD, starts=0)
+        jdyn.identification.exciting_motion(ARM, PERIOD, starts=0)
     ball = jdyn.Builder("ball")
     ball.add_link("ball", jdyn.Ball(), mass=1.0, inertia=(1, 1, 1))
     with pytest.raises(ValueError, match="got rotations in 'ball'"):
-        jdyn.exciting_motion(ball.build(), PERIOD)
+        jdyn.identification.exciting_motion(ball.build(), PERIOD)
 
 
 @pytest.mark.slow
 def test_a_designed_motion_tells_more_than_random_ones():
     """By the determinant of the information, in NumPy: of each base parameter, errors fall by a third on average."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        found = jdyn.exciting_motion(ARM, PERIOD, harmonics=4, starts=4, steps=80, progress=False)
+        found = jdyn.identification.exciting_motion(ARM, PERIOD, harmonics=4, starts=4, steps=80, progress=False)
     times = jnp.linspace(0, PERIOD, 81)[:-1]
 
     def rows(reference):

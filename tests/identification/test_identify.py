@@ -133,8 +133,8 @@ def test_what_forces_deny_altogether_stays_as_it_is():
 
 
 def test_few_samples_are_said_to_be_few():
-    with pytest.warns(jdyn.TuneWarning, match="forces of a joint are left over, which say little of its noise"):
-        jdyn.fit_base_parameters(NOMINAL, *(x[:9] for x in _motion(0.1)))
+    with pytest.warns(jdyn.tuning.TuneWarning, match="forces of a joint are left over, which say little of its noise"):
+        jdyn.identification.fit_base_parameters(NOMINAL, *(x[:9] for x in _motion(0.1)))
 
 
 def test_dampers_alone_are_identified_with_bodies_that_are_points():

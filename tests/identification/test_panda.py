@@ -70,7 +70,7 @@ def test_intervals_contain_the_true_base_parameters_as_often_as_they_say(truth, 
     q, v, a, tau = _motion(truth, 0)
     inside = []
     for seed in range(SEEDS):
-        fit = jdyn.fit_base_parameters(nominal, q, v, a, _noisy(truth, tau, seed), parts=PARTS)
+        fit = jdyn.identification.fit_base_parameters(nominal, q, v, a, _noisy(truth, tau, seed), parts=PARTS)
         low, high = fit.intervals().T
         true = fit.base.combinations @ np.asarray(standard_values(truth))
         inside.append((low < true) & (true < high))
@@ -105,12 +105,12 @@ def test_forces_of_another_motion_are_predicted_to_within_noise(seed, truth, nom
 
 def test_a_designed_motion_tells_more_than_sums_of_sines(truth):
     """Of the same length and within the same limits: standard errors are smaller by a third and more."""
-    designed = jdyn.exciting_motion(truth, 12.0, parts=PARTS, starts=2, steps=60, progress=False)
+    designed = jdyn.identification.exciting_motion(truth, 12.0, parts=PARTS, starts=2, steps=60, progress=False)
     q, v, a = jax.jit(jax.vmap(designed.reference))(jnp.arange(SAMPLES) * 0.02)
     tau = np.asarray(jax.jit(jax.vmap(jdyn.inverse_dynamics, (None, 0, 0, 0)))(truth, q, v, a))
 
     def errors(q, v, a, tau):
-        fit = jdyn.fit_base_parameters(truth, q, v, a, _noisy(truth, tau, 0), parts=PARTS)
+        fit = jdyn.identification.fit_base_parameters(truth, q, v, a, _noisy(truth, tau, 0), parts=PARTS)
         return dict(zip(fit.base.names, np.sqrt(np.diag(fit.covariance)), strict=True))
 
     found, ratios = errors(q, v, a, tau), []

@@ -150,7 +150,7 @@ def test_a_heap_moves_as_it_does_by_all_coordinates(contact, until, monkeypatch)
     assert model.nv > 64
 
     def end(friction, speed):
-        own = dataclasses.replace(contact, material=jdyn.Material(friction=friction))
+        own = dataclasses.replace(contact, material=jdyn.contact.Material(friction=friction))
         motion = jdyn.simulate(
             model, q, speed * v, until, contact=own, saveat=diffrax.SaveAt(t1=True), adjoint=diffrax.ForwardMode(),
             stepsize_controller=diffrax.ConstantStepSize(), dt0=2e-3,

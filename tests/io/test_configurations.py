@@ -77,14 +77,14 @@ def test_a_base_that_is_freed_starts_where_the_file_bolts_it():
 @pytest.mark.parametrize("file", ["hopper", "ant"])
 def test_gymnasiums_robots_start_above_the_floor_in_which_neutral_ones_lie(file):
     model = jdyn.load(ASSETS / f"{file}.xml")
-    ground = [pair for pair in jdyn.collision_pairs(model) if "floor" in pair]
+    ground = [pair for pair in jdyn.contact.collision_pairs(model) if "floor" in pair]
     m = mujoco.MjModel.from_xml_path(str(ASSETS / f"{file}.xml"))
-    assert jdyn.distances(model, model.neutral(), ground).distance.min() < -0.05
+    assert jdyn.contact.distances(model, model.neutral(), ground).distance.min() < -0.05
     start = jdyn.load_configurations(model, ASSETS / f"{file}.xml")["qpos0"]
     data, floor = mujoco.MjData(m), m.geom("floor").id
     mujoco.mj_kinematics(m, data)
     heights = [mujoco.mj_geomDistance(m, data, floor, geom, 10.0, None) for geom in range(m.ngeom) if geom != floor]
-    np.testing.assert_allclose(jdyn.distances(model, start, ground).distance.min(), min(heights), atol=1e-12)
+    np.testing.assert_allclose(jdyn.contact.distances(model, start, ground).distance.min(), min(heights), atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_readable_messages_keep_both_ends():
 
 ARM = jdyn.load("double_pendulum")
 LEGS = jdyn.with_ground(jdyn.load("quadruped"))
-PAIR = jdyn.Grid(m=[1.0, 2.0])
+PAIR = jdyn.designs.Grid(m=[1.0, 2.0])
 
 
 def _constrained(constraint):
@@ -79,19 +79,19 @@ def _swept(fn, over=PAIR, **options):
         lambda: jdyn.vary(ARM, {f"collision:{NAME}.size": 1.0}),
         lambda: jdyn.frame_pose(ARM, ARM.neutral(), NAME),
         lambda: jdyn.snapshot(ARM, ARM.neutral(), look=NAME),
-        lambda: _constrained(jdyn.Connect("world", NAME)),
-        lambda: _constrained(jdyn.PrescribedJoint(NAME, jnp.sin)),
-        lambda: jdyn.distances(LEGS, LEGS.neutral(), [("ground", NAME)]),
-        lambda: jdyn.distances(LEGS, LEGS.neutral(), [NAME]),
-        lambda: _touching({NAME: jdyn.Material()}),
+        lambda: _constrained(jdyn.constraints.Connect("world", NAME)),
+        lambda: _constrained(jdyn.constraints.PrescribedJoint(NAME, jnp.sin)),
+        lambda: jdyn.contact.distances(LEGS, LEGS.neutral(), [("ground", NAME)]),
+        lambda: jdyn.contact.distances(LEGS, LEGS.neutral(), [NAME]),
+        lambda: _touching({NAME: jdyn.contact.Material()}),
         lambda: _touching({NAME: 1.0}),
-        lambda: jdyn.Grid(**{NAME: ["a"]}),
-        lambda: jdyn.Grid(**{NAME: []}),
-        lambda: jdyn.Grid(**{NAME: np.ones((2, 2))}),
-        lambda: jdyn.Samples(**{NAME: [1.0], "m": [1.0, 2.0]}),
-        lambda: jdyn.Sobol(4, **{NAME: (2.0, 1.0)}),
+        lambda: jdyn.designs.Grid(**{NAME: ["a"]}),
+        lambda: jdyn.designs.Grid(**{NAME: []}),
+        lambda: jdyn.designs.Grid(**{NAME: np.ones((2, 2))}),
+        lambda: jdyn.designs.Samples(**{NAME: [1.0], "m": [1.0, 2.0]}),
+        lambda: jdyn.designs.Sobol(4, **{NAME: (2.0, 1.0)}),
         lambda: _swept(lambda p: {NAME: p["m"]}, store="store"),
-        lambda: _swept(lambda p: {NAME: p[NAME]}, jdyn.Grid(**{NAME: [1.0, 2.0]})),
+        lambda: _swept(lambda p: {NAME: p[NAME]}, jdyn.designs.Grid(**{NAME: [1.0, 2.0]})),
         lambda: _swept(lambda p: {NAME: "text"}),
         lambda: _swept(lambda p: {"y": p["m"]}, attrs={NAME: {}}),
         lambda: jdyn.Spec.of({"robot": "pendulum", "horizon": 1.0, "outputs": [NAME]}, "spec"),

@@ -118,7 +118,10 @@ def in_mujocos_terms(m, data, name, ours):
 def test_rows_are_mujocos():
     m, model, several = mujoco.MjModel.from_xml_string(EQUALITIES), load(EQUALITIES), constraints(EQUALITIES)
     assert len(several) == len(NAMES)
-    sizes = [6 if isinstance(one, jdyn.Weld) else 3 if isinstance(one, jdyn.Connect) else 1 for one in several]
+    sizes = [
+        6 if isinstance(one, jdyn.constraints.Weld) else 3 if isinstance(one, jdyn.constraints.Connect) else 1
+        for one in several
+    ]
     for seed in range(3):
         q = model.random(jax.random.key(seed))
         data, rows = efc(m, np.asarray(model.expand(q)))

@@ -478,9 +478,9 @@ def test_what_is_lost_of_contacts_is_named(tmp_path):
     builder = Builder("r")
     for name in "abcdef":
         builder.add_link(name, Revolute((0, 0, 1)), mass=1, inertia=1)
-    builder.add_shape("a", "sphere", 0.1, role="collision", touching=jdyn.Touching(friction=0.5))
-    builder.add_shape("b", "sphere", 0.1, role="collision", touching=jdyn.Touching((1, 0.1, 0.1), condim=3))
-    builder.add_shape("c", "sphere", 0.1, role="collision", touching=jdyn.Touching(contype=2))
+    builder.add_shape("a", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(friction=0.5))
+    builder.add_shape("b", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching((1, 0.1, 0.1), condim=3))
+    builder.add_shape("c", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(contype=2))
     for name in "def":
         builder.add_shape(name, "sphere", 0.1, role="collision")
     builder.exclude("d", "e")

@@ -79,7 +79,7 @@ def test_a_motor_on_a_free_base_keeps_momentum():
     builder.add_link("disk", jdyn.Revolute((0, 0, 1)), parent="hull", mass=1.0, inertia=0.05)
     d, ratio, torque, end = 1e-3, 20.0, 0.4, 1.5
     model = jdyn.with_rotors(builder.build(), {"motor": jdyn.Rotor("hull", "disk", (0, 0, 1), d, ratio)})
-    pushed = jdyn.Constant(jnp.array([0.0, 0.0, 0.0, torque]))
+    pushed = jdyn.control.Constant(jnp.array([0.0, 0.0, 0.0, torque]))
     motion = jdyn.simulate(model, model.neutral(), jnp.zeros(4), end, controller=pushed)
     # d/dt of (0.3 + 0.05) w + 0.05 r + d ρ r is zero, of 0.05 (w + r) + d ρ (w + ρ r) the torque.
     M = np.array([[0.35, 0.05 + d * ratio], [0.05 + d * ratio, 0.05 + d * ratio**2]])

@@ -30,7 +30,7 @@ def double_pendulum(**of_second):
 
 
 BARE = double_pendulum()
-SHAPED = double_pendulum(kind="sphere", size=0.1, color=(1, 0, 0), touching=jdyn.Touching((1, 0, 0)))
+SHAPED = double_pendulum(kind="sphere", size=0.1, color=(1, 0, 0), touching=jdyn.contact.Touching((1, 0, 0)))
 OTHER = double_pendulum(kind="mesh", path="tool.stl", role="visual")
 Q, V = np.array([0.3, -0.2]), np.array([0.1, 0.4])
 
@@ -76,14 +76,17 @@ def test_a_name_is_used_once_for_each_role():
         (("a", "sphere", 0.1, {"role": "seen"}), ["role is 'seen'", "'visual' or 'collision'"]),
         (("a", "sphere", 0.1, {"path": "a.stl"}), ["a sphere has no file", "'a.stl'"]),
         (("a", "sphere", 0.1, {"color": (0, 0, 300)}), ["color is (0.0, 0.0, 300.0)", "from 0 to 1"]),
-        (("a", "sphere", 0.1, {"touching": jdyn.Touching((1, 0))}), ["friction is [1. 0.]", "a number or three"]),
-        (("a", "sphere", 0.1, {"touching": jdyn.Touching(-0.1)}), ["friction is [-0.1", "not negative"]),
-        (("a", "sphere", 0.1, {"touching": jdyn.Touching(contype=-1)}), ["contype is -1", "bits"]),
+        (
+            ("a", "sphere", 0.1, {"touching": jdyn.contact.Touching((1, 0))}),
+            ["friction is [1. 0.]", "a number or three"],
+        ),
+        (("a", "sphere", 0.1, {"touching": jdyn.contact.Touching(-0.1)}), ["friction is [-0.1", "not negative"]),
+        (("a", "sphere", 0.1, {"touching": jdyn.contact.Touching(contype=-1)}), ["contype is -1", "bits"]),
         (("a", "height field", (1, 1)), ["expected finite heights in two rows and two columns or more, got none"]),
         (("a", "height field", (1, 1), {"heights": [[0, 1]]}), ["got some of shape (1, 2)"]),
         (("a", "height field", (1, 1), {"heights": [[0, 1], [np.nan, 0]]}), ["got nan in row 1 and column 0"]),
         (("a", "sphere", 1, {"heights": [[0, 1]]}), ["a sphere has no heights, got some of shape (1, 2)"]),
-        (("a", "sphere", 0.1, {"touching": jdyn.Touching(condim=2)}), ["condim is 2", "1, 3, 4 or 6"]),
+        (("a", "sphere", 0.1, {"touching": jdyn.contact.Touching(condim=2)}), ["condim is 2", "1, 3, 4 or 6"]),
         (("a", "sphere", 0.1, {"placement": Transform(2 * np.eye(3), np.zeros(3))}), ["not a rotation"]),
         (("a", "sphere", 0.1, {"placement": (0, 0, np.inf), "name": "tip"}), ["shape 'tip'", "not a rotation"]),
     ],
@@ -102,7 +105,7 @@ def test_what_cannot_be_a_shape_is_refused_by_name(shape, phrases):
     ("numbers", "message"),
     [
         ({"size": "big"}, "link 'a': shape 'tip': size: expected numbers, got 'big'"),
-        ({"touching": jdyn.Touching("low")}, "link 'a': shape 'tip': friction: expected numbers, got 'low'"),
+        ({"touching": jdyn.contact.Touching("low")}, "link 'a': shape 'tip': friction: expected numbers, got 'low'"),
         ({"heights": [[0, 1], [2]]}, r"link 'a': shape 'tip': heights: expected numbers, got \[\[0, 1\], \[2\]\]"),
     ],
 )
@@ -170,7 +173,7 @@ def simulated(model):
 
 
 def reached(model):
-    targets = [jdyn.FrameTarget("tool", (0.5, 0, -1.5))]
+    targets = [jdyn.planning.FrameTarget("tool", (0.5, 0, -1.5))]
     return jdyn.inverse_kinematics(model, targets, Q).q, [*jdyn.diagnose(model, samples=2).digits.values()]
 
 

@@ -50,8 +50,10 @@ def thrown_ball_in_float32():
 def other_laws():
     """A ball that falls, by a spring with a damper and by one that is stiffer on the way in."""
     model, found = ball(), {}
-    for law in (jdyn.SpringDamper(), jdyn.TwoStiffnesses()):
-        contact = jdyn.CompliantContact(law=law, material=jdyn.Material(stiffness=2e4, dissipation=0.3, friction=0.4))
+    for law in (jdyn.contact.SpringDamper(), jdyn.contact.TwoStiffnesses()):
+        contact = jdyn.CompliantContact(
+            law=law, material=jdyn.contact.Material(stiffness=2e4, dissipation=0.3, friction=0.4)
+        )
         motion = jdyn.simulate(model, *thrown(model), 0.4, contact=contact, saveat=jnp.array([0.21, 0.4]), **CLOSE)
         found |= {f"{type(law).__name__}_{name}": x for name, x in zoo.rows(motion).items()}
     return found
@@ -61,7 +63,7 @@ def other_laws():
 def box_on_a_slope():
     """Slides, on four points, under compliant contact."""
     model = box(0.4)
-    contact = jdyn.CompliantContact(material=jdyn.Material(stiffness=1e4, friction=0.2))
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=1e4, friction=0.2))
     q0 = model.neutral().at[2].set(0.06).at[3:].set(jnp.array([jnp.cos(0.2), 0.0, jnp.sin(0.2), 0.0]))
     motion = jdyn.simulate(model, q0, zoo.still(model), 0.3, contact=contact, saveat=jnp.array([0.1, 0.3]), **CLOSE)
     return pushed(motion, model, contact, "box")
@@ -70,7 +72,7 @@ def box_on_a_slope():
 @case(solved(1e-5, "the minimum that a step looks for"), forces=solved(1e-4, "the minimum's slope"))
 def box_by_convex_steps():
     """A box that falls on an edge, by steps of one length."""
-    model, contact = box(), jdyn.ConvexContact(material=jdyn.Material(friction=0.5))
+    model, contact = box(), jdyn.ConvexContact(material=jdyn.contact.Material(friction=0.5))
     q0 = model.neutral().at[2].set(0.16).at[3:].set(jnp.array([jnp.cos(0.3), 0.0, jnp.sin(0.3), 0.0]))
     motion = jdyn.simulate(
         model, q0, zoo.still(model).at[3].set(0.5), 0.2, contact=contact, dt0=0.005, stepsize_controller=EVEN,
@@ -109,7 +111,9 @@ def batch_of_balls():
     """Lanes with other friction, mass and height."""
     model, lanes = ball(), 4
     frictions = jnp.linspace(0.0, 0.9, lanes)
-    contact = jax.vmap(lambda friction: jdyn.CompliantContact(material=jdyn.Material(friction=friction)))(frictions)
+    contact = jax.vmap(lambda friction: jdyn.CompliantContact(material=jdyn.contact.Material(friction=friction)))(
+        frictions
+    )
     heavier = jax.vmap(lambda mass: model.with_body("ball", mass=mass))(jnp.linspace(0.5, 2.0, lanes))
     q0, v0 = jax.vmap(lambda height: thrown(model, height))(jnp.linspace(0.1, 0.3, lanes))
     motion = jdyn.simulate_batch(
@@ -123,7 +127,9 @@ def batch_of_balls():
 def ball_touches():
     """An event where shapes touch, with a reset."""
     model = ball()
-    turned = jdyn.touch_event(model, reset=lambda t, y, entry: dataclasses.replace(y, v=y.v.at[5].multiply(-0.7)))
+    turned = jdyn.contact.touch_event(
+        model, reset=lambda t, y, entry: dataclasses.replace(y, v=y.v.at[5].multiply(-0.7))
+    )
     motion = jdyn.simulate(
         model, *thrown(model), 0.6, events=[turned], saveat=jnp.array([0.3, 0.6]), max_events=4, **CLOSE
     )
@@ -133,8 +139,8 @@ def ball_touches():
 @case(solved(1e-5, "steps at 1e-8"), forces=SLIPPING)
 def ball_on_a_string():
     """A constraint and contact at once."""
-    model, contact = ball(), jdyn.CompliantContact(material=jdyn.Material(stiffness=1e4, friction=0.3))
-    string = [jdyn.Distance("ball", "world", point_b=(0.0, 0.0, 1.095), length=1.0)]
+    model, contact = ball(), jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=1e4, friction=0.3))
+    string = [jdyn.constraints.Distance("ball", "world", point_b=(0.0, 0.0, 1.095), length=1.0)]
     q0 = model.neutral().at[0].set(0.3).at[2].set(1.095 - jnp.sqrt(0.91))
     motion = jdyn.simulate(
         model, q0, zoo.still(model), 0.6, constraints=string, contact=contact, saveat=jnp.array([0.3, 0.6]),

@@ -162,7 +162,7 @@ def four_bar_assembled():
 
     def assembled(reach):
         point = jnp.stack([reach, 0 * reach, 0 * reach])
-        loops = [jdyn.Connect("coupler0", "upright1", point_a=point, point_b=(1, 0, 0))]
+        loops = [jdyn.constraints.Connect("coupler0", "upright1", point_a=point, point_b=(1, 0, 0))]
         found = jdyn.assemble(model, loops, q + 0.05 * zoo.wave(model.nq), v, throw=False)
         return {"q": found.q, "v": found.v}
 
@@ -190,7 +190,7 @@ def identified_arm():
     tau = jax.jit(jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(true, q, v, a)))(q, v, a)
     found = jdyn.identify(model, q, v, a, tau, parts=["inertias"])
     forces = jax.jit(jax.vmap(lambda q, v, a: jdyn.inverse_dynamics(found.model, q, v, a)))(q[::10], v[::10], a[::10])
-    return {"rank": np.asarray(jdyn.base_parameters(model, parts=["inertias"]).rank), "forces": forces}
+    return {"rank": np.asarray(jdyn.identification.base_parameters(model, parts=["inertias"]).rank), "forces": forces}
 
 
 @case(rounding(1e4))
@@ -201,9 +201,9 @@ def gaps_of_the_quadruped():
     q, pairs = q0.at[2].set(0.5), [("ground", "trunk"), ("ground", "fr_foot"), ("ground", "rl_shank")]
 
     def found(q, v):
-        gaps = jdyn.distances(model, q, pairs)
-        slopes = jax.jacrev(lambda q: jdyn.distances(model, q, pairs).distance)(q)
-        until = jdyn.time_of_contact(model, q, v, 1.0, pairs)
+        gaps = jdyn.contact.distances(model, q, pairs)
+        slopes = jax.jacrev(lambda q: jdyn.contact.distances(model, q, pairs).distance)(q)
+        until = jdyn.contact.time_of_contact(model, q, v, 1.0, pairs)
         return {"distance": gaps.distance, "normal": gaps.normal, "slopes": slopes, "until": until}
 
     return jax.jit(found)(q, zoo.still(model).at[5].set(-1.0).at[0].set(0.2))

@@ -97,7 +97,7 @@ def four_bar_gradient():
 
     def loss(at):
         heavier = model.with_body("coupler0", mass=at[0])
-        drag = jdyn.Constant(jnp.zeros(3).at[0].set(at[1]))
+        drag = jdyn.control.Constant(jnp.zeros(3).at[0].set(at[1]))
         motion = jdyn.simulate(heavier, q, v, 0.3, controller=drag, constraints=loops, **CLOSE)
         return motion.q[-1, 0]
 
@@ -112,7 +112,7 @@ def rodas_gradient():
     def loss(at):
         heavier, hold = model.with_body("link1", mass=at[1]), zoo.held(model, kp=at[0], kd=0.3 * at[0])
         motion = jdyn.simulate(
-            heavier, jnp.zeros(1), jnp.zeros(1), 0.3, controller=hold, **CLOSE | {"solver": jdyn.Rodas5P()}
+            heavier, jnp.zeros(1), jnp.zeros(1), 0.3, controller=hold, **CLOSE | {"solver": jdyn.solvers.Rodas5P()}
         )
         return jnp.sum(motion.q[-1] ** 2)
 
@@ -125,7 +125,7 @@ def ball_gradient():
     model = zoo.ball()
 
     def loss(at):
-        contact = jdyn.CompliantContact(material=jdyn.Material(stiffness=1e5 * at[0], friction=at[1]))
+        contact = jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=1e5 * at[0], friction=at[1]))
         q0, v0 = model.neutral().at[2].set(at[3]), jnp.array([0.5, 2.0, 0.0, 1.0, 0.0, -1.0])
         motion = jdyn.simulate(model.with_body("ball", mass=at[2]), q0, v0, 0.15, contact=contact, **CLOSE)
         return jnp.sum(motion.q[-1] ** 2) + 0.1 * jnp.sum(motion.v[-1] ** 2)
@@ -140,7 +140,7 @@ def convex_gradient():
     model = zoo.box()
 
     def loss(at):
-        contact = jdyn.ConvexContact(material=jdyn.Material(friction=at[0]))
+        contact = jdyn.ConvexContact(material=jdyn.contact.Material(friction=at[0]))
         q0 = model.neutral().at[2].set(0.0505)
         motion = jdyn.simulate(
             model.with_body("box", mass=at[1]), q0, zoo.still(model).at[3].set(1.0), 0.1, contact=contact, dt0=0.01,

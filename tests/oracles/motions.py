@@ -71,9 +71,9 @@ def panda_under_pid():
 def arm_along_a_spline():
     """Torques computed along a reference, and a place for the tip beside."""
     model = zoo.double_pendulum()
-    way = jdyn.Spline(model, [0.0, 0.5, 1.0], [[0.1, 0.2], [0.6, -0.4], [0.3, 0.5]])
-    reach = jdyn.OperationalSpace(model, "tip", [0.8, 0.0, -1.2], kp=20.0, kd=5.0)
-    follow = jdyn.Tracking(model, way, kp=100.0, kd=20.0) + reach
+    way = jdyn.control.Spline(model, [0.0, 0.5, 1.0], [[0.1, 0.2], [0.6, -0.4], [0.3, 0.5]])
+    reach = jdyn.control.OperationalSpace(model, "tip", [0.8, 0.0, -1.2], kp=20.0, kd=5.0)
+    follow = jdyn.control.Tracking(model, way, kp=100.0, kd=20.0) + reach
     motion = jdyn.simulate(
         model, jnp.array([0.3, 0.4]), jnp.zeros(2), 1.0, controller=follow, solver=diffrax.Tsit5(),
         saveat=times(), stepsize_controller=zoo.TIGHT,
@@ -86,7 +86,7 @@ def digital_motor():
     """Sampled, delayed, limited and lagging torques."""
     model = zoo.pendulum()
     drive = jdyn.PD(model, jnp.ones(1), kp=50.0, kd=8.0)
-    drive = jdyn.FirstOrderLag(jdyn.ZeroOrderHold(drive, period=0.02, delay=1), time_constant=0.03)
+    drive = jdyn.control.FirstOrderLag(jdyn.control.ZeroOrderHold(drive, period=0.02, delay=1), time_constant=0.03)
     drive = jdyn.Saturated(drive, model, effort=8.0)
     motion = jdyn.simulate(
         model, jnp.zeros(1), jnp.zeros(1), 1.0, controller=drive, saveat=times(), stepsize_controller=zoo.TIGHT
@@ -109,7 +109,7 @@ def menagerie_by_rodas():
     model = zoo.menagerie()
     q, v, _, _ = zoo.state(model)
     motion = jdyn.simulate(
-        model, q, v, 0.5, solver=jdyn.Rodas5P(), saveat=jnp.array([0.2, 0.5]), stepsize_controller=zoo.TIGHT
+        model, q, v, 0.5, solver=jdyn.solvers.Rodas5P(), saveat=jnp.array([0.2, 0.5]), stepsize_controller=zoo.TIGHT
     )
     return zoo.rows(motion) | {"energy": motion.energy}
 
@@ -120,7 +120,7 @@ def quadruped_in_the_air():
     model = zoo.quadruped()
     q, v, tau, _ = zoo.state(model)
     motion = jdyn.simulate(
-        model, q, v, 0.5, controller=jdyn.Constant(tau.at[:6].set(0)), solver=diffrax.Dopri8(),
+        model, q, v, 0.5, controller=jdyn.control.Constant(tau.at[:6].set(0)), solver=diffrax.Dopri8(),
         saveat=jnp.array([0.2, 0.5]), stepsize_controller=zoo.TIGHT,
     )  # fmt: skip
     return zoo.rows(motion) | {"momentum": motion.momentum}
@@ -132,8 +132,8 @@ def every_step():
     model = zoo.double_pendulum()
     methods = {
         "Tsit5": diffrax.Tsit5(),
-        "semi_implicit": jdyn.SemiImplicitEuler(),
-        "midpoint": jdyn.ImplicitMidpoint(),
+        "semi_implicit": jdyn.solvers.SemiImplicitEuler(),
+        "midpoint": jdyn.solvers.ImplicitMidpoint(),
     }
     found = {}
     for name, method in methods.items():
@@ -150,9 +150,9 @@ def other_methods():
     """Extrapolation, several steps, and steps by the energy's error."""
     model, found = zoo.double_pendulum(), {}
     methods = {
-        "extrapolated": jdyn.BulirschStoer(),
-        "multistep": jdyn.AdamsBashforthMoulton(),
-        "by_energy": jdyn.EnergyError(diffrax.Tsit5()),
+        "extrapolated": jdyn.solvers.BulirschStoer(),
+        "multistep": jdyn.solvers.AdamsBashforthMoulton(),
+        "by_energy": jdyn.solvers.EnergyError(diffrax.Tsit5()),
     }
     for name, method in methods.items():
         motion = jdyn.simulate(
@@ -224,7 +224,7 @@ def a_pulse():
 def driven_four_bar():
     """A closed loop whose crank turns as it is told, and the forces that this takes."""
     model, loops, q, v = zoo.four_bar()
-    drive = jdyn.PrescribedJoint("upright0", lambda t: 0.8 + 1.5 * t + 0.3 * t**2)
+    drive = jdyn.constraints.PrescribedJoint("upright0", lambda t: 0.8 + 1.5 * t + 0.3 * t**2)
     motion = jdyn.simulate(
         model, q, v, 0.5, constraints=[*loops, drive], solver=diffrax.Tsit5(), saveat=jnp.array([0.2, 0.5]),
         stepsize_controller=zoo.TIGHT,
@@ -237,8 +237,8 @@ def rolling_ball():
     """A sphere that rolls, which no constraint of positions says, under a force."""
     model = jdyn.load("ball")
     q0 = model.neutral().at[2].set(0.1)
-    rolls = [jdyn.RollingSphere("ball", 0.1)]
-    push = jdyn.Constant(jnp.array([0.0, 0.05, 0.1, 0.0, 0.0, 0.0]))
+    rolls = [jdyn.constraints.RollingSphere("ball", 0.1)]
+    push = jdyn.control.Constant(jnp.array([0.0, 0.05, 0.1, 0.0, 0.0, 0.0]))
     v0 = jnp.array([0.0, 3.0, 0.5, 0.3, 0.0, 0.0])
     motion = jdyn.simulate(
         model, q0, v0, 0.5, controller=push, constraints=rolls, solver=diffrax.Tsit5(), saveat=jnp.array([0.2, 0.5]),

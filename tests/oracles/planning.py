@@ -15,7 +15,7 @@ def panda_reaches():
     model = zoo.panda()
 
     def reached(place):
-        target = jdyn.FrameTarget("flange", place)
+        target = jdyn.planning.FrameTarget("flange", place)
         return jdyn.inverse_kinematics(model, [target], zoo.wave(7, 0.4, 0.3).at[3].set(-1.5))
 
     def found(place):
@@ -28,8 +28,8 @@ def panda_reaches():
 def planned_swing():
     """iLQR with bounds."""
     model, rest = zoo.pendulum(), jnp.zeros(1)
-    cost = jdyn.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
-    final = jdyn.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
+    cost = jdyn.planning.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
+    final = jdyn.planning.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 1.0, v]))
     plan = jdyn.ilqr(model, cost, final, rest, rest, jnp.zeros((20, 1)), 0.05, bounds=(-5.0, 5.0))
     return {"cost": plan.cost, "q": plan.q[::5], "u": plan.u[::5], "gains": plan.gains[::5]}
 
@@ -53,6 +53,11 @@ def tuned_gains():
     # optax promotes types and ranks.
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         found = jdyn.tune(
-            loss, {"kp": 10.0, "kd": 3.0}, optimizer=optax.adam(0.1), steps=5, bounds=jdyn.Positive(), progress=False
+            loss,
+            {"kp": 10.0, "kd": 3.0},
+            optimizer=optax.adam(0.1),
+            steps=5,
+            bounds=jdyn.tuning.Positive(),
+            progress=False,
         )
     return {"losses": found.losses, "norms": found.gradient_norms, "kp": found.params["kp"]}

@@ -34,7 +34,7 @@ def _cost(t, q, v, u):
     return 0.5 * (float(Q[0]) * q[0] ** 2 + float(Q[1]) * v[0] ** 2 + R * u[0] ** 2)
 
 
-FINAL = jdyn.SquaredResiduals(lambda q, v: jnp.concatenate([q, v]) * np.sqrt(END).astype(q.dtype))
+FINAL = jdyn.planning.SquaredResiduals(lambda q, v: jnp.concatenate([q, v]) * np.sqrt(END).astype(q.dtype))
 
 
 @jax.jit
@@ -74,7 +74,7 @@ def _riccati():
 def test_a_linear_quadratic_problem_takes_one_step():
     plan = jax.tree.map(lambda x: x[0], _plans())
     gains, S = _riccati()
-    assert plan.result == jdyn.Optimized.converged and plan.steps == 1
+    assert plan.result == jdyn.planning.Optimized.converged and plan.steps == 1
     np.testing.assert_allclose(plan.gains, -gains, rtol=1e-10)
     np.testing.assert_allclose(plan.cost, 0.5 * START @ S @ START, rtol=1e-12)
     A, B = _step()
@@ -109,7 +109,7 @@ def test_limited_forces_are_those_of_scipy():
     rows = np.concatenate([weights[:, None] * by_u, np.sqrt(H * R) * np.eye(STEPS)])
     values = -np.concatenate([weights * free, np.zeros(STEPS)])
     expected = lsq_linear(rows, values, (-0.8, 0.8), method="bvls", tol=1e-15).x
-    assert plan.result == jdyn.Optimized.converged
+    assert plan.result == jdyn.planning.Optimized.converged
     assert 5 < np.sum(np.abs(expected) == 0.8) < STEPS - 5
     np.testing.assert_allclose(plan.u[:, 0], expected, atol=1e-6)
     assert np.max(np.abs(plan.u)) <= 0.8
@@ -119,7 +119,7 @@ def test_limited_forces_are_those_of_scipy():
 
 def test_a_lane_that_is_nowhere_spoils_no_other():
     plans = _plans()
-    np.testing.assert_array_equal(plans.result, [0, 0, jdyn.Optimized.nonfinite])
+    np.testing.assert_array_equal(plans.result, [0, 0, jdyn.planning.Optimized.nonfinite])
     assert np.all(np.isfinite(plans.u[:2]))
     falling = np.asarray(plans.costs[1, : plans.steps[1] + 1])
     assert np.all(np.diff(falling) < 0) and falling[-1] == plans.cost[1]
@@ -128,7 +128,7 @@ def test_a_lane_that_is_nowhere_spoils_no_other():
 
 def test_feedback_along_a_plan():
     plan = jax.tree.map(lambda x: x[1], _plans())
-    controller = jdyn.PlanFeedback(SLIDER, plan)
+    controller = jdyn.planning.PlanFeedback(SLIDER, plan)
     there = jax.vmap(controller)(plan.t[:-1], plan.q[:-1], plan.v[:-1])
     np.testing.assert_allclose(there, plan.u, atol=1e-14)
     # Half-way to the next time, the forces are those of the step.
@@ -174,7 +174,7 @@ def test_derivatives_through_the_solution_are_refused(mode):
 def test_float32():
     plan = _slid(SLIDER.astype(jnp.float32), *jnp.asarray(START, jnp.float32)[:, None], np.float32(np.inf))
     assert {x.dtype for x in (plan.u, plan.gains, plan.cost, plan.costs)} == {jnp.dtype(jnp.float32)}
-    assert plan.result == jdyn.Optimized.converged
+    assert plan.result == jdyn.planning.Optimized.converged
     np.testing.assert_allclose(plan.gains, -_riccati()[0], rtol=1e-4, atol=1e-4)
 
 
@@ -195,13 +195,14 @@ def test_costs_may_close_over_batches_and_steps_may_run_out():
 
         state, guess = jnp.zeros(1), jnp.zeros((STEPS, 1))
         return [
-            ilqr(SLIDER, cost, x, state, state, guess, H, max_steps=1) for x in (end, jdyn.SquaredResiduals(squares))
+            ilqr(SLIDER, cost, x, state, state, guess, H, max_steps=1)
+            for x in (end, jdyn.planning.SquaredResiduals(squares))
         ]
 
     plain, squared = jax.jit(jax.vmap(lane))(targets)
     np.testing.assert_array_equal(plain.steps, 1)
     # It is at the minimum, and says so, though there is no step left.
-    np.testing.assert_array_equal(plain.result, jdyn.Optimized.converged)
+    np.testing.assert_array_equal(plain.result, jdyn.planning.Optimized.converged)
     np.testing.assert_allclose(plain.u, squared.u, atol=1e-12)
     # Everything is linear in the target.
     np.testing.assert_allclose(plain.u[1], -2 * plain.u[0], atol=1e-12)
@@ -248,7 +249,7 @@ def test_a_box_is_pushed_through_contact():
     builder.add_link("box", jdyn.Prismatic((1, 0, 0)), placement=(0.12, 0, 0), mass=0.5, damping=3.0)
     builder.add_shape("finger", "sphere", 0.05, role="collision")
     builder.add_shape("box", "box", (0.1, 0.1, 0.1), role="collision")
-    soft = jdyn.CompliantContact(material=jdyn.Material(stiffness=200.0, friction=0.0))
+    soft = jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=200.0, friction=0.0))
     system = jdyn.System(builder.build(), contact=soft)
     state, guess, dt = system.state(), jnp.full((25, 1), 3.0), 0.02
 
@@ -268,7 +269,7 @@ def test_a_box_is_pushed_through_contact():
     difference = (along(guess + h * direction)[0] - along(guess - h * direction)[0]) / (2 * h)
     np.testing.assert_allclose(jnp.sum(slope * direction), difference, rtol=1e-5)
     plan = ilqr(system, cost, final_cost, state, guess, dt, actuated=[0])
-    assert plan.result == jdyn.Optimized.converged and plan.cost < 0.5 * first
+    assert plan.result == jdyn.planning.Optimized.converged and plan.cost < 0.5 * first
     np.testing.assert_allclose(plan.q[-1, 1], 0.15, atol=0.03)
     (least, (end, codes)), at_rest = jax.value_and_grad(along, has_aux=True)(plan.u)
     np.testing.assert_array_equal(codes, jdyn.Result.success)
@@ -282,9 +283,9 @@ def test_memories_are_planned_through():
     controller = jdyn.PID(SLIDER, jnp.ones(1), kp=2.0, ki=3.0, kd=0.5)
     system = jdyn.System(SLIDER, controller=controller)
     plan = ilqr(system, _cost, FINAL, system.state(START[:1], START[1:]), jnp.zeros((STEPS, 1)), H)
-    assert plan.result == jdyn.Optimized.converged and plan.steps == 1
+    assert plan.result == jdyn.planning.Optimized.converged and plan.steps == 1
     assert plan.gains.shape == (STEPS, 1, 3) and np.all(np.abs(plan.gains[0]) > 1e-3)
-    feedback = jdyn.PlanFeedback(SLIDER, plan)
+    feedback = jdyn.planning.PlanFeedback(SLIDER, plan)
     np.testing.assert_allclose(feedback(plan.t[3], plan.q[3], plan.v[3]), plan.u[3], atol=1e-14)
 
 
@@ -303,13 +304,13 @@ def test_no_change_of_forces_helps_on_free_and_ball_joints():
 
     def slope(u):
         def total(u):
-            return _cost_along(system, cost, final_cost, state, u, dt, jdyn.SemiImplicitEuler())[0]
+            return _cost_along(system, cost, final_cost, state, u, dt, jdyn.solvers.SemiImplicitEuler())[0]
 
         return jax.grad(total)(u)
 
     plan = ilqr(model, cost, final_cost, state.q, state.v, guess, dt)
     before, after = jax.jit(slope)(guess), jax.jit(slope)(plan.u)
-    assert plan.result == jdyn.Optimized.converged
+    assert plan.result == jdyn.planning.Optimized.converged
     assert np.max(np.abs(after)) < 1e-3 * np.max(np.abs(before))
 
 
@@ -327,7 +328,7 @@ def test_a_satellite_turns_about_a_principal_axis_as_a_double_integrator():
         return np.sqrt(weight) * jnp.concatenate([model.difference(target, q), v])
 
     plan = ilqr(
-        model, lambda t, q, v, u: 0.5 * jnp.sum(u**2), jdyn.SquaredResiduals(end), q0, jnp.zeros(3),
+        model, lambda t, q, v, u: 0.5 * jnp.sum(u**2), jdyn.planning.SquaredResiduals(end), q0, jnp.zeros(3),
         jnp.zeros((steps, 3)), h,
     )  # fmt: skip
     # The angle and the speed at the end, by the forces.
@@ -335,7 +336,7 @@ def test_a_satellite_turns_about_a_principal_axis_as_a_double_integrator():
     rows = np.concatenate([np.sqrt(weight) * by_u, np.sqrt(h) * np.eye(steps)])
     values = np.concatenate([np.sqrt(weight) * np.array([angle, 0]), np.zeros(steps)])
     expected = np.linalg.lstsq(rows, values)[0]
-    assert plan.result == jdyn.Optimized.converged
+    assert plan.result == jdyn.planning.Optimized.converged
     np.testing.assert_allclose(plan.u[:, 1], expected, atol=1e-6)
     np.testing.assert_allclose(plan.u[:, ::2], 0, atol=1e-6)
 
@@ -362,9 +363,9 @@ def test_cart_poles_swing_up_from_many_guesses_and_stay_up():
     assert np.max(np.abs(plans.u)) <= most
     # The planned motion is that of the solver that steps as the plan does.
     plan = jax.tree.map(lambda x: x[np.nanargmin(plans.cost)], plans)
-    held = jdyn.ZeroOrderHold(jdyn.PlanFeedback(model, plan), h)
+    held = jdyn.control.ZeroOrderHold(jdyn.planning.PlanFeedback(model, plan), h)
     planned = jdyn.simulate(
-        model, hanging, still, plan.t[-1], controller=held, saveat=plan.t, solver=jdyn.SemiImplicitEuler(),
+        model, hanging, still, plan.t[-1], controller=held, saveat=plan.t, solver=jdyn.solvers.SemiImplicitEuler(),
         stepsize_controller=diffrax.ConstantStepSize(), dt0=h,
     )  # fmt: skip
     np.testing.assert_allclose(planned.q, plan.q, atol=1e-6)

@@ -44,7 +44,7 @@ def _elbow(x, y):
 
 @jax.jit
 def _reach(model, x, y):
-    target = jdyn.FrameTarget("tip", jnp.stack([x, y, jnp.zeros_like(x)]))
+    target = jdyn.planning.FrameTarget("tip", jnp.stack([x, y, jnp.zeros_like(x)]))
     return jdyn.inverse_kinematics(model, [target], GUESS.astype(model.dtype))
 
 
@@ -56,7 +56,13 @@ TARGETS = np.array([[1.2, 0.5], [0.3, 0.2], [2.0, 1.5], [np.nan, 0.0]])
 def test_each_lane_says_how_it_ended_and_spoils_no_other():
     found = _lanes(ARM, *jnp.asarray(TARGETS.T))
     np.testing.assert_array_equal(
-        found.result, [jdyn.Reach.met, jdyn.Reach.nearest, jdyn.Reach.nearest, jdyn.Reach.nonfinite]
+        found.result,
+        [
+            jdyn.planning.Reach.met,
+            jdyn.planning.Reach.nearest,
+            jdyn.planning.Reach.nearest,
+            jdyn.planning.Reach.nonfinite,
+        ],
     )
     np.testing.assert_allclose(found.q[0], _elbow(*TARGETS[0]), atol=1e-11)
     assert found.missed[0] < 2e-12
@@ -80,7 +86,7 @@ def test_the_nearest_within_limits_is_that_of_scipy():
 def test_float32():
     found = _reach(ARM.astype(jnp.float32), *jnp.asarray(TARGETS[0], jnp.float32))
     assert found.q.dtype == found.missed.dtype == jnp.float32
-    assert found.result == jdyn.Reach.met
+    assert found.result == jdyn.planning.Reach.met
     np.testing.assert_allclose(found.q, _elbow(*TARGETS[0]), atol=2e-5)
 
 
@@ -141,7 +147,7 @@ def test_several_targets_on_free_and_ball_joints():
 
     @jax.jit
     def errors(q):
-        hand = jdyn.FrameTarget("hand", poses[1]).checked(model)
+        hand = jdyn.planning.FrameTarget("hand", poses[1]).checked(model)
 
         def error(e):
             return hand.error(model, model.integrate(q, e))[0]
@@ -155,11 +161,13 @@ def test_several_targets_on_free_and_ball_joints():
     @jax.jit
     def reach(q0):
         names = "base", "hand", "twin"
-        pose, turned, place = (jdyn.FrameTarget(name, X) for name, X in zip(names, poses, strict=True))
-        return jdyn.inverse_kinematics(model, [pose, turned, jdyn.FrameTarget("twin", place.target.translation)], q0)
+        pose, turned, place = (jdyn.planning.FrameTarget(name, X) for name, X in zip(names, poses, strict=True))
+        return jdyn.inverse_kinematics(
+            model, [pose, turned, jdyn.planning.FrameTarget("twin", place.target.translation)], q0
+        )
 
     found = reach(model.neutral())
-    assert found.result == jdyn.Reach.met
+    assert found.result == jdyn.planning.Reach.met
     np.testing.assert_allclose(model.difference(found.q, meant), 0, atol=1e-10)
 
 
@@ -176,31 +184,39 @@ def test_a_weight_of_zero_leaves_a_component_free():
     """Two joints place the tip in the plane; of its pose they cannot have the turn as well."""
     pose = jdyn.pose((*TARGETS[0], 0.0))
     weight = np.array([1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
-    found = jdyn.inverse_kinematics(ARM, [jdyn.FrameTarget("tip", pose, weight)], GUESS)
-    assert found.result == jdyn.Reach.met
+    found = jdyn.inverse_kinematics(ARM, [jdyn.planning.FrameTarget("tip", pose, weight)], GUESS)
+    assert found.result == jdyn.planning.Reach.met
     np.testing.assert_allclose(found.q, _elbow(*TARGETS[0]), atol=1e-10)
 
 
 def test_the_best_of_many_starts():
     """From its ends the arm gets stuck; half-way between them it finds the target."""
-    target = [jdyn.FrameTarget("tip", jnp.array([*TARGETS[0], 0.0]))]
+    target = [jdyn.planning.FrameTarget("tip", jnp.array([*TARGETS[0], 0.0]))]
     starts = jnp.array([[jnp.nan, 0.0], [0.1, 0.5], [-2.9, -0.2]])
     found = jdyn.best_inverse_kinematics(ARM, target, starts)
-    assert found.result == jdyn.Reach.met
+    assert found.result == jdyn.planning.Reach.met
     np.testing.assert_allclose(found.q, _elbow(*TARGETS[0]), atol=1e-10)
-    nowhere = jdyn.best_inverse_kinematics(ARM, [jdyn.FrameTarget("tip", jnp.array([2.0, 1.5, 0.0]))], starts)
-    assert nowhere.result == jdyn.Reach.nearest
+    nowhere = jdyn.best_inverse_kinematics(ARM, [jdyn.planning.FrameTarget("tip", jnp.array([2.0, 1.5, 0.0]))], starts)
+    assert nowhere.result == jdyn.planning.Reach.nearest
     np.testing.assert_allclose(nowhere.missed, np.max(np.abs(1.7 * np.array([0.8, 0.6]) - [2, 1.5])), atol=1e-9)
 
 
 @pytest.mark.parametrize(
     "targets, q0, message",
     [
-        ([], GUESS, "targets: expected a list of one or more jdyn.FrameTarget, got"),
-        ([jdyn.FrameTarget("hand", np.zeros(3))], GUESS, "no body or frame is called 'hand'"),
-        ([jdyn.FrameTarget("tip", np.zeros(2))], GUESS, r"target: expected shape \(3,\), got \(2,\)"),
-        ([jdyn.FrameTarget("tip", np.zeros(3), np.ones(6))], GUESS, r"weight: expected a scalar or shape \(3,\)"),
-        ([jdyn.FrameTarget("tip", np.zeros(3))], jnp.zeros(3), r"q0: expected shape \(2,\) for 'arm', got \(3,\)"),
+        ([], GUESS, "targets: expected a list of one or more jdyn.planning.FrameTarget, got"),
+        ([jdyn.planning.FrameTarget("hand", np.zeros(3))], GUESS, "no body or frame is called 'hand'"),
+        ([jdyn.planning.FrameTarget("tip", np.zeros(2))], GUESS, r"target: expected shape \(3,\), got \(2,\)"),
+        (
+            [jdyn.planning.FrameTarget("tip", np.zeros(3), np.ones(6))],
+            GUESS,
+            r"weight: expected a scalar or shape \(3,\)",
+        ),
+        (
+            [jdyn.planning.FrameTarget("tip", np.zeros(3))],
+            jnp.zeros(3),
+            r"q0: expected shape \(2,\) for 'arm', got \(3,\)",
+        ),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(targets, q0, message):
@@ -210,7 +226,7 @@ def test_what_cannot_be_asked_for_is_refused(targets, q0, message):
 
 def test_starts_are_rows():
     with pytest.raises(ValueError, match=r"starts: expected shape \(starts, 2\) for 'arm', one or more, got \(2,\)"):
-        jdyn.best_inverse_kinematics(ARM, [jdyn.FrameTarget("tip", np.zeros(3))], GUESS)
+        jdyn.best_inverse_kinematics(ARM, [jdyn.planning.FrameTarget("tip", np.zeros(3))], GUESS)
 
 
 @pytest.mark.slow
@@ -222,7 +238,7 @@ def test_a_panda_reaches_what_it_can_reach():
     def reach(lane):
         q, key = lane
         guesses = jax.vmap(model.random)(jax.random.split(key, starts))
-        target = jdyn.FrameTarget("flange", jdyn.frame_pose(model, q, "flange"))
+        target = jdyn.planning.FrameTarget("flange", jdyn.frame_pose(model, q, "flange"))
         found = jdyn.best_inverse_kinematics(model, [target], guesses)
         return Reached(*found), jdyn.frame_pose(model, found.q, "flange"), target.target
 
@@ -248,6 +264,6 @@ def test_derivatives_by_each_number_alone():
 
 
 def test_entries_that_are_no_targets_are_refused():
-    for targets in ([("hand", jnp.zeros(3))], [], jdyn.FrameTarget(ARM.body_names[1], jnp.zeros(3))):
+    for targets in ([("hand", jnp.zeros(3))], [], jdyn.planning.FrameTarget(ARM.body_names[1], jnp.zeros(3))):
         with pytest.raises(ValueError, match=r"targets: expected a list of one or more jdyn\.FrameTarget"):
             jdyn.inverse_kinematics(ARM, targets, ARM.neutral())

@@ -54,7 +54,7 @@ def mechanism():
     add(6, "omega", (0, -U), (ZF - FA, 0), "K7")
     model = builder.build()
     ends = {"K3": (0, -SS, 0), "K4": (0, -E, 0), "K6": (ZF, 0, 0)}
-    loops = [jdyn.Connect("K2", body, point_a=(-D, 0, 0), point_b=end) for body, end in ends.items()]
+    loops = [jdyn.constraints.Connect("K2", body, point_a=(-D, 0, 0), point_b=end) for body, end in ends.items()]
     order = [model.joint_names.index(name) for name in "beta theta gamma phi delta omega epsilon".split()]
     return model, loops, order
 

@@ -24,7 +24,10 @@ def four_bars(count):
         builder.add_link(f"upright{i}", jdyn.Revolute((0, 0, 1)), placement=(i, 0, 0), **rod)
     for i in range(count):
         builder.add_link(f"coupler{i}", jdyn.Revolute((0, 0, 1)), parent=f"upright{i}", placement=(1, 0, 0), **rod)
-    loops = [jdyn.Connect(f"coupler{i}", f"upright{i + 1}", point_a=(1, 0, 0), point_b=(1, 0, 0)) for i in range(count)]
+    loops = [
+        jdyn.constraints.Connect(f"coupler{i}", f"upright{i + 1}", point_a=(1, 0, 0), point_b=(1, 0, 0))
+        for i in range(count)
+    ]
     model = builder.build()
     signs = np.array([1.0 if name.startswith("upright") else -1.0 for name in model.joint_names])
     return model, loops, signs
@@ -49,7 +52,7 @@ def slider_crank():
         "rod", jdyn.Universal((1, 0, 0), (0, 1, 0)), parent="slider", mass=0.5, com=(-0.15, 0, 0),
         inertia=(4e-4, 4e-3, 4e-3),
     )  # fmt: skip
-    ball = jdyn.Connect("crank", "rod", point_a=(0, 0, 0.08), point_b=(-0.3, 0, 0))
+    ball = jdyn.constraints.Connect("crank", "rod", point_a=(0, 0, 0.08), point_b=(-0.3, 0, 0))
     return builder.build(), [ball], np.array([0, 0.2, -np.arctan2(1, 2), np.arccos(2 / 3)])
 
 
@@ -72,7 +75,7 @@ def bricard():
             placement=BRICARD_JOINTS[0] if i == 0 else lengths[i - 1],
         )  # fmt: skip
         parent = f"rod{i}"
-    last = jdyn.Hinge(
+    last = jdyn.constraints.Hinge(
         parent, "world", axis_a=BRICARD_AXES[5], axis_b=BRICARD_AXES[5], point_a=lengths[4], point_b=BRICARD_JOINTS[5]
     )
     return builder.build(), [last]
@@ -107,7 +110,7 @@ def stewart(mass=1.0):
         builder.add_link(
             f"leg{i}", jdyn.Prismatic((0, 0, 1)), parent=f"turn{i}", mass=mass, com=(0, 0, -0.5), inertia=mass
         )
-    balls = [jdyn.Connect(f"leg{i}", "platform", point_b=top) for i, top in enumerate(STEWART_TOP)]
+    balls = [jdyn.constraints.Connect(f"leg{i}", "platform", point_b=top) for i, top in enumerate(STEWART_TOP)]
     return builder.build(), balls
 
 
@@ -131,7 +134,7 @@ class LegLength(eqx.Module):
 def stewart_drives():
     """All legs have the lengths that `stewart_pose` asks for."""
     return [
-        jdyn.PrescribedJoint(f"leg{i}", LegLength(base, top))
+        jdyn.constraints.PrescribedJoint(f"leg{i}", LegLength(base, top))
         for i, (base, top) in enumerate(zip(STEWART_BASE, STEWART_TOP, strict=True))
     ]
 

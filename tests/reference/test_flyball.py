@@ -43,7 +43,7 @@ def compare(motion, times):
 def test_flyball_governor():
     """Ten seconds by `Rodas5P`, which knows how the springs couple joints and tries 750 steps."""
     times = np.linspace(0, 10, 101)
-    model, springs, motion = simulated(times, jdyn.Rodas5P())
+    model, springs, motion = simulated(times, jdyn.solvers.Rodas5P())
     assert motion.stats["accepted_steps"] + motion.stats["rejected_steps"] < 1000
     compare(motion, times)
     # Nothing turns the shaft.

@@ -313,7 +313,7 @@ def test_stewart_platform_inverse_kinematics():
     """Leg lengths are |p + R top − base| of the pose that the platform is told, and their rates u·(ṗ + ω × R top)."""
     model, balls = mechanisms.stewart()
     places, rates = legs(model)
-    told = [*balls, jdyn.PrescribedFrame("platform", mechanisms.stewart_pose)]
+    told = [*balls, jdyn.constraints.PrescribedFrame("platform", mechanisms.stewart_pose)]
     for t in (0.0, 0.4):
         found = jdyn.assemble(model, told, at_home(model), t=t)
         lengths, speeds = jax.jvp(leg_lengths, (t,), (1.0,))
@@ -393,7 +393,7 @@ def test_a_start_at_a_singular_configuration():
 def test_a_drive_beyond_reach_ends_where_reach_ends():
     """A crank is told to turn on until coupler and rocker are stretched, where cos φ = 1/4."""
     model, loop = four_bar(coupler=1.0, rocker=1.0)
-    told = [*loop, jdyn.PrescribedJoint("crank", Turn(1.25, 1.0))]
+    told = [*loop, jdyn.constraints.PrescribedJoint("crank", Turn(1.25, 1.0))]
     start = jdyn.assemble(model, told, jnp.array([1.25, -1.5, 2.4]))
     motion = jdyn.simulate(
         model, start.q, start.v, 3.0, constraints=told, saveat=END, stepsize_controller=accuracy(1e-8), throw=False,
@@ -409,7 +409,7 @@ def test_contradictions_are_refused():
     """Two drives tell one joint different speeds: accelerations are finite, and a simulation does not begin."""
     model, loop = four_bar()
     start = jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]), jnp.array([1.0, 0.0, 0.0]))
-    told = [*loop, *(jdyn.PrescribedJoint("crank", Turn(start.q[0], rate)) for rate in (1.0, 2.0))]
+    told = [*loop, *(jdyn.constraints.PrescribedJoint("crank", Turn(start.q[0], rate)) for rate in (1.0, 2.0))]
     found = jdyn.constrained_dynamics(model, told, start.q, start.v, jnp.zeros(3))
     assert all(np.all(np.isfinite(x)) for x in found)
     motion = jdyn.simulate(model, start.q, start.v, 1.0, constraints=told, saveat=END, throw=False)

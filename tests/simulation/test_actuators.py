@@ -46,7 +46,7 @@ def sampled(period, delay, ticks):
 @pytest.mark.parametrize("delay", [0, 2])
 def test_a_digital_controller_sees_the_state_at_its_ticks_only(delay):
     ticks = 0.05 * jnp.arange(1.0, 20.0)
-    trajectory = run(jdyn.ZeroOrderHold(FEEDBACK, 0.05, delay), saveat=ticks)
+    trajectory = run(jdyn.control.ZeroOrderHold(FEEDBACK, 0.05, delay), saveat=ticks)
     exact = sampled(0.05, delay, 19)
     # The force is constant from tick to tick: every step is exact but for rounding.
     np.testing.assert_allclose(trajectory.q[:, 0], exact[:, 0], rtol=1e-12, atol=1e-13)
@@ -55,7 +55,7 @@ def test_a_digital_controller_sees_the_state_at_its_ticks_only(delay):
 
 def test_a_lagging_motor_makes_a_third_order_system():
     lag = 0.1
-    trajectory = run(jdyn.FirstOrderLag(FEEDBACK, lag), saveat=jnp.array([0.3, 1.0]))
+    trajectory = run(jdyn.control.FirstOrderLag(FEEDBACK, lag), saveat=jnp.array([0.3, 1.0]))
     A = np.array([[0, 1, 0], [0, 0, 1 / MASS], [-KP / lag, -KD / lag, -1 / lag]])
     end = np.array([1.0, 0, 0])
     for k, t in enumerate((0.3, 1.0)):
@@ -83,7 +83,7 @@ def test_joints_have_friction():
     np.testing.assert_allclose(trajectory.v[0, 0], v, rtol=1e-8)
 
 
-class Integral(jdyn.DynamicController):
+class Integral(jdyn.control.DynamicController):
     gain: jax.Array
 
     def start(self, t, q, v):
@@ -96,7 +96,7 @@ class Integral(jdyn.DynamicController):
         return 1.0 - q
 
 
-HELD, INTEGRAL = jdyn.ZeroOrderHold(FEEDBACK, 0.01), Integral(jnp.array(20.0))
+HELD, INTEGRAL = jdyn.control.ZeroOrderHold(FEEDBACK, 0.01), Integral(jnp.array(20.0))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ HELD, INTEGRAL = jdyn.ZeroOrderHold(FEEDBACK, 0.01), Integral(jnp.array(20.0))
     [
         HELD + INTEGRAL,
         pytest.param(INTEGRAL + HELD, marks=pytest.mark.slow),
-        pytest.param(jdyn.Constant([5.0]) + (FEEDBACK + INTEGRAL), marks=pytest.mark.slow),
+        pytest.param(jdyn.control.Constant([5.0]) + (FEEDBACK + INTEGRAL), marks=pytest.mark.slow),
     ],
     ids=["held first", "held last", "not held"],
 )
@@ -116,7 +116,7 @@ def test_memories_add_up(both):
 @pytest.mark.slow
 def test_gradients_go_through_ticks_and_batches():
     def end(kp, delay=1):
-        controller = jdyn.ZeroOrderHold(jdyn.PD(CART, [1.0], kp=kp, kd=KD), 0.05, delay)
+        controller = jdyn.control.ZeroOrderHold(jdyn.PD(CART, [1.0], kp=kp, kd=KD), 0.05, delay)
         return run(controller, saveat=jnp.array([0.93]), max_steps=100).q[0, 0]
 
     gains = jnp.array([10.0, 20.0, 30.0])
@@ -127,8 +127,8 @@ def test_gradients_go_through_ticks_and_batches():
 
 def test_what_has_a_memory_is_no_function_of_the_state():
     with pytest.raises(TypeError, match="ZeroOrderHold has a memory"):
-        jdyn.ZeroOrderHold(FEEDBACK, 0.05)(0.0, jnp.zeros(1), jnp.zeros(1))
+        jdyn.control.ZeroOrderHold(FEEDBACK, 0.05)(0.0, jnp.zeros(1), jnp.zeros(1))
     with pytest.raises(ValueError, match="ticks of its own"):
-        jdyn.ZeroOrderHold(jdyn.ZeroOrderHold(FEEDBACK, 0.05), 0.1)
+        jdyn.control.ZeroOrderHold(jdyn.control.ZeroOrderHold(FEEDBACK, 0.05), 0.1)
     with pytest.raises(ValueError, match="delay: expected a number of periods, got -1"):
-        jdyn.ZeroOrderHold(FEEDBACK, 0.05, delay=-1)
+        jdyn.control.ZeroOrderHold(FEEDBACK, 0.05, delay=-1)

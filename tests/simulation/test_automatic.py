@@ -100,7 +100,7 @@ def sled(**joint):
     return builder.build()
 
 
-GROUND = jdyn.CompliantContact(jdyn.SpringDamper(), jdyn.Material(4e3, 0.1, 1.0), slip_speed=1e-3)
+GROUND = jdyn.CompliantContact(jdyn.contact.SpringDamper(), jdyn.contact.Material(4e3, 0.1, 1.0), slip_speed=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -159,4 +159,6 @@ def test_single_precision():
 def test_outside_of_local_coordinates_it_is_refused():
     field = diffrax.ODETerm(lambda t, y, args: y)
     with pytest.raises(ValueError, match="it works in local coordinates"):
-        diffrax.diffeqsolve(field, jdyn.Automatic(), 0.0, 1.0, 0.1, jdyn.simulation.vector_field.State(ROWS, ROWS))
+        diffrax.diffeqsolve(
+            field, jdyn.solvers.Automatic(), 0.0, 1.0, 0.1, jdyn.simulation.vector_field.State(ROWS, ROWS)
+        )

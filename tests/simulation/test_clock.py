@@ -46,7 +46,7 @@ def falls():
     """How far a ball has come after half a second and two impacts, in how many steps, by the time at which it
     begins; and that by its height at the start."""
     model = bouncing(mass=0.1).astype(jnp.float32)
-    contact = jdyn.CompliantContact(material=jdyn.Material(4e6, 0.0))
+    contact = jdyn.CompliantContact(material=jdyn.contact.Material(4e6, 0.0))
     control = diffrax.PIDController(rtol=1e-4, atol=1e-5)
 
     def end(height, t0):
@@ -124,7 +124,7 @@ def test_a_lane_of_a_batch_does_not_tick_because_another_does():
     def end(q0, dt0):
         motion = jdyn.simulate(
             model, q0[None], jnp.zeros(1, jnp.float32), 100.0 + 16 * 2.0**-17, t0=100.0, max_steps=400, saveat=END,
-            controller=jdyn.ZeroOrderHold(pd, 2.0**-15), stepsize_controller=control, dt0=dt0, throw=False,
+            controller=jdyn.control.ZeroOrderHold(pd, 2.0**-15), stepsize_controller=control, dt0=dt0, throw=False,
         )  # fmt: skip
         return motion.v[-1], motion.stats["accepted_steps"]
 

@@ -51,7 +51,7 @@ def test_a_pendulum_that_a_rod_holds():
     builder = jdyn.Builder("point", gravity=(0, -9.81, 0))
     builder.add_link("carriage", jdyn.Prismatic((1, 0, 0)), armature=0.0)
     builder.add_link("point", jdyn.Prismatic((0, 1, 0)), parent="carriage", mass=1.0)
-    model, rod = builder.build(), [jdyn.Distance("world", "point", length=1.0)]
+    model, rod = builder.build(), [jdyn.constraints.Distance("world", "point", length=1.0)]
     printed = {
         0.5: (-3.91049e-01, -9.20370e-01), 1.0: (9.86292e-01, -1.65011e-01), 2.0: (-7.93566e-01, -6.08484e-01),
         3.0: (1.76652e-01, -9.84273e-01), 5.0: (-9.42305e-01, -3.34754e-01), 10.0: (-2.75087e-01, -9.61419e-01),
@@ -67,7 +67,7 @@ def test_a_pendulum_that_a_rod_holds():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", [None, jdyn.ROSJ43(), diffrax.Dopri5()], ids=["default", "ROSJ43", "Dopri5"])
+@pytest.mark.parametrize("solver", [None, jdyn.solvers.ROSJ43(), diffrax.Dopri5()], ids=["default", "ROSJ43", "Dopri5"])
 def test_order_under_constraints_with_stiff_joints(solver):
     """A four-bar with dampers and a spring, by constant steps: the order of the method without constraints."""
     model, loop = four_bar()
@@ -84,7 +84,7 @@ def test_order_under_constraints_with_stiff_joints(solver):
         ).q[-1]
     )  # fmt: skip
     errors = [np.linalg.norm(run(0.5 / steps) - exact.q[-1]) for steps in (20, 40)]
-    order = {None: 4, jdyn.ROSJ43: 4, diffrax.Dopri5: 5}[None if solver is None else type(solver)]
+    order = {None: 4, jdyn.solvers.ROSJ43: 4, diffrax.Dopri5: 5}[None if solver is None else type(solver)]
     assert np.log2(errors[0] / errors[1]) > order - 0.3, errors
 
 
@@ -108,7 +108,7 @@ def rolling_disk(radius=0.3):
     mass = 2.0
     across, about = mass * radius**2 / 4, mass * radius**2 / 2
     builder.add_link("disk", jdyn.Free(), mass=mass, inertia=np.diag([across, across, about]))
-    return builder.build(), [jdyn.RollingDisk("disk", radius)]
+    return builder.build(), [jdyn.constraints.RollingDisk("disk", radius)]
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_a_joint_that_is_told_moves_the_rest():
     """Of a chain whose first joint is told, the second follows the partitioned equations, and the row's force is what
     inverse dynamics asks of the first."""
     model = jdyn.load("double_pendulum")
-    told = [jdyn.PrescribedJoint(model.joint_names[0], lambda t: 0.3 * jnp.sin(2 * t))]
+    told = [jdyn.constraints.PrescribedJoint(model.joint_names[0], lambda t: 0.3 * jnp.sin(2 * t))]
     q, v = jnp.array([0.3 * np.sin(0.8), 0.4]), jnp.array([0.6 * np.cos(0.8), -0.5])
     tau, first = jnp.array([0.0, 0.2]), -1.2 * np.sin(0.8)
     M, h = jdyn.mass_matrix(model, q), jdyn.bias_forces(model, q, v)
@@ -195,8 +195,12 @@ def test_a_base_that_is_told():
     q, v = jnp.array([0.3, -0.4]), jnp.array([1.0, 0.5])
     t = 0.7
     q0 = moving.neutral().at[moving.topology.q_slice(1).start :].set(q)
-    start = jdyn.assemble(moving, [jdyn.PrescribedFrame("base", pose)], q0, jnp.append(jnp.zeros(6), v), t=t)
-    found = jdyn.constrained_dynamics(moving, [jdyn.PrescribedFrame("base", pose)], start.q, start.v, jnp.zeros(8), t=t)
+    start = jdyn.assemble(
+        moving, [jdyn.constraints.PrescribedFrame("base", pose)], q0, jnp.append(jnp.zeros(6), v), t=t
+    )
+    found = jdyn.constrained_dynamics(
+        moving, [jdyn.constraints.PrescribedFrame("base", pose)], start.q, start.v, jnp.zeros(8), t=t
+    )
     up = jax.jvp(jax.grad(height), (t,), (1.0,))[1]
     falling = alone.with_gravity((0, 0, -9.81 - float(up)))
     expected = jdyn.forward_dynamics(falling, start.q[7:], start.v[6:], jnp.zeros(2))
@@ -205,12 +209,12 @@ def test_a_base_that_is_told():
 
 def test_a_start_off_the_constraints_is_refused_in_words():
     arm = jdyn.load("double_pendulum")
-    geared = [jdyn.Gear(*arm.joint_names, (0.0, 2.0))]
+    geared = [jdyn.constraints.Gear(*arm.joint_names, (0.0, 2.0))]
     with pytest.raises(jdyn.SimulationError, match=r"constraints are not met; jdyn\.assemble finds a start"):
         jdyn.simulate(arm, jnp.ones(2), jnp.zeros(2), 1.0, constraints=geared, solver=diffrax.Heun(), saveat=END)
     model, loop = four_bar()
     with pytest.raises(ValueError, match="Rodas5P: its Jacobians are those of a tree"):
-        jdyn.simulate(model, jnp.zeros(3), jnp.zeros(3), 1.0, constraints=loop, solver=jdyn.Rodas5P())
+        jdyn.simulate(model, jnp.zeros(3), jnp.zeros(3), 1.0, constraints=loop, solver=jdyn.solvers.Rodas5P())
 
 
 @pytest.mark.slow
@@ -236,7 +240,7 @@ def test_gradients_through_a_simulation():
         heavier = model.with_body("coupler", mass=x[1])
         longer = [dataclasses.replace(loop[0], point_b=x[0] * jnp.array([1.0, 0.0, 0.0]))]
         # The crank begins where it is told.
-        told = jdyn.PrescribedJoint("crank", lambda t: 1.0 + 2.0 * t)
+        told = jdyn.constraints.PrescribedJoint("crank", lambda t: 1.0 + 2.0 * t)
         start = jdyn.assemble(heavier, [*longer, told], jnp.array([1.0, -0.2, 1.6]), throw=False)
         motion = jdyn.simulate(
             heavier, start.q, start.v, 2.0, constraints=longer, saveat=END, throw=False,
@@ -297,10 +301,10 @@ def test_a_loop_bounces_off_a_joint_limit():
 def test_energy_that_a_drive_supplies():
     """A joint that is told does work, which the balance of energy counts."""
     model, loop = four_bar()
-    told = jdyn.PrescribedJoint("crank", lambda t: 1.0 + jnp.sin(2 * t))
+    told = jdyn.constraints.PrescribedJoint("crank", lambda t: 1.0 + jnp.sin(2 * t))
     start = jdyn.assemble(model, [*loop, told], jnp.array([1.0, -0.2, 1.6]))
     motion = jdyn.simulate(
-        model, start.q, start.v, 1.0, constraints=[*loop, told], solver=jdyn.EnergyError(diffrax.Dopri8()),
+        model, start.q, start.v, 1.0, constraints=[*loop, told], solver=jdyn.solvers.EnergyError(diffrax.Dopri8()),
         stepsize_controller=accuracy(1e-10), saveat=jnp.linspace(0, 1, 5), max_steps=20000,
     )  # fmt: skip
     energy = motion.energy

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.fast_compile
 
 G = 9.81
 OTHERS = [scene for scene in resting.SCENES if scene not in (resting.tilted_cube, resting.gripper)]
-LAW = jdyn.ConvexContact(jdyn.Material(2e5, 20.0, 0.5))
+LAW = jdyn.ConvexContact(jdyn.contact.Material(2e5, 20.0, 0.5))
 
 
 def all_of(scenes):
@@ -32,7 +32,7 @@ def without(motion):
 
 def on_a_slope(angle=0.2, friction=0.5):
     model = tilted(box(), angle)
-    law = jdyn.ConvexContact(jdyn.Material(2e5, 20.0, friction))
+    law = jdyn.ConvexContact(jdyn.contact.Material(2e5, 20.0, friction))
     return model, model.neutral().at[2].set(0.2), law
 
 
@@ -171,7 +171,13 @@ def test_batches_and_other_times_keep_forces():
     later = alone.resample(jnp.array([0.5, 0.955])).contacts.force("body")
     np.testing.assert_allclose(later[1], alone.contacts.force("body")[-1], atol=1e-6 * G)
     silent = jdyn.simulate(
-        model, q0, jnp.zeros(6), 0.1, contact=law, solver=jdyn.ConvexEuler(forces=False), saveat=diffrax.SaveAt(t1=True)
+        model,
+        q0,
+        jnp.zeros(6),
+        0.1,
+        contact=law,
+        solver=jdyn.solvers.ConvexEuler(forces=False),
+        saveat=diffrax.SaveAt(t1=True),
     )
     assert silent.contact_forces is None
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.fast_compile
 G, RADIUS, T = 9.81, 0.1, 0.01
 # Depth at the start [m] and stiffness [N/m].
 AT = 0.02, 2e4
-GROUND = {"ground": jdyn.Material(jnp.inf, 0.0, 0.0)}
+GROUND = {"ground": jdyn.contact.Material(jnp.inf, 0.0, 0.0)}
 
 
 def oscillator(depth, stiffness):
@@ -29,7 +29,7 @@ def expected():
 
 def swung(contact, depth, stiffness, **options):
     """The same, simulated."""
-    law = contact(material=jdyn.Material(stiffness, 0.0, 0.0), materials=GROUND)
+    law = contact(material=jdyn.contact.Material(stiffness, 0.0, 0.0), materials=GROUND)
     motion = jdyn.simulate(
         bouncing().astype(depth.dtype), (RADIUS - depth)[None], jnp.zeros(1, depth.dtype), T, contact=law,
         saveat=diffrax.SaveAt(t1=True), **options,

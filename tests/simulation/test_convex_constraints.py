@@ -12,7 +12,7 @@ from jdyn.constraints.acceleration import distance
 pytestmark = pytest.mark.fast_compile
 
 G, END = 9.81, diffrax.SaveAt(t1=True)
-LAW = jdyn.ConvexContact(jdyn.Material(4e4, 1.0, 0.4), slip_speed=1e-3)
+LAW = jdyn.ConvexContact(jdyn.contact.Material(4e4, 1.0, 0.4), slip_speed=1e-3)
 
 
 def accuracy(tolerance):
@@ -37,7 +37,7 @@ def hopper():
         builder.add_shape("foot", "sphere", 0.03, placement=(x, 0, 0), role="collision")
     builder.add_shape("world", "plane", (0, 0), role="collision")
     model = builder.build()
-    loop = jdyn.Connect("foot", "back", point_a=(-0.2, 0, 0), point_b=(0, 0, -0.3))
+    loop = jdyn.constraints.Connect("foot", "back", point_a=(-0.2, 0, 0), point_b=(0, 0, -0.3))
     return model, [loop]
 
 
@@ -96,11 +96,11 @@ def carried():
     builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), parent="rail", mass=1.0)
     builder.add_shape("ball", "sphere", 0.1, role="collision")
     model, k = builder.build(), 1e6
-    law = jdyn.ConvexContact(jdyn.Material(2 * k, 20.0, 0.5))
+    law = jdyn.ConvexContact(jdyn.contact.Material(2 * k, 20.0, 0.5))
 
     @jax.jit
     def speed(a):
-        told = [jdyn.PrescribedJoint("platform", lambda t: a * t**2 / 2)]
+        told = [jdyn.constraints.PrescribedJoint("platform", lambda t: a * t**2 / 2)]
         motion = jdyn.simulate(
             model, jnp.array([0.0, 0.0, 0.1 - G / k]), jnp.zeros(3), 0.5, contact=law, constraints=told, saveat=END,
             stepsize_controller=accuracy(1e-6),
@@ -133,10 +133,10 @@ def _end(x, adjoint=None):
     builder.add_shape("world", "plane", (0, 0), role="collision")
     model = builder.build().with_gravity(jnp.array([0.0, 0.0, -1.0]) * gravity)
     model = jdyn.vary(model, {"body:motor.mass": mass})
-    law = jdyn.ConvexContact(jdyn.Material(4e4, 1.0, jnp.array([0.4, 0.0, 0.0]) * friction), slip_speed=0.1)
-    steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 4e-3, "solver": jdyn.ConvexEuler(rows=1)}
+    law = jdyn.ConvexContact(jdyn.contact.Material(4e4, 1.0, jnp.array([0.4, 0.0, 0.0]) * friction), slip_speed=0.1)
+    steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 4e-3, "solver": jdyn.solvers.ConvexEuler(rows=1)}
     q, v = jnp.array([0.0, 0.0, 0.0999]), jnp.stack([1.0 + 0 * ratio, ratio, 0 * ratio])
-    gear = [jdyn.Gear("rail", "motor", jnp.stack([0 * ratio, ratio]))]
+    gear = [jdyn.constraints.Gear("rail", "motor", jnp.stack([0 * ratio, ratio]))]
     motion = jdyn.simulate(model, q, v, 0.08, contact=law, constraints=gear, saveat=END, adjoint=adjoint, **steps)
     return motion.q[-1, 0]
 

@@ -17,7 +17,7 @@ G, MU = 9.81, 0.5
 
 def contact(stiffness=1e5, dissipation=20.0, friction=MU, slip_speed=1e-6):
     """Of these numbers at each point: both surfaces are alike."""
-    return jdyn.ConvexContact(jdyn.Material(2 * stiffness, dissipation, friction), slip_speed=slip_speed)
+    return jdyn.ConvexContact(jdyn.contact.Material(2 * stiffness, dissipation, friction), slip_speed=slip_speed)
 
 
 def run(model, q, v, t1, law, tolerance=1e-6, **options):
@@ -122,14 +122,14 @@ def test_energy_never_grows():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::jdyn.ContactWarning")
+@pytest.mark.filterwarnings("ignore::jdyn.contact.ContactWarning")
 def test_errors_follow_tolerances_to_the_same_law_as_a_force_of_the_state():
     """A box begins deep on an edge, slides, and settles. Another solver integrates the force, with steps of its own."""
     model, law = box(sides=(0.4, 0.3, 0.1)), contact(stiffness=1e4, dissipation=2.0, slip_speed=1e-2)
     q = jnp.array([0.0, 0.0, 0.08, np.cos(0.1), 0.6 * np.sin(0.1), 0.8 * np.sin(0.1), 0.0])
     v = jnp.array([0.5, -0.3, 0.2, 1.0, 0.3, 0.0])
     options = {"saveat": diffrax.SaveAt(t1=True), "max_steps": 65536}
-    exact = run(model, q, v, 0.3, law, 1e-10, solver=jdyn.CashKarp(), **options)
+    exact = run(model, q, v, 0.3, law, 1e-10, solver=jdyn.solvers.CashKarp(), **options)
     tolerances = 10.0 ** -np.arange(3, 8)
     ends = [run(model, q, v, 0.3, law, tolerance, **options) for tolerance in tolerances]
     errors = np.array([jnp.max(jnp.abs(end.q - exact.q)) for end in ends])
@@ -166,7 +166,7 @@ def _end(x, adjoint=None, dtype=jnp.float64):
     q = jnp.array([0, 0, 0, np.cos(0.1), 0.6 * np.sin(0.1), 0.8 * np.sin(0.1), 0], dtype).at[2].set(height)
     v = jnp.zeros(6, dtype).at[3].set(speed)
     model = model.with_gravity(jnp.array([0, 0, -1], dtype) * gravity)
-    steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 2e-3, "solver": jdyn.ConvexEuler(rows=2)}
+    steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 2e-3, "solver": jdyn.solvers.ConvexEuler(rows=2)}
     saved = diffrax.SaveAt(t1=True)
     return jdyn.simulate(model, q, v, 0.06, contact=law, saveat=saved, adjoint=adjoint, **steps).q[0]
 
@@ -287,7 +287,7 @@ def test_a_stack_of_ten_boxes_stands():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::jdyn.ContactWarning")
+@pytest.mark.filterwarnings("ignore::jdyn.contact.ContactWarning")
 def test_boxes_that_begin_within_each_other_part_in_long_steps():
     """In the air, so that their momentum is what gravity gives. Newton's method for velocities alone gave up in the
     second step."""
@@ -328,7 +328,7 @@ def test_a_foot_that_sticks_does_not_slip_at_the_ends_of_steps():
     angle, rate = 1.2, 2.0
     q = jnp.array([0.0, np.sin(angle) / 2 + 1e-3 - 1e-7, angle])
     v = jnp.array([-(np.sin(angle) / 2 + 1e-3), np.cos(angle) / 2, 1.0]) * rate
-    options = {"solver": jdyn.ConvexEuler(rows=1), "stepsize_controller": diffrax.ConstantStepSize()}
+    options = {"solver": jdyn.solvers.ConvexEuler(rows=1), "stepsize_controller": diffrax.ConstantStepSize()}
     slips, depths = [], []
     for h in (2e-3, 1e-3):
         end = jdyn.simulate(model, q, v, 0.02, contact=law, saveat=diffrax.SaveAt(t1=True), dt0=h, **options)
@@ -391,13 +391,13 @@ def test_what_convex_contact_does_not_know_is_refused():
     model, law = box(), contact()
     q, v = model.neutral().at[2].set(1.0), jnp.zeros(6)
     with pytest.raises(ValueError, match=r"expected contact=jdyn\.ConvexContact"):
-        jdyn.simulate(model, q, v, 1.0, solver=jdyn.ConvexEuler())
+        jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.ConvexEuler())
     with pytest.raises(ValueError, match=r"ConvexEuler: it steps forwards in time alone"):
         jdyn.simulate(model, q, v, -1.0, contact=law)
     with pytest.raises(ValueError, match="at least 1"):
-        jdyn.ConvexEuler(rows=0)
+        jdyn.solvers.ConvexEuler(rows=0)
     with pytest.raises(ValueError, match="work of contact"):
-        jdyn.simulate(model, q, v, 1.0, contact=law, solver=jdyn.EnergyError(jdyn.ConvexEuler()))
+        jdyn.simulate(model, q, v, 1.0, contact=law, solver=jdyn.solvers.EnergyError(jdyn.solvers.ConvexEuler()))
     for name in ("slip_speed", "spin_speed"):
         with pytest.raises(ValueError, match=name):
             jdyn.ConvexContact(**{name: 0.0})

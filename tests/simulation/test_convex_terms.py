@@ -27,7 +27,7 @@ def test_a_ball_that_rolls_and_spins_is_slowed_in_closed_form_and_then_rests(spi
     """Torques of lengths times the weight slow rolling by 5/7 of roll g / r, and spinning by spin m g over its
     inertia."""
     model, stiffness, speed, turning = ball(), 1e7, 1.0, 10.0
-    law = jdyn.ConvexContact(jdyn.Material(2 * stiffness, 20.0, jnp.array([0.5, spin, roll])))
+    law = jdyn.ConvexContact(jdyn.contact.Material(2 * stiffness, 20.0, jnp.array([0.5, spin, roll])))
     q = model.neutral().at[2].set(0.1 - G / stiffness)
     v = jnp.zeros(6).at[3].set(speed).at[1].set(speed / 0.1).at[2].set(turning)
     options = {"contact": law, "saveat": END, "stepsize_controller": control(1e-6)}
@@ -125,10 +125,10 @@ def _end(x, adjoint=None):
     model = arm(ground=-0.92).with_gravity(jnp.array([0.0, 0.0, -1.0]) * gravity)
     model = model.with_joint("upper", friction=friction, friction_speed=speed, upper=upper)
     contact = jdyn.ConvexContact(
-        jdyn.Material(2e4, 0.5, jnp.array([20.0, 0.0, 1.0]) * roll), slip_speed=0.1, spin_speed=1.0
+        jdyn.contact.Material(2e4, 0.5, jnp.array([20.0, 0.0, 1.0]) * roll), slip_speed=0.1, spin_speed=1.0
     )
     q, v = jnp.array([0.72, -0.8]), jnp.array([1.0, 1.0])
-    steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 4e-3, "solver": jdyn.ConvexEuler(rows=1)}
+    steps = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 4e-3, "solver": jdyn.solvers.ConvexEuler(rows=1)}
     options = {"contact": contact, "joint_limits": STOPS, "saveat": END, "adjoint": adjoint}
     return jdyn.simulate(model, q, v, 0.08, **options, **steps).q[0, 0]
 

@@ -45,7 +45,8 @@ def test_work_is_accounted_for():
     model = tree()
     trajectory = jdyn.simulate(
         model, model.random(jax.random.key(0)), jnp.ones(model.nv), 1.0, controller=pushed,
-        solver=jdyn.EnergyError(diffrax.Dopri8()), stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-10),
+        solver=jdyn.solvers.EnergyError(diffrax.Dopri8()), stepsize_controller=diffrax.PIDController(rtol=1e-10,
+        atol=1e-10),
     )  # fmt: skip
     energy = jax.vmap(lambda q, v: jdyn.kinetic_energy(model, q, v) + jdyn.potential_energy(model, q))
     given = trajectory.parts["supplied"]
@@ -53,12 +54,12 @@ def test_work_is_accounted_for():
     np.testing.assert_allclose(energy(trajectory.q, trajectory.v), given, rtol=0, atol=2e-8)
 
 
-@pytest.mark.parametrize("rule", [LOOSE, jdyn.HalveOrGrow(1e-4)], ids=["PID", "RobotPhi"])
+@pytest.mark.parametrize("rule", [LOOSE, jdyn.solvers.HalveOrGrow(1e-4)], ids=["PID", "RobotPhi"])
 def test_energy_holds_the_steps_of_a_solver_without_an_estimate(rule):
     model = pair(100.0, 5.0)
     q0, v0 = jnp.array([0.0, 0.3]), jnp.zeros(2)
     trajectory = jdyn.simulate(
-        model, q0, v0, 2.0, solver=jdyn.EnergyError(diffrax.Heun()), stepsize_controller=rule, saveat=[0.4, 1.0]
+        model, q0, v0, 2.0, solver=jdyn.solvers.EnergyError(diffrax.Heun()), stepsize_controller=rule, saveat=[0.4, 1.0]
     )
     # The relative motion: half the mass, on the spring and the damper.
     omega, decay = np.sqrt(200.0 - 5.0**2), 5.0
@@ -72,7 +73,7 @@ def test_steps_settle_that_are_judged_by_energy_alone():
     """The step controller knows the order of what it is shown; else every other step is too long."""
     model = pair(100.0, 5.0)
     trajectory = jdyn.simulate(
-        model, [0.0, 0.1], [0.0, 0.0], 4.0, solver=jdyn.EnergyError(jdyn.SemiImplicitEuler()),
+        model, [0.0, 0.1], [0.0, 0.0], 4.0, solver=jdyn.solvers.EnergyError(jdyn.solvers.SemiImplicitEuler()),
         stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-4),
     )  # fmt: skip
     # 46 to 152; with the order of the solver itself 162 to 194.
@@ -82,8 +83,8 @@ def test_steps_settle_that_are_judged_by_energy_alone():
 def test_steps_are_halved_and_grow_by_half():
     model = pair(100.0, 0.0)
     trajectory = jdyn.simulate(
-        model, [0.0, 0.3], [0.0, 0.0], 1.0, solver=jdyn.EnergyError(diffrax.Heun()), dt0=0.05,
-        stepsize_controller=jdyn.HalveOrGrow(1e-5), saveat=diffrax.SaveAt(steps=True), max_steps=4000,
+        model, [0.0, 0.3], [0.0, 0.0], 1.0, solver=jdyn.solvers.EnergyError(diffrax.Heun()), dt0=0.05,
+        stepsize_controller=jdyn.solvers.HalveOrGrow(1e-5), saveat=diffrax.SaveAt(steps=True), max_steps=4000,
     )  # fmt: skip
     ends = np.concatenate([[0], trajectory.ts[np.isfinite(trajectory.ts)]])
     # The end cuts the last few short.
@@ -102,8 +103,9 @@ def test_steps_are_halved_and_grow_by_half():
 def test_steps_grow_no_longer_than_the_longest():
     # At rest every step is exact.
     trajectory = jdyn.simulate(
-        pair(100.0, 5.0), [0.0, 0.0], [0.0, 0.0], 1.0, solver=jdyn.EnergyError(diffrax.Heun()), dt0=0.3,
-        stepsize_controller=jdyn.HalveOrGrow(1e-5, longest=0.125), saveat=diffrax.SaveAt(steps=True), max_steps=20,
+        pair(100.0, 5.0), [0.0, 0.0], [0.0, 0.0], 1.0, solver=jdyn.solvers.EnergyError(diffrax.Heun()), dt0=0.3,
+        stepsize_controller=jdyn.solvers.HalveOrGrow(1e-5, longest=0.125), saveat=diffrax.SaveAt(steps=True),
+        max_steps=20,
     )  # fmt: skip
     np.testing.assert_allclose(trajectory.ts[:8], np.arange(1, 9) / 8, rtol=1e-12)
     assert np.all(~np.isfinite(trajectory.ts[8:]))
@@ -127,11 +129,17 @@ def test_events_do_work():
     builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
     bounce = jdyn.Event(lambda t, y: y.q[0], lambda t, y: dataclasses.replace(y, v=-0.5 * y.v))
     trajectory = jdyn.simulate(
-        builder.build(), [1.0], [0.0], 1.0, events=[bounce], solver=jdyn.EnergyError(diffrax.Tsit5()), saveat=[0.1, 0.6]
+        builder.build(),
+        [1.0],
+        [0.0],
+        1.0,
+        events=[bounce],
+        solver=jdyn.solvers.EnergyError(diffrax.Tsit5()),
+        saveat=[0.1, 0.6],
     )
     np.testing.assert_allclose(trajectory.parts["supplied"], [9.81, 9.81 / 4], rtol=1e-12)
 
 
 def test_halving_needs_an_energy():
     with pytest.raises(ValueError, match=r"wrap it as jdyn\.EnergyError"):
-        jdyn.simulate(pair(1.0, 0.0), [0.0, 0.1], [0.0, 0.0], 1.0, stepsize_controller=jdyn.HalveOrGrow(1e-3))
+        jdyn.simulate(pair(1.0, 0.0), [0.0, 0.1], [0.0, 0.0], 1.0, stepsize_controller=jdyn.solvers.HalveOrGrow(1e-3))

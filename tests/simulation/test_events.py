@@ -149,7 +149,7 @@ def test_a_pendulum_hits_a_wall():
     np.testing.assert_allclose(trajectory.events.v[0, 0], -restitution * speed, rtol=1e-8)
 
 
-class Latch(jdyn.DynamicController):
+class Latch(jdyn.control.DynamicController):
     """Once it is shut, a stiff damped spring holds the body where it was caught."""
 
     stiffness: jax.Array

@@ -34,13 +34,15 @@ __all__ = ["reference"]
 @pytest.mark.parametrize(
     ("solver", "order", "steps"),
     [
-        pytest.param(jdyn.BulirschStoer(columns=2), 4, [16, 32, 64], marks=pytest.mark.slow),
-        pytest.param(jdyn.BulirschStoer(columns=3), 6, [16, 32, 64], marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+        pytest.param(jdyn.solvers.BulirschStoer(columns=2), 4, [16, 32, 64], marks=pytest.mark.slow),
         pytest.param(
-            jdyn.BaderDeuflhard(columns=2), 3, [64, 128, 256], marks=[pytest.mark.slow, pytest.mark.exhaustive]
+            jdyn.solvers.BulirschStoer(columns=3), 6, [16, 32, 64], marks=[pytest.mark.slow, pytest.mark.exhaustive]
         ),
         pytest.param(
-            jdyn.BaderDeuflhard(columns=3), 5, [32, 64, 128], marks=[pytest.mark.slow, pytest.mark.exhaustive]
+            jdyn.solvers.BaderDeuflhard(columns=2), 3, [64, 128, 256], marks=[pytest.mark.slow, pytest.mark.exhaustive]
+        ),
+        pytest.param(
+            jdyn.solvers.BaderDeuflhard(columns=3), 5, [32, 64, 128], marks=[pytest.mark.slow, pytest.mark.exhaustive]
         ),
     ],
     ids=lambda x: f"{named(x)}{getattr(x, 'columns', '')}",
@@ -54,7 +56,7 @@ def test_order_of_columns_on_se3(solver, order, steps, reference):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", [jdyn.BulirschStoer(), jdyn.BaderDeuflhard()], ids=named)
+@pytest.mark.parametrize("solver", [jdyn.solvers.BulirschStoer(), jdyn.solvers.BaderDeuflhard()], ids=named)
 def test_order_and_step_follow_the_tolerance(solver, reference):
     evaluations = []
     for tolerance in (1e-5, 1e-8, 1e-11):
@@ -70,7 +72,7 @@ def test_order_and_step_follow_the_tolerance(solver, reference):
     assert evaluations[2] < 10 ** (6 / 8) * evaluations[0]
 
 
-@pytest.mark.parametrize("solver", [jdyn.BulirschStoer(), jdyn.BaderDeuflhard()], ids=named)
+@pytest.mark.parametrize("solver", [jdyn.solvers.BulirschStoer(), jdyn.solvers.BaderDeuflhard()], ids=named)
 def test_rows_within_steps_are_as_exact_as_ends(solver):
     """A double pendulum, against small steps of another method. Steps are judged by their dense output, too: it was off
     by 5e-5 and 3e-4 at a tolerance of 1e-8, velocities by 8e-3 and 0.16."""
@@ -93,7 +95,7 @@ def test_rows_within_steps_are_as_exact_as_ends(solver):
 def test_lanes_have_orders_of_their_own():
     def swing(tolerance):
         control = diffrax.PIDController(rtol=tolerance, atol=tolerance)
-        return run(jdyn.BulirschStoer(), PENDULUM, None, *SWING, control)
+        return run(jdyn.solvers.BulirschStoer(), PENDULUM, None, *SWING, control)
 
     # Smaller ones are near rounding, which then decides about steps.
     tolerances = jnp.array([1e-4, 1e-8])
@@ -124,7 +126,7 @@ def test_a_stiff_joint_takes_few_steps():
         return [y[1], (gain * (0.5 - y[0]) - gain * y[1] - weight * np.sin(y[0])) / inertia]
 
     exact = solve_ivp(rate, (0, 2), [0.0, 1.0], method="Radau", rtol=1e-11, atol=1e-12).y[:, -1]
-    stiff, explicit = end(jdyn.BaderDeuflhard()), end(diffrax.Tsit5())
+    stiff, explicit = end(jdyn.solvers.BaderDeuflhard()), end(diffrax.Tsit5())
     np.testing.assert_allclose([stiff.q[-1, 0], stiff.v[-1, 0]], exact, rtol=0, atol=1e-7)
     assert stiff.stats["accepted_steps"] + stiff.stats["rejected_steps"] < 50
     # Explicit steps are stable up to 3.3 / rate.
@@ -141,8 +143,10 @@ def test_works_in_diffrax_alone_and_says_what_it_needs():
             diffrax.ODETerm(decay), solver, 0.0, 3.0, 0.5, jnp.ones(2), stepsize_controller=control
         ).ys[-1]  # fmt: skip
 
-    np.testing.assert_allclose(solved(jdyn.BulirschStoer(rtol=1e-10, atol=1e-10)), np.exp(-np.sin(3)), rtol=1e-9)
+    np.testing.assert_allclose(
+        solved(jdyn.solvers.BulirschStoer(rtol=1e-10, atol=1e-10)), np.exp(-np.sin(3)), rtol=1e-9
+    )
     with pytest.raises(ValueError, match=r"BulirschStoer: expected tolerances; .* BulirschStoer\(rtol=, atol=\)"):
-        solved(jdyn.BulirschStoer())
+        solved(jdyn.solvers.BulirschStoer())
     with pytest.raises(ValueError, match="columns: expected 2 to 7, or None, got 1"):
-        jdyn.BulirschStoer(columns=1)
+        jdyn.solvers.BulirschStoer(columns=1)

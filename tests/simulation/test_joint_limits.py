@@ -149,7 +149,8 @@ def test_a_joint_rests_on_its_end_under_a_force():
         limits = jdyn.ImpactLimits(restitution=restitution)
         steps = diffrax.PIDController(rtol=rtol, atol=rtol / 100)
         motion = jdyn.simulate(
-            model, jnp.array([1.0]), jnp.zeros(1), 3.0, controller=jdyn.Constant(torque[None]), joint_limits=limits,
+            model, jnp.array([1.0]), jnp.zeros(1), 3.0, controller=jdyn.control.Constant(torque[None]),
+            joint_limits=limits,
             stepsize_controller=steps, saveat=diffrax.SaveAt(t1=True), throw=False,
         )  # fmt: skip
         return motion.result, motion.q[0, 0]

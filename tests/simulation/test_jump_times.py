@@ -156,7 +156,7 @@ def test_rows_that_follow_steps_move_with_a_jump(adjoint):
 def test_an_end_at_a_jump_or_a_tick_moves_by_itself(adjoint, what):
     def end(t1):
         still = jnp.zeros(1)
-        hold = {"controller": jdyn.ZeroOrderHold(lambda t, q, v: 0 * q, 0.25)} if what == "tick" else {}
+        hold = {"controller": jdyn.control.ZeroOrderHold(lambda t, q, v: 0 * q, 0.25)} if what == "tick" else {}
         jumps = [0.5] if what == "jump" else []
         return jdyn.simulate(slider(), still, still + 3, t1, jump_times=jumps, adjoint=adjoint, **hold, **END).q[-1, 0]
 

@@ -30,7 +30,7 @@ ARM = """
 
 def stepped(model, q0, v0, steps, dt):
     return jdyn.simulate(
-        model, jnp.asarray(q0), jnp.asarray(v0), steps * dt, solver=jdyn.LinearlyImplicitEuler(), dt0=dt,
+        model, jnp.asarray(q0), jnp.asarray(v0), steps * dt, solver=jdyn.solvers.LinearlyImplicitEuler(), dt0=dt,
         stepsize_controller=diffrax.ConstantStepSize(), saveat=diffrax.SaveAt(t1=True),
     )  # fmt: skip
 

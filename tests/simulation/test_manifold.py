@@ -112,7 +112,10 @@ def test_a_stage_keeps_accelerations_and_factors_for_its_derivative():
     """And what it starts from, instead of the hundreds of arrays of all recursions: storing them took as long as the
     recursions do."""
     model, stages = jdyn.load("double_pendulum"), diffrax.Tsit5().tableau.num_stages
-    solver, term = jdyn.OnManifold(diffrax.Tsit5(), model), diffrax.ODETerm(VectorField(model, with_memory(None), None))
+    solver, term = (
+        jdyn.solvers.OnManifold(diffrax.Tsit5(), model),
+        diffrax.ODETerm(VectorField(model, with_memory(None), None)),
+    )
     t0, t1 = jnp.array(0.0), jnp.array(0.01)
 
     def stepped(y):

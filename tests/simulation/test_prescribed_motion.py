@@ -54,7 +54,10 @@ def slider_crank(beside=False):
 
 def turned(omega, beside=False):
     """What turns the crank, and where the mechanism starts."""
-    told = [jdyn.Connect("pin", "slider"), jdyn.PrescribedJoint("crank", Turning(jnp.asarray(omega)))]
+    told = [
+        jdyn.constraints.Connect("pin", "slider"),
+        jdyn.constraints.PrescribedJoint("crank", Turning(jnp.asarray(omega))),
+    ]
     q, v = jnp.array([0.0, 0.0, CRANK + ROD, 0.5]), omega * jnp.array([1.0, -1 - CRANK / ROD, 0.0, 0.0])
     return told, q[: 3 + beside], v[: 3 + beside]
 
@@ -111,8 +114,8 @@ def test_a_crank_that_is_turned_keeps_its_slider_where_it_belongs(beside):
     "solver",
     [
         pytest.param(diffrax.Dopri5(), marks=pytest.mark.slow),
-        pytest.param(jdyn.ROSJ43(), marks=pytest.mark.exhaustive),
-        pytest.param(jdyn.BulirschStoer(), marks=pytest.mark.exhaustive),
+        pytest.param(jdyn.solvers.ROSJ43(), marks=pytest.mark.exhaustive),
+        pytest.param(jdyn.solvers.BulirschStoer(), marks=pytest.mark.exhaustive),
     ],
     ids=lambda s: type(s).__name__,
 )
@@ -158,7 +161,7 @@ def follower():
     builder = jdyn.Builder("cam")
     builder.add_link("wheel", jdyn.Revolute((0, 0, 1)), mass=1.0, inertia=100.0)
     builder.add_link("follower", jdyn.Prismatic((0, 0, 1)), mass=1e-3)
-    return builder.build(), [jdyn.Gear("follower", "wheel", CAM)]
+    return builder.build(), [jdyn.constraints.Gear("follower", "wheel", CAM)]
 
 
 CAM = (0.0, 0.3, -0.8, 0.1, 0.02)
@@ -207,10 +210,10 @@ def moving_base():
 
     q = jnp.array([radius, 0, 0, 1, 0, 0, 0, 0.3])
     v = jnp.array([0, 0, 0, 0, 0, radius * omega, 0.5])
-    return builder.build(), [jdyn.PrescribedFrame("base", pose)], q, v, right, np.array([0, 1, 2, 7])
+    return builder.build(), [jdyn.constraints.PrescribedFrame("base", pose)], q, v, right, np.array([0, 1, 2, 7])
 
 
-class Reeled(jdyn.Constraint):
+class Reeled(jdyn.constraints.Constraint):
     """A rope from the origin whose length is told."""
 
     frames, joints = ("world", "point"), ()
@@ -260,8 +263,8 @@ def coupled():
         return np.stack([2 * ts, 2 / 5 * np.sin(5 * ts) + (1 - np.cos(3 * ts)) / 3], 1)
 
     told = [
-        jdyn.PrescribedJoint("one", Turning(jnp.asarray(2.0))),
-        jdyn.VelocityCoupling((), ("one", "two"), coefficients),
+        jdyn.constraints.PrescribedJoint("one", Turning(jnp.asarray(2.0))),
+        jdyn.constraints.VelocityCoupling((), ("one", "two"), coefficients),
     ]
     return builder.build(), told, jnp.zeros(2), jnp.array([2.0, 2.0]), right, np.arange(2)
 

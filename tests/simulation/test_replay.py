@@ -204,7 +204,7 @@ def test_gradients_of_a_batch_are_those_of_its_lanes():
 
     def lane(v0, gain, t1):
         p = parameters() | {"v0": v0, "controller": Wobble(gain), "t1": t1}
-        return by_replay(p, jnp.array([0.1, 0.2]), solver=jdyn.Automatic(), max_steps=400)[0]
+        return by_replay(p, jnp.array([0.1, 0.2]), solver=jdyn.solvers.Automatic(), max_steps=400)[0]
 
     ends = jnp.linspace(0.2, 1.0, 70)
     own, shared = jax.jit(jax.grad(lambda v, g: jnp.sum(jax.vmap(lane, (0, None, 0))(v, g, ends)), (0, 1)))(
@@ -238,7 +238,7 @@ def test_a_tracking_panda_against_finite_differences():
     """By its gains and all its inertial parameters, over two seconds, along random directions of relative change."""
     model = jdyn.load("panda")
     q0 = model.random(jax.random.key(0))
-    reference = jdyn.Quintic(model, q0, q0 + 0.4, 0.0, 1.5)
+    reference = jdyn.control.Quintic(model, q0, q0 + 0.4, 0.0, 1.5)
     wanted = jax.vmap(reference)(jnp.linspace(0, 2, 11))[0]
 
     @jax.jit
@@ -246,7 +246,8 @@ def test_a_tracking_panda_against_finite_differences():
     def error_and_gradient(p):
         robot = eqx.tree_at(lambda m: m.inertias, model, p["inertias"])
         motion = jdyn.simulate(
-            robot, q0, jnp.zeros(model.nv), 2.0, controller=jdyn.Tracking(model, reference, kp=p["kp"], kd=p["kd"]),
+            robot, q0, jnp.zeros(model.nv), 2.0, controller=jdyn.control.Tracking(model, reference, kp=p["kp"],
+            kd=p["kd"]),
             saveat=jnp.linspace(0, 2, 11), stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-12),
         )  # fmt: skip
         return jnp.sum((motion.q - wanted) ** 2)

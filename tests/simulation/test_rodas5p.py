@@ -109,7 +109,8 @@ def test_a_step_of_a_million_time_constants(stiffness, damping):
     """h λ = 10⁶, of a damper, of both, and of a spring alone: an L-stable method leaves a share of 1 / (h λ)."""
     q0, v0, omega = 0.3, 0.5, 1e6
     found = jdyn.simulate(
-        cart(stiffness * omega**2, damping * omega), jnp.array([q0]), jnp.array([v0]), 1.0, solver=jdyn.Rodas5P(),
+        cart(stiffness * omega**2, damping * omega), jnp.array([q0]), jnp.array([v0]), 1.0,
+        solver=jdyn.solvers.Rodas5P(),
         saveat=END, dt0=1.0, stepsize_controller=diffrax.ConstantStepSize(),
     )  # fmt: skip
     start = np.hypot(stiffness * omega * q0, v0)
@@ -130,11 +131,13 @@ def test_there_and_back():
             stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-11), joint_limits=jdyn.CompliantLimits(),
         )  # fmt: skip
 
-    there, exact = (end(solver, 0.0, 0.2, q0, v0) for solver in (jdyn.Rodas5P(), diffrax.Dopri8()))
+    there, exact = (end(solver, 0.0, 0.2, q0, v0) for solver in (jdyn.solvers.Rodas5P(), diffrax.Dopri8()))
     np.testing.assert_allclose(there.q, exact.q, atol=1e-8)
     np.testing.assert_allclose(there.v, exact.v, atol=1e-6)
     np.testing.assert_allclose(there.parts["controller"], exact.parts["controller"], atol=1e-8)
-    back, exact = (end(solver, 0.2, 0.0, there.q[0], there.v[0]) for solver in (jdyn.Rodas5P(), diffrax.Dopri8()))
+    back, exact = (
+        end(solver, 0.2, 0.0, there.q[0], there.v[0]) for solver in (jdyn.solvers.Rodas5P(), diffrax.Dopri8())
+    )
     np.testing.assert_allclose(back.q, exact.q, atol=1e-7)
     np.testing.assert_allclose(back.v, exact.v, atol=1e-5)
 
@@ -152,7 +155,8 @@ def test_gradients_in_batches_are_those_of_finite_differences():
         heavier = model.with_body("upper", mass=1.0 + e)
         stiffer = jdyn.PID(model, model.neutral(), kp=50.0, ki=40.0 * (1 + e), kd=5.0)
         end = jdyn.simulate(
-            heavier, q0, v0 + e, 0.1, controller=stiffer, solver=jdyn.Rodas5P(), saveat=END, dt0=0.025, throw=False,
+            heavier, q0, v0 + e, 0.1, controller=stiffer, solver=jdyn.solvers.Rodas5P(), saveat=END, dt0=0.025,
+            throw=False,
             stepsize_controller=diffrax.ConstantStepSize(), adjoint=adjoint,
         )  # fmt: skip
         return weights @ jnp.concatenate([end.q[0], end.v[0], end.parts["controller"][0]])
@@ -177,9 +181,9 @@ def test_other_equations_are_refused():
 
     start = State(FLAT.neutral(), jnp.zeros(FLAT.nv))
     for solver, message in (
-        (jdyn.OnManifold(jdyn.Rodas5P(), FLAT), "must know them: use it in jdyn.simulate"),
-        (jdyn.Rodas5P(), "Rodas5P: it works in local coordinates"),
-        (jdyn.BaderDeuflhard(rtol=1e-3, atol=1e-3), "BaderDeuflhard: it works in local coordinates"),
+        (jdyn.solvers.OnManifold(jdyn.solvers.Rodas5P(), FLAT), "must know them: use it in jdyn.simulate"),
+        (jdyn.solvers.Rodas5P(), "Rodas5P: it works in local coordinates"),
+        (jdyn.solvers.BaderDeuflhard(rtol=1e-3, atol=1e-3), "BaderDeuflhard: it works in local coordinates"),
     ):
         with pytest.raises(ValueError, match=message):
             diffrax.diffeqsolve(diffrax.ODETerm(rate), solver, 0.0, 1.0, 0.1, start)

@@ -22,8 +22,8 @@ PANDA = jdyn.load("panda")
 HOLD = jdyn.PD(PANDA, PANDA.neutral() + 0.3, kp=100.0, kd=20.0)
 
 
-class Loose(jdyn.ROSJ43):
-    """The implicit method that `jdyn.Automatic` takes for large tolerances."""
+class Loose(jdyn.solvers.ROSJ43):
+    """The implicit method that `jdyn.solvers.Automatic` takes for large tolerances."""
 
     tableau: ClassVar = rosj32.TABLEAU
 
@@ -119,7 +119,7 @@ def cart(stiffness, damping):
 
 def after(model, q0, v0, steps, t1=1.0, controller=None, solver=None, **options):
     return jdyn.simulate(
-        model, q0, v0, t1, controller=controller, solver=solver or jdyn.ROSJ43(), saveat=END, dt0=t1 / steps,
+        model, q0, v0, t1, controller=controller, solver=solver or jdyn.solvers.ROSJ43(), saveat=END, dt0=t1 / steps,
         stepsize_controller=diffrax.ConstantStepSize(), **options,
     )  # fmt: skip
 
@@ -153,7 +153,9 @@ class Misleading(jdyn.Controller):
 
 @pytest.mark.parametrize("largest", [0.0, 10.0], ids=["nothing is known", "what is known is wrong"])
 @pytest.mark.parametrize(
-    ("solver", "order"), [(jdyn.ROSJ43(), 4), pytest.param(Loose(), 3, marks=pytest.mark.slow)], ids=["43", "32"]
+    ("solver", "order"),
+    [(jdyn.solvers.ROSJ43(), 4), pytest.param(Loose(), 3, marks=pytest.mark.slow)],
+    ids=["43", "32"],
 )
 def test_order_does_not_depend_on_what_is_known(largest, solver, order):
     """On a tree with a ball joint, four with no Jacobian at all, and with one drawn at random."""
@@ -183,7 +185,7 @@ def test_gains_on_light_links_do_not_limit_the_step():
             stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
         )  # fmt: skip
 
-    explicit, implicit = (hold(solver, 1e-3, 1e-6) for solver in (diffrax.Tsit5(), jdyn.ROSJ43()))
+    explicit, implicit = (hold(solver, 1e-3, 1e-6) for solver in (diffrax.Tsit5(), jdyn.solvers.ROSJ43()))
     tries = [int(x.stats["accepted_steps"] + x.stats["rejected_steps"]) for x in (explicit, implicit)]
     assert tries[1] < tries[0] / 15, tries
     np.testing.assert_allclose(implicit.q, explicit.q, atol=3e-4)
@@ -198,7 +200,7 @@ def test_friction_that_holds_does_not_limit_the_step():
     )
     q0 = PANDA.neutral() + 0.5
     end = jdyn.simulate(
-        sticky, q0, jnp.zeros(PANDA.nv), 0.5, solver=jdyn.ROSJ43(), saveat=END,
+        sticky, q0, jnp.zeros(PANDA.nv), 0.5, solver=jdyn.solvers.ROSJ43(), saveat=END,
         stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-6),
     )  # fmt: skip
     assert end.stats["accepted_steps"] + end.stats["rejected_steps"] < 50
@@ -217,12 +219,19 @@ def test_followers_friction_and_time_that_runs_backwards():
     exact, there = (
         jdyn.simulate(gripper, jnp.array([0.2]), jnp.array([1.0]), 0.1, solver=solver, stepsize_controller=steps,
                       saveat=END)
-        for solver in (diffrax.Dopri8(), jdyn.ROSJ43())
+        for solver in (diffrax.Dopri8(), jdyn.solvers.ROSJ43())
     )  # fmt: skip
     np.testing.assert_allclose(there.q, exact.q, atol=1e-7)
     np.testing.assert_allclose(there.v, exact.v, atol=1e-6)
     back = jdyn.simulate(
-        gripper, there.q[0], there.v[0], 0.0, t0=0.1, solver=jdyn.ROSJ43(), stepsize_controller=steps, saveat=END
+        gripper,
+        there.q[0],
+        there.v[0],
+        0.0,
+        t0=0.1,
+        solver=jdyn.solvers.ROSJ43(),
+        stepsize_controller=steps,
+        saveat=END,
     )
     np.testing.assert_allclose([back.q[0, 0], back.v[0, 0]], [0.2, 1.0], atol=1e-4)
 
@@ -247,15 +256,17 @@ def test_other_equations_are_refused():
 
     start = State(PANDA.neutral(), jnp.zeros(PANDA.nv))
     for solver, message in (
-        (jdyn.OnManifold(jdyn.ROSJ43(), PANDA), "implicit in joint forces must know them: use it in"),
-        (jdyn.ROSJ43(), "it works in local coordinates"),
+        (jdyn.solvers.OnManifold(jdyn.solvers.ROSJ43(), PANDA), "implicit in joint forces must know them: use it in"),
+        (jdyn.solvers.ROSJ43(), "it works in local coordinates"),
     ):
         with pytest.raises(ValueError, match=message):
             diffrax.diffeqsolve(diffrax.ODETerm(rate), solver, 0.0, 1.0, 0.1, start)
 
 
 @pytest.mark.parametrize(
-    "solver", [pytest.param(jdyn.Automatic(), marks=pytest.mark.exhaustive), jdyn.ROSJ43()], ids=["Automatic", "ROSJ43"]
+    "solver",
+    [pytest.param(jdyn.solvers.Automatic(), marks=pytest.mark.exhaustive), jdyn.solvers.ROSJ43()],
+    ids=["Automatic", "ROSJ43"],
 )
 def test_stiff_springs_of_a_free_joint_do_not_limit_steps_however_it_is_turned(solver):
     """Velocities are along the body's axes, and charts along the world's: at 90 degrees one took 1123 steps, not 77."""

@@ -225,11 +225,11 @@ SWING = jnp.array([2.5]), jnp.array([0.5])
     ("solver", "model", "start"),
     [
         pytest.param(ImplicitMidpoint(), PENDULUM, SWING, marks=pytest.mark.slow),
-        pytest.param(jdyn.BulirschStoer(columns=3), PENDULUM, SWING, marks=pytest.mark.slow),
+        pytest.param(jdyn.solvers.BulirschStoer(columns=3), PENDULUM, SWING, marks=pytest.mark.slow),
         pytest.param(ROSJ43(), TOP, SPIN, marks=pytest.mark.slow),
         # What Bader and Deuflhard's method extrapolates.
         pytest.param(LinearlyImplicitEuler(), PENDULUM, SWING, marks=pytest.mark.slow),
-        pytest.param(jdyn.BaderDeuflhard(columns=3), PENDULUM, SWING, marks=pytest.mark.exhaustive),
+        pytest.param(jdyn.solvers.BaderDeuflhard(columns=3), PENDULUM, SWING, marks=pytest.mark.exhaustive),
         *(
             pytest.param(solver, TOP, SPIN, marks=pytest.mark.exhaustive)
             for solver in (
@@ -272,8 +272,8 @@ def swung():
         pytest.param(AdamsBashforthMoulton(), 5e-5, marks=pytest.mark.slow),
         pytest.param(ImplicitMidpoint(), 5e-4, marks=pytest.mark.slow),
         (Rodas5P(), 5e-5),
-        pytest.param(jdyn.BulirschStoer(), 5e-5, marks=pytest.mark.slow),
-        pytest.param(jdyn.BaderDeuflhard(), 5e-5, marks=pytest.mark.slow),
+        pytest.param(jdyn.solvers.BulirschStoer(), 5e-5, marks=pytest.mark.slow),
+        pytest.param(jdyn.solvers.BaderDeuflhard(), 5e-5, marks=pytest.mark.slow),
     ],
     ids=named,
 )

@@ -80,7 +80,7 @@ def test_numbers_have_names():
     weight = jdyn.GravityCompensation(ARM)
     system = jdyn.System(
         ARM, controller=jdyn.PD(ARM, jnp.ones(2), kp=20.0, kd=2.0) + weight, joint_limits=jdyn.CompliantLimits(),
-        constraints=[jdyn.Gear("joint2", "joint1", (0.0, -2.0))],
+        constraints=[jdyn.constraints.Gear("joint2", "joint1", (0.0, -2.0))],
     )  # fmt: skip
     numbers = jdyn.parameters(system)
     assert numbers.keys() > jdyn.parameters(ARM).keys()
@@ -190,12 +190,14 @@ def test_a_file_is_one_system(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("controller", [lambda t, q, v: -3.0 * v, jdyn.ZeroOrderHold(lambda t, q, v: -3.0 * v, 0.01)])
+@pytest.mark.parametrize(
+    "controller", [lambda t, q, v: -3.0 * v, jdyn.control.ZeroOrderHold(lambda t, q, v: -3.0 * v, 0.01)]
+)
 def test_functions_are_known_too(controller):
     """Also where a transformation returns them, with what they close over."""
     motion = jax.jit(lambda q0: jdyn.simulate(ARM, q0, V0, 0.3, controller=controller))(Q0)
     rows = motion.tau
-    if isinstance(controller, jdyn.DynamicController):
+    if isinstance(controller, jdyn.control.DynamicController):
         assert np.all(np.isfinite(rows)) and np.abs(rows).max() > 1
     else:
         np.testing.assert_allclose(rows, -3.0 * motion.v, atol=1e-14)
@@ -247,7 +249,9 @@ def test_motions_with_different_functions_go_together():
         return jdyn.simulate(ARM, Q0, V0, 0.1, controller=lambda t, q, v: -k * v)
 
     def driven(k):
-        return jdyn.simulate(ARM, Q0, V0, 0.1, constraints=[jdyn.PrescribedJoint("joint1", lambda t: Q0[0] + k * t)])
+        return jdyn.simulate(
+            ARM, Q0, V0, 0.1, constraints=[jdyn.constraints.PrescribedJoint("joint1", lambda t: Q0[0] + k * t)]
+        )
 
     both = jax.tree.map(lambda *x: jnp.stack(x), run(1.0), run(2.0))
     np.testing.assert_allclose(both.tau, -jnp.array([1.0, 2.0])[:, None, None] * both.v, atol=1e-14)
@@ -258,7 +262,7 @@ def test_motions_with_different_functions_go_together():
     with pytest.raises(ValueError, match=r"a trajectory keeps the forces of a controller that has functions"):
         jdyn.simulate(run(1.0).system, run(1.0).system.state(), 0.1)
     alone = driven(0.5)
-    told = [jdyn.PrescribedJoint("joint1", lambda t: Q0[0] + 0.5 * t)]
+    told = [jdyn.constraints.PrescribedJoint("joint1", lambda t: Q0[0] + 0.5 * t)]
     for lanes in (
         jax.vmap(driven)(jnp.array([0.5, 0.5])),
         jdyn.simulate_batch(ARM, jnp.stack([Q0, Q0]), jnp.stack([V0, V0]), 0.1, constraints=told),
@@ -270,7 +274,7 @@ def test_motions_with_different_functions_go_together():
 # One step.
 
 
-@pytest.mark.parametrize("solver", [None, pytest.param(jdyn.Rodas5P(), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("solver", [None, pytest.param(jdyn.solvers.Rodas5P(), marks=pytest.mark.exhaustive)])
 def test_steps_know_what_functions_close_over(solver):
     def end(k):
         system = jdyn.System(ARM, controller=lambda t, q, v: -k * v * v)
@@ -332,7 +336,7 @@ def test_what_does_not_fit_is_said(wrong, message):
 def test_steps_are_those_of_a_simulation(contact):
     """Of constant steps with the same solver."""
     system, state = falling(contact)
-    solver = jdyn.ConvexEuler(rows=1) if contact.stepwise else jdyn.ROSJ43()
+    solver = jdyn.solvers.ConvexEuler(rows=1) if contact.stepwise else jdyn.solvers.ROSJ43()
     motion = jdyn.simulate(
         system, state, 0.02, solver=solver, stepsize_controller=STEPS, dt0=0.002, saveat=jnp.array([0.002, 0.02])
     )
@@ -365,7 +369,7 @@ def test_steps_converge_with_their_order():
 
         return np.abs(jax.lax.fori_loop(0, count, stepped, system.state(Q0, V0)).q - exact).max()
 
-    for solver, order in ((None, 3), (jdyn.SemiImplicitEuler(), 1), (diffrax.Heun(), 2)):
+    for solver, order in ((None, 3), (jdyn.solvers.SemiImplicitEuler(), 1), (diffrax.Heun(), 2)):
         errors = [error(count, solver=solver) for count in (20, 40)]
         assert errors[0] / errors[1] > 0.8 * 2**order
 
@@ -393,7 +397,9 @@ def test_constraints_are_met_and_failures_told():
     builder = jdyn.Builder("rod")
     builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=0.01 * np.ones(3))
     model = builder.build()
-    system = jdyn.System(model, constraints=[jdyn.Connect("ball", "world", point_a=(0.0, 0, 1.0), point_b=(0, 0, 1.0))])
+    system = jdyn.System(
+        model, constraints=[jdyn.constraints.Connect("ball", "world", point_a=(0.0, 0, 1.0), point_b=(0, 0, 1.0))]
+    )
     state = system.state(v=jnp.array([0.0, 1.0, 0, 0.0, 0, 0]))
     begun = jdyn.assemble(model, system.constraints, state.q, state.v)
     state = dataclasses.replace(state, q=begun.q, v=begun.v)
@@ -416,7 +422,7 @@ def test_constraints_are_met_and_failures_told():
 
 def test_controllers_tick_and_batches_step():
     """A hold of 4 ms changes its command after every second step."""
-    system = jdyn.System(ARM, controller=jdyn.ZeroOrderHold(jdyn.PD(ARM, jnp.ones(2), kp=20.0, kd=2.0), 0.004))
+    system = jdyn.System(ARM, controller=jdyn.control.ZeroOrderHold(jdyn.PD(ARM, jnp.ones(2), kp=20.0, kd=2.0), 0.004))
     states = jax.vmap(lambda q: system.state(q, V0))(jnp.stack([Q0, Q0 + 0.1, Q0 + 0.2]))
 
     def stepped(carry, _):
@@ -442,7 +448,7 @@ def test_a_step_costs_a_step():
         return jax.jit(function).lower(*arguments).compile().cost_analysis()["flops"]
 
     alone = flops(lambda q, v: jdyn.forward_dynamics(system.model, q, v, jnp.zeros_like(v)), state.q, state.v)
-    taken = flops(lambda state: system.step(state, solver=jdyn.SemiImplicitEuler())[0], state)
+    taken = flops(lambda state: system.step(state, solver=jdyn.solvers.SemiImplicitEuler())[0], state)
     assert taken < 1.5 * alone
 
 

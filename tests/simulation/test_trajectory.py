@@ -29,7 +29,7 @@ def gyro():
 MODEL = gyro()
 Q0 = unit([0.76, -0.23, -0.83, -0.6, -0.18, 0.7, -0.34, 0.66, 0.04, 0.65, -0.37, 2.95], 3, 7)
 V0 = jnp.array([-0.19, -1.04, 0.43, -0.16, -0.7, -1.68, 0.56, -0.04, 0.54, -0.42])
-CONTROLLER = jdyn.FirstOrderLag(jdyn.PD(MODEL, MODEL.neutral(), kp=0.2, kd=0.1), 0.3)
+CONTROLLER = jdyn.control.FirstOrderLag(jdyn.PD(MODEL, MODEL.neutral(), kp=0.2, kd=0.1), 0.3)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_rows_are_met_beside_rows_that_are_not_there():
 
 def test_what_does_not_fit_is_refused(fine):
     with pytest.raises(ValueError, match=r"controller: expected the one that was simulated, with a memory of shapes"):
-        _ = fine.with_system(jdyn.System(MODEL, controller=jdyn.Constant(jnp.zeros(MODEL.nv)))).tau
+        _ = fine.with_system(jdyn.System(MODEL, controller=jdyn.control.Constant(jnp.zeros(MODEL.nv)))).tau
     with pytest.raises(ValueError, match=r"system: expected a jdyn.System or a jdyn.Model, got a?"):
         fine.with_system(CONTROLLER)  # pyright: ignore
     with pytest.raises(ValueError, match=r"contacts: shapes of this system do not touch"):

@@ -63,7 +63,7 @@ def test_rows_within_steps_of_a_ball_that_rolls(dtype):
     step."""
     builder = jdyn.Builder("r")
     builder.add_link("b", jdyn.Free(), mass=1.0, inertia=(4e-3,) * 3)
-    builder.add_shape("b", "sphere", 0.1, role="collision", touching=jdyn.Touching(friction=0.3))
+    builder.add_shape("b", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(friction=0.3))
     model = jdyn.with_ground(builder.build(), friction=0.3).astype(dtype)
     q0, speeds = model.neutral().at[2].set(0.0999), np.array([2.0, 20.0, 200.0])
     # It rolls on the middle of where shapes overlap.
@@ -88,11 +88,12 @@ def tumbling():
     return builder.build(), jnp.array([0.01, 1.0, 0, 0, 0, 0])
 
 
-LONG_STEPS = [jdyn.BulirschStoer(), jdyn.BaderDeuflhard()]
+LONG_STEPS = [jdyn.solvers.BulirschStoer(), jdyn.solvers.BaderDeuflhard()]
 OTHERS = [
-    jdyn.Automatic(), jdyn.AdamsBashforthMoulton(), jdyn.CashKarp(), jdyn.ROSJ43(), jdyn.Rodas5P(), diffrax.Tsit5(),
-    diffrax.Dopri8(), diffrax.Kvaerno5(), diffrax.HalfSolver(jdyn.ImplicitMidpoint()),
-    diffrax.HalfSolver(jdyn.StormerVerlet()),
+    jdyn.solvers.Automatic(), jdyn.solvers.AdamsBashforthMoulton(), jdyn.solvers.CashKarp(), jdyn.solvers.ROSJ43(),
+    jdyn.solvers.Rodas5P(), diffrax.Tsit5(),
+    diffrax.Dopri8(), diffrax.Kvaerno5(), diffrax.HalfSolver(jdyn.solvers.ImplicitMidpoint()),
+    diffrax.HalfSolver(jdyn.solvers.StormerVerlet()),
 ]  # fmt: skip
 TYPES = [(jnp.float64, 1e-6), (jnp.float32, 1e-5)]
 
@@ -126,7 +127,7 @@ def test_no_step_leaves_its_chart(solver, dtype, tolerance):
 
 
 @pytest.mark.parametrize(
-    "solver", [diffrax.Tsit5(), pytest.param(jdyn.AdamsBashforthMoulton(), marks=pytest.mark.slow)], ids=named
+    "solver", [diffrax.Tsit5(), pytest.param(jdyn.solvers.AdamsBashforthMoulton(), marks=pytest.mark.slow)], ids=named
 )
 def test_constant_steps_that_turn_too_far_end_with_a_code(solver):
     model, v0 = tumbling()

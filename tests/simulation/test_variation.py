@@ -25,7 +25,7 @@ def on_rails(count=1):
 def sprung(q0, v0, force, adjoint=None):
     """Where a mass on a spring without a damper ends."""
     model = on_rails()
-    controller = jdyn.PD(model, jnp.zeros(1), kp=STIFFNESS, kd=0.0) + jdyn.Constant(force[None])
+    controller = jdyn.PD(model, jnp.zeros(1), kp=STIFFNESS, kd=0.0) + jdyn.control.Constant(force[None])
     motion = jdyn.simulate(
         model, q0[None], v0[None], T, controller=controller, saveat=END, adjoint=adjoint,
         stepsize_controller=diffrax.PIDController(rtol=1e-6, atol=1e-8),
@@ -129,11 +129,12 @@ def test_a_ball_that_slides_at_its_static_depth():
 
     def end(height, stiffness, friction, speed):
         contact = jdyn.CompliantContact(
-            material=jdyn.Material(stiffness, 0.3, friction), materials={"ground": jdyn.Material(jnp.inf, 0.0, 0.0)}
+            material=jdyn.contact.Material(stiffness, 0.3, friction),
+            materials={"ground": jdyn.contact.Material(jnp.inf, 0.0, 0.0)},
         )
         motion = jdyn.simulate(
             model, jnp.stack([0 * height, height]), jnp.stack([speed, 0 * speed]), 0.3, contact=contact,
-            controller=jdyn.Constant(jnp.array([0.5, 0.0])), saveat=END,
+            controller=jdyn.control.Constant(jnp.array([0.5, 0.0])), saveat=END,
             stepsize_controller=diffrax.PIDController(rtol=1e-6, atol=1e-8),
         )  # fmt: skip
         return motion.v[0]
@@ -150,7 +151,7 @@ def test_a_ball_that_slides_at_its_static_depth():
 @pytest.mark.parametrize(
     "solver",
     [
-        *(pytest.param(x, marks=pytest.mark.exhaustive) for x in (diffrax.Tsit5(), jdyn.CashKarp())),
+        *(pytest.param(x, marks=pytest.mark.exhaustive) for x in (diffrax.Tsit5(), jdyn.solvers.CashKarp())),
         diffrax.Bosh3(),
         None,
     ],
@@ -172,7 +173,7 @@ def test_derivatives_where_stability_holds_steps(solver):
         return jnp.sum(motion.q[0] ** 2)
 
     # By differences of another method, whose error at this tolerance is 1e-10, over a step of 2.
-    exact = jax.jit(lambda kp: distance(kp, jdyn.Rodas5P()))
+    exact = jax.jit(lambda kp: distance(kp, jdyn.solvers.Rodas5P()))
     expected = (exact(101.0) - exact(99.0)) / 2
     found = jax.jit(jax.grad(distance), static_argnums=1)(100.0, solver)
     _, forwards = jax.jit(lambda kp: jax.jvp(lambda kp: distance(kp, solver, diffrax.ForwardMode()), (kp,), (1.0,)))(

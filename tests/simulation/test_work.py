@@ -48,7 +48,7 @@ control = Drag()
 def swing(speed, solver, rtol=1e-5):
     # The first step is too long for any solver.
     steps = diffrax.PIDController(rtol=rtol, atol=rtol)
-    if not isinstance(solver, diffrax.AbstractAdaptiveSolver) and not isinstance(solver, jdyn.EnergyError):
+    if not isinstance(solver, diffrax.AbstractAdaptiveSolver) and not isinstance(solver, jdyn.solvers.EnergyError):
         steps = diffrax.ConstantStepSize()
     dt0 = 0.05 if isinstance(steps, diffrax.ConstantStepSize) else 0.8
     return jdyn.simulate(
@@ -61,24 +61,30 @@ SOLVERS = [
     diffrax.Tsit5(),
     diffrax.Heun(),
     diffrax.Kvaerno5(),
-    diffrax.HalfSolver(jdyn.StormerVerlet()),
+    diffrax.HalfSolver(jdyn.solvers.StormerVerlet()),
     diffrax.HalfSolver(diffrax.Bosh3()),
-    diffrax.HalfSolver(jdyn.Automatic()),
-    jdyn.EnergyError(diffrax.Tsit5()),
-    jdyn.EnergyError(jdyn.ImplicitMidpoint()),
-    jdyn.Automatic(),
-    jdyn.AdamsBashforthMoulton(),
-    jdyn.BaderDeuflhard(),
-    jdyn.BulirschStoer(),
-    jdyn.CashKarp(),
-    jdyn.ImplicitMidpoint(),
-    jdyn.LinearlyImplicitEuler(),
-    jdyn.ROSJ43(),
-    jdyn.Rodas5P(),
-    jdyn.SemiImplicitEuler(),
-    jdyn.StormerVerlet(),
+    diffrax.HalfSolver(jdyn.solvers.Automatic()),
+    jdyn.solvers.EnergyError(diffrax.Tsit5()),
+    jdyn.solvers.EnergyError(jdyn.solvers.ImplicitMidpoint()),
+    jdyn.solvers.Automatic(),
+    jdyn.solvers.AdamsBashforthMoulton(),
+    jdyn.solvers.BaderDeuflhard(),
+    jdyn.solvers.BulirschStoer(),
+    jdyn.solvers.CashKarp(),
+    jdyn.solvers.ImplicitMidpoint(),
+    jdyn.solvers.LinearlyImplicitEuler(),
+    jdyn.solvers.ROSJ43(),
+    jdyn.solvers.Rodas5P(),
+    jdyn.solvers.SemiImplicitEuler(),
+    jdyn.solvers.StormerVerlet(),
 ]
-IMPLICIT = diffrax.Kvaerno5, jdyn.BaderDeuflhard, jdyn.ImplicitMidpoint, jdyn.Rodas5P, jdyn.StormerVerlet
+IMPLICIT = (
+    diffrax.Kvaerno5,
+    jdyn.solvers.BaderDeuflhard,
+    jdyn.solvers.ImplicitMidpoint,
+    jdyn.solvers.Rodas5P,
+    jdyn.solvers.StormerVerlet,
+)
 # One that is explicit, and one that extrapolates; the others are slow.
 QUICK = ("Tsit5", "BulirschStoer")
 # Wrappers and solvers whose kind others show.
@@ -116,8 +122,12 @@ def test_evaluations_are_as_many_as_happen(solver):
         # Diffrax takes a derivative with weight zero in every step before the one that it uses; and that of forces in
         # joints is none of forward dynamics.
         tries = found.stats["accepted_steps"] + found.stats["rejected_steps"]
-        unused = tries if isinstance(solver, diffrax.Kvaerno5 | jdyn.LinearlyImplicitEuler | jdyn.ROSJ43) else 0
-        unused = found.stats["implicit_steps"] if isinstance(solver, jdyn.Automatic) else unused
+        unused = (
+            tries
+            if isinstance(solver, diffrax.Kvaerno5 | jdyn.solvers.LinearlyImplicitEuler | jdyn.solvers.ROSJ43)
+            else 0
+        )
+        unused = found.stats["implicit_steps"] if isinstance(solver, jdyn.solvers.Automatic) else unused
         taken = TALLY["jacobians"] - unused
         assert found.stats["jacobians"] == taken
         assert (taken > 0) == isinstance(solver, IMPLICIT)

@@ -214,7 +214,7 @@ def _chain(n, executor="auto"):
 
 
 def test_the_articulated_body_algorithm_is_linear_in_the_number_of_links():
-    for method, executor in ((jdyn.MatrixABA("textbook"), "auto"), (jdyn.ABA(), "lanes")):
+    for method, executor in ((jdyn.studies.MatrixABA("textbook"), "auto"), (jdyn.ABA(), "lanes")):
         found = [forward_dynamics_operations(_chain(n, executor), method) for n in (2, 3, 9)]
         counts = [np.array(dataclasses.astuple(x)) for x in found]
         np.testing.assert_array_equal(counts[2] - counts[1], 6 * (counts[1] - counts[0]))
@@ -260,5 +260,5 @@ def test_the_operations_of_a_session_are_those_of_an_evaluation_times_the_evalua
     assert outcome.operations == single
     assert outcome.total_operations == 17 * (single.multiplications + single.additions)
     assert _outcome(Session(integration="rk"), [0, 1, 3]).total_operations == 18 * single.total
-    unknown = _outcome(Session(method=jdyn.ConjugateGradient()), [0, 1])
+    unknown = _outcome(Session(method=jdyn.studies.ConjugateGradient()), [0, 1])
     assert unknown.operations is None and unknown.total_operations is None

@@ -68,8 +68,8 @@ def motion_through(system, q, v):
 def test_two_links_against_closed_forms():
     rng = np.random.default_rng(0)
     states = rng.uniform(-3, 3, (2, 5, 2))
-    system = jdyn.System(two_links(3.0), controller=jdyn.Constant(TAU))
-    found = jdyn.statistics(motion_through(system, *states))
+    system = jdyn.System(two_links(3.0), controller=jdyn.control.Constant(TAU))
+    found = jdyn.studies.statistics(motion_through(system, *states))
     for row, (q, v) in enumerate(zip(*states, strict=True)):
         M, h, kinetic, potential = two_link_terms((1, 3), (1, 3), q, v)
         np.testing.assert_allclose(found.a[row], np.linalg.solve(M, TAU - h), rtol=1e-11, atol=1e-11)
@@ -84,7 +84,7 @@ def test_the_difference_follows_the_condition_number():
     """Equation 5.1: about κ times the rounding of a number. It is that of the linear solver in use."""
     states = np.linspace([0, 0.1], [0, 3.0], 20), np.zeros((20, 2))
     systems = [jdyn.System(two_links(1e4), method=method) for method in (None, jdyn.CRBA("lu"))]
-    by_cholesky, by_lu = (jdyn.statistics(motion_through(system, *states)) for system in systems)
+    by_cholesky, by_lu = (jdyn.studies.statistics(motion_through(system, *states)) for system in systems)
     bound = np.finfo(float).eps * by_lu.condition[:, None]
     for found in (by_cholesky, by_lu):
         assert np.all(found.difference < 10 * bound) and np.max(found.difference) > 1e-3 * np.max(bound)
@@ -97,7 +97,7 @@ def test_the_difference_follows_the_condition_number():
 def test_rotations_and_rows_that_were_not_reached():
     model = jdyn.random_tree(1, 2, kinds=(jdyn.Ball, jdyn.Revolute))
     motion = jdyn.simulate(model, model.random(jax.random.key(0)), jnp.ones(model.nv), 5.0, max_steps=12, throw=False)
-    found = jdyn.statistics(motion)
+    found = jdyn.studies.statistics(motion)
     reached = np.isfinite(motion.q[:, 0])
     assert 1 < np.sum(reached) < len(reached)
     for values in (found.a[:, 0], found.energy, found.condition, found.difference[:, 0]):
@@ -111,7 +111,7 @@ def test_rotations_and_rows_that_were_not_reached():
 def test_a_batch_is_refused():
     batch = motion_through(jdyn.System(prrr(2)), np.zeros((5, 3, 2)), np.zeros((5, 3, 2)))
     with pytest.raises(ValueError, match="of a batch take one lane"):
-        jdyn.statistics(batch)
+        jdyn.studies.statistics(batch)
 
 
 @pytest.mark.slow
@@ -128,8 +128,8 @@ def test_evaluations_are_as_many_as_happen(solver):
     assert steps.result == jdyn.Result.success
     assert steps.tries[-1] > len(steps.ts) - 1
     assert steps.evaluations[-1] == len(calls)
-    silent = dataclasses.replace(steps, system=jdyn.System(prrr(2), controller=jdyn.Constant(TAU)))
-    found = jdyn.statistics(silent.thinned(0.1, 100))
+    silent = dataclasses.replace(steps, system=jdyn.System(prrr(2), controller=jdyn.control.Constant(TAU)))
+    found = jdyn.studies.statistics(silent.thinned(0.1, 100))
     assert np.sum(found.evaluations) == len(calls) and found.evaluations[0] == 0
 
 
@@ -146,7 +146,7 @@ def test_the_rule_and_the_rate_go_together():
     with pytest.raises(ValueError, match="wrap it as WithRate"):
         take_steps(system, system.state(), 1.0, solver=CashKarp())
     with pytest.raises(ValueError, match="expected an explicit Runge-Kutta method, got Rodas5P"):
-        WithRate(jdyn.Rodas5P())
+        WithRate(jdyn.solvers.Rodas5P())
 
 
 def test_rows_are_thinned_as_the_thesis_saves_them():
@@ -189,7 +189,7 @@ def test_steps_are_those_of_numerical_recipes():
         return np.concatenate([y[2:], np.linalg.solve(M, TAU - h)])
 
     q0, v0 = np.array([0.4, -0.7]), np.array([1.0, 2.0])
-    system = jdyn.System(two_links(3.0), controller=jdyn.Constant(TAU))
+    system = jdyn.System(two_links(3.0), controller=jdyn.control.Constant(TAU))
     steps = take_steps(system, system.state(q0, v0), 3.0)
     times, tries = recipe(rate, np.concatenate([q0, v0]), 3.0, 1e-4)
     assert tries == steps.tries[-1] > len(times)

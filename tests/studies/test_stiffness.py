@@ -33,7 +33,7 @@ def test_differences_follow_the_condition_number():
 @pytest.mark.slow
 def test_only_one_formulation_is_smooth():
     """Figures 5.5 and 5.7: between neighbouring angles the accelerations of the good ABM change little."""
-    bad = jdyn.MatrixABA("cancelling")
+    bad = jdyn.studies.MatrixABA("cancelling")
     found = turn(two_links(1e5), (*METHODS, bad), samples=361)
     rough = {m: np.max(np.abs(np.diff(a[:, 0], 2))) for m, a in found.accelerations.items()}
     height = np.ptp(found.accelerations[jdyn.ABA()][:, 0])

@@ -13,7 +13,7 @@ from jdyn.sweep.stored import lane_of
 
 pytestmark = pytest.mark.fast_compile
 
-DESIGN = jdyn.Grid(a=np.linspace(1, 2, 5), b=[1.0, 2.0, 3.0, 4.0])
+DESIGN = jdyn.designs.Grid(a=np.linspace(1, 2, 5), b=[1.0, 2.0, 3.0, 4.0])
 NOT_RUN = jdyn.Result.not_run
 
 

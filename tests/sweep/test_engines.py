@@ -25,7 +25,7 @@ def lane(p):
 
 starts = np.linspace(0, 3, 3000)
 starts[1234] = np.nan
-design = jdyn.Samples(mass=np.linspace(1, 2, 3000), q0=starts, t1=np.geomspace(0.1, 10, 3000))
+design = jdyn.designs.Samples(mass=np.linspace(1, 2, 3000), q0=starts, t1=np.geomspace(0.1, 10, 3000))
 """
 
 LOCAL = f"{LANE}\njdyn.sweep(lane, design, chunk=101, store=sys.argv[1])\n"

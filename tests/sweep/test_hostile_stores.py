@@ -43,7 +43,7 @@ class Swept:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("stores") / "whole"
-    jdyn.sweep(Swept(), jdyn.Grid(m=[1.0, 2.0, 3.0]), chunk=2, store=path, progress=False)
+    jdyn.sweep(Swept(), jdyn.designs.Grid(m=[1.0, 2.0, 3.0]), chunk=2, store=path, progress=False)
     return path
 
 
@@ -329,7 +329,7 @@ def _look_at_its_spec(path):
 
 
 def _go_on(path):
-    jdyn.sweep(Swept(), jdyn.Grid(m=[1.0, 2.0, 3.0]), chunk=2, store=path, progress=False)
+    jdyn.sweep(Swept(), jdyn.designs.Grid(m=[1.0, 2.0, 3.0]), chunk=2, store=path, progress=False)
 
 
 @pytest.mark.parametrize("words", [["replay", "--lane", "0"], ["view", "--lane", "0", "--export", "page.html"]])

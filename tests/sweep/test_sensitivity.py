@@ -16,7 +16,7 @@ def test_indices_of_ishigamis_function():
     def lane(p):
         return {"y": jnp.sin(p["a"]) + 7 * jnp.sin(p["b"]) ** 2 + 0.1 * p["c"] ** 4 * jnp.sin(p["a"])}
 
-    design = jdyn.Saltelli(2048, **ANGLES)
+    design = jdyn.designs.Saltelli(2048, **ANGLES)
     assert design.size == 2048 * 5
     found = design.indices(jdyn.sweep(lane, design, progress=False)["y"])
     for name, expected in (("first_order", [0.3139, 0.4424, 0]), ("total", [0.5576, 0.4424, 0.2437])):
@@ -26,7 +26,7 @@ def test_indices_of_ishigamis_function():
 
 
 def test_steps_of_a_linear_function_have_its_slopes():
-    design = jdyn.Morris(10, a=(0.0, 2.0), b=(-1.0, 1.0), c=jdyn.Log(1.0, 100.0))
+    design = jdyn.designs.Morris(10, a=(0.0, 2.0), b=(-1.0, 1.0), c=jdyn.designs.Log(1.0, 100.0))
     assert design.size == 40
     lanes = design.lanes(np.arange(40))
     found = design.indices(3 * lanes["a"] - 2 * lanes["b"] + np.log10(lanes["c"]))
@@ -36,14 +36,14 @@ def test_steps_of_a_linear_function_have_its_slopes():
 
 
 def test_designs_come_again_and_bad_ones_are_refused():
-    for kind in (jdyn.Saltelli, jdyn.Morris):
+    for kind in (jdyn.designs.Saltelli, jdyn.designs.Morris):
         design = kind(4, seed=1, **ANGLES)
-        assert jdyn.Design.from_json(design.to_json()) == design != kind(4, seed=2, **ANGLES)
+        assert jdyn.designs.Design.from_json(design.to_json()) == design != kind(4, seed=2, **ANGLES)
         with pytest.raises(ValueError, match=f"1 of {design.size} lanes have no finite number"):
             design.indices(np.where(np.arange(design.size) == 3, np.nan, 1.0))
         with pytest.raises(ValueError, match="expected a number for each of"):
             design.indices(np.zeros(3))
     with pytest.raises(ValueError, match="Saltelli: expected a power of 2, got 3"):
-        jdyn.Saltelli(3, **ANGLES)
+        jdyn.designs.Saltelli(3, **ANGLES)
     with pytest.raises(ValueError, match="Morris: expected a positive number of walks, got 0"):
-        jdyn.Morris(0, **ANGLES)
+        jdyn.designs.Morris(0, **ANGLES)

@@ -52,7 +52,7 @@ def written(tmp_path_factory):
 @pytest.mark.slow
 def test_a_lane_is_the_simulation_that_the_spec_describes(written, tmp_path):
     spec = jdyn.Spec.read(written)
-    assert spec.design == jdyn.Sobol(2, seed=3, **spec.design.intervals)
+    assert spec.design == jdyn.designs.Sobol(2, seed=3, **spec.design.intervals)
     dataset = spec.sweep(store=tmp_path / "s", progress=False).isel(lane=1).load()
     p = {name: float(dataset[name]) for name in spec.design.values}
     plain = jdyn.load("double_pendulum")
@@ -83,7 +83,7 @@ def test_a_lane_is_the_simulation_that_the_spec_describes(written, tmp_path):
 
 
 def test_a_sweep_of_a_function_is_replayed_by_it(tmp_path):
-    design = jdyn.Samples(x=[[1.0, 2.0], [3.0, 4.0]]) * jdyn.Grid(y=[10.0, 20.0])
+    design = jdyn.designs.Samples(x=[[1.0, 2.0], [3.0, 4.0]]) * jdyn.designs.Grid(y=[10.0, 20.0])
     jdyn.sweep(lambda p: {"z": p["x"] * p["y"]}, design, store=tmp_path / "s", progress=False)
     np.testing.assert_array_equal(jdyn.replay(tmp_path / "s", 3, lambda p: p["x"] * p["y"]), [60, 80])
     with pytest.raises(ValueError, match=r"sweep of the function .*lambda.* give the function as fn"):

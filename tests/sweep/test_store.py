@@ -25,7 +25,7 @@ pytestmark = pytest.mark.fast_compile
 # The function of this name hides it.
 sweeps = sys.modules["jdyn.sweep.sweep"]
 
-DESIGN = jdyn.Grid(a=np.linspace(0, 1, 5), b=[1.0, 2.0, 3.0, np.nan])
+DESIGN = jdyn.designs.Grid(a=np.linspace(0, 1, 5), b=[1.0, 2.0, 3.0, np.nan])
 
 
 def lane(p):
@@ -74,7 +74,7 @@ def test_what_is_read_as_needed_can_be_copied_and_sent(tmp_path):
 
 def test_axes_of_a_store_are_read_in_parts(tmp_path):
     """As NumPy has them, without reading the rest."""
-    design = jdyn.Grid(a=[1.0, 2.0, 3.0]) * jdyn.Samples(b=[10.0, 20.0, 30.0, 40.0])
+    design = jdyn.designs.Grid(a=[1.0, 2.0, 3.0]) * jdyn.designs.Samples(b=[10.0, 20.0, 30.0, 40.0])
     fn = lambda p: {"x": p["a"] * jnp.arange(3.0) + p["b"]}  # noqa: E731
     expected = jdyn.sweep(fn, design, progress=False)
     run(tmp_path / "s", fn, design, chunk=5)
@@ -181,7 +181,10 @@ def test_units_and_labels_are_kept(tmp_path):
 
 @pytest.mark.parametrize("name", ["left/waist", "my link", "", "finished", "lane"])
 def test_names_that_no_file_can_have_are_refused(tmp_path, name):
-    for fn, over in ((lambda p: {name: p["a"]}, DESIGN), (lambda p: {"x": p[name]}, jdyn.Grid(**{name: [1.0]}))):
+    for fn, over in (
+        (lambda p: {name: p["a"]}, DESIGN),
+        (lambda p: {"x": p[name]}, jdyn.designs.Grid(**{name: [1.0]})),
+    ):
         with pytest.raises(ValueError, match=f"store: {name!r} cannot be the name of a file in it"):
             run(tmp_path / "s", fn, over)
     assert not list(tmp_path.iterdir())
@@ -285,7 +288,7 @@ def test_another_sweep_is_refused(tmp_path):
     path, factor = tmp_path / "s", 2.0
     run(path)
     others = {
-        "over another design": {"over": jdyn.Grid(a=[1.0, 2.0], b=[1.0])},
+        "over another design": {"over": jdyn.designs.Grid(a=[1.0, 2.0], b=[1.0])},
         "other variables": {"fn": lambda p: {"y": p["a"]}},
         "chunks of 6 lanes, not 5": {"chunk": 5},
         "computed by another function": {"fn": lambda p: lane(p) | {"x": factor * lane(p)["x"]}},
@@ -312,7 +315,7 @@ def lane(p):
     # A tenth of a millisecond.
     return {"x": jax.lax.fori_loop(0, 10_000, lambda i, x: jnp.sin(x + p["a"]), p["a"])}
 
-jdyn.sweep(lane, jdyn.LatinHypercube(100_000, a=(0.0, 1.0)), chunk=500, store=sys.argv[1], progress=False)
+jdyn.sweep(lane, jdyn.designs.LatinHypercube(100_000, a=(0.0, 1.0)), chunk=500, store=sys.argv[1], progress=False)
 """
 
 
@@ -359,7 +362,7 @@ MEMORY = """
 import resource, sys
 import jax.numpy as jnp, numpy as np, jdyn
 n = int(sys.argv[2])
-jdyn.sweep(lambda p: {"x": p["a"] * jnp.arange(200.0)}, jdyn.Samples(a=np.linspace(0, 1, n, dtype=np.float32)),
+jdyn.sweep(lambda p: {"x": p["a"] * jnp.arange(200.0)}, jdyn.designs.Samples(a=np.linspace(0, 1, n, dtype=np.float32)),
            chunk=1024, store=sys.argv[1], progress=False)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promot
 
 
 FREE = np.random.default_rng(1).normal(size=(2, 3))
-CASES = [jdyn.Positive(), jdyn.Interval(-1.0, [0.5, 2.0, 3.0]), jdyn.Simplex()]
+CASES = [jdyn.tuning.Positive(), jdyn.tuning.Interval(-1.0, [0.5, 2.0, 3.0]), jdyn.tuning.Simplex()]
 
 
 def test_values_are_those_of_closed_forms():
@@ -60,17 +60,17 @@ def test_derivatives_in_both_modes_are_differences_everywhere(bijection):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_no_coordinates_lead_beyond_the_bounds(dtype):
     far = jnp.asarray([-1e4, -90.0, -20.0, 20.0, 90.0, 1e4], dtype)
-    positive = jdyn.Positive().from_free(far)
+    positive = jdyn.tuning.Positive().from_free(far)
     assert np.all(np.isfinite(positive)) and np.all(positive > 0)
     low, high = np.asarray(0.1, dtype), np.asarray(0.3, dtype)
-    within = np.asarray(jdyn.Interval(0.1, 0.3).from_free(far))
+    within = np.asarray(jdyn.tuning.Interval(0.1, 0.3).from_free(far))
     assert np.all((low <= within) & (within <= high)) and within[0] == low and within[-1] == high
 
 
 def test_an_inertia_of_every_body_of_a_batch_comes_back():
     model = jdyn.load("panda")
     bodies = jax.tree.map(lambda leaf: leaf[:7], model.inertias)
-    bijection = jdyn.PhysicalInertia()
+    bijection = jdyn.tuning.PhysicalInertia()
     to_free, from_free = jax.jit(bijection.to_free), jax.jit(bijection.from_free)
     free = to_free(bodies)
     assert free.shape == (7, 10)
@@ -84,7 +84,8 @@ def test_tuning_stays_within_bounds_and_finds_the_minimum_within():
     seen = []
     params = {"gain": 2.0, "angle": jnp.array([0.1, 0.4]), "shares": jnp.array([0.2, 0.3, 0.5]), "free": 1.0, "n": 2}
     bounds = {
-        "gain": jdyn.Positive(), "angle": jdyn.Interval(-1.0, 1.0), "shares": jdyn.Simplex(), "free": None, "n": None,
+        "gain": jdyn.tuning.Positive(), "angle": jdyn.tuning.Interval(-1.0, 1.0), "shares": jdyn.tuning.Simplex(),
+        "free": None, "n": None,
     }  # fmt: skip
 
     def loss(p):
@@ -105,7 +106,7 @@ def test_tuning_stays_within_bounds_and_finds_the_minimum_within():
 def test_one_bijection_holds_for_all_below_it():
     result = jdyn.tune(
         lambda p: jnp.sum(p["a"] ** 2) + (p["b"] + 1) ** 2, {"a": jnp.ones(2), "b": 1.0, "name": "arm"},
-        optimizer=optax.sgd(0.1), steps=1, bounds=jdyn.Positive(),
+        optimizer=optax.sgd(0.1), steps=1, bounds=jdyn.tuning.Positive(),
     )  # fmt: skip
     # z = ln x moves by -0.1 x dL/dx.
     np.testing.assert_allclose(result.params["a"], np.exp(-0.2))
@@ -118,14 +119,18 @@ def test_starts_outside_are_refused_by_name():
         with pytest.raises(ValueError, match=match):
             jdyn.tune(lambda p: 1.0, params, optimizer=optax.sgd(0.1), steps=1, bounds=bounds)
 
-    refused({"kp": -2.0}, {"kp": jdyn.Positive()}, r"\['kp'\]: expected positive numbers, got -2")
-    refused({"kp": 0.0, "kd": 1.0}, jdyn.Positive(), r"\['kp'\]: expected positive numbers, got 0")
+    refused({"kp": -2.0}, {"kp": jdyn.tuning.Positive()}, r"\['kp'\]: expected positive numbers, got -2")
+    refused({"kp": 0.0, "kd": 1.0}, jdyn.tuning.Positive(), r"\['kp'\]: expected positive numbers, got 0")
     refused(
-        jnp.array([0.0, 2.0]), jdyn.Interval(-1, 1), r"params: expected numbers between -1\. and 1\., got \[0., 2.\]"
+        jnp.array([0.0, 2.0]),
+        jdyn.tuning.Interval(-1, 1),
+        r"params: expected numbers between -1\. and 1\., got \[0., 2.\]",
     )
-    refused(jnp.array([0.5, 0.6]), jdyn.Simplex(), "expected positive numbers with the sum 1")
+    refused(jnp.array([0.5, 0.6]), jdyn.tuning.Simplex(), "expected positive numbers with the sum 1")
     point = jdyn.SpatialInertia.from_com(jnp.asarray(1.0), jnp.ones(3), jnp.zeros((3, 3)))
-    refused({"hand": point}, {"hand": jdyn.PhysicalInertia()}, r"\['hand'\]: expected a positive mass, and principal")
+    refused(
+        {"hand": point}, {"hand": jdyn.tuning.PhysicalInertia()}, r"\['hand'\]: expected a positive mass, and principal"
+    )
 
 
 def test_bounds_that_do_not_fit_are_refused_in_words():
@@ -133,9 +138,9 @@ def test_bounds_that_do_not_fit_are_refused_in_words():
         with pytest.raises(ValueError, match=match):
             jdyn.tune(lambda p: 1.0, params, optimizer=optax.sgd(0.1), steps=1, bounds=bounds)
 
-    refused({"kp": 1.0, "kd": 1.0}, {"kp": jdyn.Positive()}, "a bijection or None for each part of params")
-    refused({"kp": 1.0}, {"kp": (0.0, 1.0)}, r"expected bijections such as jdyn.Positive\(\), or None, got 0.0")
-    refused({"kp": 1.0}, jdyn.PhysicalInertia(), r"PhysicalInertia is for a SpatialInertia, but \['kp'\] is not")
-    refused(jnp.ones(2), jdyn.Interval(0, jnp.full(3, 5.0)), r"Interval does not fit params of shape \(2,\)")
+    refused({"kp": 1.0, "kd": 1.0}, {"kp": jdyn.tuning.Positive()}, "a bijection or None for each part of params")
+    refused({"kp": 1.0}, {"kp": (0.0, 1.0)}, r"expected bijections such as jdyn.tuning.Positive\(\), or None, got 0.0")
+    refused({"kp": 1.0}, jdyn.tuning.PhysicalInertia(), r"PhysicalInertia is for a SpatialInertia, but \['kp'\] is not")
+    refused(jnp.ones(2), jdyn.tuning.Interval(0, jnp.full(3, 5.0)), r"Interval does not fit params of shape \(2,\)")
     with pytest.raises(ValueError, match=r"expected finite ends, low below high, got 1. and 0"):
-        jdyn.Interval(1.0, 0.0)
+        jdyn.tuning.Interval(1.0, 0.0)

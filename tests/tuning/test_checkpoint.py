@@ -33,8 +33,9 @@ def run(path, steps=9, function=loss, start=START, rows=ROWS, seed=0, rate=0.05)
     # Noise, so that a random key is part of the state.
     optimizer = optax.chain(optax.add_noise(0.1, 0.5, jax.random.key(1)), optax.adam(rate))
     return jdyn.tune(
-        function, start, optimizer=optimizer, steps=steps, bounds={"x": None, "gain": jdyn.Positive(), "n": None},
-        data=jdyn.Minibatches(rows, 3, seed), checkpoint=path, check=False,
+        function, start, optimizer=optimizer, steps=steps, bounds={"x": None, "gain": jdyn.tuning.Positive(),
+        "n": None},
+        data=jdyn.tuning.Minibatches(rows, 3, seed), checkpoint=path, check=False,
     )  # fmt: skip
 
 
@@ -146,7 +147,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path, undisturbed, monkeypatch):
             time.sleep(0.01)
 
     monkeypatch.setattr(History, "add", interrupted)
-    with pytest.warns(jdyn.TuneWarning, match=r"interrupted after 4 steps; the result holds the best"):
+    with pytest.warns(jdyn.tuning.TuneWarning, match=r"interrupted after 4 steps; the result holds the best"):
         result = run(tmp_path / "c")
     np.testing.assert_array_equal(result.losses, undisturbed.losses[:5])
     assert result.message == "interrupted after 4 steps" and signal.getsignal(signal.SIGINT) is before
@@ -156,7 +157,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path, undisturbed, monkeypatch):
 
 def test_a_tuning_that_failed_stays_so(tmp_path):
     def runs_away():
-        with pytest.warns(jdyn.TuneWarning, match="the loss is nan after 2 steps"):
+        with pytest.warns(jdyn.tuning.TuneWarning, match="the loss is nan after 2 steps"):
             return jdyn.tune(
                 lambda x: x * jnp.sqrt(x), 1.0, optimizer=optax.sgd(0.6), steps=50, checkpoint=tmp_path / "c"
             )

@@ -39,7 +39,7 @@ def test_tuning_for_the_worst_payload_makes_it_better(robot):
     reach = tuning.Reach.of(tuning.without_friction(robot), tuning.NEAR)
     of_all = jax.jit(jax.vmap(reach.loss, (None, 0)))
     nominal = tuning.tuned_for([1.0], reach)
-    robust = tuning.tuned_for(tuning.OFF, reach, jdyn.CVaR(1 / len(tuning.OFF)))
+    robust = tuning.tuned_for(tuning.OFF, reach, jdyn.tuning.CVaR(1 / len(tuning.OFF)))
     worst = [float(np.max(of_all(gains, jnp.asarray(tuning.OFF)))) for gains in (nominal, robust)]
     assert worst[1] < (0.999 if robot == "puma560" else 0.9) * worst[0]
     # And costs where the payload is right.

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promot
 TIMES = np.linspace(0, 3, 30)
 MEASURED = 2.5 * np.exp(-1.3 * TIMES) + 0.4 + 0.05 * np.random.default_rng(0).normal(size=30)
 START = {"a": 2.0, "rate": 1.0, "c": 0.0, "n": 1}
-BOUNDS = {"a": None, "rate": jdyn.Positive(), "c": None, "n": None}
+BOUNDS = {"a": None, "rate": jdyn.tuning.Positive(), "c": None, "n": None}
 
 
 def decay(p):
@@ -93,7 +93,7 @@ def test_an_inertia_is_identified_from_forces():
 
     measured = forces(model.inertias)
     start = jdyn.SpatialInertia(jnp.array([0.7]), jnp.zeros((1, 3)), jnp.array([[0.01, 0, 0.01, 0, 0, 0.01]]))
-    result = jdyn.tune_least_squares(lambda x: forces(x) - measured, start, bounds=jdyn.PhysicalInertia())
+    result = jdyn.tune_least_squares(lambda x: forces(x) - measured, start, bounds=jdyn.tuning.PhysicalInertia())
     # Converges quadratically, as nothing is left over in the end.
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-9), result.params, model.inertias)
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="residuals: expected floating-point arrays, got one of int"):
         jdyn.tune_least_squares(lambda x: jnp.arange(3), 1.0)
     with pytest.raises(ValueError, match="expected positive numbers, got -1"):
-        jdyn.tune_least_squares(lambda x: x, -1.0, bounds=jdyn.Positive())
+        jdyn.tune_least_squares(lambda x: x, -1.0, bounds=jdyn.tuning.Positive())
     with pytest.raises(ValueError, match="jacobian: expected 'forward', 'reverse' or None, got 'fwd'"):
         jdyn.tune_least_squares(lambda x: x, 1.0, jacobian="fwd")
 
@@ -140,6 +140,6 @@ def test_friction_is_identified_from_a_motion():
     true = {"damping": 0.2, "armature": 0.05}
     measured = motion(true)
     start = {"damping": 0.02, "armature": 0.5}
-    result = jdyn.tune_least_squares(lambda p: motion(p) - measured, start, bounds=jdyn.Positive())
+    result = jdyn.tune_least_squares(lambda p: motion(p) - measured, start, bounds=jdyn.tuning.Positive())
     for name, number in true.items():
         assert float(result.params[name]) == pytest.approx(number, rel=1e-5)

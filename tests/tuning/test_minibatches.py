@@ -64,6 +64,6 @@ def test_patience_counts_steps_and_judges_epochs():
         optimizer=optax.sgd(0.1),
         steps=99,
         data=Minibatches({"x": ROWS}, 4),
-        patience=jdyn.Patience(5),
+        patience=jdyn.tuning.Patience(5),
     )
     assert len(result.losses) == 7 and result.best_step == 0

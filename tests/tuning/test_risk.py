@@ -24,12 +24,12 @@ def by_minimisation(losses, share):
 
 def test_a_share_below_one_sample_is_the_maximum_in_both_precisions():
     for dtype in (jnp.float32, jnp.float64):
-        assert jdyn.CVaR(1e-300)(jnp.array([1.0, 3.0, 2.0], dtype)) == 3
+        assert jdyn.tuning.CVaR(1e-300)(jnp.array([1.0, 3.0, 2.0], dtype)) == 3
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.25, 0.3, 0.77, 1.0])
 def test_cvar_is_the_least_of_its_definition(share):
-    risk = jdyn.CVaR(share)
+    risk = jdyn.tuning.CVaR(share)
     assert float(risk(jnp.asarray(LOSSES))) == pytest.approx(by_minimisation(LOSSES, share), rel=1e-12)
     # Of the worst losses, each counts as a part of the share.
     weights = jax.grad(risk)(jnp.asarray(LOSSES))
@@ -39,11 +39,11 @@ def test_cvar_is_the_least_of_its_definition(share):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_smooth_worst_is_near_the_maximum_and_never_overflows(dtype):
-    losses, risk = jnp.asarray(1e3 * LOSSES, dtype), jdyn.Worst(0.5)
+    losses, risk = jnp.asarray(1e3 * LOSSES, dtype), jdyn.tuning.Worst(0.5)
     expected = 0.5 * (logsumexp(1e3 * LOSSES / 0.5) - np.log(10))
     assert float(risk(losses)) == pytest.approx(expected, rel=4 * float(jnp.finfo(dtype).eps))
     assert losses.max() - 0.5 * np.log(10) <= risk(losses) <= losses.max()
-    check_grads(jax.jit(jdyn.Worst(0.5)), (jnp.asarray(LOSSES),), order=2, modes=["fwd", "rev"])
+    check_grads(jax.jit(jdyn.tuning.Worst(0.5)), (jnp.asarray(LOSSES),), order=2, modes=["fwd", "rev"])
 
 
 def test_each_risk_leads_to_its_own_minimum():
@@ -56,20 +56,20 @@ def test_each_risk_leads_to_its_own_minimum():
 
     descent = optax.sgd(optax.exponential_decay(0.1, 1, 0.97))
     assert found(jnp.mean, descent, 200) == pytest.approx(2.0, abs=1e-2)
-    assert found(jdyn.CVaR(0.1), descent, 200) == pytest.approx(2.5, abs=2e-2)
+    assert found(jdyn.tuning.CVaR(0.1), descent, 200) == pytest.approx(2.5, abs=2e-2)
     between = minimize_scalar(lambda p: by_minimisation((p - samples) ** 2, 0.5), (0, 5)).x
-    assert found(jdyn.CVaR(0.5), descent, 200) == pytest.approx(between, abs=2e-2) and between > 2.05
+    assert found(jdyn.tuning.CVaR(0.5), descent, 200) == pytest.approx(between, abs=2e-2) and between > 2.05
     smooth = minimize_scalar(lambda p: logsumexp((p - samples) ** 2 / 0.3), (0, 5)).x
-    assert found(jdyn.Worst(0.3), optax.lbfgs(), 20) == pytest.approx(smooth, abs=1e-5)
+    assert found(jdyn.tuning.Worst(0.3), optax.lbfgs(), 20) == pytest.approx(smooth, abs=1e-5)
 
 
 def test_a_sample_that_fails_is_not_hidden():
-    loss = jdyn.robust(lambda p, sample: jnp.sqrt(p - sample), jdyn.CVaR(0.5))
+    loss = jdyn.robust(lambda p, sample: jnp.sqrt(p - sample), jdyn.tuning.CVaR(0.5))
     assert np.isnan(loss(1.0, jnp.array([0.0, 0.5, 2.0])))
 
 
 def test_risks_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="expected a share of the samples, above 0 and at most 1, got 0"):
-        jdyn.CVaR(0.0)
+        jdyn.tuning.CVaR(0.0)
     with pytest.raises(ValueError, match="expected a positive width in units of the loss, got 0"):
-        jdyn.Worst(0.0)
+        jdyn.tuning.Worst(0.0)

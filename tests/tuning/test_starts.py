@@ -35,8 +35,8 @@ def test_the_best_of_many_starts_is_the_global_minimum():
 def test_each_start_goes_its_own_way():
     """With momentum, bounds and rows: the same as alone, but for rounding."""
     options = dict(
-        optimizer=optax.adam(0.1), steps=7, bounds={"kp": jdyn.Positive(), "x": None},
-        data=jdyn.Minibatches(np.random.default_rng(0).normal(size=(6, 2)), 2), check=False,
+        optimizer=optax.adam(0.1), steps=7, bounds={"kp": jdyn.tuning.Positive(), "x": None},
+        data=jdyn.tuning.Minibatches(np.random.default_rng(0).normal(size=(6, 2)), 2), check=False,
     )  # fmt: skip
     starts = {"kp": jnp.array([0.1, 1.0, 10.0]), "x": jnp.asarray(np.random.default_rng(1).normal(size=(3, 2)))}
 
@@ -58,7 +58,7 @@ def test_a_start_that_fails_spoils_no_other_and_is_named():
         return jnp.where(x > 3, jnp.sqrt(2.5 - x), (x - 1) ** 2)
 
     starts = jnp.array([0.0, 4.0, 2.0])
-    with pytest.warns(jdyn.TuneWarning, match=r"1 of 3 starts failed: start 1, the loss is nan after 0 steps"):
+    with pytest.warns(jdyn.tuning.TuneWarning, match=r"1 of 3 starts failed: start 1, the loss is nan after 0 steps"):
         result = jdyn.tune_starts(loss, starts, optimizer=optax.sgd(0.3), steps=5)
     np.testing.assert_allclose(result.results[0].losses, 0.16 ** np.arange(6))
     np.testing.assert_allclose(result.results[2].losses, 0.16 ** np.arange(6))
@@ -76,7 +76,9 @@ def test_starts_without_any_hope_are_refused():
     with pytest.raises(ValueError, match=r"starts: expected one leading axis.*\['a'\] has 2, \['b'\] has none"):
         jdyn.tune_starts(lambda p: p["a"], {"a": jnp.ones(2), "b": 1.0}, optimizer=optax.sgd(0.1), steps=1)
     with pytest.raises(ValueError, match=r"start 1: params: outside of their bounds.*positive numbers, got -2"):
-        jdyn.tune_starts(lambda x: x, jnp.array([1.0, -2.0]), optimizer=optax.sgd(0.1), steps=1, bounds=jdyn.Positive())
+        jdyn.tune_starts(
+            lambda x: x, jnp.array([1.0, -2.0]), optimizer=optax.sgd(0.1), steps=1, bounds=jdyn.tuning.Positive()
+        )
 
 
 def test_starts_go_on_from_a_checkpoint(tmp_path):
@@ -94,16 +96,18 @@ def test_it_goes_on_while_a_start_has_not_stalled():
         return jnp.where(x < 0, 2.0, 1 + x)  # flat below 0
 
     result = jdyn.tune_starts(
-        loss, jnp.array([-1.0, 1.0]), optimizer=optax.sgd(0.1), steps=8, patience=jdyn.Patience(3)
+        loss, jnp.array([-1.0, 1.0]), optimizer=optax.sgd(0.1), steps=8, patience=jdyn.tuning.Patience(3)
     )
     assert len(result.to_xarray().step) == 9
     assert "no further than to 2 in 8 steps" in result.results[0].message and not result.results[1].message
-    both = jdyn.tune_starts(loss, jnp.array([-1.0, -2.0]), optimizer=optax.sgd(0.1), steps=8, patience=jdyn.Patience(3))
+    both = jdyn.tune_starts(
+        loss, jnp.array([-1.0, -2.0]), optimizer=optax.sgd(0.1), steps=8, patience=jdyn.tuning.Patience(3)
+    )
     assert len(both.to_xarray().step) == 4
 
 
 def test_a_start_that_stalls_may_fall_again_or_fail_later():
-    history = History(jdyn.Patience(2))
+    history = History(jdyn.tuning.Patience(2))
     for loss in (2.0, 1.0, 1.0, 1.0):
         history.add(loss, 1.0, loss)
     assert history.stalled and not history.failed and history.best_step == 3
@@ -143,7 +147,7 @@ def test_a_cart_pole_swings_up_and_is_held_there():
 
     result = jdyn.tune_starts(
         loss, {"force": jax.random.uniform(jax.random.key(0), (8, 16), minval=-5.0, maxval=5.0)},
-        optimizer=optax.adam(0.3), steps=250, bounds=jdyn.Interval(-10.0, 10.0),
+        optimizer=optax.adam(0.3), steps=250, bounds=jdyn.tuning.Interval(-10.0, 10.0),
     )  # fmt: skip
     ends = np.array([swing(found.params).q[-1] for found in result.results])
     assert np.all(np.cos(ends[:, 1]) > np.cos(0.6))

@@ -59,7 +59,7 @@ def test_leaves_that_are_not_floats_stay():
 
 
 def test_a_loss_that_stops_being_finite_ends_it_and_keeps_the_best():
-    with pytest.warns(jdyn.TuneWarning, match=r"the loss is nan after 2 steps.*those after 1 steps"):
+    with pytest.warns(jdyn.tuning.TuneWarning, match=r"the loss is nan after 2 steps.*those after 1 steps"):
         result = jdyn.tune(lambda x: x * jnp.sqrt(x), 1.0, optimizer=optax.sgd(0.6), steps=50, progress=False)
     assert len(result.losses) == 3 and np.isnan(result.losses[-1]) and result.best_step == 1 and result.message
 
@@ -120,10 +120,10 @@ def test_schedules_and_clipping_come_with_optax():
 def test_it_ends_where_the_loss_stalls():
     """1 + x² with x halved by each step falls by 37, 15, 4.4, 1.2, 0.29, ... per cent."""
     options = dict(optimizer=optax.sgd(0.25), steps=50)
-    result = jdyn.tune(lambda x: 1 + x**2, 1.0, patience=jdyn.Patience(3, tolerance=0.01), **options)
+    result = jdyn.tune(lambda x: 1 + x**2, 1.0, patience=jdyn.tuning.Patience(3, tolerance=0.01), **options)
     np.testing.assert_allclose(result.losses, 1 + 0.25 ** np.arange(8))
     assert result.best_step == 7 and result.message == "the loss has fallen no further than to 1.00391 in 3 steps"
-    assert len(jdyn.tune(lambda x: 1 + x**2, 1.0, patience=jdyn.Patience(3), **options).losses) > 20
+    assert len(jdyn.tune(lambda x: 1 + x**2, 1.0, patience=jdyn.tuning.Patience(3), **options).losses) > 20
 
 
 def test_options_that_cannot_be_are_refused():
@@ -132,10 +132,10 @@ def test_options_that_cannot_be_are_refused():
             jdyn.tune(lambda x, *rows: x**2, 1.0, **(dict(optimizer=optax.sgd(0.1), steps=2) | options))
 
     refused("steps: expected a number that is not negative, got -1", steps=-1)
-    refused("patience: expected a positive number of steps, got 0", patience=jdyn.Patience(0))
-    refused("patience: expected a tolerance from 0 up to 1", patience=jdyn.Patience(1, tolerance=1.0))
+    refused("patience: expected a positive number of steps, got 0", patience=jdyn.tuning.Patience(0))
+    refused("patience: expected a tolerance from 0 up to 1", patience=jdyn.tuning.Patience(1, tolerance=1.0))
     with pytest.raises(ValueError, match="batch: expected 1 to 3 rows, as many as there are in data, got 4"):
-        jdyn.Minibatches(jnp.ones(3), 4)
+        jdyn.tuning.Minibatches(jnp.ones(3), 4)
     refused(r"data\['a'\] has 3, data\['b'\] has 2", data={"a": jnp.ones(3), "b": jnp.ones(2)})
 
 
@@ -166,7 +166,7 @@ reversed_slope.defjvp(lambda x, dx: (reversed_slope(*x), -jnp.cos(*x) * dx[0]))
 
 def test_a_wrong_gradient_is_named_at_the_first_step():
     options = dict(optimizer=optax.adam(0.01), steps=2)
-    with pytest.warns(jdyn.TuneWarning, match="after 0 steps: the gradient disagrees with differences"):
+    with pytest.warns(jdyn.tuning.TuneWarning, match="after 0 steps: the gradient disagrees with differences"):
         jdyn.tune(lambda x: jnp.sum(reversed_slope(x)), jnp.array([0.3, 0.4]), **options)
     jdyn.tune(lambda x: jnp.sum(reversed_slope(x)), jnp.array([0.3, 0.4]), check=False, **options)
 
@@ -177,8 +177,8 @@ def test_a_wrong_gradient_that_stalls_is_named_there():
     def loss(x):
         return jnp.where(x > 0.55, x, jax.lax.stop_gradient(jnp.abs(x)))
 
-    with pytest.warns(jdyn.TuneWarning, match="after 7 steps: the gradient disagrees with differences"):
-        result = jdyn.tune(loss, 1.0, optimizer=optax.sgd(0.1), steps=50, patience=jdyn.Patience(2))
+    with pytest.warns(jdyn.tuning.TuneWarning, match="after 7 steps: the gradient disagrees with differences"):
+        result = jdyn.tune(loss, 1.0, optimizer=optax.sgd(0.1), steps=50, patience=jdyn.tuning.Patience(2))
     assert len(result.losses) == 8
 
 
@@ -194,4 +194,4 @@ def test_a_right_gradient_of_an_uneven_loss_is_not_doubted(dtype):
     def loss(p):
         return jnp.sum(jnp.exp(1e3 * p["small"]) + p["flat"] ** 4) + jnp.sum(jnp.abs(p["large"] - 1e3)) / 1e4
 
-    jdyn.tune(loss, params, optimizer=optax.sgd(0.0), steps=3, patience=jdyn.Patience(1))
+    jdyn.tune(loss, params, optimizer=optax.sgd(0.0), steps=3, patience=jdyn.tuning.Patience(1))

@@ -138,7 +138,7 @@ def test_planes_that_are_seen_from_their_side_are_lines():
     model = jdyn.load("cartpole_with_walls")
     stage = _stage(model, jnp.array([0.0, 0.3]), None)
     picture = stage.picture(0, stage.backgrounds()(0)).astype(int)
-    walls = jdyn.distances(model, jnp.zeros(2), [("left_wall", "tip"), ("right_wall", "tip")])
+    walls = jdyn.contact.distances(model, jnp.zeros(2), [("left_wall", "tip"), ("right_wall", "tip")])
     for surface, out in zip(np.asarray(walls.a), np.asarray(walls.normal), strict=True):
         levels = []
         for pixels in (-1, 2):

@@ -153,7 +153,7 @@ def test_markdown_is_plain():
 
 def test_names_of_foreign_stores_are_refused(tmp_path):
     with pytest.raises(ValueError, match="cannot be the name of a file"):
-        jdyn.sweep(lambda p: {"<img>": p["a"]}, jdyn.Grid(a=[1.0]), store=tmp_path / "s", progress=False)
+        jdyn.sweep(lambda p: {"<img>": p["a"]}, jdyn.designs.Grid(a=[1.0]), store=tmp_path / "s", progress=False)
     assert StoredLanes
 
 

@@ -52,7 +52,7 @@ class ConvexContact(Contact):
     which holds what sticks: it creeps by less than `slip_speed`, and what slides bears the whole of μ f. Torques
     against turning about the normal and against rolling obey the same with lengths in the place of μ.
 
-    Each step of `jdyn.ConvexEuler`, which `jdyn.simulate` takes by itself, finds the velocity at its end as the
+    Each step of `jdyn.solvers.ConvexEuler`, which `jdyn.simulate` takes by itself, finds the velocity at its end as the
     minimum of a strictly convex function. So it is found from any start. Constraints, ends of joints' ranges and dry
     friction in joints are terms of the same function. At rest and in steady motion neither stiffness nor the slip
     speed limits the step; the vibrations of an impact are followed, as closely as the tolerance asks.
@@ -120,8 +120,8 @@ class ConvexForces(ContactForces):
         materials: Of pairs.
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
         turning: Whether friction against turning or rolling may be other than zero.
-        kink_slopes: What derivatives of a step of `jdyn.ConvexEuler` need across its kinks, but for friction against
-            turning and rolling; None where there is none.
+        kink_slopes: What derivatives of a step of `jdyn.solvers.ConvexEuler` need across its kinks, but for friction
+            against turning and rolling; None where there is none.
     """
 
     colliders: Colliders
@@ -225,7 +225,8 @@ class ConvexSteps(StepPolicy):
 
 
 class ConvexGradients(GradientPolicy):
-    """Gradient policy of `ConvexContact`: derivatives of steps of `jdyn.ConvexEuler` know of kinks within them."""
+    """Gradient policy of `ConvexContact`: derivatives of steps of `jdyn.solvers.ConvexEuler` know of kinks within
+    them."""
 
     def repaired(
         self,

@@ -79,7 +79,8 @@ class ABA(Recursion):
 
     What a joint passes on, I^a = I^A − U D⁻¹ Uᵀ, must be symmetric and must leave nothing along the joint's own axis.
     Rounding spoils both by ε |I^A|, and would be carried to the root, where it has grown by orders of magnitude after
-    a hundred joints; here both properties are restored at each joint (`jdyn.MatrixABA` has the textbook's form).
+    a hundred joints; here both properties are restored at each joint (`jdyn.studies.MatrixABA` has the textbook's
+    form).
 
     In batches it computes on single numbers with lanes last, in frames whose z axes are those of the joints: a lane
     then costs a CPU a fifth to a tenth of what matrices cost. A single configuration takes matrices. `Model.executor`

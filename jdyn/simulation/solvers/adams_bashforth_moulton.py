@@ -55,7 +55,7 @@ class AdamsBashforthMoulton(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     what turns so fast that they lie beyond it, by more than π, is left to Cash and Karp's steps.
 
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.AdamsBashforthMoulton())
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.AdamsBashforthMoulton())
     >>> print(motion.q[-1].round(3))
     [-0.902]
 

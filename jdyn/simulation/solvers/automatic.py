@@ -121,7 +121,7 @@ def _held(state: Counted, length: Scalar) -> Bool[Array, ""]:
 
 
 class Automatic(diffrax.AbstractAdaptiveSolver):
-    """An explicit method where accuracy limits the step, `jdyn.ROSJ43` where gains, dampers or friction do.
+    """An explicit method where accuracy limits the step, `jdyn.solvers.ROSJ43` where gains, dampers or friction do.
 
     What `jdyn.simulate` takes by itself. The explicit method is of order 6, and of order 8 where the relative tolerance
     is 3e-7 or less; where it is 2e-2 or more, the implicit one is of order 3, with four stages. Each lane of a batch
@@ -131,11 +131,11 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     at their end as at their start, and another one between; they turn explicit when they are so short, or forces so
     soft, that they need not be implicit. With compliant contact the slopes of its forces say both before each step.
     `ROSJ43` takes no stiffness away that couples joints, as that of an LQR does, but that of compliant contact;
-    `jdyn.Rodas5P` takes that away, too.
+    `jdyn.solvers.Rodas5P` takes that away, too.
 
     >>> model, rest = jdyn.load("pendulum"), jnp.zeros(1)
     >>> stiff = jdyn.PD(model, jnp.ones(1), kp=1e4, kd=1e4)
-    >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=stiff, solver=jdyn.Automatic())
+    >>> motion = jdyn.simulate(model, rest, rest, 1.0, controller=stiff, solver=jdyn.solvers.Automatic())
     >>> print(motion.stats["implicit_steps"] > 0)
     True
 

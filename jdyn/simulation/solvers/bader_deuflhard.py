@@ -27,7 +27,7 @@ class BaderDeuflhard(Extrapolation):
     Column k has order 2k − 1, since the first substep leaves an error from the start; see `Extrapolation`.
 
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.BaderDeuflhard())
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.BaderDeuflhard())
     >>> print(motion.q[-1].round(3))
     [-0.902]
 

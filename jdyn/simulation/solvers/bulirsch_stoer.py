@@ -19,7 +19,7 @@ class BulirschStoer(Extrapolation):
     start and one for each substep. Orders are 4 to 14, for steps that end in columns 2 to 7. See `Extrapolation`.
 
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.BulirschStoer())
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.BulirschStoer())
     >>> print(motion.q[-1].round(3))
     [-0.902]
 

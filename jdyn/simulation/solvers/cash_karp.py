@@ -43,7 +43,7 @@ class CashKarp(diffrax.AbstractERK):
     Dense output is of order 4, the quartic through the state half-way and both ends with their slopes.
 
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.CashKarp())
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.CashKarp())
     >>> print(motion.q[-1].round(3))
     [-0.902]
 

@@ -53,14 +53,14 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     What `jdyn.simulate` takes with convex contact. `stats["dynamics_calls"]` counts substeps and `stats["jacobians"]`
     their Newton steps. Dry friction in joints, the springs at the ends of their ranges and constraints are terms of the
     same convex function as contact, so that joints stick and rest in large steps. Other forces of joints enter as in
-    `jdyn.ROSJ43`, those of mass and motion by inverse dynamics, whatever the `method`.
+    `jdyn.solvers.ROSJ43`, those of mass and motion by inverse dynamics, whatever the `method`.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
     >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
     >>> builder.add_shape("world", "plane", (0, 0), role="collision")
     >>> model = builder.build()
-    >>> options = {"contact": jdyn.ConvexContact(), "solver": jdyn.ConvexEuler(rows=2)}
+    >>> options = {"contact": jdyn.ConvexContact(), "solver": jdyn.solvers.ConvexEuler(rows=2)}
     >>> motion = jdyn.simulate(model, model.neutral().at[2].set(0.3), jnp.zeros(6), 2.0, **options)
     >>> print(motion.q[-1, 2].round(3))
     0.1
@@ -109,7 +109,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         if SuppliedEnergy.part in y0.parts:
-            raise ValueError("ConvexEuler: it does not know the work of contact, which jdyn.EnergyError needs")
+            raise ValueError("ConvexEuler: it does not know the work of contact, which jdyn.solvers.EnergyError needs")
         rows, overlap, forces = self._in_rows(terms, t0, t1, y0)
         found = rows.converged
         ends = [jax.tree.map(lambda x, row=row: x[row], rows.y) for row in range(self.rows)]

@@ -23,7 +23,7 @@ class ImplicitMidpoint(GeodesicSolver):
     >>> import diffrax
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
     >>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.01}
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.ImplicitMidpoint(), **options)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.ImplicitMidpoint(), **options)
     >>> print(motion.q[-1].round(2))
     [-0.9]
 

@@ -98,7 +98,7 @@ def local_term(solver: diffrax.AbstractSolver, terms: diffrax.AbstractTerm) -> L
     """The terms, if they are in local coordinates."""
     if not isinstance(terms, LocalTerm):
         name = type(solver).__name__
-        raise ValueError(f"{name}: it works in local coordinates; use jdyn.simulate, or jdyn.OnManifold")
+        raise ValueError(f"{name}: it works in local coordinates; use jdyn.simulate, or jdyn.solvers.OnManifold")
     return terms
 
 

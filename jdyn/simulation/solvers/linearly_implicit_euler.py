@@ -25,7 +25,7 @@ class LinearlyImplicitEuler(GeodesicSolver):
     >>> import diffrax
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
     >>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.001}
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.LinearlyImplicitEuler(), **options)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.LinearlyImplicitEuler(), **options)
     >>> print(motion.q[-1].round(1))
     [-0.9]
 

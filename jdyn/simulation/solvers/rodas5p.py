@@ -92,7 +92,7 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
     velocity and what the controller remembers. Dense output is of order 4.
 
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.Rodas5P())
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.Rodas5P())
     >>> print(motion.q[-1].round(3))
     [-0.902]
 

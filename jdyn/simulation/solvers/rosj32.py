@@ -39,7 +39,7 @@ def _tableau() -> Tableau:
 
     From relative tolerances of about 1e-3 down, methods of higher order take less.
 
-    Source: as for `jdyn.ROSJ43`; the weights are ours.
+    Source: as for `jdyn.solvers.ROSJ43`; the weights are ours.
     """
     alpha, below, b = triangle(_ALPHA), triangle(_BELOW), np.array(_B)
     return Tableau(alpha, below, np.full(len(b), GAMMA), b, np.array(_ERROR), np.array(_DENSE))

@@ -129,10 +129,10 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
     in explicit methods, but for the sums of these forces' slopes; `Rodas5P` is implicit in all. The order does not
     depend on what is left out. Both methods are stiffly accurate, and dense output is of order 3.
 
-    `jdyn.simulate` takes it by itself where it helps, see `jdyn.Automatic`.
+    `jdyn.simulate` takes it by itself where it helps, see `jdyn.solvers.Automatic`.
 
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.ROSJ43())
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.ROSJ43())
     >>> print(motion.q[-1].round(3))
     [-0.902]
 

@@ -16,7 +16,7 @@ class SemiImplicitEuler(GeodesicSolver):
     >>> import diffrax
     >>> model, q, v = jdyn.load("pendulum"), jnp.array([1.0]), jnp.zeros(1)
     >>> options = {"stepsize_controller": diffrax.ConstantStepSize(), "dt0": 0.001}
-    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.SemiImplicitEuler(), **options)
+    >>> motion = jdyn.simulate(model, q, v, 1.0, solver=jdyn.solvers.SemiImplicitEuler(), **options)
     >>> print(motion.q[-1].round(1))
     [-0.9]
 

@@ -23,7 +23,7 @@ class Statistics:
 
     >>> model = jdyn.load("double_pendulum")
     >>> motion = jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0)
-    >>> found = jdyn.statistics(motion)
+    >>> found = jdyn.studies.statistics(motion)
     >>> bool(np.max(np.abs(found.difference)) < 1e-3)
     True
 
@@ -60,11 +60,11 @@ def statistics(motion: Trajectory | Steps) -> Statistics:
     ```
     system = jdyn.System(model, method=jdyn.CRBA())
     steps = jdyn.studies.cloutier1995.take_steps(system, system.state(q0, v0), 10.0)
-    found = jdyn.statistics(steps.thinned(0.01, 1000))
+    found = jdyn.studies.statistics(steps.thinned(0.01, 1000))
     ```
 
     >>> model = jdyn.load("double_pendulum")
-    >>> found = jdyn.statistics(jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0))
+    >>> found = jdyn.studies.statistics(jdyn.simulate(model, jnp.ones(2), jnp.zeros(2), 1.0))
     >>> found.condition.shape, bool(np.ptp(found.energy) < 1e-3)
     ((101,), True)
 

@@ -86,7 +86,7 @@ class BlockElimination(TreeMethod):
     Rounding grows as in `MatrixABA(form="textbook")` or `CRBA`.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.BlockElimination("crba")).round(3))
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.studies.BlockElimination("crba")).round(3))
     [-6.047  8.063]
 
     Attributes:

@@ -17,7 +17,7 @@ class ConjugateGradient(Method):
     accelerations of the step before, or as a check that shares nothing with factorisations.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.ConjugateGradient(tol=1e-6)).round(3))
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.studies.ConjugateGradient(tol=1e-6)).round(3))
     [-6.047  8.063]
 
     Attributes:

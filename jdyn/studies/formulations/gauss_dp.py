@@ -40,7 +40,7 @@ class GaussDP(TreeMethod):
     all: `on_moving_base`.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.GaussDP()).round(3))
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.studies.GaussDP()).round(3))
     [-6.047  8.063]
 
     Source: Vereshchagin 1974, section 3, equations (3.1) to (3.5b).

@@ -27,7 +27,7 @@ class GibbsAppell(Method):
     is for few degrees of freedom and takes almost no code, but differences of energies cost digits.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.GibbsAppell()).round(2))
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.studies.GibbsAppell()).round(2))
     [-6.05  8.06]
 
     Source: Vereshchagin 1974, section 2.

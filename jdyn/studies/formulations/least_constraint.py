@@ -34,7 +34,7 @@ class LeastConstraint(Method):
     to compare others with.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.LeastConstraint()).round(3))
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.studies.LeastConstraint()).round(3))
     [-6.047  8.063]
 
     Source: Vereshchagin 1974, section 1, equations (1.1) to (1.3).

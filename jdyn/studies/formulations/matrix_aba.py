@@ -17,7 +17,7 @@ class MatrixABA(ArticulatedRecursion):
     joints; the projected form restores both properties at each joint.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.MatrixABA("textbook")).round(3))
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.studies.MatrixABA("textbook")).round(3))
     [-6.047  8.063]
 
     Attributes:

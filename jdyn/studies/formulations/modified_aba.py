@@ -14,7 +14,7 @@ class ModifiedABA(ArticulatedRecursion):
     rounding errors of M̃ along the children's axes are not corrected; so `ABA` is better on chains of many joints.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.ModifiedABA()).round(3))
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.studies.ModifiedABA()).round(3))
     [-6.047  8.063]
 
     Source: Pai, Ascher, Kry 2000, section 7; Ascher, Pai, Cloutier 1997.

@@ -19,7 +19,8 @@ class OrthogonalComplement(BiasFirst):
     roots of their inertias. O(n³), on a matrix six times as high as it is wide.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.OrthogonalComplement("factored")).round(3))
+    >>> method = jdyn.studies.OrthogonalComplement("factored")
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=method).round(3))
     [-6.047  8.063]
 
     Attributes:

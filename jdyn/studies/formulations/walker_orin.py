@@ -28,7 +28,7 @@ class WalkerOrin(BiasFirst):
     Of historical interest: `CRBA` is their third method, `ConjugateGradient` the fourth, and both are faster.
 
     >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
-    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.WalkerOrin(2)).round(3))
+    >>> print(jdyn.forward_dynamics(model, q, zero, zero, method=jdyn.studies.WalkerOrin(2)).round(3))
     [-6.047  8.063]
 
     Attributes:

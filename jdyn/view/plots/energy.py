@@ -13,7 +13,7 @@ from jdyn.view.plots.one_motion import one_motion
 
 def energy(trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
     """Kinetic, potential and total energy of one motion over time [J]; that of force elements, if there are some, and
-    what it received, if an `jdyn.EnergyError` has counted it.
+    what it received, if an `jdyn.solvers.EnergyError` has counted it.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)

@@ -23,7 +23,7 @@ def fan(dataset: xarray.Dataset, variable: str, along: str, times=None, *, axes:
     The legend says how many lanes failed, which are in none of these.
 
     >>> times = np.linspace(0.0, 1.0, 5)
-    >>> design = jdyn.Grid(speed=[1.0, 2.0, 3.0])
+    >>> design = jdyn.designs.Grid(speed=[1.0, 2.0, 3.0])
     >>> dataset = jdyn.sweep(lambda p: {"height": p["speed"] * times}, design, progress=False)
     >>> axes = jdyn.plots.fan(dataset, "height", "height_0", times)
 

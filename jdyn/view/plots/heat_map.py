@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def heat_map(dataset: xarray.Dataset, variable: str, *, axes: Axes | None = None) -> Axes:
     """One variable of a sweep over a grid of two parameters; the smallest value is marked, failed lanes are hatched.
 
-    >>> design = jdyn.Grid(mass=[1.0, 2.0, 3.0], length=[0.5, 1.0])
+    >>> design = jdyn.designs.Grid(mass=[1.0, 2.0, 3.0], length=[0.5, 1.0])
     >>> dataset = jdyn.sweep(lambda p: {"moment": p["mass"] * p["length"] ** 2 / 3}, design, progress=False)
     >>> axes = jdyn.plots.heat_map(dataset, "moment")
     >>> sorted([axes.get_xlabel(), axes.get_ylabel()])
     ['length', 'mass']
 
     Args:
-        dataset: Result of `jdyn.sweep` for a `jdyn.Grid` with two axes.
+        dataset: Result of `jdyn.sweep` for a `jdyn.designs.Grid` with two axes.
         variable: Name of a variable with one number per lane.
         axes: Where to draw, with a colour bar beside; a new figure if left out.
 

@@ -18,7 +18,7 @@ def pairs(dataset: xarray.Dataset, variable: str, *, axes: np.ndarray | None = N
     """One variable of a sweep over every pair of its parameters, a point for each lane; below, over each parameter.
     Failed lanes are crosses.
 
-    >>> design = jdyn.Sobol(16, mass=(1.0, 3.0), length=(0.5, 1.0))
+    >>> design = jdyn.designs.Sobol(16, mass=(1.0, 3.0), length=(0.5, 1.0))
     >>> dataset = jdyn.sweep(lambda p: {"moment": p["mass"] * p["length"] ** 2 / 3}, design, progress=False)
     >>> jdyn.plots.pairs(dataset, "moment").shape
     (2, 2)

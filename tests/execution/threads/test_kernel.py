@@ -244,7 +244,9 @@ def _compared(function, *operands):
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("elements", [(), (jdyn.PointSpring("tip", "world", 20.0, 1.0),)], ids=["alone", "on a spring"])
+@pytest.mark.parametrize(
+    "elements", [(), (jdyn.elements.PointSpring("tip", "world", 20.0, 1.0),)], ids=["alone", "on a spring"]
+)
 def test_simulations(on_host, elements):
     """Lanes take their own steps, some implicit; accepted steps are the same, and rows up to rounding."""
     model = jdyn.load("double_pendulum")

@@ -19,7 +19,7 @@ def result(losses, judged=None):
     losses = np.asarray(losses, float)
     judged = losses if judged is None else np.asarray(judged, float)
     rates = np.full(len(losses), np.nan)
-    return jdyn.TuneResult({}, losses, losses, int(np.nanargmin(judged)), "", judged, rates, None, {})
+    return jdyn.tuning.TuneResult({}, losses, losses, int(np.nanargmin(judged)), "", judged, rates, None, {})
 
 
 def test_a_history_is_logarithmic_where_it_spans_decades():
@@ -59,7 +59,7 @@ def health(growth=None):
         Derivative("kd", "[0]", 1.0, 2.0, 0.01, "disagrees", ""),
         Derivative("m", "", np.nan, 1.0, np.inf, "not finite", ""),
     )
-    return jdyn.GradientHealth(1.0, 1.0, derivatives, growth, None)
+    return jdyn.tuning.GradientHealth(1.0, 1.0, derivatives, growth, None)
 
 
 def test_derivatives_are_as_far_apart_as_they_are_and_marked_by_verdict():
@@ -73,7 +73,7 @@ def test_derivatives_are_as_far_apart_as_they_are_and_marked_by_verdict():
     np.testing.assert_allclose(widths, [1e-6 / 2.002, 0.005, 1.0])
     assert axes.get_xscale() == "log"
     with pytest.raises(ValueError, match="health: expected derivatives, got none"):
-        jdyn.plots.gradient_health(jdyn.GradientHealth(np.nan, np.nan, (), None, None))
+        jdyn.plots.gradient_health(jdyn.tuning.GradientHealth(np.nan, np.nan, (), None, None))
 
 
 def test_the_growth_of_a_gradient_lies_on_the_law_that_fits_it():

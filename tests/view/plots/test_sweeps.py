@@ -15,7 +15,7 @@ def dataset():
     def lane(p):
         return {"y": jnp.sqrt(p["a"]) * p["b"], "rows": jnp.sqrt(p["a"]) * p["b"] * jnp.arange(4.0)}
 
-    over = jdyn.Grid(a=[-1.0, 1.0, 4.0], b=[1.0, 10.0, 100.0])
+    over = jdyn.designs.Grid(a=[-1.0, 1.0, 4.0], b=[1.0, 10.0, 100.0])
     return jdyn.sweep(lane, over, attrs={"y": {"units": "rad"}}, progress=False)
 
 

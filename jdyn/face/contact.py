@@ -1,0 +1,20 @@
+"""Contact: laws, materials, distances and times of contact.
+
+>>> soft = jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=1e4, friction=0.8))
+>>> print(soft.material.friction)
+0.8
+"""
+
+from jdyn.contact import Contact as Contact
+from jdyn.contact import ContactWarning as ContactWarning
+from jdyn.contact import Distances as Distances
+from jdyn.contact import HuntCrossley as HuntCrossley
+from jdyn.contact import Material as Material
+from jdyn.contact import SpringDamper as SpringDamper
+from jdyn.contact import TwoStiffnesses as TwoStiffnesses
+from jdyn.contact import collision_pairs as collision_pairs
+from jdyn.contact import decompose as decompose
+from jdyn.contact import distances as distances
+from jdyn.contact import time_of_contact as time_of_contact
+from jdyn.model import Touching as Touching
+from jdyn.simulation import touch_event as touch_event
