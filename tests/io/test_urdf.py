@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+import jdyn
 from jdyn.io import load_urdf, save_urdf
 from jdyn.io.urdf_writer import roll_pitch_yaw
 from jdyn.model import (

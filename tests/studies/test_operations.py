@@ -248,8 +248,10 @@ def test_a_lane_costs_no_more_than_a_configuration():
 def _outcome(session, tries):
     rows = np.arange(float(len(tries)))
     states = np.zeros((len(tries), 3))
-    steps = Steps(rows, states, states, None, np.array(tries), 6 * np.array(tries), Result.success)
-    return Outcome(session, steps, None, 0.0)  # type: ignore[arg-type] - no statistics are asked for
+    counts = np.array(tries)
+    # Neither system nor statistics are asked for.
+    steps = Steps(None, rows, states, states, {}, counts, 6 * counts, Result.success)  # type: ignore[arg-type]
+    return Outcome(session, steps, None, 0.0)  # type: ignore[arg-type]
 
 
 def test_the_operations_of_a_session_are_those_of_an_evaluation_times_the_evaluations():
