@@ -1,6 +1,8 @@
 """# Overview
 
-Everything that jdyn does, in a few lines each. Names are explained in the reference, with examples.
+Everything that jdyn does, in a few lines each. Names are explained in the reference, with examples. Those of every day
+are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.constraints`, `jdyn.contact`, `jdyn.control`,
+`jdyn.designs`, `jdyn.elements`, `jdyn.identification`, `jdyn.planning`, `jdyn.solvers`, `jdyn.studies`, `jdyn.tuning`.
 
 ## Robots
 
@@ -12,8 +14,8 @@ changes them; `jdyn.merge`, `jdyn.append` and `jdyn.lock` make models of models.
 
 ## Joints
 
-Revolute, continuous, prismatic, helical, universal, ball, planar, free; dampers, friction, springs, rotors, exact
-mimic joints.
+Revolute, continuous, prismatic, helical, universal, ball, planar, free; dampers, friction, springs, exact mimic joints,
+armature, and by `jdyn.with_rotors` rotors that react on what carries them.
 
 ## Dynamics
 
@@ -25,13 +27,13 @@ Poses, velocities, Jacobians, energies, momentum, centre of mass.
 
 ## Formulations
 
-`method=` one of `ABA`, `ArrayABA`, `ParallelABA`, `CRBA`, `ByBatch`, `LeastConstraint`; `jdyn.diagnose(model)` says
-how many digits each keeps and which to use, `method="auto"` takes that.
+`method=` one of `ABA`, `ArrayABA`, `ParallelABA`, `CRBA`, `ByBatch`; `jdyn.diagnose(model)` says how many digits each
+keeps and which to use, `method="auto"` takes that.
 
 ## For comparison
 
 `MatrixABA`, `ModifiedABA`, `WalkerOrin`, `ConjugateGradient`, `OrthogonalComplement`, `GibbsAppell`, `GaussDP`,
-`BlockElimination` in any order.
+`LeastConstraint`, `BlockElimination` in any order, all in `jdyn.studies`.
 
 ## Derivatives
 

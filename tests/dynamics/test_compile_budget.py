@@ -101,7 +101,7 @@ def test_branches_and_a_free_base_stay_within_budget(name):
 # not pass. To judge all numbers of a model takes 100, turns of free bodies 140, ways of boxes along screws 700.
 CONTACT_SLACK = 1.1
 CONTACTS = {
-    "compliant": (jdyn.CompliantContact(), 8900, 13800),
+    "compliant": (jdyn.CompliantContact(), 10064, 19620),
     "convex": (jdyn.ConvexContact(), 12372, 18700),
 }
 
