@@ -88,9 +88,9 @@ differences["Pinocchio: place of a foot"] = jdyn.frame_pose(model, q, "FL_FOOT")
 # | `mujoco.mjd_transitionFD` | `jdyn.linearize`, `jax.grad` through `simulate` |
 # | `mujoco.viewer.launch_passive`, `mujoco.Renderer` | `jdyn.view(motion)`, `jdyn.animate(motion)` |
 # | `d.qvel` of a free joint: linear in world axes, then angular | angular, then linear, both in the body's axes |
-# | spatial tendons, `d.xfrc_applied`, drag | `elements=[jdyn.elements.PointSpring(...), jdyn.elements.FrameForce(...),
-# jdyn.elements.Drag(...)]` | | equalities are soft | `jdyn.load_constraints(path)`, rigid | | contacts, in every
-# `mj_step` | `simulate(..., contact=jdyn.CompliantContact())`, or `jdyn.ConvexContact()` |
+# | spatial tendons, `d.xfrc_applied`, drag | `elements=[...]` of `jdyn.elements.PointSpring`, `.FrameForce`, `.Drag` |
+# | equalities are soft | `jdyn.load_constraints(path)`, rigid |
+# | contacts, in every `mj_step` | `simulate(..., contact=jdyn.CompliantContact())`, or `jdyn.ConvexContact()` |
 
 # %%
 text = """<mujoco><option><flag contact="disable"/></option><worldbody>
