@@ -7,6 +7,8 @@ from jdyn.contact.contact import Contact as Contact
 from jdyn.contact.contact import ContactForces as ContactForces
 from jdyn.contact.contact import ContactWarning as ContactWarning
 from jdyn.contact.contact import PointForces as PointForces
+from jdyn.contact.contact import StartOfSteps as StartOfSteps
+from jdyn.contact.contact import StepwiseForces as StepwiseForces
 from jdyn.contact.contact import TouchingPoints as TouchingPoints
 from jdyn.contact.contacts import Contacts as Contacts
 from jdyn.contact.contacts import generalized_forces as generalized_forces

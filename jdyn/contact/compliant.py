@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -173,7 +173,7 @@ class CompliantForces(ContactForces):
         """The law at a point."""
         return PointLaw(self.law, self.slip_speed, self.spin_speed, self.turning)
 
-    def begun(self, model: Model, q: Float[Array, " nq"]) -> "CompliantForces":
+    def begun(self, model: Model, q: Float[Array, " nq"]) -> Self:
         """With what is detected where a step begins, for all that asks about that. What needs it without derivatives
         takes them away.
 
@@ -182,7 +182,7 @@ class CompliantForces(ContactForces):
         """
         return dataclasses.replace(self, start=MovingPoints.at(model, self.colliders, q))
 
-    def at_time(self, t: Any) -> "CompliantForces":
+    def at_time(self, t: Any) -> Self:
         return self if self.repair is None else dataclasses.replace(self, repair=self.repair.at_time(t))
 
     def step_policy(self, model: Model, q: Float[Array, " nq"]) -> CompliantSteps:

@@ -2,7 +2,8 @@
 
 import abc
 import dataclasses
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.points import Overlap, contact_points
 from jdyn.contact.step_policy import StepPolicy
 from jdyn.dynamics.kinematics import forward_kinematics
+from jdyn.impulses import Rows
 from jdyn.model import Model
 
 
@@ -73,7 +75,10 @@ class ContactForces(eqx.Module):
 
     Attributes:
         colliders: The shapes.
+        by_rows: Whether they are `StepwiseForces`.
     """
+
+    by_rows: ClassVar[bool] = False
 
     colliders: eqx.AbstractVar[Colliders]
 
@@ -95,11 +100,11 @@ class ContactForces(eqx.Module):
         points, numbers = self.points(model, q, v)
         return known.at(points), numbers
 
-    def begun(self, model: Model, q: Float[Array, " nq"]) -> "ContactForces":
+    def begun(self, model: Model, q: Float[Array, " nq"]) -> Self:
         """Forces of a step that begins in `q`, with what is detected there. Called once a step, before all else."""
         return self
 
-    def at_time(self, t: Any) -> "ContactForces":
+    def at_time(self, t: Any) -> Self:
         """Forces of a stage at a time of the step, as solvers count it [s]. Called before each stage; of use for what a
         `GradientPolicy` has repaired."""
         return self
@@ -148,6 +153,48 @@ class ContactForces(eqx.Module):
         """Overlap of shapes."""
         found, pairs = contact_points(self.colliders, forward_kinematics(model, q))
         return Overlap.of(found.distance, self.colliders.least_sizes_of_pairs()[pairs.of_points])
+
+
+class StartOfSteps(Structure):
+    """Contact where steps begin, as rows of the impulse problem of each step."""
+
+    @property
+    @abc.abstractmethod
+    def overlap(self) -> Overlap:
+        """Overlap of shapes."""
+
+    @abc.abstractmethod
+    def rows(self, h: Scalar, A: Float[Array, "nv nv"]) -> list[Rows]:
+        """Rows of a step of a length h [s], where A is the inertia, with what joints' springs and dampers add to it."""
+
+    @abc.abstractmethod
+    def forces(self, h: Scalar, gammas: Sequence[Array]) -> PointForces:
+        """Forces at all points by the impulses of these rows."""
+
+
+class StepwiseForces(ContactForces):
+    """Contact forces that are also rows of an impulse problem, for `jdyn.solvers.ConvexEuler`.
+
+    Its `ImpulseSolver` has to know the laws of these rows and those of joints.
+    """
+
+    by_rows: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def at_start(
+        self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], v_rate: Float[Array, " nv"]
+    ) -> StartOfSteps:
+        """Find what steps of any length from a state have in common.
+
+        Args:
+            model: The mechanism.
+            q, v: State.
+            v_rate: How the numbers of v change if nothing accelerates, in axes that turn [rad/s² or m/s²].
+        """
+
+    @abc.abstractmethod
+    def forces_like(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PointForces:
+        """Shapes of what `StartOfSteps.forces` returns."""
 
 
 class GradientPolicy(eqx.Module):

@@ -9,7 +9,7 @@ from jdyn.impulses.jacobians import MatrixJacobian as MatrixJacobian
 from jdyn.impulses.jacobians import PointJacobian as PointJacobian
 from jdyn.impulses.jacobians import RowJacobian as RowJacobian
 from jdyn.impulses.jacobians import SparseJacobian as SparseJacobian
-from jdyn.impulses.joint_friction import JointFriction as JointFriction
+from jdyn.impulses.joint_friction_law import JointFriction as JointFriction
 from jdyn.impulses.law import ConvexLaw as ConvexLaw
 from jdyn.impulses.law import Law as Law
 from jdyn.impulses.law import Line as Line

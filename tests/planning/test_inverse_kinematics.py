@@ -265,5 +265,5 @@ def test_derivatives_by_each_number_alone():
 
 def test_entries_that_are_no_targets_are_refused():
     for targets in ([("hand", jnp.zeros(3))], [], jdyn.planning.FrameTarget(ARM.body_names[1], jnp.zeros(3))):
-        with pytest.raises(ValueError, match=r"targets: expected a list of one or more jdyn\.FrameTarget"):
+        with pytest.raises(ValueError, match=r"targets: expected a list of one or more jdyn\.planning\.FrameTarget"):
             jdyn.inverse_kinematics(ARM, targets, ARM.neutral())

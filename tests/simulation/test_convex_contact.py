@@ -85,7 +85,7 @@ def test_the_depth_at_the_start_is_that_of_the_deepest_point():
 
 
 def test_failures_at_the_start_say_where_to_look():
-    with pytest.raises(jdyn.SimulationError, match=r"Do shapes overlap at the start \(jdyn\.distances\)\?"):
+    with pytest.raises(jdyn.SimulationError, match=r"Do shapes overlap at the start \(jdyn\.contact\.distances\)\?"):
         run(bouncing(), jnp.array([0.095]), jnp.zeros(1), 1.0, contact(), max_steps=1)
 
 

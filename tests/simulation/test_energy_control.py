@@ -141,5 +141,5 @@ def test_events_do_work():
 
 
 def test_halving_needs_an_energy():
-    with pytest.raises(ValueError, match=r"wrap it as jdyn\.EnergyError"):
+    with pytest.raises(ValueError, match=r"wrap it as jdyn\.solvers\.EnergyError"):
         jdyn.simulate(pair(1.0, 0.0), [0.0, 0.1], [0.0, 0.0], 1.0, stepsize_controller=jdyn.solvers.HalveOrGrow(1e-3))

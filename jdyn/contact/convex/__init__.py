@@ -2,6 +2,5 @@
 
 from jdyn.contact.convex.contact import ConvexContact as ConvexContact
 from jdyn.contact.convex.contact import ConvexForces as ConvexForces
-from jdyn.contact.convex.contact import StartOfSteps as StartOfSteps
 from jdyn.contact.convex.lagged import LaggedContact as LaggedContact
 from jdyn.contact.convex.turning import Turning as Turning

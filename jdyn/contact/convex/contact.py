@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -11,7 +11,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, TouchingPoints
+from jdyn.contact.contact import (
+    Contact,
+    GradientPolicy,
+    PointForces,
+    StartOfSteps,
+    StepwiseForces,
+    TouchingPoints,
+)
 from jdyn.contact.convex.in_planes import split
 from jdyn.contact.convex.lagged import LaggedContact
 from jdyn.contact.convex.turning import Turning
@@ -112,7 +119,7 @@ class ConvexContact(Contact):
         return ConvexForces(dataclasses.replace(colliders, nearest=self.nearest), materials, slip, spin, turning)
 
 
-class ConvexForces(ContactForces):
+class ConvexForces(StepwiseForces):
     """`ConvexContact` between the shapes of a model.
 
     Attributes:
@@ -131,7 +138,7 @@ class ConvexForces(ContactForces):
     turning: bool = eqx.field(static=True)
     kink_slopes: KinkSlopes | None = None
 
-    def at_time(self, t: Any) -> "ConvexForces":
+    def at_time(self, t: Any) -> Self:
         return self if self.kink_slopes is None else dataclasses.replace(self, kink_slopes=self.kink_slopes.at_time(t))
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
@@ -156,15 +163,7 @@ class ConvexForces(ContactForces):
     def gradient_policy(self) -> GradientPolicy:
         return ConvexGradients()
 
-    def at_start(self, model: Model, q: Float[Array, " nq"], v: Vector, v_rate: Vector) -> "StartOfSteps":
-        """Find what steps of any length from a state have in common.
-
-        Args:
-            model: The mechanism.
-            q, v: State.
-            v_rate: How the numbers of v change if nothing accelerates, in axes that turn [rad/s² or m/s²].
-        """
-
+    def at_start(self, model: Model, q: Float[Array, " nq"], v: Vector, v_rate: Vector) -> "ConvexStart":
         def moving(q, v):
             points = MovingPoints.at(model, self.colliders, q)
             return (points.twists(v), points.normal), self.at_points(points)
@@ -173,7 +172,7 @@ class ConvexForces(ContactForces):
         # Where normals turn, so do distances' rates.
         faster = parting(twists, turning)
         rates = jnp.concatenate([rates[:, :3], rates[:, 3:] + faster[:, None] * near.normal], axis=1)
-        return StartOfSteps(near, v, rates, self.kink_slopes)
+        return ConvexStart(near, v, rates, self.kink_slopes)
 
     def recorded(
         self, model: Model, q: Float[Array, " nq"], v: Vector, known: PointForces
@@ -185,7 +184,6 @@ class ConvexForces(ContactForces):
         return pushing.at(points), numbers
 
     def forces_like(self, model: Model, q: Float[Array, " nq"], v: Vector) -> PointForces:
-        """Shapes of what `StartOfSteps.forces` returns."""
 
         def forces():
             near = self.at_points(MovingPoints.at(model, self.colliders, q))
@@ -249,8 +247,8 @@ class ConvexGradients(GradientPolicy):
         return dataclasses.replace(forces, kink_slopes=slopes)
 
 
-class StartOfSteps(NamedTuple):
-    """Contact where steps begin.
+class ConvexStart(StartOfSteps):
+    """Start of steps of `ConvexContact`.
 
     Attributes:
         near: Points.
@@ -266,16 +264,13 @@ class StartOfSteps(NamedTuple):
 
     @property
     def overlap(self) -> Overlap:
-        """Overlap of shapes."""
         return Overlap.of(self.near.distance, self.near.size)
 
     def rows(self, h: Scalar, A: Float[Array, "nv nv"]) -> list[Rows]:
-        """Rows of a step of a length h [s], where A is the inertia, with what joints' springs and dampers add to it."""
         rows = self.near.impulses(self.v, h, A, h * self.rates)
         return rows if self.kink_slopes is None else self.near.with_kinks(rows, *self.kink_slopes.impulses(h))
 
     def forces(self, h: Scalar, gammas: Sequence[Array]) -> PointForces:
-        """Forces at all points by the impulses of these rows."""
         force, *turning = (self.near.slots.spread(gamma / h) for gamma in gammas)
         return PointForces(force, turning[0] if turning else None)
 

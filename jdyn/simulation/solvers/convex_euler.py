@@ -1,7 +1,7 @@
 """Steps of Euler's method, implicit in the impulses of all that holds or pushes."""
 
 import functools
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import diffrax
 import equinox as eqx
@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.constraints import ConstraintRows, constraint_rows
-from jdyn.contact import ConvexForces, Overlap, PointForces
-from jdyn.contact.convex import StartOfSteps
+from jdyn.contact import Overlap, PointForces, StartOfSteps, StepwiseForces
 from jdyn.dynamics import bias_forces, mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.execution.one_trace import traced_once
@@ -223,20 +222,20 @@ def _of_places(forces: PointForces, places: Int[np.ndarray, " rows"]) -> PointFo
     return jax.tree.map(lambda x: weighted(weights, x[places]), forces)
 
 
-def _apart(terms: Any) -> tuple[ConvexForces, VectorField, Any]:
+def _apart(terms: Any) -> tuple[StepwiseForces, VectorField, Any]:
     """Contact, the equations of motion, and their terms without what the convex function has.
 
     Raises:
         ValueError: at trace time, if there is something that this method does not know.
     """
     field = equations_of_motion(terms)
-    contact: Any = field.contact
-    if not hasattr(contact, "at_start"):
+    contact = field.contact
+    if contact is None or not contact.by_rows:
         raise ValueError(
             "ConvexEuler: expected contact=jdyn.ConvexContact(), got none or another model; leave the solver out"
         )
     smooth = without_joint_rows(eqx.tree_at(lambda field: field.contact, field, None))
-    return contact, field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
+    return cast(StepwiseForces, contact), field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
 
 
 class _Begun(NamedTuple):
