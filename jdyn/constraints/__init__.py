@@ -18,3 +18,14 @@ from jdyn.constraints.rows import ConstraintRows as ConstraintRows
 from jdyn.constraints.rows import closed as closed
 from jdyn.constraints.rows import constraint_rows as constraint_rows
 from jdyn.constraints.singular import blocked as blocked
+from jdyn.model import Connect as Connect
+from jdyn.model import Constraint as Constraint
+from jdyn.model import Distance as Distance
+from jdyn.model import Gear as Gear
+from jdyn.model import Hinge as Hinge
+from jdyn.model import PrescribedFrame as PrescribedFrame
+from jdyn.model import PrescribedJoint as PrescribedJoint
+from jdyn.model import RollingDisk as RollingDisk
+from jdyn.model import RollingSphere as RollingSphere
+from jdyn.model import VelocityCoupling as VelocityCoupling
+from jdyn.model import Weld as Weld

@@ -29,3 +29,4 @@ from jdyn.contact.materials import Material as Material
 from jdyn.contact.points import Overlap as Overlap
 from jdyn.contact.points import contact_points as contact_points
 from jdyn.contact.time_of_contact import time_of_contact as time_of_contact
+from jdyn.model import Touching as Touching

@@ -53,8 +53,8 @@ class OperationalSpace(ModelBased):
     coordinates.
 
     ```
-    controller = jdyn.control.OperationalSpace(model, "hand", [0.4, 0.0, 0.5], kp=100.0, kd=20.0,
-    posture=jdyn.control.Posture(kd=5.0))
+    posture = jdyn.control.Posture(kd=5.0)
+    controller = jdyn.control.OperationalSpace(model, "hand", [0.4, 0.0, 0.5], kp=100.0, kd=20.0, posture=posture)
     ```
 
     At a singular configuration no force accelerates the task in some direction. Therefore Λ = (J M⁻¹ Jᵀ)⁻¹ is damped:

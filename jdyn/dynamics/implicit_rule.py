@@ -13,6 +13,7 @@ from jdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.methods import Method
 from jdyn.dynamics.pullback import inverse_dynamics_pullback
+from jdyn.dynamics.recursion.dof_tree import dof_tree
 from jdyn.dynamics.recursion.floating_base import base_acceleration
 from jdyn.execution.linear_map import LinearMap
 from jdyn.model import Free, Model, checked
@@ -121,7 +122,9 @@ class _Equation(NamedTuple):
         """Responses to rows of dx: to as many as there are coordinates by the derivatives as matrices."""
         model, q, v, _, f_ext = eqx.combine(self.moving, self.still)
         _, dq, dv, dtau, _ = dx
-        if len(jax.tree.leaves(dx)[0]) < model.nv or (dq is None and dv is None):
+        # Coordinates of several bases, or of one that is not first, are not the columns that `_by_coordinates` takes.
+        one_tree = model.flat or (model.topology.bases == (0,) and dof_tree(model.topology).roots == 1)
+        if len(jax.tree.leaves(dx)[0]) < model.nv or (dq is None and dv is None) or not one_tree:
             return jax.vmap(self.response)(dx)
         by_q, by_v, M = inverse_dynamics_derivatives(model, q, v, self.a, f_ext=f_ext)
         c = jnp.zeros((), self.a.dtype) if dtau is None else dtau

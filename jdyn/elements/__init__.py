@@ -1,5 +1,6 @@
 """Force elements: springs, dampers, drag, thrusters, stops, and those of users."""
 
+from jdyn.dynamics import Kinematics as Kinematics
 from jdyn.elements.drag import Drag as Drag
 from jdyn.elements.element import ForceElement as ForceElement
 from jdyn.elements.elements import Elements as Elements

@@ -62,6 +62,10 @@ class ForceElement(eqx.Module):
             memory: State of the element; None for one without.
         """
 
+    def astype(self, dtype) -> Self:
+        """A copy whose floating-point numbers have a type."""
+        return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, self)
+
     def start(self, t: Scalar, kinematics: Kinematics) -> PyTree[Array]:
         """State of the element where a motion starts, arrays that are integrated with the motion; None for an element
         without, as here."""
@@ -75,15 +79,16 @@ class ForceElement(eqx.Module):
         self, model: Model, t: ArrayLike, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: Any = None
     ) -> Float[Array, " nv"]:
         """Generalized forces of the element alone in one state [N m or N]."""
-        kinematics = state_of(model, q, v, self.uses_bodies)
-        force = checked_force(self, model, self.force(jnp.asarray(t, q.dtype), kinematics, memory))
+        kinematics, element = state_of(model, q, v, self.uses_bodies), self.astype(q.dtype)
+        force = checked_force(self, model, element.force(jnp.asarray(t, q.dtype), kinematics, memory))
         return force if force.ndim == 1 else kinematics.generalized(force)
 
     def slopes(self, t: Scalar, kinematics: Kinematics, memory: Any) -> tuple[Slopes, Slopes]:
         """Slopes by which the generalized force falls with configuration, along the axes of v, and with velocity
         [N m/rad, N m s/rad or N/m, N s/m]: of shape (nv,) for `"joints"`, (nv, nv) for `"coupled"`.
 
-        Positive semidefinite ones keep all steps stable. What they leave out costs accuracy nothing, and steps at most.
+        Symmetric and positive semidefinite ones keep all steps stable; `jdyn.solvers.ConvexEuler` takes their symmetric
+        parts. What they leave out costs accuracy nothing, and steps at most.
         By differentiation, unless an element knows them.
         """
         model, q, v = kinematics.model, kinematics.q, kinematics.v

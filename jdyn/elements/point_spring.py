@@ -13,8 +13,8 @@ from jdyn.elements.element import ForceElement, Implicit
 
 
 def as_numbers(x: Any) -> Any:
-    """Numbers as floating-point ones."""
-    return jnp.asarray(x, float)
+    """Numbers as floating-point ones; arrays of these keep their type."""
+    return x if eqx.is_inexact_array(x) else jnp.asarray(x, float)
 
 
 class PointSpring(ForceElement):

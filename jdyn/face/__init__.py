@@ -1,5 +1,7 @@
 """The public names of the library: `import jdyn` finds them here, and modules with more of them."""
 
+from jdyn import designs as designs
+from jdyn import solvers as solvers
 from jdyn.compile import Program as Program
 from jdyn.compile import warm_up as warm_up
 from jdyn.constraints import assemble as assemble
@@ -44,11 +46,9 @@ from jdyn.elements import ForceElement as ForceElement
 from jdyn.face import constraints as constraints
 from jdyn.face import contact as contact
 from jdyn.face import control as control
-from jdyn.face import designs as designs
 from jdyn.face import elements as elements
 from jdyn.face import identification as identification
 from jdyn.face import planning as planning
-from jdyn.face import solvers as solvers
 from jdyn.face import studies as studies
 from jdyn.face import tuning as tuning
 from jdyn.identification import identify as identify
@@ -98,6 +98,7 @@ from jdyn.simulation import load_system as load_system
 from jdyn.simulation import parameters as parameters
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch
+from jdyn.simulation import touch_event as touch_event
 from jdyn.simulation import vary as vary
 from jdyn.spatial import SpatialInertia as SpatialInertia
 from jdyn.spatial import Transform as Transform

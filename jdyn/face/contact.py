@@ -17,4 +17,3 @@ from jdyn.contact import decompose as decompose
 from jdyn.contact import distances as distances
 from jdyn.contact import time_of_contact as time_of_contact
 from jdyn.model import Touching as Touching
-from jdyn.simulation import touch_event as touch_event

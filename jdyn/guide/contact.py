@@ -177,7 +177,7 @@ some fifteen shapes may touch each other. If more pairs come near at once, the m
 one; with `throw=False` and in batches `result` says so, and other lanes go on.
 
 A fast, thin shape may pass through another within one step: bound it by `dtmax` of the step controller. The same holds
-for `jdyn.contact.touch_event`, an `Event` where shapes begin to touch. `jdyn.contact.time_of_contact` overlooks
+for `jdyn.touch_event`, an `Event` where shapes begin to touch. `jdyn.contact.time_of_contact` overlooks
 nothing, along motions of constant velocity.
 
 ## What there is not yet

@@ -95,7 +95,7 @@ start, and says where there is none.
 
 ## Events
 
-With resets, located to rounding, also where shapes touch (`jdyn.contact.touch_event`); joint limits, compliant or with
+With resets, located to rounding, also where shapes touch (`jdyn.touch_event`); joint limits, compliant or with
 impacts.
 
 ## Trajectories

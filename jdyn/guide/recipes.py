@@ -64,8 +64,8 @@ With a store the same call goes on after a crash, and computes nothing twice. He
 As an array of jobs, each with its part of the same store; `(i, n)` is what the scheduler says:
 
 >>> for i in (1, 2):  # two jobs, here one after the other
-...     part = jdyn.sweep(lane, jdyn.designs.Grid(mass=[0.5, 1.0]), store="parts.zarr", chunk=1, shard=(i, 2),
-progress=False)
+...     design = jdyn.designs.Grid(mass=[0.5, 1.0])
+...     part = jdyn.sweep(lane, design, store="parts.zarr", chunk=1, shard=(i, 2), progress=False)
 >>> print(jdyn.open_sweep("parts.zarr")["angle"].values.round(2))
 [0.96 0.92]
 

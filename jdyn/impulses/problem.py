@@ -19,7 +19,7 @@ class ImpulseProblem(Structure):
     """A dv = p + Σ Jᵀ γ with the laws γ of all rows.
 
     Attributes:
-        A: Inertia, with what joints' springs and dampers add to it within the step.
+        A: Inertia, with what joints' springs and dampers add to it within the step; symmetric and positive definite.
         p: A times the change of the velocity without any row.
         rows: What holds or pushes.
     """

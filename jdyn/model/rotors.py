@@ -78,6 +78,8 @@ def _with_rotor(model: Model, name: str, rotor: Rotor) -> Model:
     for what, there, names in (("body", rotor.body, topology.body_names), ("joint", rotor.joint, topology.joint_names)):
         if there not in names:
             raise ValueError(f"{where}: {unknown(what, there, list(names))}")
+    if name in (*topology.body_names, *topology.frame_names, *topology.joint_names):
+        raise ValueError(f"{where}: {model.name!r} has a link, frame or joint of this name; give the rotor another one")
     carrier, leader = topology.body(rotor.body), topology.joint(rotor.joint)
     if topology.kinds[leader].nv != 1:
         raise ValueError(

@@ -196,6 +196,7 @@ def ilqr(
     if more:
         raise TypeError(f"ilqr: {unknown('option', next(iter(more)), _OPTIONS)}")
     system, state = _beginning(given)
+    system = system.astype(state.q.dtype)
     model, dt = system.model, given["dt"]
     B = inputs(model, actuated)
     u = jnp.asarray(given["u"], model.dtype)

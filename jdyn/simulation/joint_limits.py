@@ -67,7 +67,7 @@ class CompliantLimits(JointLimits):
     Attributes:
         frequency: Square root of stiffness over the coordinate's inertia, its entry on the diagonal of the mass matrix
             in the neutral configuration [rad/s].
-        dissipation: What is lost, see `Stops` [s/rad or s/m].
+        dissipation: c of the force k δ² / (δ + onset) (1 + c dδ/dt) at a depth δ [s/rad or s/m].
         onset: How far beyond the end a spring has half its stiffness [rad or m].
 
     Raises:

@@ -52,7 +52,7 @@ def touch_event(
     >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
     >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
     >>> model = jdyn.with_ground(builder.build())
-    >>> landing = jdyn.contact.touch_event(model, terminate=True)
+    >>> landing = jdyn.touch_event(model, terminate=True)
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 2.0, events=[landing])
     >>> print(f"{motion.events.ts[0]:.3f} s", landing.condition.pairs[motion.events.entry[0]])
     0.428 s ('ground', 'ball')

@@ -32,8 +32,9 @@ def robust(
     Args:
         loss: Of the parameters and one sample, a scalar.
         risk: Of the losses of all samples: `jnp.mean`; `jdyn.tuning.CVaR(share)`, the mean of the worst, or the
-            maximum; `jdyn.tuning.Worst(width)`, nearly the maximum but smooth; or any function. With `jdyn.tune(...,
-            batch=...)` it is that of a batch, which says little about the worst of all samples if a batch is small.
+            maximum; `jdyn.tuning.Worst(width)`, nearly the maximum but smooth; or any function. With
+            `jdyn.tuning.Minibatches` it is that of a batch, which says little about the worst of all samples if batches
+            are small.
 
     Returns:
         The function `(params, samples)`; samples are a PyTree of arrays with a leading axis, shape (samples, ...).

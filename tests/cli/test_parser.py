@@ -1,5 +1,6 @@
 """The words of the command line, which come without JAX."""
 
+import importlib
 import inspect
 import os
 import pathlib
@@ -85,6 +86,15 @@ def test_the_package_shows_its_names():
     subprocess.run([sys.executable, "-c", script], check=True)
     with pytest.raises(AttributeError, match="module 'jdyn' has no attribute 'nothing'"):
         jdyn.nothing  # noqa: B018
+
+
+def test_modules_of_names_are_imported_as_they_are_called():
+    """As attributes and by `from`, each with the names of the face alone in its tab completion."""
+    for module in ("constraints", "contact", "control", "designs", "elements", "identification", "planning", "solvers",
+                   "studies", "tuning"):  # fmt: skip
+        shown, imported = getattr(jdyn, module), importlib.import_module(f"jdyn.{module}")
+        names = [name for name in dir(shown) if not name.startswith("_")]
+        assert len(names) > 2 and all(getattr(imported, name) is getattr(shown, name) for name in names), module
 
 
 SWING = """<mujoco><worldbody><body name="rod"><joint/><inertial pos="0 0 -1" mass="1" diaginertia="1 1 1"/></body>

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.simulation.test_looking_ahead import motion
 
 import jdyn
 from jdyn.contact.kinks import Kinks
 from tests.contact.scenes import ball, bouncing, box
 from tests.contact.test_compliant_lanes_and_gradients import AT, END, RADIUS, T, elastic, height_after_a_bounce
+from tests.simulation.test_steps_with_contact import motion
 
 pytestmark = pytest.mark.fast_compile
 

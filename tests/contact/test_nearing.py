@@ -31,7 +31,7 @@ def arm_and_plate():
 @pytest.mark.slow
 def test_a_ball_on_a_fast_arm_touches_a_thin_plate():
     model = arm_and_plate()
-    touch = jdyn.contact.touch_event(model, terminate=True)
+    touch = jdyn.touch_event(model, terminate=True)
 
     @jax.vmap
     def touched(angle):
@@ -64,7 +64,7 @@ def test_what_falls_from_rest_touches_a_thin_plate_far_below():
     builder.add_shape("ball", "sphere", RADIUS, role="collision")
     builder.add_shape("world", "box", (1, 1, THIN), role="collision", name="plate")
     model = builder.build()
-    touch = jdyn.contact.touch_event(model, terminate=True)
+    touch = jdyn.touch_event(model, terminate=True)
     for height in (0.5, 5.0, 50.0):
         motion = jdyn.simulate(model, jnp.array([height]), jnp.zeros(1), 10.0, events=[touch])
         expected = np.sqrt(2 * (height - RADIUS - THIN / 2) / 9.81)

@@ -136,3 +136,8 @@ def test_what_follows_may_lead_a_rotor():
 def test_what_cannot_be_is_refused(rotor, message):
     with pytest.raises(ValueError, match=message):
         jdyn.with_rotors(geared(False), {"motor": jdyn.Rotor(*rotor)})
+
+
+def test_a_name_that_is_taken_is_refused():
+    with pytest.raises(ValueError, match=r"rotors: 'arm': 'geared' has a link, frame or joint of this name"):
+        jdyn.with_rotors(geared(False), {"arm": jdyn.Rotor("base", "slide", (1, 0, 0), 0.1, 1.0)})

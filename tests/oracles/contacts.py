@@ -127,9 +127,7 @@ def batch_of_balls():
 def ball_touches():
     """An event where shapes touch, with a reset."""
     model = ball()
-    turned = jdyn.contact.touch_event(
-        model, reset=lambda t, y, entry: dataclasses.replace(y, v=y.v.at[5].multiply(-0.7))
-    )
+    turned = jdyn.touch_event(model, reset=lambda t, y, entry: dataclasses.replace(y, v=y.v.at[5].multiply(-0.7)))
     motion = jdyn.simulate(
         model, *thrown(model), 0.6, events=[turned], saveat=jnp.array([0.3, 0.6]), max_events=4, **CLOSE
     )

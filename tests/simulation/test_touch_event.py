@@ -31,7 +31,7 @@ BALL = dropped_ball()
 def landing(height, radius, gravity):
     """The instant, and how the motion ended."""
     model = jdyn.vary(BALL, {"collision:ball.size": radius[None]}).with_gravity(-gravity * jnp.array([0.0, 0.0, 1.0]))
-    event = jdyn.contact.touch_event(model, terminate=True)
+    event = jdyn.touch_event(model, terminate=True)
     # Without an error in parabolas, and with a small program.
     motion = jdyn.simulate(
         model, jnp.stack([0 * height, height]), jnp.zeros(2), 2.0, events=[event], solver=diffrax.Tsit5(),
@@ -50,7 +50,7 @@ POINT = jnp.array(1.0), jnp.array(0.1), jnp.array(9.81)
 def test_a_falling_ball_lands_when_its_lowest_point_does():
     t, (result, entry) = landing(*POINT)
     np.testing.assert_allclose(t, fallen(*POINT), rtol=1e-13)
-    names = jdyn.contact.touch_event(BALL, terminate=True).condition.pairs
+    names = jdyn.touch_event(BALL, terminate=True).condition.pairs
     assert Result(int(result)) is Result.event
     assert names == jdyn.contact.collision_pairs(BALL) and names[int(entry)] == ("ground", "ball")
 
@@ -68,7 +68,7 @@ def test_a_rod_that_falls_from_rest_hits_a_wall_at_the_speed_of_its_height():
     builder.add_shape("rod", "capsule", (0.05, 2.0), placement=(0, 0, -1), role="collision", name="rod")
     builder.add_shape("world", "box", (0.2, 9, 9), placement=(-0.6, 0, 0), role="collision", name="wall")
     model = builder.build()
-    hit = jdyn.contact.touch_event(model, terminate=True)
+    hit = jdyn.touch_event(model, terminate=True)
     motion = jdyn.simulate(
         model, jnp.array([1.0]), jnp.zeros(1), 2.0, events=[hit], saveat=diffrax.SaveAt(t1=True),
         stepsize_controller=TIGHT, max_events=1,
@@ -89,7 +89,7 @@ def test_a_bullet_bounces_at_a_thin_wall_however_long_its_steps_may_be(dtmax):
     builder.add_shape("bullet", "sphere", 0.01, role="collision")
     builder.add_shape("world", "box", (1e-3, 1, 1), placement=(2, 0, 0), role="collision", name="wall")
     model = builder.build()
-    bounce = jdyn.contact.touch_event(
+    bounce = jdyn.touch_event(
         model, [("bullet", "wall")], reset=lambda t, y, entry: dataclasses.replace(y, v=-0.5 * y.v)
     )
     steps = diffrax.PIDController(rtol=1e-6, atol=1e-8, dtmax=dtmax)
@@ -116,7 +116,7 @@ def test_a_ball_that_hits_the_first_of_two_that_touch_sends_the_last_one_off():
         there = jnp.where(places == entry, entry + 1, jnp.where(places == entry + 1, entry, places))
         return dataclasses.replace(y, v=y.v[there])
 
-    hit = jdyn.contact.touch_event(model, [("0", "1"), ("1", "2")], reset=exchanged)
+    hit = jdyn.touch_event(model, [("0", "1"), ("1", "2")], reset=exchanged)
     run = jax.jit(lambda q, v: jdyn.simulate(model, q, v, 2.0, events=[hit]))
     for speed in (0.0, 0.3):
         motion = run(jnp.array([-1, 0, 0], jnp.float32), jnp.array([1, speed, speed], jnp.float32))
@@ -130,9 +130,9 @@ def test_models_without_pairs_that_may_touch_are_refused():
     builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
     builder.add_shape("ball", "sphere", 0.1, role="collision")
     with pytest.raises(ValueError, match="touch_event: no two collision shapes of 'lonely ball' may touch"):
-        jdyn.contact.touch_event(builder.build(), terminate=True)
+        jdyn.touch_event(builder.build(), terminate=True)
 
 
 def test_unknown_shapes_are_refused_where_the_event_is_made():
     with pytest.raises(ValueError, match=r"pairs: no collision shape is called 'bal'"):
-        jdyn.contact.touch_event(BALL, [("ground", "bal")], terminate=True)
+        jdyn.touch_event(BALL, [("ground", "bal")], terminate=True)

@@ -11,7 +11,6 @@ import pytest
 from jax.experimental import io_callback
 
 import jdyn
-from jdyn import CashKarp
 from jdyn.robots import prrr
 from jdyn.studies.cloutier1995 import (
     FIGURE_5_2,
@@ -144,7 +143,7 @@ def test_a_step_that_is_too_short_ends_the_motion():
 def test_the_rule_and_the_rate_go_together():
     system = jdyn.System(prrr(2))
     with pytest.raises(ValueError, match="wrap it as WithRate"):
-        take_steps(system, system.state(), 1.0, solver=CashKarp())
+        take_steps(system, system.state(), 1.0, solver=jdyn.solvers.CashKarp())
     with pytest.raises(ValueError, match="expected an explicit Runge-Kutta method, got Rodas5P"):
         WithRate(jdyn.solvers.Rodas5P())
 
@@ -162,7 +161,7 @@ def test_rows_are_thinned_as_the_thesis_saves_them():
 
 def recipe(rate, y, t1, accuracy):
     """`odeint` of Numerical Recipes: times of the steps, and how many were tried."""
-    solver = CashKarp().tableau
+    solver = jdyn.solvers.CashKarp().tableau
     rows = [np.zeros(0), *solver.a_lower[:-1]]
     t, h, times, tries = 0.0, 0.01, [0.0], 0
     while t < t1:

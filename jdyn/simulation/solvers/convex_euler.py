@@ -190,7 +190,8 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         A = begun.M + reduced(model, jnp.diag(system.rotors(h)))
         pull = system.pull(h * y.v, jnp.zeros_like(y.v))
         if begun.coupled is not None:
-            K, D = begun.coupled
+            # Symmetric parts: the function has a minimum, and what is left out costs no order.
+            K, D = ((slope + slope.T) / 2 for slope in begun.coupled)
             A, pull = A + h * (D + h * K), pull + K @ (h * y.v)
         impulse = h * (A @ turned + begun.force - pull)
         touching = begun.contact.rows(h, A)
