@@ -85,8 +85,9 @@ def test_points_touch_throughout_or_not_at_all_unless_they_may_have_left_and_com
 def test_derivatives_of_a_bounce_follow_the_tolerance(mode):
     """Off by a share of (ω h)³ where a step of length h has a kink, and that by the stiffness, of the 10 ms of contact,
     by several times as much. h goes about with the fourth root of the tolerance, so that a hundredth of that makes a
-    thirtieth of this, and less where steps happen to end at touches. With slopes as stages have them they are off by 0.2 to 0.7, and by 20 where a step that
-    ends in the ground has a stage above it, as from the last height at 1e-5."""
+    thirtieth of this, and less where steps happen to end at touches. With slopes as stages have them they are off by
+    0.2 to 0.7, and by 20 where a step that ends in the ground has a stage above it, as from the last height at
+    1e-5."""
     derivatives, adjoint = mode
     program = jax.jit(derivatives(functools.partial(simulated, adjoint=adjoint), (0, 1)))
     for tolerance, off in ((1e-4, 0.1), (1e-5, 1e-3), (1e-6, 1e-3), (1e-8, 3e-5)):
