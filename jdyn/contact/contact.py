@@ -32,6 +32,11 @@ class ContactWarning(UserWarning):
 class TouchingPoints(Structure):
     """Forces at the points where shapes may touch, in world axes; zero where they are apart.
 
+    >>> up, none = jnp.array([[0.0, 0.0, 1.0]]), jnp.zeros((1, 3))
+    >>> points = jdyn.contact.TouchingPoints(none, up, jnp.array([1e-3]), 9.81 * up, none)
+    >>> print(points.force)
+    [[0.   0.   9.81]]
+
     Attributes:
         position: Where they act [m].
         normal: From the first shape of the pair to the second.
@@ -49,6 +54,9 @@ class TouchingPoints(Structure):
 
 class PointForces(Structure):
     """Forces at all points of all pairs, in the order of `TouchingPoints`.
+
+    >>> print(jdyn.contact.PointForces(jnp.zeros((4, 3)), None).force.shape)
+    (4, 3)
 
     Attributes:
         force: On the second shape [N].
@@ -68,7 +76,17 @@ class PointForces(Structure):
 
 
 class ContactForces(eqx.Module):
-    """Forces between the shapes of a mechanism as functions of the state, which `VectorField.contact` holds.
+    """Forces between the shapes of a mechanism as functions of the state.
+
+    >>> class Nothing(jdyn.contact.ContactForces):
+    ...     colliders: object
+    ...     def force(self, model, q, v):
+    ...         return jnp.zeros_like(v)
+    ...     def points(self, model, q, v):
+    ...         none = jnp.zeros((0, 3))
+    ...         return jdyn.contact.TouchingPoints(none, none, jnp.zeros(0), none, none), np.zeros(0, int)
+    >>> print(Nothing(None).force(None, jnp.zeros(2), jnp.ones(2)))
+    [0. 0.]
 
     A model of contact defines `force` and `points`. All else has defaults, those of a model that has nothing of the
     kind: slopes for implicit solvers, forces that a step recorded, a `StepPolicy`, a `GradientPolicy`.
@@ -199,6 +217,9 @@ class StepwiseForces(ContactForces):
 
 class GradientPolicy(eqx.Module):
     """Repair of the derivatives of steps; motions do not feel it. By default there is none.
+
+    >>> print(jdyn.contact.GradientPolicy().has_jumps)
+    False
 
     A simulation that is differentiated asks it: once whether to warn of `has_jumps`, and for `repaired` forces in each
     step that it differentiates, when the end of the step is known. Steps of constant length are differentiated as they

@@ -10,6 +10,9 @@ from jdyn.model import Model
 class StepPolicy(eqx.Module):
     """Limits on a step, by what is known where it begins. By default there are none.
 
+    >>> print(jdyn.contact.StepPolicy().longest(None, jnp.zeros(2), jnp.zeros(2)))
+    inf
+
     The loop of a simulation asks for the `longest` step before it tries one, and whether it has `overshot` before it
     judges the error of a step that it has tried. Solvers do not ask.
     """

@@ -6,11 +6,16 @@
 """
 
 from jdyn.contact import Contact as Contact
+from jdyn.contact import ContactForces as ContactForces
 from jdyn.contact import ContactWarning as ContactWarning
 from jdyn.contact import Distances as Distances
+from jdyn.contact import GradientPolicy as GradientPolicy
 from jdyn.contact import HuntCrossley as HuntCrossley
 from jdyn.contact import Material as Material
+from jdyn.contact import PointForces as PointForces
 from jdyn.contact import SpringDamper as SpringDamper
+from jdyn.contact import StepPolicy as StepPolicy
+from jdyn.contact import TouchingPoints as TouchingPoints
 from jdyn.contact import TwoStiffnesses as TwoStiffnesses
 from jdyn.contact import collision_pairs as collision_pairs
 from jdyn.contact import decompose as decompose

@@ -276,3 +276,36 @@ def test_a_stiff_spring_lifts_a_ball_off_the_ground_in_long_steps(contact):
     start = system.state(system.model.neutral().at[2].set(0.1))
     state, _ = jax.jit(lambda state: jax.lax.scan(stepped, state, length=80))(start)
     np.testing.assert_allclose(state.q[2], 0.35 - 9.81 / 1e4, atol=1e-6)
+
+
+class Whirl(jdyn.ForceElement):
+    """A force across the displacement of two slides: its slopes have no symmetric part."""
+
+    implicit = "coupled"
+
+    strength: jax.Array
+
+    def force(self, t, kinematics, memory):
+        x, y = kinematics.q
+        return self.strength * jnp.stack([y, -x])
+
+
+def test_slopes_that_are_not_symmetric_leave_derivatives_of_convex_steps_right():
+    """Against differences, of a ball on two slides, far above the ground, with k h² of a tenth and of two masses."""
+    builder = jdyn.Builder("slides")
+    builder.add_link("x", jdyn.Prismatic((1, 0, 0)), mass=0.0)
+    builder.add_link("ball", jdyn.Prismatic((0, 1, 0)), parent="x", placement=(0, 0, 1), mass=1.0, inertia=1e-3)
+    builder.add_shape("ball", "sphere", 0.1, role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    model, q0 = builder.build(), jnp.array([0.3, -0.2])
+
+    @jax.jit
+    def after(q, strength):
+        system = jdyn.System(model, contact=jdyn.ConvexContact(), elements=(Whirl(strength),))
+        return system.step(system.state(q), dt=0.01)[0].v
+
+    for strength in (1e3, 2e4):
+        steps = 1e-5 * jnp.eye(2)
+        expected = jnp.stack([(after(q0 + e, strength) - after(q0 - e, strength)) / 2e-5 for e in steps], axis=1)
+        np.testing.assert_allclose(jax.jacfwd(after)(q0, strength), expected, rtol=1e-6, atol=1e-6 * strength * 0.01)
+        assert np.max(np.abs(expected)) > 1
