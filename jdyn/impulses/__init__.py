@@ -3,12 +3,12 @@
 from jdyn.impulses.conjugate_gradients import WarmStart as WarmStart
 from jdyn.impulses.convex import Convex as Convex
 from jdyn.impulses.friction import Friction as Friction
-from jdyn.impulses.jacobians import Coordinates as Coordinates
 from jdyn.impulses.jacobians import DenseJacobian as DenseJacobian
 from jdyn.impulses.jacobians import MatrixJacobian as MatrixJacobian
 from jdyn.impulses.jacobians import PointJacobian as PointJacobian
 from jdyn.impulses.jacobians import RowJacobian as RowJacobian
 from jdyn.impulses.jacobians import SparseJacobian as SparseJacobian
+from jdyn.impulses.jacobians import UnitJacobian as UnitJacobian
 from jdyn.impulses.joint_friction_law import JointFriction as JointFriction
 from jdyn.impulses.law import ConvexLaw as ConvexLaw
 from jdyn.impulses.law import Law as Law

@@ -139,6 +139,8 @@ class Convex(ImpulseSolver):
     """
 
     def iterate(self, problem, guess):
+        if not problem.rows:
+            return CHOLESKY.solve(CHOLESKY.factor(problem.A), problem.p), jnp.array(True), jnp.array(0, jnp.int32)
         like = guess, jnp.array(False), jnp.array(0, jnp.int32)
         return in_chunks(_iterated, LANES, like)(problem, guess)
 

@@ -31,11 +31,11 @@ class Friction(Structure):
 
     def holds(self, x: Vectors) -> Held:
         """Tell where it sticks."""
-        return dot(x, x) <= self.slip**2
+        return row_dot(x, x) <= self.slip**2
 
     def may_hold(self, x: Vectors) -> Held:
         """Tell where it may stop what slides now."""
-        return dot(x, x) <= jnp.maximum(self.slip, self.stopped) ** 2
+        return row_dot(x, x) <= jnp.maximum(self.slip, self.stopped) ** 2
 
     def share(self, x: Vectors, held: Held) -> Vectors:
         """λ; where it is taken to stick, x / slip at any speed."""
@@ -55,11 +55,11 @@ class Friction(Structure):
 
     def turns(self, x: Vectors, dx: Vectors, held: Held) -> Held:
         """Tell where slip turns back when x changes."""
-        return (dot(x, x + dx) < 0) & ~held & (self.bound > 0)
+        return (row_dot(x, x + dx) < 0) & ~held & (self.bound > 0)
 
     def tends(self, x: Vectors, dx: Vectors, held: Held, share: Vectors) -> Vectors:
         """Share that the linear law gives when x changes."""
-        turned = jnp.where(held, 0, dot(self.share(x, held), dx))
+        turned = jnp.where(held, 0, row_dot(self.share(x, held), dx))
         return (x + dx - turned[:, None] * within(share)) / self._speed(x, held)[:, None]
 
     def missed(self, x: Vectors, share: Vectors) -> tuple[Rows, Rows]:
@@ -67,20 +67,20 @@ class Friction(Structure):
         the norm of its inertia."""
         left = share - self.true_share(x)
         pushes = self.bound > 0
-        missed = jnp.where(pushes, jnp.sqrt(dot(left, left)), 0)
+        missed = jnp.where(pushes, jnp.sqrt(row_dot(left, left)), 0)
         return missed, jnp.sqrt(jnp.where(pushes, self.bound * self.stopped, 0)) * missed
 
     def _speed(self, x: Vectors, held: Held) -> Rows:
-        square = dot(x, x)
+        square = row_dot(x, x)
         slides = ~held & (square > 0)
         return jnp.where(slides, jnp.sqrt(jnp.where(slides, square, 1)), self.slip)
 
 
 def within(share: Vectors) -> Vectors:
     """The nearest share that friction can give."""
-    return share / jnp.sqrt(jnp.maximum(dot(share, share), 1))[:, None]
+    return share / jnp.sqrt(jnp.maximum(row_dot(share, share), 1))[:, None]
 
 
-def dot(x: Vectors, y: Vectors) -> Rows:
+def row_dot(x: Vectors, y: Vectors) -> Rows:
     """Scalar product of each row."""
     return jnp.sum(x * y, axis=1)

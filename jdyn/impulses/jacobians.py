@@ -33,7 +33,7 @@ class RowJacobian(Structure):
         """Jᵀ G J with the symmetric slopes G of a law: a number a row, or a matrix a point."""
 
 
-class Coordinates(RowJacobian):
+class UnitJacobian(RowJacobian):
     """Velocities of the model themselves."""
 
     def velocities(self, v: Vector) -> Vector:

@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 
 from jdyn.contact.convex import LaggedContact, Turning
-from jdyn.impulses import Convex, Coordinates, DenseJacobian, Friction, ImpulseProblem, JointFriction, Rows
+from jdyn.impulses import Convex, DenseJacobian, Friction, ImpulseProblem, JointFriction, Rows, UnitJacobian
 from jdyn.impulses.convex import Function
 
 pytestmark = pytest.mark.fast_compile
@@ -63,7 +63,7 @@ def _motion(seed=0, slip=1e-3, stiffness=2e4):
     known = (friction(0.03, 0.0, 0.2), friction(0.05, 0.0, 0.1), jnp.array(start.turning), jnp.array(start.gained[1]))
     turning = Turning.from_start(jnp.array(normal), *known)
     bound = jnp.array([0.0, 0.1, 0.0, 2.0, 0.3, 0.02])
-    joints = Rows(JointFriction(jnp.array(start.joints), bound, jnp.full(NV, slip), bound), Coordinates())
+    joints = Rows(JointFriction(jnp.array(start.joints), bound, jnp.full(NV, slip), bound), UnitJacobian())
     terms = (Rows(pressing, DenseJacobian(J)), Rows(turning, DenseJacobian(J_turning)), joints)
     return ImpulseProblem(jnp.array(root @ root.T + np.eye(NV)), jnp.array(5 * rng.normal(size=NV)), terms)
 
@@ -134,6 +134,15 @@ def test_gradients_and_hessians_are_derivatives_of_the_cost():
     line = function.along(at, function.change(w))
     np.testing.assert_allclose(line.slope, gradient @ w - (motion.A @ dv - motion.p) @ w, rtol=1e-12)
     np.testing.assert_allclose(line.curvature, w @ H @ w - w @ motion.A @ w, rtol=1e-12)
+
+
+def test_a_problem_without_rows_has_a_solution():
+    A, p = jnp.array([[2.0, 0.5], [0.5, 1.0]]), jnp.array([1.0, -2.0])
+    found = Convex().solve(ImpulseProblem(A, p, ()), jnp.zeros(2))
+    np.testing.assert_allclose(found.dv, np.linalg.solve(A, p), rtol=1e-14)
+    slopes = jax.jacfwd(lambda p: Convex().solve(ImpulseProblem(A, p, ()), jnp.zeros(2)).dv)(p)
+    np.testing.assert_allclose(slopes, np.linalg.inv(A), rtol=1e-14)
+    assert found.converged and found.gammas == ()
 
 
 def test_a_block_on_the_ground_ends_as_in_closed_form(found):

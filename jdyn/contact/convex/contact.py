@@ -39,7 +39,7 @@ from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import Overlap, Slots
 from jdyn.contact.step_policy import StepPolicy
 from jdyn.impulses import ConvexLaw, Friction, PointJacobian, Rows
-from jdyn.impulses.friction import dot
+from jdyn.impulses.friction import row_dot
 from jdyn.model import Model
 
 # The law that `LaggedContact` and `_Near` implement.
@@ -179,7 +179,7 @@ class ConvexForces(StepwiseForces):
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
         points, numbers = self.points(model, q, v)
         # They are polynomials through those of substeps, and may pull where contact begins within a step.
-        pressing = dot(known.force, points.normal)[..., None]
+        pressing = row_dot(known.force, points.normal)[..., None]
         pushing = dataclasses.replace(known, force=known.force - jnp.minimum(pressing, 0) * points.normal)
         return pushing.at(points), numbers
 
@@ -302,7 +302,7 @@ class _Near(NamedTuple):
     def pressing(self, normal: Float[Array, "points 3"], twists: Float[Array, "points 6"]) -> Float[Array, "points 3"]:
         """Force on the second body for each depth where contact begins, with friction [N/m]."""
         apart, slip = split(twists[:, 3:], normal)
-        speed = jnp.maximum(jnp.sqrt(dot(slip, slip)), self.slip_speed)
+        speed = jnp.maximum(jnp.sqrt(row_dot(slip, slip)), self.slip_speed)
         sliding = self.friction[:, 0] / speed
         pressing = self.stiffness * jnp.maximum(1 - self.dissipation * apart, 0)
         return pressing[:, None] * (normal - sliding[:, None] * slip)
@@ -350,7 +350,7 @@ class _Near(NamedTuple):
         # Of depth alone; negative where shapes are apart.
         springs = -self.stiffness * self.distance
         start = self.J.velocities(v)
-        damping = 1 - self.dissipation * dot(start, self.normal)
+        damping = 1 - self.dissipation * row_dot(start, self.normal)
         pressed = jnp.maximum(springs, 0) * jnp.maximum(damping, 0)
         sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
         against_sliding = friction(self.J, sliding, self.slip_speed)

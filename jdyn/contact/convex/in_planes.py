@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jdyn.impulses.friction import Friction, dot, within
+from jdyn.impulses.friction import Friction, row_dot, within
 from jdyn.impulses.law import Line
 
 Points = Float[Array, "points"]
@@ -14,7 +14,7 @@ Matrices = Float[Array, "points 3 3"]
 
 def split(u: Vectors, normal: Vectors) -> tuple[Points, Vectors]:
     """Along the normal, and the rest."""
-    speed = dot(u, normal)
+    speed = row_dot(u, normal)
     return speed, u - speed[:, None] * normal
 
 
@@ -32,7 +32,7 @@ def rise(friction: Friction, normal: Vectors, slip: Vectors, held: Bool[Array, "
     """
     way = friction.share(slip, held)
     across = jnp.cross(normal, way)
-    a, c = (dot(within(share), x) for x in (way, across))
+    a, c = (row_dot(within(share), x) for x in (way, across))
     # As squares, which are not negative whatever rounding makes of a slow slip's direction.
     bent = squares(across - c[:, None] / 2 * way) + jnp.maximum(1 - a - c**2 / 4, 0)[:, None, None] * squares(way)
     beside_normal = jnp.eye(3, dtype=way.dtype)[None] - squares(normal)
@@ -44,8 +44,8 @@ def rubbing_along(friction: Friction, normal: Vectors, slip: Vectors, w: Vectors
     """The potential of friction beside a normal, in the direction w beside it."""
     held = friction.holds(slip)
     way = friction.share(slip, held)
-    across = jnp.where(held, dot(w, w), dot(jnp.cross(normal, way), w) ** 2)
-    return Line(jnp.sum(friction.bound * dot(way, w)), jnp.sum(friction.steepness(slip, held) * across))
+    across = jnp.where(held, row_dot(w, w), row_dot(jnp.cross(normal, way), w) ** 2)
+    return Line(jnp.sum(friction.bound * row_dot(way, w)), jnp.sum(friction.steepness(slip, held) * across))
 
 
 def squares(x: Vectors) -> Matrices:

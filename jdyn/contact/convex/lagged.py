@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
-from jdyn.impulses.friction import Friction, dot
+from jdyn.impulses.friction import Friction, row_dot
 from jdyn.impulses.law import ConvexLaw, Line
 
 Points = Float[Array, "points"]
@@ -73,7 +73,7 @@ class LaggedContact(ConvexLaw):
             start: Velocities of b relative to a [m/s].
             gained: By which they grow within the step if nothing accelerates, as points and bodies move [m/s].
         """
-        speed, parting = dot(start, normal), dot(gained, normal)
+        speed, parting = row_dot(start, normal), row_dot(gained, normal)
         force = force - h * stiffness * (speed + parting / 2)
         damping = 1 - dissipation * (speed + parting)
         return cls(h, normal, force, stiffness, damping, dissipation, sliding, beside(start + gained, normal))
@@ -97,11 +97,11 @@ class LaggedContact(ConvexLaw):
         return self.sliding.missed(self._slip(u), shares)
 
     def on_one_side(self, u: Vectors, before: Vectors) -> Bool[Array, ""]:
-        presses, pressed = (self._pressed(dot(u, self.normal))[0] > 0 for u in (u, before))
+        presses, pressed = (self._pressed(row_dot(u, self.normal))[0] > 0 for u in (u, before))
         return jnp.all(presses == pressed)
 
     def impulse(self, u: Vectors, held: Held) -> Vectors:
-        pressed, _ = self._pressed(dot(u, self.normal))
+        pressed, _ = self._pressed(row_dot(u, self.normal))
         gamma = pressed[:, None] * self.normal + self.sliding.impulse(self._slip(u), held)
         if self.kink is None:
             return gamma
@@ -109,13 +109,13 @@ class LaggedContact(ConvexLaw):
         return gamma + due - jnp.where((pressed > 0)[:, None], met, 0)
 
     def slope(self, u: Vectors, held: Held, shares: Vectors) -> Matrices:
-        _, fall = self._pressed(dot(u, self.normal))
+        _, fall = self._pressed(row_dot(u, self.normal))
         rubbed = rise(self.sliding, self.normal, self._slip(u), held, shares)
         return fall[:, None, None] * squares(self.normal) + rubbed
 
     def along(self, u: Vectors, w: Vectors) -> Line:
         w_normal, w_beside = split(w, self.normal)
-        pressed, fall = self._pressed(dot(u, self.normal))
+        pressed, fall = self._pressed(row_dot(u, self.normal))
         pressing = Line(-jnp.sum(pressed * w_normal), jnp.sum(fall * w_normal**2))
         return pressing + rubbing_along(self.sliding, self.normal, self._slip(u), w_beside)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
-from jdyn.impulses.friction import Friction, dot, within
+from jdyn.impulses.friction import Friction, row_dot, within
 from jdyn.impulses.law import ConvexLaw, Line
 
 Vectors = Float[Array, "points 3"]
@@ -42,7 +42,7 @@ class Turning(ConvexLaw):
         """Make it of angular velocities where the step begins, and of how they grow within it if nothing
         accelerates."""
         turning = start + gained
-        spin = dot(turning, normal)[:, None] * normal
+        spin = row_dot(turning, normal)[:, None] * normal
         return cls(normal, spinning, rolling, spin, beside(turning, normal))
 
     def holds(self, u: Vectors) -> Held:
@@ -69,7 +69,7 @@ class Turning(ConvexLaw):
     def slope(self, u: Vectors, held: Held, shares: Shares) -> Matrices:
         spin, roll = self._turning(u)
         # What turns about the normal has no direction beside its own.
-        bent = jnp.where(held[0], 1, 1 - dot(within(shares[0]), self.spinning.share(spin, held[0])))
+        bent = jnp.where(held[0], 1, 1 - row_dot(within(shares[0]), self.spinning.share(spin, held[0])))
         spinning = self.spinning.steepness(spin, held[0]) * jnp.maximum(bent, 0)
         rolling = rise(self.rolling, self.normal, roll, held[1], shares[1])
         return spinning[:, None, None] * squares(self.normal) + rolling
@@ -77,9 +77,9 @@ class Turning(ConvexLaw):
     def along(self, u: Vectors, w: Vectors) -> Line:
         (spin, roll), (w_along, w_beside) = self._turning(u), self._split(w)
         held = self.spinning.holds(spin)
-        slope = jnp.sum(self.spinning.bound * dot(self.spinning.share(spin, held), w_along))
+        slope = jnp.sum(self.spinning.bound * row_dot(self.spinning.share(spin, held), w_along))
         rise = jnp.where(held, self.spinning.steepness(spin, held), 0)
-        spinning = Line(slope, jnp.sum(rise * dot(w_along, w_along)))
+        spinning = Line(slope, jnp.sum(rise * row_dot(w_along, w_along)))
         return spinning + rubbing_along(self.rolling, self.normal, roll, w_beside)
 
     def _both(self, what: Callable, u: Vectors, *known: Any) -> Any:

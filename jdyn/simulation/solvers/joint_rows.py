@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.elements import Stops, approach
-from jdyn.impulses import Coordinates, JointFriction, MatrixJacobian, Rows, Springs
+from jdyn.impulses import JointFriction, MatrixJacobian, Rows, Springs, UnitJacobian
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 
@@ -57,7 +57,7 @@ def joint_rows(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]
     if model.topology.mimics:
         J = MatrixJacobian(jax.vmap(model.expand_velocity)(jnp.eye(model.nv, dtype=A.dtype)).T)
     else:
-        J = Coordinates()
+        J = UnitJacobian()
     bound = h * model.friction
     stopped = bound * jnp.abs(model.expand_velocity(1 / jnp.diag(A)))
     # Rounding of larger speeds must not hide what friction does within its own.
