@@ -55,7 +55,7 @@ def legible(annotation: Any) -> str:
         return f"Literal[{', '.join(map(repr, arguments))}]"
     if typing.get_origin(annotation) is collections.abc.Callable and arguments:
         taken, returned = arguments
-        listed = "..." if taken is ... else f"[{', '.join(map(legible, taken))}]"
+        listed = "..." if taken is ... or isinstance(taken, typing.ParamSpec) else f"[{', '.join(map(legible, taken))}]"
         return f"Callable[{listed}, {legible(returned)}]"
     if arguments:
         return f"{legible(typing.get_origin(annotation))}[{', '.join(map(legible, arguments))}]"
