@@ -47,6 +47,7 @@ def programs() -> dict:
     import jax.numpy as jnp
 
     import jdyn
+    from jdyn.model import Connect
 
     def arm(count):
         model = jdyn.load("panda")
@@ -105,7 +106,7 @@ def programs() -> dict:
         for i in range(2):
             builder.add_link(f"upright{i}", jdyn.Revolute((0, 0, 1)), placement=(i, 0, 0), **rod)
         builder.add_link("coupler", jdyn.Revolute((0, 0, 1)), parent="upright0", placement=(1, 0, 0), **rod)
-        loop = [jdyn.constraints.Connect("coupler", "upright1", point_a=(1, 0, 0), point_b=(1, 0, 0))]
+        loop = [Connect("coupler", "upright1", point_a=(1, 0, 0), point_b=(1, 0, 0))]
         model = builder.build()
         signs = jnp.array([-1.0 if name == "coupler" else 1.0 for name in model.joint_names])
 
