@@ -96,9 +96,7 @@ def _functions(tree: ast.Module):
             continue
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             for inner in node.body:
-                if (isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_")) or (
-                    isinstance(inner, ast.FunctionDef) and inner.name == "__init__"
-                ):
+                if isinstance(inner, ast.FunctionDef) and (inner.name == "__init__" or inner.name[0] != "_"):
                     yield f"{node.name}.{inner.name}", inner
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             yield node.name, node

@@ -1,9 +1,11 @@
 """Arguments as arrays of the right shape."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.dtypes import canonicalize_dtype
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array, ArrayLike, PyTree
 
 
 def floating(dtype) -> np.dtype:
@@ -21,6 +23,11 @@ def floating(dtype) -> np.dtype:
             "jax.config.update('jax_enable_x64', True) before it computes anything"
         )
     return asked
+
+
+def in_type(tree: PyTree, dtype) -> PyTree:
+    """A PyTree whose floating arrays have a type; all else is as it is."""
+    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tree)
 
 
 def shaped(name: str, value: ArrayLike, dtype, *shapes: tuple[int, ...], owner: str | None = None) -> Array:

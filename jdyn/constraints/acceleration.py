@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
+from jdyn.array import in_type
 from jdyn.constraints.rows import constraint_rows, largest
 from jdyn.constraints.singular import blocked
 from jdyn.dynamics.diagnosis import resolved
@@ -185,7 +186,7 @@ class Together(eqx.Module):
         """In the floating type of other arguments."""
         checked(others[0])
         dtype = widest(others)
-        return cls(jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tuple(constraints)))
+        return cls(in_type(tuple(constraints), dtype))
 
 
 @compiled

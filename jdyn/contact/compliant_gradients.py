@@ -105,8 +105,8 @@ def _kink_slopes(
     q, v = start
     fixed, law = jax.lax.stop_gradient(forces), forces.point_law
     kinks = _kinks(fixed, *jax.lax.stop_gradient((model, h, start, end)))
-    distances = forces.detected(model, q).found.distance
-    here = jax.lax.stop_gradient(forces.detected(model, q))
+    begin = forces.detected(model, q)
+    distances, here = begin.found.distance, jax.lax.stop_gradient(begin)
     numbers = forces.materials.at(here.found, here.pairs)
 
     def pressed(depth):

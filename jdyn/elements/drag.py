@@ -3,13 +3,12 @@
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
-from jdyn.elements.element import ForceElement
-from jdyn.elements.point_spring import as_numbers
+from jdyn.elements.element import ForceElement, as_numbers
+from jdyn.geometry.directions import length_and_unit
 
 
 class Drag(ForceElement):
@@ -43,12 +42,7 @@ class Drag(ForceElement):
     def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, "nb 6"]:
         velocity = kinematics.velocity(self.frame, self.point)
         spin, through = velocity[:3], velocity[3:] - self.wind
-        force = -(self.linear + self.quadratic * _size(through)) * through
-        torque = -(self.turning + self.turning_quadratic * _size(spin)) * spin
+        (speed, _), (rate, _) = length_and_unit(through), length_and_unit(spin)
+        force = -(self.linear + self.quadratic * speed) * through
+        torque = -(self.turning + self.turning_quadratic * rate) * spin
         return kinematics.push(self.frame, force, torque, self.point)
-
-
-def _size(u: Float[Array, "3"]) -> Scalar:
-    """|u|, with the derivative zero at rest."""
-    moves = jnp.any(u != 0)
-    return jnp.where(moves, jnp.linalg.norm(jnp.where(moves, u, 1)), 0)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree, Scalar
 
+from jdyn.array import in_type
 from jdyn.dynamics import Coordinates, Kinematics, differentiated_jacobians, differentiated_slopes
 from jdyn.model import Model
 
@@ -64,7 +65,7 @@ class ForceElement(eqx.Module):
 
     def astype(self, dtype) -> Self:
         """A copy whose floating-point numbers have a type."""
-        return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, self)
+        return in_type(self, dtype)
 
     def start(self, t: Scalar, kinematics: Kinematics) -> PyTree[Array]:
         """State of the element where a motion starts, arrays that are integrated with the motion; None for an element
@@ -107,6 +108,11 @@ class ForceElement(eqx.Module):
         """The same, with the values that its functions close over as leaves, by `equinox.filter_closure_convert`: loops
         may not close over values that are differentiated or batched. Elements without functions are closed."""
         return self
+
+
+def as_numbers(x: Any) -> Any:
+    """Numbers of a field as floating-point ones; arrays of these keep their type."""
+    return x if eqx.is_inexact_array(x) else jnp.asarray(x, float)
 
 
 def state_of(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], bodies: bool) -> Any:

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.array import shaped
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
-from jdyn.elements.element import ForceElement
-from jdyn.elements.point_spring import as_numbers
+from jdyn.elements.element import ForceElement, as_numbers
 
 Given = Float[Array, "3"] | Callable[[Scalar], Float[Array, "3"]]
 

@@ -9,12 +9,8 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
-from jdyn.elements.element import ForceElement, Implicit
-
-
-def as_numbers(x: Any) -> Any:
-    """Numbers as floating-point ones; arrays of these keep their type."""
-    return x if eqx.is_inexact_array(x) else jnp.asarray(x, float)
+from jdyn.elements.element import ForceElement, Implicit, as_numbers
+from jdyn.geometry.directions import length_and_unit
 
 
 class PointSpring(ForceElement):
@@ -74,9 +70,8 @@ class PointSpring(ForceElement):
     def _stretched(self, kinematics: Kinematics) -> tuple[Array, Array, Scalar]:
         """From the first point to the second: the way, its direction, zero where there is none, and its length."""
         way = kinematics.position(self.frame_b, self.point_b) - kinematics.position(self.frame_a, self.point_a)
-        apart = jnp.any(way != 0)
-        length = jnp.where(apart, jnp.linalg.norm(jnp.where(apart, way, 1)), 0)
-        return way, jnp.where(apart, way / jnp.where(apart, length, 1), 0), length
+        length, direction = length_and_unit(way)
+        return way, direction, length
 
     def _rate(self, kinematics: Kinematics) -> Array:
         start, end = kinematics.velocity(self.frame_a, self.point_a), kinematics.velocity(self.frame_b, self.point_b)

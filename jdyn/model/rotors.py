@@ -115,6 +115,7 @@ def _with_rotor(model: Model, name: str, rotor: Rotor) -> Model:
 def _alone(name: str, axis: Float[Array, "3"], about: Float[Array, "6"]) -> Model:
     """A model of the rotor alone: it has inertia about its shaft, and nothing else."""
     builder = Builder(name)
+    # Numbers of Python, which the builder takes within `jit`, too.
     joint = Continuous((0, 0, 1))  # type: ignore[arg-type]
     builder.add_link(name, joint, joint_name=name, mass=1.0, inertia=np.ones(3))
     alone = builder.build(dtype=axis.dtype)

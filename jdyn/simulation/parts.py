@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from jdyn.array import in_type
 from jdyn.contact import Contact, colliders
 from jdyn.contact.colliders import Colliders
 from jdyn.control.dynamic import with_memory
@@ -102,7 +103,7 @@ class Parts(eqx.Module):
         def cast(tree):
             return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
 
-        constraints = jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, self.constraints)
+        constraints = in_type(self.constraints, dtype)
         elements = jax.tree.map(
             lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) or isinstance(x, float) else x, self.elements
         )
