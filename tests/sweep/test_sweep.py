@@ -117,7 +117,9 @@ def test_a_dataset_survives_the_disk(grid, tmp_path):
 
 
 def test_progress_is_shown_on_standard_error(capsys):
-    """If asked for, or where it is a terminal."""
+    """If asked for, or where it is a terminal or the kernel of a notebook, which it is not for importing one."""
+    import ipykernel.kernelapp  # noqa: F401
+
     for progress, shown in ((True, True), (None, False)):
         jdyn.sweep(lambda p: {"y": p["x"]}, jdyn.designs.Grid(x=[1.0, 2.0]), progress=progress)
         captured = capsys.readouterr()
