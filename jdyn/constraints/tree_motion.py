@@ -9,16 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.constraints.alike import Alike
-from jdyn.dynamics.kinematics import (
-    bodies_before,
-    carrier,
-    dof_motions,
-    joint_bias,
-    joint_kinematics,
-    moved_by,
-    poses_and_velocities,
-)
-from jdyn.model import Model
+from jdyn.dynamics.kinematics import carrier, joint_bias, joint_kinematics, poses_and_velocities
+from jdyn.dynamics.paths import Paths, bodies_before, paths_between
+from jdyn.dynamics.relative_motion import columns_at
+from jdyn.model import WORLD, Model
 from jdyn.model.constraints import Moving, Placed
 from jdyn.model.messages import unknown
 from jdyn.spatial import Transform
@@ -47,7 +41,7 @@ class TreeMotion(NamedTuple):
         X, V = poses_and_velocities(model, joints, v)
         bias = jax.vmap(Transform.motion_to_parent)(X, joint_bias(model, q, v, V))
         world = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]]), X, one)
-        return cls(model, q, v, world, dof_motions(model, joints, X), bias)
+        return cls(model, q, v, world, columns_at(model, joints, X, jnp.zeros_like(one.translation)), bias)
 
     def placed(self, alike: Alike, t: Scalar) -> Placed:
         count = len(alike.frames)
@@ -57,17 +51,14 @@ class TreeMotion(NamedTuple):
 
     def moving(self, alike: Alike) -> Moving:
         """Velocities of frames and joints."""
-        rates = self.v[:, None] * self.columns
-        frames = tuple(jnp.asarray(moved, rates.dtype) @ rates for moved in self._moved(alike))
+        frames = tuple(paths.twists(self.columns, self.v) for paths in self._paths(alike))
         return Moving(frames, tuple(self.v[place] for place in self._places(alike)))
 
     def jacobian(self, alike: Alike, A: Moving) -> Float[Array, "constraints rows nv_full"]:
         """Jacobian of rows that depend on the motion of frames and joints by A."""
         J = jnp.zeros((), self.v.dtype)
-        for a, moved in zip(A.frames, self._moved(alike), strict=True):
-            # Nothing moves the world.
-            if moved.any():
-                J = J + jnp.where(moved[:, None], a @ self.columns.T, 0)
+        for a, paths in zip(A.frames, self._paths(alike), strict=True):
+            J = J + paths.jacobian(self.columns, a)
         for a, place in zip(A.joints, self._places(alike), strict=True):
             J = J + a[..., None] * np.eye(len(self.v), dtype=a.dtype)[place][:, None]
         rows = jax.tree.leaves(A)[0].shape[:2]
@@ -75,19 +66,18 @@ class TreeMotion(NamedTuple):
 
     def biases(self, alike: Alike) -> Moving:
         """Accelerations of frames and joints where those of all coordinates are zero."""
-        before = self._of_frames(alike, bodies_before(self.model))
-        frames = tuple(jnp.asarray(joints, self.bias.dtype) @ self.bias for joints in before)
+        before = bodies_before(self.model)
+        frames = tuple(jnp.asarray(before[bodies], self.bias.dtype) @ self.bias for bodies in self._bodies(alike))
         none = jnp.zeros(len(alike.frames), self.v.dtype)
         return Moving(frames, tuple(none for _ in alike.first.joints))
 
-    def _moved(self, alike: Alike) -> list[np.ndarray]:
-        """Which coordinates move each of the frames."""
-        return self._of_frames(alike, moved_by(self.model))
+    def _paths(self, alike: Alike) -> list[Paths]:
+        """Paths from the world to each of the frames."""
+        return [paths_between(self.model, np.full_like(bodies, WORLD), bodies) for bodies in self._bodies(alike)]
 
-    def _of_frames(self, alike: Alike, of_bodies: np.ndarray) -> list[np.ndarray]:
-        """A table's rows, of the body of each of the frames. Nothing moves the world."""
-        table = np.pad(of_bodies, [(0, 1), (0, 0)])
-        return [table[self._carriers(names)[0]] for names in zip(*alike.frames, strict=True)]
+    def _bodies(self, alike: Alike) -> list[np.ndarray]:
+        """Bodies that carry each of the frames."""
+        return [self._carriers(names)[0] for names in zip(*alike.frames, strict=True)]
 
     def _places(self, alike: Alike) -> list[np.ndarray]:
         return [self._joints(names, "v") for names in zip(*alike.joints, strict=True)]

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from jdyn.array import Structure
 from jdyn.contact.hulls import hulls_of, scaled
+from jdyn.dynamics.paths import Paths, paths_between
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
 from jdyn.model import WORLD, Free, Model, Topology, checked
 from jdyn.model.messages import short, unknown
@@ -60,6 +61,10 @@ class Colliders(Structure):
     def bodies(self, side: int) -> list[int]:
         """Body of each pair that carries the first (0) or the second shape (1)."""
         return [self.entries[pair[side]].body for pair in self.pairs]
+
+    def paths(self, model: Model) -> Paths:
+        """Paths from the body of the first shape of each pair to that of the second."""
+        return paths_between(model, self.bodies(0), self.bodies(1))
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:

@@ -9,9 +9,9 @@ from jaxtyping import Array, Bool, Float
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.placed_pairs import of_bodies
 from jdyn.contact.points import PointPairs, contact_points
-from jdyn.contact.relative_motion import RelativeMotion
+from jdyn.dynamics.relative_motion import RelativeMotion
+from jdyn.dynamics.row_jacobians import PointJacobian
 from jdyn.geometry import Separation
-from jdyn.impulses.jacobians import PointJacobian
 from jdyn.model import Model
 from jdyn.spatial import Transform
 
@@ -33,7 +33,7 @@ class MovingPoints(NamedTuple):
 
     @classmethod
     def at(cls, model: Model, colliders: Colliders, q: Float[Array, " nq"]) -> "MovingPoints":
-        motion = RelativeMotion.at(model, colliders, q)
+        motion = RelativeMotion.at(model, colliders.paths(model), q)
         found, pairs = contact_points(colliders, motion.poses)
         position = jnp.where(found.exists[:, None], (found.a + found.b) / 2, motion.origin[None])
         return cls(motion.of(pairs.numbers), found, pairs, position)

@@ -9,10 +9,10 @@ from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact.broad_phase import bounds
 from jdyn.contact.colliders import GROUND, Colliders
-from jdyn.contact.joints_between import signs_between
 from jdyn.contact.placed_pairs import placed_pairs
-from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics.kinematics import per_dof
+from jdyn.dynamics.paths import signs_on_paths
+from jdyn.dynamics.relative_motion import RelativeMotion
 from jdyn.geometry import Convex
 from jdyn.spatial import Transform
 
@@ -100,7 +100,7 @@ class Nearing(NamedTuple):
             pair: Of each row; if left out, rows are pairs.
             numbers: Of the pairs; if left out, they are all of the colliders.
         """
-        between = jnp.asarray(np.abs(signs_between(motion.model, colliders)), v.dtype)
+        between = jnp.asarray(np.abs(signs_on_paths(motion.model, colliders.bodies(0), colliders.bodies(1))), v.dtype)
         between = between if numbers is None else between[numbers]
         # Joints turn about axes through the origins of the bodies that they carry.
         origins = motion.poses.translation[per_dof(motion.model, np.arange(motion.model.nb))]

@@ -11,8 +11,8 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 from jdyn.contact.colliders import GROUND, Colliders, by_kinds, colliders
 from jdyn.contact.nearing import Extent, Nearing, extent, time_to_pass
 from jdyn.contact.placed_pairs import placed_pairs
-from jdyn.contact.relative_motion import RelativeMotion
 from jdyn.dynamics import forward_kinematics
+from jdyn.dynamics.relative_motion import RelativeMotion
 from jdyn.geometry import Separation, separation
 from jdyn.model import Model, checked
 from jdyn.model.compiled import compiled
@@ -112,7 +112,7 @@ def _advanced(model, found, q, v, horizon, max_rounds):
 
     def advance(carry):
         t, _, rounds = carry
-        motion = RelativeMotion.at(model, found, model.integrate(q, t * v))
+        motion = RelativeMotion.at(model, found.paths(model), model.integrate(q, t * v))
         apart, extent = _placed(found, motion.poses)
         touching = jnp.min(apart.distance) <= near
         nearing = Nearing.of(motion, found, v, 0 * v, extent.ball, apart.normal)
@@ -138,7 +138,7 @@ def time_to_pass_pairs(
     if not rows:
         return jnp.full((), jnp.inf, v.dtype)
     found = dataclasses.replace(found, pairs=tuple(rows))
-    motion = RelativeMotion.at(model, found, q)
+    motion = RelativeMotion.at(model, found.paths(model), q)
     return time_to_pass(motion, found, v, a, _placed(found, motion.poses)[0], looks=looks)
 
 

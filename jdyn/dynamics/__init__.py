@@ -23,7 +23,6 @@ from jdyn.dynamics.inverse import joint_forces as joint_forces
 from jdyn.dynamics.kinematics import body_velocities as body_velocities
 from jdyn.dynamics.kinematics import forward_kinematics as forward_kinematics
 from jdyn.dynamics.kinematics import frame_pose as frame_pose
-from jdyn.dynamics.kinematics import jacobian as jacobian
 from jdyn.dynamics.linearization import linearize as linearize
 from jdyn.dynamics.mass_matrix import mass_matrix as mass_matrix
 from jdyn.dynamics.methods import ABA as ABA
@@ -34,3 +33,4 @@ from jdyn.dynamics.methods import Method as Method
 from jdyn.dynamics.methods import ParallelABA as ParallelABA
 from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.regressor import regressor as regressor
+from jdyn.dynamics.relative_motion import jacobian as jacobian

@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,7 +11,6 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Integer
 
-from jdyn.array import shaped
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.relations import doubling_ancestors
 from jdyn.model import WORLD, Model, checked, motion_bias, take_rows
@@ -234,10 +233,10 @@ def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int | 
             of no body gives NaN.
     """
     checked(model)
-    return _frame_pose(model, q, *_traced(*carrier(model, body_or_frame)))
+    return _frame_pose(model, q, *traced(*carrier(model, body_or_frame)))
 
 
-def _traced(body: Any, frame: int) -> tuple[Any, Any]:
+def traced(body: Any, frame: int) -> tuple[Any, Any]:
     """Numbers as arrays, which compiled functions trace."""
     return body if isinstance(body, Tracer) else np.asarray(body), np.asarray(frame)
 
@@ -246,93 +245,18 @@ def _traced(body: Any, frame: int) -> tuple[Any, Any]:
 def _frame_pose(model, q, body, frame):
     (q,) = checked(model, q=q)
     X_w = poses(model, joint_kinematics(model, model.expand(q)).X)
-    return _one_pose(X_w, body) @ _one_pose(model.frames, frame)
+    return one_pose(X_w, body) @ one_pose(model.frames, frame)
 
 
-def _one_pose(poses: Transform, number) -> Transform:
+def one_pose(poses: Transform, number) -> Transform:
     """One of `poses`; the identity at -1, for the world or a body's own frame; NaN where there is none."""
     one = Transform.identity(poses.translation.dtype)
-    return jax.tree.map(lambda x, one: _row(jnp.concatenate([one[None], x]), number), poses, one)
+    return jax.tree.map(lambda x, one: row_of(jnp.concatenate([one[None], x]), number), poses, one)
 
 
-def _row(table, number):
+def row_of(table, number):
     """The row of a table whose first row belongs to -1; NaN where there is none."""
     return table.at[number + 1].get(mode="fill", wrap_negative_indices=False)
-
-
-def jacobian(
-    model: Model,
-    q: Float[Array, " nq"],
-    body_or_frame: str | int | Integer[Array, ""],
-    *,
-    point: Float[Array, "3"] | None = None,
-    frame: Literal["body", "world", "aligned"] = "body",
-) -> Float[Array, "6 nv"]:
-    """Jacobian J of a body or a named frame: its spatial velocity [ω; v] is J v.
-
-    >>> J = jdyn.jacobian(jdyn.load("double_pendulum"), jnp.zeros(2), "tip", frame="aligned")
-    >>> print(J[3:].round(3) + 0.0)  # of the tip's linear velocity
-    [[2. 1.]
-     [0. 0.]
-     [0. 0.]]
-
-    Args:
-        model: The mechanism.
-        q: Configuration [rad or m].
-        body_or_frame: Body index, which may be traced, body name or frame name. One program serves all of them.
-        point: Where the linear velocity is taken, in the frame's coordinates [m]; its origin if left out.
-        frame: `"body"`: in the frame's own axes; `"aligned"`: in world axes, at the same point; `"world"`: in
-            the world frame, the linear part that of the point passing the world's origin.
-
-    Returns:
-        The Jacobian, columns in the order of `v`.
-
-    Raises:
-        ValueError: at trace time, if there is no such body or frame, a size disagrees with `model`, or `point` is
-            given with `frame="world"`, which has no use for it. A traced index of no body gives NaN.
-
-    Source: Featherstone 2008, section 4.2; Lynch and Park, Modern Robotics (2017), section 5.1.
-    """
-    if frame not in ("body", "world", "aligned"):
-        raise ValueError(f"frame: expected 'body', 'world' or 'aligned', got {frame!r}")
-    if frame == "world" and point is not None:
-        raise ValueError("point: the world-frame Jacobian does not depend on it; leave it out, or use frame='aligned'")
-    checked(model)
-    return _jacobian(model, q, *_traced(*carrier(model, body_or_frame)), point, frame)
-
-
-@compiled
-def _jacobian(model, q, body, number, point, frame):
-    (q,) = checked(model, q=q)
-    placement = _one_pose(model.frames, number)
-    if point is not None:
-        placement = placement @ Transform(jnp.eye(3, dtype=model.dtype), shaped("point", point, model.dtype, (3,)))
-    joints = joint_kinematics(model, model.expand(q))
-    X_w = poses(model, joints.X)
-    X_wf = _one_pose(X_w, body) @ placement
-    to_frame = jax.vmap(lambda X: X_wf.inverse() @ X)(X_w)
-    columns = dof_motions(model, joints, to_frame)
-    # Nothing moves the world, which comes first.
-    on_path = jnp.asarray(np.pad(moved_by(model), [(1, 0), (0, 0)]), columns.dtype)
-    columns = columns * _row(on_path, body)[:, None]
-    if frame != "body":
-        here = jnp.zeros_like(X_wf.translation) if frame == "aligned" else X_wf.translation
-        columns = jax.vmap(Transform(X_wf.rotation, here).motion_to_parent)(columns)
-    return jax.vmap(model.reduce_force, in_axes=1)(columns)
-
-
-def moved_by(model: Model) -> np.ndarray:
-    """Tell whether the coordinate of the column, of all joints, moves the body of the row."""
-    return per_dof(model, bodies_before(model).T).T
-
-
-def bodies_before(model: Model) -> np.ndarray:
-    """Tell whether the body of the column is on the way from the world to that of the row, or is it."""
-    topology = model.topology
-    table = np.zeros((topology.nb, topology.nb), bool)
-    for body, path in enumerate(topology.supports):
-        table[body, list(path)] = True
-    return table
 
 
 def dof_motions(model: Model, joints: JointKinematics, X: Transform) -> Float[Array, "nv_full 6"]:

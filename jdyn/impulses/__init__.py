@@ -1,14 +1,14 @@
 """Impulses: rows that hold or push, their laws, the problem that they make of a step, and solvers of it."""
 
+from jdyn.dynamics.row_jacobians import DenseJacobian as DenseJacobian
+from jdyn.dynamics.row_jacobians import MatrixJacobian as MatrixJacobian
+from jdyn.dynamics.row_jacobians import PointJacobian as PointJacobian
+from jdyn.dynamics.row_jacobians import RowJacobian as RowJacobian
+from jdyn.dynamics.row_jacobians import SparseJacobian as SparseJacobian
+from jdyn.dynamics.row_jacobians import UnitJacobian as UnitJacobian
 from jdyn.impulses.conjugate_gradients import WarmStart as WarmStart
 from jdyn.impulses.convex import Convex as Convex
 from jdyn.impulses.friction import Friction as Friction
-from jdyn.impulses.jacobians import DenseJacobian as DenseJacobian
-from jdyn.impulses.jacobians import MatrixJacobian as MatrixJacobian
-from jdyn.impulses.jacobians import PointJacobian as PointJacobian
-from jdyn.impulses.jacobians import RowJacobian as RowJacobian
-from jdyn.impulses.jacobians import SparseJacobian as SparseJacobian
-from jdyn.impulses.jacobians import UnitJacobian as UnitJacobian
 from jdyn.impulses.joint_friction_law import JointFriction as JointFriction
 from jdyn.impulses.law import ConvexLaw as ConvexLaw
 from jdyn.impulses.law import Law as Law

@@ -3,7 +3,7 @@
 from jaxtyping import Array, Float
 
 from jdyn.array import Structure
-from jdyn.impulses.jacobians import RowJacobian
+from jdyn.dynamics.row_jacobians import RowJacobian
 from jdyn.impulses.law import Law
 
 

@@ -21,6 +21,6 @@ def progress_bar(what: str, unit: str, total: int, progress: bool | None, done: 
 
 
 def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook; one that only starts kernels imports `ipykernel`, too."""
+    """Tell whether this process is the kernel of a notebook; one that only starts kernels imports `ipykernel`, too."""
     kernels = sys.modules.get("ipykernel.kernelapp")
     return kernels is not None and kernels.IPKernelApp.initialized()

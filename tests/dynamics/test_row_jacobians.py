@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.contact import joints_between
 from jdyn.contact.colliders import colliders
-from jdyn.contact.joints_between import AllCoordinates, FewCoordinates
-from jdyn.contact.relative_motion import RelativeMotion
+from jdyn.dynamics import paths
+from jdyn.dynamics.paths import AllCoordinates, FewCoordinates
+from jdyn.dynamics.relative_motion import RelativeMotion
 from jdyn.impulses import DenseJacobian, SparseJacobian
 
 pytestmark = pytest.mark.fast_compile
@@ -98,11 +98,11 @@ def test_motion_of_pairs_is_that_of_all_joints(monkeypatch):
     wrenches = jnp.asarray(rng.normal(size=(len(shapes.pairs), 6)))
 
     def found(kind, most):
-        monkeypatch.setattr(joints_between, "FEW", most)
+        monkeypatch.setattr(paths, "FEW", most)
 
         def at(q, v):
-            motion = RelativeMotion.at(model, shapes, q)
-            assert isinstance(motion.between, kind)
+            motion = RelativeMotion.at(model, shapes.paths(model), q)
+            assert isinstance(motion.paths, kind)
             jacobians = motion.jacobians(places, pair)
             by_points = [J.velocities(v) for J in jacobians]
             return motion.twists(v), motion.twists_at(places, pair, v), motion.generalized(wrenches), by_points
@@ -119,11 +119,11 @@ def test_motion_of_pairs_is_that_of_all_joints(monkeypatch):
 @pytest.mark.parametrize(("kind", "most"), [(FewCoordinates, 4), (AllCoordinates, 1000)])
 def test_motion_of_some_pairs_is_theirs_in_that_of_all(kind, most, monkeypatch):
     """One of them occurs twice, as pairs may that fill rows up."""
-    monkeypatch.setattr(joints_between, "FEW", most)
+    monkeypatch.setattr(paths, "FEW", most)
     model, q, v = heap(8)
-    motion, numbers = RelativeMotion.at(model, colliders(model), q), jnp.array([17, 3, 3, 8])
+    motion, numbers = RelativeMotion.at(model, colliders(model).paths(model), q), jnp.array([17, 3, 3, 8])
     some = motion.of(numbers)
-    assert isinstance(some.between, kind)
+    assert isinstance(some.paths, kind)
     rng = np.random.default_rng(4)
     places, wrenches = rng.normal(size=(4, 3)), jnp.asarray(rng.normal(size=(4, 6)))
     np.testing.assert_array_equal(some.twists(v), motion.twists(v)[numbers])
@@ -162,7 +162,7 @@ def test_a_heap_moves_as_it_does_by_all_coordinates(contact, until, monkeypatch)
         return by(jnp.array(0.4), jnp.array(1.0))
 
     few, slope = found()
-    monkeypatch.setattr(joints_between, "FEW", 1000)
+    monkeypatch.setattr(paths, "FEW", 1000)
     # Else the program of before is taken again.
     jax.clear_caches()
     whole, expected = found()
