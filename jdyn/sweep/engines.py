@@ -5,14 +5,18 @@ from __future__ import annotations
 import functools
 import pickle
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
 import numpy as np
 
 from jdyn.sweep.program import Program, at_once_here
+
+# A cluster that has had no worker for so long is told of [s].
+PATIENCE = 60.0
 
 
 class Local:
@@ -34,6 +38,10 @@ class Local:
     def submit(self, parameters: Mapping[str, np.ndarray]) -> Future[dict[str, np.ndarray]]:
         """Have lanes computed."""
         return self.pool.submit(self.program, parameters)
+
+    def done(self, waiting: Iterable[Future]) -> set[Future]:
+        """Wait until some of the futures are done, and return these."""
+        return wait(waiting, return_when=FIRST_COMPLETED).done
 
 
 class Dask:
@@ -63,6 +71,18 @@ class Dask:
     def submit(self, parameters: Mapping[str, np.ndarray]) -> Future[dict[str, np.ndarray]]:
         """Have lanes computed."""
         return self.pool.submit(_on_worker, *self._recipe, parameters)
+
+    def done(self, waiting: Iterable[Future]) -> set[Future]:
+        """Wait until some of the futures are done, and return these. Warn where no worker is left."""
+        while not (done := wait(waiting, PATIENCE, FIRST_COMPLETED).done):
+            if not self.client.nthreads():
+                warnings.warn(
+                    "sweep: the cluster has no worker, and the sweep waits for one. Start some, or interrupt it and go "
+                    "on later with the same store",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+        return done
 
 
 def threads_of(client: Any) -> int:

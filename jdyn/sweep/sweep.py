@@ -8,7 +8,6 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, wait
 from typing import TYPE_CHECKING
 
 import jax
@@ -225,7 +224,7 @@ def _run_chunks(engine, over, kept, missing, progress, found):
         while done < total and (waiting or not interrupted):
             for chunk in itertools.islice(chunks, 0 if interrupted else max(2 * engine.at_once - len(waiting), 0)):
                 waiting[engine.submit(_parameters(over, kept.lanes(chunk)))] = chunk
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            for future in engine.done(waiting):
                 chunk, outputs = waiting.pop(future), future.result()
                 kept.write(chunk, outputs)
                 done += len(kept.lanes(chunk))

@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+import types
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
 import xarray
+
+from jdyn.sweep import engines
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +76,7 @@ if __name__ == "__main__":
 def swept(path, code):
     program = path.with_suffix(".py")
     program.write_text(code)
-    subprocess.run([sys.executable, program, path], check=True)
+    subprocess.run([sys.executable, program, path], check=True, timeout=600)
     return xarray.open_zarr(path, chunks=None).load()
 
 
@@ -89,3 +93,25 @@ def test_two_devices_come_to_the_same_result(tmp_path, local):
 def test_a_cluster_whose_workers_are_killed_comes_to_the_same_result(tmp_path, local):
     """Bit for bit, and computes no chunk twice that is written."""
     xarray.testing.assert_identical(swept(tmp_path / "store", CLUSTER), local)
+
+
+def test_a_cluster_without_workers_is_told_of(monkeypatch):
+    """And waited for: the lanes are computed when one comes."""
+    monkeypatch.setattr(engines, "PATIENCE", 0.01)
+    future = Future()
+
+    class Cluster:
+        asked = 0
+
+        def nthreads(self):
+            self.asked += 1
+            if self.asked == 2:
+                future.set_result({})
+            return {} if self.asked == 1 else {"worker": 1}
+
+        def get_executor(self, pure):
+            return None
+
+    dask = engines.Dask(Cluster(), len, {}, 1, types.SimpleNamespace(double=True, digest=""))
+    with pytest.warns(RuntimeWarning, match="has no worker"):
+        assert dask.done([future]) == {future}
