@@ -16,11 +16,11 @@ import jdyn
 from jdyn.compile.compile_time import Times, timed
 from jdyn.contact import Contact, world_shapes
 from jdyn.model import Model, ModelWarning
-from jdyn.model.messages import enumerated, known
 from jdyn.simulation import Trajectory
 from jdyn.simulation.joint_limits import has_ends
 from jdyn.sweep import Spec, random_start
 from jdyn.sweep.spec import CONTACTS
+from jdyn.terminal.messages import enumerated, known
 from jdyn.view import plots
 
 

@@ -30,12 +30,12 @@ from jdyn.cli.tuning import tune
 from jdyn.cli.view import view
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import ModelWarning
-from jdyn.model.messages import readable
 from jdyn.simulation import Result, SimulationError
 from jdyn.studies.cloutier1995 import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
 from jdyn.studies.prrr.prrr import prrr
 from jdyn.studies.prrr.prrrfdt import prrrfdt
 from jdyn.sweep import random_start
+from jdyn.terminal.messages import readable
 from jdyn.terminal.tables import print_table
 from jdyn.view import plots
 

@@ -21,12 +21,12 @@ from jdyn.cli.common import (
     write_picture,
 )
 from jdyn.cli.parser import SWEEP_WORDS
-from jdyn.model.messages import enumerated
 from jdyn.simulation import Result
 from jdyn.sweep import Spec
 from jdyn.sweep.contents import Contents, contents_of
 from jdyn.sweep.replay import spec_of
 from jdyn.sweep.stored import lane_of
+from jdyn.terminal.messages import enumerated
 from jdyn.terminal.tables import print_table
 from jdyn.view import plots
 

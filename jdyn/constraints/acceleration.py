@@ -14,11 +14,12 @@ from jdyn.constraints.singular import blocked
 from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.methods import Method
+from jdyn.execution.compiled import widest
 from jdyn.impulses.conjugate_gradients import WarmStart
 from jdyn.impulses.saddle_point import delassus, saddle_point
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled, widest
 from jdyn.model.constraints import Constraint
+from jdyn.model.model import compiled
 
 # Rows from which on steps that iterate take less time; 48 rows cost about the same, 120 a third (benchmarks/README.md).
 MANY = 64

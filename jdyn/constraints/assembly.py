@@ -17,8 +17,8 @@ from jdyn.dynamics.diagnosis import resolved
 from jdyn.dynamics.methods import Method
 from jdyn.impulses.saddle_point import saddle_point
 from jdyn.model import Model, checked, dynamics_only
-from jdyn.model.compiled import compiled
 from jdyn.model.constraints import Constraint
+from jdyn.model.model import compiled
 
 # Shares of a Newton step that are tried; the best one is taken.
 SHARES = 2.0 ** -np.arange(12)

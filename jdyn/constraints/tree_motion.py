@@ -14,8 +14,8 @@ from jdyn.dynamics.paths import Paths, bodies_before, paths_between
 from jdyn.dynamics.relative_motion import columns_at
 from jdyn.model import WORLD, Model
 from jdyn.model.constraints import Moving, Placed
-from jdyn.model.messages import unknown
 from jdyn.spatial import Transform
+from jdyn.terminal.messages import unknown
 
 
 class TreeMotion(NamedTuple):

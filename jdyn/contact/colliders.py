@@ -17,9 +17,9 @@ from jdyn.contact.hulls import hulls_of, scaled
 from jdyn.dynamics.paths import Paths, paths_between
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HalfSpace, HeightField, Sphere
 from jdyn.model import WORLD, Free, Model, Topology, checked
-from jdyn.model.messages import short, unknown
 from jdyn.model.shapes import Shape, Shapes, counted
 from jdyn.spatial import Transform
+from jdyn.terminal.messages import short, unknown
 
 # From the rows of the table of shapes to shapes of `jdyn.geometry`, in the order in which pairs have them.
 KINDS: dict[str, Any] = {

@@ -9,7 +9,7 @@ from jdyn.array import Structure
 from jdyn.contact.contact import ContactForces, PointForces, TouchingPoints
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.model import Model
-from jdyn.model.messages import unknown
+from jdyn.terminal.messages import unknown
 
 
 class Contacts(Structure):

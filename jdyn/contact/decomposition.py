@@ -13,8 +13,8 @@ from jdyn.contact.hulls import mesh_of
 from jdyn.io.mesh_files import Mesh, MeshError
 from jdyn.io.whole_file import whole_file
 from jdyn.model import Model, ModelError, checked
-from jdyn.model.messages import listed
 from jdyn.model.shapes import Shape
+from jdyn.terminal.messages import listed
 
 _INSTALL = 'pip install "jdyn[collision]"'
 

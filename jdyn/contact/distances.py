@@ -16,7 +16,7 @@ from jdyn.contact.placed_pairs import placed_pairs
 from jdyn.dynamics import forward_kinematics
 from jdyn.geometry import HeightField, field_separation, separation
 from jdyn.model import WORLD, Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import Transform
 
 

@@ -14,8 +14,8 @@ from jdyn.geometry import ConvexHull
 from jdyn.geometry.hull import hull_tables
 from jdyn.io.mesh_files import Mesh, MeshError, read_mesh
 from jdyn.model import ModelError, ModelWarning
-from jdyn.model.messages import listed
 from jdyn.model.shapes import Shape
+from jdyn.terminal.messages import listed
 
 # Vertices that are left out are named where they stick out by more than this part of the hull's diagonal.
 _SEEN = 1e-2

@@ -15,8 +15,8 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.laws import ContactLaw
 from jdyn.contact.points import PointPairs
 from jdyn.geometry import Separation
-from jdyn.model.messages import short, unknown
 from jdyn.model.shapes import all_friction
+from jdyn.terminal.messages import short, unknown
 
 
 class Material(eqx.Module):

@@ -15,7 +15,7 @@ from jdyn.dynamics import forward_kinematics
 from jdyn.dynamics.relative_motion import RelativeMotion
 from jdyn.geometry import Separation, separation
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import Transform
 
 

@@ -15,7 +15,7 @@ from jdyn.control.controller import Controller
 from jdyn.control.riccati import riccati
 from jdyn.dynamics import inverse_dynamics, linearize
 from jdyn.model import Model, checked, dynamics_only
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 
 # Largest distance of a target from an equilibrium [rad or m]: targets are often rounded when they are written down.
 _NEAR_EQUILIBRIUM = 1e-5

@@ -10,7 +10,7 @@ from jdyn.control.controller import ModelBased
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
 from jdyn.dynamics.kinematics import carrier
 from jdyn.model import WORLD, Model, checked, dynamics_only
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import configuration, scalar_or
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.model.motion import motion_along
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 
 # Newton's iteration for the sign of a matrix takes about ten steps; without a sign it would not end.
 _MOST_STEPS = 60

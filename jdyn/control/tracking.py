@@ -10,7 +10,7 @@ from jdyn.control.arguments import scalar_or
 from jdyn.control.controller import ModelBased
 from jdyn.dynamics import inverse_dynamics
 from jdyn.model import Model, checked, dynamics_only
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.model.motion import motion_along
 
 Motion = Callable[[Scalar], tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"]]]

@@ -27,8 +27,9 @@ from jdyn.dynamics.recursion.floating_base import (
 from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom, packed_entries
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.execution.at_once import at_once
+from jdyn.execution.compiled import precise
 from jdyn.model import Model, checked, take_rows
-from jdyn.model.compiled import compiled, precise
+from jdyn.model.model import compiled
 from jdyn.spatial.components import add, rotate_back, scale
 
 

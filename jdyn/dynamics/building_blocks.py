@@ -32,5 +32,5 @@ from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.recursion.levels import LEVELS as LEVELS
 from jdyn.dynamics.recursion.relations import support_mask as support_mask
 from jdyn.execution.deferred import program_of as program_of
-from jdyn.model.compiled import compiled as compiled
-from jdyn.model.messages import one_of as one_of
+from jdyn.model.model import compiled as compiled
+from jdyn.terminal.messages import one_of as one_of

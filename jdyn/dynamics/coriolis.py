@@ -9,7 +9,7 @@ from jdyn.dynamics.common_frame import common_frame, subtree_sum
 from jdyn.dynamics.kinematics import per_dof, velocities
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import SpatialInertia, Transform, cross_force, cross_motion
 
 

@@ -26,8 +26,9 @@ from jdyn.dynamics.recursion.floating_base import MovingBase, of_bases, on_roots
 from jdyn.dynamics.recursion.joint_frames import across, less
 from jdyn.dynamics.recursion.order import Order, zeros
 from jdyn.execution.at_once import at_once
+from jdyn.execution.compiled import precise
 from jdyn.model import Free, Model, checked
-from jdyn.model.compiled import compiled, precise
+from jdyn.model.model import compiled
 from jdyn.spatial.components import (
     Inertia,
     Pose,

@@ -16,8 +16,8 @@ from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import mass_matrix
 from jdyn.dynamics.methods import ABA, CRBA, ArrayABA, ByBatch, Method
+from jdyn.execution.compiled import compiled_once
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled_once
 
 # Fewest digits that a simulation should have.
 ENOUGH = {"float32": 4.0, "float64": 9.0}

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics.kinematics import joint_kinematics, poses, velocities
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import SpatialInertia, Transform
 
 

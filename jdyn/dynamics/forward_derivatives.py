@@ -15,8 +15,9 @@ from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.methods import Method
 from jdyn.dynamics.recursion.batching import in_chunks
 from jdyn.dynamics.recursion.relations import coordinate_blocks
+from jdyn.execution.compiled import precise
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled, precise
+from jdyn.model.model import compiled
 
 # The matrices of so many lanes fit a processor's cache.
 _CHUNK = 128

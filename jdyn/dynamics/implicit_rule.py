@@ -15,9 +15,10 @@ from jdyn.dynamics.methods import Method
 from jdyn.dynamics.pullback import inverse_dynamics_pullback
 from jdyn.dynamics.recursion.dof_tree import dof_tree
 from jdyn.dynamics.recursion.floating_base import base_acceleration
+from jdyn.execution.compiled import precise
 from jdyn.execution.linear_map import LinearMap
 from jdyn.model import Free, Model, checked
-from jdyn.model.compiled import compiled, precise
+from jdyn.model.model import compiled
 
 _SOLUTION = "accelerations and factors"
 

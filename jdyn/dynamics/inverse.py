@@ -21,8 +21,9 @@ from jdyn.dynamics.newton_euler import moving_tree, newton_euler
 from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.recursion.batching import by_lanes
 from jdyn.dynamics.recursion.levels import LEVELS
+from jdyn.execution.compiled import precise
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled, precise
+from jdyn.model.model import compiled
 from jdyn.spatial import SpatialInertia, Transform, cross_force
 
 

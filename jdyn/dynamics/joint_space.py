@@ -12,8 +12,8 @@ from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix, reduce
 from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.recursion.batching import single_or_batch
 from jdyn.dynamics.recursion.relations import support_mask
+from jdyn.execution.compiled import widest
 from jdyn.model import Joint, Model
-from jdyn.model.compiled import widest
 from jdyn.spatial import SpatialInertia, Transform, cross_motion
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.forward_derivatives import forward_dynamics_derivatives
 from jdyn.dynamics.methods import Method
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 
 
 @compiled

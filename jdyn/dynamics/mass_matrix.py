@@ -16,8 +16,9 @@ from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.execution.at_once import at_once
+from jdyn.execution.compiled import precise
 from jdyn.model import WORLD, Free, Model, checked
-from jdyn.model.compiled import compiled, precise
+from jdyn.model.model import compiled
 from jdyn.spatial import SpatialInertia
 from jdyn.spatial.components import Pose, dot, subtract
 

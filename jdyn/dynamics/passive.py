@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.dynamics.joint_friction import friction_share, friction_slopes
 from jdyn.execution.left_out import if_any, where_any
 from jdyn.model import Free, Joint, Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 
 
 @compiled

@@ -13,7 +13,7 @@ from jdyn.identification.base import BaseParameters, base_parameters
 from jdyn.identification.fourier import FourierSeries, harmonics_of
 from jdyn.identification.standard import PARTS, Part, standard_regressor
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.tuning import StartsResult, tune_starts
 
 # A sum of n harmonics, seen at 20 n instants of a period, is nowhere larger than 1 / cos(π / 20) times what is seen

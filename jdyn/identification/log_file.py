@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jdyn.model.messages import enumerated
+from jdyn.terminal.messages import enumerated
 
 if TYPE_CHECKING:
     import xarray

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics import passive_forces, regressor
 from jdyn.model import Model, checked
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 
 # Of a body, in the order of the fields of its inertia.
 OF_BODY = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

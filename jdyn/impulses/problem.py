@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.array import Structure
+from jdyn.execution.compiled import precise
 from jdyn.impulses.rows import Rows
-from jdyn.model.compiled import precise
 
 Vector = Float[Array, " nv"]
 

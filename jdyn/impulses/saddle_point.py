@@ -10,9 +10,9 @@ from jaxtyping import Array, Float, Int, Scalar
 from jdyn.array import LeastNorm
 from jdyn.dynamics.at_rest import mass_product
 from jdyn.dynamics.methods import Method
+from jdyn.execution.compiled import precise
 from jdyn.impulses.conjugate_gradients import WarmStart, conjugate_gradients
 from jdyn.model import Model
-from jdyn.model.compiled import precise
 
 
 class SaddlePoint(NamedTuple):

@@ -14,7 +14,7 @@ from jdyn.interop.conventions import Convention, FreeBodyWorld
 from jdyn.interop.peer import PeerJoint, PeerMap, paired
 from jdyn.io.mjcf_names import Names, body_names, joint_names
 from jdyn.model import Ball, Continuous, Free, Model, Prismatic, Revolute
-from jdyn.model.messages import enumerated
+from jdyn.terminal.messages import enumerated
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 _CONVENTIONS: dict[tuple[type, int], Convention] = {

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from jdyn.interop.conventions import Convention
 from jdyn.model import Model
-from jdyn.model.messages import enumerated
+from jdyn.terminal.messages import enumerated
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,8 +25,8 @@ from jdyn.dynamics import (
     potential_energy,
     regressor,
 )
+from jdyn.execution.compiled import compiled_once
 from jdyn.model import Model
-from jdyn.model.compiled import compiled_once
 
 # Results by function. Parts with different units are separate, because each is compared on its own scale.
 Values = dict[str, tuple[Array | np.ndarray, ...]]

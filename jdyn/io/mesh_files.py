@@ -17,7 +17,8 @@ from jaxtyping import Float32, Int32
 
 from jdyn.io import xml
 from jdyn.io.mjcf_source import MAX_ASSET_BYTES
-from jdyn.model import ModelError, ModelWarning, bulleted
+from jdyn.model import ModelError, ModelWarning
+from jdyn.terminal.messages import bulleted
 
 SUFFIXES = (".stl", ".obj", ".dae", ".glb")
 # Of what has no colour, beside what has one.

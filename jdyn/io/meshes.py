@@ -5,7 +5,7 @@ import pathlib
 import posixpath
 from collections.abc import Iterable
 
-from jdyn.model.messages import enumerated
+from jdyn.terminal.messages import enumerated
 
 
 def named_folders(package_dirs: Iterable[str | os.PathLike]) -> list[pathlib.Path]:

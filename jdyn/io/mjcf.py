@@ -32,8 +32,8 @@ from jdyn.io.mjcf_source import Document
 from jdyn.io.mjcf_translation import Translation
 from jdyn.io.scene import Scene
 from jdyn.model import Builder, Constraint, Model, ModelError, ModelWarning
-from jdyn.model.messages import listed
 from jdyn.model.shapes import HULL_VERTICES
+from jdyn.terminal.messages import listed
 
 _INSTALL = 'pip install "jdyn[mjcf]"'
 _warning_handler = threading.Lock()

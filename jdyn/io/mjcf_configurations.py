@@ -4,7 +4,7 @@ import numpy as np
 
 from jdyn.io.mjcf_translation import Translation
 from jdyn.model import Free, Model, ModelError
-from jdyn.model.messages import listed
+from jdyn.terminal.messages import listed
 
 
 def configurations(translation: Translation, model: Model) -> dict[str, np.ndarray]:

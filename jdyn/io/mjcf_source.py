@@ -20,7 +20,7 @@ from jdyn.io import xml
 from jdyn.io.meshes import named_folders
 from jdyn.io.xml import Element
 from jdyn.model import ModelError
-from jdyn.model.messages import listed
+from jdyn.terminal.messages import listed
 
 # MuJoCo's own limit is 500; a few levels are reserved for elements that it adds around a document.
 MAX_DEPTH = 490

@@ -6,8 +6,8 @@ from jdyn.io.mjcf_names import Names, body_names, joint_names
 from jdyn.io.mjcf_pairs import GeomPairs
 from jdyn.io.mjcf_source import Document
 from jdyn.model import Ball, Builder, Fixed, Free, Joint, Mimic, Prismatic, Revolute, ShapeRole, Touching
-from jdyn.model.messages import enumerated
 from jdyn.spatial import Transform
+from jdyn.terminal.messages import enumerated
 
 _NO_COLOR = (0.5, 0.5, 0.5, 1.0)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from jdyn.io.xml import Element, parse, read
 from jdyn.model import Builder, ModelError
-from jdyn.model.messages import enumerated, listed
+from jdyn.terminal.messages import enumerated, listed
 
 # What says nothing about collisions.
 _FOREIGN = (

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from jdyn.io.srdf import document
 from jdyn.io.xml import Element
 from jdyn.model import Free, Model, ModelError, ModelWarning
-from jdyn.model.messages import enumerated, listed
+from jdyn.terminal.messages import enumerated, listed
 
 
 def load_srdf_configurations(model: Model, source: str | os.PathLike) -> dict[str, Float[Array, " nq"]]:

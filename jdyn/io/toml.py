@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from jdyn.model.messages import known, listed, short, short_name
+from jdyn.terminal.messages import known, listed, short, short_name
 
 T = TypeVar("T")
 

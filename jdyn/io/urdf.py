@@ -28,9 +28,9 @@ from jdyn.model import (
     Revolute,
     pose,
 )
-from jdyn.model.messages import enumerated
 from jdyn.model.shapes import HULL_VERTICES
 from jdyn.spatial import Transform
+from jdyn.terminal.messages import enumerated
 
 # A limit of this size means no limit: URDF cannot express infinity, and exporters write the largest double.
 UNLIMITED = 1e300

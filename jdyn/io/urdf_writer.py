@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from jdyn.io.urdf import SIZES, planar_x, unused
 from jdyn.model import Continuous, Free, Joint, Model, ModelWarning, Planar, Prismatic, Revolute, Shape, checked
 from jdyn.model.build import FRICTION_SPEED
-from jdyn.model.messages import enumerated
 from jdyn.model.shapes import counted
+from jdyn.terminal.messages import enumerated
 
 _TYPES: dict[type[Joint], str] = {
     Revolute: "revolute",

@@ -33,7 +33,6 @@ from jdyn.model.joints import Prismatic as Prismatic
 from jdyn.model.joints import Revolute as Revolute
 from jdyn.model.joints import Universal as Universal
 from jdyn.model.joints import motion_bias as motion_bias
-from jdyn.model.messages import bulleted as bulleted
 from jdyn.model.model import Executor as Executor
 from jdyn.model.model import Limits as Limits
 from jdyn.model.model import Model as Model

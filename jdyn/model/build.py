@@ -25,7 +25,6 @@ from jdyn.model.inertial import (
     triangle_violation,
 )
 from jdyn.model.joints import Joint
-from jdyn.model.messages import enumerated, listed, readable, unknown
 from jdyn.model.model import Limits, Model
 from jdyn.model.shapes import (
     HULL_VERTICES,
@@ -42,6 +41,7 @@ from jdyn.model.shapes import (
 from jdyn.model.topology import WORLD, Topology
 from jdyn.model.values import DIRECTIONS, impossible, problem_with
 from jdyn.spatial import SpatialInertia, Transform
+from jdyn.terminal.messages import enumerated, listed, readable, unknown
 
 # Speed at which smoothed Coulomb friction reaches tanh(1) = 76 % of its value [rad/s or m/s].
 FRICTION_SPEED = 0.01

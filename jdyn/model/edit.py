@@ -17,14 +17,14 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from jdyn.array import shaped
-from jdyn.model.compiled import precise, widest
+from jdyn.execution.compiled import precise, widest
 from jdyn.model.joints import Free, Joint
-from jdyn.model.messages import enumerated, unknown
 from jdyn.model.model import Executor, Limits, Model, as_pose, checked, take_rows
 from jdyn.model.shapes import ROLES, Shape, Shapes
 from jdyn.model.topology import WORLD, Topology
 from jdyn.model.values import require
 from jdyn.spatial import Transform
+from jdyn.terminal.messages import enumerated, unknown
 
 # Numbers of joints by the coordinates that they belong to.
 _PER_Q, _PER_V = ("rest",), ("damping", "friction", "friction_speed", "stiffness", "armature")

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import equinox as eqx
 import jax
@@ -13,13 +13,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from jdyn.array import Structure, floating, shaped
+from jdyn.execution.compiled import compiled as compiled_whole
 from jdyn.model.joints import Joint
-from jdyn.model.messages import one_of, short
 from jdyn.model.shapes import Shapes
 from jdyn.model.topology import Topology
 from jdyn.model.values import require, require_order
 from jdyn.spatial import SpatialInertia, Transform, skew, symmetric
+from jdyn.terminal.messages import one_of, short
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Executor = Literal["auto", "levels", "lanes"]
 
 
@@ -486,6 +489,18 @@ def run_of(index: np.ndarray) -> np.ndarray | slice:
 def dynamics_only(model: Any) -> Any:
     """A model without shapes, anything else as it is: converts fields of what is compiled, such as controllers."""
     return model.without_shapes() if isinstance(model, Model) else model
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, compiled as a whole, see `jdyn.execution.compiled`. The shapes of its argument `model` are left
+    out."""
+    return compiled_whole(function, {"model": _without_shapes})
+
+
+def _without_shapes(model: Model) -> Model:
+    # Check now: tracing hides the type.
+    checked(model)
+    return model if model.shapes is None else model.without_shapes()
 
 
 def checked(model: Model, **arguments) -> list[Any]:

@@ -14,10 +14,10 @@ from jdyn.array import Structure, shaped
 from jdyn.model.build import Builder
 from jdyn.model.edit import append
 from jdyn.model.joints import Continuous
-from jdyn.model.messages import unknown
 from jdyn.model.model import Model, checked
 from jdyn.model.values import require
 from jdyn.spatial import SpatialInertia
+from jdyn.terminal.messages import unknown
 
 
 class Rotor(Structure):

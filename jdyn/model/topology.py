@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from jdyn.model.joints import Free, Joint
-from jdyn.model.messages import unknown
+from jdyn.terminal.messages import unknown
 
 WORLD = -1
 

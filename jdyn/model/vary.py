@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from jdyn.array import shaped
-from jdyn.model.messages import known, short, unknown
 from jdyn.model.model import Model, checked
 from jdyn.model.shapes import counted
 from jdyn.model.values import PER_JOINT, require
 from jdyn.spatial import skew, symmetric
+from jdyn.terminal.messages import known, short, unknown
 
 OF_BODY = ("mass", "com", "inertia")
 OF_LIMITS = ("velocity", "effort")

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jdyn.control.controller import Controller
 from jdyn.model import Model, checked, dynamics_only
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.planning.ilqr import Plan
 
 

@@ -18,12 +18,12 @@ from jdyn.array import shaped
 from jdyn.control.arguments import inputs, scalar_or
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Model
-from jdyn.model.compiled import compiled
-from jdyn.model.messages import short, unknown
+from jdyn.model.model import compiled
 from jdyn.planning.backward_pass import Policy, Stage, backward_pass
 from jdyn.planning.costs import AnyCost, Cost
 from jdyn.simulation import Result, SemiImplicitEuler, State, System
 from jdyn.simulation.simulate import named
+from jdyn.terminal.messages import short, unknown
 
 # Shares of the policy's change that are tried at once. The largest one whose cost falls enough is taken: the one of
 # least cost leads to shorter steps from then on, and takes a third more of them.

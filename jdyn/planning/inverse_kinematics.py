@@ -11,8 +11,9 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.array import LeastNorm, shaped
 from jdyn.control.arguments import configuration
+from jdyn.execution.compiled import precise
 from jdyn.model import Model, checked, dynamics_only
-from jdyn.model.compiled import compiled, precise
+from jdyn.model.model import compiled
 from jdyn.planning.box_qp import box_qp
 from jdyn.planning.targets import FrameTarget
 

@@ -20,10 +20,10 @@ from jdyn.io import (
 )
 from jdyn.io.xml import parse, read
 from jdyn.model import Constraint, Model, ModelError
-from jdyn.model.messages import short
 from jdyn.model.model import checked
 from jdyn.model.shapes import HULL_VERTICES
 from jdyn.robots.catalogue import ROBOTS
+from jdyn.terminal.messages import short
 
 _READERS = {"robot": load_urdf, "mujoco": load_mjcf}
 

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact import PointForces
 from jdyn.control.dynamic import DynamicController
+from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
-from jdyn.model.compiled import precise, uncollected
 from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.loop import Equations, Motion, Pivots, Problem, Span, Way, forces_like, forces_within, settle, step
 from jdyn.simulation.parts import Parts

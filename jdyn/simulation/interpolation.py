@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.model import Ball, Free, Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import SpatialInertia
 from jdyn.spatial.rotation import (
     left_jacobian,

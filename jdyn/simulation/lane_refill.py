@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
+from jdyn.execution.compiled import precise
 from jdyn.execution.few_kernels import in_few_kernels
 from jdyn.execution.lanes import all_varying, merged, one_by_one
 from jdyn.execution.threads.kernel import on_threads, threaded
-from jdyn.model.compiled import precise
 
 # Measured on two arms: on a CPU, a lane costs a tenth less among 96 than among 64, and no less among 128, since more of
 # them wait for the last ones. Accelerators need thousands of lanes to be busy.

@@ -12,8 +12,8 @@ from jdyn.array import shaped
 from jdyn.model import Model
 from jdyn.model import parameters as numbers_of_model
 from jdyn.model import vary as vary_model
-from jdyn.model.messages import short, unknown
 from jdyn.simulation.system import System
+from jdyn.terminal.messages import short, unknown
 
 PARTS = ("controller", "contact", "elements", "constraints", "joint_limits")
 

@@ -15,10 +15,10 @@ from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import Method
 from jdyn.elements import Elements, ForceElement
 from jdyn.model import Constraint, Model, checked
-from jdyn.model.messages import short, unknown
 from jdyn.simulation.element_states import ElementStates
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.state import ControllerMemory, State, starting
+from jdyn.terminal.messages import short, unknown
 
 
 def _constraints(constraints) -> tuple[Constraint, ...]:

@@ -18,11 +18,9 @@ from jdyn.contact import Contact, ContactWarning
 from jdyn.control.dynamic import DynamicController
 from jdyn.dynamics import Method, resolved
 from jdyn.elements import ForceElement
+from jdyn.execution.compiled import precise, uncollected
+from jdyn.execution.memory_maps import memory_maps
 from jdyn.model import Constraint, Model, checked
-from jdyn.model.compiled import precise, uncollected
-from jdyn.model.memory_maps import memory_maps
-from jdyn.model.messages import enumerated, short
-from jdyn.model.messages import unknown as unknown_name
 from jdyn.model.values import impossible, possible
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.clock import Clock
@@ -38,6 +36,8 @@ from jdyn.simulation.solvers import on_manifold
 from jdyn.simulation.state import State, controller_memory
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Events, Trajectory
+from jdyn.terminal.messages import enumerated, short
+from jdyn.terminal.messages import unknown as unknown_name
 
 # A start may miss its constraints by this power of rounding [m or rad, and per second].
 NEAR = 0.375

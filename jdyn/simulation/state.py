@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.control.dynamic import DynamicController
 from jdyn.model import Model
-from jdyn.model.messages import short
+from jdyn.terminal.messages import short
 
 
 class State(eqx.Module):

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import ArrayLike, Float
 
-from jdyn.model.messages import short
 from jdyn.simulation.fixed_step import StepInfo, fixed_step
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.state import State
+from jdyn.terminal.messages import short
 
 
 class System(Parts):

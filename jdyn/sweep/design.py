@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jdyn.model.messages import enumerated, short, short_name
+from jdyn.terminal.messages import enumerated, short, short_name
 
 
 class Design(abc.ABC):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jdyn.model.messages import short
 from jdyn.sweep.design import Samples
+from jdyn.terminal.messages import short
 
 
 class Log(NamedTuple):

@@ -14,9 +14,9 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array
 
-from jdyn.model.messages import short
 from jdyn.simulation import Result, succeeded
 from jdyn.sweep.layout import Output
+from jdyn.terminal.messages import short
 
 
 class Program:

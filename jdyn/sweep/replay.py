@@ -8,10 +8,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jdyn.model.messages import enumerated, short
 from jdyn.sweep.contents import Contents, contents_of
 from jdyn.sweep.spec import Spec
 from jdyn.sweep.stored import lane_of
+from jdyn.terminal.messages import enumerated, short
 
 # Lanes that a design may have for nothing: it takes a moment to draw them.
 FEW_LANES = 2**16

@@ -19,7 +19,6 @@ from jdyn.io import toml
 from jdyn.io.plain_file import expect_file
 from jdyn.io.toml import Table
 from jdyn.model import BY_COORDINATE, units_of, with_ground
-from jdyn.model.messages import known, short
 from jdyn.robots import ROBOTS, load
 from jdyn.simulation import CompliantLimits, System, parameters, vary
 from jdyn.sweep.controlled_move import CONTROLLERS, ControlledMove
@@ -27,6 +26,7 @@ from jdyn.sweep.design import Design, Grid
 from jdyn.sweep.drawn import LatinHypercube, Log, Sobol
 from jdyn.sweep.outputs import OUTPUTS, USUAL, Lane, Output
 from jdyn.sweep.sweep import sweep
+from jdyn.terminal.messages import known, short
 
 if TYPE_CHECKING:
     import xarray

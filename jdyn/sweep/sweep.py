@@ -14,7 +14,6 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from jdyn.model.messages import known, short
 from jdyn.simulation import Result, succeeded
 from jdyn.sweep.design import Design, extra_dims
 from jdyn.sweep.engines import Dask, Local, threads_of
@@ -23,6 +22,7 @@ from jdyn.sweep.memory import Memory
 from jdyn.sweep.program import Program, at_once_here
 from jdyn.sweep.store import Store, chunk_of
 from jdyn.terminal.interruption import interruptions
+from jdyn.terminal.messages import known, short
 from jdyn.terminal.progress import progress_bar
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 
 from jdyn.io.archive import load_archive, save_archive
 from jdyn.io.whole_file import remove_unfinished
-from jdyn.model.messages import enumerated
+from jdyn.terminal.messages import enumerated
 
 KIND, VERSION = "tuning", 1
 

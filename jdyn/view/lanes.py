@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jdyn.model import Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.simulation import Trajectory
 from jdyn.simulation.interpolation import hermite
 

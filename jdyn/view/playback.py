@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from jdyn.dynamics import forward_kinematics
 from jdyn.dynamics.kinematics import carrier
 from jdyn.model import Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.frames import expect_few_frames
 from jdyn.view.lanes import Lanes

@@ -7,7 +7,7 @@ from jaxtyping import Float32, Int32
 
 from jdyn.io.mesh_files import read_meshes
 from jdyn.model import WORLD, Model, Shape, checked
-from jdyn.model.messages import one_of
+from jdyn.terminal.messages import one_of
 from jdyn.view import solids
 from jdyn.view.look import LOOKS, Look
 from jdyn.view.skeleton import skeleton

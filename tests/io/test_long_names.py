@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.model.messages import LONGEST, LONGEST_WORD, MOST, known, readable, unknown
+from jdyn.terminal.messages import LONGEST, LONGEST_WORD, MOST, known, readable, unknown
 
 NAME = "x" * 300_000
 LIST = "1 " * 150_000

@@ -9,7 +9,7 @@ from jdyn.dynamics.joint_space import joint_space
 from jdyn.dynamics.mass_matrix import mass_matrix
 from jdyn.dynamics.methods import branch_sparse
 from jdyn.dynamics.methods.method import BiasFirst
-from jdyn.model.messages import one_of
+from jdyn.terminal.messages import one_of
 
 _DENSE = {"cholesky": CHOLESKY, "lu": LU, "gauss-jordan": GAUSS_JORDAN, "svd": SVD}
 

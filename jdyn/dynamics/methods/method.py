@@ -18,7 +18,7 @@ from jdyn.dynamics.inverse import bias_forces, velocity_products
 from jdyn.dynamics.kinematics import JointKinematics, joint_kinematics, velocities, world_acceleration
 from jdyn.dynamics.passive import passive_forces
 from jdyn.model import Model
-from jdyn.model.messages import one_of
+from jdyn.terminal.messages import one_of
 
 
 class Method(eqx.Module):

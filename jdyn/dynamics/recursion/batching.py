@@ -19,10 +19,10 @@ from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order
 from jdyn.execution.batchable import batchable
+from jdyn.execution.compiled import precise, widest
 from jdyn.execution.lanes import in_turn
 from jdyn.execution.threads.kernel import on_threads, threaded
 from jdyn.model import Model
-from jdyn.model.compiled import precise, widest
 
 # The data of so many lanes fits a processor's cache. There, larger batches run in chunks, one after another.
 _CHUNK = 256

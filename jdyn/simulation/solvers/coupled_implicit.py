@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.array import LU, SMALL, is_single, solution
 from jdyn.dynamics import mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
-from jdyn.model.compiled import precise
+from jdyn.execution.compiled import precise
 from jdyn.simulation.clock import Clock, clock_of
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion, joint_slopes
 from jdyn.simulation.state import State

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import solution
 from jdyn.dynamics import inverse_dynamics_derivatives
+from jdyn.execution.compiled import precise
 from jdyn.model import Model
-from jdyn.model.compiled import precise
 from jdyn.simulation.clock import clock_of
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.joint_implicit import equations_of_motion

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.model.compiled import precise
+from jdyn.execution.compiled import precise
 from jdyn.simulation.solvers.implicit_motion import Eliminated
 from jdyn.simulation.solvers.step_rate import StepRate
 

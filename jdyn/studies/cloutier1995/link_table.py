@@ -5,7 +5,8 @@ import os
 import pathlib
 from typing import NamedTuple
 
-from jdyn.model import ModelError, bulleted
+from jdyn.model import ModelError
+from jdyn.terminal.messages import bulleted
 
 MAX_BYTES = 2**20
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.plots import styles
 from jdyn.view.plots.one_motion import one_motion

@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jdyn.dynamics import kinetic_energy, potential_energy
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.plots.curves import curves
 from jdyn.view.plots.one_motion import one_motion

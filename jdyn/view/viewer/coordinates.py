@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.model import Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import quaternion_exp, quaternion_log
 
 # Reach of a coordinate without a limit, to each side [rad or m].

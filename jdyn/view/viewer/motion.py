@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics import kinetic_energy, potential_energy
 from jdyn.model import Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.simulation import Result
 from jdyn.view.lanes import Lanes
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jdyn.dynamics import center_of_mass, forward_kinematics
 from jdyn.model import Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import Transform, matrix_to_quaternion
 
 

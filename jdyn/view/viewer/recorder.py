@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.model import Model
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.simulation import Result, Trajectory
 from jdyn.simulation.trajectory import Events
 

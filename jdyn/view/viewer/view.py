@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jdyn.model import Model
-from jdyn.model.messages import one_of
 from jdyn.simulation import System, Trajectory
 from jdyn.simulation.known import Unknown
+from jdyn.terminal.messages import one_of
 from jdyn.view.lanes import Lanes
 from jdyn.view.look import LOOKS, Look
 from jdyn.view.playback import one_lane

@@ -1,18 +1,18 @@
-"""Compilation of functions of a model."""
+"""Compilation of whole functions."""
 
 import functools
 import gc
 import inspect
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.dtypes import canonicalize_dtype
 
-from jdyn.model.memory_maps import memory_maps
-from jdyn.model.model import checked
+from jdyn.execution.memory_maps import memory_maps
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,29 +57,34 @@ def uncollected(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
+def compiled(
+    function: Callable[P, R], prepared: Mapping[str, Callable[[Any], Any]] = MappingProxyType({})
+) -> Callable[P, R]:
     """`function`, compiled as a whole, and `precise`.
 
     Called from Python it is compiled once for each structure of its arguments; operation by operation it would be a
     thousand times slower. Arrays, and numbers and lists given as arguments, are traced, all in their widest floating
-    type; what else the arguments hold is part of the program, and must be hashable. The shapes of the argument `model`
-    are left out. Within another program it is a call that XLA merges with its surroundings.
+    type; what else the arguments hold is part of the program, and must be hashable. Within another program it is a call
+    that XLA merges with its surroundings.
+
+    Args:
+        function: The function.
+        prepared: Functions of arguments, by name, whose results are given in their place.
     """
     program = _program(precise(function))
-    parameters = list(inspect.signature(function).parameters)
-    place = parameters.index("model") if "model" in parameters else None
+    places = {name: place for place, name in enumerate(inspect.signature(function).parameters) if name in prepared}
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        if place is not None and (len(args) > place or "model" in kwargs):
-            model = args[place] if len(args) > place else kwargs["model"]
-            # Check now: tracing hides the type.
-            checked(model)  # type: ignore[arg-type]
-            if model.shapes is not None:  # type: ignore[union-attr]
-                args, kwargs = _with_model(args, kwargs, place, model.without_shapes())  # type: ignore[union-attr]
-        dtype = widest((args, kwargs))
-        positional = [_argument(x, dtype) for x in args]
-        named = {name: _argument(x, dtype) for name, x in kwargs.items()}
+        positional, named = list(args), dict(kwargs)
+        for name, place in places.items():
+            if len(positional) > place:
+                positional[place] = prepared[name](positional[place])
+            elif name in named:
+                named[name] = prepared[name](named[name])
+        dtype = widest((positional, named))
+        positional = [_argument(x, dtype) for x in positional]
+        named = {name: _argument(x, dtype) for name, x in named.items()}
         leaves, structure = jax.tree.flatten((positional, named))
         traced = [isinstance(leaf, _ARRAYS) for leaf in leaves]
         arrays = [_in_type(leaf, dtype) if is_array else None for leaf, is_array in zip(leaves, traced, strict=True)]
@@ -87,12 +92,6 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         return program(structure, tuple(constants), arrays)
 
     return called
-
-
-def _with_model(args, kwargs, place, model):
-    if len(args) > place:
-        return (*args[:place], model, *args[place + 1 :]), kwargs
-    return args, {**kwargs, "model": model}
 
 
 _ARRAYS = (jax.Array, np.ndarray, np.inexact)

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 import jdyn
-from jdyn.model import memory_maps
-from jdyn.model.memory_maps import MapCounter
+from jdyn.execution import memory_maps
+from jdyn.execution.memory_maps import MapCounter
 
 pytestmark = pytest.mark.fast_compile
 
@@ -23,7 +23,7 @@ def test_compiling_warns_once_where_few_maps_are_left(tmp_path, monkeypatch):
     limit.write_text(f"{2 * taken()}\n")
     monkeypatch.setattr(memory_maps, "LIMIT", limit)
     monkeypatch.setattr(memory_maps, "PAUSE", 0.0)
-    monkeypatch.setattr("jdyn.model.compiled.memory_maps", MapCounter())
+    monkeypatch.setattr("jdyn.execution.compiled.memory_maps", MapCounter())
 
     def compile_for(joints):
         builder, parent = jdyn.Builder("chain"), "world"
