@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 from jdyn.array import in_type
 from jdyn.constraints.rows import constraint_rows, largest
 from jdyn.constraints.singular import blocked
-from jdyn.dynamics.diagnosis import resolved
+from jdyn.dynamics.forward import resolved
 from jdyn.dynamics.inverse import bias_forces
 from jdyn.dynamics.methods import Method
 from jdyn.execution.compiled import widest

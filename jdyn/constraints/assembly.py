@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.constraints.acceleration import Together
 from jdyn.constraints.rows import constraint_rows, largest, residuals
-from jdyn.dynamics.diagnosis import resolved
+from jdyn.dynamics.forward import resolved
 from jdyn.dynamics.methods import Method
 from jdyn.impulses.saddle_point import saddle_point
 from jdyn.model import Model, checked, dynamics_only

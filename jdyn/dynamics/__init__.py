@@ -8,7 +8,6 @@ from jdyn.dynamics.coriolis import coriolis_matrix as coriolis_matrix
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from jdyn.dynamics.diagnosis import Diagnosis as Diagnosis
 from jdyn.dynamics.diagnosis import diagnose as diagnose
-from jdyn.dynamics.diagnosis import resolved as resolved
 from jdyn.dynamics.energy import center_of_mass as center_of_mass
 from jdyn.dynamics.energy import kinetic_energy as kinetic_energy
 from jdyn.dynamics.energy import momentum as momentum
@@ -16,6 +15,7 @@ from jdyn.dynamics.energy import potential_energy as potential_energy
 from jdyn.dynamics.force_slopes import differentiated_jacobians as differentiated_jacobians
 from jdyn.dynamics.force_slopes import differentiated_slopes as differentiated_slopes
 from jdyn.dynamics.forward import forward_dynamics as forward_dynamics
+from jdyn.dynamics.forward import resolved as resolved
 from jdyn.dynamics.forward_derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
 from jdyn.dynamics.inverse import bias_forces as bias_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics

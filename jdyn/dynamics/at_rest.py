@@ -14,7 +14,6 @@ from jdyn.dynamics.inverse import rigid_body_forces
 from jdyn.dynamics.kinematics import joint_kinematics, joint_motion, world_acceleration
 from jdyn.dynamics.newton_euler import transmitted
 from jdyn.dynamics.recursion.batching import by_lanes
-from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.floating_base import (
     FreeBase,
     base_acceleration,
@@ -30,6 +29,7 @@ from jdyn.execution.at_once import at_once
 from jdyn.execution.compiled import precise
 from jdyn.model import Model, checked, take_rows
 from jdyn.model.model import compiled
+from jdyn.model.topology import DofTree, dof_tree
 from jdyn.spatial.components import add, rotate_back, scale
 
 

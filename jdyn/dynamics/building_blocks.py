@@ -30,7 +30,7 @@ from jdyn.dynamics.methods.method import coupling_rows as coupling_rows
 from jdyn.dynamics.methods.method import on_leaders as on_leaders
 from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.recursion.levels import LEVELS as LEVELS
-from jdyn.dynamics.recursion.relations import support_mask as support_mask
 from jdyn.execution.deferred import program_of as program_of
 from jdyn.model.model import compiled as compiled
+from jdyn.model.topology import support_mask as support_mask
 from jdyn.terminal.messages import one_of as one_of

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.kinematics import JointKinematics, dof_motions, joint_kinematics, per_dof, poses
-from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Model
+from jdyn.model.topology import support_mask
 from jdyn.spatial import Transform
 
 

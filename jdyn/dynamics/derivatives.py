@@ -21,7 +21,6 @@ from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_derivatives
 from jdyn.dynamics.recursion.batching import by_lanes
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
-from jdyn.dynamics.recursion.dof_tree import DofTree
 from jdyn.dynamics.recursion.floating_base import MovingBase, of_bases, on_roots, unit_motions, with_bases
 from jdyn.dynamics.recursion.joint_frames import across, less
 from jdyn.dynamics.recursion.order import Order, zeros
@@ -29,6 +28,7 @@ from jdyn.execution.at_once import at_once
 from jdyn.execution.compiled import precise
 from jdyn.model import Free, Model, checked
 from jdyn.model.model import compiled
+from jdyn.model.topology import DofTree
 from jdyn.spatial.components import (
     Inertia,
     Pose,

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,6 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.implicit_rule import accelerations
 from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.mass_matrix import mass_matrix
 from jdyn.dynamics.methods import ABA, CRBA, ArrayABA, ByBatch, Method
@@ -111,21 +109,6 @@ def diagnose(
         return _diagnosis(bare, states, list(dict.fromkeys([ABA(), ArrayABA(), CRBA(), *more])))
 
 
-def resolved(method: Method | Literal["auto"] | None, model: Model) -> Method:
-    """The method itself, `ABA()` for None, and what `diagnose` recommends for `"auto"`.
-
-    Raises:
-        ValueError: if it is something else, or `"auto"` is to choose for a traced model.
-    """
-    if method is None:
-        return ABA()
-    if isinstance(method, Method):
-        return method
-    if method == "auto":
-        return chosen_method(model)
-    raise ValueError(f"method: expected one such as jdyn.ABA() or jdyn.CRBA(), 'auto' or None, got {method!r}")
-
-
 def chosen_method(model: Model) -> Method:
     """The method that `diagnose` recommends; evidence is gathered once for equal models."""
     checked(model)
@@ -193,7 +176,7 @@ def _mass_matrices(model, q):
 
 @functools.partial(compiled_once, static_argnums=0)
 def _accelerations(method, model, q, v, tau):
-    return jax.vmap(lambda q, v, tau: accelerations(method, model, q, v, tau, None))(q, v, tau)
+    return jax.vmap(lambda q, v, tau: method.accelerations_and_factors(model, q, v, tau, None)[0])(q, v, tau)
 
 
 def _found(method, model, q, v, tau):

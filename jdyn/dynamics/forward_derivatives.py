@@ -10,14 +10,13 @@ from jaxtyping import Array, Float
 
 from jdyn.array.blocks import on_blocks
 from jdyn.dynamics.derivatives import inverse_dynamics_derivatives
-from jdyn.dynamics.diagnosis import resolved
-from jdyn.dynamics.implicit_rule import accelerations
+from jdyn.dynamics.forward import accelerations, resolved
 from jdyn.dynamics.methods import Method
 from jdyn.dynamics.recursion.batching import in_chunks
-from jdyn.dynamics.recursion.relations import coordinate_blocks
 from jdyn.execution.compiled import precise
 from jdyn.model import Model, checked
 from jdyn.model.model import compiled
+from jdyn.model.topology import coordinate_blocks
 
 # The matrices of so many lanes fit a processor's cache.
 _CHUNK = 128

@@ -11,9 +11,9 @@ from jdyn.dynamics.kinematics import per_dof, poses_by_leaps, world_acceleration
 from jdyn.dynamics.mass_matrix import composite_mass_matrix, mass_matrix, reduced
 from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.recursion.batching import single_or_batch
-from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.execution.compiled import widest
 from jdyn.model import Joint, Model
+from jdyn.model.topology import support_mask
 from jdyn.spatial import SpatialInertia, Transform, cross_motion
 
 

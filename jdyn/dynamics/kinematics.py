@@ -12,10 +12,10 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Integer
 
 from jdyn.dynamics.recursion.levels import LEVELS
-from jdyn.dynamics.recursion.relations import doubling_ancestors
 from jdyn.execution.compiled import precise
 from jdyn.model import WORLD, Model, checked, motion_bias, take_rows
 from jdyn.model.model import compiled
+from jdyn.model.topology import doubling_ancestors
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import unknown
 

@@ -10,7 +10,6 @@ from jdyn.dynamics.common_frame import CommonFrame, common_frame, subtree_sum
 from jdyn.dynamics.kinematics import joint_kinematics, per_dof
 from jdyn.dynamics.recursion.batching import by_lanes
 from jdyn.dynamics.recursion.dof_pairs import matrices_of_pairs
-from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.floating_base import free_base, of_bases, on_roots, unit_motions, with_bases
 from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom
 from jdyn.dynamics.recursion.levels import LEVELS
@@ -19,6 +18,7 @@ from jdyn.execution.at_once import at_once
 from jdyn.execution.compiled import precise
 from jdyn.model import WORLD, Free, Model, checked
 from jdyn.model.model import compiled
+from jdyn.model.topology import DofTree, dof_tree
 from jdyn.spatial import SpatialInertia
 from jdyn.spatial.components import Pose, dot, subtract
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.recursion.dof_tree import DofTree
 from jdyn.dynamics.recursion.floating_base import Base, Ground, moving_base, of_bases, with_bases
 from jdyn.dynamics.recursion.joint_frames import across, moving_bodies
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.model import Model
+from jdyn.model.topology import DofTree
 from jdyn.spatial.components import add, dot
 
 

@@ -17,7 +17,6 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.newton_euler import MovingTree, moving_tree
 from jdyn.dynamics.passive import passive_forces_pullback
 from jdyn.dynamics.recursion.batching import by_lanes
-from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.floating_base import (
     MovingBase,
     base_acceleration,
@@ -30,6 +29,7 @@ from jdyn.dynamics.recursion.joint_frames import across, packed_entries, tree_co
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.execution.at_once import at_once
 from jdyn.model import Model, run_of, take_rows
+from jdyn.model.topology import DofTree, dof_tree
 from jdyn.spatial.components import (
     Inertia,
     Pose,

@@ -7,9 +7,9 @@ from jaxtyping import Array, Float
 from jdyn.dynamics.common_frame import common_frame
 from jdyn.dynamics.inverse import velocity_terms
 from jdyn.dynamics.kinematics import accumulate_motion, joint_motion, per_dof, world_acceleration
-from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Model, checked
 from jdyn.model.model import compiled
+from jdyn.model.topology import support_mask
 from jdyn.spatial import SpatialInertia
 
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jdyn.dynamics.joint_friction import friction_share
+from jdyn.dynamics.passive import friction_share
 from jdyn.impulses.law import LawByRow
 
 # Up to this multiple of its speed, D and its derivative are series of the velocity.

@@ -1,4 +1,5 @@
-"""The static part of a model, which determines the compiled program: hashable, and without arrays."""
+"""The static part of a model, which determines the compiled program: hashable, and without arrays. Trees of its bodies
+and of its degrees of freedom, and tables of who carries whom in them."""
 
 import abc
 import dataclasses
@@ -201,3 +202,116 @@ def _find(name: str, names: tuple[str, ...], what: str) -> int:
         return names.index(name)
     except ValueError:
         raise ValueError(unknown(what, name, names)) from None
+
+
+@dataclasses.dataclass(frozen=True)
+class DofTree(Tree):
+    """Degrees of freedom as if each moved a body of its own.
+
+    The first one of a joint follows the last one of the joint before, the others follow each other. Free bases are what
+    trees stand on, in place of the world, and their degrees of freedom are not in the tree.
+
+    Attributes:
+        parents: The degree of freedom before each one; -1, -2, ... for those that stand on the roots, which are the
+            ground if there are trees on it, and then the free bases.
+        bases: The first degree of freedom of each free base, in the full velocity.
+        grounded: Whether there are trees on the ground.
+    """
+
+    parents: tuple[int, ...]
+    bases: tuple[int, ...]
+    grounded: bool
+
+    @functools.cached_property
+    def v_offsets(self) -> tuple[int, ...]:
+        return tuple(range(self.nb + 1))
+
+    @property
+    def roots(self) -> int:
+        return max(1, self.grounded + len(self.bases))
+
+    @functools.cached_property
+    def degrees(self) -> np.ndarray:
+        """The place of each degree of freedom in the full velocity."""
+        return np.setdiff1d(np.arange(self.nb + Free.nv * len(self.bases)), self.of_bases)
+
+    @functools.cached_property
+    def of_bases(self) -> np.ndarray:
+        """(6, bases): the places of those of the bases in the full velocity; (6,) if the only root is a base."""
+        places = np.arange(Free.nv)[:, None] + np.array(self.bases, int)
+        return places[:, 0] if self.roots == 1 and self.bases else places
+
+
+@functools.lru_cache(maxsize=256)
+def dof_tree(topology: Topology) -> DofTree:
+    """The degrees of freedom of a topology, in the order of its full velocity."""
+    bases = topology.bases
+    grounded = any(parent == WORLD and body not in bases for body, parent in enumerate(topology.parents))
+    root = {body: WORLD - row for row, body in enumerate(bases, start=int(grounded))}
+    # Where each body's last degree of freedom is in the tree, or the root that the body is.
+    last, parents = {WORLD: WORLD}, []
+    for body, (kind, parent) in enumerate(zip(topology.kinds, topology.parents, strict=True)):
+        if body in root:
+            last[body] = root[body]
+            continue
+        for degree in range(kind.nv):
+            parents.append(len(parents) - 1 if degree else last[parent])
+        last[body] = len(parents) - 1
+    return DofTree(tuple(parents), tuple(topology.v_offsets[body] for body in bases), grounded)
+
+
+def support_mask(tree: Tree) -> np.ndarray:
+    """(nb, nb): entry [i, j] is 1 where body i lies on the path from body j to the world, j itself included."""
+    mask = np.zeros((tree.nb, tree.nb))
+    for body, path in enumerate(tree.supports):
+        mask[list(path), body] = 1
+    return mask
+
+
+def sibling_places(topology: Topology) -> np.ndarray:
+    """(nb, children): 1 at each body's place among its parent's children; bodies on the world all have the first.
+
+    A message multiplied by its body's row adds up to a stack of the children's messages.
+    """
+    siblings = {WORLD: 0}
+    places = []
+    for parent in topology.parents:
+        places.append(siblings.setdefault(parent, 0))
+        siblings[parent] += parent != WORLD
+    return np.eye(max(places) + 1)[places]
+
+
+@functools.lru_cache(maxsize=256)
+def doubling_ancestors(topology: Topology) -> np.ndarray:
+    """(steps, nb + 1): the 1st, 2nd, 4th, ... ancestor of every body; the world, which is its own, stands last."""
+    world = topology.nb
+    ancestors = np.array([world if parent == WORLD else parent for parent in (*topology.parents, WORLD)])
+    steps = []
+    while np.any(ancestors != world):
+        steps.append(ancestors)
+        ancestors = ancestors[ancestors]
+    # Of a type that is the same with and without JAX' 64 bits.
+    return np.array(steps, np.int32).reshape(-1, world + 1)
+
+
+def dof_ancestors(topology: Topology) -> np.ndarray:
+    """(nv_full, d): the degrees of freedom that carry each one, with earlier ones of its own joint; nv_full pads."""
+    n, offsets = topology.v_offsets[-1], topology.v_offsets
+    rows = []
+    for body, path in enumerate(topology.supports):
+        above = [k for other in path[1:] for k in range(offsets[other], offsets[other + 1])]
+        rows += [above + list(range(offsets[body], k)) for k in range(offsets[body], offsets[body + 1])]
+    width = max(map(len, rows), default=0)
+    return np.array([row + [n] * (width - len(row)) for row in rows], int).reshape(n, width)
+
+
+@functools.lru_cache(maxsize=256)
+def coordinate_blocks(topology: Topology) -> tuple[np.ndarray, ...]:
+    """Coordinates of the model that move together: those of each tree, and of trees that joints couple which follow
+    others. The mass matrix is zero between blocks."""
+    block = [path[-1] for path in topology.supports]
+    for follower, leader in topology.mimics:
+        block = [block[leader] if other == block[follower] else other for other in block]
+    of_full = np.repeat(block, np.diff(topology.v_offsets))
+    of_own = of_full[np.array(topology.independent_v, int)]
+    return tuple(np.flatnonzero(of_own == each) for each in dict.fromkeys(of_own.tolist()))

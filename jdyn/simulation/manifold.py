@@ -12,7 +12,7 @@ import numpy as np
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.implicit_rule import keep_solutions
+from jdyn.dynamics.forward import keep_solutions
 from jdyn.model import Model, checked
 from jdyn.simulation.counted_roots import counted_step
 from jdyn.simulation.stages import plus, weighted

@@ -10,12 +10,11 @@ import pytest
 
 import jdyn
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST, _tour
-from jdyn.dynamics.recursion.dof_tree import dof_tree
 from jdyn.dynamics.recursion.joint_frames import degrees_of_freedom
 from jdyn.dynamics.recursion.levels import LEVELS
-from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import Topology
 from jdyn.model.random_tree import ALL_KINDS
+from jdyn.model.topology import dof_tree, support_mask
 from tests.drawn import drawn_states
 
 SCREWS = jdyn.Revolute, jdyn.Prismatic, jdyn.Helical

@@ -11,7 +11,7 @@ import pytest
 import jdyn
 from jdyn import Free, Helical, Prismatic, Revolute
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
-from jdyn.dynamics.recursion.dof_tree import dof_tree
+from jdyn.model.topology import dof_tree
 
 pytestmark = pytest.mark.fast_compile
 

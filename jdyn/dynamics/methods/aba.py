@@ -14,7 +14,6 @@ from jdyn.dynamics.methods.matrix_aba import ProjectedABA
 from jdyn.dynamics.methods.method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces
 from jdyn.dynamics.recursion.batching import by_lanes
-from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.floating_base import Base, FreeBase, free_base, moving_base, of_bases, of_roots, with_bases
 from jdyn.dynamics.recursion.joint_frames import (
     AxialSubspace,
@@ -31,6 +30,7 @@ from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order, Packed, zeros
 from jdyn.execution.at_once import at_once
 from jdyn.model import Free, take_rows
+from jdyn.model.topology import DofTree, dof_tree
 from jdyn.spatial.components import (
     Number,
     Vector,

@@ -13,7 +13,7 @@ from jdyn.dynamics.inverse import inverse_dynamics
 from jdyn.dynamics.methods.matrix_aba import ArticulatedRecursion, links
 from jdyn.dynamics.methods.method import Method
 from jdyn.dynamics.recursion.levels import LEVELS
-from jdyn.dynamics.recursion.relations import sibling_places
+from jdyn.model.topology import sibling_places
 from jdyn.spatial import SpatialInertia
 
 

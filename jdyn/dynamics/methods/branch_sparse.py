@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.recursion.relations import dof_ancestors
 from jdyn.model import Topology
+from jdyn.model.topology import dof_ancestors
 
 
 def factor(topology: Topology, M: Float[Array, "nv nv"]) -> Float[Array, "nv nv"]:

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
-from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.dynamics.recursion.levels import LEVELS
 from jdyn.dynamics.recursion.order import Order
@@ -23,6 +22,7 @@ from jdyn.execution.compiled import precise, widest
 from jdyn.execution.lanes import in_turn
 from jdyn.execution.threads.kernel import on_threads, threaded
 from jdyn.model import Model
+from jdyn.model.topology import DofTree, dof_tree
 
 # The data of so many lanes fits a processor's cache. There, larger batches run in chunks, one after another.
 _CHUNK = 256

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics.recursion.dof_tree import DofTree
 from jdyn.dynamics.recursion.order import Order
-from jdyn.dynamics.recursion.relations import support_mask
 from jdyn.model import WORLD, Free
+from jdyn.model.topology import DofTree, support_mask
 
 
 def matrices_of_pairs(

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.kinematics import world_acceleration
-from jdyn.dynamics.recursion.dof_tree import DofTree, dof_tree
 from jdyn.dynamics.recursion.joint_frames import less
 from jdyn.execution.at_once import at_once
 from jdyn.model import Free, Model, take_rows
+from jdyn.model.topology import DofTree, dof_tree
 from jdyn.spatial.components import Inertia, Vector, add, cross_force, lower, scale, subtract, symmetric_product
 
 _ORDER = range(Free.nv)

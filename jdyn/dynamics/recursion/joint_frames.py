@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.recursion.depth_first import DEPTH_FIRST
-from jdyn.dynamics.recursion.dof_tree import dof_tree
 from jdyn.dynamics.recursion.order import LevelRun, Order, Packed
 from jdyn.model import Joint, Model, take_rows
+from jdyn.model.topology import dof_tree
 from jdyn.spatial import SpatialInertia, Transform, cross_motion
 from jdyn.spatial.components import Inertia, Number, Pose, Vector, add, scale, subtract
 from jdyn.spatial.components import cross_motion as cross

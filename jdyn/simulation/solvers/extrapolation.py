@@ -13,7 +13,7 @@ import numpy as np
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.dynamics.implicit_rule import keep_solutions
+from jdyn.dynamics.forward import keep_solutions
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.work import Counted, Work

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
 from jdyn.contact import PointForces
-from jdyn.dynamics.implicit_rule import keep_solutions
+from jdyn.dynamics.forward import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.dense_output import DenseOutput
 from jdyn.simulation.solvers.implicit_rates import ImplicitRates
