@@ -10,20 +10,20 @@ PACKAGE = pathlib.Path(jdyn.__file__).parent
 FOLDERS = "constraints", "contact", "elements", "impulses", "simulation"
 RULES = {
     "impulses/problem.py", "impulses/saddle_point.py", "simulation/across_kinks.py", "simulation/adjoint.py",
-    "simulation/lane_refill.py", "simulation/loop.py", "simulation/solvers/implicit_kick.py",
+    "simulation/loop.py", "simulation/solvers/implicit_kick.py",
     "simulation/solvers/shifted.py",
 }  # fmt: skip
 CUTS = {
     # Lengths of steps and what plans them.
-    "simulation/clock.py", "simulation/energy_control.py", "simulation/events.py", "simulation/loop.py",
-    "simulation/solvers/automatic.py", "simulation/solvers/extrapolation.py", "simulation/turns.py",
+    "simulation/state.py", "simulation/energy_control.py", "simulation/events.py", "simulation/loop.py",
+    "simulation/solvers/automatic.py", "simulation/solvers/extrapolation.py", "simulation/manifold.py",
     "simulation/variation.py", "simulation/varied_run.py",
     # What is only reported.
-    "simulation/simulate.py", "simulation/solvers/convex_euler.py", "simulation/solvers/forces_of_rest.py",
+    "simulation/simulate.py", "simulation/solvers/convex_euler.py",
     "constraints/singular.py",
     # Guesses, and matrices that iterations or stages approximate with.
     "constraints/acceleration.py", "constraints/assembly.py", "constraints/projection.py", "impulses/problem.py",
-    "impulses/saddle_point.py", "simulation/solvers/coupled_implicit.py", "simulation/solvers/implicit_motion.py",
+    "impulses/saddle_point.py", "simulation/solvers/implicit_rates.py", "simulation/solvers/implicit_motion.py",
     "simulation/solvers/shifted.py", "simulation/adjoint.py",
     # Terms that are zero and there for their derivative.
     "contact/compliant.py", "contact/compliant_gradients.py", "contact/convex/contact.py", "contact/kinks.py",

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import jdyn
-from jdyn.simulation import lane_refill
+from jdyn.execution import lane_refill
 
 FUNCTIONS = {
     "forward dynamics": jdyn.forward_dynamics,

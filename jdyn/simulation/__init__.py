@@ -18,6 +18,7 @@ from jdyn.simulation.result import result_meanings as result_meanings
 from jdyn.simulation.result import succeeded as succeeded
 from jdyn.simulation.simulate import Control as Control
 from jdyn.simulation.simulate import simulate as simulate
+from jdyn.simulation.solver import Delegating as Delegating
 from jdyn.simulation.solvers import ROSJ43 as ROSJ43
 from jdyn.simulation.solvers import AdamsBashforthMoulton as AdamsBashforthMoulton
 from jdyn.simulation.solvers import Automatic as Automatic
@@ -35,4 +36,3 @@ from jdyn.simulation.system import System as System
 from jdyn.simulation.touch_event import touch_event as touch_event
 from jdyn.simulation.trajectory import Events as Events
 from jdyn.simulation.trajectory import Trajectory as Trajectory
-from jdyn.simulation.wrapped_solver import Delegating as Delegating

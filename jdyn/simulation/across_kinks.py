@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from jdyn.contact import ContactForces, ContactWarning
 from jdyn.simulation.loop import Equations, Motion, Problem, Way, step
+from jdyn.simulation.solver import traits
 from jdyn.simulation.state import State
-from jdyn.simulation.traits import traits
 
 Stepped = tuple[Motion, State | None, Any, Any]
 

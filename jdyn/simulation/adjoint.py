@@ -11,8 +11,8 @@ from equinox.internal import unvmap_any
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float, Int, PyTree
 
+from jdyn.execution.lane_refill import Loop, run
 from jdyn.simulation.across_kinks import has_kinks, step_across, step_forwards, warn_of_jumps
-from jdyn.simulation.lane_refill import Loop, run
 from jdyn.simulation.loop import (
     Motion,
     Problem,
@@ -25,7 +25,7 @@ from jdyn.simulation.loop import (
     step,
     where,
 )
-from jdyn.simulation.solvers.dense_output import FORCES
+from jdyn.simulation.solver import FORCES
 from jdyn.simulation.state import State
 from jdyn.simulation.variation import with_variation
 from jdyn.simulation.varied_run import VariedRun, towards

@@ -15,7 +15,7 @@ import numpy as np
 import optimistix as optx
 from jaxtyping import Array, Int, PyTree
 
-from jdyn.simulation.work import Counted, Work
+from jdyn.simulation.solver import Counted, Work
 
 
 def counted_step(solver: diffrax.AbstractDIRK, terms, t0, t1, y0, args, memory, made_jump):

@@ -12,9 +12,8 @@ from jaxtyping import Array, Float, PyTree, Scalar
 from jdyn.dynamics import kinetic_energy, potential_energy
 from jdyn.dynamics.passive import dissipated_power
 from jdyn.model import Model
+from jdyn.simulation.solver import Delegating, Traits
 from jdyn.simulation.state import Owner, State
-from jdyn.simulation.traits import Traits
-from jdyn.simulation.wrapped_solver import Delegating
 
 
 def mechanical_energy(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:

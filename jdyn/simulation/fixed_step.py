@@ -12,15 +12,13 @@ from jdyn.contact import PointForces
 from jdyn.control.dynamic import DynamicController
 from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
-from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.loop import Equations, Motion, Pivots, Problem, Span, Way, forces_like, forces_within, settle, step
+from jdyn.simulation.manifold import on_manifold
 from jdyn.simulation.parts import Parts
-from jdyn.simulation.prepared import prepared
+from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
 from jdyn.simulation.result import Result
-from jdyn.simulation.solver_choice import default_controller, suitable_solver, with_tolerances
-from jdyn.simulation.solvers import on_manifold
-from jdyn.simulation.state import State
-from jdyn.simulation.traits import traits
+from jdyn.simulation.solver import traits
+from jdyn.simulation.state import Clock, Instant, State
 
 
 class StepInfo(NamedTuple):

@@ -14,17 +14,15 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 from jdyn.constraints import Projected
 from jdyn.contact import Overlap, PointForces
 from jdyn.control.dynamic import updated
-from jdyn.simulation.clock import Clock, Instant
 from jdyn.simulation.energy_control import HalveOrGrow
 from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_crossing, numbers
+from jdyn.simulation.manifold import PLANNED, angular_speed
 from jdyn.simulation.result import Result
+from jdyn.simulation.solver import Counted, Work, order_of, overlap_of, tolerances, traits, work_of
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
-from jdyn.simulation.state import ControllerMemory, State, controller_memory
-from jdyn.simulation.traits import traits
-from jdyn.simulation.turns import PLANNED, angular_speed
-from jdyn.simulation.variation import Variation, carried, tolerances
+from jdyn.simulation.state import Clock, ControllerMemory, Instant, State, controller_memory
+from jdyn.simulation.variation import Variation, carried
 from jdyn.simulation.vector_field import VectorField
-from jdyn.simulation.work import Counted, Work, order_of, overlap_of, work_of
 
 # A step of this many roundings of the time is too small to be told from none. Single precision tells times from each
 # other by one and a half times its digits, see `Instant`.

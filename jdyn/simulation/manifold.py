@@ -1,7 +1,13 @@
-"""Solvers on the configuration manifold."""
+"""Solvers on the configuration manifold, in charts by rotation vectors.
+
+These tell turns up to half a revolution. Beyond, a shorter vector the other way round is the same rotation, and after
+a whole revolution the rate of the vector is infinite: a step may come out behind that pole with an error that looks
+small.
+"""
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import diffrax
@@ -10,17 +16,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from equinox.internal import unvmap_any
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics.forward import keep_solutions
-from jdyn.model import Model, checked
+from jdyn.model import Ball, Free, Model, checked
 from jdyn.simulation.counted_roots import counted_step
-from jdyn.simulation.stages import plus, weighted
+from jdyn.simulation.solver import Counted, Delegating, Halved, Traits, Work, traits, wrapped
 from jdyn.simulation.state import State
-from jdyn.simulation.traits import Traits, traits
-from jdyn.simulation.turns import LONGEST
-from jdyn.simulation.work import Counted, Work
-from jdyn.simulation.wrapped_solver import Delegating
+
+# The longest rotation vector in a step [rad], and how far one may turn that is planned: spins may become faster.
+LONGEST, PLANNED = math.pi, 0.8 * math.pi
 
 
 class OnManifold(Delegating):
@@ -136,6 +141,17 @@ class OnManifold(Delegating):
         return missing, eqx.tree_at(lambda rate: rate.q, rate, rotated)
 
 
+def on_manifold(solver: diffrax.AbstractSolver, model: Model) -> diffrax.AbstractSolver:
+    """Any solver, made to follow the rotations of a model."""
+    if hasattr(solver, "on"):
+        return solver.on(model)  # type: ignore[attr-defined]
+    if (inner := wrapped(solver)) is None:
+        return OnManifold(solver, model)
+    inner = on_manifold(inner, model)
+    # Diffrax has no other solver whose steps do not count their work.
+    return Halved(inner) if type(solver) is diffrax.HalfSolver else eqx.tree_at(lambda x: x.solver, solver, inner)
+
+
 class LocalTerm(diffrax.AbstractTerm):
     """The equations of motion in the chart about `centre`."""
 
@@ -161,6 +177,14 @@ class LocalTerm(diffrax.AbstractTerm):
 
     def prod(self, vf, control):
         return self.term.prod(vf, control)
+
+
+def angular_speed(model: Model, v: Float[Array, " nv"]) -> Scalar:
+    """Angular speed of the fastest ball or free joint [rad/s], 0 without one; it has no derivative."""
+    v = model.expand_velocity(jax.lax.stop_gradient(v))
+    groups = zip(model.joints, model.by_group("v", v), strict=True)
+    speeds = [jnp.linalg.norm(x[:, :3], axis=1) for joints, x in groups if isinstance(joints, Ball | Free)]
+    return jnp.max(jnp.concatenate([*speeds, jnp.zeros(1, v.dtype)]))
 
 
 def pushed(local: LocalTerm, u1: State, error: State) -> State:
@@ -229,3 +253,13 @@ def _explicit_step(tableau: diffrax.ButcherTableau, terms, t0, t1, y0, args, las
     reused = 0 if last is None else jnp.where(last[0] | made_jump, 0, 1)
     state = Counted(memory, Work.of(stages - reused))
     return y1, error, {"y0": y0, "y1": y1, "k": k}, state, diffrax.RESULTS.successful
+
+
+def weighted(weights: Any, k: PyTree) -> PyTree:
+    """Σ_i weights_i k_i of stages, the first axis of every leaf; several sums for a matrix of weights."""
+    return jax.tree.map(lambda k: jnp.tensordot(jnp.asarray(weights, k.dtype), k, 1, precision="highest"), k)
+
+
+def plus(y: PyTree, weights: Any, k: PyTree) -> PyTree:
+    """y + Σ_i weights_i k_i."""
+    return jax.tree.map(jnp.add, y, weighted(weights, k))

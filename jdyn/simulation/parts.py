@@ -1,23 +1,24 @@
-"""Parts of what is simulated."""
+"""Parts of what is simulated, and systems as trajectories know them."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import in_type
 from jdyn.contact import Contact, colliders
 from jdyn.contact.colliders import Colliders
+from jdyn.control.controller import Controller
 from jdyn.control.dynamic import with_memory
 from jdyn.dynamics import Method
 from jdyn.elements import Elements, ForceElement
 from jdyn.model import Constraint, Model, checked
-from jdyn.simulation.element_states import ElementStates
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
-from jdyn.simulation.state import ControllerMemory, State, starting
+from jdyn.simulation.state import ControllerMemory, ElementStates, State, starting
 from jdyn.terminal.messages import short, unknown
 
 
@@ -136,3 +137,62 @@ class Parts(eqx.Module):
             )
         self.contact.check(shapes)
         return shapes
+
+
+S = TypeVar("S", bound=Parts)
+
+
+class Known(eqx.Module, Generic[S]):
+    """A system of which every leaf is an array, so that all transformations take and return it.
+
+    Attributes:
+        numbers: Its leaves that are numbers; None in the place of others.
+        others: The others; None in the place of numbers.
+        structure: Of its leaves.
+    """
+
+    numbers: tuple[Array | None, ...]
+    others: tuple[Any, ...] = eqx.field(static=True)
+    structure: Any = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, system: S, lanes: tuple[int, ...] = ()) -> Self:
+        """A system, the same for all lanes of a batch of that shape."""
+        leaves, structure = jax.tree.flatten(system)
+        numbers = tuple(_number(x) for x in leaves)
+        others = tuple(x if number is None else None for x, number in zip(leaves, numbers, strict=True))
+        if lanes:
+            numbers = jax.tree.map(lambda x: jnp.broadcast_to(x, (*lanes, *x.shape)), numbers)
+        return cls(numbers, others, structure)
+
+    @property
+    def system(self) -> S:
+        return self.with_numbers(self.numbers)
+
+    def with_numbers(self, numbers: tuple[Array | None, ...]) -> S:
+        """The system with other numbers, such as those of one lane."""
+        leaves = [x if number is None else number for x, number in zip(self.others, numbers, strict=True)]
+        return jax.tree.unflatten(self.structure, leaves)
+
+
+def has_functions(part: Any) -> bool:
+    """Tell whether a part of a system has functions, which may close over traced values, and which no two parts
+    share."""
+    return any(callable(x) for x in jax.tree.leaves(part))
+
+
+class Unknown(Controller):
+    """Place of a controller with functions, which trajectories do not keep."""
+
+    def __call__(self, t, q, v):
+        raise ValueError(
+            "controller: a trajectory keeps the forces of a controller that has functions, but not the functions; "
+            "Trajectory.with_system tells it the system"
+        )
+
+
+def _number(x):
+    """A floating-point number or an array, as an array; None for all else."""
+    if isinstance(x, jax.Array):
+        return x
+    return jnp.asarray(x) if isinstance(x, np.ndarray) or eqx.is_inexact_array_like(x) else None

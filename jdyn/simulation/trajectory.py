@@ -21,13 +21,12 @@ from jdyn.dynamics import forward_kinematics, momentum
 from jdyn.elements import Elements
 from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model, checked
-from jdyn.simulation.element_states import ElementStates
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
-from jdyn.simulation.known import Known
+from jdyn.simulation.parts import Known
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
-from jdyn.simulation.state import ControllerMemory, State
+from jdyn.simulation.state import ControllerMemory, ElementStates, State
 from jdyn.simulation.system import System
 from jdyn.simulation.to_xarray import labelled
 from jdyn.simulation.vector_field import VectorField
@@ -101,7 +100,7 @@ class Trajectory(eqx.Module):
     stats: dict[str, Any]
     contact_forces: PointForces | None = None
     commands: Float[Array, "*lanes times nv"] | None = None
-    known: Known | None = None
+    known: Known[System] | None = None
 
     @property
     def system(self) -> System:
@@ -224,7 +223,7 @@ class Trajectory(eqx.Module):
         return self._rows(lambda system, q, v: momentum(system.model, q, v), self.q, self.v)
 
     @property
-    def _known(self) -> Known:
+    def _known(self) -> Known[System]:
         if self.known is None:
             raise ValueError("this trajectory was loaded, and does not know its system; see Trajectory.with_system")
         return self.known

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, PyTree, Scalar
 
 from jdyn.model import Model
+from jdyn.simulation.solver import Tolerances
 from jdyn.simulation.state import State
 
 # What a variation may err in a step, as a share of the relative tolerance: its errors add up over all its vibrations,
@@ -32,13 +33,6 @@ SHARE, ROUNDINGS, LEAST = 0.1, 1e3, 1e-3
 RESTS, LONG = 10, 0.05
 # Explicit methods are stable up to h ρ = 2 and more; most steps that accuracy limits are shorter.
 HELD = 2
-
-
-class Tolerances(NamedTuple):
-    """Relative and absolute ones of a step controller."""
-
-    rtol: Any
-    atol: Any
 
 
 class Variation(eqx.Module):
@@ -111,13 +105,6 @@ def _variation(motion):
 
 def _is_none(x):
     return x is None
-
-
-def tolerances(controller: diffrax.AbstractStepSizeController) -> Tolerances | None:
-    """Tolerances of a step controller; None for one that does not compare errors with states."""
-    if isinstance(controller, diffrax.ClipStepSizeController):
-        return tolerances(controller.controller)
-    return Tolerances(controller.rtol, controller.atol) if isinstance(controller, diffrax.PIDController) else None
 
 
 def counted(error: State, y0: State, y1: State, missed: Scalar, allowed: Tolerances) -> tuple[State, Bool[Array, ""]]:

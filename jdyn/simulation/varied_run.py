@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Scalar
 from jdyn.simulation.across_kinks import Stepped, has_kinks, step_across
 from jdyn.simulation.loop import Equations, Motion, Problem, Rows, Run, Way, attempt, begin, where
 from jdyn.simulation.result import succeeded
-from jdyn.simulation.traits import traits
+from jdyn.simulation.solver import tolerances, traits
 from jdyn.simulation.variation import (
     LONG,
     Direction,
@@ -23,7 +23,6 @@ from jdyn.simulation.variation import (
     direction,
     rests,
     stability_holds,
-    tolerances,
     with_variation,
 )
 

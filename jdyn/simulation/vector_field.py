@@ -28,8 +28,7 @@ from jdyn.dynamics.force_slopes import summed
 from jdyn.elements import Elements, Stops
 from jdyn.impulses import WarmStart
 from jdyn.model import Constraint, Model, checked
-from jdyn.simulation.element_states import ElementStates
-from jdyn.simulation.state import ControllerMemory, Owner, State, controller_memory
+from jdyn.simulation.state import ControllerMemory, ElementStates, Owner, State, controller_memory
 
 
 class VectorField(eqx.Module):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.simulation.clock import Instant
+from jdyn.simulation.state import Instant
 from tests.contact.scenes import bouncing
 
 pytestmark = pytest.mark.fast_compile

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jdyn.simulation.lane_refill import CPU_LANES, Loop, run
+from jdyn.execution.lane_refill import CPU_LANES, Loop, run
 
 pytestmark = pytest.mark.fast_compile
 

@@ -8,13 +8,12 @@ import pytest
 
 import jdyn
 from jdyn.control.dynamic import with_memory
-from jdyn.simulation.clock import Clock
 from jdyn.simulation.energy_control import SuppliedEnergy
 from jdyn.simulation.loop import Equations
 from jdyn.simulation.manifold import LocalTerm
 from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
 from jdyn.simulation.solvers.step_rate import StepRate
-from jdyn.simulation.state import State
+from jdyn.simulation.state import Clock, State
 from jdyn.simulation.vector_field import VectorField
 
 pytestmark = pytest.mark.fast_compile

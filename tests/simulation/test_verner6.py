@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jdyn.simulation.manifold import plus, weighted
 from jdyn.simulation.solvers import verner6
 from jdyn.simulation.solvers.tableau import Interpolation
-from jdyn.simulation.stages import plus, weighted
 from tests.simulation.rooted_trees import forests
 
 pytestmark = pytest.mark.fast_compile

@@ -12,15 +12,11 @@ from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.model import Model
-from jdyn.simulation.manifold import ChartInterpolation, LocalTerm, pushed
+from jdyn.simulation.manifold import LONGEST, ChartInterpolation, LocalTerm, angular_speed, pushed
+from jdyn.simulation.solver import Counted, DenseOutput, ManifoldSolver, Traits, Work
 from jdyn.simulation.solvers import adams_weights
 from jdyn.simulation.solvers.cash_karp import CASH_KARP, HALF_WAY
-from jdyn.simulation.solvers.dense_output import DenseOutput
-from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.state import State
-from jdyn.simulation.traits import Traits
-from jdyn.simulation.turns import LONGEST, angular_speed
-from jdyn.simulation.work import Counted, Work
 
 # Number of past rates that a step uses, besides the one at its start.
 PAST = 3

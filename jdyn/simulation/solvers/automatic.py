@@ -13,18 +13,20 @@ from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Float, Int, Real, Scalar
 
 from jdyn.contact import PointForces
-from jdyn.simulation.manifold import LocalTerm
+from jdyn.simulation.manifold import LocalTerm, weighted
+from jdyn.simulation.solver import FORCES, Counted, Traits, Work
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
-from jdyn.simulation.solvers.coupled_implicit import Coupling
-from jdyn.simulation.solvers.dense_output import FORCES
-from jdyn.simulation.solvers.forces_of_rest import forces_of_rest, forces_of_rest_like
-from jdyn.simulation.solvers.implicit_rates import ImplicitRates, coupling, implicit_rates
-from jdyn.simulation.solvers.joint_implicit import local_term
+from jdyn.simulation.solvers.implicit_rates import (
+    Coupling,
+    ImplicitRates,
+    coupling,
+    forces_of_rest,
+    forces_of_rest_like,
+    implicit_rates,
+    local_term,
+)
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
-from jdyn.simulation.stages import weighted
 from jdyn.simulation.state import State
-from jdyn.simulation.traits import Traits
-from jdyn.simulation.work import Counted, Work
 
 # Explicit methods are stable up to h ρ = 4.4 (order 6) and 5.1 (order 8) on the negative real axis. Steps that
 # stability holds come close to it.

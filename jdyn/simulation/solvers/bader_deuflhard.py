@@ -9,12 +9,11 @@ import numpy as np
 import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
+from jdyn.simulation.solver import Traits, Work, never_held
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
 from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
-from jdyn.simulation.solvers.joint_implicit import local_term
+from jdyn.simulation.solvers.implicit_rates import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
-from jdyn.simulation.traits import Traits, never_held
-from jdyn.simulation.work import Work
 
 SEQUENCE = (2, 6, 10, 14, 22, 34, 50, 70)
 

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
+from jdyn.simulation.solver import Traits, Work, never_held
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
-from jdyn.simulation.traits import Traits, never_held
-from jdyn.simulation.work import Work
 
 
 class BulirschStoer(Extrapolation):

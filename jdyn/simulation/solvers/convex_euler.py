@@ -17,21 +17,17 @@ from jdyn.dynamics.mass_matrix import reduced
 from jdyn.execution.one_trace import traced_once
 from jdyn.impulses import Convex, ImpulseProblem, ImpulseSolver, Solution
 from jdyn.model import Model
-from jdyn.simulation.clock import clock_of
 from jdyn.simulation.energy_control import SuppliedEnergy
 from jdyn.simulation.interpolation import between
+from jdyn.simulation.manifold import weighted
+from jdyn.simulation.solver import FORCES, Counted, DenseOutput, ManifoldSolver, Traits, Work
 from jdyn.simulation.solvers.constraint_rows import rows_of_constraints
-from jdyn.simulation.solvers.dense_output import FORCES, DenseOutput
-from jdyn.simulation.solvers.joint_implicit import JointImplicit, equations_of_motion
+from jdyn.simulation.solvers.implicit_rates import JointImplicit, equations_of_motion
 from jdyn.simulation.solvers.joint_rows import joint_rows, without_joint_rows
-from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.solvers.straight_motion import straight, turning
-from jdyn.simulation.stages import weighted
-from jdyn.simulation.state import State
-from jdyn.simulation.traits import Traits
+from jdyn.simulation.state import State, clock_of
 from jdyn.simulation.vector_field import VectorField
-from jdyn.simulation.work import Counted, Work
 
 
 def _by_default(single: bool) -> diffrax.PIDController:

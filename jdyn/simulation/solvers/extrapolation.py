@@ -14,9 +14,8 @@ from equinox.internal import unvmap_any
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics.forward import keep_solutions
-from jdyn.simulation.solvers.dense_output import DenseOutput
+from jdyn.simulation.solver import Counted, DenseOutput, Work
 from jdyn.simulation.solvers.step_rate import StepRate
-from jdyn.simulation.work import Counted, Work
 
 Vector = Float[Array, " n"]
 

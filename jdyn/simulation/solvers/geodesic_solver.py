@@ -9,11 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.model import Model
-from jdyn.simulation.solvers.dense_output import DenseOutput
-from jdyn.simulation.solvers.manifold_solver import ManifoldSolver
+from jdyn.simulation.solver import Counted, DenseOutput, ManifoldSolver, Work
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.state import State
-from jdyn.simulation.work import Counted, Work
 
 
 class GeodesicSolver(ManifoldSolver):

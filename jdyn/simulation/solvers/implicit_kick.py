@@ -10,9 +10,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from jdyn.array import GAUSS_JORDAN
+from jdyn.simulation.solver import Work
 from jdyn.simulation.solvers.moves import kicked, rest
 from jdyn.simulation.state import State
-from jdyn.simulation.work import Work
 
 # Newton steps before giving up. Each reduces the error by a factor of order h², about 10⁻³.
 NEWTON_STEPS = 24

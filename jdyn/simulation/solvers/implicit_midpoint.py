@@ -5,11 +5,11 @@ from typing import ClassVar
 import jax
 
 from jdyn.model import Model
+from jdyn.simulation.solver import Traits, never_held
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
 from jdyn.simulation.solvers.moves import drifted, rest, with_rest
 from jdyn.simulation.state import State
-from jdyn.simulation.traits import Traits, never_held
 
 
 class ImplicitMidpoint(GeodesicSolver):

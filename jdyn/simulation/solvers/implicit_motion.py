@@ -12,10 +12,9 @@ from jdyn.array import solution
 from jdyn.dynamics import inverse_dynamics_derivatives
 from jdyn.execution.compiled import precise
 from jdyn.model import Model
-from jdyn.simulation.clock import clock_of
 from jdyn.simulation.manifold import LocalTerm
-from jdyn.simulation.solvers.joint_implicit import equations_of_motion
-from jdyn.simulation.state import State
+from jdyn.simulation.solvers.implicit_rates import equations_of_motion
+from jdyn.simulation.state import State, clock_of
 from jdyn.simulation.vector_field import VectorField
 
 Vector = Float[Array, " n"]

@@ -6,11 +6,10 @@ import diffrax
 import jax.numpy as jnp
 
 from jdyn.model import Model
+from jdyn.simulation.solver import Traits, Work, never_held
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
-from jdyn.simulation.traits import Traits, never_held
-from jdyn.simulation.work import Work
 
 
 class LinearlyImplicitEuler(GeodesicSolver):

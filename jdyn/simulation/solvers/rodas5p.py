@@ -9,15 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from jdyn.simulation.solvers.dense_output import DenseOutput
+from jdyn.simulation.manifold import weighted
+from jdyn.simulation.solver import Counted, DenseOutput, Traits, Work, never_held
 from jdyn.simulation.solvers.implicit_motion import Eliminated, ImplicitMotion
-from jdyn.simulation.solvers.joint_implicit import local_term
+from jdyn.simulation.solvers.implicit_rates import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.solvers.tableau import triangle
-from jdyn.simulation.stages import weighted
-from jdyn.simulation.traits import Traits, never_held
-from jdyn.simulation.work import Counted, Work
 
 # In the form of Hairer and Wanner 1996, section IV.7, which needs no product of a stage and the Jacobian.
 GAMMA = 0.21193756319429014

@@ -8,11 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
-from jdyn.simulation.solvers.joint_implicit import local_term
+from jdyn.simulation.solver import Counted, Traits, Work, never_held
+from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates, local_term
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages, triangle
-from jdyn.simulation.traits import Traits, never_held
-from jdyn.simulation.work import Counted, Work
 
 GAMMA = 0.2
 # The estimate is this share of the difference to the embedded method, which is that to another one of order 3: errors

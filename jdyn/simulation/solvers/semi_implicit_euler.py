@@ -3,9 +3,9 @@
 import diffrax
 
 from jdyn.model import Model
+from jdyn.simulation.solver import Work
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
-from jdyn.simulation.work import Work
 
 
 class SemiImplicitEuler(GeodesicSolver):

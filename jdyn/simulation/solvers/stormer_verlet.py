@@ -1,11 +1,11 @@
 """Störmer's and Verlet's method for forces that depend on the velocity."""
 
 from jdyn.model import Model
+from jdyn.simulation.solver import Work
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
 from jdyn.simulation.state import State
-from jdyn.simulation.work import Work
 
 
 class StormerVerlet(GeodesicSolver):

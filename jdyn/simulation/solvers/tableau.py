@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PyTree, Scalar
 from jdyn.contact import PointForces
 from jdyn.dynamics.forward import keep_solutions
 from jdyn.simulation.manifold import LocalTerm
-from jdyn.simulation.solvers.dense_output import DenseOutput
+from jdyn.simulation.solver import DenseOutput
 from jdyn.simulation.solvers.implicit_rates import ImplicitRates
 from jdyn.simulation.state import State
 

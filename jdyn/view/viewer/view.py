@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jdyn.model import Model
 from jdyn.simulation import System, Trajectory
-from jdyn.simulation.known import Unknown
+from jdyn.simulation.parts import Unknown
 from jdyn.terminal.messages import one_of
 from jdyn.view.lanes import Lanes
 from jdyn.view.look import LOOKS, Look

@@ -10,8 +10,8 @@ import pytest
 import jdyn
 from benchmarks.main_job import motion
 from jdyn.dynamics.recursion import batching
+from jdyn.execution import lane_refill
 from jdyn.execution.threads import kernel, nvrtc
-from jdyn.simulation import lane_refill
 from jdyn.sweep import ControlledMove
 from tests import test_cuda
 from tests.execution.threads.on_host import needs_compiler, run, source
