@@ -22,14 +22,8 @@ class Movie:
     >>> motion = jdyn.simulate(model, [1.0], [0.0], 1.0, saveat=jnp.linspace(0.0, 1.0, 21))
     >>> movie = jdyn.animate(motion, fps=10, size=(160, 120))
     >>> movie.save("swing.png")
-    >>> print(len(movie), movie.frame(10).shape)
-    11 (120, 160, 3)
-
-    >>> model = jdyn.load("pendulum")
-    >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
-    >>> movie = jdyn.animate(motion, fps=10, size=(160, 120))
-    >>> movie.frames, movie.size
-    (11, (160, 120))
+    >>> print(movie.frames, movie.size, movie.frame(10).shape)
+    11 (160, 120) (120, 160, 3)
 
     Attributes:
         fps: Frames a second.

@@ -15,6 +15,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from jdyn.io.whole_file import whole_file
+from jdyn.view.frames import spread
 
 # Pictures whose colors those of a GIF are chosen from, and pictures of a strip.
 _SAMPLED, _STRIP = 4, 5
@@ -78,7 +79,7 @@ def write_mp4(path: pathlib.Path, movie: Pictures) -> None:
 
 def write_strip(path: pathlib.Path, movie: Pictures) -> None:
     """A PNG picture of some frames, from the first to the last, side by side."""
-    strip = np.concatenate([movie.frame(number) for number in _spread(movie, _STRIP)], axis=1)
+    strip = np.concatenate([movie.frame(number) for number in spread(movie.frames, _STRIP)], axis=1)
     with whole_file(path, "wb") as file:
         Image.fromarray(strip).save(file, "PNG", optimize=True)
 
@@ -100,14 +101,9 @@ def _palette(movie) -> Image.Image:
     Pillow looks colors up by the six upper bits of each channel. White stays white where nothing is nearer to its lower
     bound, 252.
     """
-    together = np.concatenate([movie.frame(number) for number in _spread(movie, _SAMPLED)])
+    together = np.concatenate([movie.frame(number) for number in spread(movie.frames, _SAMPLED)])
     palette = Image.fromarray(together).quantize(256, method=Image.Quantize.MEDIANCUT)
     colors = np.reshape(palette.getpalette() or [], (-1, 3))
     colors[np.min(colors, axis=1) > 248] = 255
     palette.putpalette(colors.ravel().tolist())
     return palette
-
-
-def _spread(movie, count) -> list[int]:
-    """Numbers of so many frames, the first and the last included."""
-    return np.unique(np.linspace(0, movie.frames - 1, min(count, movie.frames)).round().astype(int)).tolist()

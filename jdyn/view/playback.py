@@ -15,7 +15,7 @@ from jdyn.dynamics.kinematics import carrier
 from jdyn.model import Model
 from jdyn.model.model import compiled
 from jdyn.simulation import Trajectory
-from jdyn.view.frames import expect_few_frames
+from jdyn.view.frames import expect_few_frames, spread
 from jdyn.view.lanes import Lanes
 
 # So many lanes of a batch are drawn, unless some are named.
@@ -108,7 +108,7 @@ def _posed(model, q):
 
 def _chosen(lanes, count) -> list[int]:
     if lanes is None:
-        return sorted(set(np.linspace(0, count - 1, min(count, LANES)).round().astype(int).tolist()))
+        return spread(count, LANES).tolist()
     chosen = [int(lane) for lane in lanes]
     if not chosen:
         raise ValueError("lanes: expected at least one")

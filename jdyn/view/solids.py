@@ -72,7 +72,7 @@ def rod(start, end, radius: float) -> Triangles:
     length = float(np.linalg.norm(end - start))
     vertices, faces = capsule(radius, length)
     if length > 0:
-        vertices = vertices @ _onto((end - start) / length).T
+        vertices = vertices @ onto((end - start) / length).T
     return _triangles(vertices + (start + end) / 2, faces)
 
 
@@ -110,8 +110,8 @@ def _revolved(radii, heights, bottom, top) -> Triangles:
     return _triangles(vertices, np.concatenate([part.reshape(-1, 3) for part in faces]))
 
 
-def _onto(direction):
-    """A rotation that takes z to `direction`."""
+def onto(direction: np.ndarray) -> np.ndarray:
+    """A rotation that takes z to `direction`, a unit vector."""
     other = np.eye(3)[np.argmin(np.abs(direction))]
     x = np.cross(other, direction)
     x /= np.linalg.norm(x)

@@ -11,6 +11,7 @@ from jaxtyping import Float, UInt8
 from jdyn.model import WORLD, Model
 from jdyn.view.camera import Camera, View, facing, perspective
 from jdyn.view.floor import Floor, round_length
+from jdyn.view.frames import spread
 from jdyn.view.ground import ground_of, planes
 from jdyn.view.look import Look
 from jdyn.view.plane import plane_of_motion
@@ -90,7 +91,7 @@ def staged(
         shift = poses.points(model, camera.follow)[0]
     points = _points(drawn, poses, lines)
     plane = plane_of_motion(model) if camera is None else None
-    seen = (points - shift[_sample(poses.frames)][:, None]).reshape(-1, 3)
+    seen = (points - shift[spread(poses.frames, _FITTED)][:, None]).reshape(-1, 3)
     if plane is not None:
         normal, up = plane
         view, light = facing(normal, up, seen, size), None
@@ -114,13 +115,9 @@ def _vertical(model) -> np.ndarray:
     return -gravity / strength if strength > 0 else np.array([0.0, 0, 1])
 
 
-def _sample(frames):
-    return np.unique(np.linspace(0, frames - 1, min(frames, _FITTED)).round().astype(int))
-
-
 def _points(drawn: Sequence[Part], poses, lines) -> Float[np.ndarray, "frames points 3"]:
     """Points around everything that is drawn, in some frames [m]."""
-    sample = _sample(poses.frames)
+    sample = spread(poses.frames, _FITTED)
     found = [points[:, STEPS * sample].transpose(1, 0, 2) for points in lines]
     for part in drawn:
         rotation, translation = (x[:, sample] for x in poses.of(part.body))

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from jdyn.view.rasterizer import nearest
+from jdyn.view.solids import onto
 
 # Meshes that look closed show their inside in up to 0.6 % of their pixels, along seams; those of a Panda do. One that
 # lacks a face shows it in more than this from some side.
@@ -37,9 +38,7 @@ _DIRECTIONS = _CUBE / np.linalg.norm(_CUBE, axis=1, keepdims=True)
 
 def _back_share(vertices, faces, direction) -> float:
     """Share of the pixels that show the back of a face, seen along parallel rays from a direction."""
-    x = np.cross(np.eye(3)[np.argmin(np.abs(direction))], direction)
-    x /= np.linalg.norm(x)
-    seen_from = vertices @ np.stack([x, np.cross(direction, x), direction], axis=1)
+    seen_from = vertices @ onto(direction)
     offset = seen_from - seen_from.min(axis=0)
     offset *= _PIXELS / max(np.max(offset[:, :2]), np.finfo(np.float32).tiny)
     screen = (offset + np.array([0, 0, 1])).astype(np.float32)[faces].transpose(2, 1, 0)

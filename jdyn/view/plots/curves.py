@@ -46,7 +46,4 @@ def curves(
         if np.shape(y) != x.shape:
             raise ValueError(f"{name!r}: expected a value for each entry of x, of shape {x.shape}, got {np.shape(y)}")
         axes.plot(x, np.asarray(y), label=name, **styles.line(number, len(x)))
-    axes.set(xlabel=xlabel, ylabel=ylabel, xscale=scales[0], yscale=scales[1])
-    axes.grid(alpha=0.3)
-    styles.legend(axes)
-    return axes
+    return styles.finished(axes, xlabel=xlabel, ylabel=ylabel, xscale=scales[0], yscale=scales[1])

@@ -41,10 +41,7 @@ def distance(motions: Mapping[str, Trajectory], target: Float[Array, " nq"], *, 
         one_motion(f"motions[{name!r}]", motion)
         apart = np.linalg.norm(_differences(motion.system.model, motion.q, target), axis=1)
         axes.plot(motion.ts, apart, label=name, **styles.line(number, len(apart)))
-    axes.set(xlabel="time [s]", ylabel="distance to the target [rad or m]")
-    axes.grid(alpha=0.3)
-    styles.legend(axes)
-    return axes
+    return styles.finished(axes, xlabel="time [s]", ylabel="distance to the target [rad or m]")
 
 
 @compiled

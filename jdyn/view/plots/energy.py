@@ -2,9 +2,11 @@
 
 import jax
 import numpy as np
+from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 
 from jdyn.dynamics import kinetic_energy, potential_energy
+from jdyn.model import Model
 from jdyn.model.model import compiled
 from jdyn.simulation import Trajectory
 from jdyn.view.plots.curves import curves
@@ -28,7 +30,7 @@ def energy(trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
         ValueError: if `trajectory` is a batch.
     """
     one_motion("trajectory", trajectory)
-    kinetic, potential = (np.asarray(row) for row in _energies(trajectory.system.model, trajectory.q, trajectory.v))
+    kinetic, potential = (np.asarray(row) for row in energies(trajectory.system.model, trajectory.q, trajectory.v))
     rows = {"total": kinetic + potential, "kinetic": kinetic, "potential": potential}
     if trajectory.system.elements:
         rows["total"] = np.asarray(trajectory.energy)
@@ -39,5 +41,6 @@ def energy(trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
 
 
 @compiled
-def _energies(model, qs, vs):
+def energies(model: Model, qs: Float[Array, "times nq"], vs: Float[Array, "times nv"]) -> tuple[Array, Array]:
+    """Kinetic and potential energy in each of many states [J]."""
     return jax.vmap(lambda q, v: (kinetic_energy(model, q, v), potential_energy(model, q)))(qs, vs)

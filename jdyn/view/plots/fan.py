@@ -51,8 +51,5 @@ def fan(dataset: xarray.Dataset, variable: str, along: str, times=None, *, axes:
         axes.plot(instants, np.median(good, axis=1), color="black", label="median")
     if failed := rows.shape[1] - good.shape[1]:
         axes.plot([], [], "x", color="black", label=f"{failed} of {rows.shape[1]} lanes failed")
-    axes.set(xlabel="row" if times is None else "time [s]", ylabel=label(array))
-    axes.set_title(dataset.attrs.get("title", ""))
-    axes.grid(alpha=0.3)
-    styles.legend(axes)
-    return axes
+    labels = {"xlabel": "row" if times is None else "time [s]", "ylabel": label(array)}
+    return styles.finished(axes, title=dataset.attrs.get("title", ""), **labels)

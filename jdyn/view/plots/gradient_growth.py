@@ -41,10 +41,7 @@ def gradient_growth(health: GradientHealth, *, axes: Axes | None = None) -> Axes
         middle = np.exp(np.mean(np.log(norms[good]) - np.log(law(t[good]))))
         along = np.linspace(t[good][0], t[good][-1], 100)
         axes.plot(along, middle * law(along), "--", color="black", label=name)
-    axes.set(xlabel="horizon [s]", ylabel="|gradient| [loss per parameter]", yscale="log")
-    axes.grid(alpha=0.3)
-    styles.legend(axes)
-    return axes
+    return styles.finished(axes, xlabel="horizon [s]", ylabel="|gradient| [loss per parameter]", yscale="log")
 
 
 def _law(growth):

@@ -49,10 +49,7 @@ def steps(trajectory: Trajectory, *, axes: Axes | None = None) -> Axes:
         after, np.full(len(after), 0.02), "x", color="black", transform=axes.get_xaxis_transform(),
         label=f"rejected before ({rejected})",
     )  # fmt: skip
-    axes.set(xlabel="time [s]", ylabel="step [s]", yscale="log")
-    axes.grid(alpha=0.3)
-    styles.legend(axes)
-    return axes
+    return styles.finished(axes, xlabel="time [s]", ylabel="step [s]", yscale="log")
 
 
 class _Steps(NamedTuple):

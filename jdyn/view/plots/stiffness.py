@@ -37,7 +37,4 @@ def stiffness(
         axes.plot(failed, height, "x", color=line.get_color(), transform=axes.get_xaxis_transform())
         if len(failed):
             line.set_label(f"{name} (×: failed)")
-    axes.set(xscale="log", yscale="log", xlabel="condition number of the mass matrix", ylabel=what)
-    axes.grid(alpha=0.3)
-    styles.legend(axes)
-    return axes
+    return styles.finished(axes, xscale="log", yscale="log", xlabel="condition number of the mass matrix", ylabel=what)

@@ -36,6 +36,14 @@ def marked_line(number: int) -> dict[str, Any]:
     }
 
 
+def finished(axes: Axes, **settings: Any) -> Axes:
+    """The axes with labels and scales, as `Axes.set` takes them, a grid and a legend."""
+    axes.set(**settings)
+    axes.grid(alpha=0.3)
+    legend(axes)
+    return axes
+
+
 def legend(axes: Axes) -> None:
     """A legend beside the axes, which hides nothing."""
     names = len(axes.get_legend_handles_labels()[1])

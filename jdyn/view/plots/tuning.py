@@ -37,10 +37,7 @@ def tuning(result: TuneResult | StartsResult | xarray.Dataset, *, axes: Axes | N
         name = f"start {number}" if len(starts) > 1 else "loss"
         _draw(axes, one, styles.line(number, one.sizes["step"]), name)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(xlabel="step", ylabel="loss", yscale="log" if spans_decades(losses) else "linear")
-    axes.grid(alpha=0.3)
-    styles.legend(axes)
-    return axes
+    return styles.finished(axes, xlabel="step", ylabel="loss", yscale="log" if spans_decades(losses) else "linear")
 
 
 def _draw(axes, one, style, name):

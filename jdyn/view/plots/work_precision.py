@@ -39,10 +39,8 @@ def work_precision(
         if np.any(good):
             width = 3 if name in bold else 1.2
             axes.plot(errors[good], costs[good], label=name, linewidth=width, **styles.marked_line(number))
-    axes.set(xlabel="error", ylabel=work, xscale="log", yscale="log")
+    styles.finished(axes, xlabel="error", ylabel=work, xscale="log", yscale="log")
     # One that the caller inverted, or a second call in the same axes, stays as it is.
     if not axes.xaxis_inverted():
         axes.invert_xaxis()
-    axes.grid(alpha=0.3)
-    styles.legend(axes)
     return axes

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.dynamics import kinetic_energy, potential_energy
 from jdyn.model import Model
-from jdyn.model.model import compiled
 from jdyn.simulation import Result
+from jdyn.view.frames import spread
 from jdyn.view.lanes import Lanes
+from jdyn.view.plots.energy import energies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,13 +46,7 @@ class Motion(Lanes):
     def rows(self, model: Model, lane: int, most: int) -> dict[str, np.ndarray]:
         """Time [s], q, v and energies [J] of a lane, thinned out to at most so many rows: `t`, `q`, `v`, `kinetic`,
         `potential`."""
-        count = self.counts[lane]
-        chosen = np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
+        chosen = spread(self.counts[lane], most)
         t, q, v = (x[lane, chosen] for x in (self.ts, self.q, self.v))
-        kinetic, potential = (np.asarray(x) for x in _energies(model, jnp.asarray(q), jnp.asarray(v)))
+        kinetic, potential = (np.asarray(x) for x in energies(model, jnp.asarray(q), jnp.asarray(v)))
         return {"t": self.signs[lane] * t, "q": q, "v": v, "kinetic": kinetic, "potential": potential}
-
-
-@compiled
-def _energies(model: Model, q: Float[Array, "times nq"], v: Float[Array, "times nv"]) -> tuple[Array, Array]:
-    return jax.vmap(lambda q, v: (kinetic_energy(model, q, v), potential_energy(model, q)))(q, v)

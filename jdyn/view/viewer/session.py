@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from jdyn.model import Model
 from jdyn.simulation import Trajectory
+from jdyn.view.frames import spread
 from jdyn.view.viewer.motion import Motion
 from jdyn.view.viewer.player import Player
 from jdyn.view.viewer.recorder import Recorder
@@ -112,8 +113,7 @@ class Session:
     def other_lanes(self) -> np.ndarray:
         """Lanes that are shown besides, evenly spread."""
         others = np.zeros(0, int) if self.motion is None else self.motion.others(self.lane)
-        count = min(self.ghosts, len(others), MOST_GHOSTS)
-        return others[np.linspace(0, len(others) - 1, count).astype(int)] if count else others[:0]
+        return others[spread(len(others), min(self.ghosts, MOST_GHOSTS))]
 
     def ghost_configurations(self) -> Float[Array, "ghosts nq"]:
         """Configurations of the other lanes now."""
