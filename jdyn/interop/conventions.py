@@ -8,6 +8,7 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float
+from scipy.spatial.transform import Rotation
 
 XYZW = [1, 2, 3, 0]
 WXYZ = [3, 0, 1, 2]
@@ -140,10 +141,5 @@ class FreeBodyWorld(Convention):
 
 def rotation_matrix(q: Float[np.ndarray, "*batch 4"]) -> Float[np.ndarray, "*batch 3 3"]:
     """The rotation matrix of a unit quaternion wxyz."""
-    w, x, y, z = np.moveaxis(q, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    flat = Rotation.from_quat(q.reshape(-1, 4), scalar_first=True)
+    return flat.as_matrix().reshape(*q.shape[:-1], 3, 3)

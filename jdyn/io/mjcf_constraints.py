@@ -11,8 +11,8 @@ from jdyn.io.mjcf_translation import Translation
 from jdyn.model.constraints import Connect, Constraint, Gear, PrescribedJoint, Weld
 from jdyn.spatial import Transform
 
-_DEFAULT_SOLREF = (0.02, 1)
-_DEFAULT_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2)
+# MuJoCo's defaults.
+SOLREF, SOLIMP = np.array([0.02, 1]), np.array([0.9, 0.95, 0.001, 0.5, 2])
 
 
 class Locked(eqx.Module):
@@ -57,7 +57,7 @@ def constraint(t: Translation, equality: int) -> Constraint:
 def is_soft(t: Translation, equality: int) -> bool:
     """Tell whether the file asks for another softness than MuJoCo's default."""
     solref, solimp = t.m.eq_solref[equality], t.m.eq_solimp[equality]
-    return bool(np.any(solref != _DEFAULT_SOLREF) or np.any(solimp != _DEFAULT_SOLIMP))
+    return bool(np.any(solref != SOLREF) or np.any(solimp != SOLIMP))
 
 
 def is_scaled(t: Translation, equality: int) -> bool:

@@ -4,11 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from jdyn.io.mjcf_constraints import bodies_of, is_scaled, is_soft, open_equalities
+from jdyn.io.mjcf_constraints import SOLIMP, SOLREF, bodies_of, is_scaled, is_soft, open_equalities
 from jdyn.io.mjcf_translation import Translation
-
-# MuJoCo's defaults.
-_SOLREF, _SOLIMP = np.array([0.02, 1]), np.array([0.9, 0.95, 0.001, 0.5, 2])
 
 
 def ignored(translation: Translation) -> list[str]:
@@ -78,8 +75,8 @@ def _contacts(t: Translation) -> list[str]:
         *(message for key in unlike for message in _of_geoms(t, key, 0, geoms)),
         *_some("override of contacts:", ["o_margin", "o_solref", "o_solimp", "o_friction"] if overridden else []),
         *_of_geoms(t, "solmix", 1, geoms),
-        *_of_geoms(t, "solref", _SOLREF, geoms),
-        *_of_geoms(t, "solimp", _SOLIMP, geoms),
+        *_of_geoms(t, "solref", SOLREF, geoms),
+        *_of_geoms(t, "solimp", SOLIMP, geoms),
         *_some("properties of contact pairs", (t.name("pair", pair) for pair in _peculiar_pairs(t))),
     ]
 
@@ -102,9 +99,9 @@ def _peculiar_pairs(t: Translation) -> list[int]:
         & (m.pair_margin == 0)
         & (m.pair_gap == 0)
         & (m.pair_adhesion == 0)
-        & np.all(m.pair_solref == _SOLREF, axis=1)
+        & np.all(m.pair_solref == SOLREF, axis=1)
         & np.all(m.pair_solreffriction == 0, axis=1)
-        & np.all(m.pair_solimp == _SOLIMP, axis=1)
+        & np.all(m.pair_solimp == SOLIMP, axis=1)
     )
     return _where(~as_geoms)
 

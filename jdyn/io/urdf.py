@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from jdyn.io.meshes import MeshFolders
 from jdyn.io.srdf import exclude_pairs
@@ -503,13 +504,10 @@ class _Reader:
         if "quat_xyzw" not in origin.attributes:
             return pose(xyz, self._numbers(where, origin, "rpy", 3, (0, 0, 0)).tolist())
         quaternion = self._numbers(where, origin, "quat_xyzw", 4)
-        norm = np.linalg.norm(quaternion)
-        if "rpy" in origin.attributes or norm < 1e-10:
+        if "rpy" in origin.attributes or np.linalg.norm(quaternion) < 1e-10:
             self.builder.problem(f"{where}: <origin> needs either rpy or a nonzero quat_xyzw")
             return pose(xyz)
-        u, w = quaternion[:3] / norm, quaternion[3] / norm
-        cross = np.cross(np.eye(3), u)
-        return Transform(np.eye(3) + 2 * w * cross + 2 * cross @ cross, np.array(xyz))  # type: ignore[arg-type]
+        return Transform(Rotation.from_quat(quaternion).as_matrix(), np.array(xyz))  # type: ignore[arg-type]
 
     def _number(self, where: str, element: Element, key: str, default: float | None = None) -> float:
         return float(self._numbers(where, element, key, 1, None if default is None else (default,))[0])

@@ -30,10 +30,6 @@ class Lane(NamedTuple):
     gains: dict[str, Any]
     motion: Trajectory
 
-    def torques(self) -> Array:
-        """Generalized forces of the motors, a row for each of the motion's [N m or N]."""
-        return self.motion.tau
-
 
 class Output(NamedTuple):
     """Output that is kept of a lane.
@@ -59,10 +55,10 @@ OUTPUTS = {
         lambda lane: lane.move.distances(lane.motion)[-1], "distance to the target at the end", "rad or m"
     ),
     "peak_effort": Output(
-        lambda lane: jnp.max(jnp.abs(lane.torques() / lane.move.effort[None])), "largest effort over its limit", "1"
+        lambda lane: jnp.max(jnp.abs(lane.motion.tau / lane.move.effort[None])), "largest effort over its limit", "1"
     ),
     "peak_torque": Output(
-        lambda lane: jnp.max(jnp.abs(lane.torques()), axis=0), "largest force of each motor", "N m or N"
+        lambda lane: jnp.max(jnp.abs(lane.motion.tau), axis=0), "largest force of each motor", "N m or N"
     ),
     "peak_speed": Output(
         lambda lane: jnp.max(jnp.abs(lane.motion.v), axis=0), "largest speed of each joint", "rad/s or m/s"
