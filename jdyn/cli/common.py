@@ -148,21 +148,20 @@ def listed(numbers) -> str:
     return "-" if np.all(np.isinf(numbers)) else " ".join(f"{number:.4g}" for number in np.ravel(numbers))
 
 
-def picture_of_motion(model, motion):
-    """Energies above coordinates."""
-    figure = plots.Picture(figsize=(8, 6), layout="constrained")
-    energies, coordinates = figure.subplots(2, sharex=True)
-    plots.energy(motion, axes=energies)
-    plots.trajectory(motion, axes=coordinates)
-    energies.set(title=model.name, xlabel="")
-    return figure
+def draw_motion(options, motion: Trajectory):
+    """Write the pictures that words ask for: energies above coordinates, and a movie."""
+    if options.plot:
+        figure = plots.Picture(figsize=(8, 6), layout="constrained")
+        energies, coordinates = figure.subplots(2, sharex=True)
+        plots.energy(motion, axes=energies)
+        plots.trajectory(motion, axes=coordinates)
+        energies.set(title=motion.system.model.name, xlabel="")
+        write_picture(figure, options.plot)
+    if options.movie:
+        movie = jdyn.animate(motion, options.movie)
+        print(f"movie:    {options.movie}, {movie.duration:.3g} s")
 
 
 def write_picture(figure, path: pathlib.Path):
     figure.savefig(path, dpi=150)
     print(f"picture:  {path}")
-
-
-def write_movie(model: Model, motion: Trajectory, path: pathlib.Path):
-    movie = jdyn.animate(motion, path)
-    print(f"movie:    {path}, {movie.duration:.3g} s")

@@ -14,14 +14,13 @@ from jdyn.cli.common import (
     compiling,
     deepest,
     default_path,
+    draw_motion,
     holding,
     let_go,
     listed,
     load_robot,
     on_ground,
-    picture_of_motion,
     start_of,
-    write_movie,
     write_picture,
 )
 from jdyn.cli.identify import identify
@@ -144,10 +143,7 @@ def simulate(options):
     total = np.asarray(trajectory.energy)
     print(f"energy: {total[0]:.8g} J at the start, {total[-1]:.8g} J at the end")
     print(f"q(t1) = {listed(trajectory.q[-1])}")
-    if options.plot:
-        write_picture(picture_of_motion(model, trajectory), options.plot)
-    if options.movie:
-        write_movie(model, trajectory, options.movie)
+    draw_motion(options, trajectory)
 
 
 def stiffness(options):

@@ -13,11 +13,10 @@ from jdyn.cli.common import (
     compiling,
     deepest,
     default_path,
+    draw_motion,
     listed,
     load_robot,
-    picture_of_motion,
     read_spec,
-    write_movie,
     write_picture,
 )
 from jdyn.cli.parser import SWEEP_WORDS
@@ -118,10 +117,7 @@ def replay(options):
         [(name, listed(value), "") for name, value in parameters.items()]
         + [(name, listed(stored[name]), listed(again[name])) for name in stored],
     )
-    if options.plot:
-        write_picture(picture_of_motion(lane.model, lane.motion), options.plot)
-    if options.movie:
-        write_movie(lane.model, lane.motion, options.movie)
+    draw_motion(options, lane.motion)
 
 
 def _check_outputs(contents: Contents, spec: Spec):
