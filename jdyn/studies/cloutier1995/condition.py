@@ -17,23 +17,16 @@ def condition_numbers(model: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
     The matrix has the precision of the model, its singular values float64.
 
     Args:
-        model: The mechanism.
+        model: The mechanism, or one for each configuration, stacked along the first axis of their leaves.
         q: Configurations [rad or m].
 
     Returns:
         Shape (rows,), NaN where a configuration is not finite.
     """
-    return _conditions(in_rows(functools.partial(_mass_matrices, model), q))
-
-
-def condition_numbers_of(models: Model, q: Float[Array, "rows nq"]) -> np.ndarray:
-    """Condition numbers like `condition_numbers`, with a mechanism for each configuration, stacked along the first axis
-    of its leaves."""
-    return _conditions(in_rows(_mass_matrices_of, models, q))
-
-
-def _conditions(matrices):
-    matrices = np.asarray(matrices, float)
+    found = (
+        in_rows(_mass_matrices, model, q) if _stacked(model) else in_rows(functools.partial(_mass_matrices, model), q)
+    )
+    matrices = np.asarray(found, float)
     finite = np.all(np.isfinite(matrices), axis=(1, 2))
     conditions = np.full(len(matrices), np.nan)
     conditions[finite] = np.linalg.cond(matrices[finite])
@@ -42,9 +35,8 @@ def _conditions(matrices):
 
 @jax.jit
 def _mass_matrices(model, q):
-    return jax.vmap(mass_matrix, (None, 0))(model, q)
+    return jax.vmap(mass_matrix, (0 if _stacked(model) else None, 0))(model, q)
 
 
-@jax.jit
-def _mass_matrices_of(models, q):
-    return jax.vmap(mass_matrix)(models, q)
+def _stacked(model) -> bool:
+    return model.gravity.ndim > 1

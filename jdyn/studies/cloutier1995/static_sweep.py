@@ -11,7 +11,7 @@ import numpy as np
 
 from jdyn.dynamics import Method, forward_dynamics
 from jdyn.model import Model
-from jdyn.studies.cloutier1995.condition import condition_numbers, condition_numbers_of
+from jdyn.studies.cloutier1995.condition import condition_numbers
 from jdyn.studies.cloutier1995.link_table import Link
 from jdyn.studies.cloutier1995.session import Session
 from jdyn.studies.cloutier1995.statistics import relative_difference
@@ -81,7 +81,7 @@ def static_sweep(
         jnp.array([getattr(session, name) for session in sessions], models.dtype) for name in ("q0", "v0", "torques")
     )
     found = {method: np.asarray(_accelerations(method, models, states, 0), float) for method in methods}
-    return StaticSweep(np.asarray(values, float), condition_numbers_of(models, states[0]), found)
+    return StaticSweep(np.asarray(values, float), condition_numbers(models, states[0]), found)
 
 
 def with_input(session: Session, name: str, value: float) -> Session:

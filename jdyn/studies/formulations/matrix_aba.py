@@ -44,24 +44,25 @@ class MatrixABA(ArticulatedRecursion):
 
 
 def _textbook(below, link):
-    X, S = link.X, link.S
-    IA = link.I + below
-    U = IA @ S
-    D_inverse = definite_inverse(S.T @ U + jnp.diag(link.R))
-    K = D_inverse @ U.T
-    Ia = IA - U @ K
-    return X.T @ Ia @ X, ArticulatedBody(X, S, K, D_inverse, Ia)
+    X, IA = link.X, link.I + below
+    along, K, D_inverse = _along(link, IA)
+    Ia = IA - along
+    return X.T @ Ia @ X, ArticulatedBody(X, link.S, K, D_inverse, Ia)
 
 
 def _cancelling(below, link):
-    X, S = link.X, link.S
     kept, taken = below
-    IA = (link.I + kept) - taken
-    U = IA @ S
-    D_inverse = definite_inverse(S.T @ U + jnp.diag(link.R))
+    X, IA = link.X, (link.I + kept) - taken
+    along, K, D_inverse = _along(link, IA)
+    return (X.T @ IA @ X, X.T @ along @ X), ArticulatedBody(X, link.S, K, D_inverse, IA - along)
+
+
+def _along(link, IA):
+    """The part of an inertia along the joint, U D⁻¹ Uᵀ, with D⁻¹ Uᵀ and D⁻¹."""
+    U = IA @ link.S
+    D_inverse = definite_inverse(link.S.T @ U + jnp.diag(link.R))
     K = D_inverse @ U.T
-    message = X.T @ IA @ X, X.T @ (U @ K) @ X
-    return message, ArticulatedBody(X, S, K, D_inverse, IA - U @ K)
+    return U @ K, K, D_inverse
 
 
 _FORMS = {"projected": projected, "textbook": _textbook, "cancelling": _cancelling}
