@@ -6,7 +6,9 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import shaped
-from jdyn.model import Model
+from jdyn.dynamics.kinematics import carrier
+from jdyn.model import WORLD, Model
+from jdyn.model.model import as_pose
 from jdyn.spatial import Transform
 
 
@@ -20,14 +22,19 @@ def scalar_or(model: Model, size: int, name: str, value: ArrayLike) -> Float[Arr
     return shaped(name, value, model.dtype, (), (size,), owner=model.name)
 
 
-def place(model: Model, target: ArrayLike | Transform) -> Float[Array, "3"] | Transform:
-    """A position in the world, or a pose."""
+def place(
+    model: Model, body_or_frame: str | int, target: ArrayLike | Transform
+) -> tuple[Float[Array, "3"] | Transform, int]:
+    """A position in the world, or a pose, for a body or a frame that moves, and how many components it has.
+
+    Raises:
+        ValueError: if there is no such body or frame, it is fixed to the world, or a shape is wrong.
+    """
+    if carrier(model, body_or_frame)[0] == WORLD:
+        raise ValueError(f"{body_or_frame!r} is fixed to the world: no joint of {model.name!r} moves it")
     if isinstance(target, Transform):
-        return Transform(
-            shaped("target.rotation", target.rotation, model.dtype, (3, 3)),
-            shaped("target.translation", target.translation, model.dtype, (3,)),
-        )
-    return shaped("target", target, model.dtype, (3,))
+        return as_pose("target", target, model.dtype), 6
+    return shaped("target", target, model.dtype, (3,)), 3
 
 
 def inputs(model: Model, actuated: ArrayLike | None) -> Float[Array, "nv nu"]:

@@ -8,8 +8,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jdyn.control.arguments import configuration, place, scalar_or
 from jdyn.control.controller import ModelBased
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
-from jdyn.dynamics.kinematics import carrier
-from jdyn.model import WORLD, Model, checked, dynamics_only
+from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.model import compiled
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 
@@ -111,11 +110,8 @@ class OperationalSpace(ModelBased):
         damping: ArrayLike = 1e-4,
     ):
         checked(model)
-        if carrier(model, body_or_frame)[0] == WORLD:
-            raise ValueError(f"{body_or_frame!r} is fixed to the world: no joint of {model.name!r} moves it")
         self.model, self.body_or_frame = model, body_or_frame
-        self.target = place(model, target)
-        size = 6 if isinstance(target, Transform) else 3
+        self.target, size = place(model, body_or_frame, target)
         self.kp, self.kd = scalar_or(model, size, "kp", kp), scalar_or(model, size, "kd", kd)
         self.target_velocity = scalar_or(model, size, "target_velocity", target_velocity)
         self.target_acceleration = scalar_or(model, size, "target_acceleration", target_acceleration)

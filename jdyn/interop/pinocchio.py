@@ -8,6 +8,7 @@ from jaxtyping import Float
 from jdyn.interop.conventions import Circle, Convention, FreeBodyXYZW, PlanarBody, QuaternionXYZW
 from jdyn.interop.peer import PeerJoint, PeerMap, paired
 from jdyn.model import Ball, Continuous, Free, Model, Planar
+from jdyn.model.vary import joint_geometry
 
 _OWN_CONVENTIONS: dict[type, dict[str, Convention]] = {
     Ball: {"JointModelSpherical": QuaternionXYZW()},
@@ -82,9 +83,8 @@ def _convention(model, body, kind, joint):
 
 def _check_plane(model, body):
     """Check that a planar joint moves along x and y of its joint frame, as Pinocchio's does."""
-    group = next(group for group in model.topology.groups if group.kind is Planar)
-    planes, row = model.joints[model.topology.groups.index(group)], group.bodies.index(body)
-    axes = np.asarray(planes.x[row]), np.asarray(planes.normal[row])
+    plane = joint_geometry(model, body)
+    axes = np.asarray(plane["x"]), np.asarray(plane["normal"])
     if not np.allclose(axes, np.eye(3)[[0, 2]], atol=1e-6):
         raise ValueError(
             f"joint {model.joint_names[body]!r}: Pinocchio's planar joint moves along x and y of its frame and turns "

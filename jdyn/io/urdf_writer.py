@@ -1,6 +1,5 @@
 """Models to URDF files."""
 
-import dataclasses
 import os
 import pathlib
 import re
@@ -18,6 +17,7 @@ from jdyn.io.urdf import SIZES, planar_x, unused
 from jdyn.model import Continuous, Free, Joint, Model, ModelWarning, Planar, Prismatic, Revolute, Shape, checked
 from jdyn.model.build import FRICTION_SPEED
 from jdyn.model.shapes import counted
+from jdyn.model.vary import joint_geometry, joint_numbers
 from jdyn.terminal.messages import enumerated
 
 _TYPES: dict[type[Joint], str] = {
@@ -96,28 +96,6 @@ def _check(model: Model):
         raise ValueError("in a URDF file 'world' is the fixed world; give the body or frame of that name another one")
 
 
-def _parameters(model: Model, body: int) -> dict[str, Any]:
-    """The parameters of a joint that models store in full coordinates."""
-    q, v = model.topology.q_slice(body), model.topology.v_slice(body)
-    by_v = {key: getattr(model, key)[v] for key in ("damping", "friction", "friction_speed", "stiffness", "armature")}
-    limits = {key: getattr(model.limits, key) for key in ("lower", "upper", "velocity", "effort")}
-    return by_v | {
-        "rest": model.rest[q],
-        "lower": limits["lower"][q],
-        "upper": limits["upper"][q],
-        "velocity": limits["velocity"][v],
-        "effort": limits["effort"][v],
-    }
-
-
-def _directions(model: Model, body: int) -> dict[str, Any]:
-    """The joint's own geometry: `axis`, or `normal` and `x`."""
-    kind = model.topology.kinds[body]
-    number = [group.kind for group in model.topology.groups].index(kind)
-    row = model.topology.groups[number].bodies.index(body)
-    return {field.name: getattr(model.joints[number], field.name)[row] for field in dataclasses.fields(kind)}
-
-
 # What the file leaves out.
 
 
@@ -162,7 +140,7 @@ def _lost_of_contact(shapes: Any, row: int) -> Iterator[str]:
 
 
 def _lost_of_joint(model: Model, body: int) -> Iterator[str]:
-    kind, values = model.topology.kinds[body], _parameters(model, body)
+    kind, values = model.topology.kinds[body], joint_numbers(model, body)
     neutral = np.eye(7)[3] if kind is Free else np.zeros(kind.nq)
     for key in ("armature", "stiffness"):
         if np.any(values[key]):
@@ -177,7 +155,7 @@ def _lost_of_joint(model: Model, body: int) -> Iterator[str]:
     if any(np.any(np.isfinite(values[key])) for key in bounds.get(kind, ("lower", "upper", "velocity", "effort"))):
         yield "limits"
     if kind is Planar:
-        plane = _directions(model, body)
+        plane = joint_geometry(model, body)
         x = planar_x(plane["normal"])
         x = x - (plane["normal"] @ x) * plane["normal"]
         if np.linalg.norm(plane["x"] - x / np.linalg.norm(x)) > 1e-6:
@@ -226,8 +204,8 @@ def _add_joint(robot: ET.Element, name: str, kind: str, parent: str, child: str)
 
 def _describe_joint(joint: ET.Element, model: Model, body: int):
     """Add axis, limits, dynamics and mimic to a moving joint."""
-    topology, kind, values = model.topology, model.topology.kinds[body], _parameters(model, body)
-    directions = _directions(model, body)
+    topology, kind, values = model.topology, model.topology.kinds[body], joint_numbers(model, body)
+    directions = joint_geometry(model, body)
     if kind is not Free:
         ET.SubElement(joint, "axis", xyz=_text(directions["normal" if kind is Planar else "axis"]))
     if kind in _ONE_DOF:

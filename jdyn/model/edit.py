@@ -20,14 +20,11 @@ from jdyn.array import shaped
 from jdyn.execution.compiled import precise, widest
 from jdyn.model.joints import Free, Joint
 from jdyn.model.model import Executor, Limits, Model, as_pose, checked, take_rows
-from jdyn.model.shapes import ROLES, Shape, Shapes
+from jdyn.model.shapes import ROLES, Shape, Shapes, joined
 from jdyn.model.topology import WORLD, Topology
-from jdyn.model.values import require
+from jdyn.model.values import PER_JOINT, require
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import enumerated, unknown
-
-# Numbers of joints by the coordinates that they belong to.
-_PER_Q, _PER_V = ("rest",), ("damping", "friction", "friction_speed", "stiffness", "armature")
 
 
 def merge(
@@ -256,9 +253,12 @@ def _joined(topology: Topology, models: list[Model], placements: list[Transform 
         groups = (group for model in models for group in zip(model.topology.groups, model.joints, strict=True))
         return stacked([joints for group, joints in groups if group.kind is kind])
 
-    shapes = [model.shapes for model in models]
-    drawn = [x for x in shapes if x is not None]
-    keys = "inertias", "limits", "mimic_ratio", "mimic_offset", *_PER_Q, *_PER_V
+    drawn = [
+        dataclasses.replace(x, placements=_in_carrier(x.placements, [entry.body for entry in x.entries], placement))
+        for x, placement in zip((model.shapes for model in models), placements, strict=True)
+        if x is not None
+    ]
+    keys = "inertias", "limits", "mimic_ratio", "mimic_offset", "rest", *PER_JOINT
     executors: set[Executor] = {model.executor for model in models}
     return Model(
         topology=topology,
@@ -266,19 +266,7 @@ def _joined(topology: Topology, models: list[Model], placements: list[Transform 
         joints=tuple(of_kind(group.kind) if group.bodies else group.kind() for group in topology.groups),
         frames=moved([model.frames for model in models], [model.topology.frame_bodies for model in models]),
         gravity=gravity,
-        shapes=Shapes(
-            entries=sum((x.entries for x in drawn), ()),
-            sizes=jnp.concatenate([x.sizes for x in drawn]),
-            placements=stacked(
-                _in_carrier(x.placements, [entry.body for entry in x.entries], placement)
-                for x, placement in zip(shapes, placements, strict=True)
-                if x is not None
-            ),
-            friction=jnp.concatenate([x.friction for x in drawn]),
-            heights=sum((x.heights for x in drawn), ()),
-        )
-        if drawn
-        else None,
+        shapes=joined(drawn) if drawn else None,
         executor=executors.pop() if len(executors) == 1 else "auto",
         **{key: stacked([getattr(model, key) for model in models]) for key in keys},
     )
@@ -396,8 +384,8 @@ def _locked(model: Model, locked: tuple[int, ...], values: dict[int, Array]) -> 
         frames=_stacked(frames, model.dtype),
         shapes=shapes,
         links=None,
-        **{key: take_rows(getattr(model, key), in_q) for key in _PER_Q},
-        **{key: take_rows(getattr(model, key), in_v) for key in _PER_V},
+        rest=take_rows(model.rest, in_q),
+        **{key: take_rows(getattr(model, key), in_v) for key in PER_JOINT},
     )
 
 
@@ -408,8 +396,8 @@ def _carriers(model: Model, values: dict[int, Array]) -> list[tuple[int, Transfo
         if body not in values:
             carriers.append((body, None))
             continue
-        group, joints = next(x for x in zip(topology.groups, model.joints, strict=True) if body in x[0].bodies)
-        joint = _row(joints, group.bodies.index(body))
+        number, row = topology.place_of_joint(body)
+        joint = _row(model.joints[number], row)
         X = _row(model.placements, body) @ joint.transform(joint.normalize(values[body]))
         carriers.append((WORLD, X) if parent == WORLD else _fixed(carriers[parent], X))
     return carriers
@@ -432,9 +420,9 @@ def _stack_of(model: Model, kind: type[Joint], bodies: Sequence[int]) -> Joint:
     """The joints of some bodies, all of one kind."""
     if not bodies:
         return kind()
-    group, joints = next(x for x in zip(model.topology.groups, model.joints, strict=True) if x[0].kind is kind)
-    return jax.tree.map(lambda x: x[np.array([group.bodies.index(body) for body in bodies])], joints)
+    places = [model.topology.place_of_joint(body) for body in bodies]
+    return _row(model.joints[places[0][0]], np.array([row for _, row in places]))
 
 
-def _row(x, row: int):
+def _row(x, row: int | np.ndarray):
     return jax.tree.map(lambda x: x[row], x)

@@ -4,12 +4,11 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from jdyn.array import shaped
 from jdyn.model.model import Model, as_pose, checked
-from jdyn.model.shapes import Shape, Shapes, all_friction, condim_of
+from jdyn.model.shapes import Shape, Shapes, all_friction, condim_of, joined
 from jdyn.model.topology import WORLD
 from jdyn.spatial import Transform
 
@@ -48,17 +47,4 @@ def with_ground(model: Model, placement: Transform | ArrayLike = (0, 0, 0), *, f
     given = shaped("friction", jnp.asarray(friction), model.dtype, (), (3,))
     entry = Shape("plane", "collision", WORLD, "world", _NAME, condim=condim_of(given))
     ground = Shapes((entry,), jnp.zeros((1, 3), model.dtype), X, all_friction(given)[None])
-    return dataclasses.replace(model, shapes=ground if model.shapes is None else _with(model.shapes, ground))
-
-
-def _with(shapes: Shapes, ground: Shapes) -> Shapes:
-    def joined(x: Array, y: Array) -> Array:
-        return jnp.concatenate([x, y])
-
-    return dataclasses.replace(
-        shapes,
-        entries=(*shapes.entries, *ground.entries),
-        sizes=joined(shapes.sizes, ground.sizes),
-        placements=jax.tree.map(joined, shapes.placements, ground.placements),
-        friction=joined(shapes.friction, ground.friction),
-    )
+    return dataclasses.replace(model, shapes=ground if model.shapes is None else joined([model.shapes, ground]))

@@ -17,7 +17,7 @@ from jdyn.execution.compiled import compiled as compiled_whole
 from jdyn.model.joints import Joint
 from jdyn.model.shapes import Shapes
 from jdyn.model.topology import Topology
-from jdyn.model.values import require, require_order
+from jdyn.model.values import PER_JOINT, require, require_order
 from jdyn.spatial import SpatialInertia, Transform, skew, symmetric
 from jdyn.terminal.messages import one_of, short
 
@@ -409,7 +409,7 @@ class Model(Structure):
 
     def _with_joint_parameter(self, name, body, parameter, value):
         topology = self.topology
-        if parameter in ("damping", "friction", "friction_speed", "stiffness", "armature", "rest"):
+        if parameter in (*PER_JOINT, "rest"):
             where = topology.q_slice(body) if parameter == "rest" else topology.v_slice(body)
             array = _set(getattr(self, parameter), where, value, parameter)
             return dataclasses.replace(self, **{parameter: array})
@@ -421,8 +421,8 @@ class Model(Structure):
             value = as_pose("placement", value, self.dtype)
             placements = jax.tree.map(lambda leaf, x: leaf.at[body].set(x), self.placements, value)
             return dataclasses.replace(self, placements=placements, links=None)
-        number = [group.kind for group in topology.groups].index(topology.kinds[body])
-        joints, row = self.joints[number], topology.groups[number].bodies.index(body)
+        number, row = topology.place_of_joint(body)
+        joints = self.joints[number]
         geometry = [field.name for field in dataclasses.fields(joints)]
         if parameter not in geometry:
             raise ValueError(

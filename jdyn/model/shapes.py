@@ -1,8 +1,11 @@
 """The shapes of a mechanism, for drawing and collision; dynamics does not carry them."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
@@ -162,3 +165,20 @@ class Shapes(Structure):
     def size(self, row: int) -> Float[Array, " k"]:
         """The size of a shape, without the zeros that fill up its row."""
         return self.sizes[..., row, : SIZES[self.entries[row].kind][0]]
+
+
+def joined(tables: Sequence[Shapes]) -> Shapes:
+    """The shapes of several tables in one, in their order."""
+
+    def stacked(*x: Array) -> Array:
+        return jnp.concatenate(x)
+
+    return Shapes(
+        entries=sum((x.entries for x in tables), ()),
+        sizes=stacked(*(x.sizes for x in tables)),
+        placements=jax.tree.map(stacked, *(x.placements for x in tables)),
+        friction=stacked(*(x.friction for x in tables)),
+        heights=sum((x.heights for x in tables), ()),
+        excluded=sum((x.excluded for x in tables), ()),
+        included=sum((x.included for x in tables), ()),
+    )

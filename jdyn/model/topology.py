@@ -132,6 +132,11 @@ class Topology(Tree):
         v = tuple(tuple(range(self.v_offsets[b], self.v_offsets[b + 1])) for b in bodies)
         return JointGroup(kind, bodies, q, v)
 
+    def place_of_joint(self, body: int) -> tuple[int, int]:
+        """Place of a body's joint among the stacked ones: the number of its group, and its row there."""
+        number = [group.kind for group in self.groups].index(self.kinds[body])
+        return number, self.groups[number].bodies.index(body)
+
     @functools.cached_property
     def _followers(self) -> frozenset[int]:
         return frozenset(follower for follower, _ in self.mimics)

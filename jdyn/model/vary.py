@@ -37,11 +37,8 @@ def parameters(model: Model) -> dict[str, Array]:
         values = mass, com, symmetric(model.inertias.rotational[body]) - mass * (c @ c.T)
         found |= {f"body:{name}.{what}": value for what, value in zip(OF_BODY, values, strict=True)}
     for body, name in enumerate(topology.joint_names):
-        q, v = topology.q_slice(body), topology.v_slice(body)
-        values = {what: getattr(model, what)[v] for what in PER_JOINT}
-        values |= {what: getattr(model.limits, what)[v] for what in OF_LIMITS}
-        values |= {"rest": model.rest[q], "lower": model.limits.lower[q], "upper": model.limits.upper[q]}
-        values |= {"translation": model.placements.translation[body], **_geometry(model, body)}
+        values = joint_numbers(model, body) | {"translation": model.placements.translation[body]}
+        values |= joint_geometry(model, body)
         found |= {f"joint:{name}.{what}": value for what, value in values.items()}
     for frame, name in enumerate(topology.frame_names):
         found[f"frame:{name}.translation"] = model.frames.translation[frame]
@@ -79,13 +76,19 @@ def units_of(name: str) -> str:
     return UNITS.get(name.rpartition(".")[2], "")
 
 
-def _geometry(model, body):
-    """Geometry of the joint itself."""
-    for group, joints in zip(model.topology.groups, model.joints, strict=True):
-        if body in group.bodies:
-            row = group.bodies.index(body)
-            return {field.name: getattr(joints, field.name)[row] for field in dataclasses.fields(joints)}
-    return {}
+def joint_numbers(model: Model, body: int) -> dict[str, Array]:
+    """Numbers of a body's joint that models have for each of its coordinates."""
+    q, v = model.topology.q_slice(body), model.topology.v_slice(body)
+    values = {what: getattr(model, what)[v] for what in PER_JOINT}
+    values |= {what: getattr(model.limits, what)[v] for what in OF_LIMITS}
+    return values | {"rest": model.rest[q], "lower": model.limits.lower[q], "upper": model.limits.upper[q]}
+
+
+def joint_geometry(model: Model, body: int) -> dict[str, Any]:
+    """Geometry of a body's joint itself: its `axis`, or `normal` and `x`, and so on."""
+    number, row = model.topology.place_of_joint(body)
+    joints = model.joints[number]
+    return {field.name: getattr(joints, field.name)[row] for field in dataclasses.fields(joints)}
 
 
 def vary(model: Model, changes: Mapping[str, ArrayLike]) -> Model:
@@ -145,7 +148,7 @@ def _allowed(model, kind, of):
         heights = ("heights",) if model.shapes.entries[rows[of]].kind == "height field" else ()
         return ("translation", _size_of(model, rows[of]), "friction", *heights)
     body = model.topology.joint(of)
-    return (*BY_COORDINATE, "translation", *_geometry(model, body))
+    return (*BY_COORDINATE, "translation", *joint_geometry(model, body))
 
 
 def _with_shape(model, name, row, what, value):

@@ -7,8 +7,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control.arguments import place, scalar_or
 from jdyn.dynamics import frame_pose, jacobian
-from jdyn.dynamics.kinematics import carrier
-from jdyn.model import WORLD, Model
+from jdyn.model import Model
 from jdyn.spatial import Transform, matrix_to_quaternion, quaternion_log
 from jdyn.spatial.rotation import left_jacobian_inverse
 
@@ -42,11 +41,9 @@ class FrameTarget(eqx.Module):
         Raises:
             ValueError: if there is no such body or frame, it is fixed to the world, or a shape is wrong.
         """
-        if carrier(model, self.body_or_frame)[0] == WORLD:
-            raise ValueError(f"{self.body_or_frame!r} is fixed to the world: no joint of {model.name!r} moves it")
-        size = 6 if isinstance(self.target, Transform) else 3
+        target, size = place(model, self.body_or_frame, self.target)
         weight = jnp.broadcast_to(scalar_or(model, size, "weight", self.weight), size)
-        return FrameTarget(self.body_or_frame, place(model, self.target), weight)
+        return FrameTarget(self.body_or_frame, target, weight)
 
     def error(self, model: Model, q: Float[Array, " nq"]) -> tuple[Float[Array, " task"], Float[Array, "task nv"]]:
         """Error from the target to the frame [rad, m], without weights, and its Jacobian."""
