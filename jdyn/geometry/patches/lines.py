@@ -7,7 +7,7 @@ from jaxtyping import Scalar
 
 from jdyn.execution.at_once import at_once
 from jdyn.geometry.capsules import CapsulePair, capsule_pair
-from jdyn.geometry.patches.overlap import BREADTH, LEAST_COSINE, POINT, missed, smooth_step
+from jdyn.geometry.patches.overlap import BREADTH, LEAST_COSINE, POINT, inner_part, missed, smooth_step
 from jdyn.geometry.separation import Separation
 from jdyn.geometry.shapes import Capsule
 from jdyn.spatial import Transform
@@ -93,10 +93,7 @@ class _Line(NamedTuple):
         begin, end = jnp.zeros_like(half), jnp.ones_like(half)
         beyond = (self._beyond(height, breadth, margin) for height in (-half, half))
         for here, there in zip(*beyond, strict=True):
-            enters, leaves = here > 0, there > 0
-            crosses = enters != leaves
-            crossing = jnp.where(crosses, here / jnp.where(crosses, here - there, 1), 0)
-            begins, ends = jnp.where(enters, jnp.where(leaves, 1, crossing), 0), jnp.where(leaves, crossing, 1)
+            begins, ends = inner_part(here, there)
             # By conditions, since derivatives of `jnp.maximum` are those of both where both are equal.
             begin, end = jnp.where(begins > begin, begins, begin), jnp.where(ends < end, ends, end)
         return begin, end

@@ -127,19 +127,25 @@ def _pieces(p: Polygon, q: Polygon, margin: Scalar, breadth: Scalar) -> Pieces:
     """Pieces of the sides of p that are within q, which is wider by a margin, and by a breadth along its sides."""
     here = _beyond(q, p.corners, margin + jnp.where(q.lengths > 0, breadth, 0))
     there = jnp.roll(here, -1, axis=0)
-    enters, leaves = here > 0, there > 0
-    crosses = enters != leaves
-    crossing = jnp.where(crosses, here / jnp.where(crosses, here - there, 1), 0)
-    starts = jnp.where(enters, jnp.where(leaves, 1, crossing), 0)
+    starts, ends = inner_part(here, there)
     # Where a piece begins, it came over this side of q.
     entered = jnp.argmax(starts, axis=1)
-    start, end = _entries(starts.T, entered), _least(jnp.where(leaves, crossing, 1).T)
+    start, end = _entries(starts.T, entered), _least(ends.T)
     length = jnp.maximum(end - start, 0) * p.lengths
-    before = jnp.where(jnp.any(enters, axis=1)[:, None], q.ways[entered], _ways_before(p))
+    before = jnp.where(jnp.any(here > 0, axis=1)[:, None], q.ways[entered], _ways_before(p))
     # Where a corner of one is on a side of the other, as where an edge touches a rim, rounding and the margin leave a
     # piece of a side behind it; the border turns there once.
     behind = length <= jnp.sqrt(jnp.finfo(length.dtype).eps) * jnp.sum(p.lengths)
     return Pieces(start, length, jnp.where(behind, 0, _turn(before, p.ways)))
+
+
+def inner_part(here: Float[Array, "*n"], there: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    """Part of the way from one place to another that is not outside, which they are by such distances where these are
+    above zero: its beginning and its end, as shares."""
+    enters, leaves = here > 0, there > 0
+    crosses = enters != leaves
+    crossing = jnp.where(crosses, here / jnp.where(crosses, here - there, 1), 0)
+    return jnp.where(enters, jnp.where(leaves, 1, crossing), 0), jnp.where(leaves, crossing, 1)
 
 
 def _beyond(q: Polygon, points: Float[Array, "m 2"], margins: Float[Array, " n"]) -> Float[Array, "m n"]:
