@@ -4,7 +4,6 @@ from jdyn.geometry.distance import separation as separation
 from jdyn.geometry.field_distance import field_separation as field_separation
 from jdyn.geometry.height_field import HeightField as HeightField
 from jdyn.geometry.hull import ConvexHull as ConvexHull
-from jdyn.geometry.patches import PATCHES as PATCHES
 from jdyn.geometry.patches import contact_patch as contact_patch
 from jdyn.geometry.separation import Separation as Separation
 from jdyn.geometry.shapes import Box as Box
@@ -13,5 +12,4 @@ from jdyn.geometry.shapes import Convex as Convex
 from jdyn.geometry.shapes import Cylinder as Cylinder
 from jdyn.geometry.shapes import Ellipsoid as Ellipsoid
 from jdyn.geometry.shapes import HalfSpace as HalfSpace
-from jdyn.geometry.shapes import Solid as Solid
 from jdyn.geometry.shapes import Sphere as Sphere

@@ -11,8 +11,6 @@ from jdyn.model.constraints import Constraint as Constraint
 from jdyn.model.constraints import Distance as Distance
 from jdyn.model.constraints import Gear as Gear
 from jdyn.model.constraints import Hinge as Hinge
-from jdyn.model.constraints import Moving as Moving
-from jdyn.model.constraints import Placed as Placed
 from jdyn.model.constraints import PrescribedFrame as PrescribedFrame
 from jdyn.model.constraints import PrescribedJoint as PrescribedJoint
 from jdyn.model.constraints import RollingDisk as RollingDisk
@@ -34,7 +32,6 @@ from jdyn.model.joints import Revolute as Revolute
 from jdyn.model.joints import Universal as Universal
 from jdyn.model.joints import motion_bias as motion_bias
 from jdyn.model.model import Executor as Executor
-from jdyn.model.model import Limits as Limits
 from jdyn.model.model import Model as Model
 from jdyn.model.model import checked as checked
 from jdyn.model.model import dynamics_only as dynamics_only
@@ -44,7 +41,6 @@ from jdyn.model.random_tree import random_tree as random_tree
 from jdyn.model.rotors import Rotor as Rotor
 from jdyn.model.rotors import with_rotors as with_rotors
 from jdyn.model.shapes import Shape as Shape
-from jdyn.model.shapes import ShapeKind as ShapeKind
 from jdyn.model.shapes import ShapeRole as ShapeRole
 from jdyn.model.shapes import Shapes as Shapes
 from jdyn.model.shapes import Touching as Touching

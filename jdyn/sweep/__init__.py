@@ -4,9 +4,7 @@ from jdyn.sweep.controlled_move import ControlledMove as ControlledMove
 from jdyn.sweep.controlled_move import random_start as random_start
 from jdyn.sweep.design import Design as Design
 from jdyn.sweep.design import Grid as Grid
-from jdyn.sweep.design import Product as Product
 from jdyn.sweep.design import Samples as Samples
-from jdyn.sweep.design import Zip as Zip
 from jdyn.sweep.drawn import LatinHypercube as LatinHypercube
 from jdyn.sweep.drawn import Log as Log
 from jdyn.sweep.drawn import Sobol as Sobol

@@ -6,11 +6,8 @@ from jdyn.tuning.bijections import Interval as Interval
 from jdyn.tuning.bijections import PhysicalInertia as PhysicalInertia
 from jdyn.tuning.bijections import Positive as Positive
 from jdyn.tuning.bijections import Simplex as Simplex
-from jdyn.tuning.comparison import Derivative as Derivative
-from jdyn.tuning.first_nan import FirstNaN as FirstNaN
 from jdyn.tuning.gradient_health import GradientHealth as GradientHealth
 from jdyn.tuning.gradient_health import gradient_health as gradient_health
-from jdyn.tuning.growth import Growth as Growth
 from jdyn.tuning.history import Patience as Patience
 from jdyn.tuning.least_squares import tune_least_squares as tune_least_squares
 from jdyn.tuning.minibatches import Minibatches as Minibatches
