@@ -121,20 +121,6 @@ def _logical(operator, x, y):
     return x if x == y and operator != "^" else f"{x} {operator} {y}"
 
 
-def _bitwise(operator: str, exact: Callable):
-    def rule(program: Translation, operation: Operation) -> list[Value]:
-        kind = operation.kind()
-
-        def each(x, y):
-            if kind.dtype == "i1":
-                return _logical(operator, x, y)
-            return wrapped(exact(x, y), kind) if known(x, y) else f"{written(x)} {operator} {written(y)}"
-
-        return [elementwise(program, kind, each, operation.operands, operation.consumed)]
-
-    return rule
-
-
 def _not(program: Translation, operation: Operation) -> list[Value]:
     kind = operation.kind()
 
@@ -270,9 +256,9 @@ RULES = {
     "stablehlo.add": _arithmetic("+", lambda x, y: x + y, "|"),
     "stablehlo.subtract": _arithmetic("-", lambda x, y: x - y, "^"),
     "stablehlo.multiply": _arithmetic("*", lambda x, y: x * y, "&"),
-    "stablehlo.and": _bitwise("&", lambda x, y: x & y),
-    "stablehlo.or": _bitwise("|", lambda x, y: x | y),
-    "stablehlo.xor": _bitwise("^", lambda x, y: x ^ y),
+    "stablehlo.and": _arithmetic("&", lambda x, y: x & y, "&"),
+    "stablehlo.or": _arithmetic("|", lambda x, y: x | y, "|"),
+    "stablehlo.xor": _arithmetic("^", lambda x, y: x ^ y, "^"),
     "stablehlo.divide": _written_as("{0} / {1}", "quotient<{c}>({0}, {1})"),
     "stablehlo.remainder": _written_as("fmod({0}, {1})", "rest<{c}>({0}, {1})"),
     "stablehlo.power": _written_as("pow({0}, {1})", "integer_power<{c}>({0}, {1})"),
