@@ -21,7 +21,7 @@ from jdyn.dynamics.kinematics import (
 from jdyn.dynamics.paths import AllCoordinates, Paths, signs_on_paths
 from jdyn.dynamics.row_jacobians import PointJacobian
 from jdyn.model import WORLD, Model, checked
-from jdyn.model.compiled import compiled
+from jdyn.model.model import compiled
 from jdyn.spatial import Transform
 
 
