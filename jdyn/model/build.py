@@ -366,7 +366,7 @@ class Builder:
             self._check_shape(shape)
         self._check_pairs()
         self._raise_problems()
-        bodies = self._sorted_bodies()
+        bodies = [link for link in self._parents_first() if not isinstance(link.joint, Fixed)]
         model = self._assemble(bodies, dtype)
         # What was finite may be too large for the type of the leaves.
         for message in impossible(model):
@@ -386,9 +386,13 @@ class Builder:
     def _listed(self, what: str, messages: list[str]) -> str:
         return listed(self.source, what, messages)
 
+    def _names(self) -> list[str]:
+        """Those of all links and frames."""
+        return [*(link.name for link in self._links), *(name for name, _, _ in self._frames)]
+
     def _check_names(self):
         for what, names in (
-            ("link or frame", [*(link.name for link in self._links), *(name for name, _, _ in self._frames)]),
+            ("link or frame", self._names()),
             ("joint", [link.joint_name for link in self._links]),
         ):
             for name, count in collections.Counter(names).items():
@@ -513,7 +517,7 @@ class Builder:
     def _check_shape(self, shape: "_Shape"):
         named = "" if shape.name is None else f" {shape.name!r}"
         where = f"link {shape.link!r}: shape{named}"
-        names = [*(link.name for link in self._links), *(name for name, _, _ in self._frames)]
+        names = self._names()
         if shape.link != "world" and shape.link not in names:
             self.problem(f"{where}: {unknown('link or frame', shape.link, names)}")
         if shape.role not in ROLES:
@@ -558,14 +562,13 @@ class Builder:
             self.problem(f"{where}: condim is {shape.condim}, expected 1, 3, 4 or 6")
 
     def _check_pairs(self):
-        links = ["world", *(link.name for link in self._links), *(name for name, _, _ in self._frames)]
         shapes = [
             name
             for shape, name in zip(self._shapes, _unique_names(self._shapes), strict=True)
             if shape.role == "collision"
         ]
         for what, pairs, names in (
-            ("link or frame", self._excluded, links),
+            ("link or frame", self._excluded, ["world", *self._names()]),
             ("collision shape", self._included, shapes),
         ):
             for name in dict.fromkeys(name for pair in pairs for name in pair if name not in names):
@@ -573,33 +576,27 @@ class Builder:
 
     # Assembly.
 
-    def _sorted_bodies(self) -> list[_Link]:
-        """Moving links, parents first; otherwise in the order of declaration."""
+    def _parents_first(self) -> list[_Link]:
+        """All links, parents first; otherwise in the order of declaration."""
         links = {link.name: link for link in self._links}
-        bodies: dict[str, _Link] = {}
+        found: dict[str, _Link] = {}
         for link in self._links:
             path = []
-            while link is not None and link.name not in bodies:
+            while link is not None and link.name not in found:
                 path.append(link)
                 link = links.get(link.parent)
-            bodies.update((x.name, x) for x in reversed(path) if not isinstance(x.joint, Fixed))
-        return list(bodies.values())
+            found.update((x.name, x) for x in reversed(path))
+        return list(found.values())
 
     def _carriers(self) -> dict[str, tuple[str, np.ndarray]]:
         """For each link, the moving link (or the world) that it is fixed to, and its pose in that link's frame."""
-        links = {link.name: link for link in self._links}
-        carriers = {"world": ("world", np.eye(4))} if "world" not in links else {}
-        for link in self._links:
-            path = []
-            while link is not None and link.name not in carriers:
-                path.append(link)
-                link = links.get(link.parent)
-            for x in reversed(path):
-                if isinstance(x.joint, Fixed):
-                    carrier, T = carriers[x.parent]
-                    carriers[x.name] = carrier, T @ x.pose
-                else:
-                    carriers[x.name] = x.name, np.eye(4)
+        carriers = {"world": ("world", np.eye(4))}
+        for link in self._parents_first():
+            if isinstance(link.joint, Fixed):
+                carrier, T = carriers[link.parent]
+                carriers[link.name] = carrier, T @ link.pose
+            else:
+                carriers[link.name] = link.name, np.eye(4)
         return carriers
 
     def _assemble(self, bodies: list[_Link], dtype) -> Model:
