@@ -213,7 +213,7 @@ class Model(Structure):
         moved = ratio != 0
         here, unit = self.expand(q)[in_q], jnp.where(moved, ratio, 1)
         ends = jnp.stack([(end[in_q] - here) / unit for end in (self.limits.lower, self.limits.upper)])
-        leaders = self._sources(self.topology.v_offsets, self.topology.independent_v)[in_v]
+        leaders = self.leading_coordinates[in_v]
         none = jnp.full(self.nv, jnp.inf, q.dtype)
         lower = (-none).at[leaders].max(jnp.where(moved, jnp.min(ends, axis=0), -jnp.inf))
         return lower, none.at[leaders].min(jnp.where(moved, jnp.max(ends, axis=0), jnp.inf))
@@ -409,12 +409,11 @@ class Model(Structure):
 
     def _with_joint_parameter(self, name, body, parameter, value):
         topology = self.topology
+        where = (topology.q_slice if parameter in ("rest", "lower", "upper") else topology.v_slice)(body)
         if parameter in (*PER_JOINT, "rest"):
-            where = topology.q_slice(body) if parameter == "rest" else topology.v_slice(body)
             array = _set(getattr(self, parameter), where, value, parameter)
             return dataclasses.replace(self, **{parameter: array})
         if parameter in ("lower", "upper", "velocity", "effort"):
-            where = topology.q_slice(body) if parameter in ("lower", "upper") else topology.v_slice(body)
             array = _set(getattr(self.limits, parameter), where, value, parameter)
             return dataclasses.replace(self, limits=dataclasses.replace(self.limits, **{parameter: array}))
         if parameter == "placement":
