@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 import jdyn
-from jdyn.control.dynamic import with_memory
+from jdyn.control.controller import with_memory
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 

@@ -29,7 +29,7 @@ CUTS = {
     "contact/compliant.py", "contact/compliant_gradients.py", "contact/convex/contact.py", "contact/kinks.py",
     "contact/stiffening.py",
     # Which pairs are looked at, and when.
-    "contact/placed_pairs.py", "contact/time_of_contact.py",
+    "contact/points.py", "contact/time_of_contact.py",
 }  # fmt: skip
 
 

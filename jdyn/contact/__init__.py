@@ -5,7 +5,6 @@ from jdyn.contact.colliders import colliders as colliders
 from jdyn.contact.compliant import CompliantContact as CompliantContact
 from jdyn.contact.contact import Contact as Contact
 from jdyn.contact.contact import ContactForces as ContactForces
-from jdyn.contact.contact import ContactWarning as ContactWarning
 from jdyn.contact.contact import GradientPolicy as GradientPolicy
 from jdyn.contact.contact import PointForces as PointForces
 from jdyn.contact.contact import StartOfSteps as StartOfSteps
@@ -27,6 +26,7 @@ from jdyn.contact.laws import HuntCrossley as HuntCrossley
 from jdyn.contact.laws import SpringDamper as SpringDamper
 from jdyn.contact.laws import TwoStiffnesses as TwoStiffnesses
 from jdyn.contact.materials import Material as Material
+from jdyn.contact.points import ContactWarning as ContactWarning
 from jdyn.contact.points import Overlap as Overlap
 from jdyn.contact.points import contact_points as contact_points
 from jdyn.contact.step_policy import StepPolicy as StepPolicy

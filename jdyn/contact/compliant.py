@@ -16,8 +16,7 @@ from jdyn.contact.compliant_gradients import CompliantGradients, StepRepair
 from jdyn.contact.compliant_steps import CompliantSteps
 from jdyn.contact.contact import Contact, ContactForces, PointForces, TouchingPoints
 from jdyn.contact.kinks import parting
-from jdyn.contact.laws import ContactLaw, HuntCrossley
-from jdyn.contact.many_pairs import warn_of_many_pairs
+from jdyn.contact.laws import ContactLaw, HuntCrossley, PointLaw
 from jdyn.contact.materials import (
     Material,
     PairMaterials,
@@ -29,9 +28,7 @@ from jdyn.contact.materials import (
     resist_turning,
 )
 from jdyn.contact.moving_points import MovingPoints
-from jdyn.contact.placed_pairs import of_bodies
-from jdyn.contact.point_law import PointLaw
-from jdyn.contact.points import Overlap
+from jdyn.contact.points import Overlap, of_bodies, warn_of_many_pairs
 from jdyn.geometry import Separation
 from jdyn.model import WORLD, Model
 

@@ -19,16 +19,6 @@ from jdyn.impulses import Rows
 from jdyn.model import Model
 
 
-class ContactWarning(UserWarning):
-    """Shapes overlap at the start so far that they will be thrown apart, or later so far that they may pass through
-    each other; so many may touch that motions take minutes; or derivatives are wrong since a force begins with a jump.
-
-    >>> import warnings
-    >>> with warnings.catch_warnings(action="error", category=jdyn.contact.ContactWarning):
-    ...     pass  # here a deep start is an error
-    """
-
-
 class TouchingPoints(Structure):
     """Forces at the points where shapes may touch, in world axes; zero where they are apart.
 

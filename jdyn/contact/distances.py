@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders, by_kinds, colliders
-from jdyn.contact.placed_pairs import placed_pairs
+from jdyn.contact.points import placed_pairs
 from jdyn.dynamics import forward_kinematics
 from jdyn.geometry import HeightField, field_separation, separation
 from jdyn.model import WORLD, Model

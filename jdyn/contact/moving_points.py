@@ -7,8 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.placed_pairs import of_bodies
-from jdyn.contact.points import PointPairs, contact_points
+from jdyn.contact.points import PointPairs, contact_points, of_bodies
 from jdyn.dynamics.relative_motion import RelativeMotion
 from jdyn.dynamics.row_jacobians import PointJacobian
 from jdyn.geometry import Separation

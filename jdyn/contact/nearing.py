@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact.broad_phase import bounds
 from jdyn.contact.colliders import GROUND, Colliders
-from jdyn.contact.placed_pairs import placed_pairs
+from jdyn.contact.points import placed_pairs
 from jdyn.dynamics.kinematics import per_dof
 from jdyn.dynamics.paths import signs_on_paths
 from jdyn.dynamics.relative_motion import RelativeMotion

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.contact.colliders import GROUND, Colliders, by_kinds, colliders
 from jdyn.contact.nearing import Extent, Nearing, extent, time_to_pass
-from jdyn.contact.placed_pairs import placed_pairs
+from jdyn.contact.points import placed_pairs
 from jdyn.dynamics import forward_kinematics
 from jdyn.dynamics.relative_motion import RelativeMotion
 from jdyn.geometry import Separation, separation

@@ -4,8 +4,8 @@ from jdyn.control.actuators import FirstOrderLag as FirstOrderLag
 from jdyn.control.actuators import Saturated as Saturated
 from jdyn.control.actuators import ZeroOrderHold as ZeroOrderHold
 from jdyn.control.controller import Controller as Controller
-from jdyn.control.dynamic import DynamicController as DynamicController
-from jdyn.control.dynamic import with_memory as with_memory
+from jdyn.control.controller import DynamicController as DynamicController
+from jdyn.control.controller import with_memory as with_memory
 from jdyn.control.feedback import PD as PD
 from jdyn.control.feedback import PID as PID
 from jdyn.control.feedback import ComputedTorque as ComputedTorque

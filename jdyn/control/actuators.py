@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import scalar_or
-from jdyn.control.dynamic import DynamicController, with_memory
+from jdyn.control.controller import DynamicController, with_memory
 from jdyn.model import Model, checked
 
 

@@ -1,11 +1,13 @@
-"""The base class of controllers."""
+"""Base classes of controllers: functions of time and state, and those with a memory: integrals, samples, delays."""
 
 import abc
-from typing import Self
+import inspect
+from typing import Any, Self
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Scalar
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.dynamics.force_slopes import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.dynamics.recursion.joint_frames import with_links
@@ -90,3 +92,172 @@ class Sum(Controller):
 
     def jacobians(self, model, t, q, v):
         return summed(term.jacobians(model, t, q, v) for term in self.terms)
+
+
+class DynamicController(Controller):
+    """Generalized forces as a function of time, state and a memory that evolves with the simulation.
+
+    The memory is a PyTree of floating-point arrays. Between ticks it obeys a differential equation, integrated together
+    with the mechanism's; at a tick it jumps, and the integrator stops there, so that no step contains a jump.
+    Subclasses define either or both. `simulate` calls these methods.
+
+    >>> class Oscillator(jdyn.control.DynamicController):
+    ...     def start(self, t, q, v):
+    ...         return jnp.array([1.0, 0.0])
+    ...
+    ...     def rate(self, t, q, v, memory):
+    ...         return jnp.array([memory[1], -memory[0]])
+    ...
+    ...     def force(self, t, q, v, memory):
+    ...         return memory[:1]
+    >>> motion = jdyn.simulate(jdyn.load("pendulum"), jnp.zeros(1), jnp.zeros(1), 1.0, controller=Oscillator())
+    >>> print(motion.parts["controller"][-1].round(3))
+    [ 0.54  -0.841]
+    """
+
+    @abc.abstractmethod
+    def start(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PyTree[Array]:
+        """The memory with which a simulation starts."""
+
+    @abc.abstractmethod
+    def force(
+        self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]
+    ) -> Float[Array, " nv"]:
+        """Generalized forces [N m or N]."""
+
+    def rate(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]) -> PyTree[Array]:
+        """dm/dt; zero unless overridden."""
+        return jax.tree.map(jnp.zeros_like, memory)
+
+    def force_slopes(
+        self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        """Slopes of `force`, see `Controller.slopes`."""
+        return differentiated_slopes(lambda q, v: self.force(t, q, v, memory), model, q, v)
+
+    def force_jacobians(
+        self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]
+    ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+        """Jacobians of `force` while the memory stays as it is, see `Controller.jacobians`."""
+        return differentiated_jacobians(lambda t, q, v: self.force(t, q, v, memory), model, t, q, v)
+
+    @property
+    def ticks(self) -> bool:
+        """Tell whether the memory jumps at ticks."""
+        return False
+
+    def next_tick(self, memory: PyTree[Array]) -> Scalar:
+        """Time of the next tick [s]."""
+        raise NotImplementedError(f"{type(self).__name__} ticks without saying when")
+
+    def update(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], memory: PyTree[Array]) -> PyTree[Array]:
+        """The memory after a tick."""
+        return memory
+
+    def __call__(self, t, q, v):
+        raise TypeError(f"{type(self).__name__} has a memory, and is not a function of the state alone; use `force`")
+
+    def __add__(self, other):
+        return DynamicSum((self, with_memory(other)))
+
+    def __radd__(self, other):
+        return DynamicSum((with_memory(other), self))
+
+
+class DynamicSum(DynamicController):
+    """The sum of controllers, each with its own memory."""
+
+    terms: tuple[DynamicController, ...]
+
+    def start(self, t, q, v):
+        return tuple(term.start(t, q, v) for term in self.terms)
+
+    def force(self, t, q, v, memory):
+        first, *others = (term.force(t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        return sum(others, start=first)
+
+    def rate(self, t, q, v, memory):
+        return tuple(term.rate(t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+
+    def force_slopes(self, model, t, q, v, memory):
+        each = (term.force_slopes(model, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        K, D = map(sum, zip(*each, strict=True))
+        return K, D
+
+    def force_jacobians(self, model, t, q, v, memory):
+        return summed(term.force_jacobians(model, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+
+    @property
+    def ticks(self):
+        return any(term.ticks for term in self.terms)
+
+    def next_tick(self, memory):
+        ticks = [term.next_tick(m) for term, m in zip(self.terms, memory, strict=True) if term.ticks]
+        return jnp.min(jnp.stack(ticks))
+
+    def update(self, t, q, v, memory):
+        return tuple(updated(term, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+
+
+class Memoryless(DynamicController):
+    """A function of time and state as a controller without a memory.
+
+    Attributes:
+        controller: `controller(t, q, v) -> tau`; no torque if None.
+    """
+
+    controller: Any
+
+    def start(self, t, q, v):
+        return None
+
+    def force_slopes(self, model, t, q, v, memory):
+        if isinstance(self.controller, Controller):
+            return self.controller.slopes(model, t, q, v)
+        return super().force_slopes(model, t, q, v, memory)
+
+    def force_jacobians(self, model, t, q, v, memory):
+        if isinstance(self.controller, Controller):
+            return self.controller.jacobians(model, t, q, v)
+        return super().force_jacobians(model, t, q, v, memory)
+
+    def force(self, t, q, v, memory):
+        return jnp.zeros_like(v) if self.controller is None else jnp.asarray(self.controller(t, q, v)).astype(v.dtype)
+
+
+def with_memory(controller) -> DynamicController:
+    """Any controller as one with a memory.
+
+    Raises:
+        ValueError: if it is no function of time, configuration and velocity.
+    """
+    if isinstance(controller, DynamicController):
+        return controller
+    if controller is not None:
+        _check_arguments(controller)
+    return Memoryless(controller)
+
+
+def _check_arguments(controller):
+    if not callable(controller):
+        raise ValueError(
+            f"controller: expected a function of (t, q, v), or a jdyn.control.DynamicController, got {controller!r}"
+        )
+    try:
+        signature = inspect.signature(controller)
+    except (TypeError, ValueError):
+        # Some functions written in C have none.
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        name = getattr(controller, "__name__", type(controller).__name__)
+        raise ValueError(f"controller: expected a function of (t, q, v), got {name}{signature}") from None
+
+
+def updated(controller: DynamicController, t: Scalar, q: Array, v: Array, memory: PyTree[Array]) -> PyTree[Array]:
+    """The memory after ticks that are due at `t`, if any."""
+    if not controller.ticks:
+        return memory
+    due = controller.next_tick(memory) <= t
+    return jax.tree.map(lambda new, old: jnp.where(due, new, old), controller.update(t, q, v, memory), memory)

@@ -6,8 +6,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.control.arguments import configuration, scalar_or
-from jdyn.control.controller import Controller, ModelBased
-from jdyn.control.dynamic import DynamicController
+from jdyn.control.controller import Controller, DynamicController, ModelBased
 from jdyn.dynamics import inverse_dynamics, inverse_dynamics_derivatives
 from jdyn.model import Model, checked, dynamics_only
 

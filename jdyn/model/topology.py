@@ -52,6 +52,11 @@ class Tree(abc.ABC):
         """Places where the degrees of freedom of each body's joint start; the last entry is their number."""
 
     @property
+    def joint_widths(self) -> np.ndarray:
+        """Number of degrees of freedom of each body's joint."""
+        return np.diff(self.v_offsets)
+
+    @property
     def nb(self) -> int:
         """Number of bodies."""
         return len(self.parents)

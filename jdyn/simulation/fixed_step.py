@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact import PointForces
-from jdyn.control.dynamic import DynamicController
+from jdyn.control.controller import DynamicController
 from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
 from jdyn.simulation.loop import Equations, Motion, Pivots, Problem, Span, Way, forces_like, forces_within, settle, step

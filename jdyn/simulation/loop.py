@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
 from jdyn.constraints import Projected
 from jdyn.contact import Overlap, PointForces
-from jdyn.control.dynamic import updated
+from jdyn.control.controller import updated
 from jdyn.simulation.energy_control import HalveOrGrow
 from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_crossing, numbers
 from jdyn.simulation.manifold import PLANNED, angular_speed

@@ -12,8 +12,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jdyn.array import in_type
 from jdyn.contact import Contact, colliders
 from jdyn.contact.colliders import Colliders
-from jdyn.control.controller import Controller
-from jdyn.control.dynamic import with_memory
+from jdyn.control.controller import Controller, with_memory
 from jdyn.dynamics import Method
 from jdyn.elements import Elements, ForceElement
 from jdyn.model import Constraint, Model, checked

@@ -12,8 +12,7 @@ from jaxtyping import Scalar
 from jdyn.array import is_single
 from jdyn.constraints import closed, iterates
 from jdyn.contact.colliders import Colliders
-from jdyn.control.controller import Controller
-from jdyn.control.dynamic import Memoryless, with_memory
+from jdyn.control.controller import Controller, Memoryless, with_memory
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.elements import Elements
 from jdyn.simulation.contact_events import contact_events

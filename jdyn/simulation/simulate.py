@@ -15,7 +15,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.constraints import blocked, distance
 from jdyn.contact import Contact, ContactWarning
-from jdyn.control.dynamic import DynamicController
+from jdyn.control.controller import DynamicController
 from jdyn.dynamics import Method, resolved
 from jdyn.elements import ForceElement
 from jdyn.execution.compiled import precise, uncollected

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.control.dynamic import DynamicController
+from jdyn.control.controller import DynamicController
 from jdyn.elements import Elements
 from jdyn.model import Model
 from jdyn.terminal.messages import short

@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from jdyn.constraints import constrained_dynamics
 from jdyn.contact import Contacts, PointForces, colliders, generalized_forces, named_contacts
-from jdyn.control.dynamic import with_memory
+from jdyn.control.controller import with_memory
 from jdyn.dynamics import forward_kinematics, momentum
 from jdyn.elements import Elements
 from jdyn.io.archive import load_archive, save_archive

@@ -17,7 +17,7 @@ from jdyn.constraints import (
     warm_start,
 )
 from jdyn.contact import ContactForces
-from jdyn.control.dynamic import DynamicController
+from jdyn.control.controller import DynamicController
 from jdyn.dynamics import (
     ABA,
     Method,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from jdyn.control.dynamic import with_memory
+from jdyn.control.controller import with_memory
 from jdyn.dynamics import forward_dynamics
 from jdyn.simulation import Result, State, System, Trajectory, simulate
 from jdyn.simulation.result import MESSAGES

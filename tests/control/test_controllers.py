@@ -8,7 +8,7 @@ import pytest
 import scipy.linalg
 
 import jdyn
-from jdyn.control.dynamic import with_memory
+from jdyn.control.controller import with_memory
 
 pytestmark = pytest.mark.fast_compile
 

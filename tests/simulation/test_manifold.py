@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ellipj, ellipk
 
 import jdyn
-from jdyn.control.dynamic import with_memory
+from jdyn.control.controller import with_memory
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 from tests.simulation.free_body import INERTIA, FreeBody

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.control.dynamic import with_memory
+from jdyn.control.controller import with_memory
 from jdyn.simulation import adjoint as replay
 from jdyn.simulation.manifold import OnManifold
 from jdyn.simulation.state import State

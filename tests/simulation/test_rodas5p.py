@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.control.dynamic import with_memory
+from jdyn.control.controller import with_memory
 from jdyn.simulation.energy_control import SuppliedEnergy
 from jdyn.simulation.loop import Equations
 from jdyn.simulation.manifold import LocalTerm

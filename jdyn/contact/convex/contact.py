@@ -24,7 +24,6 @@ from jdyn.contact.convex.lagged import LaggedContact
 from jdyn.contact.convex.turning import Turning
 from jdyn.contact.kinks import Kinks, KinkSlopes, parting
 from jdyn.contact.laws import HuntCrossley
-from jdyn.contact.many_pairs import warn_of_many_pairs
 from jdyn.contact.materials import (
     Material,
     PairMaterials,
@@ -36,7 +35,7 @@ from jdyn.contact.materials import (
     resist_turning,
 )
 from jdyn.contact.moving_points import MovingPoints
-from jdyn.contact.points import Overlap, Slots
+from jdyn.contact.points import Overlap, Slots, warn_of_many_pairs
 from jdyn.contact.step_policy import StepPolicy
 from jdyn.impulses import ConvexLaw, Friction, PointJacobian, Rows
 from jdyn.impulses.friction import row_dot

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.dynamics.recursion.order import LevelRun, Order, joint_widths
+from jdyn.dynamics.recursion.order import LevelRun, Order
 from jdyn.execution.at_once import at_once
 from jdyn.model import WORLD, Tree
 
@@ -166,7 +166,7 @@ def _tour(tree: Tree) -> _Tour:
 @functools.lru_cache(maxsize=256)
 def _schedule(tree: Tree) -> tuple[LevelRun, ...]:
     """The one run."""
-    width = int(max(joint_widths(tree), default=1))
+    width = int(max(tree.joint_widths, default=1))
     one, ones = np.ones((1, 1)), np.ones((tree.nb, 1, 1))
     return (LevelRun(_tour(tree).bodies[:, None], one, ones, one, ones, width),)
 

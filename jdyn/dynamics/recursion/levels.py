@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.dynamics.recursion.order import LevelRun, Order, joint_widths
+from jdyn.dynamics.recursion.order import LevelRun, Order
 from jdyn.model import WORLD, Tree
 
 # More runs waste fewer padded slots but compile longer, since every run compiles its step function anew.
@@ -63,7 +63,7 @@ def _schedule(tree: Tree) -> tuple[LevelRun, ...]:
     """The runs of a tree, outward."""
     roots = [WORLD - root for root in range(tree.roots)]
     levels = _levels(tree.parents, roots)
-    widths = joint_widths(tree)
+    widths = tree.joint_widths
     widest = [int(max(widths[level], default=0)) for level in levels]
     runs, above = [], roots
     for first, last in _partition([len(level) for level in levels], widest):

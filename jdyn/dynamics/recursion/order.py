@@ -22,11 +22,6 @@ from jdyn.model import Tree, take_rows
 Packed = tuple[Any, ...]
 
 
-def joint_widths(tree: Tree) -> np.ndarray:
-    """Number of degrees of freedom of each body's joint."""
-    return np.diff(tree.v_offsets)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class LevelRun:
     """Consecutive levels that one loop visits, one level after another, all slots of a level at once.
