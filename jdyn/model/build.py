@@ -387,7 +387,7 @@ class Builder:
         return listed(self.source, what, messages)
 
     def _names(self) -> list[str]:
-        """Those of all links and frames."""
+        """Names of all links and frames."""
         return [*(link.name for link in self._links), *(name for name, _, _ in self._frames)]
 
     def _check_names(self):
