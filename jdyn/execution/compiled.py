@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.dtypes import canonicalize_dtype
 
 from jdyn.execution.memory_maps import memory_maps
@@ -90,6 +91,19 @@ def compiled(
         arrays = [_in_type(leaf, dtype) if is_array else None for leaf, is_array in zip(leaves, traced, strict=True)]
         constants = [None if is_array else leaf for leaf, is_array in zip(leaves, traced, strict=True)]
         return program(structure, tuple(constants), arrays)
+
+    return called
+
+
+def compiled_alone(function: Callable[P, R], prepared: Mapping[str, Callable[[Any], Any]]) -> Callable[P, R]:
+    """`function`, `compiled` where it is called alone: operation by operation, each would be a program. Within another
+    program it is traced as it stands, and is no call of its own."""
+    program = compiled(function, prepared)
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        within = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs)))
+        return (function if within else program)(*args, **kwargs)
 
     return called
 

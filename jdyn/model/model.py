@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from jdyn.array import Structure, floating, shaped
 from jdyn.execution.compiled import compiled as compiled_whole
+from jdyn.execution.compiled import compiled_alone
 from jdyn.model.joints import Joint
 from jdyn.model.shapes import Shapes
 from jdyn.model.topology import Topology
@@ -24,6 +25,10 @@ from jdyn.terminal.messages import one_of, short
 P = ParamSpec("P")
 R = TypeVar("R")
 Executor = Literal["auto", "levels", "lanes"]
+
+
+def _compiled_alone(method: Callable[P, R]) -> Callable[P, R]:
+    return compiled_alone(method, {"self": lambda model: model.without_shapes()})
 
 
 class Limits(Structure):
@@ -157,16 +162,14 @@ class Model(Structure):
 
     # Configurations.
 
+    @_compiled_alone
     def neutral(self) -> Float[Array, " nq"]:
         """Zero for every joint coordinate, the identity for every quaternion."""
         return self._per_joint(lambda joint: joint.neutral(self.dtype), "q")
 
+    @_compiled_alone
     def random(self, key: PRNGKeyArray) -> Float[Array, " nq"]:
         """A configuration drawn uniformly within the limits; without limits, within ±π rad (revolute) or ±1 (other)."""
-        return self.without_shapes()._drawn(key)
-
-    @eqx.filter_jit
-    def _drawn(self, key):
         keys = jax.random.split(key, max(self.nb, 1))
         limits = self.limits
         return self._per_joint(
@@ -174,6 +177,7 @@ class Model(Structure):
             "q", self.by_group("bodies", keys), self.by_group("q", limits.lower), self.by_group("q", limits.upper),
         )  # fmt: skip
 
+    @_compiled_alone
     def integrate(self, q: Float[Array, " nq"], dv: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """The configuration reached from `q` by moving with constant velocity `dv` for unit time."""
         q, dv = checked(self, q=q, v=dv)
@@ -182,6 +186,7 @@ class Model(Structure):
         integrate = jax.checkpoint(lambda joint, q, dv: joint.integrate(q, dv), prevent_cse=False)
         return self._per_joint(integrate, "q", self.by_group("q", q), self.by_group("v", dv))
 
+    @_compiled_alone
     def difference(self, q0: Float[Array, " nq"], q1: Float[Array, " nq"]) -> Float[Array, " nv"]:
         """The tangent vector from `q0` to `q1`: `integrate(q0, difference(q0, q1)) = q1`."""
         (q0,), (q1,) = checked(self, q=q0), checked(self, q=q1)
@@ -190,18 +195,21 @@ class Model(Structure):
             lambda joint, q0, q1: joint.difference(q0, q1), "v", self.by_group("q", q0), self.by_group("q", q1)
         )
 
+    @_compiled_alone
     def normalize(self, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
         """`q` with every quaternion scaled to unit length."""
         (q,) = checked(self, q=q)
         q = self._expand_difference(q)
         return self._per_joint(lambda joint, q: joint.normalize(q), "q", self.by_group("q", q))
 
+    @_compiled_alone
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """dq/dt of a motion through `q` with velocity `v`."""
         q, v = checked(self, q=q, v=v)
         q, v = self._expand_difference(q), self.expand_velocity(v)
         return self._per_joint(lambda joint, q, v: joint.rate(q, v), "q", self.by_group("q", q), self.by_group("v", v))
 
+    @_compiled_alone
     def room(self, q: Float[Array, " nq"]) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """Least and largest change of each coordinate that keep every joint within its limits, also those that follow.
 
