@@ -8,6 +8,7 @@ from jdyn.contact.contact import ContactForces as ContactForces
 from jdyn.contact.contact import GradientPolicy as GradientPolicy
 from jdyn.contact.contact import PointForces as PointForces
 from jdyn.contact.contact import StartOfSteps as StartOfSteps
+from jdyn.contact.contact import StepPolicy as StepPolicy
 from jdyn.contact.contact import StepwiseForces as StepwiseForces
 from jdyn.contact.contact import TouchingPoints as TouchingPoints
 from jdyn.contact.contacts import Contacts as Contacts
@@ -29,6 +30,5 @@ from jdyn.contact.materials import Material as Material
 from jdyn.contact.points import ContactWarning as ContactWarning
 from jdyn.contact.points import Overlap as Overlap
 from jdyn.contact.points import contact_points as contact_points
-from jdyn.contact.step_policy import StepPolicy as StepPolicy
 from jdyn.contact.time_of_contact import time_of_contact as time_of_contact
 from jdyn.model import Touching as Touching

@@ -154,7 +154,8 @@ def colliders(model: Model) -> Colliders:
     if shapes is None or not rows:
         raise ValueError(f"{model.name!r} has no collision shapes: give it some by jdyn.Builder.add_shape")
     entries = tuple(shapes.entries[row] for row in rows)
-    hulls = hulls_of(model.name, entries, model.dtype)
+    meshes = [entry for entry in entries if entry.kind == "mesh"]
+    hulls = hulls_of(model.name, meshes, model.dtype) if meshes else None
     pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology, shapes)))
     sizes, placements, friction = _taken(rows, (shapes.sizes, shapes.placements, shapes.friction))
     heights = tuple(shapes.heights_of(row) for row in rows if shapes.entries[row].kind == "height field")

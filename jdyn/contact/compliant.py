@@ -15,8 +15,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.compliant_gradients import CompliantGradients, StepRepair
 from jdyn.contact.compliant_steps import CompliantSteps
 from jdyn.contact.contact import Contact, ContactForces, PointForces, TouchingPoints
-from jdyn.contact.kinks import parting
-from jdyn.contact.laws import ContactLaw, HuntCrossley, PointLaw
+from jdyn.contact.laws import ContactLaw, HuntCrossley, PointLaw, parting
 from jdyn.contact.materials import (
     Material,
     PairMaterials,

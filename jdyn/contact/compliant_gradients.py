@@ -11,8 +11,8 @@ from jaxtyping import Array, Bool, Float, Scalar
 from jdyn.array import Structure
 from jdyn.contact.compliant_steps import lighter_masses
 from jdyn.contact.contact import GradientPolicy
-from jdyn.contact.kinks import Kinks, KinkSlopes, parting
-from jdyn.contact.laws import PointLaw, Rows
+from jdyn.contact.kinks import Kinks, KinkSlopes
+from jdyn.contact.laws import PointLaw, Rows, parting
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.stiffening import Stiffening
 from jdyn.model import Model

@@ -7,12 +7,11 @@ from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.array import is_single
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.kinks import parting
-from jdyn.contact.laws import ContactLaw
+from jdyn.contact.contact import StepPolicy
+from jdyn.contact.laws import ContactLaw, parting
 from jdyn.contact.materials import PairMaterials
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.nearing import time_to_pass
-from jdyn.contact.step_policy import StepPolicy
 from jdyn.dynamics.energy import energy_of_motion
 from jdyn.dynamics.kinematics import joint_kinematics, poses_and_velocities
 from jdyn.model import WORLD, Model, take_rows

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Self
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Scalar
+from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders
 from jdyn.contact.points import Overlap, contact_points
-from jdyn.contact.step_policy import StepPolicy
 from jdyn.dynamics.kinematics import forward_kinematics
 from jdyn.impulses import Rows
 from jdyn.model import Model
@@ -143,7 +142,7 @@ class ContactForces(eqx.Module):
         """
         return None
 
-    def step_policy(self, model: Model, q: Float[Array, " nq"]) -> StepPolicy:
+    def step_policy(self, model: Model, q: Float[Array, " nq"]) -> "StepPolicy":
         """Limits on the step that begins in `q`."""
         return StepPolicy()
 
@@ -203,6 +202,32 @@ class StepwiseForces(ContactForces):
     @abc.abstractmethod
     def forces_like(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> PointForces:
         """Shapes of what `StartOfSteps.forces` returns."""
+
+
+class StepPolicy(eqx.Module):
+    """Limits on a step, by what is known where it begins. By default there are none.
+
+    >>> print(jdyn.contact.StepPolicy().longest(None, jnp.zeros(2), jnp.zeros(2)))
+    inf
+
+    The loop of a simulation asks for the `longest` step before it tries one, and whether it has `overshot` before it
+    judges the error of a step that it has tried. Solvers do not ask.
+    """
+
+    def longest(self, model: Model, v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
+        """Longest step that shapes allow which will touch soon or have just begun to [s].
+
+        Args:
+            model: The mechanism.
+            v: Velocity where the step begins, in the time of solvers.
+            a: About how v changes there.
+        """
+        return jnp.full((), jnp.inf, v.dtype)
+
+    def overshot(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Bool[Array, ""]:
+        """Tell whether a step has gone too deep into shapes to be kept, whatever its error seems to be, by the state
+        where it ends."""
+        return jnp.array(False)
 
 
 class GradientPolicy(eqx.Module):

@@ -21,15 +21,15 @@ from jdyn.terminal.messages import listed
 _SEEN = 1e-2
 
 
-def hulls_of(source: str, entries: Sequence[Shape], dtype) -> ConvexHull | None:
-    """The hulls of all meshes among some shapes, in the files' units, one after the other; None without meshes.
+def hulls_of(source: str, entries: Sequence[Shape], dtype) -> ConvexHull:
+    """The hulls of meshes, in the files' units, one after the other.
 
     A hull has no more vertices than the shape says, each chosen as the one that sticks out farthest of those before.
     Tables are as long as the longest one, by repetition of the last row.
 
     Args:
         source: What the shapes belong to, for messages.
-        entries: The shapes.
+        entries: The shapes that are meshes, one at least.
         dtype: Floating type of the vertices.
 
     Raises:
@@ -41,20 +41,17 @@ def hulls_of(source: str, entries: Sequence[Shape], dtype) -> ConvexHull | None:
     """
     problems, doubts, found = [], {}, []
     for entry in entries:
-        if entry.kind == "mesh":
-            try:
-                hull, doubt = _hull(*mesh_of(entry), entry.hull_vertices)
-                found.append(hull)
-                if doubt:
-                    doubts[f"{entry.path}: {doubt}"] = None
-            except ValueError as error:
-                problems.append(f"collision shape {entry.name!r} of link {entry.link!r}: {error}")
+        try:
+            hull, doubt = _hull(*mesh_of(entry), entry.hull_vertices)
+            found.append(hull)
+            if doubt:
+                doubts[f"{entry.path}: {doubt}"] = None
+        except ValueError as error:
+            problems.append(f"collision shape {entry.name!r} of link {entry.link!r}: {error}")
     if problems:
         raise ModelError(listed(source, "problem", problems))
     if doubts:
         warnings.warn(listed(source, "warning", [*doubts]), ModelWarning, stacklevel=4)
-    if not found:
-        return None
     vertices, faces, edges = (_of_one_length(tables) for tables in zip(*found, strict=True))
     # The model may be traced; files are not.
     with jax.ensure_compile_time_eval():

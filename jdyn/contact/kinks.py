@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
+from jdyn.contact.laws import parting
+
 Numbers = Float[Array, " points"]
 Vectors = Float[Array, "points 3"]
 # Twists [ω; v] or wrenches [n; f], or the second parts of either alone.
@@ -84,11 +86,6 @@ def _share_apart(g0: Numbers, r0: Numbers, g1: Numbers, r1: Numbers) -> Numbers:
 
     start = jnp.zeros_like(g0), jnp.ones_like(g0), g0 / (g0 - g1)
     return jax.lax.fori_loop(0, NEWTON_STEPS, improved, start)[2]
-
-
-def parting(twists: Float[Array, "*points k"], normals: Float[Array, "*points 3"]) -> Float[Array, "*points"]:
-    """Speed at which distances grow [m/s]."""
-    return jnp.sum(twists[..., -3:] * normals, axis=-1)
 
 
 class KinkSlopes(NamedTuple):

@@ -164,6 +164,11 @@ def _power(depth: Numbers, exponent: float) -> Numbers:
     return jnp.where(none, 0, depth * jnp.sqrt(jnp.where(none, 1, depth)))
 
 
+def parting(twists: Float[Array, "*points k"], normals: Float[Array, "*points 3"]) -> Float[Array, "*points"]:
+    """Speed at which distances grow [m/s]."""
+    return jnp.sum(twists[..., -3:] * normals, axis=-1)
+
+
 class PointLaw(Structure):
     """Force at a point by its depth and its twist: a law along the normal, regularized Coulomb friction beside it.
 

@@ -212,6 +212,8 @@ class Memoryless(DynamicController):
         return None
 
     def force_slopes(self, model, t, q, v, memory):
+        if self.controller is None:
+            return jnp.zeros_like(v), jnp.zeros_like(v)
         if isinstance(self.controller, Controller):
             return self.controller.slopes(model, t, q, v)
         return super().force_slopes(model, t, q, v, memory)

@@ -179,6 +179,14 @@ class LocalTerm(diffrax.AbstractTerm):
         return self.term.prod(vf, control)
 
 
+def local_term(solver: diffrax.AbstractSolver, terms: diffrax.AbstractTerm) -> LocalTerm:
+    """The terms, if they are in local coordinates."""
+    if not isinstance(terms, LocalTerm):
+        name = type(solver).__name__
+        raise ValueError(f"{name}: it works in local coordinates; use jdyn.simulate, or jdyn.solvers.OnManifold")
+    return terms
+
+
 def angular_speed(model: Model, v: Float[Array, " nv"]) -> Scalar:
     """Angular speed of the fastest ball or free joint [rad/s], 0 without one; it has no derivative."""
     v = model.expand_velocity(jax.lax.stop_gradient(v))

@@ -50,8 +50,9 @@ def prepared(
     field = dataclasses.replace(field, elements=Elements(system.elements).closed(model, t0, q0, v0))
     field = dataclasses.replace(field, controller=controller, others=traits(solver).owners)
     y0 = starting(field.owners, model, t0, q0, v0, start.parts)
-    field = dataclasses.replace(field, constraints=closed(model, system.constraints, t0, q0))
-    field = dataclasses.replace(field, iterates=iterates(model, field.constraints, t0, q0, v0))
+    if system.constraints:
+        field = dataclasses.replace(field, constraints=closed(model, system.constraints, t0, q0))
+        field = dataclasses.replace(field, iterates=iterates(model, field.constraints, t0, q0, v0))
     events: tuple[Event, ...] = ()
     if system.joint_limits is not None:
         field = dataclasses.replace(field, stops=system.joint_limits.stops(model))

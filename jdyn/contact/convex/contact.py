@@ -16,14 +16,15 @@ from jdyn.contact.contact import (
     GradientPolicy,
     PointForces,
     StartOfSteps,
+    StepPolicy,
     StepwiseForces,
     TouchingPoints,
 )
 from jdyn.contact.convex.in_planes import split
 from jdyn.contact.convex.lagged import LaggedContact
 from jdyn.contact.convex.turning import Turning
-from jdyn.contact.kinks import Kinks, KinkSlopes, parting
-from jdyn.contact.laws import HuntCrossley
+from jdyn.contact.kinks import Kinks, KinkSlopes
+from jdyn.contact.laws import HuntCrossley, parting
 from jdyn.contact.materials import (
     Material,
     PairMaterials,
@@ -36,7 +37,6 @@ from jdyn.contact.materials import (
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import Overlap, Slots, warn_of_many_pairs
-from jdyn.contact.step_policy import StepPolicy
 from jdyn.impulses import ConvexLaw, Friction, PointJacobian, Rows
 from jdyn.impulses.friction import row_dot
 from jdyn.model import Model

@@ -13,7 +13,7 @@ from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Float, Int, Real, Scalar
 
 from jdyn.contact import PointForces
-from jdyn.simulation.manifold import LocalTerm, weighted
+from jdyn.simulation.manifold import LocalTerm, local_term, weighted
 from jdyn.simulation.solver import FORCES, Counted, Traits, Work
 from jdyn.simulation.solvers import dormand_prince8, rosj32, rosj43, verner6
 from jdyn.simulation.solvers.implicit_rates import (
@@ -23,7 +23,6 @@ from jdyn.simulation.solvers.implicit_rates import (
     forces_of_rest,
     forces_of_rest_like,
     implicit_rates,
-    local_term,
 )
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
 from jdyn.simulation.state import State

@@ -9,10 +9,10 @@ import numpy as np
 import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
+from jdyn.simulation.manifold import local_term
 from jdyn.simulation.solver import Traits, Work, never_held
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
 from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
-from jdyn.simulation.solvers.implicit_rates import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 
 SEQUENCE = (2, 6, 10, 14, 22, 34, 50, 70)

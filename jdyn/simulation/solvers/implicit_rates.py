@@ -4,7 +4,6 @@ also in forces that couple them, of contact and force elements."""
 import functools
 from typing import Any, NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -98,14 +97,6 @@ def joint_slopes(field: VectorField, t: Scalar, y: State) -> tuple[Float[Array, 
     passive = passive_slopes(field.model, field.model.expand_velocity(y.v))
     K, D = (control + passive for control, passive in zip(by_control, passive, strict=True))
     return K, D
-
-
-def local_term(solver: diffrax.AbstractSolver, terms: diffrax.AbstractTerm) -> LocalTerm:
-    """The terms, if they are in local coordinates."""
-    if not isinstance(terms, LocalTerm):
-        name = type(solver).__name__
-        raise ValueError(f"{name}: it works in local coordinates; use jdyn.simulate, or jdyn.solvers.OnManifold")
-    return terms
 
 
 def equations_of_motion(terms: Any) -> VectorField:

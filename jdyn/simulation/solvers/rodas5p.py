@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from jdyn.simulation.manifold import weighted
+from jdyn.simulation.manifold import local_term, weighted
 from jdyn.simulation.solver import Counted, DenseOutput, Traits, Work, never_held
 from jdyn.simulation.solvers.implicit_motion import Eliminated, ImplicitMotion
-from jdyn.simulation.solvers.implicit_rates import local_term
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.solvers.step_rate import StepRate
 from jdyn.simulation.solvers.tableau import triangle

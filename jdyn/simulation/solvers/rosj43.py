@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jdyn.simulation.manifold import local_term
 from jdyn.simulation.solver import Counted, Traits, Work, never_held
-from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates, local_term
+from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages, triangle
 
 GAMMA = 0.2
