@@ -23,6 +23,7 @@ from jdyn.model.edit import merge as merge
 from jdyn.model.ground import with_ground as with_ground
 from jdyn.model.joints import Ball as Ball
 from jdyn.model.joints import Continuous as Continuous
+from jdyn.model.joints import FlatJoint as FlatJoint
 from jdyn.model.joints import Free as Free
 from jdyn.model.joints import Helical as Helical
 from jdyn.model.joints import Joint as Joint

@@ -127,8 +127,9 @@ class Joint(Structure):
         """Generalized force of the joint's spring: minus the gradient of its energy with respect to `dv`."""
 
 
-class _VectorJoint(Joint):
-    """A joint whose configuration space is flat: v = dq/dt."""
+class FlatJoint(Joint):
+    """A joint whose configuration space is flat: v = dq/dt. A subclass defines `nq`, `nv`, `motions`, `transform` and
+    `subspace`, and `bias` if S depends on q."""
 
     def neutral(self, dtype):
         return jnp.zeros(self.nq, dtype)
@@ -169,7 +170,7 @@ class _VectorJoint(Joint):
         return stiffness * (rest - q)
 
 
-class _ScrewJoint(_VectorJoint):
+class _ScrewJoint(FlatJoint):
     """One degree of freedom along a constant axis: S does not depend on q."""
 
     nq: ClassVar[int] = 1
@@ -248,7 +249,7 @@ class Helical(_ScrewJoint):
         return jnp.concatenate([self.axis, self.pitch * self.axis])[:, None]
 
 
-class Universal(_VectorJoint):
+class Universal(FlatJoint):
     """Rotation about `axis`, fixed in the joint frame, then about `axis2`, fixed in the child. q: angles [rad].
 
     >>> model = jdyn.random_tree(0, 1, kinds=(jdyn.Universal,))
@@ -278,7 +279,7 @@ class Universal(_VectorJoint):
         return jnp.concatenate([rate, jnp.zeros_like(rate)])
 
 
-class Planar(_VectorJoint):
+class Planar(FlatJoint):
     """Translation along `x` and y = `normal` × x, then rotation about `normal` (orthonormal, in the joint frame).
 
     q: [x, y, θ] [m, m, rad], v = dq/dt.
