@@ -90,7 +90,7 @@ def sweep(
             Each process takes the devices of its own machine, under `jax.distributed` as well, where
             `(jax.process_index() + 1, jax.process_count())` is the part of each.
         engine: A `distributed.Client`, whose workers then compute the chunks; this process writes them. Workers may die
-            and come back.
+            and come back; where none is left, a warning says so.
 
     Returns:
         A dataset with one variable for each entry, along the axes of the design, or along `lane` if it is in a store,

@@ -50,7 +50,7 @@ assert used == jax.local_devices() and len(used) == 2
 CLUSTER = f"""
 {LANE.replace("jax.config", "if __name__ == '__main__': jax.config")}
 def main():
-    import distributed
+    import dask, distributed
     from jdyn.sweep.store import Store
 
     def killing(self, chunk, outputs):
@@ -64,6 +64,8 @@ def main():
     written, write = [], Store.write
     Store.write = killing
     options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    # A cluster gives up workers that are not back by then, and machines may be slow.
+    dask.config.set({{"distributed.deploy.lost-worker-timeout": "10 min"}})
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         jdyn.sweep(lane, design, chunk=101, store=sys.argv[1], engine=client)
     assert sorted(written) == list(range(30)), written
