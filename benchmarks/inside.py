@@ -21,6 +21,16 @@ ROOT = pathlib.Path(__file__).parents[1]
 BELOW = "array", "spatial", "terminal", "execution", "threads"
 # What simulation is not to ask for by class.
 CLASSES = r"\b(\w*Solver|OnManifold|Automatic|ConvexEuler|ROSJ43|Rodas5P|\w*Limits|\w*Contact|\w*Forces)\b"
+# Functions that take products of vectors off something, and factor nothing.
+NO_FACTORS = {
+    "dynamics/recursion/joint_frames.py _frame_along",
+    "geometry/facets.py core_nearest",
+    "geometry/patches/overlap.py _turn",
+    "identification/excitation.py _without",
+    "io/urdf_writer.py _add_inertial",
+    "spatial/components.py to_parent",
+    "spatial/log_cholesky.py log_cholesky",
+}
 NO_SUBJECT = "What", "How", "Whether", "Of", "Those", "That", "As", "Where", "By"
 
 
@@ -102,6 +112,38 @@ def _functions(tree: ast.Module):
             yield node.name, node
 
 
+def factorizations(package: pathlib.Path) -> set[str]:
+    """Functions that factor a matrix, by file and name: those that take products of vectors, or of entries, off it."""
+    found = set()
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
+        for function in (node for each in classes for node in each.body if isinstance(node, ast.FunctionDef)):
+            if any(map(_takes_product_off, ast.walk(function))):
+                found.add(f"{path.relative_to(package).as_posix()} {function.name}")
+    return found - NO_FACTORS
+
+
+def _takes_product_off(node: ast.AST) -> bool:
+    """Tell whether something is subtracted, or negative, in which vectors or entries are multiplied: `outer(x, y)`,
+    `x[:, None] * y[None]`, `x[i] * y[j]`, `x * x[i]` or `A @ A[i]`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return any(map(_is_product, ast.walk(node.right)))
+    if isinstance(node, ast.BinOp) and isinstance(node.left, ast.UnaryOp) and isinstance(node.left.op, ast.USub):
+        return _is_product(ast.BinOp(node.left.operand, node.op, node.right))
+    return False
+
+
+def _is_product(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).endswith("outer")
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.MatMult)):
+        return False
+    entries = [isinstance(side, ast.Subscript) for side in (node.left, node.right)]
+    own = entries[1] and ast.unparse(node.right.value) == ast.unparse(node.left)
+    return own or (all(entries) and isinstance(node.op, ast.Mult))
+
+
 def counts(package: pathlib.Path) -> dict[str, int | str]:
     """Counts of the text of a package."""
     lines = documented = asked = 0
@@ -120,11 +162,14 @@ def counts(package: pathlib.Path) -> dict[str, int | str]:
             arguments = function.args
             all_of = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
             longest = max(longest, (sum(x.arg not in ("self", "cls") for x in all_of), name))
+    factors = factorizations(package)
+    outside = sum(not name.startswith("array/") for name in factors)
     return {
         "lines of jdyn/": lines,
         "parameters of the longest signature": f"{longest[0]} ({longest[1]})",
         "isinstance on solvers, limits, contact": asked,
         "docstrings without a subject": documented,
+        "hand-written factorizations": f"{len(factors)} ({outside} outside of array)",
     }
 
 

@@ -14,7 +14,6 @@ from jdyn.array.shapes import shaped as shaped
 from jdyn.array.small_matrices import cholesky as cholesky
 from jdyn.array.small_matrices import cholesky_solution as cholesky_solution
 from jdyn.array.small_matrices import definite_inverse as definite_inverse
-from jdyn.array.small_matrices import semidefinite_cholesky as semidefinite_cholesky
 from jdyn.array.small_matrices import solution as solution
 from jdyn.array.small_matrices import swept_inverse as swept_inverse
 from jdyn.array.small_matrices import triangle as triangle

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from jaxtyping import Array, Float
+
+from jdyn.array.small_matrices import solution
 
 # Up to so many rows, loops of our own do instead of LAPACK, which is called for each matrix of a batch: with 240 rows
 # it takes a fifth of their time. Its calls for batches must depend on each other (see `small_matrices`).
@@ -32,24 +33,7 @@ def _cholesky_solve(L: Matrix, b: Vector) -> Vector:
 
 
 def _inverse(A: Matrix) -> Matrix:
-    """A⁻¹ by Gauss-Jordan elimination with full pivoting."""
-    n = len(A)
-
-    def eliminate(_, state):
-        A, inverse, done = state
-        # Rows are not swapped: the pivot's row and column are both marked as done.
-        candidates = jnp.where(done[0][:, None] | done[1][None], -1, jnp.abs(A))
-        row, column = jnp.unravel_index(jnp.argmax(candidates), A.shape)
-        pivot = A[row, column]
-        factors = (A[:, column] / pivot).at[row].set(0)
-        A = (A - factors[:, None] * A[row][None]).at[row].divide(pivot)
-        inverse = (inverse - factors[:, None] * inverse[row][None]).at[row].divide(pivot)
-        return A, inverse, (done[0].at[row].set(True), done[1].at[column].set(True))
-
-    none = jnp.zeros(n, bool)
-    A, inverse, _ = jax.lax.fori_loop(0, n, eliminate, (A, jnp.eye(n, dtype=A.dtype), (none, none)))
-    # A has become a permutation matrix: row i of the inverse is in the row where column i has its one.
-    return inverse[jnp.argmax(jnp.abs(A), axis=0)]
+    return solution(A, jnp.eye(len(A), dtype=A.dtype), full_pivoting=True)
 
 
 def _singular_values(A: Matrix) -> tuple[Matrix, Vector, Matrix]:

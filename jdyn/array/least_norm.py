@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Scalar
 
-from jdyn.array.small_matrices import swept_inverse
+from jdyn.array.small_matrices import next_column, row_left, swept_inverse
 
 # A row of which elimination leaves less than this power of rounding depends on the others: solutions with such a row
 # would have no digit left.
@@ -33,25 +33,25 @@ class LeastNorm(NamedTuple):
     @classmethod
     def of(cls, A: Float[Array, "n n"]) -> "LeastNorm":
         """Eliminate with the pivot of which most is left, as long as that is more than rounding of its row."""
-        n, smallest = len(A), jnp.finfo(A.dtype).eps ** DEPENDENT
+        n, smallest, diagonal = len(A), jnp.finfo(A.dtype).eps ** DEPENDENT, jnp.diagonal(A)
         # A row that is nothing beside the largest may be all rounding, and be called large beside itself.
-        own = jnp.maximum(jnp.diagonal(A), smallest * jnp.max(jnp.diagonal(A)))
+        own = jnp.maximum(diagonal, smallest * jnp.max(diagonal))
+        own = jnp.where(own > 0, own, 1)
 
-        def eliminate(k, state):
-            A, L, pivots, rank, least = state
-            left = jnp.diagonal(A) / jnp.where(own > 0, own, 1)
-            pivot = jnp.argmax(left)
-            size, large = A[pivot, pivot], left[pivot] > smallest
-            column = jnp.where(large, A[:, pivot] / jnp.sqrt(jnp.where(large, size, 1)), 0)
+        def add_column(k, state):
+            L, left, pivots, rank, least = state
+            shares = left / own
+            pivot, large = jnp.argmax(shares), jnp.max(shares) > smallest
+            row = row_left(A, L, pivot)
+            column = next_column(row, pivot, left != 0, large)
             # What is left of the pivot's own row is rounding.
-            here = jnp.arange(n) == pivot
-            A = jnp.where(here[:, None] | here[None], 0, A - jnp.outer(column, column))
-            least = jnp.where(large, jnp.minimum(least, size), least)
-            return A, L.at[:, k].set(column), pivots.at[k].set(pivot), rank + large.astype(rank.dtype), least
+            left = jnp.where(jnp.arange(n) == pivot, 0, left - column**2)
+            least = jnp.where(large, jnp.minimum(least, row[pivot]), least)
+            return L.at[:, k].set(column), left, pivots.at[k].set(pivot), rank + large.astype(rank.dtype), least
 
-        most = jnp.max(jnp.diagonal(A), initial=0)
-        state = A, jnp.zeros_like(A), jnp.zeros(n, int), jnp.zeros((), int), most
-        _, L, pivots, rank, least = jax.lax.fori_loop(0, n, eliminate, state)
+        most = jnp.max(diagonal, initial=0)
+        state = jnp.zeros_like(A), diagonal, jnp.zeros(n, int), jnp.zeros((), int), most
+        L, _, pivots, rank, least = jax.lax.fori_loop(0, n, add_column, state)
         # Nothing is left of earlier rows in later columns.
         gram = L.T @ L + jnp.diag(jnp.where(jnp.arange(n) < rank, 0, 1).astype(A.dtype))
         smallest = jnp.where(most > 0, least / jnp.where(most > 0, most, 1), 1)

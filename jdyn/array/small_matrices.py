@@ -1,37 +1,60 @@
-"""Factorisations of small matrices without LAPACK.
+"""Factorisations of small matrices without LAPACK: Cholesky's, elimination by any pivots, and Householder's.
 
 LAPACK needs one call for each matrix of a batch. If a program has several such calls that do not depend on each other,
 jaxlib's CPU executor can deadlock on a machine with few processors.
 """
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int, Scalar
+
+# Up to so many columns are written out. Beyond, they are a loop, which compiles sooner.
+WRITTEN_OUT = 6
+
+Index = int | Int[Array, ""]
 
 
-def semidefinite_cholesky(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Lower triangular L with L Lᵀ = A; pivots that are zero, or negative due to rounding, are skipped."""
-    n, columns = len(A), []
-    for k in range(n):
-        positive = A[k, k] > 0
-        column = A[:, k] / jnp.sqrt(jnp.where(positive, A[k, k], 1))
-        column = jnp.where(positive & (jnp.arange(n) >= k), column, 0)
-        A = A - jnp.outer(column, column)
-        columns.append(column)
-    return jnp.stack(columns, axis=1)
+def cholesky(A: Float[Array, "n n"], semidefinite: bool = False) -> Float[Array, "n n"]:
+    """Lower triangular L with L Lᵀ = A, positive definite; NaN if it is not.
 
+    If A may be semidefinite, pivots that are zero, or negative due to rounding, are skipped.
+    """
+    n = len(A)
 
-def cholesky(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Lower triangular L with L Lᵀ = A, positive definite; NaN if it is not. A column after another."""
-    places = jnp.arange(len(A))
+    def column(k, known):
+        left = row_left(A, known, k)
+        return next_column(left, k, jnp.arange(n) >= k, left[k] > 0 if semidefinite else True)
+
+    if n <= WRITTEN_OUT:
+        columns: list[Array] = []
+        for k in range(n):
+            columns.append(column(k, columns))
+        return jnp.stack(columns, axis=1)
 
     def add_column(k, L):
-        # What is not known yet is zero.
-        rest = A[:, k] - L @ L[k]
-        column = jnp.where(places >= k, rest, 0) / jnp.sqrt(rest[k])
-        return jax.lax.dynamic_update_index_in_dim(L, column, k, 1)
+        return jax.lax.dynamic_update_index_in_dim(L, column(k, L), k, 1)
 
-    return jax.lax.fori_loop(0, len(A), add_column, jnp.zeros_like(A))
+    return jax.lax.fori_loop(0, n, add_column, jnp.zeros_like(A))
+
+
+def row_left(A: Float[Array, "n n"], known: Float[Array, "n n"] | Sequence[Array], row: Index) -> Float[Array, " n"]:
+    """A row of what the known columns of L leave of A: those of a sequence, or of a matrix in which others are zero."""
+    left = A[row]
+    if not isinstance(known, Sequence):
+        return left - known @ known[row]
+    for column in known:
+        left = left - column * column[row]
+    return left
+
+
+def next_column(
+    left: Float[Array, " n"], row: Index, places: Bool[Array, " n"], large: bool | Bool[Array, ""] = True
+) -> Float[Array, " n"]:
+    """The next column of L, from what is left of a row of A; it has entries at `places`, and none unless the pivot is
+    `large` enough."""
+    return jnp.where(places & large, left, 0) / jnp.sqrt(jnp.where(large, left[row], 1))
 
 
 def cholesky_solution(L: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -50,58 +73,75 @@ def cholesky_solution(L: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Ar
     return jax.lax.fori_loop(0, n, backwards, jnp.zeros_like(b))
 
 
-def definite_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """A⁻¹ of a positive definite matrix, by Gauss-Jordan elimination without pivoting."""
+def solution(A: Float[Array, "n n"], B: Float[Array, "n m"], full_pivoting: bool = False) -> Float[Array, "n m"]:
+    """A⁻¹ B, by Gauss-Jordan elimination with row pivoting, or with full pivoting."""
     n = len(A)
-    rows = jnp.concatenate([A, jnp.eye(n, dtype=A.dtype)], axis=1)
-    for k in range(n):
-        pivot_row = rows[k] / rows[k, k]
-        rows = (rows - rows[:, k, None] * pivot_row[None]).at[k].set(pivot_row)
-    return rows[:, n:]
-
-
-def solution(A: Float[Array, "n n"], B: Float[Array, "n m"]) -> Float[Array, "n m"]:
-    """A⁻¹ B, by Gauss-Jordan elimination with row pivoting."""
-    n = len(A)
-    places = jnp.arange(n)
 
     def eliminate(k, state):
-        rows, pivots, done = state
-        column = rows[:, k]
-        # Rows are not swapped: each is marked as done, and knows its place in the end.
-        pivot = jnp.argmax(jnp.where(done, -1, jnp.abs(column)))
-        here = places == pivot
-        pivot_row = jnp.sum(jnp.where(here[:, None], rows, 0), axis=0)
-        pivot_row = pivot_row / pivot_row[k]
-        rows = jnp.where(here[:, None], pivot_row[None], rows - column[:, None] * pivot_row[None])
-        return rows, pivots.at[k].set(pivot), done | here
+        table, rows, left = state
+        if full_pivoting:
+            # The columns that are left have no row yet.
+            candidates = jnp.where(left[:, None] & (rows < 0)[None], jnp.abs(table[:, :n]), -1)
+            row, k = jnp.unravel_index(jnp.argmax(candidates), A.shape)
+        else:
+            row = jnp.argmax(jnp.where(left, jnp.abs(table[:, k]), -1))
+        # Rows are not swapped: the column knows its row.
+        places, pivot_row = jnp.arange(n), table[row] / table[row, k]
+        rows = jnp.where(places == k, row, rows)
+        return _eliminated(table, row, pivot_row, table[:, k]), rows, left & (places != row)
 
     # A loop, since unrolled columns would take long to compile.
-    state = jnp.concatenate([A, B], axis=1), jnp.zeros(n, places.dtype), jnp.zeros(n, bool)
-    rows, pivots, _ = jax.lax.fori_loop(0, n, eliminate, state)
-    return rows[pivots, n:]
+    state = jnp.concatenate([A, B], axis=1), jnp.full(n, -1), jnp.ones(n, bool)
+    table, rows, _ = jax.lax.fori_loop(0, n, eliminate, state)
+    return table[rows, n:]
+
+
+def definite_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """A⁻¹ of a symmetric positive definite matrix of a few rows, with pivots in order."""
+    n = len(A)
+    for k in range(n):
+        A = _swept(A, k, jnp.arange(n) >= k, A[k, k])
+    return A
 
 
 def swept_inverse(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """A⁻¹ of a symmetric positive definite matrix, in its own place, with the largest pivot first: half the operations
-    of `solution`. NaN if the matrix is not positive definite.
-
-    Source: Goodnight 1979, A Tutorial on the SWEEP Operator.
-    """
+    """A⁻¹ of a symmetric positive definite matrix, with the largest pivot first: half the operations of `solution`. NaN
+    if the matrix is not positive definite."""
     n = len(A)
 
     def sweep(_, state):
         A, left = state
-        pivot = jnp.argmax(jnp.where(left, jnp.diagonal(A), -jnp.inf))
-        here = jnp.arange(n) == pivot
-        column, size = A[:, pivot], A[pivot, pivot]
-        size = jnp.where(size > 0, size, jnp.nan)
-        scaled = jnp.where(here, -1, column) / size
-        rest = A - column[:, None] * scaled[None]
-        return jnp.where(here[:, None], scaled[None], jnp.where(here[None], scaled[:, None], rest)), left & ~here
+        sizes = jnp.where(left, jnp.diagonal(A), -jnp.inf)
+        pivot, size = jnp.argmax(sizes), jnp.max(sizes)
+        return _swept(A, pivot, left, jnp.where(size > 0, size, jnp.nan)), left & (jnp.arange(n) != pivot)
 
     # A loop, since unrolled columns would take long to compile.
-    return -jax.lax.fori_loop(0, n, sweep, (A, jnp.ones(n, bool)))[0]
+    return jax.lax.fori_loop(0, n, sweep, (A, jnp.ones(n, bool)))[0]
+
+
+def _swept(A: Float[Array, "n n"], pivot: Index, left: Bool[Array, " n"], size: Scalar) -> Float[Array, "n n"]:
+    """A symmetric matrix after elimination with a pivot on the diagonal, of some size, of those that are left.
+
+    The column of the inverse takes the place of the one that is eliminated. It is minus the row of the inverse where
+    pivots are left.
+
+    Source: Goodnight 1979, A Tutorial on the SWEEP Operator.
+    """
+    here, row = jnp.arange(len(A)) == pivot, A[pivot]
+    pivot_row = jnp.where(here, 1, row) / size
+    return _eliminated(jnp.where(here[None], 0, A), pivot, pivot_row, jnp.where(left, row, -row))
+
+
+def _eliminated(
+    table: Float[Array, "n m"], row: Index, pivot_row: Float[Array, " m"], column: Float[Array, " n"]
+) -> Float[Array, "n m"]:
+    """A table with the row of a pivot, which has been divided by that, and without as much of it in other rows as the
+    column says."""
+    rest = table - column[:, None] * pivot_row[None]
+    # Where the row is known, XLA fuses less, and computes nothing twice; where it is not, batches write it slowly.
+    if isinstance(row, int):
+        return rest.at[row].set(pivot_row)
+    return jnp.where((jnp.arange(len(table)) == row)[:, None], pivot_row[None], rest)
 
 
 def triangular_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:

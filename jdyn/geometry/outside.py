@@ -124,6 +124,7 @@ def _step(
 
 def _least_squares(K: Float[Array, "2 2"], b: Float[Array, "2"]) -> Float[Array, "2"]:
     """The smallest x with the smallest |K x − b|."""
+    # In closed form, without normal equations, which would leave half of the digits that decide about the rank.
     smallest = jnp.finfo(K.dtype).eps ** 0.75
     determinant, square = K[0, 0] * K[1, 1] - K[0, 1] * K[1, 0], jnp.sum(K**2)
     regular, nothing = jnp.abs(determinant) > smallest * square, square <= smallest**2

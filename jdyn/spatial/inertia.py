@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.array.small_matrices import semidefinite_cholesky
+from jdyn.array.small_matrices import cholesky
 from jdyn.array.structure import Structure
 from jdyn.spatial.rotation import skew
 from jdyn.spatial.transform import Transform
@@ -55,7 +55,7 @@ class SpatialInertia(Structure):
         """A matrix B with BᵀB = I; zero mass and a singular inertia about the centre of mass are allowed."""
         massive = self.mass > 0
         c = skew(self.first_moment / jnp.where(massive, self.mass, 1))
-        central = semidefinite_cholesky(symmetric(self.rotational) - self.mass * (c @ c.T))
+        central = cholesky(symmetric(self.rotational) - self.mass * (c @ c.T), semidefinite=True)
         root = jnp.sqrt(jnp.where(massive, self.mass, 0))
         return jnp.block([[central.T, jnp.zeros_like(c)], [-root * c, root * np.eye(3, dtype=c.dtype)]])
 

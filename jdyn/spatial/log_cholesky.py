@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array.small_matrices import cholesky
 from jdyn.spatial.inertia import SpatialInertia, symmetric
 
 
@@ -44,15 +45,11 @@ def log_cholesky(inertia: SpatialInertia) -> Float[Array, "10"]:
     squared radius of gyration.
     """
     com = inertia.first_moment / inertia.mass
-    # The central second moment of a unit mass, and its factor V Vᵀ, from the last column to the first.
+    # The central second moment of a unit mass is V Vᵀ, where V is upper triangular: the factor from the last row on.
     C = _second_moment(inertia) / inertia.mass - jnp.outer(com, com)
-    v33 = jnp.sqrt(C[2, 2])
-    s13, s23 = C[0, 2] / v33, C[1, 2] / v33
-    v22 = jnp.sqrt(C[1, 1] - s23**2)
-    s12 = (C[0, 1] - s13 * s23) / v22
-    v11 = jnp.sqrt(C[0, 0] - s12**2 - s13**2)
-    logarithms = jnp.log(jnp.stack([jnp.sqrt(inertia.mass), v11, v22, v33]))
-    return jnp.concatenate([logarithms, jnp.stack([s12, s23, s13]), com])
+    V = cholesky(C[::-1, ::-1])[::-1, ::-1]
+    logarithms = jnp.log(jnp.concatenate([jnp.sqrt(inertia.mass)[None], jnp.diagonal(V)]))
+    return jnp.concatenate([logarithms, jnp.stack([V[0, 1], V[1, 2], V[0, 2]]), com])
 
 
 def pseudo_inertia(inertia: SpatialInertia) -> Float[Array, "4 4"]:

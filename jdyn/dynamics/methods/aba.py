@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jdyn.array import semidefinite_cholesky, triangular_inverse
+from jdyn.array import cholesky, triangular_inverse
 from jdyn.dynamics.methods.matrix_aba import ProjectedABA
 from jdyn.dynamics.methods.method import Factors, Recursion, in_step, on_leaders
 from jdyn.dynamics.passive import passive_forces
@@ -172,7 +172,7 @@ def _one_after_another(K, D_inverse):
     triangular, they are Wᵀ K and d."""
     if len(D_inverse) == 1:
         return K, 1 / D_inverse[0]
-    C = semidefinite_cholesky(D_inverse)
+    C = cholesky(D_inverse, semidefinite=True)
     return jnp.diag(C)[:, None] * (triangular_inverse(C) @ K), jnp.diag(C) ** -2
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.array import semidefinite_cholesky, triangular_inverse
+from jdyn.array import cholesky, triangular_inverse
 from jdyn.dynamics.kinematics import joint_motion, padded
 from jdyn.dynamics.methods.matrix_aba import (
     ArticulatedBody,
@@ -51,8 +51,8 @@ def combine(outer: Segment, inner: Segment) -> Segment:
     inverse of a symmetric matrix with no eigenvalue below one, which keeps up to three digits more
     than solving with 1 + C J where masses differ by orders of magnitude.
     """
-    L = semidefinite_cholesky(outer.J)
-    root = semidefinite_cholesky(jnp.eye(6, dtype=L.dtype) + L.T @ inner.C @ L)
+    L = cholesky(outer.J, semidefinite=True)
+    root = cholesky(jnp.eye(6, dtype=L.dtype) + L.T @ inner.C @ L, semidefinite=True)
     H = triangular_inverse(root) @ L.T
     HA, HC = H @ inner.A, H @ inner.C
     A, C = inner.A - HC.T @ HA, inner.C - HC.T @ HC
@@ -173,7 +173,7 @@ def _least(below, link):
     force."""
     IA = link.I + below
     U = IA @ link.S
-    root = semidefinite_cholesky(link.S.T @ U + jnp.diag(link.R))
+    root = cholesky(link.S.T @ U + jnp.diag(link.R), semidefinite=True)
     # Along a column that is zero nothing resists: dividing by infinity leaves such a motion out.
     resisting = root + jnp.diag(jnp.where(jnp.diag(root) > 0, 0, jnp.inf))
     G = triangular_inverse(resisting) @ U.T

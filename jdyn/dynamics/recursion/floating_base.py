@@ -148,6 +148,8 @@ def with_bases(tree: DofTree, own: Any, others: Any) -> Any:
 
 def inverted(A: Vector) -> Vector:
     """A⁻¹ of a positive definite 6×6 matrix, by sweeping one pivot after another (Goodnight 1979)."""
+    # As `definite_inverse`, on numbers that have lanes: with that, forward dynamics of 1024 lanes of eight free bodies
+    # with a joint each takes 1.25 times as long.
     for k in _ORDER:
         A = _swept(A, k)
         # Otherwise XLA makes a program for each number that several later ones need.
