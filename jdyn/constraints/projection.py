@@ -47,7 +47,7 @@ class Projected(NamedTuple):
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
     distance: tuple[Scalar, Scalar]
-    met: Bool[Array, ""]
+    converged: Bool[Array, ""]
     change: Change | None
     smallest: Scalar
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import diffrax
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 
+from jdyn.array import moving_and_fixed
 from jdyn.contact import ContactForces, ContactWarning
-from jdyn.simulation.loop import Equations, Motion, Problem, Way, step
+from jdyn.simulation.loop import Equations, Motion, Problem, StepSpan, step
 from jdyn.simulation.solver import traits
 from jdyn.simulation.state import State
 
-Stepped = tuple[Motion, State | None, Any, Any]
+StepResult = tuple[Motion, State | None, Any, Any]
 
 
 def has_kinks(problem: Problem) -> bool:
@@ -36,35 +36,36 @@ def warn_of_jumps(problem: Problem):
 
 
 def _contact(problem: Problem) -> ContactForces | None:
-    """Contact of steps as long as errors allow; derivatives of others are those of the steps, as differences have
-    them."""
+    """The contact model if lengths of steps adapt, else None: fixed steps keep their own derivatives, as finite
+    differences see them."""
     adaptive = isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
     return problem.equations.field.contact if adaptive else None
 
 
-def step_across(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State | None) -> Stepped:
-    """Take a step like `step`, with the derivatives of a step to that end, or without kinks."""
+def step_across_kinks(
+    problem: Problem, equations: Equations, motion: Motion, span: StepSpan, end: State | None
+) -> StepResult:
+    """Take a step like `step`, with the derivatives of a step to that end; None for a step without kinks."""
     if end is None:
-        return step(problem, equations, motion, way)
+        return step(problem, equations, motion, span)
     # The rate that a solver remembers, of the end of the step before, knows nothing of this one's kinks.
     motion = eqx.tree_at(lambda motion: motion.jumped, motion, jnp.array(True))
-    return step(problem, equations, motion, way, end)
+    return step(problem, equations, motion, span, end)
 
 
 @eqx.filter_custom_jvp
-def step_forwards(problem: Problem, equations: Equations, motion: Motion, way: Way) -> Stepped:
+def step_for_forward_mode(problem: Problem, equations: Equations, motion: Motion, span: StepSpan) -> StepResult:
     """Take a step like `step`, for forward-mode derivatives: these take the step once more, to know its end before."""
-    return step(problem, equations, motion, way)
+    return step(problem, equations, motion, span)
 
 
-@step_forwards.def_jvp
-def _step_forwards_jvp(primals, tangents):
-    taken = step(*primals)
-    wanted = jax.tree.map(lambda x: x is not None, tangents, is_leaf=lambda x: x is None)
-    moving, fixed = eqx.partition(primals, wanted)
+@step_for_forward_mode.def_jvp
+def _step_for_forward_mode_jvp(primals, tangents):
+    taken_step = step(*primals)
+    moving, fixed = moving_and_fixed(primals, tangents)
 
     def across(moving):
-        problem, equations, motion, way = eqx.combine(moving, fixed)
-        return step_across(problem, equations, motion, way, taken[0].y)
+        problem, equations, motion, span = eqx.combine(moving, fixed)
+        return step_across_kinks(problem, equations, motion, span, taken_step[0].y)
 
-    return taken, eqx.filter_jvp(across, (moving,), (tangents,))[1]
+    return taken_step, eqx.filter_jvp(across, (moving,), (tangents,))[1]

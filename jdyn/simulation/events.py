@@ -12,19 +12,19 @@ import numpy as np
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.simulation.state import State
+from jdyn.simulation.state import State, where
 
-# Places within a step, as fractions of it, where conditions are evaluated. The first one shows on which side a motion
+# Samples of a step, as fractions of it, where conditions are evaluated. The first one shows on which side a motion
 # leaves an event that has just happened.
-LOOKS = 8
-PLACES = (1 / 1024, *(k / LOOKS for k in range(1, LOOKS + 1)))
+SAMPLES_PER_STEP = 8
+SAMPLE_PLACES = (1 / 1024, *(k / SAMPLES_PER_STEP for k in range(1, SAMPLES_PER_STEP + 1)))
 
 # Conditions are at zero as far as so many roundings of coordinates tell, and fall as far as those of speeds do.
 ROUNDINGS = 64
 
 
-class Foretold(eqx.Module):
-    """Base of conditions of events that say how long a step may be so that none of these is missed within it."""
+class StepLimitingCondition(eqx.Module):
+    """Condition of events that limits the length of steps so that none of its events is missed within one."""
 
     @abc.abstractmethod
     def __call__(self, t: Scalar, y: State) -> Float[Array, "*entries"]:
@@ -32,8 +32,8 @@ class Foretold(eqx.Module):
 
     @abc.abstractmethod
     def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
-        """Longest step from a state, where v changes by about a [s]. Conditions are looked at at `LOOKS` places of it,
-        evenly spaced."""
+        """Longest step from a state with the acceleration a [s]. Conditions are evaluated at `SAMPLES_PER_STEP` evenly
+        spaced samples of it."""
 
 
 class Event(eqx.Module):
@@ -82,7 +82,7 @@ class Event(eqx.Module):
             raise ValueError("reset: expected a function, since an event that does not end the simulation changes it")
 
 
-class Watch(eqx.Module):
+class WatchedEvent(eqx.Module):
     """An event inside the loop over steps. Values that its functions close over are part of it, since loops may not
     close over values that are differentiated or batched.
 
@@ -91,8 +91,8 @@ class Watch(eqx.Module):
         reset: The state after the event of an entry; None if it does not change.
         terminate: Whether the simulation ends there.
         entries: How many.
-        longest_step: How long a step may be from a configuration, with a velocity and an acceleration; None if that is
-            not known.
+        longest_step: Longest step from a configuration, with a velocity and an acceleration [s]; None if that is not
+            known.
     """
 
     condition: Callable[[Scalar, State], Float[Array, " entries"]]
@@ -102,7 +102,7 @@ class Watch(eqx.Module):
     longest_step: Callable[[Array, Array, Array], Scalar] | None
 
 
-def watch(event: Event, t: Scalar, y: State) -> Watch:
+def watched(event: Event, t: Scalar, y: State) -> WatchedEvent:
     """The event for the loop over steps.
 
     Raises:
@@ -122,63 +122,65 @@ def watch(event: Event, t: Scalar, y: State) -> Watch:
         # `Event` has checked that there is one where it is used.
         return event.reset(t, y, entry) if shape else event.reset(t, y)  # type: ignore[misc]
 
-    foretold = isinstance(event.condition, Foretold)
-    return Watch(
+    limits_steps = isinstance(event.condition, StepLimitingCondition)
+    return WatchedEvent(
         eqx.filter_closure_convert(condition, t, y),
         None if event.reset is None else eqx.filter_closure_convert(reset, t, y, jnp.zeros((), jnp.int32)),
         event.terminate,
         shape[0] if shape else 1,
-        eqx.filter_closure_convert(event.condition.longest_step, y.q, y.v, y.v) if foretold else None,
+        eqx.filter_closure_convert(event.condition.longest_step, y.q, y.v, y.v) if limits_steps else None,
     )
 
 
-def numbers(events: tuple[Watch, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Event and entry of everything that can happen; a row of this table identifies what happens."""
+def event_table(events: tuple[WatchedEvent, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Table of events and their entries: a row for everything that can happen."""
     entries = [event.entries for event in events]
     return np.repeat(np.arange(len(entries)), entries), np.concatenate([np.arange(n) for n in entries] or [[]])
 
 
-class Moment(eqx.Module):
-    """Events at the instant at which a simulation is. Rows are those of the table `numbers`.
+class EventState(eqx.Module):
+    """State of all events at the instant that a simulation has reached. Rows are those of `event_table`.
 
     Attributes:
-        new: Whether the state is that at the start or after an event, from which no step has led away yet.
-        fell: Rows that fell there and have yet to happen.
-        happened: Rows that have happened there.
-        spent: Rows that have happened there and have gone on falling ever since: these do not happen again.
-        count: How many events have happened there.
-        speed: The largest speed so far, of which rates have roundings.
-        above: Rows that have been above zero since they fell last, by more than rounding.
-        rounding: How much rows change by `ROUNDINGS` roundings of coordinates of 1 rad or 1 m, as the start tells; and
-            how much their rates do by those of speeds.
+        just_begun: Whether the simulation starts here or an event has happened here, and no step has led away yet.
+        due: Rows that fell here and have yet to happen.
+        happened: Rows that have happened here.
+        spent: Rows that have happened here and have gone on falling ever since: these do not happen again.
+        count: Number of events that have happened here.
+        largest_speed: The largest speed here so far. Rates of conditions have its rounding.
+        above_zero: Rows that have been above zero since they fell last, by more than rounding.
+        rounding: Change of rows by `ROUNDINGS` roundings of coordinates of 1 rad or 1 m, as the start tells; and change
+            of their rates by as many roundings of speeds.
     """
 
-    new: Bool[Array, ""]
-    fell: Bool[Array, " rows"]
+    just_begun: Bool[Array, ""]
+    due: Bool[Array, " rows"]
     happened: Bool[Array, " rows"]
     spent: Bool[Array, " rows"]
     count: Int[Array, ""]
-    speed: Scalar
-    above: Bool[Array, " rows"]
+    largest_speed: Scalar
+    above_zero: Bool[Array, " rows"]
     rounding: Float[Array, " rows"]
 
     @staticmethod
-    def start(events: tuple[Watch, ...], t: Scalar, y: State, rate: Callable[[Array, Array], Array]) -> "Moment":
-        """Moment at which a simulation starts, whose configurations change with velocities at this `rate`."""
+    def start(
+        events: tuple[WatchedEvent, ...], t: Scalar, y: State, rate: Callable[[Array, Array], Array]
+    ) -> "EventState":
+        """State at the start of a simulation, whose configurations change with velocities at this `rate`."""
         rounding = _rounding(events, t, y, rate)
         none, zero = jnp.zeros(rounding.shape, bool), jnp.zeros((), y.v.dtype)
-        return Moment(jnp.array(True), none, none, none, jnp.zeros((), jnp.int32), zero, none, rounding)
+        return EventState(jnp.array(True), none, none, none, jnp.zeros((), jnp.int32), zero, none, rounding)
 
-    def left(self, above: Bool[Array, " rows"]) -> "Moment":
-        """Moment at the end of a step, where nothing has happened."""
+    def at_step_end(self, above_zero: Bool[Array, " rows"]) -> "EventState":
+        """State at the end of a step, where nothing has happened."""
         nothing = jax.tree.map(jnp.zeros_like, self)
-        return dataclasses.replace(nothing, above=above, rounding=self.rounding)
+        return dataclasses.replace(nothing, above_zero=above_zero, rounding=self.rounding)
 
-    def after(self, which: Int[Array, ""]) -> "Moment":
-        """The same after an event."""
-        one = jnp.arange(len(self.fell), dtype=which.dtype) == which
+    def after_event(self, which: Int[Array, ""]) -> "EventState":
+        """State at the same instant, after an event."""
+        one = jnp.arange(len(self.due), dtype=which.dtype) == which
         return dataclasses.replace(
-            self, new=jnp.array(True), fell=self.fell & ~one, happened=self.happened | one, spent=self.spent | one,
+            self, just_begun=jnp.array(True), due=self.due & ~one, happened=self.happened | one, spent=self.spent | one,
             count=self.count + 1,
         )  # fmt: skip
 
@@ -187,89 +189,96 @@ class Crossing(eqx.Module):
     """The first event within a step.
 
     Attributes:
-        which: Its row in the table `numbers`; -1 where there is none.
-        after: How long after the start of the step it happens [s].
-        hidden: Whether an event that has just happened may happen again before the first place that is evaluated.
-        moment: The moment at the end of a step that ends there; None without events.
+        which: Its row in `event_table`; -1 where there is none.
+        elapsed: Time from the start of the step to the event [s].
+        hidden: Whether an event that has just happened may happen again before the first sample of the step.
+        event_state: State of events at the end of a step that ends there; None without events.
     """
 
     which: Int[Array, ""]
-    after: Scalar
+    elapsed: Scalar
     hidden: Bool[Array, ""]
-    moment: Moment | None
+    event_state: EventState | None
+
+    @property
+    def found(self) -> Bool[Array, ""]:
+        """Tell whether there is an event."""
+        return self.which >= 0
 
 
 def first_crossing(
-    events: tuple[Watch, ...],
-    at: Callable[[Scalar], tuple[Scalar, State]],
+    events: tuple[WatchedEvent, ...],
+    state_at: Callable[[Scalar], tuple[Scalar, State]],
     rate: Callable[[Array, Array], Array],
     length: Scalar,
-    sharp: Scalar,
+    resolution: Scalar,
     fired: Int[Array, ""],
-    moment: Moment,
+    event_state: EventState,
     wanted: Bool[Array, ""],
 ) -> Crossing:
     """The first event within a step, if it is `wanted`.
 
     Args:
-        events: What to look for.
-        at: Time and state so long after the start of the step, by dense output.
-        rate: How fast a configuration changes with a velocity.
-        length: Of the step [s].
-        sharp: How well instants are known [s].
+        events: Events to look for.
+        state_at: Time and state by dense output, as functions of the time elapsed since the start of the step [s].
+        rate: Rate of a configuration at a velocity.
+        length: Length of the step [s].
+        resolution: Accuracy of instants [s].
         fired: Event that has just happened where the step begins; -1 for none.
-        moment: That at which the step begins.
+        event_state: State of events where the step begins.
         wanted: Whether to look for one.
     """
 
     def heights(t, y):
         return jnp.concatenate([event.condition(t, y) for event in events])
 
-    times = jnp.array([0.0, *PLACES], length.dtype) * length
-    found = jax.vmap(lambda passed: heights(*at(passed)))(times)
-    here = _level(heights, at, rate, wanted & moment.new)
-    near = moment.rounding * jnp.max(jnp.abs(at(times[0])[1].q), initial=1)
-    now = _fallen(events, moment, here, near)
-    at_once = wanted & moment.new & jnp.any(now.fell)
+    samples = jnp.array([0.0, *SAMPLE_PLACES], length.dtype) * length
+    sampled = jax.vmap(lambda elapsed: heights(*state_at(elapsed)))(samples)
+    conditions = _condition_state(heights, state_at, rate, wanted & event_state.just_begun)
+    rounding = event_state.rounding * jnp.max(jnp.abs(state_at(samples[0])[1].q), initial=1)
+    state_at_start = _with_due_events(events, event_state, conditions, rounding)
+    at_start = wanted & event_state.just_begun & jnp.any(state_at_start.due)
     # The condition of an event that has just happened is zero, on either side by rounding. If it rises, as for a ball
     # that leaves the floor, it must be seen above zero before it falls again; if it rests, by more than rounding.
-    least = jnp.where(moment.happened & (here.rates > now.rounding * now.speed), 0, near)
-    above = [~moment.happened & ((found[0] > least) | (moment.above & (found[0] > 0)))]
-    for height in found[1:]:
+    rises = conditions.rates > state_at_start.rounding * state_at_start.largest_speed
+    least = jnp.where(event_state.happened & rises, 0, rounding)
+    above = [~event_state.happened & ((sampled[0] > least) | (event_state.above_zero & (sampled[0] > 0)))]
+    for height in sampled[1:]:
         above.append((height > least) | (above[-1] & (height > 0)))
     above = jnp.stack(above)
-    falls = above[:-1] & (found[1:] <= 0)
-    hidden = wanted & ~at_once & jnp.any(moment.happened & (here.rates > 0) & (found[1] <= 0))
-    interval, later = jnp.argmax(jnp.any(falls, axis=1)), wanted & ~at_once & ~hidden & jnp.any(falls)
-    armed = falls[interval]
+    falls = above[:-1] & (sampled[1:] <= 0)
+    hidden = wanted & ~at_start & jnp.any(event_state.happened & (conditions.rates > 0) & (sampled[1] <= 0))
+    interval, later = jnp.argmax(jnp.any(falls, axis=1)), wanted & ~at_start & ~hidden & jnp.any(falls)
+    falling = falls[interval]
 
-    def lowest(passed):
-        return jnp.min(jnp.where(armed, heights(*at(passed)), jnp.inf))
+    def lowest(elapsed):
+        return jnp.min(jnp.where(falling, heights(*state_at(elapsed)), jnp.inf))
 
-    start, end = _root(lowest, times[interval], times[interval + 1], sharp, later)
+    start, end = _root(lowest, samples[interval], samples[interval + 1], resolution, later)
 
-    def beside_speed(passed):
-        t, y = at(passed)
+    def heights_and_speed(elapsed):
+        t, y = state_at(elapsed)
         return heights(t, y), jnp.max(jnp.abs(y.v), initial=0)
 
-    left, slopes, speed = jax.jvp(beside_speed, (start,), (jnp.ones_like(start),), has_aux=True)
-    # What falls between the same two instants that can be told from each other, falls at one.
-    first = left == jnp.min(jnp.where(armed, left, jnp.inf))
-    together = armed & (first | (left + (end - start) * slopes <= near))
-    then = dataclasses.replace(now.left(above[interval]), fell=together, speed=speed)
-    fallen, last = _where(at_once, (now, fired), (then, jnp.full_like(fired, -1)))
-    which = jnp.where(at_once | later, _next(events, fallen.fell, last), -1)
-    after = jax.lax.stop_gradient(jnp.where(at_once, 0, start))
-    return Crossing(which, after, hidden, _where(which >= 0, fallen.after(which), now.left(above[-1])))
+    heights_at_root, slopes, speed = jax.jvp(heights_and_speed, (start,), (jnp.ones_like(start),), has_aux=True)
+    # Conditions that fall between the same two instants that can be told from each other fall at one instant.
+    first = heights_at_root == jnp.min(jnp.where(falling, heights_at_root, jnp.inf))
+    together = falling & (first | (heights_at_root + (end - start) * slopes <= rounding))
+    state_at_root = dataclasses.replace(state_at_start.at_step_end(above[interval]), due=together, largest_speed=speed)
+    state, last = where(at_start, (state_at_start, fired), (state_at_root, jnp.full_like(fired, -1)))
+    which = jnp.where(at_start | later, _next_event(events, state.due, last), -1)
+    elapsed = jax.lax.stop_gradient(jnp.where(at_start, 0, start))
+    state_at_end = where(which >= 0, state.after_event(which), state_at_start.at_step_end(above[-1]))
+    return Crossing(which, elapsed, hidden, state_at_end)
 
 
-class _Level(NamedTuple):
+class _ConditionState(NamedTuple):
     """State of conditions.
 
     Attributes:
         heights: Their values.
-        rates: How fast these change.
-        speed: The largest one.
+        rates: Their rates of change.
+        speed: The largest speed.
     """
 
     heights: Float[Array, " rows"]
@@ -277,23 +286,23 @@ class _Level(NamedTuple):
     speed: Scalar
 
 
-def _level(heights, at, rate, wanted) -> _Level:
+def _condition_state(heights, state_at, rate, wanted) -> _ConditionState:
     """Find the state of conditions at the start of a step, if that is `wanted`."""
 
-    def level(passed):
-        (t, y), (dt, dy) = jax.jvp(at, (passed,), (jnp.ones_like(passed),))
-        # Dense output may not begin with the very velocity.
+    def found(elapsed):
+        (t, y), (dt, dy) = jax.jvp(state_at, (elapsed,), (jnp.ones_like(elapsed),))
+        # Dense output need not begin with exactly the velocity at the start.
         dy = eqx.tree_at(lambda dy: dy.q, dy, rate(y.q, y.v))
-        found, rates = jax.jvp(heights, (t, y), (dt, dy))
-        return _Level(found, rates, jnp.max(jnp.abs(y.v), initial=0))
+        values, rates = jax.jvp(heights, (t, y), (dt, dy))
+        return _ConditionState(values, rates, jnp.max(jnp.abs(y.v), initial=0))
 
-    start = jnp.zeros((), at(0)[0].dtype)
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(level, start))
-    return jax.lax.cond(unvmap_any(wanted), lambda: level(start), lambda: nothing)
+    start = jnp.zeros((), state_at(0)[0].dtype)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(found, start))
+    return jax.lax.cond(unvmap_any(wanted), lambda: found(start), lambda: nothing)
 
 
 def _rounding(events, t, y, rate) -> Float[Array, " rows"]:
-    """Rounding for `Moment.rounding`; none for conditions without a slope there."""
+    """Rounding for `EventState.rounding`; none for conditions without a slope there."""
 
     def heights(q):
         return jnp.concatenate([event.condition(t, eqx.tree_at(lambda y: y.q, y, q)) for event in events])
@@ -311,40 +320,35 @@ def _directions(nv: int) -> np.ndarray:
     return drawn.choice([-1, 1], (3, nv)) * drawn.uniform(0.5, 1.5, (3, nv))
 
 
-def _fallen(events, moment, level, near) -> Moment:
-    """The moment with what falls after what has happened there, of rows that are so `near` to zero."""
-    speed = jnp.maximum(moment.speed, level.speed)
-    falling = level.rates < -moment.rounding * speed
-    spent = moment.spent & falling
-    again = (jnp.abs(level.heights) <= near) & falling & ~spent
+def _with_due_events(events, event_state, conditions, rounding) -> EventState:
+    """The state with the rows that are at zero up to `rounding`, and fall after what has happened there."""
+    speed = jnp.maximum(event_state.largest_speed, conditions.speed)
+    falling = conditions.rates < -event_state.rounding * speed
+    spent = event_state.spent & falling
+    again = (jnp.abs(conditions.heights) <= rounding) & falling & ~spent
     # Entries of a condition share their reset, as points of a body share its impact: one may have turned the others.
     splits = np.cumsum([event.entries for event in events])[:-1]
-    touched = [jnp.broadcast_to(jnp.any(x), x.shape) for x in jnp.split(moment.happened, splits)]
-    fell = again | (moment.fell & (falling | ~jnp.concatenate(touched)))
-    return dataclasses.replace(moment, fell=fell, spent=spent, speed=speed)
+    touched = [jnp.broadcast_to(jnp.any(x), x.shape) for x in jnp.split(event_state.happened, splits)]
+    due = again | (event_state.due & (falling | ~jnp.concatenate(touched)))
+    return dataclasses.replace(event_state, due=due, spent=spent, largest_speed=speed)
 
 
-def _next(events, fell, last):
-    """Find the event that happens next: in the order of the list, and from its start again, but what ends the
-    simulation at last."""
-    ends = np.array([event.terminate for event in events])[numbers(events)[0]]
-    goes_on = fell & ~ends
-    turn = (jnp.arange(len(fell), dtype=last.dtype) - last - 1) % len(fell)
-    return jnp.argmin(jnp.where(jnp.where(jnp.any(goes_on), goes_on, fell), turn, len(fell))).astype(last.dtype)
+def _next_event(events, due, last):
+    """Find the event that happens next: in the order of the list, from its start again after its end. An event that
+    ends the simulation comes last."""
+    ends = np.array([event.terminate for event in events])[event_table(events)[0]]
+    goes_on = due & ~ends
+    turn = (jnp.arange(len(due), dtype=last.dtype) - last - 1) % len(due)
+    return jnp.argmin(jnp.where(jnp.where(jnp.any(goes_on), goes_on, due), turn, len(due))).astype(last.dtype)
 
 
-def _where(condition, new, old):
-    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)
-
-
-def _root(function, above, below, sharp, wanted):
-    """Between where a function that is positive at `above` and not at `below` falls through zero, to eight times what
-    is `sharp`.
+def _root(function, above, below, resolution, wanted):
+    """Bracket a root of a function that is positive at `above` and not at `below`, to eight times the `resolution`.
 
     Source: Oliveira, Takahashi, An enhancement of the bisection method average performance preserving minmax
     optimality, ACM Transactions on Mathematical Software 2020 (the method ITP).
     """
-    tolerance = 4 * jnp.maximum(sharp, jnp.finfo(above.dtype).eps * jnp.maximum(jnp.abs(above), jnp.abs(below)))
+    tolerance = 4 * jnp.maximum(resolution, jnp.finfo(above.dtype).eps * jnp.maximum(jnp.abs(above), jnp.abs(below)))
     width = jnp.maximum(below - above, jnp.finfo(above.dtype).tiny)
     most = jnp.ceil(jnp.log2(jnp.maximum(width / (2 * tolerance), 1))) + 1
 
@@ -364,19 +368,19 @@ def _root(function, above, below, sharp, wanted):
         fx = function(x)
         over = fx > 0
         going = b - a > 2 * tolerance
-        new = jnp.where(over, x, a), jnp.where(over, b, x), jnp.where(over, fx, fa), jnp.where(over, fb, fx)
-        return j + 1, *(jnp.where(going, n, o) for n, o in zip(new, (a, b, fa, fb), strict=True))
+        just_begun = jnp.where(over, x, a), jnp.where(over, b, x), jnp.where(over, fx, fa), jnp.where(over, fb, fx)
+        return j + 1, *(jnp.where(going, n, o) for n, o in zip(just_begun, (a, b, fa, fb), strict=True))
 
     start = jnp.zeros_like(above), above, below, function(above), function(below)
     return jax.lax.while_loop(searching, halve, start)[1:3]
 
 
-class Log(eqx.Module):
+class EventLog(eqx.Module):
     """Events that have happened. Entries beyond `count` are NaN, and -1 in `which`.
 
     Attributes:
         ts: When [s].
-        which: Row of the event in the table `numbers`.
+        which: Row of the event in `event_table`.
         ys: State after it.
         count: How many.
     """
@@ -387,20 +391,20 @@ class Log(eqx.Module):
     count: Int[Array, ""]
 
     @staticmethod
-    def empty(room: int, t: Scalar, y: State) -> "Log":
-        return Log(
+    def empty(room: int, t: Scalar, y: State) -> "EventLog":
+        return EventLog(
             jnp.full(room, jnp.nan, t.dtype),
             jnp.full(room, -1, jnp.int32),
             jax.tree.map(lambda x: jnp.full((room, *x.shape), jnp.nan, x.dtype), y),
             jnp.zeros((), jnp.int32),
         )
 
-    def with_event(self, which: Int[Array, ""], t: Scalar, y: State) -> "Log":
+    def with_event(self, which: Int[Array, ""], t: Scalar, y: State) -> "EventLog":
         """With one more, unless `which` is -1."""
         if not len(self.ts):
             return self
         where = jnp.where(which >= 0, self.count, len(self.ts))
-        return Log(
+        return EventLog(
             self.ts.at[where].set(t, mode="drop"),
             self.which.at[where].set(which, mode="drop"),
             jax.tree.map(lambda all, x: all.at[where].set(x, mode="drop"), self.ys, y),

@@ -12,7 +12,18 @@ from jdyn.contact import PointForces
 from jdyn.control.controller import DynamicController
 from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
-from jdyn.simulation.loop import Equations, Motion, Pivots, Problem, Span, Way, forces_like, forces_within, settle, step
+from jdyn.simulation.loop import (
+    DelassusPivot,
+    Equations,
+    Motion,
+    Problem,
+    StepSpan,
+    TakenStep,
+    after_event_and_tick,
+    forces_like,
+    forces_within,
+    step,
+)
 from jdyn.simulation.manifold import on_manifold
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
@@ -69,15 +80,15 @@ def fixed_step(
         )
     field = dataclasses.replace(field, controller=_Pushed(field.controller, tau))
     still = jnp.zeros_like(t)
-    met = jnp.array(True) if field.constraints else None
+    on_constraints = jnp.array(True) if field.constraints else None
     problem = Problem(
         equations=Equations(field, Clock()),
         y0=y0,
-        start=jnp.array(Result.success, jnp.int32),
-        met=met,
+        start_result=jnp.array(Result.success, jnp.int32),
+        on_constraints=on_constraints,
         t0=t,
         t1=t + h,
-        times=jnp.zeros(0, dtype),
+        row_times=jnp.zeros(0, dtype),
         jump_times=jnp.zeros(0, dtype),
         dt0=h,
         solver=on_manifold(method, field.model),
@@ -85,22 +96,22 @@ def fixed_step(
         events=(),
         max_steps=1,
         max_events=0,
-        every=0,
-        last=False,
-        within=False,
+        steps_per_row=0,
+        row_at_end=False,
+        rows_within_steps=False,
     )
     memory = problem.solver.init(problem.equations, t, t + h, y0, None)
-    pivots = None if met is None else Pivots(still, still)
-    motion, way = Motion(Instant.at(t), y0, memory, jnp.array(True), met, pivots), Way.of(h)
-    equations = problem.begun(motion)
-    arrived, _, dense, result = step(problem, equations, motion, way)
-    after = settle(problem, equations, arrived, way, jnp.array(-1, jnp.int32)).y
+    pivot = None if on_constraints is None else DelassusPivot(still, still)
+    motion, span = Motion(Instant.at(t), y0, memory, jnp.array(True), on_constraints, pivot), StepSpan.of_length(h)
+    equations = problem.equations_of_step(motion)
+    arrived, _, dense, result = step(problem, equations, motion, span)
+    after = after_event_and_tick(problem, equations, arrived, span, jnp.array(-1, jnp.int32)).y
     forces = None
     if forces_like(problem) is not None:
-        forces = forces_within(problem, Span(motion.at, h, arrived.at, arrived.y, dense), h)
+        forces = forces_within(problem, TakenStep(motion.instant, h, arrived.instant, arrived.y, dense), h)
     a = (arrived.y.v - y0.v) / h
     code = jnp.where(result == diffrax.RESULTS.successful, Result.success, Result.solver_failed)
-    code = code if arrived.met is None else jnp.where(arrived.met, code, Result.constraints)
+    code = code if arrived.on_constraints is None else jnp.where(arrived.on_constraints, code, Result.constraints)
     finite = jnp.all(jnp.isfinite(jnp.append(after.q, after.v)))
     return after, StepInfo(a, forces, jnp.where(finite, code, Result.nonfinite).astype(jnp.int32))
 

@@ -11,27 +11,36 @@ import jax.numpy as jnp
 from equinox.internal import nextafter, prevbefore, unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
+from jdyn.array import moving_and_fixed
 from jdyn.constraints import Projected
 from jdyn.contact import Overlap, PointForces
 from jdyn.control.controller import updated
 from jdyn.simulation.energy_control import HalveOrGrow
-from jdyn.simulation.events import PLACES, Crossing, Log, Moment, Watch, first_crossing, numbers
+from jdyn.simulation.events import (
+    SAMPLE_PLACES,
+    Crossing,
+    EventLog,
+    EventState,
+    WatchedEvent,
+    event_table,
+    first_crossing,
+)
 from jdyn.simulation.manifold import PLANNED, angular_speed
 from jdyn.simulation.result import Result
 from jdyn.simulation.solver import Counted, Work, order_of, overlap_of, tolerances, traits, work_of
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
-from jdyn.simulation.state import Clock, ControllerMemory, Instant, State, controller_memory
-from jdyn.simulation.variation import Variation, carried
+from jdyn.simulation.state import Clock, ControllerMemory, Instant, State, controller_memory, where
+from jdyn.simulation.variation import Variation, apply_with_variation
 from jdyn.simulation.vector_field import VectorField
 
 # A step of this many roundings of the time is too small to be told from none. Single precision tells times from each
 # other by one and a half times its digits, see `Instant`.
 SMALLEST_STEP, DIGITS = 16, 1.5
-# No remainder of this share of a step makes a step of its own, if it is within rounding of the time.
-JOINED = 1e-2
+# A remainder of less than this share of a step, and within rounding of the time, is joined to the step before.
+SHORTEST_REMAINDER = 1e-2
 
-# These ask for lengths of steps alone; all other step controllers may know times.
-ASK_FOR_LENGTHS = (diffrax.PIDController, HalveOrGrow)
+# Step controllers that choose lengths of steps only. Others may fix the times at which steps end.
+LENGTH_CONTROLLERS = (diffrax.PIDController, HalveOrGrow)
 
 # First step to try [s]; controllers correct it within a few steps.
 FIRST_STEP = 0.01
@@ -39,15 +48,15 @@ FIRST_STEP = 0.01
 # The second failure in a row shortens a step to this share at least, the third to its square, and so on, unless the
 # step controller does not go so far. Where friction begins to hold, errors fall with the first power of the length, not
 # with that of the order: a quadruped's landing took 16 failures in a row.
-SHORTER = 0.5
+LEAST_SHORTENING = 0.5
 
-# Where singular configurations make more of rounding than tolerances allow, no step ends: it ends before, at this share
-# of its length, and the next one goes beyond. A motion of which they make so many tolerances is lost. Pivots of
-# linkages that are far from singular vary by less than the last share.
-BEFORE, LOST, NEAR = 0.4, 1e4, 1e-3
+# A step that would end where a singular configuration turns rounding into an error above the tolerance ends before
+# that, at this share of its length, and the next step passes it. A motion with an error of so many tolerances is lost.
+# Linkages that are far from singular keep more than the last share of their largest pivot.
+BEFORE_SINGULAR, LOST_TO_ROUNDING, NEAR_SINGULAR = 0.4, 1e4, 1e-3
 
 # Errors of steps with contact are compared with velocities that are at most so much larger than those at the start.
-FASTER = 4
+MOST_SPEEDUP = 4
 
 
 class Equations(diffrax.AbstractTerm):
@@ -55,7 +64,7 @@ class Equations(diffrax.AbstractTerm):
 
     Attributes:
         field: The equations of motion.
-        clock: Knows the time by that of solvers.
+        clock: Converts the time of solvers to time.
     """
 
     field: VectorField
@@ -75,20 +84,21 @@ class Equations(diffrax.AbstractTerm):
     def prod(self, vf, control):
         return jax.tree.map(lambda rate: rate * control, vf)
 
-    def begun(self, t: Scalar, y: State) -> "Equations":
-        """Equations of a step that begins at `t` in `y`, with a time that begins with it."""
+    def for_step(self, t: Scalar, y: State) -> "Equations":
+        """Equations of a step from `y` at `t`, where the time of the solver begins at zero."""
         clock = Clock(self.direction, t)
-        return Equations(self.field.begun(clock(jnp.zeros_like(t)), y), clock)
+        return Equations(self.field.for_step(clock(jnp.zeros_like(t)), y), clock)
 
     def repaired(self, t: tuple[Scalar, Scalar], y0: State, y1: State) -> "Equations":
         """Equations with the derivatives of a step between two states, see `GradientPolicy.repaired`."""
         h = self.direction * (t[1] - t[0])
         return Equations(self.field.repaired(t, h, (y0.q, y0.v), (y1.q, y1.v)), self.clock)
 
-    def met(self, t: Scalar, y: State, error: State | None = None) -> tuple[State, Projected | None, State | None]:
-        """A state that meets the constraints, next to `y`, and how far an error of `y` counts; None where there are no
-        constraints."""
-        return self.field.met(self.clock(t), y, error)
+    def projected(
+        self, t: Scalar, y: State, error: State | None = None
+    ) -> tuple[State, Projected | None, State | None]:
+        """Project a state and its error onto the constraints, see `VectorField.projected`."""
+        return self.field.projected(self.clock(t), y, error)
 
 
 class Problem(eqx.Module):
@@ -97,167 +107,169 @@ class Problem(eqx.Module):
     Attributes:
         equations: The equations of motion.
         y0: State at `t0`.
-        start: `Result.success`, or why it cannot begin.
-        met: Whether it meets the constraints; None where there are none.
+        start_result: `Result.success`, or why the simulation cannot begin.
+        on_constraints: Whether `y0` meets the constraints; None where there are none.
         t0, t1: Start and end [s].
-        times: Of rows [s], in order.
-        jump_times: At which forces jump [s], in any order; NaN and infinity for none.
-        dt0: First step [s], None where the step controller knows it.
-        solver: Takes a step.
-        stepsize_controller: Judges it.
-        events: What to watch for.
+        row_times: Times of rows [s], in order.
+        jump_times: Times at which forces jump [s], in any order; NaN and infinity for none.
+        dt0: First step [s], None where the step controller chooses it.
+        solver: Takes the steps.
+        stepsize_controller: Judges their errors and chooses their lengths.
+        events: Events to watch for.
         max_steps: Most steps to try.
         max_events: Most events to let happen.
-        every: A row after every so many steps, beside those at `times`; 0 for none.
-        last: Whether the end is a row even where `every` does not say so.
-        within: Whether rows may lie within steps, not only at their ends.
+        steps_per_row: Number of steps after which a row follows, beside those at `row_times`; 0 for none.
+        row_at_end: Whether the end is a row even if `steps_per_row` does not make it one.
+        rows_within_steps: Whether rows may lie within steps, not only at their ends.
     """
 
     equations: Equations
     y0: State
-    start: Int[Array, ""]
-    met: Bool[Array, ""] | None
+    start_result: Int[Array, ""]
+    on_constraints: Bool[Array, ""] | None
     t0: Scalar
     t1: Scalar
-    times: Float[Array, " rows"]
+    row_times: Float[Array, " rows"]
     jump_times: Float[Array, " jumps"]
     dt0: Scalar | None
     solver: diffrax.AbstractSolver
     stepsize_controller: diffrax.AbstractStepSizeController[Any, Any]
-    events: tuple[Watch, ...]
+    events: tuple[WatchedEvent, ...]
     max_steps: int = eqx.field(static=True)
     max_events: int = eqx.field(static=True)
-    every: int = eqx.field(static=True)
-    last: bool = eqx.field(static=True)
-    within: bool = eqx.field(static=True)
+    steps_per_row: int = eqx.field(static=True)
+    row_at_end: bool = eqx.field(static=True)
+    rows_within_steps: bool = eqx.field(static=True)
 
     @property
     def rows(self) -> int:
         """Most rows that there can be."""
-        steps = self.max_steps // self.every if self.every else 0
-        return len(self.times) + steps + (self.last and self.every > 1)
+        steps = self.max_steps // self.steps_per_row if self.steps_per_row else 0
+        return len(self.row_times) + steps + (self.row_at_end and self.steps_per_row > 1)
 
     @property
-    def touches(self) -> bool:
+    def has_contact(self) -> bool:
         """Tell whether shapes may touch."""
         return self.equations.field.contact is not None
 
     @property
-    def foretells(self) -> bool:
-        """Tell whether the length of steps depends on what touches soon."""
-        return self.touches or any(event.longest_step is not None for event in self.events)
+    def anticipates_contact(self) -> bool:
+        """Tell whether steps are cut where shapes will touch soon."""
+        return self.has_contact or any(event.longest_step is not None for event in self.events)
 
     @property
-    def jumps(self) -> bool:
+    def has_force_jumps(self) -> bool:
         """Tell whether forces may jump at the ends of steps."""
-        return len(self.jump_times) > 0 or not _asks_for_lengths(self)
+        return len(self.jump_times) > 0 or not _chooses_lengths(self)
 
-    def saves(self, accepted: Int[Array, ""], ended: Bool[Array, ""]) -> Bool[Array, ""]:
-        """Tell whether a row follows the last of so many steps, if rows follow steps at all."""
-        return (accepted % self.every == 0) | (self.last & ended)
+    def saves_row(self, accepted: Int[Array, ""], ended: Bool[Array, ""]) -> Bool[Array, ""]:
+        """Tell whether a row follows a number of accepted steps, if rows follow steps at all."""
+        return (accepted % self.steps_per_row == 0) | (self.row_at_end & ended)
 
     def jump_at(self, t: Scalar) -> tuple[Bool[Array, ""], Scalar]:
         """Tell whether forces jump at a time, and return that time, which moves with the jump if they do."""
         if not len(self.jump_times):
             return jnp.array(False), t
-        here = self.jump_times == t
-        there = jnp.any(here)
-        return there, jnp.where(there, self.jump_times[jnp.argmax(here)], t)
+        same = self.jump_times == t
+        jumps = jnp.any(same)
+        return jumps, jnp.where(jumps, self.jump_times[jnp.argmax(same)], t)
 
-    def begun(self, motion: "Motion") -> Equations:
+    def equations_of_step(self, motion: "Motion") -> Equations:
         """Equations of the step that begins with this motion."""
-        return self.equations.begun(motion.at.t, motion.y)
+        return self.equations.for_step(motion.instant.t, motion.y)
 
 
-class Pivots(NamedTuple):
-    """Distance of rows of constraints from depending on each other.
+class DelassusPivot(NamedTuple):
+    """Smallest pivot of the Delassus matrix: small where rows of constraints nearly depend on each other.
 
     Attributes:
-        smallest: Smallest pivot of the Delassus matrix, see `LeastNorm`.
-        best: The largest of these so far. Masses and lengths of many sizes make all of them small.
+        smallest: The pivot in the last state, see `LeastNorm`.
+        largest: Its largest value in all states so far. Masses and lengths of different sizes make all values small.
     """
 
     smallest: Scalar
-    best: Scalar
+    largest: Scalar
 
-    def with_another(self, smallest: Scalar) -> "Pivots":
-        """The same in the next state."""
-        return Pivots(smallest, jnp.maximum(self.best, smallest))
+    def with_next(self, smallest: Scalar) -> "DelassusPivot":
+        """The pivot in the next state."""
+        return DelassusPivot(smallest, jnp.maximum(self.largest, smallest))
 
     @property
-    def share(self) -> Scalar:
-        """Share of it that is left."""
-        return jnp.where(self.best > 0, self.smallest / jnp.where(self.best > 0, self.best, 1), 1)
+    def ratio(self) -> Scalar:
+        """The pivot as a share of its largest value."""
+        return jnp.where(self.largest > 0, self.smallest / jnp.where(self.largest > 0, self.largest, 1), 1)
 
 
 class Motion(eqx.Module):
     """State of a simulation between two steps: all that the next one depends on.
 
     Attributes:
-        at: The time.
+        instant: The time.
         y: State.
-        solver_state: What the solver remembers.
+        solver_state: Memory of the solver.
         jumped: Whether the state or its rate has just jumped.
-        met: Whether constraints are met; None where there are none.
-        pivots: Distance of rows of constraints from depending on each other; None where there are none.
-        since: First time that forces are asked for from here on [s], which is beyond a jump of theirs; NaN where there
-            is none, None where forces do not jump.
-        variation: How it varies with what is differentiated, see `Variation`; None where steps need not know that.
+        on_constraints: Whether the state meets the constraints; None where there are none.
+        pivot: Smallest pivot of the Delassus matrix; None where there are no constraints.
+        first_force_time: First time at which forces are evaluated from here on [s], which is beyond a jump of theirs;
+            NaN for any, None where forces do not jump.
+        variation: Variation of the motion with what is differentiated; None where steps need not know it.
     """
 
-    at: Instant
+    instant: Instant
     y: State
     solver_state: PyTree
     jumped: Bool[Array, ""]
-    met: Bool[Array, ""] | None = None
-    pivots: Pivots | None = None
-    since: Scalar | None = None
+    on_constraints: Bool[Array, ""] | None = None
+    pivot: DelassusPivot | None = None
+    first_force_time: Scalar | None = None
     variation: Variation | None = None
 
-    def beyond(self, since: Scalar | None) -> "Motion":
-        """The same on the other side of a jump of forces there, unless `since` is NaN or None."""
-        if since is None:
+    def beyond_jump(self, first_force_time: Scalar | None) -> "Motion":
+        """The motion beyond a jump of forces, unless the time is NaN or None."""
+        if first_force_time is None:
             return self
-        return dataclasses.replace(self, jumped=self.jumped | ~jnp.isnan(since), since=since)
+        jumped = self.jumped | ~jnp.isnan(first_force_time)
+        return dataclasses.replace(self, jumped=jumped, first_force_time=first_force_time)
 
 
-class Way(NamedTuple):
+class StepSpan(NamedTuple):
     """Length of a step.
 
     Attributes:
-        length: [s].
-        stop: The time at which it ends [s]; NaN where its length says that.
+        length: Length [s].
+        end_time: Time at which the step ends [s]; NaN where the length decides.
     """
 
     length: Scalar
-    stop: Scalar
+    end_time: Scalar
 
     @classmethod
-    def of(cls, length: Scalar) -> "Way":
+    def of_length(cls, length: Scalar) -> "StepSpan":
         return cls(length, jnp.full_like(length, jnp.nan))
 
-    def end(self, start: Instant) -> Instant:
-        """End of a step from there."""
-        free, end = jnp.isnan(self.stop), start.after(self.length)
-        return Instant(jnp.where(free, end.t, self.stop), jnp.where(free, end.rest, 0))
+    def end_from(self, start: Instant) -> Instant:
+        """End of a step that begins at `start`."""
+        free, end = jnp.isnan(self.end_time), start.after(self.length)
+        return Instant(jnp.where(free, end.t, self.end_time), jnp.where(free, end.remainder, 0))
 
-    def begun_at(self, start: Instant) -> "Way":
-        """The same with the length that it has from there."""
-        return Way(jnp.where(jnp.isnan(self.stop), self.length, start.until(self.stop)), self.stop)
+    def measured_from(self, start: Instant) -> "StepSpan":
+        """The span with the length that it has from `start`, if its end is a time."""
+        return StepSpan(jnp.where(jnp.isnan(self.end_time), self.length, start.until(self.end_time)), self.end_time)
 
 
-class Rows(eqx.Module):
-    """Rows of a trajectory, as far as they are written. What is not is NaN.
+class SavedRows(eqx.Module):
+    """Rows of a trajectory that are written so far; the others are NaN.
 
     Attributes:
         ts: Times [s].
         ys: States.
-        forces: Of contact; NaN where no step leads to a row, None for solvers that do not say.
-        written: How many.
-        due: Which of the problem's times comes next.
+        forces: Forces of contact; NaN in rows to which no step leads, None for solvers that do not report them.
+        written: Number of rows that are written.
+        due: Index of the next of the problem's `row_times`.
         tries: Steps tried up to each row; None unless rows follow steps.
-        evaluations: Of forward dynamics up to each row; None unless rows follow steps, and for solvers that do not say.
-        implicit: Steps up to each row in which a method that chooses was implicit; None where `evaluations` is.
+        evaluations: Evaluations of forward dynamics up to each row; None unless rows follow steps, and for solvers that
+            do not report them.
+        implicit: Implicit steps up to each row, of a solver that chooses; None where `evaluations` is.
     """
 
     ts: Float[Array, " rows"]
@@ -274,42 +286,42 @@ class Run(eqx.Module):
     """A simulation under way.
 
     Attributes:
-        motion: Where it is.
-        plan: How far the next step is to go, unless something happens before.
-        controller_state: What the step controller remembers.
-        landing: Event that the next step is to end at.
-        way: Of the last accepted step.
+        motion: Motion at the end of the last accepted step.
+        plan: Span of the next step, unless something cuts it.
+        controller_state: Memory of the step controller.
+        pending_event: Event at which the next step is to end.
+        last_span: Span of the last accepted step.
         fired: Event that happened at its end; -1 for none.
-        moment: What happens there; None without events.
-        rows: Of the trajectory.
-        log: Of events.
+        event_state: State of events at its end; None without events.
+        rows: Rows of the trajectory.
+        log: Log of events.
         running: Whether there is something left to do.
         result: `Result` so far.
-        accepted, rejected: Steps.
+        accepted, rejected: Number of steps.
         failures: Steps that the step controller has rejected since the last accepted one.
-        unmet: Whether constraints were not met by a step that was tried since the last accepted one.
-        work: Of all steps that were tried, and of events; None for solvers that do not say.
-        start_overlap: Of shapes at the start: NaN before the first step, None without contact.
-        most_overlap: Of shapes at starts of all steps; None without contact.
-        acceleration: The mean one of the last accepted step, in the time of solvers, zero before; None where
-            nothing is foretold.
+        off_constraints: Whether a step that was tried since the last accepted one did not meet the constraints.
+        work: Work of all steps that were tried, and of events; None for solvers that do not report it.
+        start_overlap: Overlap of shapes at the start: NaN before the first step, None without contact.
+        most_overlap: Largest overlap of shapes at starts of steps; None without contact.
+        acceleration: Mean acceleration in the last accepted step, in the time of solvers, zero before; None unless
+            steps are cut where shapes will touch.
     """
 
     motion: Motion
-    plan: Way
+    plan: StepSpan
     controller_state: PyTree
-    landing: Crossing
-    way: Way
+    pending_event: Crossing
+    last_span: StepSpan
     fired: Int[Array, ""]
-    moment: Moment | None
-    rows: Rows
-    log: Log
+    event_state: EventState | None
+    rows: SavedRows
+    log: EventLog
     running: Bool[Array, ""]
     result: Int[Array, ""]
     accepted: Int[Array, ""]
     rejected: Int[Array, ""]
     failures: Int[Array, ""]
-    unmet: Bool[Array, ""]
+    off_constraints: Bool[Array, ""]
     work: Work | None
     start_overlap: Overlap | None
     most_overlap: Overlap | None
@@ -333,93 +345,107 @@ def begin(problem: Problem) -> Run:
         dt0 = jnp.asarray(FIRST_STEP, t0.dtype)
     nothing = jnp.zeros_like(t0)
     # A first step may be shorter than rounding of the time at which it begins.
-    start, end = (nothing, t1 - t0) if _asks_for_lengths(problem) else (t0, t1)
+    start, end = (nothing, t1 - t0) if _chooses_lengths(problem) else (t0, t1)
     target, controller_state = problem.stepsize_controller.init(
         problem.equations, start, end, y0, dt0, None, solver.func, solver.error_order(problem.equations)
     )
-    plan = _planned(problem, Instant.at(start), jnp.asarray(target, t0.dtype))
+    plan = _span_to_target(problem, Instant.at(start), jnp.asarray(target, t0.dtype))
     solver_state = solver.init(problem.equations, t0, t0 + plan.length, y0, None)
     work = None if work_of(solver_state) is None else Work.of()
     counts = jnp.zeros((), jnp.int32)
-    equations, moment = problem.equations, None
+    equations, event_state = problem.equations, None
     if problem.events:
-        moment = Moment.start(problem.events, equations.clock(t0), y0, equations.field.model.rate)
-    good, met = jnp.all(jnp.isfinite(jnp.append(y0.v, jnp.stack([t0, t1])))), problem.met
-    result = jnp.where(good | (problem.start != Result.success), problem.start, Result.nonfinite)
-    result = result if met is None else jnp.where(met | (result != Result.success), result, Result.constraints)
-    pivots = None if met is None else Pivots(nothing, nothing)
-    motion = Motion(Instant.at(t0), y0, solver_state, jnp.array(True), met, pivots).beyond(_since(problem, t0))
+        event_state = EventState.start(problem.events, equations.clock(t0), y0, equations.field.model.rate)
+    finite, on_constraints = jnp.all(jnp.isfinite(jnp.append(y0.v, jnp.stack([t0, t1])))), problem.on_constraints
+    result = jnp.where(finite | (problem.start_result != Result.success), problem.start_result, Result.nonfinite)
+    if on_constraints is not None:
+        result = jnp.where(on_constraints | (result != Result.success), result, Result.constraints)
+    pivot = None if on_constraints is None else DelassusPivot(nothing, nothing)
+    motion = Motion(Instant.at(t0), y0, solver_state, jnp.array(True), on_constraints, pivot)
+    motion = motion.beyond_jump(_first_force_time(problem, t0))
+    at_step_end = None if event_state is None else event_state.at_step_end(event_state.above_zero)
     return Run(
         motion=motion,
         plan=plan,
         controller_state=jax.tree.map(jnp.asarray, controller_state),
-        landing=Crossing(counts - 1, nothing, jnp.array(False), None if moment is None else moment.left(moment.above)),
-        way=Way(nothing, t0),
+        pending_event=Crossing(counts - 1, nothing, jnp.array(False), at_step_end),
+        last_span=StepSpan(nothing, t0),
         fired=counts - 1,
-        moment=moment,
+        event_state=event_state,
         rows=_first_rows(problem, work),
-        log=Log.empty(problem.max_events if problem.events else 0, t0, y0),
+        log=EventLog.empty(problem.max_events if problem.events else 0, t0, y0),
         running=(result == Result.success) & (t0 < t1),
         result=result.astype(jnp.int32),
         accepted=counts,
         rejected=counts,
         failures=counts,
-        unmet=jnp.array(False),
+        off_constraints=jnp.array(False),
         work=work,
-        start_overlap=Overlap.full(jnp.nan, t0.dtype) if problem.touches else None,
-        most_overlap=Overlap.full(0.0, t0.dtype) if problem.touches else None,
-        acceleration=jnp.zeros_like(y0.v) if problem.foretells else None,
+        start_overlap=Overlap.full(jnp.nan, t0.dtype) if problem.has_contact else None,
+        most_overlap=Overlap.full(0.0, t0.dtype) if problem.has_contact else None,
+        acceleration=jnp.zeros_like(y0.v) if problem.anticipates_contact else None,
     )
 
 
-def attempt(problem: Problem, run: Run, take: Callable) -> Run:
+def attempt(problem: Problem, run: Run, take_step: Callable) -> Run:
     """Try a step, by `step` or what returns the same, and keep it or try a smaller one next time. A run that has ended
     stays as it is.
 
     A step in which an event happens is not kept: the next one ends at the event, and has no length if that is where it
     begins. The step controller does not get to see either, and judges the rest of the step.
     """
-    planned, landing = run.plan.begun_at(run.motion.at), run.landing.which >= 0
+    planned, landing = run.plan.measured_from(run.motion.instant), run.pending_event.which >= 0
     active = run.running
-    equations = problem.begun(run.motion)
-    planned = _within_turn(problem, run, _until_touch(problem, equations, run, planned))
-    way = _way(problem, run, planned)
-    motion, error, dense, solver_result = take(problem, equations, run.motion, way)
-    verdict = _verdict(problem, equations, run, way, motion, error)
-    good = _finite(motion.y) if motion.met is None else _finite(motion.y) & motion.met
-    blur = _blur(problem, way, motion)
+    equations = problem.equations_of_step(run.motion)
+    planned = _cut_to_chart(problem, run, _cut_before_contact(problem, equations, run, planned))
+    span = _cut_to_next_stop(problem, run, planned)
+    motion, error, dense, solver_result = take_step(problem, equations, run.motion, span)
+    verdict = _verdict(problem, equations, run, span, motion, error)
+    good = _finite(motion.y) if motion.on_constraints is None else _finite(motion.y) & motion.on_constraints
+    singularity_error = _singularity_error(problem, span, motion)
     # With a warm start, rounding is known where a step begins, and too late.
-    between = verdict.keep & good & (blur > 1) & jnp.isnan(way.stop) & ~landing & (not equations.field.iterates)
+    between = (
+        verdict.keep
+        & good
+        & (singularity_error > 1)
+        & jnp.isnan(span.end_time)
+        & ~landing
+        & (not equations.field.iterates)
+    )
     passed = active & jnp.where(landing, good, verdict.keep & good & ~between)
-    span = Span(run.motion.at, way.length, motion.at, motion.y, dense)
-    crossing = _crossing(problem, run, passed & ~landing, span)
+    taken_step = TakenStep(run.motion.instant, span.length, motion.instant, motion.y, dense)
+    crossing = _crossing(problem, run, passed & ~landing, taken_step)
     found, hidden = crossing.which >= 0, crossing.hidden
     keep = passed & ~found & ~hidden
-    fired = jnp.where(keep, run.landing.which, -1)
-    arrived = settle(problem, equations, motion, way, fired)
+    fired = jnp.where(keep, run.pending_event.which, -1)
+    arrived = after_event_and_tick(problem, equations, motion, span, fired)
     # An event may be where forces jump.
-    arrived = arrived.beyond(_since(problem, arrived.at.t, _told(problem, run, way, verdict.since)))
-    wanted = where(between, Way.of(BEFORE * way.length), verdict.plan)
-    plan = _next_plan(problem, run, crossing, keep, way, planned, wanted)
-    held = landing | found | hidden | between | (_held(problem) & keep & (way.length < planned.length))
-    unmet = run.unmet if motion.met is None else run.unmet | ~motion.met | between
+    arrived = arrived.beyond_jump(
+        _first_force_time(problem, arrived.instant.t, _jump_of_controller(problem, run, span, verdict.first_force_time))
+    )
+    wanted = where(between, StepSpan.of_length(BEFORE_SINGULAR * span.length), verdict.plan)
+    plan = _next_plan(problem, run, crossing, keep, span, planned, wanted)
+    held = landing | found | hidden | between | (_steps_are_fixed(problem) & keep & (span.length < planned.length))
+    unmet = (
+        run.off_constraints if motion.on_constraints is None else run.off_constraints | ~motion.on_constraints | between
+    )
     excused = landing | found | hidden
     # What step controllers would keep, but cannot be, would be no better the next time.
     hopeless = verdict.keep & ~good
-    result = _judged(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, verdict.result)
+    result = _result_of_step(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, verdict.result)
     # As many events as there is room for, or closer to each other than times can tell.
-    close = plan.length < _smallest(problem, _resolution(way.length))
+    close = plan.length < _smallest_step(problem, _resolution(span.length))
     full = found & (run.log.count >= problem.max_events)
     result = jnp.where(full | hidden & close, Result.max_events, result)
-    if crossing.moment is not None:
+    if crossing.event_state is not None:
         # More than there are: some happen again and again at one instant.
-        endless = full & (crossing.moment.count > len(crossing.moment.fell))
+        endless = full & (crossing.event_state.count > len(crossing.event_state.due))
         result = jnp.where(endless, Result.endless_events, result)
-    result = jnp.where(keep & (blur > LOST), Result.singular, result)
-    result = jnp.where(_left_chart(problem, run, way, motion), Result.turn, result)
-    accepted, rejected = run.accepted + _one(keep), run.rejected + _one(active & ~keep)
-    work = _worked(run, active, motion, fired)
-    ended = keep & ~(motion.at.until(problem.t1) > 0)
+    result = jnp.where(keep & (singularity_error > LOST_TO_ROUNDING), Result.singular, result)
+    result = jnp.where(_left_chart(problem, run, span, motion), Result.turn, result)
+    accepted, rejected = run.accepted + _as_count(keep), run.rejected + _as_count(active & ~keep)
+    work = _total_work(run, active, motion, fired)
+    ended = keep & ~(motion.instant.until(problem.t1) > 0)
     stopped = _terminates(problem, fired)
     out_of_steps = ~ended & (accepted + rejected >= problem.max_steps)
     result = jnp.where((result == Result.success) & stopped, Result.event, result)
@@ -429,83 +455,85 @@ def attempt(problem: Problem, run: Run, take: Callable) -> Run:
         motion=where(keep, arrived, run.motion),
         plan=where(active, plan, run.plan),
         controller_state=where(active & ~held, verdict.controller_state, run.controller_state),
-        landing=where(active, crossing, run.landing),
-        way=where(keep, way, run.way),
+        pending_event=where(active, crossing, run.pending_event),
+        last_span=where(keep, span, run.last_span),
         fired=where(keep, fired, run.fired),
-        moment=where(keep, where(landing, run.landing.moment, crossing.moment), run.moment),
-        rows=_with_rows(problem, run.rows, keep & ~_still(problem, way), span, ended, accepted, rejected, work),
-        log=run.log.with_event(fired, arrived.at.t, arrived.y),
+        event_state=where(keep, where(landing, run.pending_event.event_state, crossing.event_state), run.event_state),
+        rows=_with_rows(
+            problem, run.rows, keep & ~_has_no_length(problem, span), taken_step, ended, accepted, rejected, work
+        ),
+        log=run.log.with_event(fired, arrived.instant.t, arrived.y),
         running=run.running & ~ended & (result == Result.success),
         result=result,
         accepted=accepted,
         rejected=rejected,
-        failures=jnp.where(keep, 0, run.failures + _one(active & ~held)),
-        unmet=where(active, ~keep & unmet, run.unmet),
+        failures=jnp.where(keep, 0, run.failures + _as_count(active & ~held)),
+        off_constraints=where(active, ~keep & unmet, run.off_constraints),
         work=work,
         **_overlaps(run, active, equations, motion),
-        acceleration=_acceleration(problem, run, keep, way, motion),
+        acceleration=_mean_acceleration(problem, run, keep, span, motion),
     )
 
 
-def _until_touch(problem, equations, run, planned):
-    """Shorten what is planned where shapes will touch soon: step controllers would find that out by failing, or not at
-    all."""
+def _cut_before_contact(problem, equations, run, planned):
+    """Shorten the planned span if shapes are about to touch. Step controllers would find out by rejected steps, or not
+    at all."""
     y, direction = run.motion.y, problem.equations.direction
     known = jax.lax.stop_gradient((y.q, direction * y.v, run.acceleration))
     lengths = [event.longest_step(*known) for event in problem.events if event.longest_step is not None]
-    if problem.touches:
+    if problem.has_contact:
         contact, model = jax.lax.stop_gradient((equations.field.contact, equations.field.model))
         q, v, a = known
         lengths.append(contact.step_policy(model, q).longest(model, v, a))
     if not lengths:
         return planned
-    return _at_most(problem, planned, jax.lax.stop_gradient(jnp.min(jnp.stack(lengths))))
+    return _capped(problem, planned, jax.lax.stop_gradient(jnp.min(jnp.stack(lengths))))
 
 
-def _within_turn(problem, run, planned):
-    """Shorten what is planned where the step would leave its chart, as step controllers do not know that it does."""
+def _cut_to_chart(problem, run, planned):
+    """Shorten the planned span if the step would leave its chart, of which step controllers know nothing."""
     model = problem.equations.field.model
     if model.flat or not traits(problem.solver).charts:
         return planned
-    return _at_most(problem, planned, PLANNED / angular_speed(model, run.motion.y.v))
+    return _capped(problem, planned, PLANNED / angular_speed(model, run.motion.y.v))
 
 
-def _left_chart(problem, run, way, motion):
-    """Tell whether a step of a length that does not change has ended nowhere since it turned too far."""
+def _left_chart(problem, run, span, motion):
+    """Tell whether a step of fixed length has no end because it turned too far."""
     model = problem.equations.field.model
-    if model.flat or not (traits(problem.solver).charts and _held(problem)):
+    if model.flat or not (traits(problem.solver).charts and _steps_are_fixed(problem)):
         return jnp.array(False)
-    return ~_finite(motion.y) & (way.length * angular_speed(model, run.motion.y.v) > PLANNED)
+    return ~_finite(motion.y) & (span.length * angular_speed(model, run.motion.y.v) > PLANNED)
 
 
-def _blur(problem, way, motion):
-    """Errors that singular configurations make of rounding, in a velocity and in its change in another step as long, in
-    tolerances if there are any.
+def _singularity_error(problem, span, motion):
+    """Error of a velocity, and of its change in another step of this length, that rounding causes near singular
+    configurations; in units of the tolerance. Zero if there are no tolerances.
 
-    At a small angle δ from there, rows know coordinates to eps/δ, and so velocities to eps |v|/δ² and accelerations to
-    eps |v|²/δ³. The smallest pivot is as δ².
+    At a small angle δ from a singular configuration, rows determine coordinates to eps/δ, and so velocities to
+    eps |v|/δ² and accelerations to eps |v|²/δ³. The smallest pivot is proportional to δ².
     """
     allowed = tolerances(problem.stepsize_controller)
-    if motion.pivots is None or allowed is None:
-        return jnp.zeros_like(way.length)
-    v, share = jax.lax.stop_gradient((jnp.max(jnp.abs(motion.y.v)), motion.pivots.share))
-    blur = jnp.finfo(v.dtype).eps * v / share * (1 + way.length * v / jnp.sqrt(share))
-    return jnp.where(share < NEAR, blur / (allowed.atol + allowed.rtol * v), 0)
+    if motion.pivot is None or allowed is None:
+        return jnp.zeros_like(span.length)
+    v, ratio = jax.lax.stop_gradient((jnp.max(jnp.abs(motion.y.v)), motion.pivot.ratio))
+    error = jnp.finfo(v.dtype).eps * v / ratio * (1 + span.length * v / jnp.sqrt(ratio))
+    return jnp.where(ratio < NEAR_SINGULAR, error / (allowed.atol + allowed.rtol * v), 0)
 
 
-def _acceleration(problem, run, keep, way, motion):
-    """The mean one of a step; of the one before if it is not kept or has no length."""
+def _mean_acceleration(problem, run, keep, span, motion):
+    """Mean acceleration of a step; of the step before if this one is not kept or has no length."""
     if run.acceleration is None:
         return None
     gained = problem.equations.direction * (motion.y.v - run.motion.y.v)
-    long = way.length > 0
-    mean = gained / jnp.where(long, way.length, 1)
+    long = span.length > 0
+    mean = gained / jnp.where(long, span.length, 1)
     return jax.lax.stop_gradient(jnp.where(keep & long, mean, run.acceleration))
 
 
 def _overlaps(run, active, equations, motion):
-    """Depths to which shapes overlap at the start of the first step and at most at those of all, each of which has
-    looked for their points anyway."""
+    """Overlap of shapes at the start of the first step, and the largest at the starts of all steps. Each step finds the
+    points of shapes at its start anyway."""
     field, first = equations.field, active & (run.accepted + run.rejected == 0)
     if field.contact is None:
         return {"start_overlap": None, "most_overlap": None}
@@ -519,154 +547,173 @@ def _overlaps(run, active, equations, motion):
     }
 
 
-def _worked(run, active, motion, fired):
-    """The work so far. An event takes two evaluations, of rates at the end of the step and halfway from there."""
+def _total_work(run, active, motion, fired):
+    """Work so far. An event takes two evaluations: of the rates at the end of the step and halfway to the event."""
     work = work_of(motion.solver_state)
     if run.work is None or work is None:
         return None
-    return run.work + work.where(active) + Work.of(2 * _one(fired >= 0))
+    return run.work + work.where(active) + Work.of(2 * _as_count(fired >= 0))
 
 
-def step(problem: Problem, equations: Equations, motion: Motion, way: Way, end: State | None = None):
-    """The motion one step on, the error that the solver estimates, what its dense output needs, how it went.
-    `equations` are those of the step. Derivatives know of kinks within it if they are told where it ends."""
-    arrival, still = way.end(motion.at), _still(problem, way)
+def step(problem: Problem, equations: Equations, motion: Motion, span: StepSpan, end: State | None = None):
+    """Take a step from a motion, and project its end onto the constraints.
+
+    Args:
+        problem: The simulation.
+        equations: Equations of this step, see `Problem.equations_of_step`.
+        motion: Motion at its start.
+        span: Length of the step.
+        end: State at its end if that is known, by which derivatives take kinks of contact within the step into account.
+
+    Returns:
+        The motion at the end, the error that the solver estimates, data of dense output, and the solver's result.
+    """
+    end_instant, no_length = span.end_from(motion.instant), _has_no_length(problem, span)
     if problem.events:
         # Solvers divide by lengths.
-        way = where(still, Way.of(_smallest(problem, _resolution(way.length))), way)
-    equations = _one_sided(problem, equations, motion, way)
-    terms, t = equations, (jnp.zeros_like(way.length), way.length)
-    if _may_know_times(motion.solver_state):
+        span = where(no_length, StepSpan.of_length(_smallest_step(problem, _resolution(span.length))), span)
+    equations = _with_one_sided_forces(problem, equations, motion, span)
+    terms, t = equations, (jnp.zeros_like(span.length), span.length)
+    if _may_remember_times(motion.solver_state):
         clock = dataclasses.replace(problem.equations.clock, between=equations.clock.between)
-        terms, t = Equations(equations.field, clock), (motion.at.t, way.end(motion.at).t)
+        terms, t = Equations(equations.field, clock), (motion.instant.t, span.end_from(motion.instant).t)
     if end is not None:
         terms = terms.repaired(t, motion.y, end)
     y, error, dense, solver_state, result = problem.solver.step(
         terms, *t, motion.y, None, motion.solver_state, motion.jumped
     )
-    y, near, error = equations.met(way.length, y, error)
-    met, pivots = None if near is None else near.met, motion.pivots
-    if near is not None and pivots is not None:
-        pivots = pivots.with_another(near.smallest)
-    if met is not None and error is not None:
-        # Shorter steps stay nearer.
-        error = jax.tree.map(lambda error: jnp.where(met & jnp.isfinite(error), error, jnp.inf), error)
+    y, projection, error = equations.projected(span.length, y, error)
+    on_constraints, pivot = None if projection is None else projection.converged, motion.pivot
+    if projection is not None and pivot is not None:
+        pivot = pivot.with_next(projection.smallest)
+    if on_constraints is not None and error is not None:
+        # Shorter steps end nearer to the constraints.
+        error = jax.tree.map(lambda error: jnp.where(on_constraints & jnp.isfinite(error), error, jnp.inf), error)
     if problem.events:
-        y = where(still, motion.y, y)
-    arrived = Motion(arrival, y, solver_state, jnp.array(False), met, pivots, motion.since)
+        y = where(no_length, motion.y, y)
+    arrived = Motion(end_instant, y, solver_state, jnp.array(False), on_constraints, pivot, motion.first_force_time)
     return arrived, error, dense, result
 
 
-def _one_sided(problem, equations, motion, way):
-    """The equations of a step with the forces that are within it, if these jump where it begins or ends."""
-    if motion.since is None:
+def _with_one_sided_forces(problem, equations, motion, span):
+    """Equations of a step that evaluate forces only inside it, where forces jump at its start or end."""
+    if motion.first_force_time is None:
         return equations
-    end = way.end(motion.at).t
+    end = span.end_from(motion.instant).t
     jump, _ = problem.jump_at(end)
-    last = jnp.where(jump, prevbefore(end), way.stop)
-    between = jnp.where(jnp.isnan(motion.since), -jnp.inf, motion.since), jnp.where(jnp.isnan(last), jnp.inf, last)
+    last = jnp.where(jump, prevbefore(end), span.end_time)
+    between = (
+        jnp.where(jnp.isnan(motion.first_force_time), -jnp.inf, motion.first_force_time),
+        jnp.where(jnp.isnan(last), jnp.inf, last),
+    )
     clock = dataclasses.replace(equations.clock, between=jax.lax.stop_gradient(between))
     return dataclasses.replace(equations, clock=clock)
 
 
-def _since(problem, t, told=None):
-    """First time that forces are asked for after a step that ends at `t`, beyond a jump of theirs: one that is known,
-    or one that the step controller tells of, unless that is NaN. NaN where there is none, None where they do not jump.
+def _first_force_time(problem, t, jump_of_controller=None):
+    """First time at which forces are evaluated after a step that ends at `t`: beyond a jump at a known time, or one
+    that the step controller reports, unless that is NaN. NaN where forces do not jump at `t`, None where they never do.
     """
-    if not problem.jumps:
+    if not problem.has_force_jumps:
         return None
     jump, _ = problem.jump_at(t)
-    told = jnp.full_like(t, jnp.nan) if told is None else told
-    return jax.lax.stop_gradient(jnp.where(jump, nextafter(t), told))
+    jump_of_controller = jnp.full_like(t, jnp.nan) if jump_of_controller is None else jump_of_controller
+    return jax.lax.stop_gradient(jnp.where(jump, nextafter(t), jump_of_controller))
 
 
-def _told(problem, run, way, since):
-    """Jump that the step controller tells. A step without length stays where it is, also beyond a jump."""
-    if not (problem.jumps and problem.events):
-        return since
-    return jnp.where(_still(problem, way) & jnp.isnan(since), run.motion.since, since)
+def _jump_of_controller(problem, run, span, first_force_time):
+    """Jump that the step controller reports. A step without length stays beyond the jump at which it begins."""
+    if not (problem.has_force_jumps and problem.events):
+        return first_force_time
+    return jnp.where(
+        _has_no_length(problem, span) & jnp.isnan(first_force_time), run.motion.first_force_time, first_force_time
+    )
 
 
-def _may_know_times(solver_state: PyTree) -> bool:
-    """Tell whether a solver may remember times: one that remembers something, and is not of those that count their
-    work."""
+def _may_remember_times(solver_state: PyTree) -> bool:
+    """Tell whether a solver may remember times. Solvers that count their work do not, nor do those without memory."""
     counted = isinstance(solver_state, Counted)
     memory, work = (solver_state.memory, solver_state.work) if counted else (solver_state, None)
     return memory is not None and work is None
 
 
-def _still(problem, way):
+def _has_no_length(problem, span):
     """Tell whether a step has no length, for an event where it begins."""
-    return (way.length == 0) if problem.events else jnp.array(False)
+    return (span.length == 0) if problem.events else jnp.array(False)
 
 
-def settle(problem: Problem, equations: Equations, motion: Motion, way: Way, fired: Int[Array, ""]) -> Motion:
-    """The motion after what happens at the end of a step by these `equations`: an event, unless `fired` is -1, and
-    ticks of the controller."""
+def after_event_and_tick(
+    problem: Problem, equations: Equations, motion: Motion, span: StepSpan, fired: Int[Array, ""]
+) -> Motion:
+    """The motion after the end of a step by these `equations`: after an event, unless `fired` is -1, and after a tick
+    of the controller."""
     if not (problem.events or problem.equations.field.controller.ticks):
         return motion
-    return carried(lambda motion: _settled(problem, equations, motion, way, fired), motion)
+    return apply_with_variation(
+        lambda motion: _changed_by_event_and_tick(problem, equations, motion, span, fired), motion
+    )
 
 
-def _settled(problem, equations, motion, way, fired):
+def _changed_by_event_and_tick(problem, equations, motion, span, fired):
     if problem.events:
-        at, y = jax.lax.cond(
+        instant, y = jax.lax.cond(
             unvmap_any(fired >= 0),
-            lambda: _after_event(problem, equations, motion, way, fired),
-            lambda: (motion.at, motion.y),
+            lambda: _after_event(problem, equations, motion, span, fired),
+            lambda: (motion.instant, motion.y),
         )
-        motion = dataclasses.replace(motion, at=at, y=y, jumped=motion.jumped | (fired >= 0))
+        motion = dataclasses.replace(motion, instant=instant, y=y, jumped=motion.jumped | (fired >= 0))
     controller = problem.equations.field.controller
     if not controller.ticks:
         return motion
-    t, y = problem.equations.clock(motion.at.t), motion.y
+    t, y = problem.equations.clock(motion.instant.t), motion.y
     old = controller_memory(y)
-    due = ~(motion.at.until(problem.equations.direction * controller.next_tick(old)) > 0)
+    due = ~(motion.instant.until(problem.equations.direction * controller.next_tick(old)) > 0)
     new = jax.lax.cond(unvmap_any(due), lambda: updated(controller, t, y.q, y.v, old), lambda: old)
-    # In a batch another lane may have asked, and this one may be at its tick but for the rest of the time.
+    # In a batch another lane may be due, and this one may be at its tick but for the remainder of its time.
     y = dataclasses.replace(y, parts=y.parts | {ControllerMemory.part: where(due, new, old)})
     return dataclasses.replace(motion, y=y, jumped=motion.jumped | due)
 
 
-def _after_event(problem, equations, motion, way, fired):
+def _after_event(problem, equations, motion, span, fired):
     """Time and state after an event, where there is one.
 
-    The step ended at the event as nearly as dense output knew it. A Newton step removes the remaining height; its
-    derivative is that of the implicit function theorem. If it were longer than the step itself, as after one without
-    length, the height is rounding, and it has its derivative alone. Velocities follow by the midpoint rule: with
-    Euler's, their derivatives would miss by the time that is left times how stiff the motion is.
+    The step ended at the event up to the error of dense output. A Newton step removes the height of the condition that
+    remains; its derivative is that of the implicit function theorem. If it were longer than the step itself, as after
+    a step without length, the height is rounding, and the Newton step has its derivative but no length. The state
+    follows by the midpoint rule: with Euler's, the error of derivatives of velocities would be the length of the Newton
+    step times the stiffness.
     """
     y, clock = motion.y, problem.equations.clock
-    which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in numbers(problem.events))
+    which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in event_table(problem.events))
 
-    def rate(at, y):
-        return equations.prod(equations.field(clock(at.t), y), equations.direction)
+    def rate(instant, y):
+        return equations.prod(equations.field(clock(instant.t), y), equations.direction)
 
     def moved(rate, late):
         return drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
 
-    at_end = rate(motion.at, y)
+    at_end = rate(motion.instant, y)
 
     def late_for(number, event):
-        mine = (fired >= 0) & (which == number)
+        this = (fired >= 0) & (which == number)
 
         def height(t, y):
             return event.condition(clock(t), y)[entry]
 
-        above, slope = jax.jvp(height, (motion.at.t, y), (jnp.ones_like(motion.at.t), at_end))
+        remaining, slope = jax.jvp(height, (motion.instant.t, y), (jnp.ones_like(motion.instant.t), at_end))
         # In a batch all lanes compute this, and an end of a range may be at infinity.
-        return -jnp.where(mine, above, 0) / jnp.where(mine & (slope != 0), slope, 1)
+        return -jnp.where(this, remaining, 0) / jnp.where(this & (slope != 0), slope, 1)
 
     late = jax.lax.switch(which, [lambda e=e: late_for(*e) for e in enumerate(problem.events)])
-    late = late - jax.lax.stop_gradient(jnp.where(jnp.abs(late) <= way.length, 0, late))
+    late = late - jax.lax.stop_gradient(jnp.where(jnp.abs(late) <= span.length, 0, late))
     middle = moved(at_end, late / 2)
-    when, there = motion.at.after(late), moved(rate(motion.at.after(late / 2), middle), late)
+    instant, before = motion.instant.after(late), moved(rate(motion.instant.after(late / 2), middle), late)
 
     def unchanged_or_reset(event):
-        return there if event.reset is None else _reset(problem, event, entry, when.t, there)
+        return before if event.reset is None else _reset(problem, event, entry, instant.t, before)
 
     after = jax.lax.switch(which, [lambda e=e: unchanged_or_reset(e) for e in problem.events])
-    return where(fired >= 0, (when, after), (motion.at, y))
+    return where(fired >= 0, (instant, after), (motion.instant, y))
 
 
 def _reset(problem, event, entry, t, y):
@@ -676,124 +723,144 @@ def _reset(problem, event, entry, t, y):
         raise ValueError(f"reset: expected a state like the one that it is given, {shapes[0]}, got {shapes[1]}")
     model = problem.equations.field.model
     after = jax.tree.map(lambda new, old: jnp.asarray(new).astype(old.dtype), after, y)
-    after, *_ = problem.equations.met(t, eqx.tree_at(lambda y: y.q, after, model.normalize(after.q)))
+    after, *_ = problem.equations.projected(t, eqx.tree_at(lambda y: y.q, after, model.normalize(after.q)))
     owners = [owner for owner in problem.equations.field.owners if owner.part in y.parts]
     return State(after.q, after.v, {owner.part: owner.after_event(model, y, after) for owner in owners})
 
 
 class _Verdict(NamedTuple):
-    """The step controller's answer: whether to keep a step, how far the next one goes, the first time that forces are
-    asked for within it (NaN where they do not jump before it), the controller's state, and its result."""
+    """Answer of the step controller to a step.
+
+    Attributes:
+        keep: Whether to keep the step.
+        plan: Span of the next step.
+        first_force_time: First time at which forces are evaluated in the next step [s]; NaN where they do not jump.
+        controller_state: Memory of the step controller.
+        result: Its result.
+    """
 
     keep: Any
     plan: Any
-    since: Any
+    first_force_time: Any
     controller_state: Any
     result: Any
 
 
-def _verdict(problem, equations, run, way, motion, error):
+def _verdict(problem, equations, run, span, motion, error):
     order = order_of(motion.solver_state)
     # Solvers without an order need step controllers that do not use one.
     order: Any = problem.solver.error_order(problem.equations) if order is None else order
     y1 = motion.y
     if error is not None:
-        # A step into the depth of a contact may end nowhere. A shorter one need not.
+        # A step deep into a contact may end in NaN, where a shorter one does not.
         finite = _finite(y1) & _finite(error) & ~equations.field.overshot(run.motion.y, y1)
-        y1 = _compared(problem, run.motion.y, where(finite, y1, run.motion.y))
+        y1 = _scale_of_error(problem, run.motion.y, where(finite, y1, run.motion.y))
         error = jax.tree.map(lambda error: jnp.where(finite, error, jnp.inf), error)
-    start, end = run.motion.at, motion.at
-    if _asks_for_lengths(problem):
-        start, end = Instant.at(jnp.zeros_like(way.length)), Instant.at(way.length)
+    start, end = run.motion.instant, motion.instant
+    if _chooses_lengths(problem):
+        start, end = Instant.at(jnp.zeros_like(span.length)), Instant.at(span.length)
     keep, begin, target, jumped, controller_state, result = problem.stepsize_controller.adapt_step_size(
         start.t, end.t, run.motion.y, y1, None, error, order, run.controller_state
     )
     keep = jnp.asarray(keep)
-    plan = _planned(problem, where(keep, end, start), jnp.asarray(target, way.length.dtype))
-    plan = where(keep, plan, _shortened(problem, run, way, plan))
-    # Step controllers that know of jumps step to just before them, and begin the next step just beyond.
-    since = jnp.where(jumped | (keep & (begin > end.t)), begin, jnp.nan)
-    return _Verdict(keep, plan, since, controller_state, result)
+    plan = _span_to_target(problem, where(keep, end, start), jnp.asarray(target, span.length.dtype))
+    plan = where(keep, plan, _shortened(problem, run, span, plan))
+    # Step controllers that know jumps end a step just before them, and begin the next step just beyond.
+    first_force_time = jnp.where(jumped | (keep & (begin > end.t)), begin, jnp.nan)
+    return _Verdict(keep, plan, first_force_time, controller_state, result)
 
 
-def _compared(problem, y0, y1):
-    """The end of a step as a scale of its error. What goes too deep into stiff shapes is thrown out fast; its speed
-    would excuse its error at tolerances that are relative and loose."""
-    if not problem.touches:
+def _scale_of_error(problem, y0, y1):
+    """The end of a step as the scale of its error, with limited velocities. A body that goes too deep into stiff shapes
+    is thrown out fast, and its speed would excuse the error at loose relative tolerances."""
+    if not problem.has_contact:
         return y1
     before, after = (jnp.linalg.norm(jax.lax.stop_gradient(y.v)) for y in (y0, y1))
-    share = jnp.minimum(1, FASTER * before / jnp.where(after > 0, after, 1))
+    share = jnp.minimum(1, MOST_SPEEDUP * before / jnp.where(after > 0, after, 1))
     return eqx.tree_at(lambda y: y.v, y1, share * y1.v)
 
 
-def _shortened(problem, run, way, plan):
-    """The plan after a failure, which is the shorter the more there were in a row."""
+def _shortened(problem, run, span, plan):
+    """The plan after a failure, shortened by the number of failures in a row."""
     least = getattr(problem.stepsize_controller, "factormin", 0)
-    return _at_most(problem, plan, way.length * jnp.maximum(SHORTER ** run.failures.astype(way.length.dtype), least))
+    return _capped(
+        problem, plan, span.length * jnp.maximum(LEAST_SHORTENING ** run.failures.astype(span.length.dtype), least)
+    )
 
 
-def _at_most(problem, way, longest):
-    """A way that is not longer than this, nor shorter than the step controller allows. Those that do not grow fast
-    again have their way."""
+def _capped(problem, span, longest):
+    """Cap the length of a step at `longest`, but not below the `dtmin` of the step controller. Steps of controllers
+    other than PID grow slowly and are not capped."""
     controller = problem.stepsize_controller
     if not isinstance(controller, diffrax.PIDController):
-        return way
+        return span
     if controller.dtmin is not None:
         longest = jnp.maximum(longest, controller.dtmin)
-    return where(longest < way.length, Way.of(longest), way)
+    return where(longest < span.length, StepSpan.of_length(longest), span)
 
 
-def _asks_for_lengths(problem):
-    return isinstance(problem.stepsize_controller, ASK_FOR_LENGTHS)
+def _chooses_lengths(problem):
+    """Tell whether the step controller chooses lengths of steps, not times."""
+    return isinstance(problem.stepsize_controller, LENGTH_CONTROLLERS)
 
 
-def _planned(problem, start, target):
-    """A step from there to what a step controller aims at."""
-    return Way.of(start.until(target)) if _asks_for_lengths(problem) else Way(start.until(target), target)
+def _span_to_target(problem, start, target):
+    """Span of a step from `start` to the target of the step controller."""
+    length = start.until(target)
+    return StepSpan.of_length(length) if _chooses_lengths(problem) else StepSpan(length, target)
 
 
-def _crossing(problem, run, wanted, span):
+def _crossing(problem, run, wanted, taken_step):
+    """The first event within a step, if it is `wanted`."""
     if not problem.events:
-        return Crossing(jnp.full_like(run.fired, -1), span.length, jnp.array(False), None)
+        return Crossing(jnp.full_like(run.fired, -1), taken_step.length, jnp.array(False), None)
 
-    def at(passed):
-        when = span.start.after(passed)
-        return problem.equations.clock(when.t), _inside(problem.solver, span, passed)
+    def state_at(elapsed):
+        instant = taken_step.start.after(elapsed)
+        return problem.equations.clock(instant.t), _state_within(problem.solver, taken_step, elapsed)
 
     def rate(q, v):
         return problem.equations.direction * problem.equations.field.model.rate(q, v)
 
-    # No instant is known better than times are.
-    sharp = _resolution(span.length) * jnp.maximum(jnp.abs(span.start.t), jnp.abs(span.end.t))
-    return first_crossing(problem.events, at, rate, span.length, sharp, run.fired, run.moment, wanted)
+    latest = jnp.maximum(jnp.abs(taken_step.start.t), jnp.abs(taken_step.end.t))
+    resolution, length = _resolution(taken_step.length) * latest, taken_step.length
+    return first_crossing(problem.events, state_at, rate, length, resolution, run.fired, run.event_state, wanted)
 
 
-def _held(problem):
-    """Tell whether the step controller plans its steps without regard to errors."""
+def _steps_are_fixed(problem):
+    """Tell whether the step controller plans steps without regard to their errors."""
     return not isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
 
 
-def _next_plan(problem, run, crossing, keep, way, planned, wanted):
-    """Plan the next step, which the step controller wants to be so long. After a step that was cut short, the rest of
-    what was planned comes next."""
-    landing, length = run.landing.which >= 0, way.length
-    left = Way(planned.length - jnp.where(keep, length, 0), planned.stop)
-    rest = where(left.length > _smallest(problem, _resolution(length)), left, Way.of(length))
+def _next_plan(problem, run, crossing, keep, span, planned, wanted):
+    """Plan the next step: as the step controller wants, or the rest of the plan if it was cut short."""
+    to_event, length = run.pending_event.which >= 0, span.length
+    left = StepSpan(planned.length - jnp.where(keep, length, 0), planned.end_time)
+    remaining = where(left.length > _smallest_step(problem, _resolution(length)), left, StepSpan.of_length(length))
     cut = keep & (length < planned.length)
-    plan = where(cut & (_held(problem) | (left.length > wanted.length)), left, wanted)
-    plan = where(crossing.hidden, Way.of(length * PLACES[0]), plan)
-    return jax.lax.stop_gradient(where(landing, rest, where(crossing.which >= 0, way, plan)))
+    plan = where(cut & (_steps_are_fixed(problem) | (left.length > wanted.length)), left, wanted)
+    plan = where(crossing.hidden, StepSpan.of_length(length * SAMPLE_PLACES[0]), plan)
+    return jax.lax.stop_gradient(where(to_event, remaining, where(crossing.which >= 0, span, plan)))
 
 
 def _terminates(problem, fired):
+    """Tell whether an event happened that ends the simulation."""
     if not problem.events:
         return jnp.array(False)
-    ends = jnp.array([event.terminate for event in problem.events])[numbers(problem.events)[0]]
+    ends = jnp.array([event.terminate for event in problem.events])[event_table(problem.events)[0]]
     return (fired >= 0) & ends[fired]
 
 
-class Span(NamedTuple):
-    """A step that was taken: its start, length and end, the state at its end, and the data of dense output."""
+class TakenStep(NamedTuple):
+    """A step that was taken.
+
+    Attributes:
+        start: Its start.
+        length: Its length [s].
+        end: Its end.
+        y1: State at its end.
+        dense: Data of dense output.
+    """
 
     start: Instant
     length: Scalar
@@ -802,107 +869,108 @@ class Span(NamedTuple):
     dense: PyTree
 
 
-def interpolated(problem: Problem, span: Span, passed: Scalar) -> State:
-    """The state so long after the start of a step; at its end exactly the state that the step ends with."""
-    return _followed(problem.solver, span, passed) if problem.within else span.y1
+def interpolated(problem: Problem, taken_step: TakenStep, elapsed: Scalar) -> State:
+    """The state at a time since the start of a step [s]; at its end exactly the state at the end of the step."""
+    return _state_at(problem.solver, taken_step, elapsed) if problem.rows_within_steps else taken_step.y1
 
 
-def forces_within(problem: Problem, span: Span, passed: Scalar) -> PointForces:
-    """Contact forces so long after the start of a step of a solver that says them."""
-    return _dense_output(problem.solver, span).forces(passed)
+def forces_within(problem: Problem, taken_step: TakenStep, elapsed: Scalar) -> PointForces:
+    """Contact forces at a time since the start of a step [s], of a solver that reports them."""
+    return _dense_output(problem.solver, taken_step).forces(elapsed)
 
 
-def _inside(solver, span, passed):
-    """The state so long after the start of a step."""
-    return where(passed < span.length, _dense_output(solver, span).evaluate(passed), span.y1)
+def _state_within(solver, taken_step, elapsed):
+    """The state at a time since the start of a step [s]."""
+    return where(elapsed < taken_step.length, _dense_output(solver, taken_step).evaluate(elapsed), taken_step.y1)
 
 
-# Where the end of a step moves, a row there may stay where it is, and so come to lie within the step.
-_followed = eqx.filter_custom_jvp(_inside)
+# If the end of a step moves, a row at the end may stay at its time, and so come to lie within the step.
+_state_at = eqx.filter_custom_jvp(_state_within)
 
 
-@_followed.def_jvp
-def _followed_jvp(primals, tangents):
-    wanted = jax.tree.map(lambda x: x is not None, tangents, is_leaf=lambda x: x is None)
-    moving, fixed = eqx.partition(primals, wanted)
+@_state_at.def_jvp
+def _state_at_jvp(primals, tangents):
+    moving, fixed = moving_and_fixed(primals, tangents)
 
-    def followed(moving):
-        solver, span, passed = eqx.combine(moving, fixed)
-        dense = _dense_output(solver, span)
-        inside, end = dense.evaluate(passed), dense.evaluate(span.length)
-        # A memory may have parts that are no numbers.
-        late = jax.tree.map(lambda y, a, b: y + (a - b) if eqx.is_inexact_array(y) else y, span.y1, inside, end)
-        return where(passed < span.length, inside, late)
+    def state(moving):
+        solver, taken_step, elapsed = eqx.combine(moving, fixed)
+        dense = _dense_output(solver, taken_step)
+        inside, end = dense.evaluate(elapsed), dense.evaluate(taken_step.length)
+        # A memory may have leaves that are no numbers.
+        late = jax.tree.map(lambda y, a, b: y + (a - b) if eqx.is_inexact_array(y) else y, taken_step.y1, inside, end)
+        return where(elapsed < taken_step.length, inside, late)
 
-    return _followed(*primals), eqx.filter_jvp(followed, (moving,), (tangents,))[1]
+    return _state_at(*primals), eqx.filter_jvp(state, (moving,), (tangents,))[1]
 
 
-def _dense_output(solver, span) -> Any:
-    return solver.interpolation_cls(t0=jnp.zeros_like(span.length), t1=span.length, **span.dense)
+def _dense_output(solver, taken_step) -> Any:
+    return solver.interpolation_cls(t0=jnp.zeros_like(taken_step.length), t1=taken_step.length, **taken_step.dense)
 
 
 def forces_like(problem: Problem) -> PointForces | None:
-    """Shapes of contact forces in a row; None for solvers that do not say."""
+    """Shapes of contact forces in a row; None for solvers that do not report them."""
     of_solver = getattr(problem.solver, "forces_like", None)
     return of_solver(problem.equations, problem.y0) if of_solver else None
 
 
-def _way(problem, run, planned):
-    """Choose the length of the next step: as planned, or to an earlier event, tick, jump or end. A remainder that is
-    too short for a step is joined to the last step."""
-    # Chosen, not compared by `minimum`, which takes one half of each derivative where two are equal.
+def _cut_to_next_stop(problem, run, planned):
+    """Span of the next step: as planned, or to an earlier event, tick, jump or end. A remainder that is too short for a
+    step is joined to this one."""
+    # Chosen by `where`: `minimum` takes one half of each derivative where two times are equal.
     controller, stop = problem.equations.field.controller, problem.t1
     if len(problem.jump_times):
-        ahead = (run.motion.at.until(problem.jump_times) > 0) & (problem.jump_times < stop)
+        ahead = (run.motion.instant.until(problem.jump_times) > 0) & (problem.jump_times < stop)
         first = jnp.argmin(jnp.where(ahead, problem.jump_times, jnp.inf))
         stop = jnp.where(ahead[first], problem.jump_times[first], stop)
     if controller.ticks:
         tick = controller.next_tick(controller_memory(run.motion.y))
         tick = jax.lax.stop_gradient(problem.equations.direction * tick)
         stop = jnp.where(tick < stop, tick, stop)
-    left = run.motion.at.until(stop)
-    joined = jnp.minimum(_smallest(problem, _rounding(stop)), JOINED * planned.length)
-    way = where(planned.length < left - joined, planned, Way(left, stop))
-    return where(run.landing.which >= 0, Way.of(run.landing.after), way)
+    left = run.motion.instant.until(stop)
+    joined = jnp.minimum(_smallest_step(problem, _rounding(stop)), SHORTEST_REMAINDER * planned.length)
+    span = where(planned.length < left - joined, planned, StepSpan(left, stop))
+    return where(run.pending_event.which >= 0, StepSpan.of_length(run.pending_event.elapsed), span)
 
 
 def _rounding(t):
-    """Share of a time by which a type tells times from each other."""
+    """Resolution of times by their type, as a share of the time."""
     return float(jnp.finfo(t.dtype).eps)
 
 
 def _resolution(t):
-    """Share of the time by which instants are told from each other."""
+    """Resolution of instants, as a share of the time."""
     return max(_rounding(t) ** DIGITS, float(jnp.finfo(jnp.float64).eps))
 
 
-def _smallest(problem, share):
-    """A step that is hardly one, if times are known to this share of them."""
+def _smallest_step(problem, share):
+    """The smallest step that is told from none, if times are known to a `share` of them."""
     t0, t1 = jax.lax.stop_gradient((problem.t0, problem.t1))
     return SMALLEST_STEP * share * jnp.maximum(jnp.abs(t0), jnp.abs(t1))
 
 
-def _smallest_at(problem, t):
-    """At a time, as the step controller has it: a long simulation may begin with short steps."""
-    share = _resolution(t) if _asks_for_lengths(problem) else _rounding(t)
-    return jnp.maximum(SMALLEST_STEP * share * jax.lax.stop_gradient(jnp.abs(t)), share * _smallest(problem, share))
+def _smallest_step_at(problem, t):
+    """The smallest step at a time, as the step controller knows it: a long simulation may begin with short steps."""
+    share = _resolution(t) if _chooses_lengths(problem) else _rounding(t)
+    return jnp.maximum(
+        SMALLEST_STEP * share * jax.lax.stop_gradient(jnp.abs(t)), share * _smallest_step(problem, share)
+    )
 
 
-def _judged(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, controller_result):
-    """Why a simulation cannot go on, or success. A step that was rejected because of an event is excused."""
+def _result_of_step(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, controller_result):
+    """Reason why a simulation cannot go on, or success. A step that is rejected because of an event is excused."""
     # NaN counts as too small.
-    stuck = ~keep & ~excused & (hopeless | ~(plan.length > _smallest_at(problem, run.motion.at.t)))
+    stuck = ~keep & ~excused & (hopeless | ~(plan.length > _smallest_step_at(problem, run.motion.instant.t)))
     result = jnp.array(Result.success, jnp.int32)
     result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
     result = jnp.where(_failed(controller_result) & ~excused, Result.solver_failed, result)
     result = jnp.where(stuck, Result.step_too_small, result)
     if motion.variation is not None:
-        result = jnp.where(stuck & motion.variation.missed, Result.derivatives, result)
+        result = jnp.where(stuck & motion.variation.too_long, Result.derivatives, result)
     result = jnp.where(~_finite(motion.y) & (keep | stuck | excused), Result.nonfinite, result)
-    if motion.met is None:
+    if motion.on_constraints is None:
         return result
-    # Where a motion's reach ends, the last steps are too short to leave it. Constant steps are not repeated.
-    return jnp.where(unmet & stuck | ~motion.met & _held(problem), Result.constraints, result)
+    # Where no motion goes on that meets the constraints, steps become too small. Fixed steps are not repeated.
+    return jnp.where(unmet & stuck | ~motion.on_constraints & _steps_are_fixed(problem), Result.constraints, result)
 
 
 def _finite(y):
@@ -914,10 +982,10 @@ def _failed(result):
 
 
 def _first_rows(problem, work):
-    """Rows at the start."""
-    at_start = jnp.isfinite(problem.t1) & (problem.times <= problem.t0)
+    """Rows at the start, in a buffer for all rows."""
+    at_start = jnp.isfinite(problem.t1) & (problem.row_times <= problem.t0)
     written = jnp.sum(at_start, dtype=jnp.int32)
-    times = jnp.pad(problem.times, (0, problem.rows - len(problem.times)))
+    times = jnp.pad(problem.row_times, (0, problem.rows - len(problem.row_times)))
     here = jnp.arange(problem.rows, dtype=written.dtype) < written
 
     def rows(y):
@@ -925,10 +993,10 @@ def _first_rows(problem, work):
 
     none = jnp.zeros(problem.rows, jnp.int32)
     tries, evaluations, implicit = (
-        none if problem.every and known else None for known in (True, work is not None, work is not None)
+        none if problem.steps_per_row and known else None for known in (True, work is not None, work is not None)
     )
     unknown = jax.tree.map(lambda x: jnp.full((problem.rows, *x.shape), jnp.nan, x.dtype), forces_like(problem))
-    return Rows(
+    return SavedRows(
         ts=jnp.where(here, times, jnp.nan),
         ys=jax.tree.map(rows, problem.y0),
         forces=unknown,
@@ -940,32 +1008,32 @@ def _first_rows(problem, work):
     )
 
 
-def _with_rows(problem, rows, keep, span, ended, accepted, rejected, work):
-    """The rows with those that lie within an accepted step."""
+def _with_rows(problem, rows, keep, taken_step, ended, accepted, rejected, work):
+    """The rows, with those within an accepted step."""
     evaluations, implicit = (None, None) if work is None else (work.evaluations, work.implicit)
     counts = {"tries": accepted + rejected, "evaluations": evaluations, "implicit": implicit}
 
-    def forces_at(passed):
-        return None if rows.forces is None else forces_within(problem, span, passed)
+    def forces_at(elapsed):
+        return None if rows.forces is None else forces_within(problem, taken_step, elapsed)
 
     def due(rows):
-        t = problem.times.at[rows.due].get(mode="fill", fill_value=jnp.nan)
-        return keep & (span.start.until(t) <= span.length)
+        t = problem.row_times.at[rows.due].get(mode="fill", fill_value=jnp.nan)
+        return keep & (taken_step.start.until(t) <= taken_step.length)
 
     def save(rows):
         now = due(rows)
-        t = problem.times.at[rows.due].get(mode="fill", fill_value=0)
-        passed = span.start.until(t)
-        rows = _appended(rows, now, t, interpolated(problem, span, passed), forces_at(passed), **counts)
-        return eqx.tree_at(lambda rows: rows.due, rows, rows.due + _one(now))
+        t = problem.row_times.at[rows.due].get(mode="fill", fill_value=0)
+        elapsed = taken_step.start.until(t)
+        rows = _appended(rows, now, t, interpolated(problem, taken_step, elapsed), forces_at(elapsed), **counts)
+        return eqx.tree_at(lambda rows: rows.due, rows, rows.due + _as_count(now))
 
-    if len(problem.times):
+    if len(problem.row_times):
         # With one condition for each lane, a batch would select among whole buffers after every row.
         rows = jax.lax.while_loop(lambda rows: unvmap_any(due(rows)), save, rows)
-    if not problem.every:
+    if not problem.steps_per_row:
         return rows
-    wanted = problem.saves(accepted, ended)
-    return _appended(rows, keep & wanted, span.end.t, span.y1, forces_at(span.length), **counts)
+    wanted = problem.saves_row(accepted, ended)
+    return _appended(rows, keep & wanted, taken_step.end.t, taken_step.y1, forces_at(taken_step.length), **counts)
 
 
 def _appended(rows, now, t, y, forces, tries, evaluations, implicit):
@@ -977,13 +1045,8 @@ def _appended(rows, now, t, y, forces, tries, evaluations, implicit):
     known = (rows.tries, tries), (rows.evaluations, evaluations), (rows.implicit, implicit)
     counts = (None if all is None else put(all, x) for all, x in known)
     ts, ys, forces = jax.tree.map(put, (rows.ts, rows.ys, rows.forces), (t, y, forces))
-    return Rows(ts, ys, forces, rows.written + _one(now), rows.due, *counts)
+    return SavedRows(ts, ys, forces, rows.written + _as_count(now), rows.due, *counts)
 
 
-def _one(condition):
+def _as_count(condition):
     return jnp.where(condition, 1, 0)
-
-
-def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
-    """One of two trees."""
-    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)

@@ -23,14 +23,14 @@ from jdyn.execution.memory_maps import memory_maps
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.values import impossible, possible
 from jdyn.simulation.adjoint import solve, solve_forwards
-from jdyn.simulation.events import Event, numbers, watch
+from jdyn.simulation.events import Event, event_table, watched
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
-from jdyn.simulation.loop import Equations, Problem, where
+from jdyn.simulation.loop import Equations, Problem
 from jdyn.simulation.manifold import on_manifold
 from jdyn.simulation.parts import Known, Unknown, has_functions
 from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
-from jdyn.simulation.state import Clock, State, controller_memory
+from jdyn.simulation.state import Clock, State, controller_memory, where
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Events, Trajectory
 from jdyn.terminal.messages import enumerated, short
@@ -333,17 +333,17 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     memory_maps.look()
     field, y0, own = prepared(system, shapes, solver, t0, start)
     events = (*events, *own)
-    watches = tuple(watch(event, t0, y0) for event in events)
+    watches = tuple(watched(event, t0, y0) for event in events)
     direction = jnp.where(t0 <= t1, 1, -1).astype(t0.dtype)
-    met = _starts_well(field, t0, y0)
+    on_constraints = _starts_on_constraints(field, t0, y0)
     problem = Problem(
         equations=Equations(field, Clock(direction)),
         y0=y0,
-        start=_start(field, shapes, t0, y0, met),
-        met=met,
+        start_result=_start(field, shapes, t0, y0, on_constraints),
+        on_constraints=on_constraints,
         t0=direction * t0,
         t1=direction * t1,
-        times=direction * rows.times,
+        row_times=direction * rows.times,
         jump_times=direction * steps.jump_times,
         dt0=steps.dt0,
         solver=on_manifold(solver, field.model),
@@ -351,20 +351,20 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
         events=watches,
         max_steps=steps.max_steps,
         max_events=steps.max_events,
-        every=rows.every,
-        last=rows.last,
-        within=rows.within,
+        steps_per_row=rows.steps_per_row,
+        row_at_end=rows.row_at_end,
+        rows_within_steps=rows.rows_within_steps,
     )
     run = solve(problem) if adjoint is None else solve_forwards(problem)
     stats = {
-        "t_reached": direction * run.motion.at.t,
+        "t_reached": direction * run.motion.instant.t,
         "accepted_steps": run.accepted,
         "rejected_steps": run.rejected,
         "dynamics_calls": None if run.work is None else run.work.evaluations,
         "jacobians": None if run.work is None else run.work.jacobians,
         "implicit_steps": None if run.work is None else run.work.implicit,
     }
-    if rows.every:
+    if rows.steps_per_row:
         stats |= {
             "row_tries": run.rows.tries,
             "row_dynamics_calls": run.rows.evaluations,
@@ -373,11 +373,11 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     for when, overlap in (("start", run.start_overlap), ("greatest", run.most_overlap)):
         if overlap is not None:
             stats |= {f"{when}_depth": overlap.depth, f"{when}_depth_by_size": overlap.share}
-    ts = direction * run.rows.ts if rows.every else rows.times
+    ts = direction * run.rows.ts if rows.steps_per_row else rows.times
     ys, log = run.rows.ys, run.log
-    if rows.within and field.constraints:
+    if rows.rows_within_steps and field.constraints:
         ys = _meeting_constraints(field, y0, ts, ys)
-    which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in numbers(watches))
+    which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in event_table(watches))
     happened = Events(direction * log.ts, which, entry, log.ys.q, log.ys.v)
     stats = jax.lax.stop_gradient(stats)
     commands = None
@@ -388,18 +388,18 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     return trajectory, {name: part for name, part in closed.items() if has_functions(getattr(system, name))}
 
 
-def _start(field, shapes, t0, y0, met):
+def _start(field, shapes, t0, y0, on_constraints):
     """Success, or why no simulation begins with these numbers."""
     result = jnp.asarray(Result.success)
-    if met is not None:
+    if on_constraints is not None:
         # From rest nothing says which way the motion goes.
         held = blocked(field.model, field.constraints, t0, y0.q, y0.v, along=jnp.any(y0.v != 0))
-        result = jnp.where(met & held, Result.singular, result)
+        result = jnp.where(on_constraints & held, Result.singular, result)
     result = jnp.where(jnp.all(jnp.isfinite(y0.q)), result, Result.bad_configuration)
     return jnp.where(possible(field.model, shapes), result, Result.bad_model).astype(jnp.int32)
 
 
-def _starts_well(field, t0, y0):
+def _starts_on_constraints(field, t0, y0):
     """Tell whether the start nearly meets the constraints; None where there are none."""
     if not field.constraints:
         return None
@@ -417,8 +417,8 @@ def _meeting_constraints(field, y0, ts, ys):
     def moved(row):
         t, y = row
         reached = jnp.all(jnp.isfinite(jnp.append(y.q, y.v)))
-        there, near, _ = field.met(t, where(reached, y, y0))
-        return where(reached & near.met, there, y)
+        there, near, _ = field.projected(t, where(reached, y, y0))
+        return where(reached & near.converged, there, y)
 
     still = jax.lax.stop_gradient((ts, ys))
     return jax.tree.map(lambda moved, y, at: moved + (y - at), jax.lax.map(moved, still), ys, still[1])
@@ -451,15 +451,15 @@ class RowsToSave(NamedTuple):
 
     Attributes:
         times: Of rows [s], in order.
-        every: A row after every so many steps as well; 0 for none.
-        last: Whether the end is a row even if `every` does not make it one.
-        within: Whether rows may lie within steps, not only at their ends.
+        steps_per_row: Number of steps after which a row follows, beside those at `times`; 0 for none.
+        row_at_end: Whether the end is a row even if `steps_per_row` does not make it one.
+        rows_within_steps: Whether rows may lie within steps, not only at their ends.
     """
 
     times: Float[Array, " times"]
-    every: int
-    last: bool
-    within: bool
+    steps_per_row: int
+    row_at_end: bool
+    rows_within_steps: bool
 
 
 def rows_to_save(saveat, t0, t1) -> RowsToSave:
@@ -483,11 +483,11 @@ def rows_to_save(saveat, t0, t1) -> RowsToSave:
             "saveat: simulate saves rows of (q, v), so of diffrax.SaveAt it takes t0, t1, ts and steps only; "
             "compute other quantities from the trajectory"
         )
-    every = int(rows.steps)
+    steps_per_row = int(rows.steps)
     times = [t0[None]] if rows.t0 else []
     times += [] if rows.ts is None else [rows.ts.astype(t0.dtype)]
-    times += [t1[None]] if rows.t1 and not every else []
-    return RowsToSave(jnp.concatenate([*times, jnp.zeros(0, t0.dtype)]), every, rows.t1, rows.ts is not None)
+    times += [t1[None]] if rows.t1 and not steps_per_row else []
+    return RowsToSave(jnp.concatenate([*times, jnp.zeros(0, t0.dtype)]), steps_per_row, rows.t1, rows.ts is not None)
 
 
 def _check_times(times, t0, t1):

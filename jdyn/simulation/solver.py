@@ -26,8 +26,8 @@ class Traits(NamedTuple):
         charts: Whether steps are taken in charts about their starts, which tell no turn of more than π.
         constraints: Whether it knows what constraints do to its stages.
         jacobians: Whether it asks controllers and contact for derivatives of their forces.
-        held: Function from its state after a step and the length of that [s] to whether stability held the step, not
-            accuracy; None for solvers that cannot tell.
+        limited_by_stability: Function from its state after a step and the length of the step [s] to whether stability
+            limited the step, not accuracy; None for solvers that cannot tell.
         owners: Owners of parts of the state that it needs.
         resumes: Whether a step follows from the state at its start, so that replays may begin with any.
         stages: Kind of the stages of a Runge-Kutta method of diffrax; None for other methods.
@@ -40,7 +40,7 @@ class Traits(NamedTuple):
     charts: bool = False
     constraints: bool = True
     jacobians: bool = False
-    held: Callable[[Any, Scalar], Bool[Array, ""]] | None = None
+    limited_by_stability: Callable[[Any, Scalar], Bool[Array, ""]] | None = None
     owners: tuple[Owner, ...] = ()
     resumes: bool = True
     stages: Literal["explicit", "diagonal", "other"] | None = None
@@ -67,11 +67,14 @@ def is_solver(x: Any) -> bool:
 def _of_diffrax(solver: diffrax.AbstractSolver) -> Traits:
     kinds = {"explicit": diffrax.AbstractERK, "diagonal": diffrax.AbstractDIRK, "other": diffrax.AbstractRungeKutta}
     stages: Any = next((name for name, kind in kinds.items() if isinstance(solver, kind)), None)
-    return Traits(stages=stages, held=never_held if isinstance(solver, diffrax.AbstractImplicitSolver) else None)
+    return Traits(
+        stages=stages,
+        limited_by_stability=never_limited if isinstance(solver, diffrax.AbstractImplicitSolver) else None,
+    )
 
 
-def never_held(state: Any, length: Scalar) -> Bool[Array, ""]:
-    """Tell that stability holds no step: of methods that are implicit, or shorten steps by themselves."""
+def never_limited(state: Any, length: Scalar) -> Bool[Array, ""]:
+    """Tell that stability limits no step, for methods that are implicit or shorten steps by themselves."""
     return jnp.array(False)
 
 

@@ -1,4 +1,5 @@
-"""State that is integrated, owners of what it has beside the motion, and time, in more digits than its type has."""
+"""State that is integrated, owners of what it has beside the motion, and time, in more digits than its type has; the
+choice between two of them."""
 
 import abc
 from collections.abc import Iterable, Mapping
@@ -7,7 +8,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree, Scalar
+from jaxtyping import Array, Bool, Float, PyTree, Scalar
 
 from jdyn.control.controller import DynamicController
 from jdyn.elements import Elements
@@ -120,7 +121,7 @@ def starting(
 
 
 class Instant(eqx.Module):
-    """The time t + rest, of which t is the nearest number of the type.
+    """The time t + remainder, of which t is the nearest number of the type.
 
     Single precision tells times about 100 s from each other by 8e-6 s, and where shapes touch a step may be shorter.
 
@@ -129,11 +130,11 @@ class Instant(eqx.Module):
 
     Attributes:
         t: [s].
-        rest: [s].
+        remainder: [s].
     """
 
     t: Scalar
-    rest: Scalar
+    remainder: Scalar
 
     @classmethod
     def at(cls, t: Scalar) -> "Instant":
@@ -141,14 +142,14 @@ class Instant(eqx.Module):
 
     def after(self, duration: Scalar) -> "Instant":
         """The instant so much later."""
-        late = self.rest + duration
+        late = self.remainder + duration
         t = self.t + late
         added = t - self.t
         return Instant(t, (self.t - (t - added)) + (late - added))
 
     def until(self, t: Scalar) -> Scalar:
         """Time from here to another one [s]."""
-        return (t - self.t) - self.rest
+        return (t - self.t) - self.remainder
 
 
 class Clock(eqx.Module):
@@ -175,3 +176,8 @@ class Clock(eqx.Module):
 def clock_of(terms: Any) -> Clock:
     """Clock of equations in a simulation; solvers of other terms count the time itself."""
     return getattr(terms, "clock", Clock())
+
+
+def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
+    """One of two trees of arrays, leaf by leaf."""
+    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)

@@ -8,11 +8,11 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.contact import colliders, distances
 from jdyn.contact.time_of_contact import time_to_pass_pairs
 from jdyn.model import Model
-from jdyn.simulation.events import LOOKS, Event, Foretold
+from jdyn.simulation.events import SAMPLES_PER_STEP, Event, StepLimitingCondition
 from jdyn.simulation.state import State
 
 
-class Gaps(Foretold):
+class Gaps(StepLimitingCondition):
     """The condition of events where shapes touch: signed distances.
 
     Attributes:
@@ -27,7 +27,7 @@ class Gaps(Foretold):
         return distances(self.model, y.q, self.pairs).distance
 
     def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
-        return time_to_pass_pairs(self.model, self.pairs, q, v, a, LOOKS)
+        return time_to_pass_pairs(self.model, self.pairs, q, v, a, SAMPLES_PER_STEP)
 
 
 def touch_event(

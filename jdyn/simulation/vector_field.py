@@ -75,8 +75,8 @@ class VectorField(eqx.Module):
             model, self.constraints, y.q, y.v, tau, t=t, method=self.method, warm_start=self.warm_start
         )
 
-    def begun(self, t: Scalar, y: State) -> "VectorField":
-        """The field of a step that begins at `t` in `y`."""
+    def for_step(self, t: Scalar, y: State) -> "VectorField":
+        """The field of a step that begins at `t` in `y`: with what is found once for all its stages."""
         contact = None if self.contact is None else self.contact.begun(self.model, y.q)
         start = None
         if self.iterates:
@@ -100,7 +100,9 @@ class VectorField(eqx.Module):
         """The change of velocity by an impulse on the coordinates, which constraints follow."""
         return impulse_response(self._method, self.model, self.constraints, t, y.q, y.v, impulse)
 
-    def met(self, t: Scalar, y: State, error: State | None = None) -> tuple[State, Projected | None, State | None]:
+    def projected(
+        self, t: Scalar, y: State, error: State | None = None
+    ) -> tuple[State, Projected | None, State | None]:
         """A state that meets the constraints, next to one that nearly does, and how far an error of it counts; None
         where there are no constraints.
 

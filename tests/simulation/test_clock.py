@@ -23,17 +23,17 @@ def test_steps_below_the_rounding_of_the_time_add_up(dtype, duration):
     duration = jnp.asarray(duration, dtype)
     assert start + duration == start
     now = jax.jit(lambda: jax.lax.fori_loop(0, count, lambda _, at: at.after(duration), Instant.at(start)))()
-    passed = (np.float64(now.t) - 100.0) + np.float64(now.rest)
+    passed = (np.float64(now.t) - 100.0) + np.float64(now.remainder)
     np.testing.assert_allclose(passed, count * float(duration), rtol=1e-4)
     # What is left of the way is known as well.
     ahead = jnp.asarray(np.nextafter(np.asarray(now.t), np.asarray(jnp.inf, dtype)))
-    np.testing.assert_allclose(float(now.until(ahead)), float(ahead) - float(now.t) - float(now.rest), rtol=1e-6)
+    np.testing.assert_allclose(float(now.until(ahead)), float(ahead) - float(now.t) - float(now.remainder), rtol=1e-6)
 
 
 def test_instants_move_with_what_they_are_made_of():
     def moved(t, duration):
         at = Instant.at(t).after(duration).after(duration)
-        return jnp.stack([at.t, at.rest, at.until(3 * t)])
+        return jnp.stack([at.t, at.remainder, at.until(3 * t)])
 
     by_t, by_duration = jax.jit(jax.jacfwd(moved, (0, 1)))(jnp.float32(100.0), jnp.float32(1e-7))
     np.testing.assert_array_equal(by_t, [1, 0, 2])

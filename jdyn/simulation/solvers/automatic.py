@@ -108,7 +108,7 @@ class Memory(eqx.Module):
     rate: State
     apart: Float[Array, "2 nv"]
 
-    def shown(self, tangent: Self) -> Self:
+    def with_rate_of(self, tangent: Self) -> Self:
         """The memory after a step with a variation. What rests does not show its rate, and its variation does."""
         changed, moved = jnp.linalg.norm(jax.lax.stop_gradient(tangent.apart), axis=1)
         rate = changed / jnp.where(moved > 0, moved, 1)
@@ -116,7 +116,7 @@ class Memory(eqx.Module):
         return dataclasses.replace(self, speed=jnp.where(faster, rate, self.speed))
 
 
-def _held(state: Counted, length: Scalar) -> Bool[Array, ""]:
+def _limited_by_stability(state: Counted, length: Scalar) -> Bool[Array, ""]:
     """Tell whether an explicit step is about as long as stability lets it be."""
     return ~state.memory.implicit & (jnp.abs(length) * state.memory.speed > STIFF)
 
@@ -156,7 +156,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     rtol: float | Real[Array | np.ndarray, ""] | None = None
     forces: bool = eqx.field(static=True, default=True)
 
-    traits: ClassVar[Traits] = Traits(held=_held)
+    traits: ClassVar[Traits] = Traits(limited_by_stability=_limited_by_stability)
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
 

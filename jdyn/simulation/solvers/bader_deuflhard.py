@@ -10,7 +10,7 @@ import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
 from jdyn.simulation.manifold import local_term
-from jdyn.simulation.solver import Traits, Work, never_held
+from jdyn.simulation.solver import Traits, Work, never_limited
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
 from jdyn.simulation.solvers.implicit_motion import ImplicitMotion
 from jdyn.simulation.solvers.shifted import shifted_solution
@@ -44,7 +44,7 @@ class BaderDeuflhard(Extrapolation):
     atol: Any = None
     norm: Callable[[PyTree], Scalar] = optx.rms_norm
 
-    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True, held=never_held)
+    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True, limited_by_stability=never_limited)
     tables: ClassVar[Tables] = Tables.of(SEQUENCE)
     smoothing: ClassVar[float] = 1.0
     loss: ClassVar[int] = 1

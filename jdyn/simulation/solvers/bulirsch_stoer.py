@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import optimistix as optx
 from jaxtyping import PyTree, Scalar
 
-from jdyn.simulation.solver import Traits, Work, never_held
+from jdyn.simulation.solver import Traits, Work, never_limited
 from jdyn.simulation.solvers.extrapolation import Extrapolation, System, Tables
 
 
@@ -43,7 +43,7 @@ class BulirschStoer(Extrapolation):
     @property
     def traits(self) -> Traits:
         # Steps that stability holds have few columns, unless they are told otherwise.
-        return Traits(held=never_held if self.columns is None else None)
+        return Traits(limited_by_stability=never_limited if self.columns is None else None)
 
     def system(self, rate):
         return System(lambda row, after, b: b, Work.of())

@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax
 
 from jdyn.model import Model
-from jdyn.simulation.solver import Traits, never_held
+from jdyn.simulation.solver import Traits, never_limited
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
 from jdyn.simulation.solvers.moves import drifted, rest, with_rest
@@ -35,7 +35,7 @@ class ImplicitMidpoint(GeodesicSolver):
 
     model: Model | None = None
 
-    traits: ClassVar[Traits] = Traits(held=never_held)
+    traits: ClassVar[Traits] = Traits(limited_by_stability=never_limited)
 
     def order(self, terms):
         return 2

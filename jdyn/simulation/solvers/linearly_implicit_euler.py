@@ -6,7 +6,7 @@ import diffrax
 import jax.numpy as jnp
 
 from jdyn.model import Model
-from jdyn.simulation.solver import Traits, Work, never_held
+from jdyn.simulation.solver import Traits, Work, never_limited
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
 from jdyn.simulation.solvers.moves import drifted, kicked, rest
@@ -36,7 +36,7 @@ class LinearlyImplicitEuler(GeodesicSolver):
 
     model: Model | None = None
 
-    traits: ClassVar[Traits] = Traits(held=never_held)
+    traits: ClassVar[Traits] = Traits(limited_by_stability=never_limited)
 
     def order(self, terms):
         return 1

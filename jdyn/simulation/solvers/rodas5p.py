@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from jdyn.simulation.manifold import local_term, weighted
-from jdyn.simulation.solver import Counted, DenseOutput, Traits, Work, never_held
+from jdyn.simulation.solver import Counted, DenseOutput, Traits, Work, never_limited
 from jdyn.simulation.solvers.implicit_motion import Eliminated, ImplicitMotion
 from jdyn.simulation.solvers.shifted import shifted_solution
 from jdyn.simulation.solvers.step_rate import StepRate
@@ -97,7 +97,7 @@ class Rodas5P(diffrax.AbstractAdaptiveSolver):
     Differential Equations package, BIT Numerical Mathematics 63, 2023.
     """
 
-    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True, held=never_held)
+    traits: ClassVar[Traits] = Traits(constraints=False, jacobians=True, limited_by_stability=never_limited)
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = _Interpolation
 

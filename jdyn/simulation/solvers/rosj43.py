@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jdyn.simulation.manifold import local_term
-from jdyn.simulation.solver import Counted, Traits, Work, never_held
+from jdyn.simulation.solver import Counted, Traits, Work, never_limited
 from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
 from jdyn.simulation.solvers.tableau import Interpolation, Tableau, ended, stages, triangle
 
@@ -141,7 +141,7 @@ class ROSJ43(diffrax.AbstractAdaptiveSolver):
     errors of order 5 and on the stiff problem of Prothero and Robinson (there, section IV.15).
     """
 
-    traits: ClassVar[Traits] = Traits(held=never_held)
+    traits: ClassVar[Traits] = Traits(limited_by_stability=never_limited)
     tableau: ClassVar[Tableau] = TABLEAU
     term_structure: ClassVar = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., diffrax.AbstractLocalInterpolation]] = Interpolation
