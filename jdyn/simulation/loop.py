@@ -394,85 +394,168 @@ def attempt(problem: Problem, run: Run, take_step: Callable) -> Run:
     A step in which an event happens is not kept: the next one ends at the event, and has no length if that is where it
     begins. The step controller does not get to see either, and judges the rest of the step.
     """
-    planned, landing = run.plan.measured_from(run.motion.instant), run.pending_event.which >= 0
     active = run.running
     equations = problem.equations_of_step(run.motion)
-    planned = _cut_to_chart(problem, run, _cut_before_contact(problem, equations, run, planned))
+    planned = _cut_before_contact(problem, equations, run, run.plan.measured_from(run.motion.instant))
+    planned = _cut_to_chart(problem, run, planned)
     span = _cut_to_next_stop(problem, run, planned)
-    motion, error, dense, solver_result = take_step(problem, equations, run.motion, span)
-    verdict = _verdict(problem, equations, run, span, motion, error)
-    good = _finite(motion.y) if motion.on_constraints is None else _finite(motion.y) & motion.on_constraints
-    singularity_error = _singularity_error(problem, span, motion)
-    # With a warm start, rounding is known where a step begins, and too late.
-    between = (
-        verdict.keep
-        & good
-        & (singularity_error > 1)
-        & jnp.isnan(span.end_time)
-        & ~landing
-        & (not equations.field.iterates)
-    )
-    passed = active & jnp.where(landing, good, verdict.keep & good & ~between)
-    taken_step = TakenStep(run.motion.instant, span.length, motion.instant, motion.y, dense)
-    crossing = _crossing(problem, run, passed & ~landing, taken_step)
-    found, hidden = crossing.which >= 0, crossing.hidden
-    keep = passed & ~found & ~hidden
-    fired = jnp.where(keep, run.pending_event.which, -1)
-    arrived = after_event_and_tick(problem, equations, motion, span, fired)
-    # An event may be where forces jump.
-    arrived = arrived.beyond_jump(
-        _first_force_time(problem, arrived.instant.t, _jump_of_controller(problem, run, span, verdict.first_force_time))
-    )
-    wanted = where(between, StepSpan.of_length(BEFORE_SINGULAR * span.length), verdict.plan)
-    plan = _next_plan(problem, run, crossing, keep, span, planned, wanted)
-    held = landing | found | hidden | between | (_steps_are_fixed(problem) & keep & (span.length < planned.length))
-    unmet = (
-        run.off_constraints if motion.on_constraints is None else run.off_constraints | ~motion.on_constraints | between
-    )
-    excused = landing | found | hidden
-    # What step controllers would keep, but cannot be, would be no better the next time.
-    hopeless = verdict.keep & ~good
-    result = _result_of_step(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, verdict.result)
-    # As many events as there is room for, or closer to each other than times can tell.
-    close = plan.length < _smallest_step(problem, _resolution(span.length))
-    full = found & (run.log.count >= problem.max_events)
-    result = jnp.where(full | hidden & close, Result.max_events, result)
-    if crossing.event_state is not None:
-        # More than there are: some happen again and again at one instant.
-        endless = full & (crossing.event_state.count > len(crossing.event_state.due))
-        result = jnp.where(endless, Result.endless_events, result)
-    result = jnp.where(keep & (singularity_error > LOST_TO_ROUNDING), Result.singular, result)
-    result = jnp.where(_left_chart(problem, run, span, motion), Result.turn, result)
+    trial = _Trial(span, *take_step(problem, equations, run.motion, span))
+    verdict = _verdict(problem, equations, run, trial)
+    decision = _decision(problem, equations, run, trial, verdict)
+    keep, fired = decision.keep, decision.fired
+    arrived = _arrived(problem, equations, run, trial, verdict, fired)
+    plan = _next_plan(problem, run, trial, verdict, decision, planned)
     accepted, rejected = run.accepted + _as_count(keep), run.rejected + _as_count(active & ~keep)
-    work = _total_work(run, active, motion, fired)
-    ended = keep & ~(motion.instant.until(problem.t1) > 0)
-    stopped = _terminates(problem, fired)
-    out_of_steps = ~ended & (accepted + rejected >= problem.max_steps)
-    result = jnp.where((result == Result.success) & stopped, Result.event, result)
-    result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
-    result = jnp.where(active, result, run.result).astype(jnp.int32)
+    work = _total_work(run, active, trial.motion, fired)
+    ended = keep & ~(trial.motion.instant.until(problem.t1) > 0)
+    result = _result(problem, run, trial, verdict, decision, plan, ended, accepted + rejected)
+    # The step controller learns nothing from steps that events, singular configurations or stops decided about.
+    cut = _steps_are_fixed(problem) & keep & (span.length < planned.length)
+    judged = active & ~(decision.by_event | decision.near_singular | cut)
     return Run(
         motion=where(keep, arrived, run.motion),
         plan=where(active, plan, run.plan),
-        controller_state=where(active & ~held, verdict.controller_state, run.controller_state),
-        pending_event=where(active, crossing, run.pending_event),
+        controller_state=where(judged, verdict.controller_state, run.controller_state),
+        pending_event=where(active, decision.crossing, run.pending_event),
         last_span=where(keep, span, run.last_span),
         fired=where(keep, fired, run.fired),
-        event_state=where(keep, where(landing, run.pending_event.event_state, crossing.event_state), run.event_state),
-        rows=_with_rows(
-            problem, run.rows, keep & ~_has_no_length(problem, span), taken_step, ended, accepted, rejected, work
-        ),
+        event_state=where(keep, decision.event_state(run), run.event_state),
+        rows=_with_rows(problem, run, trial, keep, ended, accepted, rejected, work),
         log=run.log.with_event(fired, arrived.instant.t, arrived.y),
         running=run.running & ~ended & (result == Result.success),
         result=result,
         accepted=accepted,
         rejected=rejected,
-        failures=jnp.where(keep, 0, run.failures + _as_count(active & ~held)),
-        off_constraints=where(active, ~keep & unmet, run.off_constraints),
+        failures=jnp.where(keep, 0, run.failures + _as_count(judged)),
+        off_constraints=where(active, ~keep & decision.off_constraints, run.off_constraints),
         work=work,
-        **_overlaps(run, active, equations, motion),
-        acceleration=_mean_acceleration(problem, run, keep, span, motion),
+        **_overlaps(run, active, equations, trial.motion),
+        acceleration=_mean_acceleration(problem, run, keep, trial),
     )
+
+
+class _Trial(NamedTuple):
+    """A step that is tried.
+
+    Attributes:
+        span: Its length.
+        motion: Motion at its end.
+        error: Error that the solver estimates; None for a solver that estimates none.
+        dense: Data of dense output.
+        solver_result: Result of the solver.
+    """
+
+    span: StepSpan
+    motion: Motion
+    error: State | None
+    dense: PyTree
+    solver_result: Any
+
+    def taken_step(self, start: Instant) -> "TakenStep":
+        """The step for dense output."""
+        return TakenStep(start, self.span.length, self.motion.instant, self.motion.y, self.dense)
+
+
+class _Decision(NamedTuple):
+    """What becomes of a step that was tried.
+
+    Attributes:
+        keep: Whether the simulation goes on from its end.
+        to_event: Whether it was to end at an event.
+        crossing: The first event within it; the next step ends there.
+        fired: Event that happens at its end; -1 for none.
+        near_singular: Whether it would end where a singular configuration makes too much of rounding; the next step
+            ends before.
+        singularity_error: The error there, in tolerances.
+        off_constraints: Whether this step or another one since the last accepted step did not meet the constraints.
+        hopeless: Whether the step cannot be kept, and the step controller, which would keep it, does not shorten it.
+    """
+
+    keep: Bool[Array, ""]
+    to_event: Bool[Array, ""]
+    crossing: Crossing
+    fired: Int[Array, ""]
+    near_singular: Bool[Array, ""]
+    singularity_error: Scalar
+    off_constraints: Bool[Array, ""]
+    hopeless: Bool[Array, ""]
+
+    @property
+    def by_event(self) -> Bool[Array, ""]:
+        """Tell whether an event has decided, not the error of the step."""
+        return self.to_event | self.crossing.found | self.crossing.hidden
+
+    def event_state(self, run: Run) -> EventState | None:
+        """State of events at the end of the step."""
+        return where(self.to_event, run.pending_event.event_state, self.crossing.event_state)
+
+
+def _decision(problem, equations, run, trial, verdict):
+    """Decide about a step: it is kept unless the step controller rejects it, or an event happens within it."""
+    motion, to_event = trial.motion, run.pending_event.found
+    valid = _finite(motion.y) if motion.on_constraints is None else _finite(motion.y) & motion.on_constraints
+    singularity_error = _singularity_error(problem, trial.span, motion)
+    # With a warm start, rounding is known where a step begins, and too late. Ends at given times stay where they are.
+    movable = jnp.isnan(trial.span.end_time) & ~to_event & (not equations.field.iterates)
+    near_singular = verdict.keep & valid & (singularity_error > 1) & movable
+    good = run.running & jnp.where(to_event, valid, verdict.keep & valid & ~near_singular)
+    crossing = _crossing(problem, run, good & ~to_event, trial.taken_step(run.motion.instant))
+    keep = good & ~crossing.found & ~crossing.hidden
+    fired = jnp.where(keep, run.pending_event.which, -1)
+    off_constraints = run.off_constraints
+    if motion.on_constraints is not None:
+        off_constraints = off_constraints | ~motion.on_constraints | near_singular
+    hopeless = verdict.keep & ~valid
+    return _Decision(keep, to_event, crossing, fired, near_singular, singularity_error, off_constraints, hopeless)
+
+
+def _arrived(problem, equations, run, trial, verdict, fired):
+    """The motion after a step, and after the event and the tick at its end."""
+    arrived = after_event_and_tick(problem, equations, trial.motion, trial.span, fired)
+    jump = _jump_of_controller(problem, run, trial.span, verdict.first_force_time)
+    # An event may be where forces jump.
+    return arrived.beyond_jump(_first_force_time(problem, arrived.instant.t, jump))
+
+
+def _result(problem, run, trial, verdict, decision, plan, ended, tries):
+    """Reason why a simulation ends with this step, or success."""
+    result, crossing = _result_of_step(problem, run, trial, verdict, decision, plan), decision.crossing
+    # As many events as there is room for, or closer to each other than times can tell.
+    close = plan.length < _smallest_step(problem, _resolution(trial.span.length))
+    full = crossing.found & (run.log.count >= problem.max_events)
+    result = jnp.where(full | crossing.hidden & close, Result.max_events, result)
+    if crossing.event_state is not None:
+        # More than there are: some happen again and again at one instant.
+        endless = full & (crossing.event_state.count > len(crossing.event_state.due))
+        result = jnp.where(endless, Result.endless_events, result)
+    lost = decision.keep & (decision.singularity_error > LOST_TO_ROUNDING)
+    result = jnp.where(lost, Result.singular, result)
+    result = jnp.where(_left_chart(problem, run, trial), Result.turn, result)
+    stopped = _terminates(problem, decision.fired)
+    out_of_steps = ~ended & (tries >= problem.max_steps)
+    result = jnp.where((result == Result.success) & stopped, Result.event, result)
+    result = jnp.where((result == Result.success) & out_of_steps, Result.max_steps, result)
+    return jnp.where(run.running, result, run.result).astype(jnp.int32)
+
+
+def _result_of_step(problem, run, trial, verdict, decision, plan):
+    """Reason why no step goes on from here, or success. A step that an event has decided about is excused."""
+    motion, keep, excused = trial.motion, decision.keep, decision.by_event
+    # NaN counts as too small.
+    too_small = ~(plan.length > _smallest_step_at(problem, run.motion.instant.t))
+    stuck = ~keep & ~excused & (decision.hopeless | too_small)
+    result = jnp.array(Result.success, jnp.int32)
+    result = jnp.where(_failed(trial.solver_result) & keep, Result.solver_failed, result)
+    result = jnp.where(_failed(verdict.result) & ~excused, Result.solver_failed, result)
+    result = jnp.where(stuck, Result.step_too_small, result)
+    if motion.variation is not None:
+        result = jnp.where(stuck & motion.variation.too_long, Result.derivatives, result)
+    result = jnp.where(~_finite(motion.y) & (keep | stuck | excused), Result.nonfinite, result)
+    if motion.on_constraints is None:
+        return result
+    # Where no motion goes on that meets the constraints, steps become too small. Fixed steps are not repeated.
+    unmet = decision.off_constraints & stuck | ~motion.on_constraints & _steps_are_fixed(problem)
+    return jnp.where(unmet, Result.constraints, result)
 
 
 def _cut_before_contact(problem, equations, run, planned):
@@ -498,12 +581,12 @@ def _cut_to_chart(problem, run, planned):
     return _capped(problem, planned, PLANNED / angular_speed(model, run.motion.y.v))
 
 
-def _left_chart(problem, run, span, motion):
+def _left_chart(problem, run, trial):
     """Tell whether a step of fixed length has no end because it turned too far."""
     model = problem.equations.field.model
     if model.flat or not (traits(problem.solver).charts and _steps_are_fixed(problem)):
         return jnp.array(False)
-    return ~_finite(motion.y) & (span.length * angular_speed(model, run.motion.y.v) > PLANNED)
+    return ~_finite(trial.motion.y) & (trial.span.length * angular_speed(model, run.motion.y.v) > PLANNED)
 
 
 def _singularity_error(problem, span, motion):
@@ -521,13 +604,13 @@ def _singularity_error(problem, span, motion):
     return jnp.where(ratio < NEAR_SINGULAR, error / (allowed.atol + allowed.rtol * v), 0)
 
 
-def _mean_acceleration(problem, run, keep, span, motion):
+def _mean_acceleration(problem, run, keep, trial):
     """Mean acceleration of a step; of the step before if this one is not kept or has no length."""
     if run.acceleration is None:
         return None
-    gained = problem.equations.direction * (motion.y.v - run.motion.y.v)
-    long = span.length > 0
-    mean = gained / jnp.where(long, span.length, 1)
+    gained, length = problem.equations.direction * (trial.motion.y.v - run.motion.y.v), trial.span.length
+    long = length > 0
+    mean = gained / jnp.where(long, length, 1)
     return jax.lax.stop_gradient(jnp.where(keep & long, mean, run.acceleration))
 
 
@@ -746,7 +829,9 @@ class _Verdict(NamedTuple):
     result: Any
 
 
-def _verdict(problem, equations, run, span, motion, error):
+def _verdict(problem, equations, run, trial):
+    """Ask the step controller about a step."""
+    span, motion, error = trial.span, trial.motion, trial.error
     order = order_of(motion.solver_state)
     # Solvers without an order need step controllers that do not use one.
     order: Any = problem.solver.error_order(problem.equations) if order is None else order
@@ -832,15 +917,17 @@ def _steps_are_fixed(problem):
     return not isinstance(problem.stepsize_controller, diffrax.AbstractAdaptiveStepSizeController)
 
 
-def _next_plan(problem, run, crossing, keep, span, planned, wanted):
-    """Plan the next step: as the step controller wants, or the rest of the plan if it was cut short."""
-    to_event, length = run.pending_event.which >= 0, span.length
+def _next_plan(problem, run, trial, verdict, decision, planned):
+    """Span of the next step: as the step controller wants, or the rest of the plan if it was cut short."""
+    keep, length = decision.keep, trial.span.length
+    wanted = where(decision.near_singular, StepSpan.of_length(BEFORE_SINGULAR * length), verdict.plan)
     left = StepSpan(planned.length - jnp.where(keep, length, 0), planned.end_time)
     remaining = where(left.length > _smallest_step(problem, _resolution(length)), left, StepSpan.of_length(length))
     cut = keep & (length < planned.length)
     plan = where(cut & (_steps_are_fixed(problem) | (left.length > wanted.length)), left, wanted)
-    plan = where(crossing.hidden, StepSpan.of_length(length * SAMPLE_PLACES[0]), plan)
-    return jax.lax.stop_gradient(where(to_event, remaining, where(crossing.which >= 0, span, plan)))
+    plan = where(decision.crossing.hidden, StepSpan.of_length(length * SAMPLE_PLACES[0]), plan)
+    plan = where(decision.crossing.found, trial.span, plan)
+    return jax.lax.stop_gradient(where(decision.to_event, remaining, plan))
 
 
 def _terminates(problem, fired):
@@ -929,7 +1016,7 @@ def _cut_to_next_stop(problem, run, planned):
     left = run.motion.instant.until(stop)
     joined = jnp.minimum(_smallest_step(problem, _rounding(stop)), SHORTEST_REMAINDER * planned.length)
     span = where(planned.length < left - joined, planned, StepSpan(left, stop))
-    return where(run.pending_event.which >= 0, StepSpan.of_length(run.pending_event.elapsed), span)
+    return where(run.pending_event.found, StepSpan.of_length(run.pending_event.elapsed), span)
 
 
 def _rounding(t):
@@ -954,23 +1041,6 @@ def _smallest_step_at(problem, t):
     return jnp.maximum(
         SMALLEST_STEP * share * jax.lax.stop_gradient(jnp.abs(t)), share * _smallest_step(problem, share)
     )
-
-
-def _result_of_step(problem, run, keep, excused, hopeless, motion, unmet, plan, solver_result, controller_result):
-    """Reason why a simulation cannot go on, or success. A step that is rejected because of an event is excused."""
-    # NaN counts as too small.
-    stuck = ~keep & ~excused & (hopeless | ~(plan.length > _smallest_step_at(problem, run.motion.instant.t)))
-    result = jnp.array(Result.success, jnp.int32)
-    result = jnp.where(_failed(solver_result) & keep, Result.solver_failed, result)
-    result = jnp.where(_failed(controller_result) & ~excused, Result.solver_failed, result)
-    result = jnp.where(stuck, Result.step_too_small, result)
-    if motion.variation is not None:
-        result = jnp.where(stuck & motion.variation.too_long, Result.derivatives, result)
-    result = jnp.where(~_finite(motion.y) & (keep | stuck | excused), Result.nonfinite, result)
-    if motion.on_constraints is None:
-        return result
-    # Where no motion goes on that meets the constraints, steps become too small. Fixed steps are not repeated.
-    return jnp.where(unmet & stuck | ~motion.on_constraints & _steps_are_fixed(problem), Result.constraints, result)
 
 
 def _finite(y):
@@ -1008,8 +1078,10 @@ def _first_rows(problem, work):
     )
 
 
-def _with_rows(problem, rows, keep, taken_step, ended, accepted, rejected, work):
+def _with_rows(problem, run, trial, keep, ended, accepted, rejected, work):
     """The rows, with those within an accepted step."""
+    rows, taken_step = run.rows, trial.taken_step(run.motion.instant)
+    keep = keep & ~_has_no_length(problem, trial.span)
     evaluations, implicit = (None, None) if work is None else (work.evaluations, work.implicit)
     counts = {"tries": accepted + rejected, "evaluations": evaluations, "implicit": implicit}
 
