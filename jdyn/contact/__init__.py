@@ -15,14 +15,12 @@ from jdyn.contact.contacts import Contacts as Contacts
 from jdyn.contact.contacts import generalized_forces as generalized_forces
 from jdyn.contact.contacts import named_contacts as named_contacts
 from jdyn.contact.convex import ConvexContact as ConvexContact
-from jdyn.contact.convex import ConvexForces as ConvexForces
 from jdyn.contact.decomposition import decompose as decompose
 from jdyn.contact.distances import Distances as Distances
 from jdyn.contact.distances import collision_pairs as collision_pairs
 from jdyn.contact.distances import distances as distances
 from jdyn.contact.distances import pairs_if_any as pairs_if_any
 from jdyn.contact.distances import world_shapes as world_shapes
-from jdyn.contact.laws import ContactLaw as ContactLaw
 from jdyn.contact.laws import HuntCrossley as HuntCrossley
 from jdyn.contact.laws import SpringDamper as SpringDamper
 from jdyn.contact.laws import TwoStiffnesses as TwoStiffnesses

@@ -3,7 +3,6 @@
 from jdyn.dynamics.row_jacobians import DenseJacobian as DenseJacobian
 from jdyn.dynamics.row_jacobians import MatrixJacobian as MatrixJacobian
 from jdyn.dynamics.row_jacobians import PointJacobian as PointJacobian
-from jdyn.dynamics.row_jacobians import RowJacobian as RowJacobian
 from jdyn.dynamics.row_jacobians import SparseJacobian as SparseJacobian
 from jdyn.dynamics.row_jacobians import UnitJacobian as UnitJacobian
 from jdyn.impulses.conjugate_gradients import WarmStart as WarmStart
@@ -12,12 +11,8 @@ from jdyn.impulses.friction import Friction as Friction
 from jdyn.impulses.joint_friction_law import JointFriction as JointFriction
 from jdyn.impulses.law import ConvexLaw as ConvexLaw
 from jdyn.impulses.law import Law as Law
-from jdyn.impulses.law import Line as Line
 from jdyn.impulses.law import Springs as Springs
 from jdyn.impulses.problem import ImpulseProblem as ImpulseProblem
 from jdyn.impulses.problem import ImpulseSolver as ImpulseSolver
 from jdyn.impulses.problem import Solution as Solution
 from jdyn.impulses.rows import Rows as Rows
-from jdyn.impulses.saddle_point import SaddlePoint as SaddlePoint
-from jdyn.impulses.saddle_point import delassus as delassus
-from jdyn.impulses.saddle_point import saddle_point as saddle_point

@@ -22,8 +22,8 @@ from jdyn.model.model import compiled
 from jdyn.planning.backward_pass import Policy, Stage, backward_pass
 from jdyn.planning.costs import AnyCost, Cost
 from jdyn.simulation import Result, SemiImplicitEuler, State, System
-from jdyn.simulation.simulate import named
-from jdyn.terminal.messages import short, unknown
+from jdyn.simulation.simulate import checked_start, named
+from jdyn.terminal.messages import unknown
 
 # Shares of the policy's change that are tried at once. The largest one whose cost falls enough is taken: the one of
 # least cost leads to shorter steps from then on, and takes a third more of them.
@@ -241,11 +241,7 @@ def _beginning(given: dict[str, Any]) -> tuple[System, State]:
     if "model" in given:
         system = System(given["model"])
         return system.but(model=system.model.without_shapes()), system.state(given["q0"], given["v0"])
-    system, state = given["system"], given["state"]
-    if not isinstance(system, System):
-        raise ValueError(f"system: expected a jdyn.System, got a {type(system).__name__}")
-    if not isinstance(state, State):
-        raise ValueError(f"state: expected one of the system, as jdyn.System.state gives it, got {short(state)}")
+    system, state = checked_start(given["system"], given["state"])
     whole = system.state(state.q, state.v)
     if system.contact is None:
         system = system.but(model=system.model.without_shapes())

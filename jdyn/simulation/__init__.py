@@ -16,7 +16,6 @@ from jdyn.simulation.result import Result as Result
 from jdyn.simulation.result import SimulationError as SimulationError
 from jdyn.simulation.result import result_meanings as result_meanings
 from jdyn.simulation.result import succeeded as succeeded
-from jdyn.simulation.simulate import Control as Control
 from jdyn.simulation.simulate import simulate as simulate
 from jdyn.simulation.solver import Delegating as Delegating
 from jdyn.simulation.solvers import ROSJ43 as ROSJ43
@@ -34,5 +33,4 @@ from jdyn.simulation.solvers import StormerVerlet as StormerVerlet
 from jdyn.simulation.state import State as State
 from jdyn.simulation.system import System as System
 from jdyn.simulation.touch_event import touch_event as touch_event
-from jdyn.simulation.trajectory import Events as Events
 from jdyn.simulation.trajectory import Trajectory as Trajectory

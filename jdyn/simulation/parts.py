@@ -1,6 +1,6 @@
 """Parts of what is simulated, and systems as trajectories know them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import equinox as eqx
@@ -21,25 +21,20 @@ from jdyn.simulation.state import ControllerMemory, ElementStates, State, starti
 from jdyn.terminal.messages import short, unknown
 
 
-def _constraints(constraints) -> tuple[Constraint, ...]:
-    if not isinstance(constraints, Sequence) or not all(isinstance(x, Constraint) for x in constraints):
-        raise ValueError(
-            f"constraints: expected a list of them, such as [jdyn.constraints.Connect(...)], got {short(constraints)}"
-        )
-    return tuple(constraints)
+def _tuple_of(kind: type, name: str, example: str) -> Callable[[Any], tuple]:
+    """Make a converter of a field that takes a list of objects of a kind."""
+
+    def checked_tuple(x):
+        if not isinstance(x, Sequence) or not all(isinstance(each, kind) for each in x):
+            raise ValueError(f"{name}: expected a list of them, such as [{example}(...)], got {short(x)}")
+        return tuple(x)
+
+    return checked_tuple
 
 
-def _elements(elements) -> tuple[ForceElement, ...]:
-    if not isinstance(elements, Sequence) or not all(isinstance(x, ForceElement) for x in elements):
-        raise ValueError(
-            f"elements: expected a list of them, such as [jdyn.elements.PointSpring(...)], got {short(elements)}"
-        )
-    return tuple(elements)
-
-
-def _offers(part, capability):
-    """Tell whether a part has a method that simulations call, if there is one."""
-    return part is None or (hasattr(part, capability) and not isinstance(part, type))
+def _has_method(part, name):
+    """Tell whether a part is None or has a method that simulations call."""
+    return part is None or (hasattr(part, name) and not isinstance(part, type))
 
 
 class Parts(eqx.Module):
@@ -48,8 +43,12 @@ class Parts(eqx.Module):
     model: Model
     controller: Any = None
     contact: Contact | None = None
-    elements: tuple[ForceElement, ...] = eqx.field(converter=_elements, default=())
-    constraints: tuple[Constraint, ...] = eqx.field(converter=_constraints, default=())
+    elements: tuple[ForceElement, ...] = eqx.field(
+        converter=_tuple_of(ForceElement, "elements", "jdyn.elements.PointSpring"), default=()
+    )
+    constraints: tuple[Constraint, ...] = eqx.field(
+        converter=_tuple_of(Constraint, "constraints", "jdyn.constraints.Connect"), default=()
+    )
     joint_limits: CompliantLimits | ImpactLimits | None = None
     method: Method | None = None
     configurations: dict[str, Float[Array, " nq"]] = eqx.field(default_factory=dict)
@@ -57,11 +56,11 @@ class Parts(eqx.Module):
     def __check_init__(self):
         checked(self.model)
         with_memory(self.controller)
-        if not _offers(self.contact, "between"):
+        if not _has_method(self.contact, "between"):
             raise ValueError(
                 f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {self.contact!r}"
             )
-        if not _offers(self.joint_limits, "stops"):
+        if not _has_method(self.joint_limits, "stops"):
             raise ValueError(
                 f"joint_limits: expected jdyn.CompliantLimits(), jdyn.ImpactLimits() or None, got {self.joint_limits!r}"
             )
@@ -146,8 +145,8 @@ class Known(eqx.Module, Generic[S]):
 
     Attributes:
         numbers: Its leaves that are numbers; None in the place of others.
-        others: The others; None in the place of numbers.
-        structure: Of its leaves.
+        others: Its other leaves; None in the place of numbers.
+        structure: Structure of its leaves.
     """
 
     numbers: tuple[Array | None, ...]
@@ -181,7 +180,7 @@ def has_functions(part: Any) -> bool:
 
 
 class Unknown(Controller):
-    """Place of a controller with functions, which trajectories do not keep."""
+    """Placeholder of a controller with functions, which trajectories do not keep."""
 
     def __call__(self, t, q, v):
         raise ValueError(

@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.constraints import blocked, distance
+from jdyn.constraints import blocked, constraint_distance
 from jdyn.contact import Contact, ContactWarning
 from jdyn.control.controller import DynamicController
 from jdyn.dynamics import Method, resolved
@@ -265,6 +265,19 @@ def named(
     return given
 
 
+def checked_start(system: Any, state: Any) -> tuple[System, State]:
+    """Check that arguments are a system and a state.
+
+    Raises:
+        ValueError: if they are something else.
+    """
+    if not isinstance(system, System):
+        raise ValueError(f"system: expected a jdyn.System, got a {type(system).__name__}")
+    if not isinstance(state, State):
+        raise ValueError(f"state: expected one of the system, as jdyn.System.state gives it, got {short(state)}")
+    return system, state
+
+
 def beginning(function: str, start: Sequence[Any], more: dict[str, Any]) -> tuple[System, State, Any, dict[str, Any]]:
     """System, state, end, and options for steps."""
     given = named(function, start, more)
@@ -272,11 +285,7 @@ def beginning(function: str, start: Sequence[Any], more: dict[str, Any]) -> tupl
     if "system" in given:
         if asked := [name for name in parts if name in more]:
             raise TypeError(f"{function}: {asked[0]} is a part of the system, jdyn.System(model, {asked[0]}=...)")
-        system, state = given["system"], given["state"]
-        if not isinstance(system, System):
-            raise ValueError(f"system: expected a jdyn.System, got a {type(system).__name__}")
-        if not isinstance(state, State):
-            raise ValueError(f"state: expected one of the system, as jdyn.System.state gives it, got {short(state)}")
+        system, state = checked_start(given["system"], given["state"])
     else:
         own = {name: more.pop(name) for name in parts if name in more}
         if "method" in own:
@@ -403,7 +412,7 @@ def _starts_on_constraints(field, t0, y0):
     """Tell whether the start nearly meets the constraints; None where there are none."""
     if not field.constraints:
         return None
-    missed = distance(field.model, field.constraints, y0.q, y0.v, t=t0)
+    missed = constraint_distance(field.model, field.constraints, y0.q, y0.v, t=t0)
     return jnp.maximum(*missed) <= jnp.finfo(t0.dtype).eps ** NEAR
 
 

@@ -113,9 +113,9 @@ class Order(abc.ABC):
         """Inverse of `pack`."""
         return _unpacked([run.bodies for run in self.schedule(tree)], tree.nb, packed)
 
-    def pack_coordinates(self, tree: Tree, x: Array, fill: float = 0) -> Packed:
-        """Arrange full joint coordinates (nv_full,) for traversal: (levels, width, nv of the run), padded by `fill`."""
-        x = jnp.append(x, jnp.asarray(fill, x.dtype))
+    def pack_coordinates(self, tree: Tree, x: Array) -> Packed:
+        """Arrange full joint coordinates (nv_full,) for traversal: (levels, width, nv of the run), padded by zeros."""
+        x = jnp.append(x, jnp.zeros((), x.dtype))
         return tuple(take_rows(x, _coordinates(tree, run)) for run in self.schedule(tree))
 
     def unpack_coordinates(self, tree: Tree, packed: Packed) -> Array:
