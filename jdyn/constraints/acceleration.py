@@ -21,8 +21,9 @@ from jdyn.model import Model, checked
 from jdyn.model.constraints import Constraint
 from jdyn.model.model import compiled
 
-# Rows from which on steps that iterate take less time; 48 rows cost about the same, 120 a third (benchmarks/README.md).
-MANY = 64
+# Number of rows from which on steps that iterate take less time; 48 rows cost about the same, 120 a third
+# (benchmarks/README.md).
+MANY_ROWS = 64
 
 
 class ConstrainedMotion(NamedTuple):
@@ -91,9 +92,9 @@ def constrained_dynamics(
 
     Source: Featherstone 2008, section 8.4; Vereshchagin 1974, equation (1.3).
     """
-    together = Together.of(constraints, model, q, v, tau)
-    found = _constrained(model, q, v, tau, f_ext, together, t, resolved(method, model), warm_start)
-    return ConstrainedMotion(*found, _singular(model, together, q, v, t))
+    listed = ConstraintList.of(constraints, model, q, v, tau)
+    found = _constrained(model, q, v, tau, f_ext, listed, t, resolved(method, model), warm_start)
+    return ConstrainedMotion(*found, _singular(model, listed, q, v, t))
 
 
 def accelerations_and_forces(
@@ -103,14 +104,13 @@ def accelerations_and_forces(
     v: Float[Array, " nv"],
     tau: Float[Array, " nv"],
     *,
-    t: ArrayLike = 0.0,
-    method: Method | None = None,
-    warm_start: WarmStart | None = None,
+    t: ArrayLike,
+    method: Method | None,
+    warm_start: WarmStart | None,
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-    """Accelerations and forces of `constrained_dynamics`, for programs that do not ask whether constraints are
-    singular."""
-    together = Together.of(constraints, model, q, v, tau)
-    a, _, forces, _ = _constrained(model, q, v, tau, None, together, t, resolved(method, model), warm_start)
+    """Accelerations and forces of `constrained_dynamics`, without the test whether constraints are singular."""
+    listed = ConstraintList.of(constraints, model, q, v, tau)
+    a, _, forces, _ = _constrained(model, q, v, tau, None, listed, t, resolved(method, model), warm_start)
     return a, forces
 
 
@@ -137,28 +137,29 @@ def warm_start(
 
     Source: Vereshchagin 1974, end of section 1, for the start from the step before.
     """
-    return _warm_start(model, Together.of(constraints, model, q), q, t, multipliers, resolved(method, model))
+    return _warm_start(model, ConstraintList.of(constraints, model, q), q, t, multipliers, resolved(method, model))
 
 
 def iterates(model: Model, constraints: Sequence[Constraint], t: Scalar, q: Array, v: Array) -> bool:
-    """Tell whether constraints have so many rows that several evaluations take less time from a warm start."""
+    """Tell whether constraints have so many rows that several evaluations take less time if they iterate from a warm
+    start."""
     if not constraints:
         return False
     rows = jax.eval_shape(lambda: constraint_rows(model, constraints, t, q, v).b)
-    return rows.shape[0] >= MANY
+    return rows.shape[0] >= MANY_ROWS
 
 
 @compiled
-def _warm_start(model, together, q, t, multipliers, method):
+def _warm_start(model, listed, q, t, multipliers, method):
     (q,) = checked(model, q=q)
-    model, together, q, t, multipliers = jax.tree.map(
-        lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (model, together, q, t, multipliers)
+    model, listed, q, t, multipliers = jax.tree.map(
+        lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (model, listed, q, t, multipliers)
     )
-    J = constraint_rows(model, together.constraints, jnp.asarray(t, q.dtype), q, jnp.zeros(model.nv, q.dtype)).J
+    J = constraint_rows(model, listed.constraints, jnp.asarray(t, q.dtype), q, jnp.zeros(model.nv, q.dtype)).J
     return WarmStart.of(delassus(method, model, q, J), multipliers)
 
 
-def distance(
+def constraint_distance(
     model: Model,
     constraints: Sequence[Constraint],
     q: Float[Array, " nq"],
@@ -167,39 +168,39 @@ def distance(
     t: ArrayLike = 0.0,
 ) -> tuple[Scalar, Scalar]:
     """Residual of a state's constraints: the largest entries of φ [m or rad] and of J v − b, per second."""
-    return _distance(model, Together.of(constraints, model, q, v), q, v, t)
+    return _distance(model, ConstraintList.of(constraints, model, q, v), q, v, t)
 
 
 @compiled
-def _distance(model, together, q, v, t):
+def _distance(model, listed, q, v, t):
     q, v = checked(model, q=q, v=v)
-    rows = constraint_rows(model, together.constraints, jnp.asarray(t, q.dtype), q, v)
+    rows = constraint_rows(model, listed.constraints, jnp.asarray(t, q.dtype), q, v)
     return largest(rows.residual), largest(rows.J @ v - rows.b)
 
 
-class Together(eqx.Module):
+class ConstraintList(eqx.Module):
     """Constraints as one argument of compiled functions, which take a tuple for a list of numbers."""
 
     constraints: tuple[Constraint, ...]
 
     @classmethod
-    def of(cls, constraints: Sequence[Constraint], *others: Any) -> "Together":
-        """In the floating type of other arguments."""
+    def of(cls, constraints: Sequence[Constraint], *others: Any) -> "ConstraintList":
+        """The constraints in the floating type of other arguments."""
         checked(others[0])
         dtype = widest(others)
         return cls(in_type(tuple(constraints), dtype))
 
 
 @compiled
-def _constrained(model, q, v, tau, f_ext, together, t, method, warm_start):
+def _constrained(model, q, v, tau, f_ext, listed, t, method, warm_start):
     q, v, tau, f_ext = checked(model, q=q, v=v, tau=tau, f_ext=f_ext)
-    rows = constraint_rows(model, together.constraints, jnp.asarray(t, q.dtype), q, v)
+    rows = constraint_rows(model, listed.constraints, jnp.asarray(t, q.dtype), q, v)
     f = tau - bias_forces(model, q, v, f_ext=f_ext)
     found = saddle_point(method, model, q, rows.J, f[None], rows.gamma[None], warm_start)
     return found.x[0], found.multipliers[0], rows.J.T @ found.multipliers[0], found.iterations[0]
 
 
 @compiled
-def _singular(model, together, q, v, t):
+def _singular(model, listed, q, v, t):
     q, v = checked(model, q=q, v=v)
-    return blocked(model, together.constraints, jnp.asarray(t, q.dtype), q, v)
+    return blocked(model, listed.constraints, jnp.asarray(t, q.dtype), q, v)

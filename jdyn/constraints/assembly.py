@@ -11,7 +11,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
-from jdyn.constraints.acceleration import Together
+from jdyn.constraints.acceleration import ConstraintList
 from jdyn.constraints.rows import constraint_rows, largest, residuals
 from jdyn.dynamics.forward import resolved
 from jdyn.dynamics.methods import Method
@@ -21,13 +21,13 @@ from jdyn.model.constraints import Constraint
 from jdyn.model.model import compiled
 
 # Shares of a Newton step that are tried; the best one is taken.
-SHARES = 2.0 ** -np.arange(12)
+STEP_SHARES = 2.0 ** -np.arange(12)
 # Longest step of a coordinate [rad or m].
-LONGEST = 0.5
-# A joint at its limit weighs so many times more.
+LONGEST_STEP = 0.5
+# Factor by which a joint at its limit is heavier.
 HEAVY = 1e8
 # A step that leaves more than this share of the residual has not helped.
-HELPS = 1 - 1e-4
+LEAST_REDUCTION = 1 - 1e-4
 
 
 class Assembly(enum.IntEnum):
@@ -115,9 +115,9 @@ def assemble(
         ValueError: at trace time, if a size disagrees with `model`, or there is no such frame or joint.
         AssemblyError: if `throw` and the constraints are not met.
     """
-    together = Together.of(constraints, model, q)
+    listed = ConstraintList.of(constraints, model, q)
     v = jnp.zeros(model.nv, model.dtype) if v is None else v
-    problem = _Problem(resolved(method, model), model, together.constraints, jnp.asarray(t, model.dtype))
+    problem = _Problem(resolved(method, model), model, listed.constraints, jnp.asarray(t, model.dtype))
     found = _assembled(model, problem, q, v, max_steps)
     if throw and not isinstance(found.result, Tracer) and found.result != Assembly.met:
         raise AssemblyError(
@@ -131,12 +131,12 @@ def assemble(
 def _assembled(model, problem, q, v, max_steps):
     q, v = checked(model, q=q, v=v)
     arrays, rest = eqx.partition((problem, model.normalize(q)), eqx.is_array)
-    still, start = eqx.combine(jax.lax.stop_gradient(arrays), rest)
-    end = still.search(start, max_steps)
+    without_gradient, start = eqx.combine(jax.lax.stop_gradient(arrays), rest)
+    end = without_gradient.search(start, max_steps)
     # One more step, with derivatives.
     last = problem.newton(end.q, problem.model)
     q = jnp.where(end.result == Assembly.met, model.integrate(end.q, last), end.q)
-    return Assembled(q, problem.followed(q, v), largest(end.residual), end.result)
+    return Assembled(q, problem.projected_velocity(q, v), largest(end.residual), end.result)
 
 
 class _Search(NamedTuple):
@@ -144,9 +144,9 @@ class _Search(NamedTuple):
 
     Attributes:
         q: Configuration.
-        residual: Of the constraints there.
-        steps: Taken.
-        result: So far.
+        residual: Residual of the constraints.
+        steps: Number of steps so far.
+        result: Result so far.
         running: Whether to go on.
     """
 
@@ -175,8 +175,8 @@ class _Problem(eqx.Module):
             return jnp.zeros(model.nv, q.dtype)
         return saddle_point(self.method, model, q, rows.J[rows.holonomic], None, -rows.residual[None]).x[0]
 
-    def followed(self, q: Array, v: Array) -> Array:
-        """The nearest velocity, by its kinetic energy, that constraints allow."""
+    def projected_velocity(self, q: Array, v: Array) -> Array:
+        """The nearest velocity that constraints allow, by the kinetic energy of the difference."""
         rows = constraint_rows(self.model, self.constraints, self.t, q, v)
         return v + saddle_point(self.method, self.model, q, rows.J, None, (rows.b - rows.J @ v)[None]).x[0]
 
@@ -187,15 +187,15 @@ class _Problem(eqx.Module):
 
         def step(now: _Search) -> _Search:
             move, limited = self._within_limits(now.q)
-            move = move / jnp.maximum(largest(move) / LONGEST, 1)
+            move = move / jnp.maximum(largest(move) / LONGEST_STEP, 1)
             places = jax.vmap(lambda share: self._clipped(self.model.integrate(now.q, share * move)))(
-                jnp.asarray(SHARES, now.q.dtype)
+                jnp.asarray(STEP_SHARES, now.q.dtype)
             )
-            there = jax.vmap(self.residual)(places)
-            errors = jnp.linalg.norm(there, axis=1)
+            residuals = jax.vmap(self.residual)(places)
+            errors = jnp.linalg.norm(residuals, axis=1)
             best = jnp.argmin(jnp.where(jnp.isfinite(errors), errors, jnp.inf))
-            helps = errors[best] < HELPS * jnp.linalg.norm(now.residual)
-            q, residual = jnp.where(helps, places[best], now.q), jnp.where(helps, there[best], now.residual)
+            helps = errors[best] < LEAST_REDUCTION * jnp.linalg.norm(now.residual)
+            q, residual = jnp.where(helps, places[best], now.q), jnp.where(helps, residuals[best], now.residual)
             stuck = jnp.where(limited, Assembly.limited, Assembly.stuck)
             result = jnp.where(helps, Assembly.max_steps, stuck).astype(jnp.int32)
             going = helps & (largest(residual) > tolerance) & (now.steps + 1 < max_steps)
@@ -206,7 +206,7 @@ class _Problem(eqx.Module):
         return end._replace(result=jnp.where(met, Assembly.met, end.result).astype(jnp.int32))
 
     def _within_limits(self, q: Array) -> tuple[Array, Bool[Array, ""]]:
-        """A Newton step, in which joints at their limits do not move outwards; whether there are any such."""
+        """A Newton step in which joints at their limits do not move outwards, and whether there are such joints."""
         move = self.newton(q, self.model)
         outwards = self._outwards(q, move)
         weight = jnp.max(self.model.inertias.mass, initial=0) + jnp.max(self.model.armature, initial=0)

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from jdyn.model.constraints import Constraint
 
 
-class Alike(NamedTuple):
+class ConstraintGroup(NamedTuple):
     """Constraints that differ in numbers and names alone, and are traced once.
 
     Attributes:
@@ -27,15 +27,15 @@ class Alike(NamedTuple):
     joints: list[tuple[str, ...]]
 
     @classmethod
-    def of(cls, constraints: Sequence[Constraint], dtype: Any) -> "Alike":
+    def of(cls, constraints: Sequence[Constraint], dtype: Any) -> "ConstraintGroup":
         numbers = [eqx.filter(constraint, eqx.is_array) for constraint in constraints]
         leaves = zip(*map(jax.tree.leaves, numbers), strict=True)
         stacked = [jnp.stack([x.astype(dtype) if eqx.is_inexact_array(x) else x for x in each]) for each in leaves]
         arrays = jax.tree.unflatten(jax.tree.structure(numbers[0]), stacked)
         return cls(constraints[0], arrays, [c.frames for c in constraints], [c.joints for c in constraints])
 
-    def of_each(self, function: Callable, *rows: Any) -> Any:
-        """`function` of every constraint and its rows, stacked."""
+    def map(self, function: Callable, *rows: Any) -> Any:
+        """Results of `function` for every constraint and its rows, stacked."""
 
         def one(arrays, *row):
             return function(eqx.combine(arrays, self.first), *row)
@@ -44,7 +44,7 @@ class Alike(NamedTuple):
 
 
 def by_kind(
-    constraints: Sequence[Constraint], dtype: Any, function: Callable[[Alike], tuple[Array, ...]]
+    constraints: Sequence[Constraint], dtype: Any, function: Callable[[ConstraintGroup], tuple[Array, ...]]
 ) -> list[list[Array]]:
     """Results of `function` for each kind, one constraint after another."""
     kinds: dict[Any, list[int]] = {}
@@ -52,7 +52,7 @@ def by_kind(
         kinds.setdefault(_kind(constraint), []).append(place)
     found: list[list[Array]] = [[] for _ in constraints]
     for places in kinds.values():
-        parts = function(Alike.of([constraints[place] for place in places], dtype))
+        parts = function(ConstraintGroup.of([constraints[place] for place in places], dtype))
         for row, place in enumerate(places):
             found[place] = [part[row] for part in parts]
     return found

@@ -1,4 +1,4 @@
-"""The rows of constraints at one state: how far they are from being met, and what they demand."""
+"""The rows of constraints at one state: residuals, Jacobians, and the velocities and accelerations that they demand."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.constraints.alike import Alike, by_kind
+from jdyn.constraints.groups import ConstraintGroup, by_kind
 from jdyn.constraints.tree_motion import TreeMotion
 from jdyn.model import Model
 from jdyn.model.constraints import Constraint, Moving, Placed
@@ -21,10 +21,10 @@ class ConstraintRows(NamedTuple):
 
     Attributes:
         residual: φ of the rows that constrain the configuration [m or rad].
-        holonomic: Which rows of J those are.
+        holonomic: Numbers of these rows in J.
         J: Jacobian of all rows.
-        b: Velocities that they demand.
-        gamma: Accelerations that they demand.
+        b: Velocities that the rows demand.
+        gamma: Accelerations that the rows demand.
     """
 
     residual: Float[Array, " holonomic"]
@@ -50,7 +50,7 @@ def constraint_rows(
         ValueError: at trace time, if there is no such frame or joint, or a joint has more than one coordinate.
     """
     tree, t = TreeMotion.at(model, q, v), jnp.asarray(t, q.dtype)
-    each = by_kind(constraints, t.dtype, lambda alike: _rows(alike, tree, t))
+    each = by_kind(constraints, t.dtype, lambda group: _rows(group, tree, t))
     holonomic = np.concatenate([np.arange(len(b)) < len(residual) for residual, _, b, _ in each])
     residual, J, b, gamma = (jnp.concatenate(parts) for parts in zip(*each, strict=True))
     return ConstraintRows(residual, np.flatnonzero(holonomic), J, b, gamma)
@@ -62,8 +62,8 @@ def residuals(
     """φ of the rows that constrain the configuration [m or rad]."""
     tree, t = TreeMotion.at(model, q, jnp.zeros(model.nv, q.dtype)), jnp.asarray(t, q.dtype)
 
-    def of_kind(alike):
-        return (alike.of_each(lambda constraint, placed: constraint.residual(placed), tree.placed(alike, t)),)
+    def of_kind(group):
+        return (group.map(lambda constraint, placed: constraint.residual(placed), tree.placed(group, t)),)
 
     return jnp.concatenate([residual for (residual,) in by_kind(constraints, t.dtype, of_kind)])
 
@@ -78,7 +78,9 @@ def closed(
     tree, t = TreeMotion.at(model, q, jnp.zeros(model.nv, q.dtype)), jnp.asarray(t, q.dtype)
 
     def one(constraint):
-        return constraint.closed(jax.tree.map(lambda x: x[0], tree.placed(Alike.of([constraint], t.dtype), t)))
+        return constraint.closed(
+            jax.tree.map(lambda x: x[0], tree.placed(ConstraintGroup.of([constraint], t.dtype), t))
+        )
 
     return tuple(map(one, constraints))
 
@@ -88,33 +90,33 @@ def largest(x: Array) -> Scalar:
     return jnp.max(jnp.abs(x), initial=0)
 
 
-def _rows(alike: Alike, tree: TreeMotion, t: Scalar) -> tuple[Array, Array, Array, Array]:
+def _rows(group: ConstraintGroup, tree: TreeMotion, t: Scalar) -> tuple[Array, Array, Array, Array]:
     """φ, J, b and γ of constraints of one kind."""
-    motion = tree.placed(alike, t), tree.moving(alike), tree.biases(alike)
-    residual, A, b, gamma = alike.of_each(_own_rows, *motion)
-    return residual, jax.vmap(jax.vmap(tree.model.reduce_force))(tree.jacobian(alike, A)), b, gamma
+    motion = tree.placed(group, t), tree.moving(group), tree.biases(group)
+    residual, A, b, gamma = group.map(_own_rows, *motion)
+    return residual, jax.vmap(jax.vmap(tree.model.reduce_force))(tree.jacobian(group, A)), b, gamma
 
 
 def _own_rows(
     constraint: Constraint, placed: Placed, moving: Moving, bias: Moving
 ) -> tuple[Array, Moving, Array, Array]:
-    """φ; how the rows depend on `moving`; b; and γ."""
+    """φ; the matrix of the rows by `moving`; b; and γ."""
     still = jax.tree.map(jnp.zeros_like, moving)
 
-    def speeds(placed, moving, passing):
-        """Rates of the residual, and slips; `passing` is the rate of time."""
-        rates = jax.jvp(constraint.residual, (placed,), (_rate(placed, moving, passing),))[1]
+    def speeds(placed, moving, time_rate):
+        """Rates of the residual, and slips."""
+        rates = jax.jvp(constraint.residual, (placed,), (_rate(placed, moving, time_rate),))[1]
         return jnp.concatenate([rates, constraint.slip(placed, moving)])
 
     one, none = jnp.ones_like(placed.t), jnp.zeros_like(placed.t)
     A = jax.jacfwd(lambda moving: speeds(placed, moving, none))(still)
     b = -speeds(placed, still, one)
-    there = placed, moving
-    _, bent = jax.jvp(lambda placed, moving: speeds(placed, moving, one), there, (_rate(placed, moving, one), bias))
-    return constraint.residual(placed), A, b, -bent
+    motion, rates = (placed, moving), (_rate(placed, moving, one), bias)
+    _, change = jax.jvp(lambda placed, moving: speeds(placed, moving, one), motion, rates)
+    return constraint.residual(placed), A, b, -change
 
 
-def _rate(placed: Placed, moving: Moving, passing: Scalar) -> Placed:
+def _rate(placed: Placed, moving: Moving, time_rate: Scalar) -> Placed:
     """Rates of frames, as matrices, and of joints."""
 
     def rate(X, twist):
@@ -122,4 +124,4 @@ def _rate(placed: Placed, moving: Moving, passing: Scalar) -> Placed:
         return Transform(turn @ X.rotation, turn @ X.translation + twist[3:])
 
     frames = (rate(X, twist) for X, twist in zip(placed.frames, moving.frames, strict=True))
-    return Placed(passing, tuple(frames), moving.joints)
+    return Placed(time_rate, tuple(frames), moving.joints)

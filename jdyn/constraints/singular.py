@@ -12,8 +12,8 @@ from jdyn.constraints.rows import constraint_rows, largest
 from jdyn.model import Model
 from jdyn.model.constraints import Constraint
 
-# Of accelerations that go together no more is missing than this power of rounding, as a share of what rows ask for.
-TOGETHER = 0.25
+# Accelerations are consistent if they miss the rows by no more than this power of rounding, as a share of the terms.
+CONSISTENT = 0.25
 
 
 def blocked(
@@ -24,19 +24,19 @@ def blocked(
     v: Float[Array, " nv"],
     along: Bool[Array, ""] | bool = False,
 ) -> Bool[Array, ""]:
-    """Tell whether no motion goes on from a state that meets constraints, `along` its velocity, or with nearly any that
-    they allow there, such as where a linkage is stretched.
+    """Tell whether no motion goes on from a state that meets constraints: `along` its velocity, or else with nearly any
+    velocity that they allow there. It is so where a linkage is stretched.
 
-    Rows that depend on each other everywhere ask for accelerations that go together. Where rows depend on each other
-    that do not nearby, they go together for few velocities, if any: those of the motions through that configuration.
-    To second order, and without derivatives.
+    Rows that depend on each other everywhere demand consistent accelerations. Rows that depend on each other in this
+    configuration alone demand consistent ones for few velocities, if any: those of the motions through it. To second
+    order, and without derivatives.
     """
     model, constraints, t, q, v = jax.tree.map(
         lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, (model, tuple(constraints), t, q, v)
     )
-    # One that nothing sets apart from others.
-    some = v + (1 + largest(v)) * jnp.cos(jnp.arange(1, model.nv + 1, dtype=v.dtype))
-    _, _, J, b, _ = constraint_rows(model, constraints, t, q, some)
+    # A generic velocity.
+    generic = v + (1 + largest(v)) * jnp.cos(jnp.arange(1, model.nv + 1, dtype=v.dtype))
+    _, _, J, b, _ = constraint_rows(model, constraints, t, q, generic)
     factors = LeastNorm.of(J @ J.T)
 
     def least(g):
@@ -44,10 +44,10 @@ def blocked(
         # Twice, since rounding of the matrix leaves rows unmet.
         return jax.lax.fori_loop(0, 2, lambda _, x: x + factors.solve(g - J @ x) @ J, jnp.zeros_like(v))
 
-    way = jnp.where(along, v, some + least(b - J @ some))
-    gamma = constraint_rows(model, constraints, t, q, way).gamma
+    velocity = jnp.where(along, v, generic + least(b - J @ generic))
+    gamma = constraint_rows(model, constraints, t, q, velocity).gamma
     x = least(gamma)
     missing, asked = jnp.abs(gamma - J @ x), jnp.abs(gamma) + jnp.abs(J) @ jnp.abs(x)
     eps = jnp.finfo(v.dtype).eps
-    # Of some rows, such as those across the plane of a mechanism, rounding is all there is.
-    return ~jnp.all(missing <= jnp.maximum(eps**TOGETHER * asked, eps**0.5 * largest(asked)))
+    # Some rows, such as those across the plane of a mechanism, are nothing but rounding.
+    return ~jnp.all(missing <= jnp.maximum(eps**CONSISTENT * asked, eps**0.5 * largest(asked)))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.constraints.alike import Alike
+from jdyn.constraints.groups import ConstraintGroup
 from jdyn.dynamics.kinematics import carrier, joint_bias, joint_kinematics, poses_and_velocities
 from jdyn.dynamics.paths import Paths, bodies_before, paths_between
 from jdyn.dynamics.relative_motion import columns_at
@@ -43,44 +43,44 @@ class TreeMotion(NamedTuple):
         world = jax.tree.map(lambda x, one: jnp.concatenate([x, one[None]]), X, one)
         return cls(model, q, v, world, columns_at(model, joints, X, jnp.zeros_like(one.translation)), bias)
 
-    def placed(self, alike: Alike, t: Scalar) -> Placed:
-        count = len(alike.frames)
-        frames = tuple(map(self._poses, zip(*alike.frames, strict=True)))
-        joints = tuple(self.q[self._joints(names, "q")] for names in zip(*alike.joints, strict=True))
+    def placed(self, group: ConstraintGroup, t: Scalar) -> Placed:
+        count = len(group.frames)
+        frames = tuple(map(self._poses, zip(*group.frames, strict=True)))
+        joints = tuple(self.q[self._joints(names, "q")] for names in zip(*group.joints, strict=True))
         return Placed(jnp.broadcast_to(t, (count,)), frames, joints)
 
-    def moving(self, alike: Alike) -> Moving:
+    def moving(self, group: ConstraintGroup) -> Moving:
         """Velocities of frames and joints."""
-        frames = tuple(paths.twists(self.columns, self.v) for paths in self._paths(alike))
-        return Moving(frames, tuple(self.v[place] for place in self._places(alike)))
+        frames = tuple(paths.twists(self.columns, self.v) for paths in self._paths(group))
+        return Moving(frames, tuple(self.v[place] for place in self._places(group)))
 
-    def jacobian(self, alike: Alike, A: Moving) -> Float[Array, "constraints rows nv_full"]:
+    def jacobian(self, group: ConstraintGroup, A: Moving) -> Float[Array, "constraints rows nv_full"]:
         """Jacobian of rows that depend on the motion of frames and joints by A."""
         J = jnp.zeros((), self.v.dtype)
-        for a, paths in zip(A.frames, self._paths(alike), strict=True):
+        for a, paths in zip(A.frames, self._paths(group), strict=True):
             J = J + paths.jacobian(self.columns, a)
-        for a, place in zip(A.joints, self._places(alike), strict=True):
+        for a, place in zip(A.joints, self._places(group), strict=True):
             J = J + a[..., None] * np.eye(len(self.v), dtype=a.dtype)[place][:, None]
         rows = jax.tree.leaves(A)[0].shape[:2]
         return jnp.broadcast_to(J, (*rows, len(self.v)))
 
-    def biases(self, alike: Alike) -> Moving:
+    def biases(self, group: ConstraintGroup) -> Moving:
         """Accelerations of frames and joints where those of all coordinates are zero."""
         before = bodies_before(self.model)
-        frames = tuple(jnp.asarray(before[bodies], self.bias.dtype) @ self.bias for bodies in self._bodies(alike))
-        none = jnp.zeros(len(alike.frames), self.v.dtype)
-        return Moving(frames, tuple(none for _ in alike.first.joints))
+        frames = tuple(jnp.asarray(before[bodies], self.bias.dtype) @ self.bias for bodies in self._bodies(group))
+        none = jnp.zeros(len(group.frames), self.v.dtype)
+        return Moving(frames, tuple(none for _ in group.first.joints))
 
-    def _paths(self, alike: Alike) -> list[Paths]:
+    def _paths(self, group: ConstraintGroup) -> list[Paths]:
         """Paths from the world to each of the frames."""
-        return [paths_between(self.model, np.full_like(bodies, WORLD), bodies) for bodies in self._bodies(alike)]
+        return [paths_between(self.model, np.full_like(bodies, WORLD), bodies) for bodies in self._bodies(group)]
 
-    def _bodies(self, alike: Alike) -> list[np.ndarray]:
+    def _bodies(self, group: ConstraintGroup) -> list[np.ndarray]:
         """Bodies that carry each of the frames."""
-        return [self._carriers(names)[0] for names in zip(*alike.frames, strict=True)]
+        return [self._carriers(names)[0] for names in zip(*group.frames, strict=True)]
 
-    def _places(self, alike: Alike) -> list[np.ndarray]:
-        return [self._joints(names, "v") for names in zip(*alike.joints, strict=True)]
+    def _places(self, group: ConstraintGroup) -> list[np.ndarray]:
+        return [self._joints(names, "v") for names in zip(*group.joints, strict=True)]
 
     def _poses(self, names: Sequence[str]) -> Transform:
         bodies, frames = self._carriers(names)

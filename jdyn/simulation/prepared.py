@@ -48,7 +48,7 @@ def prepared(
     field = VectorField(model, controller, system.method, constraints=system.constraints)
     controller = _closed_controller(field, solver, t0, q0, v0)
     field = dataclasses.replace(field, elements=Elements(system.elements).closed(model, t0, q0, v0))
-    field = dataclasses.replace(field, controller=controller, others=traits(solver).owners)
+    field = dataclasses.replace(field, controller=controller, other_owners=traits(solver).owners)
     y0 = starting(field.owners, model, t0, q0, v0, start.parts)
     if system.constraints:
         field = dataclasses.replace(field, constraints=closed(model, system.constraints, t0, q0))

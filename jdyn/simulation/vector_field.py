@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.constraints import (
-    Change,
     Projected,
+    StateChange,
     accelerations_and_forces,
     impulse_response,
     projected,
@@ -39,13 +39,13 @@ class VectorField(eqx.Module):
         controller: Any controller, as one with a memory.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
         stops: The force element that holds joints within their limits, apart from the others, since convex solvers take
-            it as terms of their own; None if nothing does.
-        constraints: Beyond the tree of joints.
+            it as rows of its own; None if nothing does.
+        constraints: Constraints beyond the tree of joints.
         iterates: Whether constraints have so many rows that iterating is faster than factoring their matrix.
-        warm_start: Where iterations start; None where nothing is known.
-        contact: What pushes apart shapes that touch; None if nothing does.
+        warm_start: Start of the iterations; None where they start from nothing.
+        contact: Forces of contact; None if no shapes may touch.
         elements: Force elements beside the controller.
-        others: Owners of parts of the state, beside the controller and elements.
+        other_owners: Owners of parts of the state, beside the controller and elements.
     """
 
     model: Model
@@ -57,12 +57,12 @@ class VectorField(eqx.Module):
     warm_start: WarmStart | None = None
     contact: ContactForces | None = None
     elements: Elements = Elements()
-    others: tuple[Owner, ...] = ()
+    other_owners: tuple[Owner, ...] = ()
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.force(t, y)
-        a, held = self.accelerations(self.model, t, y, tau)
-        rate = self.rates_beside(t, y, tau if held is None else tau + held)
+        a, constraint_forces = self.accelerations(self.model, t, y, tau)
+        rate = self.part_rates(t, y, tau if constraint_forces is None else tau + constraint_forces)
         return eqx.tree_at(lambda rate: (rate.q, rate.v), rate, (self.model.rate(y.q, y.v), a))
 
     def accelerations(
@@ -97,30 +97,32 @@ class VectorField(eqx.Module):
         return self if self.contact is None else dataclasses.replace(self, contact=self.contact.at_time(t))
 
     def response(self, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """The change of velocity by an impulse on the coordinates, which constraints follow."""
+        """Change of velocity by an impulse on the coordinates, under the constraints."""
         return impulse_response(self._method, self.model, self.constraints, t, y.q, y.v, impulse)
 
     def projected(
         self, t: Scalar, y: State, error: State | None = None
     ) -> tuple[State, Projected | None, State | None]:
-        """A state that meets the constraints, next to one that nearly does, and how far an error of it counts; None
-        where there are no constraints.
+        """Project a state and its error onto the constraints: the nearest state that meets them, the projection (None
+        where there are no constraints), and the error by which to judge a step.
 
-        What constraints take away of an error counts as far as the state was from them. That is how far steps were off
-        in all that is told or coupled, of which constraints leave nothing to be judged by. The estimate alone would be
-        too much near singular configurations: there constraints that are met up to rounding demand accelerations of a
-        rounding over the distance, cubed. And rounding of the state is no error of a step.
+        The part of the error that constraints take away counts up to the distance of the state from them. It alone
+        shows the error of prescribed and coupled coordinates, of which the projected error has nothing. The whole
+        estimate would be too much near singular configurations: constraints that are met up to rounding demand
+        accelerations there of a rounding over the cube of the distance. And rounding of the state is no error of a
+        step.
         """
         if not self.constraints:
             return y, None, error
         change = None
         if error is not None:
-            way = jax.jvp(lambda near: self.model.difference(y.q, near), (y.q,), (error.q,))[1]
-            change = Change(way, error.v)
+            dq = jax.jvp(lambda near: self.model.difference(y.q, near), (y.q,), (error.q,))[1]
+            change = StateChange(dq, error.v)
         near = projected(self._method, self.model, self.constraints, t, y.q, y.v, change, self.warm_start)
         if error is not None and near.change is not None:
-            left = self.model.rate(near.q, near.change.q), near.change.v
-            judged = jax.tree.map(_as_far, left, (error.q, error.v), (near.q - y.q, near.v - y.v), near.distance)
+            remaining = self.model.rate(near.q, near.change.q), near.change.v
+            moved = near.q - y.q, near.v - y.v
+            judged = jax.tree.map(_error_up_to_distance, remaining, (error.q, error.v), moved, near.distance)
             error = eqx.tree_at(lambda error: (error.q, error.v), error, judged)
         return eqx.tree_at(lambda y: (y.q, y.v), y, (near.q, near.v)), near, error
 
@@ -134,8 +136,8 @@ class VectorField(eqx.Module):
     def _method(self) -> Method:
         return ABA() if self.method is None else self.method
 
-    def rates_beside(self, t: Scalar, y: State, tau: Float[Array, " nv"]) -> State:
-        """Rates of what is not motion, by its owners; rates of motion are zero."""
+    def part_rates(self, t: Scalar, y: State, tau: Float[Array, " nv"]) -> State:
+        """Rates of the parts of the state beside the motion, by their owners; rates of the motion are zero."""
         still, model = jnp.zeros_like(y.v), self.model
         # States without a part are those of problems of motion alone.
         owners = [owner for owner in self.owners if owner.part in y.parts]
@@ -144,30 +146,30 @@ class VectorField(eqx.Module):
     @property
     def owners(self) -> tuple[Owner, ...]:
         """Owners of parts of the state."""
-        return ControllerMemory(self.controller), ElementStates(self.elements), *self.others
+        return ControllerMemory(self.controller), ElementStates(self.elements), *self.other_owners
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """Generalized forces of the controller, of force elements and of contact [N m or N]."""
-        tau = self._commanded(self.controller.force(t, y.q, y.v, controller_memory(y)))
-        if self._elements.each:
-            tau = tau + self._elements.force(*self._seen(t, y))
+        tau = self._checked_force(self.controller.force(t, y.q, y.v, controller_memory(y)))
+        if self._all_elements.each:
+            tau = tau + self._all_elements.force(*self._element_arguments(t, y))
         return tau if self.contact is None else tau + self.contact.force(self.model, y.q, y.v)
 
     @property
-    def _elements(self) -> Elements:
+    def _all_elements(self) -> Elements:
         """All force elements."""
         return self.elements if self.stops is None else Elements((*self.elements.each, self.stops))
 
-    def _seen(self, t: Scalar, y: State) -> tuple[Model, Scalar, Array, Array, Any]:
+    def _element_arguments(self, t: Scalar, y: State) -> tuple[Model, Scalar, Array, Array, Any]:
         """Arguments of `Elements.force`."""
         return self.model, t, y.q, y.v, y.parts.get(ElementStates.part)
 
     def force_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """Slopes by which `force` falls with each joint's own coordinate and velocity; zero where it does not fall."""
         K, D = self.controller.force_slopes(self.model, t, y.q, y.v, controller_memory(y))
-        # They have the shape of the force, and may be the first to show that it is wrong.
-        K, D = self._commanded(K), self._commanded(D)
-        slopes = self._elements.slopes(*self._seen(t, y))
+        # Slopes have the shape of the force, and may be the first to show that it is wrong.
+        K, D = self._checked_force(K), self._checked_force(D)
+        slopes = self._all_elements.slopes(*self._element_arguments(t, y))
         if slopes is not None:
             K, D = K + slopes[0], D + slopes[1]
         return jnp.maximum(K, 0), jnp.maximum(D, 0)
@@ -177,8 +179,8 @@ class VectorField(eqx.Module):
     ) -> tuple[Float[Array, " nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
         """∂/∂t of `force`, ∂/∂q along the tangent space, and ∂/∂v."""
         parts = [self.controller.force_jacobians(self.model, t, y.q, y.v, controller_memory(y))]
-        if self._elements.each:
-            parts.append(self._elements.jacobians(*self._seen(t, y)))
+        if self._all_elements.each:
+            parts.append(self._all_elements.jacobians(*self._element_arguments(t, y)))
         contact = self.contact
         if contact is not None:
             parts.append(
@@ -188,15 +190,15 @@ class VectorField(eqx.Module):
 
     def coupled_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]] | None:
         """Slopes of force elements that couple joints; None where none does."""
-        return self._elements.coupled_slopes(*self._seen(t, y))
+        return self._all_elements.coupled_slopes(*self._element_arguments(t, y))
 
     @property
-    def couples(self) -> bool:
+    def couples_joints(self) -> bool:
         """Tell whether a force element couples joints in its slopes."""
         return self.elements.couple
 
-    def _commanded(self, tau: Any) -> Float[Array, " nv"]:
-        """A controller's output, which its author may have given another shape."""
+    def _checked_force(self, tau: Any) -> Float[Array, " nv"]:
+        """The output of a controller as a force, if it has the shape of one."""
         if jnp.shape(tau) != (self.model.nv,):
             raise ValueError(
                 f"controller: expected tau of shape ({self.model.nv},) for {self.model.name!r}, a force for each entry "
@@ -205,10 +207,10 @@ class VectorField(eqx.Module):
         return checked(self.model, tau=tau)[0]
 
 
-def _as_far(left: Array, error: Array, moved: Array, distance: Scalar) -> Array:
-    """Remainder of an error with constraints, and what they take away of it as far as they moved the state.
+def _error_up_to_distance(remaining: Array, error: Array, moved: Array, distance: Scalar) -> Array:
+    """The error that constraints leave, and the part that they take away, up to the distance that they moved the state.
 
-    Near singular configurations, the rounding of rows moves it much farther than it was from meeting them.
+    Near singular configurations, rounding of rows moves the state much farther than its distance from the constraints.
     """
-    far = jnp.minimum(jnp.abs(moved), distance)
-    return left + jnp.clip(error - left, -far, far)
+    most = jnp.minimum(jnp.abs(moved), distance)
+    return remaining + jnp.clip(error - remaining, -most, most)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.constraints import Change, constraint_rows, distance, projected
+from jdyn.constraints import StateChange, constraint_distance, constraint_rows, projected
 from jdyn.constraints.rows import residuals
 from jdyn.spatial import Transform
 from jdyn.spatial.rotation import quaternion_exp, quaternion_to_matrix
@@ -130,7 +130,7 @@ def test_andrews_squeezer_starts_as_published():
     q = jnp.zeros(7).at[np.array(order)].set(andrews.START)
     found = jdyn.constrained_dynamics(model, loops, q, jnp.zeros(7), andrews.forces(0.0, q, None))
     np.testing.assert_allclose(found.a[np.array(order)], andrews.START_A, atol=1e-8 * 14222)
-    assert max(distance(model, loops, q, jnp.zeros(7))) < 1e-15
+    assert max(constraint_distance(model, loops, q, jnp.zeros(7))) < 1e-15
 
 
 @pytest.mark.parametrize("turn", [(0.0, 0.0, 0.0), (0.3, 0.5, 0.7), (-1.0, 0.2, 2.0)])
@@ -270,8 +270,8 @@ def test_nearest_states():
     exact = jnp.zeros(7).at[np.array(order)].set(andrews.START)
     away = 1e-3 * jax.random.normal(jax.random.key(2), (2, 7))
     near = projected(jdyn.ABA(), model, loops, jnp.asarray(0.0), exact + away[0], away[1])
-    assert near.met and min(near.distance) > 1e-6
-    assert max(distance(model, loops, near.q, near.v)) < 1e-11
+    assert near.converged and min(near.distance) > 1e-6
+    assert max(constraint_distance(model, loops, near.q, near.v)) < 1e-11
     rows = rows_of(model, loops, jnp.asarray(0.0), near.q, near.v)
     _, _, across = np.linalg.svd(rows.J)
     free = across[np.linalg.matrix_rank(rows.J) :]
@@ -294,7 +294,7 @@ def test_what_constraints_leave_of_small_changes():
 
     @jax.jit
     def left(*change):
-        return projected(jdyn.ABA(), model, loop, jnp.zeros(()), start.q, start.v, Change(*change)).change
+        return projected(jdyn.ABA(), model, loop, jnp.zeros(()), start.q, start.v, StateChange(*change)).change
 
     M = np.asarray(jdyn.mass_matrix(model, start.q))
     for change, kept in zip(changes, left(*changes), strict=True):
@@ -339,7 +339,7 @@ def test_assembly_of_a_four_bar():
     np.testing.assert_allclose(found.q[1:], closed_form(float(found.q[0])), atol=1e-11)
     np.testing.assert_allclose(found.v, 0, atol=1e-12)
     moving = jdyn.assemble(model, loop, found.q, jnp.array([1.0, 0.0, 0.0]))
-    assert distance(model, loop, found.q, moving.v)[1] < 1e-12 and moving.v[0] > 0.1
+    assert constraint_distance(model, loop, found.q, moving.v)[1] < 1e-12 and moving.v[0] > 0.1
 
 
 def test_assembly_that_cannot_be():

@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import jdyn
-from jdyn.constraints import constraint_rows, distance
+from jdyn.constraints import constraint_distance, constraint_rows
 from tests.constraints.test_constraints import four_bar
 from tests.reference import mechanisms
 from tests.reference.mechanisms import G
@@ -36,7 +36,7 @@ def largest(x):
 
 def misses(model, constraints, motion):
     """Of the last position and velocity. Between steps, rows are as far off as dense output."""
-    return distance(model, constraints, motion.q[-1], motion.v[-1], t=motion.ts[-1])
+    return constraint_distance(model, constraints, motion.q[-1], motion.v[-1], t=motion.ts[-1])
 
 
 def dense(model, constraints, q, v, tau, t=0.0):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.constraints import distance
+from jdyn.constraints import constraint_distance
 from tests.constraints.test_constraints import four_bar
 from tests.reference import andrews
 
@@ -26,7 +26,7 @@ def accuracy(rtol, atol=None):
 def misses(model, constraints, motion):
     """Of rows that were reached."""
     rows = jnp.isfinite(motion.ts)
-    each = jax.vmap(lambda t, q, v: jnp.stack(distance(model, constraints, q, v, t=t)))
+    each = jax.vmap(lambda t, q, v: jnp.stack(constraint_distance(model, constraints, q, v, t=t)))
     return np.max(np.asarray(each(motion.ts[rows], motion.q[rows], motion.v[rows])), axis=0)
 
 
@@ -293,7 +293,7 @@ def test_a_loop_bounces_off_a_joint_limit():
     np.testing.assert_allclose(motion.events.q[0, 0], 0.4, atol=1e-9)
     before, after = motion.v[hit], motion.events.v[0]
     np.testing.assert_allclose(after[0], -0.5 * before[0], rtol=1e-6)
-    assert max(distance(model, loop, motion.events.q[0], after)) < 1e-9
+    assert max(constraint_distance(model, loop, motion.events.q[0], after)) < 1e-9
     assert misses(model, loop, motion)[0] < 1e-12
 
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import jdyn
-from jdyn.constraints import distance
+from jdyn.constraints import constraint_distance
 
 pytestmark = pytest.mark.fast_compile
 
@@ -24,7 +24,7 @@ def accuracy(tolerance):
 
 
 def misses(model, constraints, motion):
-    each = jax.vmap(lambda t, q, v: jnp.stack(distance(model, constraints, q, v, t=t)))
+    each = jax.vmap(lambda t, q, v: jnp.stack(constraint_distance(model, constraints, q, v, t=t)))
     return np.max(np.asarray(each(motion.ts, motion.q, motion.v)), axis=0)
 
 

@@ -78,7 +78,7 @@ def test_elimination_solves_the_dense_system(model, which):
 
     @jax.jit
     def systems(controller, memory, direction, after, s):
-        field = VectorField(model, controller, None, stops, others=(SuppliedEnergy(),))
+        field = VectorField(model, controller, None, stops, other_owners=(SuppliedEnergy(),))
         terms = LocalTerm(Equations(field, Clock(direction)), model, pushed)
         parts = {"controller": memory, "supplied": jnp.array(0.7)}
         y = State(model.to_chart(pushed), v, parts)

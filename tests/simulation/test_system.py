@@ -11,7 +11,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jdyn
-from jdyn.constraints import distance
+from jdyn.constraints import constraint_distance
 from tests.contact.scenes import ball, box
 
 pytestmark = pytest.mark.fast_compile
@@ -412,7 +412,7 @@ def test_constraints_are_met_and_failures_told():
     end, infos = jax.lax.scan(stepped, state, None, length=50)
     assert np.all(infos.result == jdyn.Result.success)
     np.testing.assert_allclose(end.q, motion.q[-1], atol=1e-6)
-    missed = distance(model, system.constraints, end.q, end.v)
+    missed = constraint_distance(model, system.constraints, end.q, end.v)
     assert max(map(float, missed)) < 1e-12
     _, info = system.step(dataclasses.replace(state, v=state.v.at[0].set(jnp.nan)), dt=0.002)
     assert info.result == jdyn.Result.nonfinite
