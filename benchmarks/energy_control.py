@@ -28,7 +28,7 @@ from scipy.optimize import brentq
 
 import jdyn
 from jdyn.simulation.solvers import ManifoldSolver
-from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
 
 MASS, GRAVITY = 1.0, 9.81
 # Figure 21: spring [N/m], damper [N s/m], bound on a step's energy error [J], and τ_m [s].
@@ -64,8 +64,8 @@ class LimitedDevelopment(ManifoldSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         start = jax.lax.cond(made_jump, lambda: terms.vf(t0, y0, args), lambda: solver_state)
         h = terms.contr(t0, t1)
-        y1 = kicked(y0, rest(terms.prod(start, h)))
-        y1 = drifted(self.mechanism, y1, terms.prod(0.5 * (y0.v + y1.v), h))
+        y1 = incremented(y0, without_configuration(terms.prod(start, h)))
+        y1 = displaced(self.mechanism, y1, terms.prod(0.5 * (y0.v + y1.v), h))
         end = terms.vf(t1, y1, args)
         parts = jax.tree.map(lambda x, a, b: x + terms.prod(0.5 * (a + b), h), y0.parts, start.parts, end.parts)
         y1 = dataclasses.replace(y1, parts=parts)

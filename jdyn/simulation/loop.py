@@ -28,7 +28,7 @@ from jdyn.simulation.events import (
 from jdyn.simulation.manifold import PLANNED, angular_speed
 from jdyn.simulation.result import Result
 from jdyn.simulation.solver import Counted, Work, order_of, overlap_of, tolerances, traits, work_of
-from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
 from jdyn.simulation.state import Clock, ControllerMemory, Instant, State, controller_memory, where
 from jdyn.simulation.variation import Variation, apply_with_variation
 from jdyn.simulation.vector_field import VectorField
@@ -773,7 +773,9 @@ def _after_event(problem, equations, motion, span, fired):
         return equations.prod(equations.field(clock(instant.t), y), equations.direction)
 
     def moved(rate, late):
-        return drifted(equations.field.model, kicked(y, rest(rate), late), late * equations.direction * y.v)
+        return displaced(
+            equations.field.model, incremented(y, without_configuration(rate), late), late * equations.direction * y.v
+        )
 
     at_end = rate(motion.instant, y)
 

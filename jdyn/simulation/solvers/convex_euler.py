@@ -24,7 +24,7 @@ from jdyn.simulation.solver import FORCES, Counted, DenseOutput, ManifoldSolver,
 from jdyn.simulation.solvers.constraint_rows import rows_of_constraints
 from jdyn.simulation.solvers.implicit_rates import JointImplicit, equations_of_motion
 from jdyn.simulation.solvers.joint_rows import joint_rows, without_joint_rows
-from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
 from jdyn.simulation.solvers.straight_motion import straight, turning
 from jdyn.simulation.state import State, clock_of
 from jdyn.simulation.vector_field import VectorField
@@ -170,7 +170,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
             M=mass_matrix(smooth.model, y.q),
             force=tau - bias_forces(smooth.model, y.q, y.v),
             turned=turned,
-            rates=smooth.rates_beside(clock, y, tau),
+            rates=smooth.part_rates(clock, y, tau),
             slopes=system.slopes,
             coupled=field.coupled_slopes(clock, y),
         )
@@ -194,7 +194,9 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         others = joint_rows(field, y, h, A) + rows_of_constraints(begun.constraints, y.v, h, turned, A)
         found = self.impulses.solve(ImpulseProblem(A, impulse, (*touching, *others)), guess - y.v)
         forces = begun.contact.forces(h, found.gammas[: len(touching)])
-        end = eqx.tree_at(lambda y: y.v, kicked(y, rest(terms.prod(begun.rates, h))), y.v + found.dv)
+        end = eqx.tree_at(
+            lambda y: y.v, incremented(y, without_configuration(terms.prod(begun.rates, h))), y.v + found.dv
+        )
         return straight(model, end, h * end.v), found, forces
 
     def _extrapolated(self, ends: list[State]) -> tuple[State, State | None]:
@@ -204,7 +206,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
         at_zero, without = _at_zero(range(1, self.rows + 1)), np.append(0, _at_zero(range(2, self.rows + 1)))
         all_rows = jax.tree.map(lambda *x: jnp.stack(x), *moved)
         y, error = (weighted(weights, all_rows) for weights in (at_zero, at_zero - without))
-        end = drifted(model, eqx.tree_at(lambda end: end.q, y, last.q), y.q)
+        end = displaced(model, eqx.tree_at(lambda end: end.q, y, last.q), y.q)
         return end, eqx.tree_at(lambda error: error.q, error, model.rate(end.q, error.q))
 
 
@@ -303,5 +305,5 @@ class _Interpolation(DenseOutput):
     def at(self, share):
         y0, y1 = self.y0, self.y1
         q, v = between(self.model, y0.q, y0.v, y1.q, y1.v, self.t1 - self.t0, share)
-        increment = jax.tree.map(jnp.subtract, rest(y1), rest(y0))
-        return eqx.tree_at(lambda y: (y.q, y.v), kicked(y0, increment, share), (q, v))
+        increment = jax.tree.map(jnp.subtract, without_configuration(y1), without_configuration(y0))
+        return eqx.tree_at(lambda y: (y.q, y.v), incremented(y0, increment, share), (q, v))

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jdyn.model import Model
 from jdyn.simulation.solver import Counted, DenseOutput, ManifoldSolver, Work
-from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
 from jdyn.simulation.state import State
 
 
@@ -57,5 +57,5 @@ class _Interpolation(DenseOutput):
         self.y0, self.y1, self.displacement = y0, y1, displacement
 
     def at(self, share):
-        increment = jax.tree.map(jnp.subtract, rest(self.y1), rest(self.y0))
-        return drifted(self.model, kicked(self.y0, increment, share), share * self.displacement)
+        increment = jax.tree.map(jnp.subtract, without_configuration(self.y1), without_configuration(self.y0))
+        return displaced(self.model, incremented(self.y0, increment, share), share * self.displacement)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jdyn.array import GAUSS_JORDAN
 from jdyn.simulation.solver import Work
-from jdyn.simulation.solvers.moves import kicked, rest
+from jdyn.simulation.solvers.moves import incremented, without_configuration
 from jdyn.simulation.state import State
 
 # Newton steps before giving up. Each reduces the error by a factor of order h², about 10⁻³.
@@ -36,14 +36,14 @@ def half_kicked(terms, t, y0: State, args, control, place: Callable[[State], Sta
     Returns:
         y, the `diffrax.RESULTS` of the iteration, and the `Work` of it: an evaluation an iteration, and one Jacobian.
     """
-    start, unravel = ravel_pytree(rest(y0))
+    start, unravel = ravel_pytree(without_configuration(y0))
 
     def after(increment: Vector) -> State:
-        return kicked(y0, unravel(increment))
+        return incremented(y0, unravel(increment))
 
     def residual(increment: Vector) -> Vector:
         rate = terms.vf(t, place(after(increment)), args)
-        return increment - 0.5 * ravel_pytree(rest(terms.prod(rate, control)))[0]
+        return increment - 0.5 * ravel_pytree(without_configuration(terms.prod(rate, control)))[0]
 
     increment, (left, iterations) = jax.lax.custom_root(
         residual, jnp.zeros_like(start), lambda residual, guess: _newton(residual, guess, start), _solve, has_aux=True

@@ -8,7 +8,7 @@ from jdyn.model import Model
 from jdyn.simulation.solver import Traits, never_limited
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
-from jdyn.simulation.solvers.moves import drifted, rest, with_rest
+from jdyn.simulation.solvers.moves import displaced, with_configuration_of, without_configuration
 from jdyn.simulation.state import State
 
 
@@ -44,9 +44,11 @@ class ImplicitMidpoint(GeodesicSolver):
         model, control = self.mechanism, terms.contr(t0, t1)
 
         def midpoint(y: State) -> State:
-            return drifted(model, y, 0.5 * terms.prod(y.v, control))
+            return displaced(model, y, 0.5 * terms.prod(y.v, control))
 
         y, result, work = half_kicked(terms, t0 + 0.5 * (t1 - t0), y0, args, control, midpoint)
         displacement = terms.prod(y.v, control)
-        y1 = with_rest(y0, jax.tree.map(lambda y, y0: 2 * y - y0, rest(y), rest(y0)))
-        return drifted(model, y1, displacement), displacement, result, work
+        y1 = with_configuration_of(
+            y0, jax.tree.map(lambda y, y0: 2 * y - y0, without_configuration(y), without_configuration(y0))
+        )
+        return displaced(model, y1, displacement), displacement, result, work

@@ -140,7 +140,7 @@ def _beside(
         return field.force(t, State(y.q, y.v, unravel(z)))
 
     def rate(t, e, v, z, tau):
-        rates = field.rates_beside(t, State(field.model.integrate(y.q, e), v, unravel(z)), tau)
+        rates = field.part_rates(t, State(field.model.integrate(y.q, e), v, unravel(z)), tau)
         return ravel_pytree(rates.parts)[0]
 
     F = jax.jacfwd(force)(z)

@@ -72,9 +72,9 @@ class JointImplicit(NamedTuple):
         are zero."""
         field, tau = self.field, self.force(t, y)
         t = self.clock(t)
-        a, held = field.accelerations(self.stiffened(c), t, y, tau - self.pull(x + c * s, s))
-        beside = field.rates_beside(t, y, tau if held is None else tau + held)
-        return eqx.tree_at(lambda k: (k.q, k.v), beside, (s + c * a, a))
+        a, constraint_forces = field.accelerations(self.stiffened(c), t, y, tau - self.pull(x + c * s, s))
+        k = field.part_rates(t, y, tau if constraint_forces is None else tau + constraint_forces)
+        return eqx.tree_at(lambda k: (k.q, k.v), k, (s + c * a, a))
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
         """τ."""
@@ -213,7 +213,7 @@ def coupling(terms: Any, t: Any, y: State) -> Coupling | None:
     """Coupling of joints at `t` in `y`, on the configuration manifold, by contact and force elements that say their
     slopes; None where forces are those of each joint alone."""
     field = equations_of_motion(terms)
-    return Coupling.at(terms, t, y) if field.couples or field.contact is not None else None
+    return Coupling.at(terms, t, y) if field.couples_joints or field.contact is not None else None
 
 
 def implicit_rates(terms: Any, t: Any, y: State, coupled: Coupling | None, c: Scalar) -> ImplicitRates:

@@ -9,7 +9,7 @@ from jdyn.model import Model
 from jdyn.simulation.solver import Traits, Work, never_limited
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_rates import coupling, implicit_rates
-from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
 
 
 class LinearlyImplicitEuler(GeodesicSolver):
@@ -46,5 +46,5 @@ class LinearlyImplicitEuler(GeodesicSolver):
         system = implicit_rates(terms, t0, y0, coupling(terms, t0, y0), h)
         change = terms.prod(system.rate(t0, y0, h * y0.v, jnp.zeros_like(y0.v), h), h)
         displacement = h * y0.v + change.q
-        y1 = drifted(self.mechanism, kicked(y0, rest(change)), displacement)
+        y1 = displaced(self.mechanism, incremented(y0, without_configuration(change)), displacement)
         return y1, displacement, diffrax.RESULTS.successful, Work.of(1)

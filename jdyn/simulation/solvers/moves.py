@@ -8,21 +8,22 @@ from jdyn.model import Model
 from jdyn.simulation.state import State
 
 
-def drifted(model: Model, y: State, displacement: Float[Array, " nv"]) -> State:
+def displaced(model: Model, y: State, displacement: Float[Array, " nv"]) -> State:
     """The state after its configuration has moved with constant velocity."""
     return eqx.tree_at(lambda y: y.q, y, model.normalize(model.integrate(y.q, displacement)))
 
 
-def kicked(y: State, increment: PyTree, share: Scalar | float = 1.0) -> State:
+def incremented(y: State, increment: PyTree, share: Scalar | float = 1.0) -> State:
     """The state after a share of an increment of all its leaves but the configuration."""
-    return with_rest(y, jax.tree.map(lambda y, dy: y + share * dy, rest(y), increment))
+    leaves = jax.tree.map(lambda y, dy: y + share * dy, without_configuration(y), increment)
+    return with_configuration_of(y, leaves)
 
 
-def rest(y: State) -> PyTree:
+def without_configuration(y: State) -> PyTree:
     """All leaves of a state but its configuration."""
     return eqx.tree_at(lambda y: y.q, y, None)
 
 
-def with_rest(y: State, leaves: PyTree) -> State:
-    """The state with other leaves beside its configuration."""
+def with_configuration_of(y: State, leaves: PyTree) -> State:
+    """A state with the configuration of `y` and other leaves beside it."""
     return eqx.tree_at(lambda y: y.q, leaves, y.q, is_leaf=lambda leaf: leaf is None)

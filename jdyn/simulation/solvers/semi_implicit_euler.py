@@ -5,7 +5,7 @@ import diffrax
 from jdyn.model import Model
 from jdyn.simulation.solver import Work
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
-from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
 
 
 class SemiImplicitEuler(GeodesicSolver):
@@ -33,6 +33,6 @@ class SemiImplicitEuler(GeodesicSolver):
 
     def advance(self, terms, t0, t1, y0, args):
         control = terms.contr(t0, t1)
-        y = kicked(y0, rest(terms.prod(terms.vf(t0, y0, args), control)))
+        y = incremented(y0, without_configuration(terms.prod(terms.vf(t0, y0, args), control)))
         displacement = terms.prod(y.v, control)
-        return drifted(self.mechanism, y, displacement), displacement, diffrax.RESULTS.successful, Work.of(1)
+        return displaced(self.mechanism, y, displacement), displacement, diffrax.RESULTS.successful, Work.of(1)

@@ -4,7 +4,7 @@ from jdyn.model import Model
 from jdyn.simulation.solver import Work
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
 from jdyn.simulation.solvers.implicit_kick import half_kicked
-from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
 from jdyn.simulation.state import State
 
 
@@ -42,6 +42,6 @@ class StormerVerlet(GeodesicSolver):
 
         y, result, work = half_kicked(terms, t0, y0, args, control, at_start)
         displacement = terms.prod(y.v, control)
-        y = drifted(self.mechanism, y, displacement)
-        y = kicked(y, rest(terms.prod(terms.vf(t1, y, args), control)), 0.5)
+        y = displaced(self.mechanism, y, displacement)
+        y = incremented(y, without_configuration(terms.prod(terms.vf(t1, y, args), control)), 0.5)
         return y, displacement, result, work + Work.of(1)
