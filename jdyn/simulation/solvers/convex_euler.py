@@ -1,4 +1,4 @@
-"""Steps of Euler's method, implicit in the impulses of all that holds or pushes."""
+"""Steps of Euler's method, implicit in the impulses of contact, of constraints and of joints."""
 
 import functools
 from typing import Any, ClassVar, NamedTuple, cast
@@ -30,9 +30,10 @@ from jdyn.simulation.state import State, clock_of
 from jdyn.simulation.vector_field import VectorField
 
 
-def _by_default(single: bool) -> diffrax.PIDController:
-    """Small tolerances follow the vibrations of each light bounce, long after they matter to the motion. After impacts,
-    steps that grow tenfold at once, as those of diffrax do, are rejected half as often again."""
+def _default_controller(single: bool) -> diffrax.PIDController:
+    """The step controller by default. Smaller tolerances would follow the vibrations of each light bounce, long after
+    they matter to the motion. Steps that may grow tenfold at once, as by default in diffrax, are rejected half as often
+    again after impacts."""
     return diffrax.PIDController(rtol=1e-4, atol=1e-4 if single else 1e-5, safety=0.8, factormax=2.0)
 
 
@@ -66,7 +67,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     Attributes:
         rows: How many. Three took a quarter to a tenth of the evaluations of two on boxes and balls that land and
             slide, at tolerances of 1e-5 and less; four are no better but for the smallest tolerances.
-        impulses: Solver of the problem that each substep poses.
+        impulses: Solver of the impulse problem of each substep.
         forces: Whether a trajectory keeps the contact forces of steps, three numbers a row and point, or six where
             something resists turning. Without them `Trajectory.contacts` finds forces from states, as far as these are
             known.
@@ -77,7 +78,7 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     """
 
     # Steps are to pass over vibrations of stiff shapes, in derivatives as in motions.
-    traits: ClassVar[Traits] = Traits(backwards=False, vibrations=False, stepsize_controller=_by_default)
+    traits: ClassVar[Traits] = Traits(backwards=False, vibrations=False, stepsize_controller=_default_controller)
 
     rows: int = eqx.field(static=True, default=3)
     forces: bool = eqx.field(static=True, default=True)
@@ -99,22 +100,22 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
 
     def forces_like(self, terms: Any, y: State) -> PointForces | None:
         """Shapes of the contact forces that dense output has, if any."""
-        contact, *_ = _apart(terms)
+        contact, *_ = _contact_and_smooth_terms(terms)
         return contact.forces_like(self.mechanism, y.q, y.v) if self.forces else None
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         if SuppliedEnergy.part in y0.parts:
             raise ValueError("ConvexEuler: it does not know the work of contact, which jdyn.solvers.EnergyError needs")
-        rows, overlap, forces = self._in_rows(terms, t0, t1, y0)
-        found = rows.converged
+        rows, overlap, forces = self._all_rows(terms, t0, t1, y0)
+        converged = rows.converged
         ends = [jax.tree.map(lambda x, row=row: x[row], rows.y) for row in range(self.rows)]
         y1, error = self._extrapolated(ends) if self.rows > 1 else (ends[0], None)
         # Step controllers measure errors by both ends.
-        y1 = jax.tree.map(lambda y1, y0: jnp.where(found, y1, y0), y1, y0)
-        error = jax.tree.map(lambda error: jnp.where(found, error, jnp.inf), error)
+        y1 = jax.tree.map(lambda y1, y0: jnp.where(converged, y1, y0), y1, y0)
+        error = jax.tree.map(lambda error: jnp.where(converged, error, jnp.inf), error)
         done, failed = diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
         # `where` takes traced conditions, and is annotated for bool.
-        result = diffrax.RESULTS.where(found, done, failed)  # type: ignore[arg-type]
+        result = diffrax.RESULTS.where(converged, done, failed)  # type: ignore[arg-type]
         work = Work.of(self.rows * (self.rows + 1) // 2, rows.newton)
         counted = Counted(None, work, overlap=jax.lax.stop_gradient(overlap))
         return y1, error, {"y0": y0, "y1": y1, FORCES: forces if self.forces else None}, counted, result
@@ -123,109 +124,116 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
     def interpolation_cls(self):
         return functools.partial(_Interpolation, self.mechanism)
 
-    def _in_rows(self, terms, t0, t1, y0: State) -> tuple["_Rows", Overlap, tuple[PointForces, PointForces]]:
-        """The substeps of all rows, the overlap of shapes where the step begins, and contact forces where it begins and
-        ends.
+    def _all_rows(self, terms, t0, t1, y0: State) -> tuple["_SubstepRows", Overlap, tuple[PointForces, PointForces]]:
+        """Take the substeps of all rows: their ends, the overlap of shapes at the start of the step, and contact forces
+        at its start and end.
 
-        What substeps from one state have in common is found once: first ones of all rows begin where the step does. One
-        program for all.
+        The first substeps of all rows begin in one state, at the start of the step, and share what is computed there.
+        One program takes all substeps.
         """
         H, counts = terms.contr(t0, t1), range(1, self.rows + 1)
-        # Rows by their numbers of substeps, and the shares of the step where substeps begin.
-        places = [(n, 0.0) for n in counts] + [(n, m / n) for n in counts for m in range(1, n)]
-        numbers, shares = (jnp.array(x) for x in zip(*places, strict=True))
-        anew = jnp.array([place[0] == 1 or place[1] > 0 for place in places])
-        # Found again in reverse mode: what that keeps of it else takes a quadruped's gradient 1.6 times as long.
-        begin, none = traced_once(jax.checkpoint(functools.partial(self._begun, terms, H)), t0, y0)
+        # For each substep the number of substeps of its row, and the share of the step at which it begins.
+        substeps = [(n, 0.0) for n in counts] + [(n, m / n) for n in counts for m in range(1, n)]
+        numbers, shares = (jnp.array(x) for x in zip(*substeps, strict=True))
+        anew = jnp.array([row == 1 or begin > 0 for row, begin in substeps])
+        # Computed again in reverse mode: a quadruped's gradient took 1.6 times as long where it was kept.
+        start_at, none = traced_once(jax.checkpoint(functools.partial(self._substep_start, terms, H)), t0, y0)
 
-        def substep(carry, place):
-            rows, begun = carry
-            count, share, new = place
+        def take_substep(carry, substep):
+            rows, start = carry
+            count, share, new = substep
             y = jax.tree.map(lambda x: x[count - 1], rows.y)
-            begun = jax.lax.cond(new, lambda: begin(t0 + share * (t1 - t0), y), lambda: begun)
+            start = jax.lax.cond(new, lambda: start_at(t0 + share * (t1 - t0), y), lambda: start)
             length = 1 / count.astype(H.dtype)
             end = share + length
-            y, found, forces = self._advanced(terms, begun, length * H, y0.v + end * (rows.v1 - y0.v))
-            return (rows.after(count, y, found, end > 1 - length / 2), begun), (begun.contact.overlap, forces)
+            y, found, forces = self._after_substep(terms, start, length * H, y0.v + end * (rows.v1 - y0.v))
+            return (rows.after(count, y, found, end > 1 - length / 2), start), (start.contact.overlap, forces)
 
         ends = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.rows, *x.shape)), y0)
         # Backwards in time friction and dampers push, and the function has no minimum. Traced times show it only here.
-        start = _Rows(ends, y0.v, H >= 0, jnp.array(0, jnp.int32))
-        (rows, _), (overlaps, forces) = jax.lax.scan(substep, (start, none), (numbers, shares.astype(t0.dtype), anew))
+        no_rows = _SubstepRows(ends, y0.v, H >= 0, jnp.array(0, jnp.int32))
+        (rows, _), (overlaps, forces) = jax.lax.scan(
+            take_substep, (no_rows, none), (numbers, shares.astype(t0.dtype), anew)
+        )
         # Forces of first and of last substeps become those at both ends of the step when substeps become short.
-        first = np.array([places.index((n, 0.0)) for n in counts])
-        last = np.array([places.index((n, (n - 1) / n)) for n in counts])
-        return rows, jax.tree.map(lambda x: x[0], overlaps), (_of_places(forces, first), _of_places(forces, last))
+        first = np.array([substeps.index((n, 0.0)) for n in counts])
+        last = np.array([substeps.index((n, (n - 1) / n)) for n in counts])
+        at_ends = _extrapolated_forces(forces, first), _extrapolated_forces(forces, last)
+        return rows, jax.tree.map(lambda x: x[0], overlaps), at_ends
 
-    def _begun(self, terms, H: Scalar, t: Scalar, y: State) -> "_Begun":
+    def _substep_start(self, terms, H: Scalar, t: Scalar, y: State) -> "_SubstepStart":
+        """Compute what all substeps from one state share."""
         model = self.mechanism
-        contact, field, terms = _apart(terms)
+        contact, field, terms = _contact_and_smooth_terms(terms)
         system = JointImplicit.of(terms, t, y, H)
-        clock, smooth, turned = system.clock(t), system.field, turning(model, y.v)
+        time, smooth, turned = system.clock(t), system.field, turning(model, y.v)
         tau = system.force(t, y)
-        return _Begun(
+        return _SubstepStart(
             y=y,
             contact=contact.at_time(t).at_start(model, y.q, y.v, -turned),
-            constraints=constraint_rows(model, field.constraints, clock, y.q, y.v) if field.constraints else None,
+            constraints=constraint_rows(model, field.constraints, time, y.q, y.v) if field.constraints else None,
             M=mass_matrix(smooth.model, y.q),
             force=tau - bias_forces(smooth.model, y.q, y.v),
             turned=turned,
-            rates=smooth.part_rates(clock, y, tau),
+            rates=smooth.part_rates(time, y, tau),
             slopes=system.slopes,
-            coupled=field.coupled_slopes(clock, y),
+            coupled=field.coupled_slopes(time, y),
         )
 
-    def _advanced(
-        self, terms, begun: "_Begun", h: Scalar, guess: Float[Array, " nv"]
+    def _after_substep(
+        self, terms, start: "_SubstepStart", h: Scalar, guess: Float[Array, " nv"]
     ) -> tuple[State, Solution, PointForces]:
-        """The state after a substep, how its velocity was found, from a guess of the velocity at its end, and contact
-        forces in it."""
-        model, y, turned = self.mechanism, begun.y, begun.turned
-        _, field, terms = _apart(terms)
-        system = JointImplicit(equations_of_motion(terms), clock_of(terms), *begun.slopes)
-        A = begun.M + reduced(model, jnp.diag(system.rotors(h)))
-        pull = system.pull(h * y.v, jnp.zeros_like(y.v))
-        if begun.coupled is not None:
-            # Symmetric parts: the function has a minimum, and what is left out costs no order.
-            K, D = ((slope + slope.T) / 2 for slope in begun.coupled)
-            A, pull = A + h * (D + h * K), pull + K @ (h * y.v)
-        impulse = h * (A @ turned + begun.force - pull)
-        touching = begun.contact.rows(h, A)
-        others = joint_rows(field, y, h, A) + rows_of_constraints(begun.constraints, y.v, h, turned, A)
+        """The state after a substep, the solution of its impulse problem from a guess of the velocity at its end, and
+        contact forces in it."""
+        model, y, turned = self.mechanism, start.y, start.turned
+        _, field, terms = _contact_and_smooth_terms(terms)
+        system = JointImplicit(equations_of_motion(terms), clock_of(terms), *start.slopes)
+        A = start.M + reduced(model, jnp.diag(system.added_inertia(h)))
+        linear_force = system.linear_force(h * y.v, jnp.zeros_like(y.v))
+        if start.coupled is not None:
+            # Symmetric parts, so that the convex function has a minimum; the antisymmetric parts cost no order.
+            K, D = ((slope + slope.T) / 2 for slope in start.coupled)
+            A, linear_force = A + h * (D + h * K), linear_force + K @ (h * y.v)
+        impulse = h * (A @ turned + start.force - linear_force)
+        touching = start.contact.rows(h, A)
+        others = joint_rows(field, y, h, A) + rows_of_constraints(start.constraints, y.v, h, turned, A)
         found = self.impulses.solve(ImpulseProblem(A, impulse, (*touching, *others)), guess - y.v)
-        forces = begun.contact.forces(h, found.gammas[: len(touching)])
+        forces = start.contact.forces(h, found.gammas[: len(touching)])
         end = eqx.tree_at(
-            lambda y: y.v, incremented(y, without_configuration(terms.prod(begun.rates, h))), y.v + found.dv
+            lambda y: y.v, incremented(y, without_configuration(terms.prod(start.rates, h))), y.v + found.dv
         )
         return straight(model, end, h * end.v), found, forces
 
     def _extrapolated(self, ends: list[State]) -> tuple[State, State | None]:
-        """The state at h = 0, and how far it is from that without the first row."""
+        """The state extrapolated to h = 0, and its difference from the extrapolation without the first row."""
         model, last = self.mechanism, ends[-1]
         moved = [eqx.tree_at(lambda y: y.q, y, model.difference(last.q, y.q)) for y in ends]
-        at_zero, without = _at_zero(range(1, self.rows + 1)), np.append(0, _at_zero(range(2, self.rows + 1)))
+        weights, without_first = (
+            _extrapolation_weights(range(1, self.rows + 1)),
+            np.append(0, _extrapolation_weights(range(2, self.rows + 1))),
+        )
         all_rows = jax.tree.map(lambda *x: jnp.stack(x), *moved)
-        y, error = (weighted(weights, all_rows) for weights in (at_zero, at_zero - without))
+        y, error = (weighted(w, all_rows) for w in (weights, weights - without_first))
         end = displaced(model, eqx.tree_at(lambda end: end.q, y, last.q), y.q)
         return end, eqx.tree_at(lambda error: error.q, error, model.rate(end.q, error.q))
 
 
-def _at_zero(counts: range) -> np.ndarray:
-    """Weights of values at h = 1/n in the polynomial in h through them, at h = 0."""
+def _extrapolation_weights(counts: range) -> np.ndarray:
+    """Weights of values at h = 1/n, by which the polynomial in h through them has its value at h = 0."""
     return np.array([np.prod([n / (n - other) for other in counts if other != n]) for n in counts])
 
 
-def _of_places(forces: PointForces, places: Int[np.ndarray, " rows"]) -> PointForces:
-    """Forces of one substep of each row, at h = 0."""
-    weights = _at_zero(range(1, len(places) + 1))
-    return jax.tree.map(lambda x: weighted(weights, x[places]), forces)
+def _extrapolated_forces(forces: PointForces, substeps: Int[np.ndarray, " rows"]) -> PointForces:
+    """Forces of one substep of each row, extrapolated to h = 0."""
+    weights = _extrapolation_weights(range(1, len(substeps) + 1))
+    return jax.tree.map(lambda x: weighted(weights, x[substeps]), forces)
 
 
-def _apart(terms: Any) -> tuple[StepwiseForces, VectorField, Any]:
-    """Contact, the equations of motion, and their terms without what the convex function has.
+def _contact_and_smooth_terms(terms: Any) -> tuple[StepwiseForces, VectorField, Any]:
+    """Contact, the equations of motion, and terms of the equations without the forces that rows have.
 
     Raises:
-        ValueError: at trace time, if there is something that this method does not know.
+        ValueError: at trace time, if contact is not by rows.
     """
     field = equations_of_motion(terms)
     contact = field.contact
@@ -237,18 +245,18 @@ def _apart(terms: Any) -> tuple[StepwiseForces, VectorField, Any]:
     return cast(StepwiseForces, contact), field, eqx.tree_at(lambda terms: terms.field, terms, smooth)
 
 
-class _Begun(NamedTuple):
-    """Common part of substeps from one state.
+class _SubstepStart(NamedTuple):
+    """Start of substeps: what all substeps from one state share.
 
     Attributes:
         y: The state.
         contact: Points where shapes may touch.
-        constraints: Their rows; None where there are none.
-        M: Inertia.
-        force: On the coordinates, at this velocity, and but for that of motion [N m or N].
-        turned: What changes of velocities have more than those of accelerations, see `turning`.
-        rates: Of what moves beside configuration and velocity.
-        slopes: As `JointImplicit` has them.
+        constraints: Rows of constraints; None where there are none.
+        M: Mass matrix.
+        force: Forces on the coordinates less bias forces, without those of rows [N m or N].
+        turned: Difference between change of velocity and acceleration times h, see `turning`.
+        rates: Rates of the parts of the state beside the motion.
+        slopes: Slopes of forces in joints, as `JointImplicit` has them.
         coupled: Slopes of force elements that couple joints; None where none does.
     """
 
@@ -263,14 +271,14 @@ class _Begun(NamedTuple):
     coupled: tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]] | None
 
 
-class _Rows(NamedTuple):
-    """Rows of substeps, as far as they have come.
+class _SubstepRows(NamedTuple):
+    """Rows of substeps, so far.
 
     Attributes:
         y: States of all rows.
-        v1: The velocity at the end of the step, as the last row that has ended has it.
-        converged: Whether the velocities of all substeps were found.
-        newton: In how many Newton steps.
+        v1: Velocity at the end of the step by the last row that has ended.
+        converged: Whether all impulse problems were solved.
+        newton: Number of Newton steps.
     """
 
     y: State
@@ -278,16 +286,16 @@ class _Rows(NamedTuple):
     converged: Bool[Array, ""]
     newton: Int[Array, ""]
 
-    def after(self, count: Int[Array, ""], y: State, found: Solution, last: Bool[Array, ""]) -> "_Rows":
-        """With the state after a substep, of the row that has so many; its last one ends where the step does."""
+    def after(self, count: Int[Array, ""], y: State, found: Solution, last: Bool[Array, ""]) -> "_SubstepRows":
+        """The rows after a substep of the row that has `count` substeps; its `last` one ends where the step does."""
         ends = jax.tree.map(lambda all, x: all.at[count - 1].set(x), self.y, y)
         v1 = jnp.where(last, y.v, self.v1)
-        return _Rows(ends, v1, self.converged & found.converged, self.newton + found.steps)
+        return _SubstepRows(ends, v1, self.converged & found.converged, self.newton + found.steps)
 
 
 class _Interpolation(DenseOutput):
-    """Hermite's cubic between configurations; all else changes evenly, as contact forces do. Its error is of order 4 in
-    configurations and 3 in velocities."""
+    """Hermite's cubic between configurations; contact forces and all other numbers are linear in time. The error is of
+    order 4 in configurations and 3 in velocities."""
 
     model: Model
     y0: State
