@@ -1,5 +1,5 @@
-"""A system as its simulation takes it, where what holds for all steps is computed once; its solver and step controller,
-as far as they are left open."""
+"""Preparation of a simulation: what holds for all steps is computed once, and solver and step controller are chosen
+where they are left open."""
 
 import dataclasses
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class Prepared(NamedTuple):
     Attributes:
         field: Its equations of motion.
         y0: State at the start.
-        events: What its joints' limits and its contact watch for.
+        events: Events of its joints' limits and of its contact.
     """
 
     field: VectorField
@@ -41,8 +41,8 @@ class Prepared(NamedTuple):
 def prepared(
     system: Parts, shapes: Colliders | None, solver: diffrax.AbstractSolver, t0: Scalar, start: State
 ) -> Prepared:
-    """Prepare a system for steps of a solver from a state at `t0`; `shapes` are those that may touch. Parts
-    that the state does not have start anew."""
+    """Prepare a system for steps of a solver from a state at `t0`; `shapes` are those that may touch. Parts that the
+    state does not have start anew."""
     q0, v0 = start.q, start.v
     model, controller = with_links(system.model), with_memory(system.controller).with_links()
     field = VectorField(model, controller, system.method, constraints=system.constraints)
@@ -64,23 +64,23 @@ def prepared(
     return Prepared(field, y0, events)
 
 
-class _Closed(Controller):
-    """A controller that closes over nothing."""
+class _ClosedController(Controller):
+    """A controller whose functions close over no values."""
 
-    command: Callable
-    softening: Callable
-    derivatives: Callable | None
+    force: Callable
+    force_slopes: Callable
+    force_jacobians: Callable | None
 
     def __call__(self, t, q, v):
-        return self.command(t, q, v)
+        return self.force(t, q, v)
 
     def slopes(self, model, t, q, v):
-        return self.softening(model, t, q, v)
+        return self.force_slopes(model, t, q, v)
 
     def jacobians(self, model, t, q, v):
-        if self.derivatives is None:
+        if self.force_jacobians is None:
             return super().jacobians(model, t, q, v)
-        return self.derivatives(model, t, q, v)
+        return self.force_jacobians(model, t, q, v)
 
 
 def _closed_controller(field, solver, t, q, v):
@@ -89,30 +89,29 @@ def _closed_controller(field, solver, t, q, v):
     if not isinstance(field.controller, Memoryless) or field.controller.controller is None:
         return field.controller
     controller = field.controller.controller
-    command = eqx.filter_closure_convert(controller, t, q, v)
+    force = eqx.filter_closure_convert(controller, t, q, v)
     if not isinstance(controller, Controller):
-        return Memoryless(command)
-    softening = eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)
-    # Most solvers do not ask for them, and they take a while to trace.
-    asked = traits(solver).jacobians
-    derivatives = eqx.filter_closure_convert(controller.jacobians, field.model, t, q, v) if asked else None
-    return Memoryless(_Closed(command, softening, derivatives))
+        return Memoryless(force)
+    slopes = eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)
+    # Most solvers do not ask for Jacobians, which take a while to trace.
+    wanted = traits(solver).jacobians
+    jacobians = eqx.filter_closure_convert(controller.jacobians, field.model, t, q, v) if wanted else None
+    return Memoryless(_ClosedController(force, slopes, jacobians))
 
 
 def suitable_solver(
     solver: diffrax.AbstractSolver | None, system: Parts, backwards: str | None = None, *, constant: bool = False
 ) -> diffrax.AbstractSolver:
-    """A solver that can simulate a system: the one that is asked for, or the default, with `constant` for constant
-    steps.
+    """The solver of a simulation: a given one that can simulate the system, or the default.
 
     Args:
-        solver: The one that is asked for, if any.
-        system: What is simulated.
-        backwards: What is wrong where time must run forwards, in words; None where it does.
-        constant: Whether no one judges the errors of steps.
+        solver: The given solver, if any.
+        system: The system to simulate.
+        backwards: Reason why time runs backwards, for messages; None where it does not.
+        constant: Whether steps are constant, and errors not judged.
 
     Raises:
-        ValueError: if it cannot.
+        ValueError: if the given solver cannot simulate the system.
     """
     if not (solver is None or is_solver(solver)):
         raise ValueError(
@@ -145,14 +144,15 @@ def suitable_solver(
 def _default_solver(contact, constant):
     if contact is None or not contact.stepwise:
         return Automatic()
-    # Extrapolation goes wrong where contact begins within a step, which none but its estimate of the error tells.
+    # Extrapolation goes wrong where contact begins within a step. Only its error estimate shows that, and constant
+    # steps ignore it.
     return ConvexEuler(rows=1) if constant else ConvexEuler()
 
 
 def default_controller(dtype: Any, solver: diffrax.AbstractSolver, touches: bool) -> diffrax.AbstractStepSizeController:
     """Step controller for a solver and a floating type, where shapes touch or not."""
     # Single precision rounds the places of shapes, and so the forces of stiff ones: at smaller tolerances than these,
-    # steps wait for what rounding makes of speeds.
+    # rounding of speeds limits the steps.
     single = is_single(dtype)
     own = traits(solver).stepsize_controller
     if own is not None:
@@ -163,8 +163,8 @@ def default_controller(dtype: Any, solver: diffrax.AbstractSolver, touches: bool
 
 
 def with_tolerances(solver: Any, stepsize_controller: Any, by_default: Any) -> Any:
-    """A solver with the step controller's tolerances, if it needs some and has none: an implicit one to solve its
-    equations, an extrapolation method to choose its order."""
+    """A solver with the tolerances of the step controller, if it needs tolerances and has none: an implicit method to
+    solve its equations, an extrapolation method to choose its order."""
     if (inner := wrapped(solver)) is not None:
         inner = with_tolerances(inner, stepsize_controller, by_default)
         return eqx.tree_at(lambda wrapper: wrapper.solver, solver, inner)
