@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree, Scalar
+from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.control.controller import DynamicController
 from jdyn.elements import Elements
@@ -178,6 +178,6 @@ def clock_of(terms: Any) -> Clock:
     return getattr(terms, "clock", Clock())
 
 
-def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
+def where(condition: Any, new: Any, old: Any) -> Any:
     """One of two trees of arrays, leaf by leaf."""
     return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)

@@ -20,52 +20,56 @@ from jdyn.simulation.solvers.implicit_rates import (
     Coupling,
     ImplicitRates,
     coupling,
-    forces_of_rest,
-    forces_of_rest_like,
     implicit_rates,
+    stage_forces,
+    stage_forces_like,
 )
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
-from jdyn.simulation.state import State
+from jdyn.simulation.state import State, where
 
 # Explicit methods are stable up to h ρ = 4.4 (order 6) and 5.1 (order 8) on the negative real axis. Steps that
-# stability holds come close to it.
-STIFF = 3.4
-# Steps so short that an explicit method takes them as well.
-MILD = 2.0
-# Beyond this no explicit step is stable.
-UNSTABLE = 4.4
-# An explicit step ends as it began if its rate changes by less than this share of how far its mean rate is from that at
-# its start.
+# stability limits come close to that; beyond the third number no explicit step is stable, and below the first one an
+# explicit method takes the step as well.
+MILD, STIFF, UNSTABLE = 2.0, 3.4, 4.4
+# The rate returns in an explicit step if it changes by less than this share of the difference between the mean rate and
+# the rate at the start.
 RETURNED = 0.1
-# The method changes once so many more steps say that it should than that it should not.
+# The method changes once it was unsuited to so many more steps than it was suited to.
 PATIENCE = 3
-# It asks for so many more after it was implicit where joints' forces do next to nothing within a step.
+# After implicit steps with h ρ below the second number, where forces of joints do next to nothing, it takes so many
+# more steps to turn implicit again.
 WARY, USELESS = 20, 0.05
-# Relative tolerances from which on down order 8 pays, and from which on up four implicit stages do.
-FINE, LOOSE = 3e-7, 2e-2
+# Order 8 pays up to the first relative tolerance, four implicit stages pay from the second one on.
+FINE_RTOL, LOOSE_RTOL = 3e-7, 2e-2
 
 
-class _Kind(NamedTuple):
-    """One of the methods: its table, how many evaluations a step takes that does not know the rate at its start, and
-    the order that step controllers take it for."""
+class _Method(NamedTuple):
+    """One of the methods.
+
+    Attributes:
+        tableau: Its weights.
+        evaluations: Number of evaluations of a step that does not know the rate at its start.
+        order: Order that step controllers take it for.
+    """
 
     tableau: Tableau
     evaluations: int
     order: int
 
 
-EXPLICIT = _Kind(verner6.TABLEAU, 9, 6)
-FINER = _Kind(dormand_prince8.TABLEAU, 14, 8)
+EXPLICIT = _Method(verner6.TABLEAU, 9, 6)
+EXPLICIT_FINE = _Method(dormand_prince8.TABLEAU, 14, 8)
 # A step has the explicit rate at its start before its own stages. Its estimate is of order 4; taken for one of order 5,
 # steps grow more slowly after friction has shortened them, which leaves a fifth of the error for the same work.
-IMPLICIT = _Kind(rosj43.TABLEAU, 9, 5)
-LOOSER = _Kind(rosj32.TABLEAU, 5, 3)
+IMPLICIT = _Method(rosj43.TABLEAU, 9, 5)
+IMPLICIT_LOOSE = _Method(rosj32.TABLEAU, 5, 3)
 
 
-def _alike(*kinds: _Kind) -> list[_Kind]:
-    """With tables of one shape: behind explicit stages without weight, and with as many powers of dense output."""
-    rows = max(kind.evaluations for kind in kinds)
-    powers = max(len(kind.tableau.dense) for kind in kinds)
+def _padded_alike(*methods: _Method) -> list[_Method]:
+    """The methods with tables of one shape: padded in front by explicit stages without weight, and with as many powers
+    of dense output."""
+    rows = max(method.evaluations for method in methods)
+    powers = max(len(method.tableau.dense) for method in methods)
 
     def padded(table: Tableau) -> Tableau:
         before, after = rows - len(table.b), powers - len(table.dense)
@@ -73,52 +77,49 @@ def _alike(*kinds: _Kind) -> list[_Kind]:
         diagonal, b, error = (np.pad(x, (before, 0)) for x in (table.diagonal, table.b, table.error))
         return Tableau(alpha, below, diagonal, b, error, np.pad(table.dense, [(0, after), (before, 0)]))
 
-    return [kind._replace(tableau=padded(kind.tableau)) for kind in kinds]
+    return [method._replace(tableau=padded(method.tableau)) for method in methods]
 
 
-def _chosen(condition: Any, one: Any, other: Any) -> Any:
-    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), one, other)
-
-
-def _of_type(kind: Any, dtype: Any) -> Any:
+def _of_type(method: Any, dtype: Any) -> Any:
     """A method with weights of that type."""
-    return kind._replace(tableau=jax.tree.map(lambda x: jnp.asarray(x, dtype), kind.tableau))
+    return method._replace(tableau=jax.tree.map(lambda x: jnp.asarray(x, dtype), method.tableau))
 
 
 class Memory(eqx.Module):
     """Memory that the next step needs.
 
     Attributes:
-        implicit: Whether it is implicit in the forces of joints.
-        doubts: How many more steps were better of the other kind than not.
-        speed: ρ, the largest rate of the motion: as stages of an explicit step or of the very first one show it, by the
-            slopes of forces in joints after an implicit one; zero before [1/s].
-        inertia: What slopes of joint forces are divided by to have their rate; zero until the first implicit step
-            [kg m² or kg].
-        known: Whether the next line is true.
-        rate: Of the state, as the last stage of an explicit step has it.
-        apart: By how much its last two stages differ, in their rates and in their velocities.
+        implicit: Whether the step is implicit in the forces of joints.
+        doubts: Number of steps that the other method suited better, less the number of the others.
+        largest_rate: ρ, the largest rate of the motion: by the stages of an explicit step or of the very first one, or
+            by the slopes of forces in joints after an implicit step; zero before the first step [1/s].
+        inertia: Inertia by which slopes of joint forces have the rate ρ; zero until the first implicit step [kg m² or
+            kg].
+        rate_known: Whether `rate` is the rate of the state.
+        rate: Rate of the state, by the last stage of an explicit step.
+        stage_differences: Differences of the last two stages of an explicit step, in their rates and in their
+            velocities.
     """
 
     implicit: Bool[Array, ""]
     doubts: Int[Array, ""]
-    speed: Scalar
+    largest_rate: Scalar
     inertia: Scalar
-    known: Bool[Array, ""]
+    rate_known: Bool[Array, ""]
     rate: State
-    apart: Float[Array, "2 nv"]
+    stage_differences: Float[Array, "2 nv"]
 
     def with_rate_of(self, tangent: Self) -> Self:
-        """The memory after a step with a variation. What rests does not show its rate, and its variation does."""
-        changed, moved = jnp.linalg.norm(jax.lax.stop_gradient(tangent.apart), axis=1)
+        """The memory after a step with a variation, which shows rates of coordinates that rest."""
+        changed, moved = jnp.linalg.norm(jax.lax.stop_gradient(tangent.stage_differences), axis=1)
         rate = changed / jnp.where(moved > 0, moved, 1)
-        faster = ~self.implicit & jnp.isfinite(rate) & (rate > self.speed)
-        return dataclasses.replace(self, speed=jnp.where(faster, rate, self.speed))
+        faster = ~self.implicit & jnp.isfinite(rate) & (rate > self.largest_rate)
+        return dataclasses.replace(self, largest_rate=jnp.where(faster, rate, self.largest_rate))
 
 
 def _limited_by_stability(state: Counted, length: Scalar) -> Bool[Array, ""]:
-    """Tell whether an explicit step is about as long as stability lets it be."""
-    return ~state.memory.implicit & (jnp.abs(length) * state.memory.speed > STIFF)
+    """Tell whether an explicit step is about as long as stability allows."""
+    return ~state.memory.implicit & (jnp.abs(length) * state.memory.largest_rate > STIFF)
 
 
 class Automatic(diffrax.AbstractAdaptiveSolver):
@@ -169,7 +170,7 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
 
     def forces_like(self, terms: Any, y: State) -> PointForces | None:
         """Shapes of the contact forces that dense output has, if any."""
-        return forces_of_rest_like(terms, y) if self.forces else None
+        return stage_forces_like(terms, y) if self.forces else None
 
     def init(self, terms, t0, t1, y0, args):
         nothing, doubts = jnp.zeros((), y0.v.dtype), jnp.array(PATIENCE - 1, jnp.int32)
@@ -183,65 +184,64 @@ class Automatic(diffrax.AbstractAdaptiveSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         terms = local_term(self, terms)
         h = terms.contr(t0, t1)
-        here = terms.from_chart(y0)
-        coupled = coupling(terms.term, t0, here)
-        memory = _for_step(solver_state.memory, jnp.abs(h), coupled)
+        y = terms.from_chart(y0)
+        coupled = coupling(terms.term, t0, y)
+        memory = _memory_for_step(solver_state.memory, jnp.abs(h), coupled)
         implicit = memory.implicit
-        known = jnp.where(implicit, memory.speed > 0, memory.known & ~made_jump)
-        explicit, stiff = (_of_type(kind, h.dtype) for kind in self._kinds)
-        evaluations, order = _chosen(implicit, stiff[1:], explicit[1:])
+        rate_known = jnp.where(implicit, memory.largest_rate > 0, memory.rate_known & ~made_jump)
+        explicit, stiff = (_of_type(method, h.dtype) for method in self._methods)
+        evaluations, order = where(implicit, stiff[1:], explicit[1:])
         c = jnp.where(implicit, stiff.tableau.diagonal[-1] * h, 0)
-        system = implicit_rates(terms.term, t0, here, coupled, c)
+        system = implicit_rates(terms.term, t0, y, coupled, c)
         # Charts change from step to step, and the rate in them.
-        rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(here.q, y0.q, here.v))
-        evaluations = evaluations - jnp.where(known, 1, 0)
+        rate = eqx.tree_at(lambda rate: rate.q, memory.rate, terms.model.chart_rate(y.q, y0.q, y.v))
+        evaluations = evaluations - jnp.where(rate_known, 1, 0)
         tableau = Either(implicit, (stiff.tableau, explicit.tableau))
         first = len(stiff.tableau.b) - unvmap_max(evaluations)
         k, last = stages(tableau, terms, system, t0, t1, y0, rate, first)
         y1, error, dense = ended(tableau, y0, k)
         if self.forces:
-            dense = dense | {FORCES: _forces_of_rest(terms, here, stiff, implicit, k)}
-        after = _after(memory, system, h, explicit, stiff, k, last)
+            dense = dense | {FORCES: _first_stage_forces(terms, y, stiff, implicit, k)}
+        after = _memory_after(memory, system, h, explicit, stiff, k, last)
         counted = Counted(after, Work.of(evaluations, implicit=implicit), order)
         return y1, error, dense, counted, diffrax.RESULTS.successful
 
     @property
-    def _kinds(self) -> list[Any]:
+    def _methods(self) -> list[Any]:
         """The explicit and the implicit method."""
-        rtol = np.sqrt(FINE * LOOSE) if self.rtol is None else self.rtol
-        fine, loose = rtol <= FINE, rtol >= LOOSE
+        rtol = np.sqrt(FINE_RTOL * LOOSE_RTOL) if self.rtol is None else self.rtol
+        fine, loose = rtol <= FINE_RTOL, rtol >= LOOSE_RTOL
         if not isinstance(rtol, jax.Array):
-            return _alike(FINER if fine else EXPLICIT, LOOSER if loose else IMPLICIT)
-        finer, coarser, looser, stricter = _alike(FINER, EXPLICIT, LOOSER, IMPLICIT)
-        return [_chosen(fine, finer, coarser), _chosen(loose, looser, stricter)]
+            return _padded_alike(EXPLICIT_FINE if fine else EXPLICIT, IMPLICIT_LOOSE if loose else IMPLICIT)
+        finer, coarser, looser, stricter = _padded_alike(EXPLICIT_FINE, EXPLICIT, IMPLICIT_LOOSE, IMPLICIT)
+        return [where(fine, finer, coarser), where(loose, looser, stricter)]
 
 
-def _forces_of_rest(terms: LocalTerm, here: State, stiff: Any, implicit: Bool[Array, ""], k: State):
-    """Contact forces where the first implicit stage comes to, which alone begins where a configuration is that is
-    rounded once; NaN after explicit steps."""
+def _first_stage_forces(terms: LocalTerm, y: State, stiff: Any, implicit: Bool[Array, ""], k: State):
+    """Contact forces at the end of the first implicit stage, which alone begins with a configuration that is rounded
+    once; NaN after explicit steps."""
     gamma, first = stiff.tableau.diagonal[-1], len(stiff.tableau.b) - stiff.evaluations + 1
-    return forces_of_rest(terms, here, jax.tree.map(lambda k: gamma * k[first], k), implicit)
+    return stage_forces(terms, y, jax.tree.map(lambda k: gamma * k[first], k), implicit)
 
 
-def _for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:
-    """The memory with the kind that suits a step of this length, of which the last step knows nothing: where accuracy
-    allows it, the next one is ten times as long.
+def _memory_for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:
+    """The memory with the method that suits a step of this length, which may be ten times that of the step before.
 
-    What contact couples is known before the step. Its friction is stiff at rest alone, so that stages that slip do not
-    show how stiff it is: explicit steps far too long for it would go on, each with an error that tolerances allow.
+    Slopes of contact are known before the step. Its friction is stiff at rest alone, so that stages that slip do not
+    show the stiffness: explicit steps far too long for it would go on, each with an error that tolerances allow.
     """
     h = jax.lax.stop_gradient(h)
-    reach = h * memory.speed
-    soft, stiff, certain = (memory.speed > 0) & (reach <= MILD), reach > STIFF, False
+    h_rate = h * memory.largest_rate
+    soft, stiff, certain = (memory.largest_rate > 0) & (h_rate <= MILD), h_rate > STIFF, False
     if coupled is not None:
-        reach = coupled.reach(h)
-        # The largest rate may be more than what is known of it, and stages may show that.
-        soft, certain = reach <= MILD, (reach > UNSTABLE) | (reach > MILD) & stiff
+        h_rate = coupled.step_times_rate(h)
+        # The largest rate may be above that of single coordinates, and stages may show that.
+        soft, certain = h_rate <= MILD, (h_rate > UNSTABLE) | (h_rate > MILD) & stiff
     unsuited = jnp.where(memory.implicit, soft, stiff)
     doubts = jnp.where(unsuited, memory.doubts + 1, memory.doubts - jnp.sign(memory.doubts))
     doubts = jnp.where(~memory.implicit & certain, PATIENCE, doubts)
     changes = doubts >= PATIENCE
-    fresh = jnp.where(memory.implicit & (reach < USELESS), -WARY, 0)
+    fresh = jnp.where(memory.implicit & (h_rate < USELESS), -WARY, 0)
     return eqx.tree_at(
         lambda memory: (memory.implicit, memory.doubts, memory.inertia),
         memory,
@@ -249,52 +249,54 @@ def _for_step(memory: Memory, h: Scalar, coupled: Coupling | None) -> Memory:
     )
 
 
-def _after(
+def _memory_after(
     memory: Memory, system: ImplicitRates, h: Scalar, explicit: Any, implicit: Any, k: State, last: State
 ) -> Memory:
     """The memory after a step, if it is accepted."""
     kv = k.v
     k, (K, D), h = jax.lax.stop_gradient((k, system.slopes, jnp.abs(h)))
     slope = jnp.max(D + h * K, initial=0)
-    first = jnp.where(memory.speed > 0, memory.speed, _first_speed(implicit, k.v) / h)
+    first = jnp.where(memory.largest_rate > 0, memory.largest_rate, _first_step_times_rate(implicit, k.v) / h)
     inertia = jnp.where(memory.implicit & (memory.inertia == 0), slope / first, memory.inertia)
     by_slope = slope / jnp.where(inertia > 0, inertia, 1)
     return Memory(
         implicit=memory.implicit,
         doubts=memory.doubts,
-        speed=jnp.where(memory.implicit, jnp.maximum(by_slope, jnp.finfo(h.dtype).tiny), _speed(explicit, k.v) / h),
+        largest_rate=jnp.where(
+            memory.implicit, jnp.maximum(by_slope, jnp.finfo(h.dtype).tiny), _step_times_rate(explicit, k.v) / h
+        ),
         inertia=inertia,
-        known=~memory.implicit,
+        rate_known=~memory.implicit,
         rate=last,
-        apart=_apart(explicit, kv) / jnp.stack([h, jnp.ones_like(h)])[:, None],
+        stage_differences=_stage_differences(explicit, kv) / jnp.stack([h, jnp.ones_like(h)])[:, None],
     )
 
 
-def _speed(kind: Any, k: Array) -> Array:
-    """h ρ, by the last two stages of an explicit step, which are at its end both.
+def _step_times_rate(method: Any, k: Array) -> Array:
+    """h ρ, by the last two stages of an explicit step, which are both at its end.
 
-    Friction that begins to hold is stiffer than stages show that slip. A step may then end at the rate that it began
-    with, which is not its mean rate, and so may all that follow: what should come to rest never does.
+    Friction that begins to hold is stiffer than stages that slip show. A step may then end at the rate that it began
+    with, which is not its mean rate, and so may all that follow: a body that should come to rest never does.
     """
-    changed, size = jnp.linalg.norm(_apart(kind, k), axis=1)
+    changed, size = jnp.linalg.norm(_stage_differences(method, k), axis=1)
     shown = changed / jnp.where(size > 0, size, 1)
-    start, end = k[len(k) - kind.evaluations], k[-1]
-    change, away = (jnp.linalg.norm(x - start) for x in (end, weighted(kind.tableau.b, k)))
-    # More than rounding: what falls does not leave its rate.
+    start, end = k[len(k) - method.evaluations], k[-1]
+    change, away = (jnp.linalg.norm(x - start) for x in (end, weighted(method.tableau.b, k)))
+    # More than rounding: the rate of a free fall is constant.
     away = jnp.where(away > jnp.finfo(k.dtype).eps ** 0.5 * jnp.linalg.norm(start), away, 0)
     return jnp.where(change < RETURNED * away, jnp.maximum(shown, UNSTABLE), shown)
 
 
-def _apart(kind: Any, k: Array) -> Array:
-    """Differences of the last two stages, in h times their rates and in where they are."""
-    return jnp.stack([k[-1] - k[-2], weighted(kind.tableau.alpha[-1] - kind.tableau.alpha[-2], k)])
+def _stage_differences(method: Any, k: Array) -> Array:
+    """Differences of the last two stages, in h times their rates and in their velocities."""
+    return jnp.stack([k[-1] - k[-2], weighted(method.tableau.alpha[-1] - method.tableau.alpha[-2], k)])
 
 
-def _first_speed(kind: Any, k: Array) -> Array:
+def _first_step_times_rate(method: Any, k: Array) -> Array:
     """h ρ, by the explicit rate a₀ and the implicit one a₁ in the same state: M (a₀ − a₁) = γ h (D + γ h K) a₁, from
     rest. Never zero, so that it is found once."""
-    explicit, implicit = k[len(k) - kind.evaluations], k[len(k) - kind.evaluations + 1]
+    explicit, implicit = k[len(k) - method.evaluations], k[len(k) - method.evaluations + 1]
     apart, size = jnp.linalg.norm(explicit - implicit), jnp.linalg.norm(implicit)
-    gamma = kind.tableau.diagonal[-1]
-    # Explicit steps do not ask.
+    gamma = method.tableau.diagonal[-1]
+    # Explicit steps do not use this.
     return jnp.maximum(apart / jnp.where(gamma * size > 0, gamma * size, 1), jnp.finfo(k.dtype).tiny)

@@ -1,5 +1,5 @@
-"""Rates of change that are implicit in what is stiff about the equations of motion: in the forces of joints alone, or
-also in forces that couple them, of contact and force elements."""
+"""Rates of stages that are implicit in the stiff terms of the equations of motion: in the forces of joints alone, or
+also in forces that couple joints, of contact and force elements."""
 
 import functools
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ from jdyn.simulation.vector_field import VectorField
 
 
 class JointImplicit(NamedTuple):
-    """Rates k = f(y) + W(y) (s + c k), where W ≈ ∂f/∂y knows the forces in the joints alone, and of each how it depends
-    on the joint's own coordinate:
+    """Rates k = f(y) + W(y) (s + c k), where W ≈ ∂f/∂y has the forces in the joints alone, and each by the joint's own
+    coordinate:
 
         W(y) = [[0, 1], [−M(q)⁻¹ K, −M(q)⁻¹ D]],   K and D diagonal, and the same throughout a step.
 
@@ -37,9 +37,9 @@ class JointImplicit(NamedTuple):
 
     Attributes:
         field: The equations of motion.
-        clock: Knows the time by that of solvers.
-        K, D: How the forces of all joints fall with their coordinates and velocities [N m/rad or N/m, N m s/rad or
-            N s/m].
+        clock: Converts the time of solvers to time.
+        K, D: Slopes by which the forces of all joints fall with their coordinates and velocities [N m/rad or N/m,
+            N m s/rad or N s/m].
     """
 
     field: VectorField
@@ -49,30 +49,32 @@ class JointImplicit(NamedTuple):
 
     @classmethod
     def of(cls, terms: Any, t: Any, y: State, c: Scalar) -> "JointImplicit":
-        """Rates of a step that begins at `t` in `y`, on the configuration manifold, with `c`; slopes are found if this
-        is not zero for all lanes of a batch."""
+        """Linearize the forces of joints at `t` in `y`, on the configuration manifold, for a step with the coefficient
+        `c`. Slopes are computed unless `c` is zero for all lanes of a batch."""
         field, clock = equations_of_motion(terms), clock_of(terms)
         model = field.model
         none = jnp.zeros(model.armature.shape, y.v.dtype)
         K, D = jax.lax.cond(unvmap_any(c != 0), lambda: joint_slopes(field, clock(t), y), lambda: (none, none))
-        # Backwards in time dampers push. What W leaves out costs stability, and no order.
+        # Backwards in time dampers push. Terms that W leaves out cost stability, and no order.
         return cls(field, clock, jnp.where(c != 0, K, 0), jnp.where(c > 0, D, 0))
 
-    def stiffened(self, c: Scalar) -> Model:
-        """The model with W's rotors beside its own."""
+    def with_added_inertia(self, c: Scalar) -> Model:
+        """The model with c D + c² K beside the inertia of its rotors."""
         model = self.field.model
-        return eqx.tree_at(lambda model: model.armature, model, model.armature + self.rotors(c))
+        return eqx.tree_at(lambda model: model.armature, model, model.armature + self.added_inertia(c))
 
-    def rotors(self, c: Scalar) -> Float[Array, " nv_full"]:
+    def added_inertia(self, c: Scalar) -> Float[Array, " nv_full"]:
         """c D + c² K."""
         return c * (self.D + c * self.K)
 
     def rate(self, t: Scalar, y: State, x: Float[Array, " nv"], s: Float[Array, " nv"], c: Scalar) -> State:
-        """Rate k without r in a state `y` on the manifold, by x = s_q + c r and s_v; that is f where these and `c` [s]
+        """Stage rate k without r, in a state `y` on the manifold, by x = s_q + c r and s = s_v; f if x, s and `c` [s]
         are zero."""
         field, tau = self.field, self.force(t, y)
         t = self.clock(t)
-        a, constraint_forces = field.accelerations(self.stiffened(c), t, y, tau - self.pull(x + c * s, s))
+        a, constraint_forces = field.accelerations(
+            self.with_added_inertia(c), t, y, tau - self.linear_force(x + c * s, s)
+        )
         k = field.part_rates(t, y, tau if constraint_forces is None else tau + constraint_forces)
         return eqx.tree_at(lambda k: (k.q, k.v), k, (s + c * a, a))
 
@@ -80,7 +82,7 @@ class JointImplicit(NamedTuple):
         """τ."""
         return self.field.at_time(t).force(self.clock(t), y)
 
-    def pull(self, x: Float[Array, " nv"], s: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    def linear_force(self, x: Float[Array, " nv"], s: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """K x + D s."""
         model = self.field.model
         return model.reduce_force(self.K * model.expand_velocity(x) + self.D * model.expand_velocity(s))
@@ -111,11 +113,11 @@ def equations_of_motion(terms: Any) -> VectorField:
 
 
 class Coupling(NamedTuple):
-    """Slopes by which forces that couple joints fall with configuration and velocity, in one state, without
+    """Slopes by which forces that couple joints fall with configuration and velocity, in one state. They have no
     derivatives: neither the order nor the limit of a method depends on them.
 
     Attributes:
-        K, D: The slopes, with those of the forces of joints [N m/rad, ...].
+        K, D: The slopes, with those of the forces in joints [N m/rad, ...].
         M: The mass matrix.
     """
 
@@ -130,14 +132,14 @@ class Coupling(NamedTuple):
         found = _matrices(*jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given))
         return None if found is None else cls(*found)
 
-    def reach(self, h: Scalar) -> Scalar:
-        """h times the largest rate of the motion, or less: that of single coordinates while all others stand still."""
+    def step_times_rate(self, h: Scalar) -> Scalar:
+        """h times the largest rate of single coordinates while all others stand still: at most that of the motion."""
         return jnp.max(h * (jnp.diag(self.D) + h * jnp.diag(self.K)) / jnp.diag(self.M), initial=0)
 
 
 class CoupledImplicit(NamedTuple):
-    """Rates as those of `JointImplicit`, where W also knows contact and force elements: K and D are matrices, all of
-    W that at the start of the step. With f_v the accelerations in f,
+    """Rates like those of `JointImplicit`, where W also has contact and force elements: K and D are matrices, and W is
+    that at the start of the step. With f_v the accelerations in f,
 
         a = f_v − (M + c D + c² K)⁻¹ ((c D + c² K) f_v + D s_v + K (s_q + c (r + s_v))),
 
@@ -145,8 +147,8 @@ class CoupledImplicit(NamedTuple):
 
     Attributes:
         field: The equations of motion.
-        clock: Knows the time by that of solvers.
-        K, D: How forces fall with configuration and velocity [N m/rad, ...].
+        clock: Converts the time of solvers to time.
+        K, D: Slopes by which forces fall with configuration and velocity [N m/rad, ...].
         inverse: (M + c D + c² K)⁻¹.
         M: The mass matrix.
     """
@@ -160,24 +162,24 @@ class CoupledImplicit(NamedTuple):
 
     @classmethod
     def of(cls, terms: Any, coupling: Coupling, c: Scalar) -> "CoupledImplicit":
-        """Rates of a step that begins in the state of the coupling, with `c`; the inverse is found if this is not zero
-        for all lanes of a batch."""
+        """Rates for a step with the coefficient `c` from the state of the coupling. The inverse is computed unless `c`
+        is zero for all lanes of a batch."""
         field, clock, c = equations_of_motion(terms), clock_of(terms), jax.lax.stop_gradient(c)
-        # Backwards in time dampers push. What W leaves out costs stability, and no order.
+        # Backwards in time dampers push. Terms that W leaves out cost stability, and no order.
         K, D, M = jnp.where(c != 0, coupling.K, 0), jnp.where(c > 0, coupling.D, 0), coupling.M
         inverse = jax.lax.cond(unvmap_any(c != 0), lambda: _inverse(M + c * (D + c * K)), lambda: jnp.zeros_like(M))
         return cls(field, clock, K, D, inverse, M)
 
     def rate(self, t: Scalar, y: State, x: Float[Array, " nv"], s: Float[Array, " nv"], c: Scalar) -> State:
-        """Rate k, see `JointImplicit.rate`."""
+        """Stage rate k with coupled stiffness and damping, see `JointImplicit.rate`."""
         rate = self.field.at_time(t)(self.clock(t), y)
-        pull = self.D @ s + self.K @ (x + c * s)
+        linear_force = self.D @ s + self.K @ (x + c * s)
         B, f = c * (self.D + c * self.K), rate.v
-        a = f - self.inverse @ (B @ f + pull)
+        a = f - self.inverse @ (B @ f + linear_force)
         if is_single(a.dtype):
             # The same, where less is lost to rounding: f is large and a small where something stiff rests.
-            other = self.inverse @ (self.M @ f - pull)
-            lost = jnp.abs(self.inverse) @ (jnp.abs(self.M) @ jnp.abs(f) + jnp.abs(pull))
+            other = self.inverse @ (self.M @ f - linear_force)
+            lost = jnp.abs(self.inverse) @ (jnp.abs(self.M) @ jnp.abs(f) + jnp.abs(linear_force))
             a = jnp.where((c != 0) & (lost < jnp.abs(f)), other, a)
         return State(s + c * a, a, rate.parts)
 
@@ -210,28 +212,29 @@ ImplicitRates = JointImplicit | CoupledImplicit
 
 
 def coupling(terms: Any, t: Any, y: State) -> Coupling | None:
-    """Coupling of joints at `t` in `y`, on the configuration manifold, by contact and force elements that say their
-    slopes; None where forces are those of each joint alone."""
+    """Coupling of joints at `t` in `y`, on the configuration manifold, by contact and force elements that have slopes;
+    None where forces are those of each joint alone."""
     field = equations_of_motion(terms)
     return Coupling.at(terms, t, y) if field.couples_joints or field.contact is not None else None
 
 
 def implicit_rates(terms: Any, t: Any, y: State, coupled: Coupling | None, c: Scalar) -> ImplicitRates:
-    """Rates of a step that begins at `t` in `y`, on the configuration manifold, with `c`, by the `coupling` there."""
+    """Linearize forces at `t` in `y`, on the configuration manifold, for an implicit step with the coefficient `c`, by
+    the `coupling` there."""
     return JointImplicit.of(terms, t, y, c) if coupled is None else CoupledImplicit.of(terms, coupled, c)
 
 
-def forces_of_rest_like(terms: Any, y: State) -> PointForces | None:
-    """Shapes of what `forces_of_rest` finds, if it finds anything."""
+def stage_forces_like(terms: Any, y: State) -> PointForces | None:
+    """Shapes of the forces of `stage_forces`; None without contact."""
     field = equations_of_motion(terms)
     contact = field.contact
     return None if contact is None else jax.eval_shape(contact.of_stage, field.model, y.q, y.v, y.v, y.v)
 
 
-def forces_of_rest(terms: LocalTerm, y0: State, change: State, implicit: Bool[Array, ""]) -> PointForces | None:
-    """Contact forces of an implicit stage of a step from `y0`, which moves by this `change` in its chart; NaN unless it
-    is `implicit`. They are found if it is for any lane of a batch."""
-    like, field = forces_of_rest_like(terms.term, y0), equations_of_motion(terms.term)
+def stage_forces(terms: LocalTerm, y0: State, change: State, implicit: Bool[Array, ""]) -> PointForces | None:
+    """Contact forces of an implicit stage of a step from `y0`, which moves by this `change` in its chart; NaN unless
+    the step is `implicit`. They are computed if it is so for any lane of a batch."""
+    like, field = stage_forces_like(terms.term, y0), equations_of_motion(terms.term)
     if like is None:
         return None
 
