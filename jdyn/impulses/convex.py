@@ -13,42 +13,42 @@ from jdyn.dynamics.recursion.batching import in_chunks
 from jdyn.impulses.law import Line
 from jdyn.impulses.problem import ImpulseProblem, ImpulseSolver
 
-# Steps that are whole whatever comes of them, all steps before giving up, and the most evaluations that look for the
-# minimum along one. With one whole step heaps of boxes took a tenth fewer steps, and batches of robots longer.
+# Number of first steps that are whole in any case, of all steps before giving up, and of evaluations of a line search.
+# With one whole step heaps of boxes took a tenth fewer steps, and batches of robots longer.
 WHOLE_STEPS, NEWTON_STEPS, LINE_STEPS = 2, 60, 40
 # So many lanes of a batch wait for each other. Among 96 the slowest took twice as many steps as the mean.
 LANES = 8
-# What may be left of the slope at the minimum along a line; and the width of the bracket that it lies in, as a share of
-# its lower end, since slopes jump where friction begins to hold. A tenth of both took as many Newton steps as a
-# hundredth, and a third of the evaluations.
-FLAT, NARROW = 0.1, 0.1
-# A second step with the same Hessian counts if it is shorter than the first by this, and friction did nearly as its
-# linear law said.
-NEARER = 0.1
+# A line search ends with a slope of this share of the one at its start, or a bracket of this width as a share of its
+# lower end, since slopes jump where friction begins to stick. A tenth of both took as many Newton steps as a hundredth,
+# and a third of the evaluations.
+FLAT_SLOPE, NARROW_BRACKET = 0.1, 0.1
+# A second step with the same Hessian counts if its length is less than this share of the first, and the shares of
+# friction differ by less than this from those of its linear law.
+SECOND_STEP = 0.1
 # Newton steps smaller than this power of rounding, against the change of the velocity, end the iteration. It converges
 # quadratically.
 CONVERGED = 0.4
 
 Vector = Float[Array, " nv"]
-# Of each law, what sticks, and what friction gives of its bounds.
-Held = tuple[Bool[Array, "..."], ...]
+# For each law, what is taken to stick, and friction as shares of its bounds.
+Sticking = tuple[Bool[Array, "..."], ...]
 Shares = tuple[Float[Array, "..."], ...]
 
 
-class Change(Structure):
-    """A change of the velocity of the model, and what it makes of the velocities of all rows."""
+class VelocityChange(Structure):
+    """A change of the velocity of the model, and of the velocities of all rows."""
 
     dv: Vector
     us: tuple[Array, ...]
 
-    def __add__(self, other: "Change") -> "Change":
+    def __add__(self, other: "VelocityChange") -> "VelocityChange":
         return jax.tree.map(jnp.add, self, other)
 
-    def times(self, share: Scalar) -> "Change":
+    def times(self, share: Scalar) -> "VelocityChange":
         return jax.tree.map(lambda x: share * x, self)
 
 
-class Function(Structure):
+class ConvexFunction(Structure):
     """½ dvᵀ A dv − p · dv plus the potentials of all laws, by the change dv of the velocity.
 
     Attributes:
@@ -57,63 +57,71 @@ class Function(Structure):
 
     problem: ImpulseProblem
 
-    def change(self, dv: Vector) -> Change:
-        """Value and derivatives of a change of the velocity."""
-        return Change(dv, tuple(rows.changes(dv) for rows in self.problem.rows))
+    def change(self, dv: Vector) -> VelocityChange:
+        """The change of velocities of all rows by a change of the model's velocity."""
+        return VelocityChange(dv, tuple(rows.changes(dv) for rows in self.problem.rows))
 
-    def gradient(self, at: Change, held: Held) -> Vector:
-        """Momentum that dv takes less that which the step gives, where `held` says what sticks."""
-        return self.problem.balance(at.dv, self.impulses(at, held))
+    def gradient(self, at: VelocityChange, sticking: Sticking) -> Vector:
+        """Momentum that dv takes less that which the step gives, where `sticking` says what sticks."""
+        return self.problem.balance(at.dv, self.impulses(at, sticking))
 
-    def impulses(self, at: Change, held: Held) -> tuple[Array, ...]:
-        """γ of all rows, where `held` says what sticks."""
-        return self._of_laws(lambda law, u, held: law.impulse(u, held), at.us, held)
+    def impulses(self, at: VelocityChange, sticking: Sticking) -> tuple[Array, ...]:
+        """γ of all rows, where `sticking` says what sticks."""
+        return self._map_laws(lambda law, u, sticking: law.impulse(u, sticking), at.us, sticking)
 
-    def hessian(self, at: Change, held: Held, shares: Shares) -> Float[Array, "nv nv"]:
+    def hessian(self, at: VelocityChange, sticking: Sticking, shares: Shares) -> Float[Array, "nv nv"]:
         """A + Jᵀ G J with the slopes G of all linear laws: that of the function where shares are those after dv."""
-        slopes = self._of_laws(lambda law, u, held, shares: law.slope(u, held, shares), at.us, held, shares)
+        slopes = self._map_laws(
+            lambda law, u, sticking, shares: law.slope(u, sticking, shares), at.us, sticking, shares
+        )
         added = (rows.J.weighed(G) for rows, G in zip(self.problem.rows, slopes, strict=True))
         return sum(added, start=self.problem.A)
 
-    def holds(self, at: Change) -> Held:
+    def sticks(self, at: VelocityChange) -> Sticking:
         """Tell what sticks."""
-        return self._of_laws(lambda law, u: law.holds(u), at.us)
+        return self._map_laws(lambda law, u: law.sticks(u), at.us)
 
-    def may_hold(self, at: Change) -> Held:
-        """Tell what may stick at the end, by a guess of the change."""
-        return self._of_laws(lambda law, u: law.may_hold(u), at.us)
+    def may_stick(self, at: VelocityChange) -> Sticking:
+        """Tell what may stick at the end, as a first guess of the active set."""
+        return self._map_laws(lambda law, u: law.may_stick(u), at.us)
 
-    def shares(self, at: Change) -> Shares:
-        """Shares that friction gives of its bounds."""
-        return self._of_laws(lambda law, u: law.shares(u), at.us)
+    def shares(self, at: VelocityChange) -> Shares:
+        """Friction as shares of its bounds."""
+        return self._map_laws(lambda law, u: law.shares(u), at.us)
 
-    def turns(self, at: Change, step: Change, held: Held) -> Held:
-        """Tell where slip turns back in a step."""
-        return self._of_laws(lambda law, u, du, held: law.turns(u, du, held), at.us, step.us, held)
+    def reverses(self, at: VelocityChange, step: VelocityChange, sticking: Sticking) -> Sticking:
+        """Tell where slip reverses in a step."""
+        return self._map_laws(lambda law, u, du, sticking: law.reverses(u, du, sticking), at.us, step.us, sticking)
 
-    def tends(self, at: Change, step: Change, held: Held, shares: Shares) -> Shares:
-        """Shares that linear laws give in a step."""
-        return self._of_laws(
-            lambda law, u, du, held, shares: law.tends(u, du, held, shares), at.us, step.us, held, shares
+    def predicted_shares(self, at: VelocityChange, step: VelocityChange, sticking: Sticking, shares: Shares) -> Shares:
+        """Shares after a step by the linear laws."""
+        return self._map_laws(
+            lambda law, u, du, sticking, shares: law.predicted_shares(u, du, sticking, shares),
+            at.us,
+            step.us,
+            sticking,
+            shares,
         )
 
-    def missed(self, at: Change, shares: Shares) -> tuple[Scalar, Scalar]:
-        """The largest difference of any share from the true one, and about how far that keeps dv from the minimum."""
-        missed, lengths = zip(*self._of_laws(lambda law, u, shares: law.missed(u, shares), at.us, shares), strict=True)
-        largest = functools.reduce(jnp.maximum, [jnp.max(x, initial=0) for x in missed])
+    def share_errors(self, at: VelocityChange, shares: Shares) -> tuple[Scalar, Scalar]:
+        """The largest error of a share, and about the distance of dv from the minimum that errors of shares make."""
+        errors, lengths = zip(
+            *self._map_laws(lambda law, u, shares: law.share_errors(u, shares), at.us, shares), strict=True
+        )
+        largest = functools.reduce(jnp.maximum, [jnp.max(x, initial=0) for x in errors])
         return largest, jnp.sum(jnp.stack([jnp.sum(x) for x in lengths]))
 
-    def on_one_side(self, at: Change, before: Change) -> Bool[Array, ""]:
+    def on_one_side(self, at: VelocityChange, before: VelocityChange) -> Bool[Array, ""]:
         """Tell whether all laws have no kink between the two, beside those of friction."""
-        sides = self._of_laws(lambda law, u, before: law.on_one_side(u, before), at.us, before.us)
+        sides = self._map_laws(lambda law, u, before: law.on_one_side(u, before), at.us, before.us)
         return jnp.all(jnp.stack(sides))
 
-    def along(self, at: Change, step: Change) -> Line:
-        """The potentials of all laws, in the direction of a step."""
-        lines = self._of_laws(lambda law, u, w: law.along(u, w), at.us, step.us)
+    def line_derivatives(self, at: VelocityChange, step: VelocityChange) -> Line:
+        """Derivatives of the potentials of all laws, in the direction of a step."""
+        lines = self._map_laws(lambda law, u, w: law.line_derivatives(u, w), at.us, step.us)
         return functools.reduce(Line.__add__, lines)
 
-    def _of_laws(self, what: Callable, us: Sequence[Array], *known: Sequence[Any]) -> tuple[Any, ...]:
+    def _map_laws(self, what: Callable, us: Sequence[Array], *known: Sequence[Any]) -> tuple[Any, ...]:
         """Apply a function to each law, with the change of its velocities and what is known of it."""
         return tuple(map(what, [rows.law for rows in self.problem.rows], us, *known))
 
@@ -145,99 +153,99 @@ class Convex(ImpulseSolver):
         return in_chunks(_iterated, LANES, like)(problem, guess)
 
     def residual(self, problem, unknowns):
-        function = Function(problem)
+        function = ConvexFunction(problem)
         at = function.change(unknowns)
-        return function.gradient(at, function.holds(at))
+        return function.gradient(at, function.sticks(at))
 
     def correction(self, problem, unknowns, residual):
-        function = Function(problem)
+        function = ConvexFunction(problem)
         at = function.change(unknowns)
-        H = function.hessian(at, function.holds(at), function.shares(at))
+        H = function.hessian(at, function.sticks(at), function.shares(at))
         return CHOLESKY.solve(CHOLESKY.factor(H), residual)
 
     def result(self, problem, unknowns):
-        function = Function(problem)
+        function = ConvexFunction(problem)
         at = function.change(unknowns)
-        return unknowns, function.impulses(at, function.holds(at))
+        return unknowns, function.impulses(at, function.sticks(at))
 
 
 def _iterated(problem: ImpulseProblem, guess: Vector) -> tuple[Vector, Bool[Array, ""], Int[Array, ""]]:
-    function = Function(problem)
+    function = ConvexFunction(problem)
     at, infinite = function.change(guess), jnp.full((), jnp.inf, guess.dtype)
     start = _Iterate(
-        at, function.may_hold(at), function.shares(at), infinite, function.problem.size, jnp.array(0, jnp.int32)
+        at, function.may_stick(at), function.shares(at), infinite, function.problem.size, jnp.array(0, jnp.int32)
     )
-    last = jax.lax.while_loop(_Iterate.unfinished, lambda iterate: _next(function, iterate), start)
-    return last.at.dv, (last.left <= last.small) & jnp.isfinite(last.left), last.steps
+    last = jax.lax.while_loop(_Iterate.unfinished, lambda iterate: _newton_step(function, iterate), start)
+    return last.at.dv, (last.remaining <= last.small) & jnp.isfinite(last.remaining), last.steps
 
 
 class _Iterate(NamedTuple):
     """State of the iteration.
 
     Attributes:
-        at: Minimum so far.
-        held: What is taken to stick: what does so, and what may next.
-        shares: What friction is taken to give of its bounds: what linear laws make of it in a whole step.
-        left: About how far the minimum is, in the norm of A: the length of the last whole Newton step or, where that is
-            more, what the linear laws missed in it.
-        size: That of the change of the velocity.
+        at: Change of the velocity so far.
+        sticking: Active set: what sticks, and what may stick next.
+        shares: Friction as shares of its bounds, by the linear laws after a whole step.
+        remaining: About the distance from the minimum, in the norm of A: the length of the last whole Newton step, or
+            the error of the linear laws in it if that is more.
+        size: Norm of the change of the velocity.
         steps: Number of steps.
     """
 
-    at: Change
-    held: Held
+    at: VelocityChange
+    sticking: Sticking
     shares: Shares
-    left: Scalar
+    remaining: Scalar
     size: Scalar
     steps: Int[Array, ""]
 
     @property
     def small(self) -> Scalar:
-        """Up to which changes count as none."""
+        """Largest change that counts as none."""
         return float(jnp.finfo(self.at.dv.dtype).eps) ** CONVERGED * self.size
 
     def unfinished(self) -> Bool[Array, ""]:
         # NaN ends it.
-        return (self.left > self.small) & (self.steps < NEWTON_STEPS)
+        return (self.remaining > self.small) & (self.steps < NEWTON_STEPS)
 
 
-def _length(A, dv: Vector) -> Scalar:
+def _norm(A, dv: Vector) -> Scalar:
     return jnp.sqrt(dv @ (A @ dv))
 
 
-def _next(function: Function, iterate: _Iterate) -> _Iterate:
-    """After a Newton step, whole or to about the minimum along it.
+def _newton_step(function: ConvexFunction, iterate: _Iterate) -> _Iterate:
+    """The iterate after a Newton step, whole or to about the minimum along it.
 
-    Where a whole step did as its linear laws said, a second one with the same Hessian follows, which often shows that
-    the first one was enough.
+    If a whole step agrees with its linear laws, a second one with the same Hessian follows, which often shows that the
+    first one was enough.
     """
-    at, held = iterate.at, iterate.held
+    at, sticking = iterate.at, iterate.sticking
     factor, solve = _factorization(len(at.dv))
-    L = factor(function.hessian(at, held, iterate.shares))
-    gradient = function.gradient(at, held)
+    L = factor(function.hessian(at, sticking, iterate.shares))
+    gradient = function.gradient(at, sticking)
     step = function.change(-solve(L, gradient))
     after = at + step
-    gradient_after = function.gradient(after, function.holds(after))
+    gradient_after = function.gradient(after, function.sticks(after))
     second = function.change(-solve(L, gradient_after))
-    lengths = _length(function.problem.A, step.dv), _length(function.problem.A, second.dv)
-    shares = function.tends(at, step, held, iterate.shares)
-    missed, error = function.missed(after, shares)
-    again = (missed < NEARER) & (lengths[1] < NEARER * lengths[0]) & function.on_one_side(after, at)
-    # Where nothing is taken to hold that does not, the gradient is that of the function.
-    begins = jnp.where(_same(held, function.holds(at)), gradient @ step.dv, 0)
-    ends, flat = gradient_after @ step.dv, iterate.small * lengths[0]
-    whole = (iterate.steps < WHOLE_STEPS) | again | (ends <= jnp.maximum(FLAT * jnp.abs(begins), flat))
-    part = jnp.where(whole, 1, _lowest(function, at, step, ends, flat, ~whole & iterate.unfinished()))
-    # The second step begins with true shares, and laws are linear as before.
-    turned = function.tends(at, step + second, held, iterate.shares)
-    turned = jax.tree.map(lambda true, x, y: true + (x - y), function.shares(after), turned, shares)
-    _, error_again = function.missed(after + second, turned)
-    left = jnp.where(again, jnp.maximum(lengths[1], error_again), jnp.maximum(lengths[0], error))
+    lengths = _norm(function.problem.A, step.dv), _norm(function.problem.A, second.dv)
+    shares = function.predicted_shares(at, step, sticking, iterate.shares)
+    share_error, error = function.share_errors(after, shares)
+    again = (share_error < SECOND_STEP) & (lengths[1] < SECOND_STEP * lengths[0]) & function.on_one_side(after, at)
+    # If nothing is taken to stick that does not, the gradient is that of the function.
+    start_slope = jnp.where(_same(sticking, function.sticks(at)), gradient @ step.dv, 0)
+    end_slope, flat = gradient_after @ step.dv, iterate.small * lengths[0]
+    whole = (iterate.steps < WHOLE_STEPS) | again | (end_slope <= jnp.maximum(FLAT_SLOPE * jnp.abs(start_slope), flat))
+    part = jnp.where(whole, 1, _line_search(function, at, step, end_slope, flat, ~whole & iterate.unfinished()))
+    # The second step begins with true shares, and has the same linear laws.
+    second_shares = function.predicted_shares(at, step + second, sticking, iterate.shares)
+    second_shares = jax.tree.map(lambda true, x, y: true + (x - y), function.shares(after), second_shares, shares)
+    _, error_again = function.share_errors(after + second, second_shares)
+    remaining = jnp.where(again, jnp.maximum(lengths[1], error_again), jnp.maximum(lengths[0], error))
     end = at + step.times(part) + second.times(jnp.where(again, 1, 0))
-    turns = function.turns(at, step, held)
-    held = jax.tree.map(lambda holds, turns: holds | (turns & whole), function.holds(end), turns)
-    size = jnp.maximum(function.problem.size, _length(function.problem.A, end.dv))
-    return _Iterate(end, held, shares, left, size, iterate.steps + 1)
+    reverses = function.reverses(at, step, sticking)
+    sticking = jax.tree.map(lambda sticks, reverses: sticks | (reverses & whole), function.sticks(end), reverses)
+    size = jnp.maximum(function.problem.size, _norm(function.problem.A, end.dv))
+    return _Iterate(end, sticking, shares, remaining, size, iterate.steps + 1)
 
 
 def _factorization(nv: int) -> Factorization:
@@ -245,19 +253,19 @@ def _factorization(nv: int) -> Factorization:
     return CHOLESKY if nv > SMALL else Factorization(cholesky, cholesky_solution)
 
 
-def _same(a: Held, b: Held) -> Bool[Array, ""]:
+def _same(a: Sticking, b: Sticking) -> Bool[Array, ""]:
     return jnp.all(jnp.stack([jnp.all(a == b) for a, b in zip(a, b, strict=True)]))
 
 
 class _Bracket(NamedTuple):
-    """The minimum along a line, between shares of a step.
+    """Bracket of the minimum along a line, by shares of a step.
 
     Attributes:
-        low, high: Where the slope is still negative, and where it is positive.
-        start, slope: Slopes along the line where it begins, and where it is known last.
-        share: Where it is known last.
-        next: Where to look next.
-        looks: How often it was looked at.
+        low, high: Shares with a negative and with a positive slope.
+        start, slope: Slope at the start of the line, and at the last share evaluated.
+        share: Last share evaluated.
+        next: Next share to evaluate.
+        looks: Number of evaluations.
     """
 
     low: Scalar
@@ -269,39 +277,50 @@ class _Bracket(NamedTuple):
     looks: Int[Array, ""]
 
     def after(self, line: Line) -> "_Bracket":
-        """With what is known at one more share, which is first where the line begins. Newton's method tells where to
-        look next, unless it leads out."""
+        """The bracket after one more evaluation, the first one of which is at the start of the line. Newton's method
+        gives the next share, unless it leads out of the bracket."""
         share, first = self.next, self.looks == 0
         low, high = jnp.where(line.slope < 0, share, self.low), jnp.where(line.slope < 0, self.high, share)
         start = jnp.where(first, line.slope, self.start)
-        # At the first look the slope after the whole step is known, too: a secant.
+        # After the first evaluation the slope after the whole step is known, too: a secant.
         curvature = jnp.where(first, self.slope - line.slope, line.curvature)
         newton = share - line.slope / jnp.where(curvature > 0, curvature, 1)
         next = jnp.where((newton > low) & (newton < high), newton, (low + high) / 2)
         return _Bracket(low, high, start, line.slope, share, next, self.looks + 1)
 
 
-def _lowest(function: Function, at: Change, step: Change, end: Scalar, flat: Scalar, wanted: Bool[Array, ""]) -> Scalar:
-    """Share of a step at the minimum along it, where it is wanted; zero where it leads upwards, as it may if what is
-    taken to hold does not.
+def _line_search(
+    function: ConvexFunction,
+    at: VelocityChange,
+    step: VelocityChange,
+    end: Scalar,
+    flat: Scalar,
+    wanted: Bool[Array, ""],
+) -> Scalar:
+    """Share of a step at the minimum along it, if it is `wanted`; zero if the step leads upwards, as it may if
+    something is taken to stick that does not.
 
     Args:
-        end: Slope along the step after all of it, positive.
-        flat: What may be left of the slope in any case.
+        function: The function to minimize.
+        at: Start of the step.
+        step: The step.
+        end: Slope along the step at its end, positive.
+        flat: Slope that counts as zero in any case.
+        wanted: Whether to search.
     """
     A_step = function.problem.A @ step.dv
     slope, curvature = at.dv @ A_step - function.problem.p @ step.dv, step.dv @ A_step
 
     def look(bracket: _Bracket) -> _Bracket:
         share = bracket.next
-        terms = function.along(at + step.times(share), step)
+        terms = function.line_derivatives(at + step.times(share), step)
         return bracket.after(Line(slope + share * curvature, curvature) + terms)
 
     def is_flat(bracket: _Bracket) -> Bool[Array, ""]:
-        return jnp.abs(bracket.slope) <= jnp.maximum(FLAT * jnp.abs(bracket.start), flat)
+        return jnp.abs(bracket.slope) <= jnp.maximum(FLAT_SLOPE * jnp.abs(bracket.start), flat)
 
     def unfinished(bracket: _Bracket) -> Bool[Array, ""]:
-        narrow = bracket.high - bracket.low < NARROW * bracket.low
+        narrow = bracket.high - bracket.low < NARROW_BRACKET * bracket.low
         sought = (bracket.looks < 2) | (~is_flat(bracket) & ~narrow & (bracket.looks < LINE_STEPS))
         return wanted & (bracket.start < 0) & sought
 

@@ -28,51 +28,53 @@ class ConvexLaw(Law):
     Changes, not velocities: in single precision the slip of what sticks is smaller than rounding of the speeds that
     make it.
 
-    Friction has a kink or nearly so. Iterations know its share of the bound beside u, and linear laws relate both (see
-    `Friction`). They take for sticking, `held`, what does so, and what may next: at first what friction can stop, later
-    what turned back. Each law shapes shares and `held` as it likes.
-    """
+    Friction has a kink or nearly so. Beside u, iterations know the share of the bound of friction, and linear laws
+    relate both (see `Friction`). The active set `sticking` is what iterations take to stick: what does stick, and what
+    may next, which at first is what friction can stop, and later what reversed its slip. Arrays of shares and of
+    `sticking` have the shapes that suit the law."""
 
     @abc.abstractmethod
-    def holds(self, u: Array) -> Bool[Array, "..."]:
-        """Tell what sticks after these changes."""
+    def sticks(self, u: Array) -> Bool[Array, "..."]:
+        """Tell what sticks after the changes u."""
 
     @abc.abstractmethod
-    def may_hold(self, u: Array) -> Bool[Array, "..."]:
-        """Tell what may stick at the end of the step, as the first guess."""
+    def may_stick(self, u: Array) -> Bool[Array, "..."]:
+        """Tell what may stick at the end of the step, as a first guess of the active set."""
 
     @abc.abstractmethod
-    def turns(self, u: Array, du: Array, held: Bool[Array, "..."]) -> Bool[Array, "..."]:
-        """Tell what is taken to slide, and turns back when u changes by du: friction may hold it."""
+    def reverses(self, u: Array, du: Array, sticking: Bool[Array, "..."]) -> Bool[Array, "..."]:
+        """Tell what is not taken to stick, and reverses its slip when u changes by du: friction may stop it."""
 
     @abc.abstractmethod
     def shares(self, u: Array) -> Float[Array, "..."]:
-        """Shares that friction gives of its bounds after these changes."""
+        """Friction as shares of its bounds, after the changes u."""
 
     @abc.abstractmethod
-    def tends(self, u: Array, du: Array, held: Bool[Array, "..."], shares: Float[Array, "..."]) -> Float[Array, "..."]:
-        """Shares that the linear law gives when u changes by du."""
+    def predicted_shares(
+        self, u: Array, du: Array, sticking: Bool[Array, "..."], shares: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
+        """Shares by the linear law, when u changes by du."""
 
     @abc.abstractmethod
-    def missed(self, u: Array, shares: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-        """Error of shares after the changes u, and what this amounts to as a change of the model's velocity, about, in
-        the norm of its inertia."""
+    def share_errors(self, u: Array, shares: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """Errors of shares after the changes u, and about the changes of the model's velocity that they make, in the
+        norm of its inertia."""
 
     @abc.abstractmethod
-    def impulse(self, u: Array, held: Bool[Array, "..."]) -> Array:
-        """γ, where `held` says what sticks, at any speed."""
+    def impulse(self, u: Array, sticking: Bool[Array, "..."]) -> Array:
+        """γ, if `sticking` says what sticks, at any speed."""
 
     def gamma(self, u: Array) -> Array:
         """γ(u)."""
-        return self.impulse(u, self.holds(u))
+        return self.impulse(u, self.sticks(u))
 
     @abc.abstractmethod
-    def slope(self, u: Array, held: Bool[Array, "..."], shares: Float[Array, "..."]) -> Array:
-        """−∂γ/∂u of the linear law, symmetric and not negative: that of γ where shares are those after u."""
+    def slope(self, u: Array, sticking: Bool[Array, "..."], shares: Float[Array, "..."]) -> Array:
+        """−∂γ/∂u by the linear law, symmetric and not negative: the slope of γ if shares are those after u."""
 
     @abc.abstractmethod
-    def along(self, u: Array, w: Array) -> Line:
-        """At u, in the direction w."""
+    def line_derivatives(self, u: Array, w: Array) -> Line:
+        """Derivatives of the potential at u, in the direction w."""
 
     def on_one_side(self, u: Array, before: Array) -> Bool[Array, ""]:
         """Tell whether the law has no kink between the two, beside those of friction."""
@@ -82,39 +84,41 @@ class ConvexLaw(Law):
 class LawByRow(ConvexLaw):
     """A law of rows that do not act on each other: γ and −∂γ/∂u are numbers of each row."""
 
-    def along(self, u: Array, w: Array) -> Line:
-        held = self.holds(u)
-        gamma, slope = self.impulse(u, held), self.slope(u, held, self.shares(u))
+    def line_derivatives(self, u: Array, w: Array) -> Line:
+        sticking = self.sticks(u)
+        gamma, slope = self.impulse(u, sticking), self.slope(u, sticking, self.shares(u))
         return Line(-jnp.sum(gamma * w), jnp.sum(slope * w**2))
 
 
 class Springs(LawByRow):
-    """One of rows without friction."""
+    """A law of rows without friction."""
 
     @abc.abstractmethod
-    def at(self, u: Array) -> tuple[Array, Array]:
+    def impulse_and_slope(self, u: Array) -> tuple[Array, Array]:
         """γ and −∂γ/∂u."""
 
-    def holds(self, u: Array) -> Bool[Array, "0"]:
+    def sticks(self, u: Array) -> Bool[Array, "0"]:
         return jnp.zeros(0, bool)
 
-    def may_hold(self, u: Array) -> Bool[Array, "0"]:
-        return self.holds(u)
+    def may_stick(self, u: Array) -> Bool[Array, "0"]:
+        return self.sticks(u)
 
-    def turns(self, u: Array, du: Array, held: Bool[Array, "0"]) -> Bool[Array, "0"]:
-        return held
+    def reverses(self, u: Array, du: Array, sticking: Bool[Array, "0"]) -> Bool[Array, "0"]:
+        return sticking
 
     def shares(self, u: Array) -> Float[Array, "0"]:
         return jnp.zeros(0, u.dtype)
 
-    def tends(self, u: Array, du: Array, held: Bool[Array, "0"], shares: Float[Array, "0"]) -> Float[Array, "0"]:
+    def predicted_shares(
+        self, u: Array, du: Array, sticking: Bool[Array, "0"], shares: Float[Array, "0"]
+    ) -> Float[Array, "0"]:
         return shares
 
-    def missed(self, u: Array, shares: Float[Array, "0"]) -> tuple[Float[Array, "0"], Float[Array, "0"]]:
+    def share_errors(self, u: Array, shares: Float[Array, "0"]) -> tuple[Float[Array, "0"], Float[Array, "0"]]:
         return shares, shares
 
-    def impulse(self, u: Array, held: Bool[Array, "0"]) -> Array:
-        return self.at(u)[0]
+    def impulse(self, u: Array, sticking: Bool[Array, "0"]) -> Array:
+        return self.impulse_and_slope(u)[0]
 
-    def slope(self, u: Array, held: Bool[Array, "0"], shares: Float[Array, "0"]) -> Array:
-        return self.at(u)[1]
+    def slope(self, u: Array, sticking: Bool[Array, "0"], shares: Float[Array, "0"]) -> Array:
+        return self.impulse_and_slope(u)[1]

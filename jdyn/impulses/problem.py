@@ -1,4 +1,4 @@
-"""The problem that rows make of a step: which change of the velocity, and which impulses."""
+"""The impulse problem of a step: change of the velocity and impulses of rows."""
 
 import abc
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ class ImpulseProblem(Structure):
     """A dv = p + Σ Jᵀ γ with the laws γ of all rows.
 
     Attributes:
-        A: Inertia, with what joints' springs and dampers add to it within the step; symmetric and positive definite.
+        A: Inertia, with the added inertia of springs and dampers in joints; symmetric and positive definite.
         p: A times the change of the velocity without any row.
-        rows: What holds or pushes.
+        rows: Rows of contact, joints and constraints.
     """
 
     A: Float[Array, "nv nv"]
@@ -30,7 +30,7 @@ class ImpulseProblem(Structure):
 
     @property
     def size(self) -> Scalar:
-        """About the length of the change without any row, in the norm of A."""
+        """About the norm of the change without any row, by A."""
         return jnp.sqrt(jnp.sum(self.p**2 / jnp.diag(self.A)))
 
     def balance(self, dv: Vector, gammas: tuple[Array, ...]) -> Vector:
@@ -56,7 +56,7 @@ class Solution(NamedTuple):
 
 
 class ImpulseSolver(eqx.Module):
-    """A way to solve an `ImpulseProblem`: `solve` has derivatives of any order in both modes.
+    """Solver of an `ImpulseProblem`: `solve` has derivatives of any order in both modes.
 
     A solver iterates to its unknowns, such as dv or (dv, γ), and states the equations that they meet in the end.
     Derivatives follow from these equations alone, by the implicit function theorem, and depend on neither the iteration
@@ -69,11 +69,11 @@ class ImpulseSolver(eqx.Module):
 
     @abc.abstractmethod
     def residual(self, problem: ImpulseProblem, unknowns: PyTree[Array]) -> PyTree[Array]:
-        """Zero at a solution; what sticks, slides or is apart there is taken as it is."""
+        """Residual of the equations, zero at a solution; which rows stick, slide or are apart there does not change."""
 
     @abc.abstractmethod
     def correction(self, problem: ImpulseProblem, unknowns: PyTree[Array], residual: PyTree[Array]) -> PyTree[Array]:
-        """Change of the unknowns that takes a small residual away: a linear function of it."""
+        """Change of the unknowns that removes a small residual: a linear function of it."""
 
     @abc.abstractmethod
     def result(self, problem: ImpulseProblem, unknowns: PyTree[Array]) -> tuple[Vector, tuple[Array, ...]]:

@@ -1,4 +1,4 @@
-"""Rows: velocities at which something holds or pushes, and the law of its impulses."""
+"""Rows: velocities at which impulses act, and the law of these impulses."""
 
 from jaxtyping import Array, Float
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Scalar
 
-from jdyn.array import LeastNorm
+from jdyn.array import LeastNorm, moving_and_fixed
 from jdyn.dynamics.at_rest import mass_product
 from jdyn.dynamics.methods import Method
 from jdyn.execution.compiled import precise
@@ -19,10 +19,10 @@ class SaddlePoint(NamedTuple):
     """The solution for several right-hand sides.
 
     Attributes:
-        x: Such as accelerations.
+        x: Solutions, such as accelerations.
         multipliers: λ.
-        iterations: Of conjugate gradients; 0 where the Delassus matrix was factored.
-        smallest: Pivot of the Delassus matrix, see `LeastNorm`; that of the warm start where there is one.
+        iterations: Number of iterations of conjugate gradients; 0 where the Delassus matrix was factored.
+        smallest: Smallest pivot of the Delassus matrix, see `LeastNorm`; that of the warm start where there is one.
     """
 
     x: Float[Array, "sides nv"]
@@ -41,8 +41,9 @@ def saddle_point(
     warm_start: WarmStart | None = None,
     size: Float[Array, "sides nv"] | None = None,
 ) -> SaddlePoint:
-    """x and λ for several right-hand sides; f is zero if left out. `size` is that of what x is added to, or what it is
-    the rest of: without constraints x may be much larger.
+    """x and λ for several right-hand sides; f is zero if left out. `size` is the size of the numbers that x is added
+    to, by
+    which rounding is judged: without constraints x may be much larger.
 
     The method's factors of M serve each row of J and each f once, in O(n); the rest is a matrix of as many rows, the
     Delassus matrix J M⁻¹ Jᵀ. Rows that depend on others have the smallest multipliers. From a warm start, conjugate
@@ -84,13 +85,13 @@ class _Direct(eqx.Module):
 
     @classmethod
     def of(cls, method: Method, model: Model, tree: Any, J: Array, f: Array | None) -> tuple["_Direct", Array | None]:
-        """With M⁻¹ f, since one sweep serves rows and right-hand sides."""
+        """Factors, and M⁻¹ f, since one sweep serves rows and right-hand sides."""
         both = _free(method, model, tree, J if f is None else jnp.concatenate([J, f]))
         responses = both[: len(J)]
         return cls(tree, responses, LeastNorm.of(J @ responses.T)), None if f is None else both[len(J) :]
 
     def constrained(self, method: Method, model: Model, J: Array, x: Array, g: Array, size: Array) -> _Found:
-        """x and λ where x would be the solution without constraints, and iterations."""
+        """Solve the system, given the solution x without constraints; x, λ and the number of iterations."""
 
         def improved(_, state):
             x, force = state
@@ -106,8 +107,8 @@ class _Iterated(eqx.Module):
 
     Attributes:
         tree: The method's factors of M.
-        inverse: Nearly that of J M⁻¹ Jᵀ.
-        smallest: Pivot of that matrix nearby.
+        inverse: Nearly the inverse of J M⁻¹ Jᵀ.
+        smallest: Smallest pivot of that matrix at a state nearby.
     """
 
     tree: Any
@@ -125,8 +126,7 @@ class _Iterated(eqx.Module):
 
 @eqx.filter_custom_jvp
 def _solved(method, model, q, J, f, g, start, size):
-    """The solutions; and factors and the number of iterations, which have no derivative, and none may be taken of
-    them."""
+    """The solutions; and factors and the number of iterations, of which no derivative may be taken."""
     tree = method.factor(model, q)
     if start is None:
         factors, x = _Direct.of(method, model, tree, J, f)
@@ -146,11 +146,11 @@ def _solved(method, model, q, J, f, g, start, size):
 def _solved_jvp(primals, tangents):
     method, *arguments, start, size = primals
     moves = tuple(tangents[1:-2])
-    moving, still = eqx.partition(tuple(arguments), jax.tree.map(lambda dx: dx is not None, moves, is_leaf=_is_none))
+    moving, fixed = moving_and_fixed(tuple(arguments), moves)
     (x, force), (factors, iterations) = _solved(method, *arguments, start, size)
 
     def residuals(moving):
-        model, q, J, f, g = eqx.combine(moving, still)
+        model, q, J, f, g = eqx.combine(moving, fixed)
         driven, followed = _product(model, q, J, x, force)
         return (0 if f is None else f) - driven, g - followed
 
@@ -166,7 +166,7 @@ def _product(model, q, J, x, force):
 
 
 def _differentiable(method, factors, model, q, J, f, g):
-    """Solve like `saddle_point`, from factors that are known; differentiable by everything except these."""
+    """Solve like `saddle_point`, with given factors; gradients flow through all arguments except the factors."""
 
     # One array, since JAX transposes solves only if all right-hand sides move.
     nv = f.shape[1]
@@ -188,7 +188,3 @@ def _differentiable(method, factors, model, q, J, f, g):
 def _free(method, model, tree, f):
     """M⁻¹ f."""
     return jax.vmap(lambda force: method.solve(model, tree, force))(f)
-
-
-def _is_none(x):
-    return x is None

@@ -10,7 +10,7 @@ import scipy.optimize
 
 from jdyn.contact.convex import LaggedContact, Turning
 from jdyn.impulses import Convex, DenseJacobian, Friction, ImpulseProblem, JointFriction, Rows, UnitJacobian
-from jdyn.impulses.convex import Function
+from jdyn.impulses.convex import ConvexFunction
 
 pytestmark = pytest.mark.fast_compile
 
@@ -117,21 +117,21 @@ def test_the_minimum_is_that_of_scipy(found, seed):
 
 def test_gradients_and_hessians_are_derivatives_of_the_cost():
     motion = _motion(slip=0.05)
-    function, dv = Function(motion), jnp.linspace(-0.5, 1.0, NV)
+    function, dv = ConvexFunction(motion), jnp.linspace(-0.5, 1.0, NV)
     at = function.change(dv)
     gradient, H, slopes = jax.jit(
-        lambda function, held: (
-            function.gradient(at, held),
-            function.hessian(at, held, function.shares(at)),
-            jax.jacfwd(lambda dv: function.gradient(function.change(dv), held))(dv),
+        lambda function, sticking: (
+            function.gradient(at, sticking),
+            function.hessian(at, sticking, function.shares(at)),
+            jax.jacfwd(lambda dv: function.gradient(function.change(dv), sticking))(dv),
         )
-    )(function, function.holds(at))
+    )(function, function.sticks(at))
     steps = 1e-6 * np.eye(NV)
     difference = [(_cost(motion, dv + e) - _cost(motion, dv - e)) / 2e-6 for e in steps]
     np.testing.assert_allclose(gradient, difference, atol=1e-7)
     np.testing.assert_allclose(H, slopes, atol=1e-12)
     w = jnp.arange(1.0, NV + 1)
-    line = function.along(at, function.change(w))
+    line = function.line_derivatives(at, function.change(w))
     np.testing.assert_allclose(line.slope, gradient @ w - (motion.A @ dv - motion.p) @ w, rtol=1e-12)
     np.testing.assert_allclose(line.curvature, w @ H @ w - w @ motion.A @ w, rtol=1e-12)
 
@@ -215,9 +215,9 @@ def test_bodies_within_each_other(found, bodies, points):
         result = found(motion, jnp.zeros(6 * bodies))
         assert result.converged and result.steps <= 25
         # The function is as convex as kinetic energy at least: its minimum is no farther than this.
-        function = Function(motion)
+        function = ConvexFunction(motion)
         end = function.change(result.dv)
-        gradient = function.gradient(end, function.holds(end))
+        gradient = function.gradient(end, function.sticks(end))
         distance = jnp.sqrt(gradient @ jnp.linalg.solve(motion.A, gradient))
         assert distance <= 1e-5 * jnp.sqrt(result.dv @ motion.A @ result.dv)
 
@@ -242,7 +242,7 @@ def test_second_derivatives_of_what_rests_are_finite(found):
 def test_slopes_of_slow_joints_are_those_of_their_law():
     speeds = jnp.array([0.0, 1e-12, 1e-3, 0.0499, 0.0501, 1.0, 5.0])
     law = JointFriction(jnp.zeros(7), jnp.full(7, 0.3), jnp.ones(7), jnp.ones(7))
-    slope = law.slope(speeds, law.holds(speeds), law.shares(speeds))
+    slope = law.slope(speeds, law.sticks(speeds), law.shares(speeds))
     np.testing.assert_allclose(slope, 0.3 / np.cosh(speeds) ** 2, rtol=2e-13, atol=2e-16)
 
 
@@ -258,8 +258,8 @@ def test_slow_slip_does_not_make_hessians_indefinite_in_single_precision():
     law = _motion(slip=1e-7).rows[0].law
     u = 0.1 * law.normal + 1e-6 * jnp.roll(law.normal, 1, axis=1)
     law, u = jax.tree.map(lambda x: x.astype(jnp.float32), (law, u))
-    G = law.slope(u, law.holds(u), law.shares(u))
-    assert not jnp.any(law.holds(u))
+    G = law.slope(u, law.sticks(u), law.shares(u))
+    assert not jnp.any(law.sticks(u))
     least = np.linalg.eigvalsh(np.asarray(G, float))[:, 0]
     steepest = np.asarray(jnp.trace(G, axis1=1, axis2=2))
     assert np.all(least >= -4 * jnp.finfo(jnp.float32).eps * steepest)

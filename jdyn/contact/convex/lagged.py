@@ -9,7 +9,7 @@ from jdyn.impulses.law import ConvexLaw, Line
 
 Points = Float[Array, "points"]
 Vectors = Float[Array, "points 3"]
-Held = Bool[Array, " points"]
+Sticking = Bool[Array, " points"]
 
 
 class LaggedContact(ConvexLaw):
@@ -78,42 +78,42 @@ class LaggedContact(ConvexLaw):
         damping = 1 - dissipation * (speed + parting)
         return cls(h, normal, force, stiffness, damping, dissipation, sliding, beside(start + gained, normal))
 
-    def holds(self, u: Vectors) -> Held:
-        return self.sliding.holds(self._slip(u))
+    def sticks(self, u: Vectors) -> Sticking:
+        return self.sliding.sticks(self._slip(u))
 
-    def may_hold(self, u: Vectors) -> Held:
-        return self.sliding.may_hold(self._slip(u))
+    def may_stick(self, u: Vectors) -> Sticking:
+        return self.sliding.may_stick(self._slip(u))
 
     def shares(self, u: Vectors) -> Vectors:
         return self.sliding.true_share(self._slip(u))
 
-    def turns(self, u: Vectors, du: Vectors, held: Held) -> Held:
-        return self.sliding.turns(self._slip(u), split(du, self.normal)[1], held)
+    def reverses(self, u: Vectors, du: Vectors, sticking: Sticking) -> Sticking:
+        return self.sliding.reverses(self._slip(u), split(du, self.normal)[1], sticking)
 
-    def tends(self, u: Vectors, du: Vectors, held: Held, shares: Vectors) -> Vectors:
-        return self.sliding.tends(self._slip(u), split(du, self.normal)[1], held, shares)
+    def predicted_shares(self, u: Vectors, du: Vectors, sticking: Sticking, shares: Vectors) -> Vectors:
+        return self.sliding.predicted_shares(self._slip(u), split(du, self.normal)[1], sticking, shares)
 
-    def missed(self, u: Vectors, shares: Vectors) -> tuple[Points, Points]:
-        return self.sliding.missed(self._slip(u), shares)
+    def share_errors(self, u: Vectors, shares: Vectors) -> tuple[Points, Points]:
+        return self.sliding.share_errors(self._slip(u), shares)
 
     def on_one_side(self, u: Vectors, before: Vectors) -> Bool[Array, ""]:
         presses, pressed = (self._pressed(row_dot(u, self.normal))[0] > 0 for u in (u, before))
         return jnp.all(presses == pressed)
 
-    def impulse(self, u: Vectors, held: Held) -> Vectors:
+    def impulse(self, u: Vectors, sticking: Sticking) -> Vectors:
         pressed, _ = self._pressed(row_dot(u, self.normal))
-        gamma = pressed[:, None] * self.normal + self.sliding.impulse(self._slip(u), held)
+        gamma = pressed[:, None] * self.normal + self.sliding.impulse(self._slip(u), sticking)
         if self.kink is None:
             return gamma
         due, met = self.kink
         return gamma + due - jnp.where((pressed > 0)[:, None], met, 0)
 
-    def slope(self, u: Vectors, held: Held, shares: Vectors) -> Matrices:
+    def slope(self, u: Vectors, sticking: Sticking, shares: Vectors) -> Matrices:
         _, fall = self._pressed(row_dot(u, self.normal))
-        rubbed = rise(self.sliding, self.normal, self._slip(u), held, shares)
+        rubbed = rise(self.sliding, self.normal, self._slip(u), sticking, shares)
         return fall[:, None, None] * squares(self.normal) + rubbed
 
-    def along(self, u: Vectors, w: Vectors) -> Line:
+    def line_derivatives(self, u: Vectors, w: Vectors) -> Line:
         w_normal, w_beside = split(w, self.normal)
         pressed, fall = self._pressed(row_dot(u, self.normal))
         pressing = Line(-jnp.sum(pressed * w_normal), jnp.sum(fall * w_normal**2))

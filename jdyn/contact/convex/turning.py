@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
-from jdyn.impulses.friction import Friction, row_dot, within
+from jdyn.impulses.friction import Friction, clipped, row_dot
 from jdyn.impulses.law import ConvexLaw, Line
 
 Vectors = Float[Array, "points 3"]
 # About the normal, and beside it.
-Held = Bool[Array, "2 points"]
+Sticking = Bool[Array, "2 points"]
 Shares = Float[Array, "2 points 3"]
 Numbers = Float[Array, "2 points"]
 
@@ -45,40 +45,40 @@ class Turning(ConvexLaw):
         spin = row_dot(turning, normal)[:, None] * normal
         return cls(normal, spinning, rolling, spin, beside(turning, normal))
 
-    def holds(self, u: Vectors) -> Held:
-        return self._both(Friction.holds, u)
+    def sticks(self, u: Vectors) -> Sticking:
+        return self._both(Friction.sticks, u)
 
-    def may_hold(self, u: Vectors) -> Held:
-        return self._both(Friction.may_hold, u)
+    def may_stick(self, u: Vectors) -> Sticking:
+        return self._both(Friction.may_stick, u)
 
     def shares(self, u: Vectors) -> Shares:
         return self._both(Friction.true_share, u)
 
-    def turns(self, u: Vectors, du: Vectors, held: Held) -> Held:
-        return self._both(Friction.turns, u, self._split(du), held)
+    def reverses(self, u: Vectors, du: Vectors, sticking: Sticking) -> Sticking:
+        return self._both(Friction.reverses, u, self._split(du), sticking)
 
-    def tends(self, u: Vectors, du: Vectors, held: Held, shares: Shares) -> Shares:
-        return self._both(Friction.tends, u, self._split(du), held, shares)
+    def predicted_shares(self, u: Vectors, du: Vectors, sticking: Sticking, shares: Shares) -> Shares:
+        return self._both(Friction.predicted_shares, u, self._split(du), sticking, shares)
 
-    def missed(self, u: Vectors, shares: Shares) -> tuple[Numbers, Numbers]:
-        return self._both(Friction.missed, u, shares)
+    def share_errors(self, u: Vectors, shares: Shares) -> tuple[Numbers, Numbers]:
+        return self._both(Friction.share_errors, u, shares)
 
-    def impulse(self, u: Vectors, held: Held) -> Vectors:
-        return jnp.sum(self._both(Friction.impulse, u, held), axis=0)
+    def impulse(self, u: Vectors, sticking: Sticking) -> Vectors:
+        return jnp.sum(self._both(Friction.impulse, u, sticking), axis=0)
 
-    def slope(self, u: Vectors, held: Held, shares: Shares) -> Matrices:
+    def slope(self, u: Vectors, sticking: Sticking, shares: Shares) -> Matrices:
         spin, roll = self._turning(u)
         # What turns about the normal has no direction beside its own.
-        bent = jnp.where(held[0], 1, 1 - row_dot(within(shares[0]), self.spinning.share(spin, held[0])))
-        spinning = self.spinning.steepness(spin, held[0]) * jnp.maximum(bent, 0)
-        rolling = rise(self.rolling, self.normal, roll, held[1], shares[1])
+        bent = jnp.where(sticking[0], 1, 1 - row_dot(clipped(shares[0]), self.spinning.share(spin, sticking[0])))
+        spinning = self.spinning.steepness(spin, sticking[0]) * jnp.maximum(bent, 0)
+        rolling = rise(self.rolling, self.normal, roll, sticking[1], shares[1])
         return spinning[:, None, None] * squares(self.normal) + rolling
 
-    def along(self, u: Vectors, w: Vectors) -> Line:
+    def line_derivatives(self, u: Vectors, w: Vectors) -> Line:
         (spin, roll), (w_along, w_beside) = self._turning(u), self._split(w)
-        held = self.spinning.holds(spin)
-        slope = jnp.sum(self.spinning.bound * row_dot(self.spinning.share(spin, held), w_along))
-        rise = jnp.where(held, self.spinning.steepness(spin, held), 0)
+        sticking = self.spinning.sticks(spin)
+        slope = jnp.sum(self.spinning.bound * row_dot(self.spinning.share(spin, sticking), w_along))
+        rise = jnp.where(sticking, self.spinning.steepness(spin, sticking), 0)
         spinning = Line(slope, jnp.sum(rise * row_dot(w_along, w_along)))
         return spinning + rubbing_along(self.rolling, self.normal, roll, w_beside)
 

@@ -18,11 +18,11 @@ class Tied(Springs):
         stiffness: [kg m² or kg].
     """
 
-    asked: Numbers
+    demanded: Numbers
     stiffness: Numbers
 
-    def at(self, u: Numbers) -> tuple[Numbers, Numbers]:
-        return -self.stiffness * (u - self.asked), self.stiffness
+    def impulse_and_slope(self, u: Numbers) -> tuple[Numbers, Numbers]:
+        return -self.stiffness * (u - self.demanded), self.stiffness
 
 
 def rows_of_constraints(
@@ -45,8 +45,8 @@ def rows_of_constraints(
     """
     if rows is None:
         return []
-    asked = h * (rows.gamma + rows.J @ turned) + rows.b - rows.J @ v
+    demanded = h * (rows.gamma + rows.J @ turned) + rows.b - rows.J @ v
     yields = jnp.sum(rows.J**2 / jnp.diag(A)[None], axis=1)
     # Of the digits of A, the other half is left in the sum of both. Rows that nothing moves have no stiffness.
     stiffness = jnp.where(yields > 0, 1 / jnp.where(yields > 0, yields, 1), 0) / jnp.sqrt(jnp.finfo(A.dtype).eps)
-    return [Rows(Tied(asked, stiffness), MatrixJacobian(rows.J))]
+    return [Rows(Tied(demanded, stiffness), MatrixJacobian(rows.J))]

@@ -32,7 +32,7 @@ class Ends(Springs):
     beyond: Float[Array, "2 ends"]
     places: tuple[int, ...] = eqx.field(static=True)
 
-    def at(self, u: Numbers) -> tuple[Numbers, Numbers]:
+    def impulse_and_slope(self, u: Numbers) -> tuple[Numbers, Numbers]:
         speeds = (self.start + u)[np.array(self.places, int)]
         speeds = jnp.stack([speeds, -speeds])
 
