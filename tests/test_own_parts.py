@@ -16,7 +16,7 @@ import jdyn
 from jdyn.model import FlatJoint
 from jdyn.simulation.solver import Work
 from jdyn.simulation.solvers.geodesic_solver import GeodesicSolver
-from jdyn.simulation.solvers.moves import drifted, kicked, rest
+from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
 from jdyn.spatial import Transform, rotation_about
 from tests.errors import tol
 
@@ -93,10 +93,12 @@ class Midpoint(GeodesicSolver):
     def advance(self, terms, t0, t1, y0, args):
         control, middle = terms.contr(t0, t1), t0 + (t1 - t0) / 2
         change = terms.prod(terms.vf(t0, y0, args), control)
-        half = drifted(self.mechanism, kicked(y0, rest(change), 0.5), terms.prod(y0.v, control) / 2)
-        y = kicked(y0, rest(terms.prod(terms.vf(middle, half, args), control)))
+        half = displaced(
+            self.mechanism, incremented(y0, without_configuration(change), 0.5), terms.prod(y0.v, control) / 2
+        )
+        y = incremented(y0, without_configuration(terms.prod(terms.vf(middle, half, args), control)))
         displacement = terms.prod(half.v, control)
-        return drifted(self.mechanism, y, displacement), displacement, diffrax.RESULTS.successful, Work.of(2)
+        return displaced(self.mechanism, y, displacement), displacement, diffrax.RESULTS.successful, Work.of(2)
 
 
 def test_a_solver_of_a_user_has_its_order_and_derivatives():

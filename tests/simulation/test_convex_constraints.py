@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.constraints.acceleration import distance
+from jdyn.constraints.acceleration import constraint_distance
 
 pytestmark = pytest.mark.fast_compile
 
@@ -68,7 +68,7 @@ def test_a_closed_leg_that_lands_goes_as_other_solvers_have_it():
         found = run(tolerance)
         errors.append(float(jnp.max(jnp.abs(found.q - exact.q))))
         # The loop is closed after every step.
-        missed = jax.vmap(lambda q, v: jnp.stack(distance(model, loop, q, v)))(found.q[1:], found.v[1:])
+        missed = jax.vmap(lambda q, v: jnp.stack(constraint_distance(model, loop, q, v)))(found.q[1:], found.v[1:])
         assert jnp.max(missed) < 1e-4
     assert np.all(np.array(errors) < [3e-2, 2e-3, 2e-4])
     # It does stand on the ground meanwhile, and slides.
