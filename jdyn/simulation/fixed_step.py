@@ -36,9 +36,9 @@ class StepInfo(NamedTuple):
     """Results of a step beside its end.
 
     Attributes:
-        accelerations: Mean ones of the step [rad/s² or m/s²].
-        contact_forces: At all points where shapes may touch, in world axes, at the end of the step; None for solvers
-            that do not say.
+        accelerations: Mean accelerations of the step [rad/s² or m/s²].
+        contact_forces: Forces at all points where shapes may touch, in world axes, at the end of the step; None for
+            solvers that do not report them.
         result: `jdyn.Result.success`, or what went wrong, as an integer: the end is not finite, constraints are not
             met there, or the solver did not find it.
     """
@@ -78,8 +78,8 @@ def fixed_step(
             "step: joint_limits or contact look for instants, at which steps of a given length do not end; take "
             "jdyn.CompliantLimits(), and contact without located=True"
         )
-    field = dataclasses.replace(field, controller=_Pushed(field.controller, tau))
-    still = jnp.zeros_like(t)
+    field = dataclasses.replace(field, controller=_WithConstantForces(field.controller, tau))
+    zero = jnp.zeros_like(t)
     on_constraints = jnp.array(True) if field.constraints else None
     problem = Problem(
         equations=Equations(field, Clock()),
@@ -101,7 +101,7 @@ def fixed_step(
         rows_within_steps=False,
     )
     memory = problem.solver.init(problem.equations, t, t + h, y0, None)
-    pivot = None if on_constraints is None else DelassusPivot(still, still)
+    pivot = None if on_constraints is None else DelassusPivot(zero, zero)
     motion, span = Motion(Instant.at(t), y0, memory, jnp.array(True), on_constraints, pivot), StepSpan.of_length(h)
     equations = problem.equations_of_step(motion)
     arrived, _, dense, result = step(problem, equations, motion, span)
@@ -116,7 +116,7 @@ def fixed_step(
     return after, StepInfo(a, forces, jnp.where(finite, code, Result.nonfinite).astype(jnp.int32))
 
 
-class _Pushed(DynamicController):
+class _WithConstantForces(DynamicController):
     """A controller and constant forces."""
 
     controller: DynamicController

@@ -135,8 +135,8 @@ def suitable_solver(
         )
     if of_solver.jacobians and contact is not None and contact.softens_derivatives:
         raise ValueError(
-            f"{name}: its steps need the derivatives of forces that gradient_reach changes; leave the solver or the "
-            "reach out"
+            f"{name}: it needs exact Jacobians of contact, but gradient_reach smooths them; leave out the solver or "
+            "gradient_reach"
         )
     return solver
 

@@ -39,9 +39,9 @@ from jdyn.terminal.messages import unknown as unknown_name
 DEFAULT_SAMPLES = 101
 _SAVE_STATE = diffrax.SubSaveAt(t1=True).fn
 # A start may miss its constraints by this power of rounding [m or rad, and per second].
-NEAR = 0.375
-# A start is warned of where shapes overlap by this share of the least size of one of them, a motion by that one.
-DEEP, SUNK = 0.1, 0.5
+ON_CONSTRAINTS = 0.375
+# Overlaps of shapes are warned of from these shares of the least size of a shape on: at the start, and in the motion.
+DEEP_START, DEEP_MOTION = 0.1, 0.5
 
 Control = Callable[[Scalar, Float[Array, " nq"], Float[Array, " nv"]], Float[Array, " nv"]]
 
@@ -329,9 +329,9 @@ def _warn_of_overlaps(name, stats):
             stacklevel=4,
         )
 
-    if stats["start_depth_by_size"] > DEEP:
+    if stats["start_depth_by_size"] > DEEP_START:
         warn("start", "at the start", "springs will throw them apart")
-    elif stats["greatest_depth_by_size"] > SUNK:
+    elif stats["greatest_depth_by_size"] > DEEP_MOTION:
         warn("greatest", "in this motion", "may pass through each other: are they stiff enough for what they bear?")
 
 
@@ -385,7 +385,7 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     ts = direction * run.rows.ts if rows.steps_per_row else rows.times
     ys, log = run.rows.ys, run.log
     if rows.rows_within_steps and field.constraints:
-        ys = _meeting_constraints(field, y0, ts, ys)
+        ys = _rows_on_constraints(field, y0, ts, ys)
     which, entry = (jnp.append(jnp.asarray(column, jnp.int32), -1)[log.which] for column in event_table(watches))
     happened = Events(direction * log.ts, which, entry, log.ys.q, log.ys.v)
     stats = jax.lax.stop_gradient(stats)
@@ -398,12 +398,12 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
 
 
 def _start(field, shapes, t0, y0, on_constraints):
-    """Success, or why no simulation begins with these numbers."""
+    """Success, or the reason why no simulation begins with these numbers."""
     result = jnp.asarray(Result.success)
     if on_constraints is not None:
-        # From rest nothing says which way the motion goes.
-        held = blocked(field.model, field.constraints, t0, y0.q, y0.v, along=jnp.any(y0.v != 0))
-        result = jnp.where(on_constraints & held, Result.singular, result)
+        # At rest there is no velocity along which the motion goes on.
+        singular = blocked(field.model, field.constraints, t0, y0.q, y0.v, along=jnp.any(y0.v != 0))
+        result = jnp.where(on_constraints & singular, Result.singular, result)
     result = jnp.where(jnp.all(jnp.isfinite(y0.q)), result, Result.bad_configuration)
     return jnp.where(possible(field.model, shapes), result, Result.bad_model).astype(jnp.int32)
 
@@ -413,24 +413,23 @@ def _starts_on_constraints(field, t0, y0):
     if not field.constraints:
         return None
     missed = constraint_distance(field.model, field.constraints, y0.q, y0.v, t=t0)
-    return jnp.maximum(*missed) <= jnp.finfo(t0.dtype).eps ** NEAR
+    return jnp.maximum(*missed) <= jnp.finfo(t0.dtype).eps ** ON_CONSTRAINTS
 
 
-def _meeting_constraints(field, y0, ts, ys):
-    """Rows that lie within steps, as dense output has them, moved to states that meet the constraints; those that were
-    not reached, or have no such state next to them, as they are. Their derivatives remain those of dense output, which
-    are as near to those of the motion."""
+def _rows_on_constraints(field, y0, ts, ys):
+    """Project rows of dense output within steps onto the constraints, unless they were not reached or the projection does
+    not converge. Derivatives remain those of dense output, which are as near to those of the motion."""
     arrays, rest = eqx.partition((field, y0), eqx.is_array)
     field, y0 = eqx.combine(jax.lax.stop_gradient(arrays), rest)
 
-    def moved(row):
+    def projected(row):
         t, y = row
         reached = jnp.all(jnp.isfinite(jnp.append(y.q, y.v)))
-        there, near, _ = field.projected(t, where(reached, y, y0))
-        return where(reached & near.converged, there, y)
+        on_constraints, projection, _ = field.projected(t, where(reached, y, y0))
+        return where(reached & projection.converged, on_constraints, y)
 
-    still = jax.lax.stop_gradient((ts, ys))
-    return jax.tree.map(lambda moved, y, at: moved + (y - at), jax.lax.map(moved, still), ys, still[1])
+    fixed = jax.lax.stop_gradient((ts, ys))
+    return jax.tree.map(lambda new, y, old: new + (y - old), jax.lax.map(projected, fixed), ys, fixed[1])
 
 
 def _failure(system: System, q0, step, trajectory: Trajectory, t1) -> str:

@@ -1,5 +1,5 @@
-"""Solvers as those know them that run them: the traits that they declare, the work that they report, base classes of
-solvers, of their wrappers and of their dense output. No other file asks for the class of a solver."""
+"""Interface of solvers: traits that they declare, work that they report, base classes of solvers, of their wrappers and
+of their dense output. No other file asks for the class of a solver."""
 
 import abc
 import dataclasses
@@ -23,17 +23,17 @@ class Traits(NamedTuple):
 
     Attributes:
         backwards: Whether it goes backwards in time.
-        charts: Whether steps are taken in charts about their starts, which tell no turn of more than π.
-        constraints: Whether it knows what constraints do to its stages.
-        jacobians: Whether it asks controllers and contact for derivatives of their forces.
+        charts: Whether steps are taken in charts about their starts, in which no turn is longer than π.
+        constraints: Whether its stages may be under constraints.
+        jacobians: Whether it needs derivatives of the forces of controllers and of contact.
         limited_by_stability: Function from its state after a step and the length of the step [s] to whether stability
             limited the step, not accuracy; None for solvers that cannot tell.
         owners: Owners of parts of the state that it needs.
-        resumes: Whether a step follows from the state at its start, so that replays may begin with any.
+        resumes: Whether a step follows from the state at its start, so that replays may begin with any step.
         stages: Kind of the stages of a Runge-Kutta method of diffrax; None for other methods.
         vibrations: Whether steps may become as short as vibrations that derivatives alone have.
-        stepsize_controller: From whether numbers are in single precision, the step controller to take by default; None
-            for that of all.
+        stepsize_controller: The step controller by default, a function of whether numbers are in single precision; None
+            for the default of all solvers.
     """
 
     backwards: bool = True
@@ -49,7 +49,7 @@ class Traits(NamedTuple):
 
 
 def traits(solver: diffrax.AbstractSolver) -> Traits:
-    """Traits of any solver: those of what it wraps, unless it has its own."""
+    """Traits of any solver: its own, or those of the solver that it wraps."""
     inner = wrapped(solver)
     return getattr(solver, "traits", _of_diffrax(solver) if inner is None else traits(inner))
 
@@ -107,15 +107,15 @@ class Work(eqx.Module):
 
 
 class Counted(eqx.Module):
-    """The state of a solver that says what it does. Wrappers hand it on as it is.
+    """State of a solver that reports its work. Wrappers hand it on as it is.
 
     A lane of a batch counts what it would evaluate alone.
 
     Attributes:
-        memory: What the next step needs.
-        work: Of the last step; None for a solver that does not say.
-        order: Of the last step's estimate of its error; None for a solver whose order does not change.
-        overlap: Of shapes at the start of the last step; None for a solver that does not say.
+        memory: Memory that the next step needs.
+        work: Work of the last step; None for a solver that does not report it.
+        order: Order of the error estimate of the last step; None for a solver whose order does not change.
+        overlap: Overlap of shapes at the start of the last step; None for a solver that does not report it.
     """
 
     memory: PyTree[Any] = None
@@ -125,22 +125,22 @@ class Counted(eqx.Module):
 
 
 def work_of(solver_state) -> Work | None:
-    """Work of the last step of any solver; None for one that does not say."""
+    """Work of the last step of any solver; None for one that does not report it."""
     return solver_state.work if isinstance(solver_state, Counted) else None
 
 
 def order_of(solver_state) -> Int[Array, ""] | None:
-    """The order of the error that the last step of a solver estimated, if it changes from step to step."""
+    """Order of the error estimate of the last step of a solver; None if it does not change."""
     return solver_state.order if isinstance(solver_state, Counted) else None
 
 
 def overlap_of(solver_state) -> Overlap | None:
-    """Overlap of shapes at the start of the last step; None for a solver that does not say."""
+    """Overlap of shapes at the start of the last step; None for a solver that does not report it."""
     return solver_state.overlap if isinstance(solver_state, Counted) else None
 
 
 class Tolerances(NamedTuple):
-    """Relative and absolute ones of a step controller."""
+    """Relative and absolute tolerance of a step controller."""
 
     rtol: Any
     atol: Any
@@ -218,7 +218,7 @@ class Delegating(diffrax.AbstractWrappedSolver):
 
     @property
     def forces_like(self):
-        """Shapes of contact forces in dense output, of a solver that says them."""
+        """Shapes of contact forces in dense output, of a solver that reports them."""
         return getattr(self.solver, "forces_like", None)
 
     @property
@@ -271,12 +271,12 @@ class Halved(Delegating, diffrax.AbstractAdaptiveSolver):
         return y1, error, whole[2], second, result
 
 
-# What solvers call contact forces among the data of dense output.
+# Name of contact forces among the data of dense output.
 FORCES = "contact_forces"
 
 
 class DenseOutput(diffrax.AbstractLocalInterpolation):
-    """Motion within a step, between its ends; subclasses say where it is at a share of the step."""
+    """Motion within a step, which subclasses give at a share of the step."""
 
     t0: Float[Array, ""]
     t1: Float[Array, ""]
@@ -286,7 +286,7 @@ class DenseOutput(diffrax.AbstractLocalInterpolation):
         """The state; the step begins at 0 and ends at 1."""
 
     def forces(self, t: Scalar) -> PointForces | None:
-        """Contact forces at a time within the step; None of a solver that does not say."""
+        """Contact forces at a time within the step; None for a solver that does not report them."""
         return None
 
     def evaluate(self, t0, t1=None, left=True):

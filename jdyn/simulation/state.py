@@ -1,5 +1,5 @@
-"""State that is integrated, owners of what it has beside the motion, and time, in more digits than its type has; the
-choice between two of them."""
+"""State that is integrated, owners of its parts beside the motion, and time, in more digits than its type has; the
+choice between two trees of arrays."""
 
 import abc
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ class State(eqx.Module):
 
 
 class Owner(eqx.Module):
-    """Owner of a part of the state: says where the part starts, and at which rate it changes.
+    """Owner of a part of the state: gives the start of the part and its rate.
 
     `VectorField.owners` lists the owners of a motion. Parts that all motions of a system have are also in
     `System.state`; those that a solver needs it declares as its `traits`.
@@ -141,11 +141,11 @@ class Instant(eqx.Module):
         return cls(t, jnp.zeros_like(t))
 
     def after(self, duration: Scalar) -> "Instant":
-        """The instant so much later."""
-        late = self.remainder + duration
-        t = self.t + late
+        """The instant a duration later [s]."""
+        difference = self.remainder + duration
+        t = self.t + difference
         added = t - self.t
-        return Instant(t, (self.t - (t - added)) + (late - added))
+        return Instant(t, (self.t - (t - added)) + (difference - added))
 
     def until(self, t: Scalar) -> Scalar:
         """Time from here to another one [s]."""
@@ -153,13 +153,13 @@ class Instant(eqx.Module):
 
 
 class Clock(eqx.Module):
-    """Tells the time from what solvers count: seconds from the start of a step, whatever the direction of time.
+    """Converts the time of solvers, in seconds from the start of a step whatever the direction of time, to time.
 
     Attributes:
         direction: 1, or -1 where time runs backwards.
-        start: When they begin to count, in the direction of time [s].
-        between: The first and the last time that it tells, in the direction of time [s]; any if None. It moves with the
-            time that it is asked for, there as well.
+        start: Time at which solvers begin to count, in the direction of time [s].
+        between: The first and the last time that it returns, in the direction of time [s]; None for no limits. Times
+            that are clipped keep their derivative.
     """
 
     direction: Scalar | int = 1
