@@ -457,7 +457,7 @@ class _Trial(NamedTuple):
 
 
 class _Decision(NamedTuple):
-    """What becomes of a step that was tried.
+    """Decision about a step that was tried.
 
     Attributes:
         keep: Whether the simulation goes on from its end.

@@ -417,8 +417,8 @@ def _starts_on_constraints(field, t0, y0):
 
 
 def _rows_on_constraints(field, y0, ts, ys):
-    """Project rows of dense output within steps onto the constraints, unless they were not reached or the projection does
-    not converge. Derivatives remain those of dense output, which are as near to those of the motion."""
+    """Project rows of dense output within steps onto the constraints, unless they were not reached or the projection
+    does not converge. Derivatives remain those of dense output, which are as near to those of the motion."""
     arrays, rest = eqx.partition((field, y0), eqx.is_array)
     field, y0 = eqx.combine(jax.lax.stop_gradient(arrays), rest)
 
