@@ -29,7 +29,7 @@ from benchmarks import clock, frax_rollouts, rollouts
 from benchmarks.frax_rollouts import FRAX
 from benchmarks.scenes import SCENES, Scene
 from benchmarks.verdict import LEVELS, Point, table, verdict
-from jdyn.simulation.solvers.automatic import FINE, LOOSE
+from jdyn.simulation.solvers.automatic import FINE_RTOL, LOOSE_RTOL
 
 DEFAULT = "default"
 ADAPTIVE: dict[str, diffrax.AbstractSolver] = {
@@ -196,7 +196,7 @@ class Bench:
     def _program(self, name, setting):
         """Of a tolerance or a step, compiled once; of the default one for each range of tolerances that it has methods
         for, as in scripts, where tolerances are known when programs are compiled."""
-        known = (setting <= FINE, setting >= LOOSE) if name == DEFAULT else ()
+        known = (setting <= FINE_RTOL, setting >= LOOSE_RTOL) if name == DEFAULT else ()
         if (name, known) in self.programs:
             return self.programs[name, known]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.constraints.acceleration import constraint_distance
+from jdyn.constraints import constraint_distance
 
 pytestmark = pytest.mark.fast_compile
 
