@@ -144,8 +144,9 @@ def given_to(executor, trees):
 
 
 def by_structure(method, executor, name):
-    """Most kinds of methods, on the wider of the two structures alone, unless all is tried."""
-    option = method not in KINDS or name != WIDER or executor != "auto" or isinstance(method, OF_OTHERS)
+    """Most kinds of methods that are no study, on the wider of the two structures alone, unless all is tried."""
+    study = type(method).__module__.startswith("jdyn.studies")
+    option = study or method not in KINDS or name != WIDER or executor != "auto" or isinstance(method, OF_OTHERS)
     return pytest.param(
         method, executor, name, marks=[pytest.mark.exhaustive] * option, id=f"{method}-{executor}-{name}"
     )

@@ -58,6 +58,7 @@ def test_a_thousand_bodies(reach):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_float32():
     """Chains of a hundred links, at last with links of 1e-3 and a tip of 1e3 times their mass.
 

@@ -46,7 +46,8 @@ SOME = [
     pytest.param("cylinder", "ellipsoid", marks=pytest.mark.slow),
 ]
 SLOW = [
-    pytest.param(*pair, marks=pytest.mark.slow) for pair in (("box", "box"), ("cylinder", "hull"), ("capsule",) * 2)
+    pytest.param("box", "box", marks=pytest.mark.slow),
+    *(pytest.param(*pair, marks=pytest.mark.exhaustive) for pair in (("cylinder", "hull"), ("capsule",) * 2)),
 ]
 
 

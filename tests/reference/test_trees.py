@@ -30,7 +30,7 @@ STRUCTURES = {
 }
 IN_MUJOCO = ("walkers", "revolute")
 # Those whose kinds of joints others have as well, where all are compared.
-OF_OTHERS = ("walkers", "arms", "constant subspaces", "every kind twice")
+OF_OTHERS = ("walkers", "revolute", "arms", "constant subspaces", "every kind twice")
 SEEDS = range(9)
 
 
@@ -194,7 +194,7 @@ def mujoco_body(model, body):
 
 
 @pytest.mark.slow
-@trees(*IN_MUJOCO)
+@trees(*IN_MUJOCO, exhaustive=("revolute",))
 def test_every_function_agrees_with_mujoco(structure, seed):
     """Springs and dampers as well."""
     model = random_tree(structure, seed)

@@ -66,7 +66,10 @@ def test_scenes_rest_in_single_precision_for_minutes(scene):
     ("turn", "reach"),
     [
         ((0, 0, 0), 0.01),
-        *(pytest.param(turn, None, marks=pytest.mark.slow) for turn in ((np.pi / 2, 0, 0), (np.pi, 0, np.pi / 4))),
+        *(
+            pytest.param(turn, None, marks=pytest.mark.exhaustive)
+            for turn in ((np.pi / 2, 0, 0), (np.pi, 0, np.pi / 4))
+        ),
     ],
     ids=["flat, with a reach", "side", "top"],
 )

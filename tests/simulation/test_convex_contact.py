@@ -242,7 +242,9 @@ def test_single_precision_follows_double_precision():
             2.0,
             marks=pytest.mark.exhaustive,
         ),
-        (jdyn.CompliantContact(), diffrax.PIDController(rtol=1e-4, atol=1e-5), 2.0),
+        pytest.param(
+            jdyn.CompliantContact(), diffrax.PIDController(rtol=1e-4, atol=1e-5), 2.0, marks=pytest.mark.exhaustive
+        ),
     ],
     ids=["convex on it", "convex beside it", "compliant beside it"],
 )

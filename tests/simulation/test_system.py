@@ -192,7 +192,11 @@ def test_a_file_is_one_system(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "controller", [lambda t, q, v: -3.0 * v, jdyn.control.ZeroOrderHold(lambda t, q, v: -3.0 * v, 0.01)]
+    "controller",
+    [
+        pytest.param(lambda t, q, v: -3.0 * v, marks=pytest.mark.exhaustive),
+        jdyn.control.ZeroOrderHold(lambda t, q, v: -3.0 * v, 0.01),
+    ],
 )
 def test_functions_are_known_too(controller):
     """Also where a transformation returns them, with what they close over."""
@@ -254,14 +258,16 @@ def test_motions_with_different_functions_go_together():
             ARM, Q0, V0, 0.1, constraints=[jdyn.constraints.PrescribedJoint("joint1", lambda t: Q0[0] + k * t)]
         )
 
-    both = jax.tree.map(lambda *x: jnp.stack(x), run(1.0), run(2.0))
+    # Each call of `run` compiles a program, since its controller is a new function.
+    one = run(1.0)
+    both = jax.tree.map(lambda *x: jnp.stack(x), one, run(2.0))
     np.testing.assert_allclose(both.tau, -jnp.array([1.0, 2.0])[:, None, None] * both.v, atol=1e-14)
     chosen = jax.jit(lambda p: jax.lax.cond(p, lambda: run(1.0), lambda: run(2.0)))(True)
-    np.testing.assert_array_equal(chosen.tau, run(1.0).tau)
-    halves = run(1.0).resample(jnp.array([0.05])).tau
-    np.testing.assert_allclose(halves, -run(1.0).interpolate(0.05)[1][None], atol=1e-3)
+    np.testing.assert_array_equal(chosen.tau, one.tau)
+    halves = one.resample(jnp.array([0.05])).tau
+    np.testing.assert_allclose(halves, -one.interpolate(0.05)[1][None], atol=1e-3)
     with pytest.raises(ValueError, match=r"a trajectory keeps the forces of a controller that has functions"):
-        jdyn.simulate(run(1.0).system, run(1.0).system.state(), 0.1)
+        jdyn.simulate(one.system, one.system.state(), 0.1)
     alone = driven(0.5)
     told = [jdyn.constraints.PrescribedJoint("joint1", lambda t: Q0[0] + 0.5 * t)]
     for lanes in (
@@ -375,7 +381,15 @@ def test_steps_converge_with_their_order():
         assert errors[0] / errors[1] > 0.8 * 2**order
 
 
-@pytest.mark.parametrize("contact", [None, *(pytest.param(each, marks=pytest.mark.slow) for each in CONTACTS)])
+@pytest.mark.parametrize(
+    "contact",
+    [
+        None,
+        pytest.param(CONTACTS[0], marks=pytest.mark.slow),
+        # Those of convex steps are in test_convex_terms.py and test_convex_contact.py.
+        pytest.param(CONTACTS[1], marks=pytest.mark.exhaustive),
+    ],
+)
 def test_derivatives_of_a_step_are_differences(contact):
     if contact is None:
         system = held()
