@@ -290,6 +290,7 @@ def test_a_law_that_begins_with_a_jump_asks_for_steps_that_end_there():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_forward_mode_has_the_motion_of_plain_steps():
     """A ball on a rod meets the ground. The rod moves ends of steps, which the rate that a step remembers of the one
     before does not know: steps that find it anew end elsewhere, by 2e-4 at this tolerance."""

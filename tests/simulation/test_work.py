@@ -90,7 +90,7 @@ QUICK = ("Tsit5", "BulirschStoer")
 # Wrappers and solvers whose kind others show.
 OF_OTHERS = (
     "HalfSolver StormerVerlet", "EnergyError ImplicitMidpoint", "Kvaerno5", "Heun", "StormerVerlet", "CashKarp",
-    "LinearlyImplicitEuler", "SemiImplicitEuler",
+    "HalfSolver Bosh3", "BulirschStoer", "LinearlyImplicitEuler", "SemiImplicitEuler",
 )  # fmt: skip
 
 
