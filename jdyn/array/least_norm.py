@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Scalar
 
-from jdyn.array.small_matrices import next_column, row_left, swept_inverse
+from jdyn.array.small_matrices import column_left, next_column, swept_inverse
 
 # A row of which elimination leaves less than this power of rounding depends on the others: solutions with such a row
 # would have no digit left.
@@ -42,11 +42,11 @@ class LeastNorm(NamedTuple):
             L, left, pivots, rank, least = state
             shares = left / own
             pivot, large = jnp.argmax(shares), jnp.max(shares) > smallest
-            row = row_left(A, L, pivot)
-            column = next_column(row, pivot, left != 0, large)
+            rest = column_left(A, L, pivot)
+            column = next_column(rest, pivot, left != 0, large)
             # What is left of the pivot's own row is rounding.
             left = jnp.where(jnp.arange(n) == pivot, 0, left - column**2)
-            least = jnp.where(large, jnp.minimum(least, row[pivot]), least)
+            least = jnp.where(large, jnp.minimum(least, rest[pivot]), least)
             return L.at[:, k].set(column), left, pivots.at[k].set(pivot), rank + large.astype(rank.dtype), least
 
         most = jnp.max(diagonal, initial=0)

@@ -24,7 +24,7 @@ def cholesky(A: Float[Array, "n n"], semidefinite: bool = False) -> Float[Array,
     n = len(A)
 
     def column(k, known):
-        left = row_left(A, known, k)
+        left = column_left(A, known, k)
         return next_column(left, k, jnp.arange(n) >= k, left[k] > 0 if semidefinite else True)
 
     if n <= WRITTEN_OUT:
@@ -39,22 +39,22 @@ def cholesky(A: Float[Array, "n n"], semidefinite: bool = False) -> Float[Array,
     return jax.lax.fori_loop(0, n, add_column, jnp.zeros_like(A))
 
 
-def row_left(A: Float[Array, "n n"], known: Float[Array, "n n"] | Sequence[Array], row: Index) -> Float[Array, " n"]:
-    """A row of what the known columns of L leave of A: those of a sequence, or of a matrix in which others are zero."""
-    left = A[row]
+def column_left(A: Float[Array, "n n"], known: Float[Array, "n n"] | Sequence[Array], k: Index) -> Float[Array, " n"]:
+    """A column of what the known columns of L leave of A: those of a sequence, or of a matrix where others are zero."""
+    left = A[:, k]
     if not isinstance(known, Sequence):
-        return left - known @ known[row]
+        return left - known @ known[k]
     for column in known:
-        left = left - column * column[row]
+        left = left - column * column[k]
     return left
 
 
 def next_column(
-    left: Float[Array, " n"], row: Index, places: Bool[Array, " n"], large: bool | Bool[Array, ""] = True
+    left: Float[Array, " n"], k: Index, places: Bool[Array, " n"], large: bool | Bool[Array, ""]
 ) -> Float[Array, " n"]:
-    """The next column of L, from what is left of a row of A; it has entries at `places`, and none unless the pivot is
-    `large` enough."""
-    return jnp.where(places & large, left, 0) / jnp.sqrt(jnp.where(large, left[row], 1))
+    """The next column of L, from what is left of column k of A; it has entries at `places`, and none unless the pivot
+    is `large` enough."""
+    return jnp.where(places & large, left, 0) / jnp.sqrt(jnp.where(large, left[k], 1))
 
 
 def cholesky_solution(L: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -102,7 +102,7 @@ def test_least_norm_solutions(rank):
 def test_factorizations_are_written_once():
     """All that factor small dense matrices are in `jdyn.array`, one of each kind; the others say why they are not."""
     assert factorizations(pathlib.Path(jdyn.__file__).parent) == {
-        "array/small_matrices.py row_left",  # Cholesky's
+        "array/small_matrices.py column_left",  # Cholesky's
         "array/small_matrices.py _eliminated",  # elimination
         "array/small_matrices.py triangle",  # Householder's
         "dynamics/methods/branch_sparse.py factor",  # sparse
