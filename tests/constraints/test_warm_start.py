@@ -129,7 +129,7 @@ def test_simulations_with_many_rows(monkeypatch):
 
     both = []
     for many in (1, 1000):
-        monkeypatch.setattr(acceleration, "MANY", many)
+        monkeypatch.setattr(acceleration, "MANY_ROWS", many)
         # Compiled anew.
         both.append(jax.value_and_grad(lambda speed: end(speed), has_aux=True)(1.0))
     ((found, steps), slope), ((expected, _), expected_slope) = both

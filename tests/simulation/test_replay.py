@@ -115,7 +115,7 @@ def test_equals_checkpointing_through_diffrax(replayed):
 @pytest.mark.slow
 @pytest.mark.parametrize("max_steps", [64, pytest.param(100, marks=pytest.mark.exhaustive)])
 def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, replayed, monkeypatch):
-    monkeypatch.setattr(replay, "FIRST", 7)
+    monkeypatch.setattr(replay, "FIRST_STEPS", 7)
     found = eqx.filter_jit(eqx.filter_grad(lambda p: by_replay(p, ROWS, max_steps=max_steps)[0]))(parameters())
     # States between checkpoints are found again by a program that rounds otherwise.
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(replayed[1]), strict=True):
