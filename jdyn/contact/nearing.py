@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Scalar
 
-from jdyn.contact.broad_phase import bounds
 from jdyn.contact.colliders import GROUND, Colliders
 from jdyn.contact.points import placed_pairs
 from jdyn.dynamics.kinematics import per_dof
 from jdyn.dynamics.paths import signs_on_paths
 from jdyn.dynamics.relative_motion import RelativeMotion
 from jdyn.geometry import Convex
+from jdyn.geometry.bounds import bounds
 from jdyn.spatial import Transform
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import Structure
-from jdyn.contact.broad_phase import Bounds, bounds, gaps, nearest
+from jdyn.contact.broad_phase import gaps, nearest
 from jdyn.contact.colliders import GROUND, Colliders
 from jdyn.geometry import Separation, contact_patch
+from jdyn.geometry.bounds import Bounds, bounds
 from jdyn.spatial import Transform
 
 # Two hulls of 64 vertices take half a millisecond on one core, every time that forces are asked for.

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +10,7 @@ from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.array.dot import dot
 from jdyn.geometry.argmin import first_of_least
+from jdyn.geometry.bounds import Bounds, bounds
 from jdyn.geometry.directions import unit
 from jdyn.geometry.distance import separation
 from jdyn.geometry.height_field import HeightField
@@ -21,17 +21,6 @@ from jdyn.geometry.shapes import Convex, Sphere
 from jdyn.spatial import Transform
 
 Triangle = Float[Array, "3 3"]
-
-
-class _Box(NamedTuple):
-    """About a shape, along the axes of the field.
-
-    Attributes:
-        lower, upper: Its least and greatest coordinates [m].
-    """
-
-    lower: Float[Array, "3"]
-    upper: Float[Array, "3"]
 
 
 def field_separation(a: HeightField, X_a: Transform, b: Convex, X_b: Transform) -> Separation:
@@ -58,7 +47,7 @@ def field_separation(a: HeightField, X_a: Transform, b: Convex, X_b: Transform) 
     """
     X = X_a.inverse() @ X_b
     local = _of_sphere(a, b, X.translation) if isinstance(b, Sphere) else _of_columns(a, b, X)
-    box = _box(b, X)
+    box = bounds(b, X)
     there = jnp.all((box.lower[:2] <= a.sides / 2) & (box.upper[:2] >= -a.sides / 2))
     return Separation(
         X_a.point_to_parent(local.a), X_a.point_to_parent(local.b), dot(X_a.rotation, local.normal),
@@ -84,7 +73,7 @@ def _nearest_triangle(a: HeightField, centre: Float[Array, "3"]) -> tuple[Int[Ar
         foot, _ = _from_triangle(triangle, centre)
         return jnp.sqrt(dot(centre - foot, centre - foot))
 
-    return _least(a, _bounds(a, _Box(centre, centre), columns=False), distance)
+    return _least(a, _at_least(a, Bounds(centre, centre), columns=False), distance)
 
 
 def _from_triangle(triangle: Triangle, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
@@ -107,15 +96,17 @@ def _from_triangle(triangle: Triangle, point: Float[Array, "3"]) -> tuple[Float[
 
 def _of_columns(a: HeightField, b: Convex, X: Transform) -> Separation:
     cell, half = in_turn_on_cpus(_nearest_column, *jax.lax.stop_gradient((a, b, X)))
-    column = _column(a.triangles(cell)[half], jax.lax.stop_gradient(_base(a, _box(b, X))))
+    column = _column(a.triangles(cell)[half], jax.lax.stop_gradient(_base(a, bounds(b, X))))
     return separation(column, Transform.identity(X.rotation.dtype), b, X)
 
 
 def _nearest_column(a: HeightField, b: Convex, X: Transform) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    box, here = _box(b, X), Transform.identity(X.rotation.dtype)
+    box, here = bounds(b, X), Transform.identity(X.rotation.dtype)
     base = _base(a, box)
     return _least(
-        a, _bounds(a, box, columns=True), lambda triangle: separation(_column(triangle, base), here, b, X).distance
+        a,
+        _at_least(a, box, columns=True),
+        lambda triangle: separation(_column(triangle, base), here, b, X).distance,
     )
 
 
@@ -132,18 +123,13 @@ def _prism() -> tuple[Int[np.ndarray, "5 3"], Int[np.ndarray, "9 4"]]:
     return faces, edges
 
 
-def _base(a: HeightField, box: _Box) -> Scalar:
+def _base(a: HeightField, box: Bounds) -> Scalar:
     """A height so low that no shape in the box leaves the ground downwards before it does so upwards."""
     lowest = jnp.minimum(jnp.min(a.heights), box.lower[2])
     return 2 * lowest - jnp.maximum(jnp.max(a.heights), box.upper[2])
 
 
-def _box(b: Convex, X: Transform) -> _Box:
-    back, forwards = (jax.vmap(b.reach)(axes) for axes in (-X.rotation, X.rotation))
-    return _Box(X.translation - back, X.translation + forwards)
-
-
-def _bounds(a: HeightField, box: _Box, *, columns: bool) -> Float[Array, " cells"]:
+def _at_least(a: HeightField, box: Bounds, *, columns: bool) -> Float[Array, " cells"]:
     """Less than or equal to the distance of what is in the box from the triangles of each cell or, below zero where it
     may have to be moved upwards to leave them, from the columns below them."""
     h = a.heights

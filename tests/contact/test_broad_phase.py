@@ -10,8 +10,9 @@ import scipy.spatial.transform
 
 import jdyn
 from jdyn.contact import broad_phase, colliders, contact_points
-from jdyn.contact.broad_phase import Bounds, bounds, gaps, nearest
+from jdyn.contact.broad_phase import gaps, nearest
 from jdyn.geometry import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere
+from jdyn.geometry.bounds import Bounds, bounds
 
 pytestmark = pytest.mark.fast_compile
 
