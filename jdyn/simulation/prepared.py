@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
+import jax
 from jaxtyping import Scalar
 
 from jdyn.array import is_single
@@ -84,11 +85,17 @@ class _ClosedController(Controller):
 
 
 def _closed_controller(field, solver, t, q, v):
-    """The controller with the values that its function closes over as leaves: loops may not close over values that are
+    """The controller with the values that its functions close over as leaves: loops may not close over values that are
     differentiated or batched."""
-    if not isinstance(field.controller, Memoryless) or field.controller.controller is None:
-        return field.controller
+    if not isinstance(field.controller, Memoryless):
+        return jax.tree.map(
+            lambda inner: _closed_function(inner, t, q, v),
+            field.controller,
+            is_leaf=lambda x: isinstance(x, Memoryless),
+        )
     controller = field.controller.controller
+    if controller is None:
+        return field.controller
     force = eqx.filter_closure_convert(controller, t, q, v)
     if not isinstance(controller, Controller):
         return Memoryless(force)
@@ -97,6 +104,13 @@ def _closed_controller(field, solver, t, q, v):
     wanted = traits(solver).jacobians
     jacobians = eqx.filter_closure_convert(controller.jacobians, field.model, t, q, v) if wanted else None
     return Memoryless(_ClosedController(force, slopes, jacobians))
+
+
+def _closed_function(inner, t, q, v):
+    """A part of a controller; a plain function in it with the values that it closes over as leaves."""
+    if not isinstance(inner, Memoryless) or inner.controller is None or isinstance(inner.controller, Controller):
+        return inner
+    return Memoryless(eqx.filter_closure_convert(inner.controller, t, q, v))
 
 
 def suitable_solver(

@@ -132,3 +132,15 @@ def test_what_has_a_memory_is_no_function_of_the_state():
         jdyn.control.ZeroOrderHold(jdyn.control.ZeroOrderHold(FEEDBACK, 0.05), 0.1)
     with pytest.raises(ValueError, match="delay: expected a number of periods, got -1"):
         jdyn.control.ZeroOrderHold(FEEDBACK, 0.05, delay=-1)
+
+
+def test_functions_within_actuators_close_over_values_that_are_differentiated():
+    model = jdyn.load("pendulum")
+
+    def end(gain):
+        command = jdyn.control.FirstOrderLag(lambda t, q, v: -gain * q, 0.1)
+        digital = jdyn.control.ZeroOrderHold(command, 0.05)
+        return jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 0.5, controller=digital, saveat=[0.5]).q[-1, 0]
+
+    low, high = jax.vmap(end)(jnp.array([1.999, 2.001]))
+    np.testing.assert_allclose(jax.grad(end)(2.0), (high - low) / 0.002, rtol=1e-5)
