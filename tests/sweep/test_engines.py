@@ -65,7 +65,7 @@ def main():
     Store.write = killing
     options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
     # A cluster gives up workers that are not back by then, and machines may be slow.
-    dask.config.set({{"distributed.deploy.lost-worker-timeout": "10 min"}})
+    dask.config.set({{"distributed.deploy.lost-worker-timeout": "10 minutes"}})
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         jdyn.sweep(lane, design, chunk=101, store=sys.argv[1], engine=client)
     assert sorted(written) == list(range(30)), written
