@@ -29,14 +29,15 @@ CUTS = {
     "simulation/solvers/automatic.py", "simulation/solvers/extrapolation.py", "simulation/manifold.py",
     "simulation/variation.py", "simulation/varied_run.py",
     # What is only reported.
-    "simulation/simulate.py", "simulation/solvers/convex_euler.py", "constraints/singular.py",
+    "simulation/solvers/convex_euler.py", "constraints/singular.py",
     # Guesses, and matrices that iterations or stages approximate with.
     "constraints/acceleration.py", "constraints/assembly.py", "constraints/projection.py", "impulses/problem.py",
     "impulses/saddle_point.py", "simulation/solvers/implicit_rates.py", "simulation/solvers/implicit_motion.py",
     "simulation/solvers/shifted.py", "simulation/adjoint.py", "geometry/distance.py",
-    # Terms that are zero and there for their derivative.
+    # Values with the derivatives of others: terms that are zero and there for their derivative, and corrections that
+    # leave derivatives as they are.
     "contact/compliant.py", "contact/compliant_gradients.py", "contact/convex/contact.py", "contact/kinks.py",
-    "contact/stiffening.py",
+    "contact/stiffening.py", "simulation/simulate.py",
     # Choices: of pairs and of when to look at them, of features of shapes, of rows.
     "contact/points.py", "contact/time_of_contact.py", "geometry/field_distance.py", "geometry/hull.py",
     "geometry/patches/features.py", "tuning/losses.py",
