@@ -27,8 +27,14 @@ R = TypeVar("R")
 Executor = Literal["auto", "levels", "lanes"]
 
 
+def _without_shapes(model: "Model") -> "Model":
+    # Check now: tracing hides the type.
+    checked(model)
+    return model if model.shapes is None else model.without_shapes()
+
+
 def _compiled_alone(method: Callable[P, R]) -> Callable[P, R]:
-    return compiled_alone(method, {"self": lambda model: model.without_shapes()})
+    return compiled_alone(method, {"self": _without_shapes})
 
 
 class Limits(Structure):
@@ -502,12 +508,6 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, compiled as a whole, see `jdyn.execution.compiled`. The shapes of its argument `model` are left
     out."""
     return compiled_whole(function, {"model": _without_shapes})
-
-
-def _without_shapes(model: Model) -> Model:
-    # Check now: tracing hides the type.
-    checked(model)
-    return model if model.shapes is None else model.without_shapes()
 
 
 def checked(model: Model, **arguments) -> list[Any]:
