@@ -2,7 +2,8 @@
 
 import abc
 import inspect
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -63,9 +64,25 @@ class Controller(eqx.Module):
         """
         return differentiated_jacobians(self, model, t, q, v)
 
-    def __add__(self, other: "Controller") -> "Controller":
+    def __add__(self, other: "Controller | Callable") -> "Controller":
         # A controller with a memory adds itself in its own way.
-        return NotImplemented if hasattr(other, "start") else Sum((self, other))
+        return NotImplemented if hasattr(other, "start") else Sum((self, as_controller(other)))
+
+    def __radd__(self, other: Callable) -> "Controller":
+        return Sum((as_controller(other), self))
+
+
+class Function(Controller):
+    """A plain function of time and state as a controller.
+
+    Attributes:
+        function: `function(t, q, v) -> tau`.
+    """
+
+    function: Callable
+
+    def __call__(self, t, q, v):
+        return jnp.asarray(self.function(t, q, v))
 
 
 class ModelBased(Controller):
@@ -200,13 +217,13 @@ class DynamicSum(DynamicController):
 
 
 class Memoryless(DynamicController):
-    """A function of time and state as a controller without a memory.
+    """Gives a controller without a memory the methods of one with a memory.
 
     Attributes:
-        controller: `controller(t, q, v) -> tau`; no torque if None.
+        controller: The controller; no torque if None.
     """
 
-    controller: Any
+    controller: Controller | None
 
     def start(self, t, q, v):
         return None
@@ -214,14 +231,12 @@ class Memoryless(DynamicController):
     def force_slopes(self, model, t, q, v, memory):
         if self.controller is None:
             return jnp.zeros_like(v), jnp.zeros_like(v)
-        if isinstance(self.controller, Controller):
-            return self.controller.slopes(model, t, q, v)
-        return super().force_slopes(model, t, q, v, memory)
+        return self.controller.slopes(model, t, q, v)
 
     def force_jacobians(self, model, t, q, v, memory):
-        if isinstance(self.controller, Controller):
-            return self.controller.jacobians(model, t, q, v)
-        return super().force_jacobians(model, t, q, v, memory)
+        if self.controller is None:
+            return super().force_jacobians(model, t, q, v, memory)
+        return self.controller.jacobians(model, t, q, v)
 
     def force(self, t, q, v, memory):
         return jnp.zeros_like(v) if self.controller is None else jnp.asarray(self.controller(t, q, v)).astype(v.dtype)
@@ -235,9 +250,19 @@ def with_memory(controller) -> DynamicController:
     """
     if isinstance(controller, DynamicController):
         return controller
-    if controller is not None:
-        _check_arguments(controller)
-    return Memoryless(controller)
+    return Memoryless(None if controller is None else as_controller(controller))
+
+
+def as_controller(controller: Controller | Callable) -> Controller:
+    """Any controller, or a plain function, as a controller.
+
+    Raises:
+        ValueError: if it is no function of time, configuration and velocity.
+    """
+    if isinstance(controller, Controller):
+        return controller
+    _check_arguments(controller)
+    return Function(controller)
 
 
 def _check_arguments(controller):

@@ -13,7 +13,7 @@ from jaxtyping import Scalar
 from jdyn.array import is_single
 from jdyn.constraints import closed, iterates
 from jdyn.contact.colliders import Colliders
-from jdyn.control.controller import Controller, Memoryless, with_memory
+from jdyn.control.controller import Controller, Function, Memoryless, with_memory
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.elements import Elements
 from jdyn.simulation.contact_events import contact_events
@@ -87,18 +87,15 @@ class _ClosedController(Controller):
 def _closed_controller(field, solver, t, q, v):
     """The controller with the values that its functions close over as leaves: loops may not close over values that are
     differentiated or batched."""
-    if not isinstance(field.controller, Memoryless):
-        return jax.tree.map(
-            lambda inner: _closed_function(inner, t, q, v),
-            field.controller,
-            is_leaf=lambda x: isinstance(x, Memoryless),
-        )
-    controller = field.controller.controller
-    if controller is None:
-        return field.controller
+
+    def closed(function):
+        return Function(eqx.filter_closure_convert(function.function, t, q, v)) if _is_function(function) else function
+
+    controller = field.controller
+    if not isinstance(controller, Memoryless) or controller.controller is None or _is_function(controller.controller):
+        return jax.tree.map(closed, controller, is_leaf=_is_function)
+    controller = controller.controller
     force = eqx.filter_closure_convert(controller, t, q, v)
-    if not isinstance(controller, Controller):
-        return Memoryless(force)
     slopes = eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)
     # Most solvers do not ask for Jacobians, which take a while to trace.
     wanted = traits(solver).jacobians
@@ -106,11 +103,8 @@ def _closed_controller(field, solver, t, q, v):
     return Memoryless(_ClosedController(force, slopes, jacobians))
 
 
-def _closed_function(inner, t, q, v):
-    """A part of a controller; a plain function in it with the values that it closes over as leaves."""
-    if not isinstance(inner, Memoryless) or inner.controller is None or isinstance(inner.controller, Controller):
-        return inner
-    return Memoryless(eqx.filter_closure_convert(inner.controller, t, q, v))
+def _is_function(x):
+    return isinstance(x, Function)
 
 
 def suitable_solver(

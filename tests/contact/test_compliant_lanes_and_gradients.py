@@ -78,7 +78,7 @@ def test_a_reach_changes_no_motion_and_gives_derivatives_before_contact():
     (value, slope), (still, none) = (jax.value_and_grad(end)(jnp.array(1e4), reach) for reach in (0.02, None))
     np.testing.assert_allclose(value, still, rtol=1e-14)
     assert slope > 0 and none == 0
-    with pytest.raises(ValueError, match="Rodas5P: its steps need"):
+    with pytest.raises(ValueError, match="Rodas5P: it needs exact Jacobians of contact"):
         jdyn.simulate(
             bouncing(), jnp.array([0.2]), jnp.zeros(1), 0.1, contact=elastic(1e4, gradient_reach=0.1),
             solver=jdyn.solvers.Rodas5P(),

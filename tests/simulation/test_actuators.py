@@ -134,12 +134,19 @@ def test_what_has_a_memory_is_no_function_of_the_state():
         jdyn.control.ZeroOrderHold(FEEDBACK, 0.05, delay=-1)
 
 
-def test_functions_within_actuators_close_over_values_that_are_differentiated():
+@pytest.mark.parametrize("beside", [False, True])
+def test_functions_within_actuators_close_over_values_that_are_differentiated(beside):
+    """Also where a controller is added to them, on either side."""
     model = jdyn.load("pendulum")
 
     def end(gain):
-        command = jdyn.control.FirstOrderLag(lambda t, q, v: -gain * q, 0.1)
-        digital = jdyn.control.ZeroOrderHold(command, 0.05)
+        def command(t, q, v):
+            return -gain * q
+
+        if beside:
+            push = jdyn.control.Constant(jnp.array([0.5]))
+            command = command + push + command
+        digital = jdyn.control.ZeroOrderHold(jdyn.control.FirstOrderLag(command, 0.1), 0.05)
         return jdyn.simulate(model, jnp.ones(1), jnp.zeros(1), 0.5, controller=digital, saveat=[0.5]).q[-1, 0]
 
     low, high = jax.vmap(end)(jnp.array([1.999, 2.001]))
