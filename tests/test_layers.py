@@ -10,7 +10,7 @@ import jdyn
 PACKAGE = pathlib.Path(jdyn.__file__).parent
 FLOORS = {
     "array": 0, "terminal": 0, "execution": 1, "spatial": 2, "model": 3, "geometry": 3, "dynamics": 4, "io": 4,
-    "impulses": 5, "robots": 6, "control": 6, "constraints": 6, "contact": 6, "elements": 6, "interop": 7,
+    "impulses": 5, "transmissions": 5, "robots": 6, "control": 6, "constraints": 6, "contact": 6, "elements": 6, "interop": 7,
     "simulation": 7, "compile": 8, "planning": 8, "sweep": 8, "tuning": 8, "identification": 9, "view": 9,
     "studies": 10, "solvers": 10, "designs": 10, "face": 11, "cli": 11, "guide": 11, "__main__": 12,
 }  # fmt: skip
