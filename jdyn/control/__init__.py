@@ -1,11 +1,12 @@
 """Controllers, called as `controller(t, q, v) -> tau`; those with a memory; actuators; references to follow."""
 
-from jdyn.control.actuators import FirstOrderLag as FirstOrderLag
-from jdyn.control.actuators import Saturated as Saturated
-from jdyn.control.actuators import ZeroOrderHold as ZeroOrderHold
+from jdyn.control.command_shaping import FirstOrderLag as FirstOrderLag
+from jdyn.control.command_shaping import Saturated as Saturated
+from jdyn.control.command_shaping import ZeroOrderHold as ZeroOrderHold
 from jdyn.control.controller import Controller as Controller
 from jdyn.control.controller import DynamicController as DynamicController
 from jdyn.control.controller import with_memory as with_memory
+from jdyn.control.driven import Driven as Driven
 from jdyn.control.feedback import PD as PD
 from jdyn.control.feedback import PID as PID
 from jdyn.control.feedback import ComputedTorque as ComputedTorque

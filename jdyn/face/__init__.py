@@ -43,6 +43,7 @@ from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
 from jdyn.elements import ForceElement as ForceElement
+from jdyn.face import actuators as actuators
 from jdyn.face import constraints as constraints
 from jdyn.face import contact as contact
 from jdyn.face import control as control
@@ -50,6 +51,7 @@ from jdyn.face import elements as elements
 from jdyn.face import identification as identification
 from jdyn.face import planning as planning
 from jdyn.face import studies as studies
+from jdyn.face import transmissions as transmissions
 from jdyn.face import tuning as tuning
 from jdyn.identification import identify as identify
 from jdyn.interop import verify as verify

@@ -2,8 +2,9 @@
 
 - What touches is one model, and no shape is rigid: impacts with a coefficient of restitution are for joints
   (`jdyn.ImpactLimits`) and events alone. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
-- Constraints are rigid where MuJoCo's equalities are soft. Tendons, equalities of tendons and deformable bodies, and
-  actuators of MuJoCo files are named in a warning and left out.
+- Constraints are rigid where MuJoCo's equalities are soft. Tendons, equalities of tendons and deformable bodies of
+  MuJoCo files are named in a warning and left out, and so are actuators on bodies, free joints and crank sliders, those
+  with plugins, delays, or kinds that MuJoCo 4 has added (direct current, PID, SO(3)).
 - Limits of position hold where `simulate` is given `joint_limits`, those of effort where the controller is
   `jdyn.Saturated`; limits of velocity are kept and reported, not enforced.
 - Coulomb friction is smoothed, `friction * tanh(v / friction_speed)`: a small `friction_speed` is stiff and costs an

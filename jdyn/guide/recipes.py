@@ -137,7 +137,7 @@ and batches. Here a weak beam of light draws the tip of the rod, where it sees i
 True
 
 A stiff force says so, `implicit="coupled"`, and implicit solvers differentiate it, or ask its `slopes`. An element with
-a state of its own, such as an actuator with a lag, has `start` and `rate`; one that stores energy, `energy`.
+a state of its own has `start` and `rate`; one that stores energy, `energy`.
 
 ## Follow a path
 
@@ -145,6 +145,26 @@ a state of its own, such as an actuator with a lag, has `start` and `rate`; one 
 >>> motion = jdyn.simulate(arm, zero, zero, 2.0, controller=jdyn.control.Tracking(arm, path, kp=100.0, kd=20.0))
 >>> print(motion.q[-1].round(3) + 0.0)
 [0. 1.]
+
+## Motors, servos and muscles
+
+A system with `actuators` has them between the controller and the mechanism: the controller gives their commands, in
+their order, and `System.step` takes such commands as its action. They act on joints by name, behind gears, or on any
+`jdyn.transmissions.Transmission`; their numbers have names, their limits and states are their own.
+
+>>> arm = jdyn.load("double_pendulum")
+>>> shaft = jdyn.transmissions.GearedJoint("joint1", gear=50.0)
+>>> actuators = [
+...     jdyn.actuators.DCMotor(shaft, resistance=0.6, constant=0.06, command_range=(-24.0, 24.0)),
+...     jdyn.actuators.PositionServo("joint2", kp=80.0, kd=8.0, force_range=(-20.0, 20.0)),
+... ]
+>>> system = jdyn.System(arm, actuators=actuators, controller=lambda t, q, v: jnp.array([20.0 * (0.5 - q[0]), 0.3]))
+>>> motion = jdyn.simulate(system, system.state(), 5.0)
+>>> print(motion.q[-1].round(1), jdyn.parameters(system)["actuators.joint1.resistance"])
+[0.4 0.3] 0.6
+>>> state, info = system.step(system.state(), action=[12.0, 0.0], dt=0.002)
+
+`jdyn.load_system` reads those of MuJoCo files; `jdyn.load` gives the mechanism alone, which controllers push directly.
 
 ## Sampling, delay, and limits of motors
 

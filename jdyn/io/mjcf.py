@@ -25,6 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.io import mjcf_source
+from jdyn.io.mjcf_actuators import actuators
 from jdyn.io.mjcf_configurations import configurations
 from jdyn.io.mjcf_constraints import constraint, open_equalities
 from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, ignored_in_scene, on_demand
@@ -94,7 +95,7 @@ def load_mjcf_scene(
     kinds = {"not simulated": ignored_in_scene(translation), "MuJoCo says": messages}
     model = _warned(translation, hull_vertices, kinds).build(dtype=dtype)
     constraints = tuple(constraint(translation, equality) for equality in open_equalities(translation)[0])
-    return Scene(model, constraints, _configurations(translation, model), touches=True)
+    return Scene(model, constraints, _configurations(translation, model), True, actuators(translation))
 
 
 def load_mjcf_constraints(

@@ -4,22 +4,23 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from jdyn.io.mjcf_actuators import limits_of_joint, read_actuators, unread_part
 from jdyn.io.mjcf_constraints import SOLIMP, SOLREF, bodies_of, is_scaled, is_soft, open_equalities
 from jdyn.io.mjcf_translation import Translation
 
 
 def ignored(translation: Translation) -> list[str]:
     """One message for each part of the file that would change the motion in MuJoCo and has no effect on a model."""
-    return [*_equalities(translation), *_ignored_anywhere(translation)]
+    return [*_equalities(translation), *_actuators(translation), *_ignored_anywhere(translation)]
 
 
 def ignored_in_scene(translation: Translation) -> list[str]:
     """The same for a model with contact, joint limits and constraints."""
-    return [*ignored_in_constraints(translation), *_ignored_anywhere(translation)]
+    return [*ignored_in_constraints(translation), *_unread_actuators(translation), *_ignored_anywhere(translation)]
 
 
 def _ignored_anywhere(translation):
-    parts = (_contacts, _limits, _tendons, _actuators, _forces, _nonlinear, _free_joints, _mocap, _others)
+    parts = (_contacts, _limits, _tendons, _forces, _nonlinear, _free_joints, _mocap, _others)
     return [message for part in parts for message in part(translation)]
 
 
@@ -136,14 +137,31 @@ def _tendons(t: Translation) -> list[str]:
 
 
 def _actuators(t: Translation) -> list[str]:
+    others = [i for i in range(t.m.nactuator) if t.is_active(i) and i not in t.plain_motors]
+    how = "; jdyn.load_system reads actuators"
+    return [*_some("actuators that are not plain motors", (t.name("actuator", i) for i in others), how), *_loads(t)]
+
+
+def _unread_actuators(t: Translation) -> list[str]:
+    m, (read, others) = t.m, read_actuators(t)
+    names = (f"{t.name('actuator', i)} ({unread_part(t, i)})" for i in others)
+    early = (t.name("actuator", i) for i in read if m.actuator_actearly[i])
+    limited = {int(m.actuator_trnid[i, 0]) for i in read if limits_of_joint(t, i)}
+    shared = (t.joints[j] for j in _where(m.jnt_actfrclimited) if j not in limited)
+    return [
+        *_some("actuators", names),
+        *_some("actearly of actuators", early),
+        *_some("limits of the force of all actuators of joints", shared),
+        *_loads(t),
+    ]
+
+
+def _loads(t: Translation) -> list[str]:
+    """Armature and damping of actuators that no joint of the model has."""
     m = t.m
-    others = [i for i in range(m.nactuator) if t.is_active(i) and i not in t.plain_motors]
     loaded = (m.actuator_armature != 0) | (m.actuator_damping != 0) | np.any(m.actuator_dampingpoly != 0, axis=1)
     unheeded = [i for i in _where(loaded) if not t.moves_screw(i) or np.any(m.actuator_dampingpoly[i])]
-    return [
-        *_some("actuators that are not plain motors", (t.name("actuator", i) for i in others)),
-        *_some("armature and damping of actuators", (t.name("actuator", i) for i in unheeded)),
-    ]
+    return _some("armature and damping of actuators", (t.name("actuator", i) for i in unheeded))
 
 
 def _forces(t: Translation) -> list[str]:

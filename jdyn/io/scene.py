@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from jaxtyping import Array, Float
 
+from jdyn.actuators import Actuator
 from jdyn.model import Constraint, Model
 
 
@@ -14,6 +15,7 @@ class Scene(NamedTuple):
         model: The mechanism.
         constraints: Beyond the tree of its joints.
         configurations: Those that the file names.
+        actuators: Between commands and the mechanism.
         touches: Whether the file says that its shapes touch.
     """
 
@@ -21,3 +23,4 @@ class Scene(NamedTuple):
     constraints: tuple[Constraint, ...]
     configurations: dict[str, Float[Array, " nq"]]
     touches: bool
+    actuators: tuple[Actuator, ...] = ()

@@ -177,7 +177,7 @@ def ilqr(
             is taken; and `dt`, the length of a step [s].
         bounds: Least and largest forces, scalars or shape (nu,).
         actuated: The actuators, as for `jdyn.LQR`: indices or a mask of velocity coordinates, or a matrix of shape
-            (nv, nu); every coordinate if left out.
+            (nv, nu); every coordinate if left out. A system with `actuators` has their commands planned instead.
         solver: Takes the steps, as for `System.step`; if left out, that of `System.step` where shapes touch or joints
             have limits, else `jdyn.solvers.SemiImplicitEuler()`.
         tolerance: It has converged where the predicted fall is less than this share of the cost; 1e-8 if left out, or
@@ -198,7 +198,7 @@ def ilqr(
     system, state = _beginning(given)
     system = system.astype(state.q.dtype)
     model, dt = system.model, given["dt"]
-    B = inputs(model, actuated)
+    B = _inputs(system, actuated)
     u = jnp.asarray(given["u"], model.dtype)
     if u.ndim != 2 or u.shape[1] != B.shape[1] or not len(u):
         raise ValueError(
@@ -246,6 +246,15 @@ def _beginning(given: dict[str, Any]) -> tuple[System, State]:
     if system.contact is None:
         system = system.but(model=system.model.without_shapes())
     return system.but(configurations={}), dataclasses.replace(whole, parts=whole.parts | state.parts)
+
+
+def _inputs(system: System, actuated: Any) -> Array:
+    """From what is planned to what a step takes: commands, or generalized forces."""
+    if not system.actuators:
+        return inputs(system.model, actuated)
+    if actuated is not None:
+        raise ValueError("actuated: the system has actuators of its own, whose commands are planned; leave it out")
+    return jnp.eye(len(system.actuators), dtype=system.model.dtype)
 
 
 def _as_cost(function: Callable[..., Scalar]) -> Cost:

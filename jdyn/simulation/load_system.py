@@ -10,8 +10,8 @@ from jdyn.simulation.system import System
 
 
 def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **options: Any) -> System:
-    """Load all that a file says of a simulation: the robot and its world, which shapes touch, constraints, limits of
-    joints, and configurations.
+    """Load all that a file says of a simulation: the robot and its world, actuators, which shapes touch, constraints,
+    limits of joints, and configurations.
 
     ```
     system = jdyn.load_system("scene.xml")
@@ -33,8 +33,9 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
         options: The other arguments of `jdyn.load`; states of an `srdf` file are configurations of the system.
 
     Returns:
-        The system, without a controller. Joints with ends have `jdyn.CompliantLimits()`; `System.state` takes names of
-        configurations, and begins at `"qpos0"` of a MuJoCo file if it is given none.
+        The system, without a controller. Where the file has actuators, controllers give their commands. Joints with
+        ends have `jdyn.CompliantLimits()`; `System.state` takes names of configurations, and begins at `"qpos0"` of a
+        MuJoCo file if it is given none.
 
     Raises:
         ValueError, ModelError: as `jdyn.load`.
@@ -48,6 +49,7 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
     return System(
         model,
         contact=(contact or CompliantContact()) if touches else None,
+        actuators=scene.actuators,
         constraints=scene.constraints,
         joint_limits=CompliantLimits() if has_ends(model) else None,
         configurations=scene.configurations,

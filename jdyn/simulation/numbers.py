@@ -1,13 +1,14 @@
 """Numbers of a system by name."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
+from jdyn.actuators import Actuator, Actuators
 from jdyn.array import shaped
 from jdyn.model import Model
 from jdyn.model import parameters as numbers_of_model
@@ -15,7 +16,7 @@ from jdyn.model import vary as vary_model
 from jdyn.simulation.system import System
 from jdyn.terminal.messages import short, unknown
 
-PARTS = ("controller", "contact", "elements", "constraints", "joint_limits")
+PARTS = ("controller", "actuators", "contact", "elements", "constraints", "joint_limits")
 
 
 def parameters(system: Model | System) -> dict[str, Array]:
@@ -46,8 +47,8 @@ def parameters(system: Model | System) -> dict[str, Array]:
           `jdyn.Shapes` has them.
 
         Of a system also those of its other parts, by where they stand: `controller.kp`, `contact.material.stiffness`,
-        `elements.0.stiffness`, `constraints.0.length`. Of a model within a part, such as that of a controller, names
-        follow where it stands: `controller.model.body:NAME.mass`.
+        `actuators.elbow.kp`, `elements.0.stiffness`, `constraints.0.length`. Of a model within a part, such as that of
+        a controller, names follow where it stands: `controller.model.body:NAME.mass`.
     """
     if not isinstance(system, System):
         return numbers_of_model(system)
@@ -96,12 +97,17 @@ def _numbers(tree) -> dict[str, Array]:
     """Numbers of a part by their paths; an empty path is the tree itself."""
     if isinstance(tree, Model):
         return numbers_of_model(tree)
-    if eqx.is_inexact_array_like(tree):
+    if _is_number(tree):
         return {"": jnp.asarray(tree)}
     found = {}
     for child, x in _children(tree).items():
         found |= {f"{child}.{name}" if name else child: number for name, number in _numbers(x).items()}
     return found
+
+
+def _is_number(x) -> bool:
+    # Equinox calls what traced arrays have no method for.
+    return eqx.is_inexact_array(x) or (not eqx.is_array(x) and eqx.is_inexact_array_like(x))
 
 
 def _children(tree) -> dict[str, Any]:
@@ -111,7 +117,16 @@ def _children(tree) -> dict[str, Any]:
         return {name: x for name, x in vars(tree).items() if name not in static}
     if isinstance(tree, Mapping):
         return {str(name): x for name, x in tree.items()}
-    return {str(i): x for i, x in enumerate(tree)} if isinstance(tree, tuple | list) else {}
+    if isinstance(tree, tuple | list):
+        return dict(zip(_names(tree), tree, strict=True))
+    return {}
+
+
+def _names(parts) -> Sequence[str]:
+    """Names of parts in a row: those of actuators, else numbers."""
+    if parts and all(isinstance(part, Actuator) for part in parts):
+        return Actuators(tuple(parts)).names
+    return [str(i) for i in range(len(parts))]
 
 
 def _changed(tree, path, name, value):
@@ -119,7 +134,7 @@ def _changed(tree, path, name, value):
     if isinstance(tree, Model):
         return vary_model(tree, {path: value})
     if not path:
-        if not eqx.is_inexact_array_like(tree):
+        if not _is_number(tree):
             raise ValueError(f"vary: {short(name)} is no number, but a {type(tree).__name__}")
         old = jnp.asarray(tree)
         return jnp.broadcast_to(shaped(name, value, old.dtype, *dict.fromkeys([(), old.shape])), old.shape)
@@ -132,4 +147,4 @@ def _changed(tree, path, name, value):
         return eqx.tree_at(lambda tree: getattr(tree, head), tree, new, is_leaf=lambda x: x is children[head])
     if isinstance(tree, Mapping):
         return {key: new if str(key) == head else x for key, x in tree.items()}
-    return type(tree)(new if str(i) == head else x for i, x in enumerate(tree))
+    return type(tree)(new if name == head else x for name, x in children.items())

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from jdyn.actuators import Actuator, Actuators
 from jdyn.array import in_type
 from jdyn.contact import Contact, colliders
 from jdyn.contact.colliders import Colliders
-from jdyn.control.controller import Controller, with_memory
+from jdyn.control import Constant, Driven
+from jdyn.control.controller import Controller, DynamicController, with_memory
 from jdyn.dynamics import Method
 from jdyn.elements import Elements, ForceElement
 from jdyn.model import Constraint, Model, checked
@@ -42,6 +44,9 @@ class Parts(eqx.Module):
 
     model: Model
     controller: Any = None
+    actuators: tuple[Actuator, ...] = eqx.field(
+        converter=_tuple_of(Actuator, "actuators", "jdyn.actuators.Motor"), default=()
+    )
     contact: Contact | None = None
     elements: tuple[ForceElement, ...] = eqx.field(
         converter=_tuple_of(ForceElement, "elements", "jdyn.elements.PointSpring"), default=()
@@ -56,6 +61,9 @@ class Parts(eqx.Module):
     def __check_init__(self):
         checked(self.model)
         with_memory(self.controller)
+        names = Actuators(self.actuators).names
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"actuators: several are called {', '.join(twice)}; give each a name=... of its own")
         if not _has_method(self.contact, "between"):
             raise ValueError(
                 f"contact: expected jdyn.CompliantContact(), jdyn.ConvexContact() or None, got {self.contact!r}"
@@ -93,7 +101,7 @@ class Parts(eqx.Module):
         dtype = jnp.result_type(model.dtype, q0.dtype, v0.dtype)
         q0, v0 = model.astype(dtype).normalize(q0.astype(dtype)), v0.astype(dtype)
         system = self.astype(dtype)
-        owners = [ControllerMemory(with_memory(self.controller)), ElementStates(Elements(system.elements))]
+        owners = [ControllerMemory(system.driver()), ElementStates(Elements(system.elements))]
         return starting(owners, system.model, jnp.asarray(t, dtype), q0, v0, {})
 
     def astype(self, dtype: Any) -> Self:
@@ -103,11 +111,13 @@ class Parts(eqx.Module):
             return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
 
         constraints = in_type(self.constraints, dtype)
-        elements = jax.tree.map(
-            lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) or isinstance(x, float) else x, self.elements
+        elements, actuators = jax.tree.map(
+            lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) or isinstance(x, float) else x,
+            (self.elements, self.actuators),
         )
         return self.but(
             model=self.model.astype(dtype), contact=cast(self.contact), elements=elements, constraints=constraints,
+            actuators=actuators,
             joint_limits=cast(self.joint_limits), configurations=cast(self.configurations),
         )  # fmt: skip
 
@@ -117,6 +127,14 @@ class Parts(eqx.Module):
         for name, part in (vars(self) | changes).items():
             object.__setattr__(other, name, part)
         return other
+
+    def driver(self) -> DynamicController:
+        """The controller, through the actuators if there are some."""
+        if not self.actuators:
+            return with_memory(self.controller)
+        silent = Constant(jnp.zeros(len(self.actuators), self.model.dtype))
+        commander = silent if self.controller is None else self.controller
+        return Driven(self.model, with_memory(commander), Actuators(self.actuators))
 
     def touching(self) -> Colliders | None:
         """Collision shapes of the model, if they touch.

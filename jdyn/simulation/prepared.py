@@ -13,7 +13,7 @@ from jaxtyping import Scalar
 from jdyn.array import is_single
 from jdyn.constraints import closed, iterates
 from jdyn.contact.colliders import Colliders
-from jdyn.control.controller import Controller, Function, Memoryless, with_memory
+from jdyn.control.controller import Controller, Function, Memoryless
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.elements import Elements
 from jdyn.simulation.contact_events import contact_events
@@ -45,7 +45,7 @@ def prepared(
     """Prepare a system for steps of a solver from a state at `t0`; `shapes` are those that may touch. Parts that the
     state does not have start anew."""
     q0, v0 = start.q, start.v
-    model, controller = with_links(system.model), with_memory(system.controller).with_links()
+    model, controller = with_links(system.model), system.driver().with_links()
     field = VectorField(model, controller, system.method, constraints=system.constraints)
     controller = _closed_controller(field, solver, t0, q0, v0)
     field = dataclasses.replace(field, elements=Elements(system.elements).closed(model, t0, q0, v0))

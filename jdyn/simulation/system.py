@@ -23,7 +23,9 @@ class System(Parts):
     Attributes:
         model: The mechanism.
         controller: `controller(t, q, v) -> tau`, or a `jdyn.control.DynamicController` with a memory; no torque if
-            None.
+            None. Where there are actuators it gives their commands, in their order.
+        actuators: Motors, servos and muscles between the controller and the mechanism, such as
+            `jdyn.actuators.PositionServo("elbow", kp=100.0)`; if there are none, the controller acts itself.
         contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or
             `jdyn.ConvexContact()`; they pass through each other if None.
         elements: Forces that depend on time, motion and states of their own: `jdyn.elements.PointSpring`,
@@ -42,7 +44,7 @@ class System(Parts):
     def step(
         self,
         state: State,
-        action: Float[ArrayLike, " nv"] | None = None,
+        action: Float[ArrayLike, " nu"] | None = None,
         dt: ArrayLike = 0.002,
         *,
         t: ArrayLike = 0.0,
@@ -64,7 +66,8 @@ class System(Parts):
 
         Args:
             state: Where it begins, see `state`; it has to meet the constraints.
-            action: Generalized forces during the step, beside those of the controller [N m or N]; none if left out.
+            action: Commands of the actuators during the step, which are added to those of the controller; generalized
+                forces [N m or N], shape (nv,), if the system has no actuators. None if left out.
             dt: Length of the step [s], positive.
             t: Time at which it begins [s].
             solver: `jdyn.solvers.ConvexEuler(rows=1)` with convex contact, else `jdyn.solvers.Automatic()` if left out,

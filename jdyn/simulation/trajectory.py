@@ -386,7 +386,7 @@ def _at_contacts(function, motion):
 
 
 def _commanded(system, t, q, v, remembered):
-    controller = with_memory(system.controller)
+    controller = system.driver()
     memory, structure = jax.tree.flatten(jax.eval_shape(lambda *state: controller.start(*state), t, q, v))
     _check_parts("controller: expected the one that was simulated, with a memory", memory, remembered)
     return controller.force(t, q, v, jax.tree.unflatten(structure, remembered))

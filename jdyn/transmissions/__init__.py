@@ -1,3 +1,8 @@
 """Transmissions: lengths by which actuators and springs act on several joints, and their moment arms."""
 
+from jdyn.transmissions.geared import Geared as Geared
+from jdyn.transmissions.geared import GearedFrame as GearedFrame
+from jdyn.transmissions.geared import GearedJoint as GearedJoint
+from jdyn.transmissions.geared import as_transmission as as_transmission
+from jdyn.transmissions.together import Travels as Travels
 from jdyn.transmissions.transmission import Transmission as Transmission

@@ -1,6 +1,7 @@
 """The protocol of transmissions: how the motion of a mechanism changes a length, and a force along it the motion."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Float, Scalar
@@ -9,10 +10,26 @@ from jdyn.dynamics import Kinematics
 
 
 class Transmission(eqx.Module):
-    """A length that depends on the configuration, with its moments: the turns of a geared joint, a tendon, a point.
+    """A length that depends on the configuration, with its moment arms: the turns of a geared joint, a tendon.
 
     A force f along a transmission does the work f dl, so that its generalized force is f times the moments.
+
+    >>> class Drop(jdyn.transmissions.Transmission):  # how far below the origin a body is
+    ...     def length(self, kinematics):
+    ...         return -kinematics.position("tip")[2]
+    ...
+    ...     def moments(self, kinematics):
+    ...         return kinematics.generalized(kinematics.push("tip", force=[0.0, 0.0, -1.0]))
+    >>> hoist = jdyn.actuators.Motor(Drop())
+    >>> system = jdyn.System(jdyn.load("pendulum"), actuators=[hoist], controller=jdyn.control.Constant(jnp.ones(1)))
+    >>> print(jdyn.simulate(system, system.state(jnp.array([jnp.pi / 2])), 0.01).tau[0])
+    [-1.]
+
+    Attributes:
+        uses_bodies: Whether methods look at bodies and frames, not at `kinematics.q` alone.
     """
+
+    uses_bodies: ClassVar[bool] = True
 
     @abc.abstractmethod
     def length(self, kinematics: Kinematics) -> Scalar:
@@ -21,3 +38,8 @@ class Transmission(eqx.Module):
     @abc.abstractmethod
     def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
         """Slopes of the length along the axes of v, which are moment arms: its rate is `moments @ v`."""
+
+    @property
+    def label(self) -> str:
+        """Name of what it acts on, by which an actuator without a name is called."""
+        return ""

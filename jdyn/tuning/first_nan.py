@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from jdyn.control.controller import with_memory
 from jdyn.dynamics import forward_dynamics
 from jdyn.simulation import Result, State, System, Trajectory, simulate
 from jdyn.simulation.result import MESSAGES
@@ -105,7 +104,7 @@ def _beyond(t, state, reached, system_of, params) -> Place:
     """The failure that ends a simulation after a good state. It is simulated again up to the failure, with the default
     solver and a new memory of the controller, and examined from there at growing distances."""
     system = system_of(params)
-    model, controller = system.model, with_memory(system.controller)
+    model, controller = system.model, system.driver()
     # Twice as far as the failure, or by a millisecond if the row is close to it.
     ahead = abs(reached - float(t)) + 1e-3
     end = reached + (ahead if reached >= float(t) else -ahead)
@@ -148,7 +147,7 @@ def _scanned(flags_of, ts, states, system_of, params) -> Place | None:
     def scan(ts, states):
         def motion(tuned):
             system = system_of(eqx.combine(tuned, fixed))
-            return system.model, with_memory(system.controller)
+            return system.model, system.driver()
 
         # One after another: under `vmap`, `lax.cond` would evaluate both branches.
         return jax.lax.map(lambda row: flags_of(motion, tuned, *row), (ts, states))

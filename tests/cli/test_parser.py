@@ -90,8 +90,8 @@ def test_the_package_shows_its_names():
 
 def test_modules_of_names_are_imported_as_they_are_called():
     """As attributes and by `from`, each with the names of the face alone in its tab completion."""
-    for module in ("constraints", "contact", "control", "designs", "elements", "identification", "planning", "solvers",
-                   "studies", "tuning"):  # fmt: skip
+    for module in ("actuators", "constraints", "contact", "control", "designs", "elements", "identification",
+                   "planning", "solvers", "studies", "transmissions", "tuning"):  # fmt: skip
         shown, imported = getattr(jdyn, module), importlib.import_module(f"jdyn.{module}")
         names = [name for name in dir(shown) if not name.startswith("_")]
         assert len(names) > 2 and all(getattr(imported, name) is getattr(shown, name) for name in names), module

@@ -310,7 +310,7 @@ def test_steps_compile_once():
         (lambda system, state: system.step((Q0, V0)), "state: expected one of the system"),
         (lambda system, state: system.step(state, dt=jnp.ones(2)), "dt and t: expected scalars"),
         (lambda system, state: system.step(state, dt=0.0), "dt: expected a positive number, got 0.0"),
-        (lambda system, state: system.step(state, jnp.ones(3)), r"tau: expected shape \(2,\)"),
+        (lambda system, state: system.step(state, jnp.ones(3)), r"action: expected shape \(2,\)"),
         (
             lambda system, state: system.step(jdyn.State(Q0, V0, {"controller": jnp.ones(2)})),
             "state: expected parts of this system, 'controller' as None",

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.control import with_memory
 from jdyn.dynamics import ABA, CRBA, forward_dynamics
 from jdyn.simulation import Trajectory
 from jdyn.studies.cloutier1995.condition import condition_numbers
@@ -88,7 +87,7 @@ def statistics(motion: Trajectory | Steps) -> Statistics:
         )
     method = ABA() if system.method is None else system.method
     crba = method if isinstance(method, CRBA) else CRBA()
-    controller, memory = with_memory(system.controller), motion.parts.get("controller")
+    controller, memory = system.driver(), motion.parts.get("controller")
     rows = (jnp.asarray(motion.ts, model.dtype), q, v, memory)
     by_method, by_crba, by_aba = (
         np.asarray(in_rows(functools.partial(_accelerations, m, model, controller), *rows), float)

@@ -1,4 +1,4 @@
-"""Actuators between a command and the joint: limits, sampling, delay, lag."""
+"""Changes of the commands of a controller: limits, sampling, delay, lag."""
 
 import equinox as eqx
 import jax
@@ -10,7 +10,7 @@ from jdyn.control.controller import DynamicController, with_memory
 from jdyn.model import Model, checked
 
 
-class _Actuator(DynamicController):
+class _Shaper(DynamicController):
     """Changes the command of a controller; its memory is the pair (inner memory, own memory)."""
 
     controller: eqx.AbstractVar[DynamicController]
@@ -26,7 +26,7 @@ class _Actuator(DynamicController):
         return self.controller.update(t, q, v, memory[0]), memory[1]
 
 
-class Saturated(_Actuator):
+class Saturated(_Shaper):
     """The command, limited to the effort of the joints' actuators.
 
     >>> model = jdyn.load("cartpole")
@@ -138,7 +138,7 @@ class _Held(eqx.Module):
     count: Scalar
 
 
-class FirstOrderLag(_Actuator):
+class FirstOrderLag(_Shaper):
     """A motor that follows its command with a time constant: T dτ/dt + τ = command.
 
     >>> motor = jdyn.control.FirstOrderLag(jdyn.control.Constant(jnp.array([2.0])), time_constant=0.1)

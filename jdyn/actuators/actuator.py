@@ -1,0 +1,89 @@
+"""The protocol of actuators: a command, and a travel of what they move, become a force."""
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree, Scalar
+
+from jdyn.array import shaped
+from jdyn.transmissions import Transmission, as_transmission
+
+
+class Travel(NamedTuple):
+    """Length of a transmission and its rate [m, m/s or rad, rad/s].
+
+    >>> servo = jdyn.actuators.PositionServo("joint1", kp=50.0, kd=10.0)
+    >>> print(servo.force(1.0, jdyn.actuators.Travel(length=0.2, velocity=0.1), None))
+    39.0
+    """
+
+    length: Scalar
+    velocity: Scalar
+
+
+def _range(x: Any) -> Float[Array, "2"] | None:
+    """Limits as an array, or none."""
+    return None if x is None else shaped("range of an actuator", x, float, (2,))
+
+
+class Actuator(eqx.Module):
+    """A motor, a servo, a muscle: turns a command into a force along a transmission.
+
+    `jdyn.System(model, actuators=[...])` takes any number of them; the controller then gives their commands. A subclass
+    defines `force`, and `start` and `rate` if it has a state. Every number is a leaf.
+
+    >>> class Spring(jdyn.actuators.Actuator):  # the command is the length at rest
+    ...     stiffness: float
+    ...
+    ...     def force(self, command, travel, memory):
+    ...         return self.stiffness * (command - travel.length)
+    >>> spring = Spring("joint1", 30.0, force_range=(-10.0, 10.0))
+    >>> system = jdyn.System(jdyn.load("pendulum"), actuators=[spring], controller=jdyn.control.Constant(jnp.ones(1)))
+    >>> print(jdyn.simulate(system, system.state(), 0.01).tau[0])
+    [10.]
+
+    Attributes:
+        transmission: What it acts on; the name of a joint stands for `jdyn.transmissions.GearedJoint`.
+        name: How messages and results call it; that of its transmission if left out.
+        command_range: Limits of the command; None for no limits.
+        force_range: Limits of the force [N or N m]; None for no limits.
+    """
+
+    transmission: Transmission = eqx.field(converter=as_transmission)
+    name: str = eqx.field(static=True, default="", kw_only=True)
+    command_range: Float[Array, "2"] | None = eqx.field(default=None, converter=_range, kw_only=True)
+    force_range: Float[Array, "2"] | None = eqx.field(default=None, converter=_range, kw_only=True)
+
+    @abc.abstractmethod
+    def force(self, command: Scalar, travel: Travel, memory: Any) -> Scalar:
+        """Force along the transmission before its limits [N or N m]: positive ones lengthen it.
+
+        Args:
+            command: The command within its limits.
+            travel: Length of the transmission and its rate.
+            memory: State of the actuator; None for one without.
+        """
+
+    def start(self, travel: Travel) -> PyTree[Array]:
+        """State where a motion starts, integrated with the motion; None for an actuator without, as here."""
+        return None
+
+    def rate(self, command: Scalar, travel: Travel, memory: Any) -> PyTree[Array]:
+        """Rate of that state; zero unless overridden."""
+        return jax.tree.map(jnp.zeros_like, memory)
+
+    def limited_command(self, command: Scalar) -> Scalar:
+        """A command within its limits."""
+        return command if self.command_range is None else jnp.clip(command, *self.command_range)
+
+    def limited_force(self, command: Scalar, travel: Travel, memory: Any) -> Scalar:
+        """The force of a command, both within their limits."""
+        force = self.force(self.limited_command(command), travel, memory)
+        return force if self.force_range is None else jnp.clip(force, *self.force_range)
+
+    def limited_rate(self, command: Scalar, travel: Travel, memory: Any) -> PyTree[Array]:
+        """The rate of the state under a command within its limits."""
+        return self.rate(self.limited_command(command), travel, memory)

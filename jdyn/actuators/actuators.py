@@ -1,0 +1,94 @@
+"""All actuators of a mechanism together."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from jdyn.actuators.actuator import Actuator, Travel
+from jdyn.model import Model
+from jdyn.transmissions import Travels
+
+States = dict[str, Any]
+
+
+class Actuators(eqx.Module):
+    """Actuators of one mechanism. Those that differ in numbers alone are computed together.
+
+    Attributes:
+        each: The actuators. `states` of methods are those that they have, by name.
+    """
+
+    each: tuple[Actuator, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their own names, or those of their transmissions."""
+        return tuple(each.name or each.transmission.label or f"actuator{i}" for i, each in enumerate(self.each))
+
+    def travels(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Travels:
+        """Lengths of their transmissions, rates and moments."""
+        return Travels.at([each.transmission for each in self.each], model, q, v)
+
+    def start(self, travels: Travels) -> States:
+        """States where a motion starts."""
+        travel = zip(travels.lengths, travels.velocities, strict=True)
+        started = (each.start(Travel(*at)) for each, at in zip(self.each, travel, strict=True))
+        return {name: state for name, state in zip(self.names, started, strict=True) if state is not None}
+
+    def forces(self, commands: Float[Array, " nu"], travels: Travels, states: States) -> Float[Array, " nu"]:
+        """Forces along the transmissions [N or N m]."""
+        numbers, forces = zip(*self._by_kind(Actuator.limited_force, commands, travels, states), strict=True)
+        return jnp.concatenate(forces)[np.argsort(np.concatenate(numbers))].astype(commands.dtype)
+
+    def rates(self, commands: Float[Array, " nu"], travels: Travels, states: States) -> States:
+        """Rates of the states."""
+        found: States = {}
+        for numbers, rates in self._by_kind(Actuator.limited_rate, commands, travels, states):
+            found |= {self.names[i]: jax.tree.map(lambda x, k=k: x[k], rates) for k, i in enumerate(numbers)}
+        return {name: jax.tree.map(lambda x, like: x.astype(like.dtype), found[name], states[name]) for name in states}
+
+    def slopes(
+        self, commands: Float[Array, " nu"], travels: Travels, states: States
+    ) -> tuple[Float[Array, " nu"], Float[Array, " nu"]]:
+        """Slopes by which forces fall with the length of their transmission, and with its rate."""
+        ones, zeros = jnp.ones_like(commands), jnp.zeros_like(commands)
+
+        def forces(lengths, velocities):
+            return self.forces(commands, travels._replace(lengths=lengths, velocities=velocities), states)
+
+        _, change = jax.linearize(forces, travels.lengths, travels.velocities)
+        return -change(ones, zeros), -change(zeros, ones)
+
+    def _by_kind(
+        self, method: Callable, commands: Array, travels: Travels, states: States
+    ) -> Iterator[tuple[list[int], PyTree[Array]]]:
+        """Results of a method of all actuators of each kind, stacked, with the numbers of these actuators."""
+        kinds: dict[Any, list[int]] = {}
+        bare = [_without(each, name="", transmission=None) for each in self.each]
+        memories = [states.get(name) for name in self.names]
+        for i, each in enumerate(zip(bare, memories, strict=True)):
+            leaves, structure = jax.tree.flatten(each)
+            # What is no number, such as a function, cannot be stacked.
+            alike = tuple(jnp.shape(x) if eqx.is_array_like(x) else id(x) for x in leaves)
+            kinds.setdefault((structure, alike), []).append(i)
+        for numbers in kinds.values():
+            arguments = [
+                (bare[i], commands[i], Travel(travels.lengths[i], travels.velocities[i]), memories[i]) for i in numbers
+            ]
+            if len(numbers) == 1:
+                yield numbers, jax.tree.map(lambda x: x[None], method(*arguments[0]))
+            else:
+                yield numbers, jax.vmap(method)(*jax.tree.map(lambda *x: jnp.stack(x), *arguments))
+
+
+def _without(actuator: Actuator, **parts: Any) -> Actuator:
+    """An actuator with other parts, which are not checked."""
+    other = object.__new__(type(actuator))
+    for name, part in (vars(actuator) | parts).items():
+        object.__setattr__(other, name, part)
+    return other

@@ -1,0 +1,61 @@
+"""A position servo with an integral, whose set point moves at a limited rate."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.actuators.activation import SlewLimit
+from jdyn.actuators.actuator import Actuator, Travel, _range
+from jdyn.actuators.gained import _number
+
+
+class PIDServo(Actuator):
+    """The command is a length: kp e + ki ∫e dt + kd de/dt, where e is what is missing to the set point.
+
+    >>> servo = jdyn.actuators.PIDServo("joint1", kp=60.0, ki=60.0, kd=15.0)
+    >>> system = jdyn.System(jdyn.load("pendulum"), actuators=[servo], controller=jdyn.control.Constant(jnp.ones(1)))
+    >>> print(jdyn.simulate(system, system.state(), 10.0).q[-1].round(3))
+    [1.]
+
+    Attributes:
+        kp: [N/m or N m/rad].
+        ki: [N/(m s) or N m/(rad s)].
+        kd: [N s/m or N m s/rad].
+        slew: How the set point follows the command, `jdyn.actuators.SlewLimit(rate)`; None where it is the command,
+            whose own rate is then taken to be zero.
+        integral_range: Limits of ki ∫e dt, at which it stays [N or N m]; None for no limits.
+    """
+
+    kp: Scalar = eqx.field(converter=_number)
+    ki: Scalar = eqx.field(converter=_number)
+    kd: Scalar = eqx.field(default=0.0, converter=_number)
+    slew: SlewLimit | None = eqx.field(default=None, kw_only=True)
+    integral_range: Float[Array, "2"] | None = eqx.field(default=None, converter=_range, kw_only=True)
+
+    def start(self, travel: Travel) -> tuple[Array, Array | None]:
+        """ki ∫e dt, and the set point, which starts where the transmission is."""
+        return jnp.zeros_like(travel.length), None if self.slew is None else travel.length
+
+    def rate(self, command: Scalar, travel: Travel, memory: Any) -> tuple[Array, Array | None]:
+        integral, _ = memory
+        missing, slewing = self._missing(command, travel, memory)
+        rate = self.ki * missing
+        if self.integral_range is not None:
+            lower, upper = self.integral_range
+            rate = jnp.where(((integral <= lower) & (rate < 0)) | ((integral >= upper) & (rate > 0)), 0, rate)
+        return rate, None if self.slew is None else slewing
+
+    def force(self, command: Scalar, travel: Travel, memory: Any) -> Scalar:
+        integral, _ = memory
+        missing, slewing = self._missing(command, travel, memory)
+        integral = integral if self.integral_range is None else jnp.clip(integral, *self.integral_range)
+        return self.kp * missing + integral + self.kd * (slewing - travel.velocity)
+
+    def _missing(self, command, travel, memory):
+        """Length that is missing to the set point, and the rate of that point."""
+        if self.slew is None:
+            return command - travel.length, jnp.zeros_like(travel.velocity)
+        _, goal = memory
+        return goal - travel.length, self.slew.limited_rate(command, goal)

@@ -1,0 +1,160 @@
+"""Actuators of MJCF files."""
+
+import numpy as np
+
+from jdyn.actuators import (
+    Activation,
+    Actuator,
+    AffineActuator,
+    Integrator,
+    Lag,
+    Motor,
+    Muscle,
+    MuscleActivation,
+    PositionServo,
+    VelocityServo,
+)
+from jdyn.io.mjcf_translation import Translation
+from jdyn.transmissions import Geared, GearedFrame, GearedJoint, Transmission
+
+# MuJoCo's kinds of what is read, without their prefixes.
+GAINS, BIASES = ("FIXED", "AFFINE", "MUSCLE"), ("NONE", "AFFINE", "MUSCLE")
+DYNAMICS = ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE")
+TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SITE", "TENDON")
+
+
+def read_actuators(translation: Translation) -> tuple[list[int], list[int]]:
+    """Active actuators that are read, and those that are not, by number."""
+    t = translation
+    active = [i for i in range(t.m.nactuator) if t.is_active(i)]
+    read = [i for i in active if not unread_part(t, i)]
+    return read, [i for i in active if i not in read]
+
+
+def unread_part(translation: Translation, i: int) -> str:
+    """The part of an actuator that is not read; empty if all of it is."""
+    t, m = translation, translation.m
+    kinds = _kinds(t, i)
+    for kind, known in zip(kinds, (GAINS, BIASES, DYNAMICS, TRANSMISSIONS), strict=True):
+        if kind not in known:
+            return kind.lower()
+    joint = int(m.actuator_trnid[i, 0])
+    if kinds[3] == "JOINT" and not t.is_screw(joint) and not _is_ball(t, joint):
+        return "a free joint"
+    if kinds[3] == "JOINTINPARENT" and not t.is_screw(joint):
+        return "axes of the parent"
+    if kinds[3] == "SITE" and m.actuator_trnid[i, 1] >= 0:
+        return "refsite"
+    if m.actuator_plugin[i] >= 0:
+        return "a plugin"
+    return "delay" if m.actuator_delay[i] else ""
+
+
+def actuators(translation: Translation) -> tuple[Actuator, ...]:
+    """The actuators of a file that are read, in its order."""
+    return tuple(_actuator(translation, i) for i in read_actuators(translation)[0])
+
+
+def _actuator(t: Translation, i: int) -> Actuator:
+    m = t.m
+    gain, bias, _, _ = _kinds(t, i)
+    g, b = m.actuator_gainprm[i], m.actuator_biasprm[i]
+    affine = b[:3] if bias == "AFFINE" else np.zeros(3)
+    common = {
+        "name": t.name("actuator", i), "command_range": _command_range(t, i), "force_range": _force_range(t, i),
+        "activation": _activation(t, i),
+    }  # fmt: skip
+    transmission = _transmission(t, i)
+    if gain == bias == "MUSCLE" and np.array_equal(g, b):
+        force = g[2] if g[2] >= 0 else g[3] / m.actuator_acc0[i]
+        return Muscle(
+            transmission, m.actuator_lengthrange[i], force, operating_range=g[:2], shortest=g[4], longest=g[5],
+            fastest=g[6], passive=g[7], eccentric=g[8], **common,
+        )  # fmt: skip
+    if gain == "FIXED" and not np.any(affine):
+        return Motor(transmission, g[0], **common)
+    if gain == "FIXED" and np.array_equal(affine[:2], [0, -g[0]]):
+        return PositionServo(transmission, g[0], -affine[2], **common)
+    if gain == "FIXED" and np.array_equal(affine, [0, 0, -g[0]]):
+        return VelocityServo(transmission, g[0], **common)
+    gains = g[:3] if gain == "AFFINE" else np.array([g[0], 0, 0])
+    return AffineActuator(transmission, gains, affine, **common)
+
+
+def _kinds(t: Translation, i: int) -> tuple[str, str, str, str]:
+    """Kinds of the gain, of the bias, of the dynamics and of the transmission of an actuator."""
+    m, mj = t.m, t.mujoco
+    numbers = m.actuator_gaintype[i], m.actuator_biastype[i], m.actuator_dyntype[i], m.actuator_trntype[i]
+    of_kinds = zip((mj.mjtGain, mj.mjtBias, mj.mjtDyn, mj.mjtTrn), numbers, strict=True)
+    return tuple(kind(int(number)).name.split("_", 1)[1] for kind, number in of_kinds)
+
+
+def _is_ball(t: Translation, joint: int) -> bool:
+    return int(t.m.jnt_type[joint]) == t.mujoco.mjtJoint.mjJNT_BALL
+
+
+def _transmission(t: Translation, i: int) -> Transmission:
+    m, target = t.m, int(t.m.actuator_trnid[i, 0])
+    gear = m.actuator_gear[m.actuator_outadr[i]]
+    match _kinds(t, i)[3]:
+        case "SITE":
+            return GearedFrame(t.sites[target], np.roll(gear, 3))
+        case "TENDON":
+            from jdyn.io.mjcf_tendons import transmission_of
+
+            tendon = transmission_of(t, target)
+            return tendon if gear[0] == 1 else Geared(tendon, gear[0])
+        case _:
+            return GearedJoint(t.joints[target], gear[:3] if _is_ball(t, target) else gear[0])
+
+
+def _command_range(t: Translation, i: int) -> np.ndarray | None:
+    control = t.m.actuator_ctrladr[i]
+    limited = t.m.actuator_ctrllimited[control] and not t.disabled("CLAMPCTRL")
+    return t.m.actuator_ctrlrange[control] if limited else None
+
+
+def _force_range(t: Translation, i: int) -> np.ndarray | None:
+    """Limits of the force: its own, and those of the joint's, if it alone acts on that."""
+    m, gear = t.m, t.m.actuator_gear[t.m.actuator_outadr[i], 0]
+    own = m.actuator_forcerange[i] if m.actuator_forcelimited[i] else None
+    if not limits_of_joint(t, i) or gear == 0:
+        return own
+    of_joint = np.sort(m.jnt_actfrcrange[m.actuator_trnid[i, 0]] / gear)
+    return of_joint if own is None else np.clip(of_joint, *own)
+
+
+def limits_of_joint(t: Translation, i: int) -> bool:
+    """Tell whether the joint of an actuator limits the force of all actuators, of which this is the only one."""
+    m, joint = t.m, int(t.m.actuator_trnid[i, 0])
+    if not (t.moves_screw(i) and m.jnt_actfrclimited[joint]):
+        return False
+    return [other for other in range(m.nactuator) if t.is_active(other) and _may_move(t, other, joint)] == [i]
+
+
+def _may_move(t: Translation, i: int, joint: int) -> bool:
+    """Tell whether an actuator may act on a joint; those of tendons are not looked at."""
+    m, target = t.m, int(t.m.actuator_trnid[i, 0])
+    kind = _kinds(t, i)[3]
+    if kind in ("JOINT", "JOINTINPARENT"):
+        return target == joint
+    if kind != "SITE":
+        return True
+    body = m.site_bodyid[target]
+    while body not in (0, m.jnt_bodyid[joint]):
+        body = m.body_parentid[body]
+    return body != 0
+
+
+def _activation(t: Translation, i: int) -> Activation | None:
+    m, prm = t.m, t.m.actuator_dynprm[i]
+    limits = {"range": m.actuator_actrange[i] if m.actuator_actlimited[i] else None}
+    match _kinds(t, i)[2]:
+        case "NONE":
+            return None
+        case "INTEGRATOR":
+            return Integrator(**limits)
+        case "MUSCLE":
+            return MuscleActivation(prm[0], prm[1], prm[2], **limits)
+        case _:
+            return Lag(prm[0], **limits)

@@ -1,0 +1,135 @@
+"""Actuators of MuJoCo's files: forces, rates of activations and accelerations are MuJoCo's."""
+
+import pathlib
+import warnings
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+import jdyn
+from tests.io.test_mjcf import to_mujoco
+
+pytestmark = pytest.mark.fast_compile
+
+KINDS = """<mujoco><option gravity="0 0 -9.81"><flag contact="disable"/></option>
+<worldbody>
+  <body name="base" pos="0 0 1"><freejoint/><geom size="0.1"/><site name="thruster" pos="0.1 0 0.1" euler="20 30 40"/>
+    <body name="a" pos="0.1 0 0"><joint name="a" axis="0 1 0" range="-1 1" actuatorfrcrange="-3 2"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/>
+      <body name="b" pos="0.3 0 0"><joint name="b" axis="0 0 1" ref="0.3"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/>
+        <body name="c" pos="0.3 0 0"><joint name="c" type="slide" axis="1 0 0"/><geom size="0.05"/>
+          <body name="d" pos="0.1 0 0"><joint name="d" type="ball"/><geom size="0.05" pos="0.1 0 0"/></body>
+        </body></body></body></body>
+</worldbody>
+<actuator>
+  <motor name="motor" joint="a" gear="3" ctrllimited="true" ctrlrange="-1 1"/>
+  <position name="position" joint="b" kp="20" kv="2" forcerange="-8 9"/>
+  <velocity name="velocity" joint="b" kv="3"/>
+  <intvelocity name="intvelocity" joint="b" kp="4" actrange="-1 1"/>
+  <damper name="damper" joint="c" kv="5" ctrlrange="0 1"/>
+  <cylinder name="cylinder" joint="c" timeconst="0.2" area="2" bias="0.1 0.2 0.3"/>
+  <muscle name="muscle" joint="c" lengthrange="-0.5 0.5" timeconst="0.02 0.05" tausmooth="0.3"/>
+  <muscle name="scaled" joint="b" lengthrange="-0.5 0.5" force="30"/>
+  <general name="general" joint="b" gear="0.5" dyntype="filterexact" dynprm="0.1" gaintype="affine" gainprm="2 0.3 0.4"
+    biastype="affine" biasprm="0.5 -1 -2"/>
+  <motor name="ball" joint="d" gear="0.1 0.2 0.3"/>
+  <general name="site" site="thruster" gear="0.1 0.2 0.3 0.4 0.5 0.6"/>
+</actuator></mujoco>"""
+
+
+ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+# Rounding of some tens of bodies, relative to the largest entry.
+TOLERANCE = 1e-11
+
+
+def systems(source):
+    """The system and MuJoCo's model of a file, without constraints and without the drag of a medium."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", jdyn.ModelWarning)
+        system = jdyn.load_system(source)
+    whole = isinstance(source, pathlib.Path)
+    compiled = mujoco.MjModel.from_xml_path(str(source)) if whole else mujoco.MjModel.from_xml_string(source)
+    compiled.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    compiled.opt.density = compiled.opt.viscosity = 0
+    return system.but(contact=None, joint_limits=None, constraints=()), compiled
+
+
+@jax.jit
+def ours(system, q, v, commands, activations):
+    """Generalized forces of actuators, rates of activations by name, and accelerations."""
+    system = jdyn.System(
+        system.model, actuators=system.actuators, elements=system.elements,
+        controller=jdyn.control.Constant(commands),
+    )  # fmt: skip
+    driver, state = system.driver(), system.state(q, v)
+    memory = state.parts.get("controller")
+    memory = memory and memory._replace(actuators=activations)
+    tau, rate = driver.force(0.0, q, v, memory), driver.rate(jnp.zeros(()), q, v, memory)
+    a = jdyn.forward_dynamics(system.model, q, v, tau)
+    return tau, {} if rate is None else rate.actuators, a
+
+
+def assert_as_in_mujoco(source, count=50):
+    system, compiled = systems(source)
+    assert len(system.actuators) == compiled.nu
+    data, rng, model = mujoco.MjData(compiled), np.random.default_rng(0), system.model
+    names = [compiled.actuator(i).name or f"actuator{i}" for i in np.flatnonzero(compiled.actuator_actnum)]
+    for _ in range(count):
+        mujoco.mj_resetData(compiled, data)
+        mujoco.mj_integratePos(compiled, data.qpos, rng.normal(size=compiled.nv), 1.0)
+        data.qvel[:], data.ctrl[:] = rng.normal(size=compiled.nv), 2 * rng.normal(size=compiled.nu)
+        data.act[:] = rng.uniform(-0.5, 1, size=compiled.na)
+        mujoco.mj_forward(compiled, data)
+        T, free = to_mujoco(compiled, data.qpos)
+        qacc = data.qacc.copy()
+        v = T.T @ data.qvel
+        for dof in free:
+            qacc[dof : dof + 3] -= T[dof : dof + 3, dof + 3 : dof + 6] @ np.cross(
+                v[dof : dof + 3], v[dof + 3 : dof + 6]
+            )
+        activations = dict(zip(names, jnp.asarray(data.act), strict=True))
+        tau, rates, a = ours(system, jnp.asarray(data.qpos), jnp.asarray(v), jnp.asarray(data.ctrl), activations)
+        assert_close(tau, T.T @ data.qfrc_actuator, "forces of actuators")
+        assert_close([rates[name] for name in names], data.act_dot, "rates of activations")
+        assert_close(a, T.T @ qacc, "accelerations")
+    return model
+
+
+def assert_close(got, expected, what):
+    scale = max(1.0, np.max(np.abs(expected), initial=0.0))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE * scale, err_msg=what)
+
+
+def test_all_kinds():
+    assert_as_in_mujoco(KINDS)
+
+
+@pytest.mark.parametrize("file", ["ant", "humanoid", pytest.param("walker2d", marks=pytest.mark.slow)])
+def test_files_of_gymnasium(file):
+    assert_as_in_mujoco(ASSETS / f"{file}.xml", count=10)
+
+
+def test_what_is_not_read_is_named():
+    text = KINDS.replace(
+        "</actuator>",
+        """
+        <adhesion name="glue" body="a" ctrlrange="0 1"/>
+        <general name="late" joint="a" dyntype="integrator" actearly="true"/>
+        <motor name="root" joint="base/free"/></actuator>""",
+    )
+    text = text.replace("<freejoint/>", '<freejoint name="base/free"/>')
+    with pytest.warns(jdyn.ModelWarning) as said:
+        system = jdyn.load_system(text)
+    message = str(said[0].message)
+    assert "actuators glue (body), root (a free joint)" in message
+    assert "actearly of actuators late" in message
+    # Two act on joint a, so that its limit is no longer that of one.
+    assert "limits of the force of all actuators of joints a" in message
+    assert len(system.actuators) == 12
+    with pytest.warns(jdyn.ModelWarning, match="jdyn.load_system reads actuators"):
+        jdyn.load(KINDS)
