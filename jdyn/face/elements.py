@@ -6,8 +6,10 @@ tip 200.0
 """
 
 from jdyn.dynamics import Kinematics as Kinematics
+from jdyn.elements import CarriedWeight as CarriedWeight
 from jdyn.elements import Drag as Drag
 from jdyn.elements import FrameForce as FrameForce
 from jdyn.elements import LuGreFriction as LuGreFriction
+from jdyn.elements import Medium as Medium
 from jdyn.elements import PointSpring as PointSpring
 from jdyn.elements import StribeckFriction as StribeckFriction

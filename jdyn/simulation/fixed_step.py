@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact import PointForces
-from jdyn.control import Constant, Controller, DynamicController
+from jdyn.control import Driven, DynamicController
 from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
 from jdyn.simulation.loop import (
@@ -63,8 +63,7 @@ def fixed_step(
     q, v = checked(system.model, q=state.q, v=state.v)
     dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
     t, h, system = t.astype(dtype), h.astype(dtype), system.astype(dtype)
-    if action is not None:
-        system = system.but(controller=_with_action(system, action.astype(dtype)))
+    action = None if action is None else _checked_action(system, action.astype(dtype))
     shapes = system.touching()
     system = system.but(model=system.model.without_shapes(), configurations={})
     method = suitable_solver(solver, system, constant=True)
@@ -79,6 +78,8 @@ def fixed_step(
             "step: joint_limits or contact look for instants, at which steps of a given length do not end; take "
             "jdyn.CompliantLimits(), and contact without located=True"
         )
+    if action is not None:
+        field = dataclasses.replace(field, controller=_with_action(field.controller, action))
     zero = jnp.zeros_like(t)
     on_constraints = jnp.array(True) if field.constraints else None
     problem = Problem(
@@ -116,12 +117,49 @@ def fixed_step(
     return after, StepInfo(a, forces, jnp.where(finite, code, Result.nonfinite).astype(jnp.int32))
 
 
-def _with_action(system: Parts, action: Array) -> Controller | DynamicController:
-    """The controller of a system, whose outputs are added to constant ones: commands, or generalized forces."""
+def _checked_action(system: Parts, action: Array) -> Array:
+    """An action, if it has the shape of one: commands, or generalized forces."""
     size = len(system.actuators) or system.model.nv
     what = "a command for each actuator" if system.actuators else "a force for each entry of v"
     if action.shape != (size,):
         raise ValueError(f"action: expected shape ({size},), {what} of {system.model.name!r}, got {action.shape}")
-    if system.controller is None:
-        return Constant(action)
-    return Constant(action) + system.controller
+    return action
+
+
+def _with_action(controller: DynamicController, action: Array) -> DynamicController:
+    """A controller with constant outputs beside its own; those of one that commands actuators are commands."""
+    if isinstance(controller, Driven):
+        return dataclasses.replace(controller, controller=_with_action(controller.controller, action))
+    return _WithAction(controller, action)
+
+
+class _WithAction(DynamicController):
+    """A controller with constant outputs beside its own."""
+
+    controller: DynamicController
+    action: Float[Array, " outputs"]
+
+    def start(self, t, q, v):
+        return self.controller.start(t, q, v)
+
+    def force(self, t, q, v, memory):
+        return self.controller.force(t, q, v, memory) + self.action
+
+    def rate(self, t, q, v, memory):
+        return self.controller.rate(t, q, v, memory)
+
+    def force_slopes(self, model, t, q, v, memory):
+        return self.controller.force_slopes(model, t, q, v, memory)
+
+    def force_jacobians(self, model, t, q, v, memory):
+        return self.controller.force_jacobians(model, t, q, v, memory)
+
+    @property
+    def ticks(self):
+        return self.controller.ticks
+
+    def next_tick(self, memory):
+        return self.controller.next_tick(memory)
+
+    def update(self, t, q, v, memory):
+        return self.controller.update(t, q, v, memory)
