@@ -17,6 +17,10 @@ from jdyn.dynamics.force_slopes import differentiated_slopes as differentiated_s
 from jdyn.dynamics.forward import forward_dynamics as forward_dynamics
 from jdyn.dynamics.forward import resolved as resolved
 from jdyn.dynamics.forward_derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
+from jdyn.dynamics.frame_motion import frame_acceleration as frame_acceleration
+from jdyn.dynamics.frame_motion import frame_velocity as frame_velocity
+from jdyn.dynamics.frame_motion import jacobian as jacobian
+from jdyn.dynamics.frame_motion import jacobian_rate as jacobian_rate
 from jdyn.dynamics.inverse import bias_forces as bias_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics.inverse import joint_forces as joint_forces
@@ -33,4 +37,3 @@ from jdyn.dynamics.methods import Method as Method
 from jdyn.dynamics.methods import ParallelABA as ParallelABA
 from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.regressor import regressor as regressor
-from jdyn.dynamics.relative_motion import jacobian as jacobian

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.common_frame import common_frame, subtree_sum
-from jdyn.dynamics.kinematics import per_dof, velocities
+from jdyn.dynamics.kinematics import dof_motion_rates, per_dof, velocities
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.model import Model, checked
 from jdyn.model.model import compiled
@@ -45,23 +45,11 @@ def coriolis_matrix(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     B = jax.vmap(_factorisation)(I, moved)
     rows = per_dof(model, np.arange(model.nb))
     I, B = subtree_sum(model, I)[rows], subtree_sum(model, B)[rows]
-    S, S_rate = frame.S, _subspace_rates(model, q, v, frame, moved)
+    S, S_rate = frame.S, dof_motion_rates(model, q, v, frame.X, moved)
     F = jax.vmap(lambda I, B, s, r: I @ r + B @ s)(I, B, S, S_rate)
     below = frame.support * (S @ F.T)
     above = frame.support.T * jax.vmap(lambda I, B, s: S_rate @ (I @ s) + S @ (B.T @ s))(I, B, S)
     return reduced(model, below + above * (1 - frame.support))
-
-
-def _subspace_rates(model, q, v, frame, moved):
-    """dS/dt of every degree of freedom, seen from the common frame: (nv_full, 6)."""
-
-    def rate(joint, q, v, X, velocity):
-        S, S_apparent = jax.jvp(joint.subspace, (q,), (joint.rate(q, v),))
-        in_body = jax.vmap(lambda s: cross_motion(velocity, s))
-        return in_body(jax.vmap(X.motion_to_parent)(S.T)) + jax.vmap(X.motion_to_parent)(S_apparent.T)
-
-    X, moved = model.by_group("bodies", frame.X), model.by_group("bodies", moved)
-    return model.merge_groups("v", model.map_joints(rate, model.by_group("q", q), model.by_group("v", v), X, moved))
 
 
 def _factorisation(I, v):

@@ -1,4 +1,4 @@
-"""Positions and velocities of bodies, and Jacobians."""
+"""Positions and velocities of bodies."""
 
 import functools
 import operator
@@ -16,7 +16,7 @@ from jdyn.execution.compiled import precise
 from jdyn.model import WORLD, Model, checked, motion_bias, take_rows
 from jdyn.model.model import compiled
 from jdyn.model.topology import doubling_ancestors
-from jdyn.spatial import Transform
+from jdyn.spatial import Transform, cross_motion
 from jdyn.terminal.messages import unknown
 
 
@@ -265,6 +265,21 @@ def dof_motions(model: Model, joints: JointKinematics, X: Transform) -> Float[Ar
     carry = jax.vmap(lambda X, S: jax.vmap(X.motion_to_parent)(S.T))
     parts = [carry(X, S) for X, S in zip(model.by_group("bodies", X), joints.S, strict=True)]
     return model.merge_groups("v", parts)
+
+
+def dof_motion_rates(
+    model: Model, q: Float[Array, " nq_full"], v: Float[Array, " nv_full"], X: Transform, moved: Float[Array, "nb 6"]
+) -> Float[Array, "nv_full 6"]:
+    """Rates of `dof_motions`, in the frame in which X are the poses of bodies; `moved` are their velocities there, in
+    its axes and at its origin."""
+
+    def rate(joint, q, v, X, moved):
+        S, S_apparent = jax.jvp(joint.subspace, (q,), (joint.rate(q, v),))
+        in_body = jax.vmap(lambda s: cross_motion(moved, s))
+        return in_body(jax.vmap(X.motion_to_parent)(S.T)) + jax.vmap(X.motion_to_parent)(S_apparent.T)
+
+    by_group = model.by_group("q", q), model.by_group("v", v), *(model.by_group("bodies", x) for x in (X, moved))
+    return model.merge_groups("v", model.map_joints(rate, *by_group))
 
 
 def per_dof(model: Model, per_body: np.ndarray) -> np.ndarray:

@@ -1,27 +1,15 @@
-"""Motion of bodies relative to others, at one configuration, and Jacobians of it."""
+"""Motion of bodies relative to others, at one configuration, and Jacobians of its points."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Integer
+from jaxtyping import Array, Float, Int
 
-from jdyn.array import shaped
-from jdyn.dynamics.kinematics import (
-    JointKinematics,
-    carrier,
-    dof_motions,
-    joint_kinematics,
-    one_pose,
-    poses,
-    row_of,
-    traced,
-)
-from jdyn.dynamics.paths import AllCoordinates, Paths, signs_on_paths
+from jdyn.dynamics.kinematics import JointKinematics, dof_motions, joint_kinematics, poses
+from jdyn.dynamics.paths import Paths
 from jdyn.dynamics.row_jacobians import PointJacobian
-from jdyn.model import WORLD, Model, checked
-from jdyn.model.model import compiled
+from jdyn.model import Model
 from jdyn.spatial import Transform
 
 
@@ -82,62 +70,3 @@ def columns_at(
 ) -> Float[Array, "nv_full 6"]:
     """Twist of each coordinate of all joints at a place of the world, in world axes, from the poses X of bodies."""
     return dof_motions(model, joints, Transform(X.rotation, X.translation - origin[None]))
-
-
-def jacobian(
-    model: Model,
-    q: Float[Array, " nq"],
-    body_or_frame: str | int | Integer[Array, ""],
-    *,
-    point: Float[Array, "3"] | None = None,
-    frame: Literal["body", "world", "aligned"] = "body",
-) -> Float[Array, "6 nv"]:
-    """Jacobian J of a body or a named frame: its spatial velocity [ω; v] is J v.
-
-    >>> J = jdyn.jacobian(jdyn.load("double_pendulum"), jnp.zeros(2), "tip", frame="aligned")
-    >>> print(J[3:].round(3) + 0.0)  # of the tip's linear velocity
-    [[2. 1.]
-     [0. 0.]
-     [0. 0.]]
-
-    Args:
-        model: The mechanism.
-        q: Configuration [rad or m].
-        body_or_frame: Body index, which may be traced, body name or frame name. One program serves all of them.
-        point: Where the linear velocity is taken, in the frame's coordinates [m]; its origin if left out.
-        frame: `"body"`: in the frame's own axes; `"aligned"`: in world axes, at the same point; `"world"`: in
-            the world frame, the linear part that of the point passing the world's origin.
-
-    Returns:
-        The Jacobian, columns in the order of `v`.
-
-    Raises:
-        ValueError: at trace time, if there is no such body or frame, a size disagrees with `model`, or `point` is
-            given with `frame="world"`, which has no use for it. A traced index of no body gives NaN.
-
-    Source: Featherstone 2008, section 4.2; Lynch and Park, Modern Robotics (2017), section 5.1.
-    """
-    if frame not in ("body", "world", "aligned"):
-        raise ValueError(f"frame: expected 'body', 'world' or 'aligned', got {frame!r}")
-    if frame == "world" and point is not None:
-        raise ValueError("point: the world-frame Jacobian does not depend on it; leave it out, or use frame='aligned'")
-    checked(model)
-    return _jacobian(model, q, *traced(*carrier(model, body_or_frame)), point, frame)
-
-
-@compiled
-def _jacobian(model, q, body, number, point, frame):
-    (q,) = checked(model, q=q)
-    placement = one_pose(model.frames, number)
-    if point is not None:
-        placement = placement @ Transform(jnp.eye(3, dtype=model.dtype), shaped("point", point, model.dtype, (3,)))
-    joints = joint_kinematics(model, model.expand(q))
-    X_w = poses(model, joints.X)
-    X_wf = one_pose(X_w, body) @ placement
-    origin = jnp.zeros_like(X_wf.translation) if frame == "world" else X_wf.translation
-    turn = X_wf.rotation.T if frame == "body" else jnp.eye(3, dtype=q.dtype)
-    # Nothing moves the world, which comes first.
-    every = np.arange(WORLD, model.nb)
-    on_path = row_of(jnp.asarray(signs_on_paths(model, np.full_like(every, WORLD), every), q.dtype), body)
-    path, A = AllCoordinates(on_path[None]), jax.scipy.linalg.block_diag(turn, turn)
-    return jax.vmap(model.reduce_force)(path.jacobian(columns_at(model, joints, X_w, origin), A[None])[0])

@@ -30,11 +30,14 @@ from jdyn.dynamics import diagnose as diagnose
 from jdyn.dynamics import forward_dynamics as forward_dynamics
 from jdyn.dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
 from jdyn.dynamics import forward_kinematics as forward_kinematics
+from jdyn.dynamics import frame_acceleration as frame_acceleration
 from jdyn.dynamics import frame_pose as frame_pose
+from jdyn.dynamics import frame_velocity as frame_velocity
 from jdyn.dynamics import gravity_forces as gravity_forces
 from jdyn.dynamics import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from jdyn.dynamics import jacobian as jacobian
+from jdyn.dynamics import jacobian_rate as jacobian_rate
 from jdyn.dynamics import joint_forces as joint_forces
 from jdyn.dynamics import kinetic_energy as kinetic_energy
 from jdyn.dynamics import linearize as linearize

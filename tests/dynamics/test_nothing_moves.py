@@ -68,7 +68,9 @@ def test_configurations_are_empty(scene):
 
 def test_frames_and_shapes_are_where_they_are(scene):
     np.testing.assert_allclose(jdyn.frame_pose(scene, NONE, "cup").translation, (0.2, 0, 0.6), rtol=1e-6)
-    assert jdyn.jacobian(scene, NONE, "cup").shape == (6, 0)
+    assert jdyn.jacobian(scene, NONE, "cup").shape == jdyn.jacobian_rate(scene, NONE, NONE, "cup").shape == (6, 0)
+    assert not np.any(jdyn.frame_velocity(scene, NONE, NONE, "cup", frame="aligned"))
+    assert not np.any(jdyn.frame_acceleration(scene, NONE, NONE, NONE, "cup"))
     assert jdyn.contact.collision_pairs(scene) == ()
     assert jdyn.contact.distances(scene, NONE).distance.shape == (0,)
     assert np.ptp(jdyn.snapshot(scene, NONE)) > 50
