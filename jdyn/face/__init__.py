@@ -47,6 +47,7 @@ from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
 from jdyn.elements import ForceElement as ForceElement
 from jdyn.face import actuators as actuators
+from jdyn.face import centroidal as centroidal
 from jdyn.face import constraints as constraints
 from jdyn.face import contact as contact
 from jdyn.face import control as control

@@ -75,6 +75,13 @@ class SpatialInertia(Structure):
         shift = P @ H.T + H @ P.T + self.mass * (P @ P.T)
         return SpatialInertia(self.mass, h + self.mass * p, unique(R @ symmetric(self.rotational) @ R.T + shift))
 
+    def rate(self, v: Motion6) -> "SpatialInertia":
+        """Rate of the inertia in its frame, relative to which the body moves with velocity `v`: v ×* I − I v ×."""
+        h, H, V = self.first_moment, skew(self.first_moment), skew(v[3:])
+        turning, shift = skew(v[:3]) @ symmetric(self.rotational), V @ H.T
+        rotational = unique(turning + turning.T + shift + shift.T)
+        return SpatialInertia(jnp.zeros_like(self.mass), jnp.cross(v[:3], h) + self.mass * v[3:], rotational)
+
     def __add__(self, other: "SpatialInertia") -> "SpatialInertia":
         return SpatialInertia(
             self.mass + other.mass,

@@ -50,6 +50,9 @@ def test_dynamics_have_no_rows(scene, executor):
     for function in (jdyn.bias_forces, jdyn.kinetic_energy, jdyn.momentum):
         assert not np.any(function(model, NONE, NONE))
     assert jdyn.regressor(model, NONE, NONE, NONE).shape == (0, 0)
+    assert jdyn.centroidal.momentum_matrix(model, NONE).shape == (6, 0)
+    assert jdyn.centroidal.momentum_matrix_rate(model, NONE, NONE).shape == (6, 0)
+    assert jdyn.centroidal.com_jacobian(model, NONE).shape == (3, 0)
     batch = jax.vmap(lambda q: jdyn.inverse_dynamics(model, q, q, q))(jnp.zeros((3, 0)))
     assert batch.shape == (3, 0)
 
