@@ -15,8 +15,8 @@ RULES = {
     "dynamics/at_rest.py", "dynamics/derivatives.py", "dynamics/forward_derivatives.py", "dynamics/inverse.py",
     "dynamics/kinematics.py", "dynamics/mass_matrix.py",
     # Solutions of equations, by the implicit function theorem, and functions that are safe where a quotient is not.
-    "control/riccati.py", "geometry/ellipsoids.py", "geometry/outside.py", "planning/inverse_kinematics.py",
-    "spatial/quaternions.py",
+    "control/riccati.py", "dynamics/inverse_inertia.py", "geometry/ellipsoids.py", "geometry/outside.py",
+    "planning/inverse_kinematics.py", "spatial/quaternions.py",
     # A sentence where there is no derivative, or not in both modes.
     "planning/ilqr.py", "tuning/least_squares.py",
     # Counts of operations, and functions that a compiler sees as a whole.

@@ -30,6 +30,10 @@ from jdyn.dynamics.frame_motion import jacobian_rate as jacobian_rate
 from jdyn.dynamics.inverse import bias_forces as bias_forces
 from jdyn.dynamics.inverse import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics.inverse import joint_forces as joint_forces
+from jdyn.dynamics.inverse_inertia import delassus_matrix as delassus_matrix
+from jdyn.dynamics.inverse_inertia import impulse_response as impulse_response
+from jdyn.dynamics.inverse_inertia import mass_matrix_inverse as mass_matrix_inverse
+from jdyn.dynamics.inverse_inertia import operational_space_inertia as operational_space_inertia
 from jdyn.dynamics.kinematics import body_velocities as body_velocities
 from jdyn.dynamics.kinematics import forward_kinematics as forward_kinematics
 from jdyn.dynamics.kinematics import frame_pose as frame_pose

@@ -26,6 +26,7 @@ from jdyn.dynamics import bias_forces as bias_forces
 from jdyn.dynamics import body_velocities as body_velocities
 from jdyn.dynamics import center_of_mass as center_of_mass
 from jdyn.dynamics import coriolis_matrix as coriolis_matrix
+from jdyn.dynamics import delassus_matrix as delassus_matrix
 from jdyn.dynamics import diagnose as diagnose
 from jdyn.dynamics import forward_dynamics as forward_dynamics
 from jdyn.dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
@@ -34,6 +35,7 @@ from jdyn.dynamics import frame_acceleration as frame_acceleration
 from jdyn.dynamics import frame_pose as frame_pose
 from jdyn.dynamics import frame_velocity as frame_velocity
 from jdyn.dynamics import gravity_forces as gravity_forces
+from jdyn.dynamics import impulse_response as impulse_response
 from jdyn.dynamics import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from jdyn.dynamics import jacobian as jacobian
@@ -42,7 +44,9 @@ from jdyn.dynamics import joint_forces as joint_forces
 from jdyn.dynamics import kinetic_energy as kinetic_energy
 from jdyn.dynamics import linearize as linearize
 from jdyn.dynamics import mass_matrix as mass_matrix
+from jdyn.dynamics import mass_matrix_inverse as mass_matrix_inverse
 from jdyn.dynamics import momentum as momentum
+from jdyn.dynamics import operational_space_inertia as operational_space_inertia
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
 from jdyn.elements import ForceElement as ForceElement

@@ -49,7 +49,7 @@ def test_dynamics_have_no_rows(scene, executor):
         assert jdyn.forward_dynamics(model, NONE, NONE, NONE, f_ext=jnp.zeros((0, 6)), method=method).shape == (0,)
     for function in (jdyn.bias_forces, jdyn.kinetic_energy, jdyn.momentum):
         assert not np.any(function(model, NONE, NONE))
-    assert jdyn.regressor(model, NONE, NONE, NONE).shape == (0, 0)
+    assert jdyn.regressor(model, NONE, NONE, NONE).shape == jdyn.mass_matrix_inverse(model, NONE).shape == (0, 0)
     assert jdyn.centroidal.momentum_matrix(model, NONE).shape == (6, 0)
     assert jdyn.centroidal.momentum_matrix_rate(model, NONE, NONE).shape == (6, 0)
     assert jdyn.centroidal.com_jacobian(model, NONE).shape == (3, 0)
@@ -74,6 +74,8 @@ def test_frames_and_shapes_are_where_they_are(scene):
     assert jdyn.jacobian(scene, NONE, "cup").shape == jdyn.jacobian_rate(scene, NONE, NONE, "cup").shape == (6, 0)
     assert not np.any(jdyn.frame_velocity(scene, NONE, NONE, "cup", frame="aligned"))
     assert not np.any(jdyn.frame_acceleration(scene, NONE, NONE, NONE, "cup"))
+    assert not np.any(jdyn.delassus_matrix(scene, NONE, ["cup"]))
+    assert jdyn.impulse_response(scene, NONE, "cup", jnp.ones(6)).shape == (0,)
     assert jdyn.contact.collision_pairs(scene) == ()
     assert jdyn.contact.distances(scene, NONE).distance.shape == (0,)
     assert np.ptp(jdyn.snapshot(scene, NONE)) > 50
