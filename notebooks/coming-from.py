@@ -46,7 +46,8 @@ jax.config.update("jax_enable_x64", True)
 # | linear part first, quaternions xyzw, names sorted | angular part first, wxyz, order of the file |
 # | `model.inertias[1].mass = 2` | `jdyn.vary(model, {"body:NAME.mass": 2.0})` |
 #
-# `PinocchioMap` converts, for whoever moves from one to the other in steps.
+# `PinocchioMap` converts, for whoever moves from one to the other in steps. More functions stand by name
+# in the chapter on other programs of the guide.
 
 # %%
 robots = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"

@@ -26,6 +26,58 @@ back, and so on for velocities, forces and Jacobians.
 >>> print(bool(np.allclose(M, jdyn.mass_matrix(model, jnp.asarray(q)))))
 True
 
+## Functions of Pinocchio by name
+
+Names of `pinocchio` without `pin.`; results are in its `data`. Those of jdyn take a model and one state, return what
+they find, and have derivatives. Spatial vectors have their angular part first.
+
+| Pinocchio | jdyn |
+|---|---|
+| `forwardKinematics`, `data.oMi`, `data.v` | `jdyn.forward_kinematics`, `jdyn.body_velocities` |
+| `framesForwardKinematics`, `data.oMf` | `jdyn.frame_pose` |
+| `LOCAL`, `WORLD`, `LOCAL_WORLD_ALIGNED` | `frame="body"`, `"world"`, `"aligned"` |
+| `getFrameVelocity` | `jdyn.frame_velocity` |
+| `getFrameAcceleration` | `jdyn.frame_acceleration` |
+| `getFrameClassicalAcceleration` | `jdyn.frame_acceleration(..., classical=True)` |
+| `computeFrameJacobian`, `getFrameJacobian` | `jdyn.jacobian` |
+| `getFrameJacobianTimeVariation` | `jdyn.jacobian_rate` |
+| `centerOfMass`, `data.com[0]` | `jdyn.center_of_mass` |
+| `data.vcom[0]`, `data.acom[0]` | `jdyn.centroidal.com_velocity`, `jdyn.centroidal.com_acceleration` |
+| `jacobianCenterOfMass` | `jdyn.centroidal.com_jacobian` |
+| `computeTotalMass` | `model.inertias.mass.sum()` |
+| `computeCentroidalMomentum`, `data.hg` | `jdyn.momentum` |
+| `computeCentroidalMomentumTimeVariation`, `data.dhg` | `jdyn.centroidal.momentum_rate` |
+| `ccrba`, `computeCentroidalMap`, `data.Ag` | `jdyn.centroidal.momentum_matrix` |
+| `dccrba`, `computeCentroidalMapTimeVariation`, `data.dAg` | `jdyn.centroidal.momentum_matrix_rate` |
+| `crba` | `jdyn.mass_matrix` |
+| `computeMinverse` | `jdyn.mass_matrix_inverse` |
+| `computeDelassusMatrix` | `jdyn.delassus_matrix`, of frames |
+| its inverse, for one frame | `jdyn.operational_space_inertia` |
+| `impulseDynamics` | `jdyn.impulse_response`, to an impulse that is known |
+| `rnea`, `nonLinearEffects` | `jdyn.inverse_dynamics`, `jdyn.bias_forces` |
+| `computeGeneralizedGravity` | `jdyn.gravity_forces` |
+| `aba`, `constraintDynamics` | `jdyn.forward_dynamics`, `jdyn.constrained_dynamics` |
+| `computeCoriolisMatrix` | `jdyn.coriolis_matrix` |
+| `computeKineticEnergy`, `computePotentialEnergy` | `jdyn.kinetic_energy`, `jdyn.potential_energy` |
+| `computeJointTorqueRegressor` | `jdyn.regressor` |
+| `computeRNEADerivatives` | `jdyn.inverse_dynamics_derivatives` |
+| `computeABADerivatives` | `jdyn.forward_dynamics_derivatives` |
+| other functions with `Derivatives` in their name | `jax.jacfwd`, `jax.jacrev` of the function itself |
+| `neutral`, `randomConfiguration` | `model.neutral`, `model.random` |
+| `integrate`, `difference` | `model.integrate`, `model.difference` |
+| `buildReducedModel`, `appendModel` | `jdyn.lock`, `jdyn.append` |
+
+Derivatives with respect to a configuration go along its tangent space, as Pinocchio's do, if `model.integrate` walks
+there. Second derivatives of inverse dynamics, for one, are those of its first ones:
+
+>>> model, q, v = jdyn.load("double_pendulum"), jnp.array([0.3, -0.5]), jnp.array([1.0, 2.0])
+>>> def slopes(dq):
+...     return jdyn.inverse_dynamics_derivatives(model, model.integrate(q, dq), v, jnp.zeros(2))
+>>> by_q_and_q, by_v_and_q, by_a_and_q = jax.jacfwd(slopes)(jnp.zeros(2))
+>>> print(by_q_and_q.shape, by_a_and_q.round(3)[:, :, 1] + 0.0)  # the last index is that of dq
+(2, 2, 2) [[0.479 0.24 ]
+ [0.24  0.   ]]
+
 ## Values of MuJoCo
 
 >>> import mujoco

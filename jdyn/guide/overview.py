@@ -1,8 +1,9 @@
 """# Overview
 
 Everything that jdyn does, in a few lines each. Names are explained in the reference, with examples. Those of every day
-are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.constraints`, `jdyn.contact`, `jdyn.control`,
-`jdyn.designs`, `jdyn.elements`, `jdyn.identification`, `jdyn.planning`, `jdyn.solvers`, `jdyn.studies`, `jdyn.tuning`.
+are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.centroidal`, `jdyn.constraints`, `jdyn.contact`,
+`jdyn.control`, `jdyn.designs`, `jdyn.elements`, `jdyn.identification`, `jdyn.planning`, `jdyn.solvers`,
+`jdyn.studies`, `jdyn.tuning`.
 
 ## Robots
 
@@ -19,11 +20,15 @@ armature, and by `jdyn.with_rotors` rotors that react on what carries them.
 
 ## Dynamics
 
-Forward and inverse dynamics, joint forces, mass matrix, bias and gravity forces, Coriolis matrix, regressor.
+Forward and inverse dynamics, joint forces, mass matrix and its inverse, bias and gravity forces, Coriolis matrix,
+regressor; what forces and impulses on frames do: `jdyn.operational_space_inertia`, `jdyn.delassus_matrix`,
+`jdyn.impulse_response`.
 
 ## Kinematics
 
-Poses, velocities, Jacobians, energies, momentum, centre of mass.
+Poses, velocities, accelerations and Jacobians of frames, with the rates of these; energies, momentum and centre of
+mass, whose motion and matrices are in `jdyn.centroidal`. The names of Pinocchio beside those of jdyn are in
+`jdyn.guide.interop`.
 
 ## Formulations
 

@@ -52,7 +52,7 @@ def of_pinocchio(name, frames, axes, q):
 
 @each_robot
 def test_every_function_agrees_with_pinocchio(name):
-    """Frames of which the second one has no more than one joint on its path, or the same as the first."""
+    """The second frame is on the path to the first one, or the base itself."""
     model, _, _, frame = pair(name)
     axes = "body" if name == "floating" else "aligned"
     frames = frame, model.body_names[0 if name == "floating" else 2]
