@@ -109,6 +109,12 @@ def _random():
     return X, inertia, *(jnp.asarray(x) for x in rng.normal(size=(3, 6)))
 
 
+def test_rate_of_an_inertia():
+    _, inertia, m, _, v = _random()
+    expected = spatial.cross_force(v, inertia.momentum(m)) - inertia.momentum(spatial.cross_motion(v, m))
+    np.testing.assert_allclose(inertia.rate(v).momentum(m), expected, atol=1e-13 * np.max(np.abs(expected)))
+
+
 def test_transforms():
     X, _, m, f, v = _random()
     identity = X @ X.inverse()
