@@ -37,7 +37,7 @@ CUTS = {
     # Values with the derivatives of others: terms that are zero and there for their derivative, and corrections that
     # leave derivatives as they are.
     "contact/compliant.py", "contact/compliant_gradients.py", "contact/convex/contact.py", "contact/kinks.py",
-    "contact/stiffening.py", "simulation/simulate.py",
+    "contact/stiffening.py", "simulation/simulate.py", "sensors/imperfect.py",
     # Choices: of pairs and of when to look at them, of features of shapes, of rows.
     "contact/points.py", "contact/time_of_contact.py", "geometry/field_distance.py", "geometry/hull.py",
     "geometry/patches/features.py", "tuning/losses.py",

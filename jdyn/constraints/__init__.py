@@ -16,6 +16,7 @@ from jdyn.constraints.projection import projected as projected
 from jdyn.constraints.rows import ConstraintRows as ConstraintRows
 from jdyn.constraints.rows import closed as closed
 from jdyn.constraints.rows import constraint_rows as constraint_rows
+from jdyn.constraints.rows import forces_on_bodies as forces_on_bodies
 from jdyn.constraints.singular import blocked as blocked
 from jdyn.model import Connect as Connect
 from jdyn.model import Constraint as Constraint

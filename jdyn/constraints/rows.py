@@ -68,6 +68,32 @@ def residuals(
     return jnp.concatenate([residual for (residual,) in by_kind(constraints, t.dtype, of_kind)])
 
 
+def forces_on_bodies(
+    model: Model,
+    constraints: Sequence[Constraint],
+    t: Scalar,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    multipliers: Float[Array, " rows"],
+) -> Float[Array, "nb 6"]:
+    """Forces that constraints exert on the bodies of their frames, each in its frame and at its origin [N m, N], by the
+    forces of all rows. Those on joints are not among them."""
+    tree, t = TreeMotion.at(model, q, v), jnp.asarray(t, q.dtype)
+
+    def of_kind(group):
+        _, A, b, _ = group.map(_own_rows, tree.placed(group, t), tree.moving(group), tree.biases(group))
+        return b, *A.frames
+
+    each = by_kind(constraints, t.dtype, of_kind)
+    ends = np.cumsum([len(b) for b, *_ in each])[:-1]
+    # The world comes last.
+    total = jnp.zeros((model.nb + 1, 6), q.dtype)
+    for constraint, (_, *frames), force in zip(constraints, each, jnp.split(multipliers, ends), strict=True):
+        for name, by_twist in zip(constraint.frames, frames, strict=True):
+            total = total.at[tree.body(name)].add(by_twist.T @ force)
+    return jax.vmap(Transform.force_to_child)(tree.poses, total)[:-1]
+
+
 def closed(
     model: Model, constraints: Sequence[Constraint], t: Scalar, q: Float[Array, " nq"]
 ) -> tuple[Constraint, ...]:

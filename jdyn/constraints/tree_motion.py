@@ -71,6 +71,10 @@ class TreeMotion(NamedTuple):
         none = jnp.zeros(len(group.frames), self.v.dtype)
         return Moving(frames, tuple(none for _ in group.first.joints))
 
+    def body(self, name: str) -> int:
+        """Number of the body that carries a frame, -1 for the world."""
+        return int(self._carriers([name])[0][0])
+
     def _paths(self, group: ConstraintGroup) -> list[Paths]:
         """Paths from the world to each of the frames."""
         return [paths_between(self.model, np.full_like(bodies, WORLD), bodies) for bodies in self._bodies(group)]

@@ -8,7 +8,7 @@ from jdyn.dynamics.centroidal import first_moment
 from jdyn.dynamics.kinematics import joint_kinematics, poses, velocities
 from jdyn.model import Model, checked
 from jdyn.model.model import compiled
-from jdyn.spatial import SpatialInertia
+from jdyn.spatial import SpatialInertia, Transform
 
 
 @compiled
@@ -53,7 +53,11 @@ def potential_energy(model: Model, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """
     (q,) = checked(model, q=q)
     q = model.expand(q)
-    X = poses(model, joint_kinematics(model, q).X)
+    return energy_of_places(model, poses(model, joint_kinematics(model, q).X), q)
+
+
+def energy_of_places(model: Model, X: Transform, q: Float[Array, " nq_full"]) -> Float[Array, ""]:
+    """Potential energy by the world poses of all bodies and the coordinates of all joints [J]."""
     by_group = (model.by_group("q", model.rest), model.by_group("q", q))
     stretch = model.merge_groups("v", model.map_joints(lambda joint, rest, q: joint.stretch(rest, q), *by_group))
     return 0.5 * jnp.sum(model.stiffness * stretch**2) - model.gravity @ first_moment(model, X)

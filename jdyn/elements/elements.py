@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.dynamics import differentiated_jacobians
+from jdyn.dynamics import Kinematics, differentiated_jacobians
 from jdyn.elements.element import ForceElement, checked_force, state_of
 from jdyn.model import Model
 
@@ -32,14 +32,23 @@ class Elements(eqx.Module):
     def force(self, model: Model, t: Scalar, q: Array, v: Array, states: States = None) -> Coordinates:
         """Generalized force of all of them [N m or N]."""
         kinematics = self._seen(model, q, v)
-        forces = [
-            checked_force(element, model, element.force(t, kinematics, memory)).astype(v.dtype)
-            for element, memory in self._with(states)
-        ]
+        forces = self._forces(t, kinematics, states)
         terms = [force for force in forces if force.ndim == 1]
         if on_bodies := [force for force in forces if force.ndim == 2]:
             terms.append(kinematics.generalized(_sum(on_bodies)))
         return _sum(terms)
+
+    def on_bodies(self, t: Scalar, kinematics: Kinematics, states: States = None) -> Float[Array, "nb 6"] | None:
+        """Forces on bodies of those that push bodies, each in its frame and at its origin; None where none does."""
+        on_bodies = [force for force in self._forces(t, kinematics, states) if force.ndim == 2]
+        return _sum(on_bodies) if on_bodies else None
+
+    def _forces(self, t, kinematics, states):
+        """Force of each, generalized or on bodies."""
+        return [
+            checked_force(element, kinematics.model, element.force(t, kinematics, memory)).astype(kinematics.v.dtype)
+            for element, memory in self._with(states)
+        ]
 
     def slopes(
         self, model: Model, t: Scalar, q: Array, v: Array, states: States = None

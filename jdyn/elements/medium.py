@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.dynamics import Kinematics
-from jdyn.dynamics.body_kinematics import ORIGIN
+from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement, as_numbers
 from jdyn.model import Model
 from jdyn.spatial import Transform, symmetric
@@ -49,9 +49,7 @@ class Medium(ForceElement):
     wind: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=as_numbers)
 
     @classmethod
-    def of(
-        cls, model: Model, density: ArrayLike = 0.0, viscosity: ArrayLike = 0.0, wind: ArrayLike = ORIGIN
-    ) -> "Medium":
+    def of(cls, model: Model, density: ArrayLike = 0.0, viscosity: ArrayLike = 0.0, wind: Vector = ORIGIN) -> "Medium":
         """A medium about all bodies of a model, whose numbers must be known."""
         massive = [body for body in range(model.nb) if model.inertias.mass[body] > 0]
         poses, boxes = zip(*(_box(jax.tree.map(lambda x, k=k: x[k], model.inertias)) for k in massive), strict=True)

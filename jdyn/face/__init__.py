@@ -58,6 +58,7 @@ from jdyn.face import control as control
 from jdyn.face import elements as elements
 from jdyn.face import identification as identification
 from jdyn.face import planning as planning
+from jdyn.face import sensors as sensors
 from jdyn.face import studies as studies
 from jdyn.face import transmissions as transmissions
 from jdyn.face import tuning as tuning

@@ -1,9 +1,9 @@
 """# Overview
 
 Everything that jdyn does, in a few lines each. Names are explained in the reference, with examples. Those of every day
-are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.centroidal`, `jdyn.constraints`, `jdyn.contact`,
-`jdyn.control`, `jdyn.designs`, `jdyn.elements`, `jdyn.identification`, `jdyn.planning`, `jdyn.solvers`,
-`jdyn.studies`, `jdyn.tuning`.
+are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.actuators`, `jdyn.centroidal`, `jdyn.constraints`,
+`jdyn.contact`, `jdyn.control`, `jdyn.designs`, `jdyn.elements`, `jdyn.identification`, `jdyn.planning`,
+`jdyn.sensors`, `jdyn.solvers`, `jdyn.studies`, `jdyn.transmissions`, `jdyn.tuning`.
 
 ## Robots
 

@@ -139,6 +139,35 @@ True
 A stiff force says so, `implicit="coupled"`, and implicit solvers differentiate it, or ask its `slopes`. An element with
 a state of its own has `start` and `rate`; one that stores energy, `energy`.
 
+## Read sensors
+
+`jdyn.System(model, sensors=[...])` gives a system named outputs; `jdyn.sensors` has accelerometers, gyros, load cells,
+positions and velocities of joints and frames, centres of mass and others. A motion has their values in every row, a
+step at its end, and `system.sense` in a single state. A simulation takes as long with sensors as without.
+
+>>> imu = jdyn.sensors.Accelerometer("imu", "tip")
+>>> gyro = jdyn.sensors.Gyro("gyro", "tip")
+>>> noisy = jdyn.sensors.Imperfect(gyro, noise=0.01, bias=0.02, quantum=1e-3, key=jax.random.key(0))
+>>> system = jdyn.System(rod, sensors=[imu, noisy])
+>>> motion = jdyn.simulate(system, system.state(jnp.array([0.5])), 2.0)
+>>> print(motion.sensors["imu"].shape == (*motion.ts.shape, 3), system.sense(system.state())["imu"].round(2) + 0.0)
+True [0.   0.   9.81]
+
+Where a sensor sits, its bias and its noise are numbers of the system, `jdyn.vary(system, {"sensors.1.bias": 0.03})`, to
+identify and to sweep. Whatever else is to be measured is a `jdyn.sensors.Sensor`:
+
+>>> class Reach(jdyn.sensors.Sensor):
+...     frame: str = eqx.field(static=True)
+...     uses_forces = False
+...
+...     def value(self, reading):
+...         return jnp.linalg.norm(reading.pose(self.frame).translation)
+>>> system = jdyn.System(rod, sensors=[Reach("reach", "tip")])
+>>> print(system.sense(system.state())["reach"].round(3))
+1.0
+
+`jdyn.load_system` reads the sensors of MuJoCo files.
+
 ## Follow a path
 
 >>> path = jdyn.control.Spline(arm, [0.0, 1.0, 2.0], [[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]])

@@ -90,8 +90,8 @@ True success
 
 ## A system
 
-`jdyn.System` is all that is simulated in one PyTree: the model, its controller, contact, force elements, constraints
-and joint limits. The lines above are the short form of these:
+`jdyn.System` is all that is simulated in one PyTree: the model, its controller, contact, force elements, constraints,
+joint limits and sensors. The lines above are the short form of these:
 
 >>> system = jdyn.System(model, controller=controller)
 >>> state = system.state(q, v)

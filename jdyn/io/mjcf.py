@@ -29,6 +29,7 @@ from jdyn.io.mjcf_actuators import actuators
 from jdyn.io.mjcf_configurations import configurations
 from jdyn.io.mjcf_constraints import constraint, open_equalities
 from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, ignored_in_scene, on_demand
+from jdyn.io.mjcf_sensors import sensors
 from jdyn.io.mjcf_source import Document
 from jdyn.io.mjcf_translation import Translation
 from jdyn.io.scene import Scene
@@ -90,12 +91,20 @@ def load_mjcf_scene(
     dtype=None,
 ) -> Scene:
     """Load all of a MuJoCo file that can be simulated: the results of `load_mjcf`, `load_mjcf_constraints` and
-    `load_mjcf_configurations` together, with one warning about the rest. Arguments and errors are theirs."""
+    `load_mjcf_configurations` together, and sensors, with one warning about the rest. Arguments and errors are
+    theirs."""
     translation, messages = _translated(source, package_dirs, floating_base)
     kinds = {"not simulated": ignored_in_scene(translation), "MuJoCo says": messages}
     model = _warned(translation, hull_vertices, kinds).build(dtype=dtype)
     constraints = tuple(constraint(translation, equality) for equality in open_equalities(translation)[0])
-    return Scene(model, constraints, _configurations(translation, model), True, actuators(translation))
+    return Scene(
+        model,
+        constraints,
+        _configurations(translation, model),
+        touches=True,
+        actuators=actuators(translation),
+        sensors=sensors(translation, model),
+    )
 
 
 def load_mjcf_constraints(

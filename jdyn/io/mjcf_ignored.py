@@ -6,12 +6,15 @@ import numpy as np
 
 from jdyn.io.mjcf_actuators import limits_of_joint, read_actuators, unread_part
 from jdyn.io.mjcf_constraints import SOLIMP, SOLREF, bodies_of, is_scaled, is_soft, open_equalities
+from jdyn.io.mjcf_sensors import sensor_names, untranslated_sensors
 from jdyn.io.mjcf_translation import Translation
 
 
 def ignored(translation: Translation) -> list[str]:
     """One message for each part of the file that would change the motion in MuJoCo and has no effect on a model."""
-    return [*_equalities(translation), *_actuators(translation), *_ignored_anywhere(translation)]
+    read = [name for name in sensor_names(translation) if name not in untranslated_sensors(translation)]
+    sensors = _some("sensors", read, "; jdyn.load_system reads them")
+    return [*_equalities(translation), *_actuators(translation), *_ignored_anywhere(translation), *sensors]
 
 
 def ignored_in_scene(translation: Translation) -> list[str]:
@@ -204,5 +207,6 @@ def _others(t: Translation) -> list[str]:
         *_some("deformable bodies", (t.name("flex", i) for i in range(t.m.nflex))),
         *_some("shapes", (t.name("geom", i) for i in t.shapeless), ": meshes without a file or sheared"),
         *_some("plugins", (t.name("plugin", i) for i in range(t.m.nplugin))),
-        *(message for section, names in t.unread.items() for message in _some(section, names)),
+        *_some("sensors", [*untranslated_sensors(t), *t.unread["sensors"]]),
+        *(message for section, names in t.unread.items() if section != "sensors" for message in _some(section, names)),
     ]

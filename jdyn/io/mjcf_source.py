@@ -3,7 +3,7 @@
 MuJoCo opens any path that a document names, and its XML parser disagrees with others on where a document type
 declaration ends. Therefore it never sees the original document. This module parses the document, inserts included
 files, reads meshes and attached models from the folders named by the user, and writes the result as new XML. Parts
-that dynamics never needs (textures, skins, sensors, memory sizes) are emptied or left out.
+that nothing here needs (textures, skins, memory sizes, sensors without a class in jdyn) are emptied or left out.
 """
 
 import dataclasses
@@ -18,6 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 from jdyn.io import xml
 from jdyn.io.meshes import named_folders
+from jdyn.io.mjcf_sensor_kinds import SENSOR_CLASSES
 from jdyn.io.xml import Element
 from jdyn.model import ModelError
 from jdyn.terminal.messages import listed
@@ -35,7 +36,7 @@ MAX_GRID = 4096
 
 # A small file may hold a large picture: its size is in the first bytes.
 _PNG = b"\x89PNG\r\n\x1a\n"
-_DROPPED = ("size", "skin", "sensor", "custom", "keyframe", "lengthrange")
+_DROPPED = ("size", "skin", "custom", "keyframe", "lengthrange")
 _DROPPED_ATTRIBUTES = ("nsample", "interp", "delay", "meshdir", "texturedir", "assetdir", "strippath")
 # Attributes that multiply the compiler's work or memory, and their largest accepted values.
 _LARGEST = {"actdim": 1000, "params": 300, "nrow": MAX_GRID, "ncol": MAX_GRID}
@@ -316,8 +317,13 @@ class _Reader:
         if not self._models:
             keys = (key for keyframe in root.all("keyframe") for key in keyframe.all("key"))
             self.keyframes = [(key.attributes, self._origins[id(key)]) for key in keys]
-        left_out = [one for section in root.all("sensor") for one in section.children]
-        self.unread["sensors"] += [one.attributes.get("name", one.tag) for one in left_out]
+        # Others may open files, or take any amount of memory.
+        for section in root.all("sensor"):
+            left_out = [one for one in section.children if one.tag not in SENSOR_CLASSES]
+            self.unread["sensors"] += [one.attributes.get("name", one.tag) for one in left_out]
+            section.children = [one for one in section.children if one.tag in SENSOR_CLASSES]
+            for one in section.children:
+                one.attributes.pop("interval", None)
         for element in list(root.walk()):
             skins = [child for child in element.children if child.tag == "skin"]
             self.unread["skins"] += [skin.attributes.get("name", "skin") for skin in skins]

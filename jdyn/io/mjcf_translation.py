@@ -34,7 +34,7 @@ class Translation:
             `refquat` and a scale.
         pairs: Which geoms may touch.
         keyframes: The attributes of each keyframe, and where it is.
-        unread: Names of sensors and skins, which MuJoCo was not given.
+        unread: Names of sensors and skins that MuJoCo was not given.
     """
 
     def __init__(self, mujoco, compiled, document: Document, floating_base: bool | None):
@@ -54,7 +54,7 @@ class Translation:
         for body in range(1, self.m.nbody):
             self._add_body(body)
         self.sites = [self._add_site(site) for site in range(self.m.nsite)]
-        joints = [self._joint_count(body) for body in range(self.m.nbody)]
+        joints = [self.joint_count(body) for body in range(self.m.nbody)]
         self.pairs = GeomPairs(self.m, joints, not self.disabled("FILTERPARENT"))
         self._shape_names = self._names_of_shapes()
         self.shapeless = [geom for geom in range(self.m.ngeom) if not self._add_geom(geom)]
@@ -125,7 +125,12 @@ class Translation:
         else:
             self._add_chain(body, joints, parent, where, inertial)
 
-    def _joint_count(self, body: int) -> int:
+    def last_anchor(self, body: int) -> np.ndarray:
+        """Origin of the last joint of a body, in the body's frame."""
+        joints = np.flatnonzero(self.m.jnt_bodyid == body) if body not in self._freed else []
+        return self._anchor(int(joints[-1])) if len(joints) else np.zeros(3)
+
+    def joint_count(self, body: int) -> int:
         """Number of joints that a body has in jdyn."""
         return 1 if body in self._freed else 0 if body in self._fixed else int(self.m.body_jntnum[body])
 

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from jdyn.actuators import Actuator
 from jdyn.model import Constraint, Model
+from jdyn.sensors import Sensor
 
 
 class Scene(NamedTuple):
@@ -17,6 +18,7 @@ class Scene(NamedTuple):
         configurations: Those that the file names.
         actuators: Between commands and the mechanism.
         touches: Whether the file says that its shapes touch.
+        sensors: Those of the file, in its order.
     """
 
     model: Model
@@ -24,3 +26,4 @@ class Scene(NamedTuple):
     configurations: dict[str, Float[Array, " nq"]]
     touches: bool
     actuators: tuple[Actuator, ...] = ()
+    sensors: tuple[Sensor, ...] = ()

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.contact import PointForces
-from jdyn.control import Driven, DynamicController
 from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
+from jdyn.simulation.action import checked_action, with_action
 from jdyn.simulation.loop import (
     DelassusPivot,
     Equations,
@@ -28,6 +28,7 @@ from jdyn.simulation.manifold import on_manifold
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
 from jdyn.simulation.result import Result
+from jdyn.simulation.sensing import Values, values
 from jdyn.simulation.solver import traits
 from jdyn.simulation.state import Clock, Instant, State
 
@@ -39,12 +40,14 @@ class StepInfo(NamedTuple):
         accelerations: Mean accelerations of the step [rad/s² or m/s²].
         contact_forces: Forces at all points where shapes may touch, in world axes, at the end of the step; None for
             solvers that do not report them.
+        sensors: Values of the sensors of the system at the end of the step, by name, with accelerations there.
         result: `jdyn.Result.success`, or what went wrong, as an integer: the end is not finite, constraints are not
             met there, or the solver did not find it.
     """
 
     accelerations: Float[Array, " nv"]
     contact_forces: PointForces | None
+    sensors: Values
     result: Int[Array, ""]
 
 
@@ -63,7 +66,7 @@ def fixed_step(
     q, v = checked(system.model, q=state.q, v=state.v)
     dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
     t, h, system = t.astype(dtype), h.astype(dtype), system.astype(dtype)
-    action = None if action is None else _checked_action(system, action.astype(dtype))
+    action = None if action is None else checked_action(system, action.astype(dtype))
     shapes = system.touching()
     system = system.but(model=system.model.without_shapes(), configurations={})
     method = suitable_solver(solver, system, constant=True)
@@ -79,7 +82,7 @@ def fixed_step(
             "jdyn.CompliantLimits(), and contact without located=True"
         )
     if action is not None:
-        field = dataclasses.replace(field, controller=_with_action(field.controller, action))
+        field = dataclasses.replace(field, controller=with_action(field.controller, action))
     zero = jnp.zeros_like(t)
     on_constraints = jnp.array(True) if field.constraints else None
     problem = Problem(
@@ -111,55 +114,8 @@ def fixed_step(
     if forces_like(problem) is not None:
         forces = forces_within(problem, TakenStep(motion.instant, h, arrived.instant, arrived.y, dense), h)
     a = (arrived.y.v - y0.v) / h
+    seen = values(system.sensors, field, t + h, after, forces) if system.sensors else {}
     code = jnp.where(result == diffrax.RESULTS.successful, Result.success, Result.solver_failed)
     code = code if arrived.on_constraints is None else jnp.where(arrived.on_constraints, code, Result.constraints)
     finite = jnp.all(jnp.isfinite(jnp.append(after.q, after.v)))
-    return after, StepInfo(a, forces, jnp.where(finite, code, Result.nonfinite).astype(jnp.int32))
-
-
-def _checked_action(system: Parts, action: Array) -> Array:
-    """An action, if it has the shape of one: commands, or generalized forces."""
-    size = len(system.actuators) or system.model.nv
-    what = "a command for each actuator" if system.actuators else "a force for each entry of v"
-    if action.shape != (size,):
-        raise ValueError(f"action: expected shape ({size},), {what} of {system.model.name!r}, got {action.shape}")
-    return action
-
-
-def _with_action(controller: DynamicController, action: Array) -> DynamicController:
-    """A controller with constant outputs beside its own; those of one that commands actuators are commands."""
-    if isinstance(controller, Driven):
-        return dataclasses.replace(controller, controller=_with_action(controller.controller, action))
-    return _WithAction(controller, action)
-
-
-class _WithAction(DynamicController):
-    """A controller with constant outputs beside its own."""
-
-    controller: DynamicController
-    action: Float[Array, " outputs"]
-
-    def start(self, t, q, v):
-        return self.controller.start(t, q, v)
-
-    def force(self, t, q, v, memory):
-        return self.controller.force(t, q, v, memory) + self.action
-
-    def rate(self, t, q, v, memory):
-        return self.controller.rate(t, q, v, memory)
-
-    def force_slopes(self, model, t, q, v, memory):
-        return self.controller.force_slopes(model, t, q, v, memory)
-
-    def force_jacobians(self, model, t, q, v, memory):
-        return self.controller.force_jacobians(model, t, q, v, memory)
-
-    @property
-    def ticks(self):
-        return self.controller.ticks
-
-    def next_tick(self, memory):
-        return self.controller.next_tick(memory)
-
-    def update(self, t, q, v, memory):
-        return self.controller.update(t, q, v, memory)
+    return after, StepInfo(a, forces, seen, jnp.where(finite, code, Result.nonfinite).astype(jnp.int32))

@@ -11,7 +11,7 @@ from jdyn.simulation.system import System
 
 def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **options: Any) -> System:
     """Load all that a file says of a simulation: the robot and its world, actuators, which shapes touch, constraints,
-    limits of joints, and configurations.
+    limits of joints, sensors, and configurations.
 
     ```
     system = jdyn.load_system("scene.xml")
@@ -35,7 +35,8 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
     Returns:
         The system, without a controller. Where the file has actuators, controllers give their commands. Joints with
         ends have `jdyn.CompliantLimits()`; `System.state` takes names of configurations, and begins at `"qpos0"` of a
-        MuJoCo file if it is given none.
+        MuJoCo file if it is given none. Sensors of a MuJoCo file that read motion, forces and energy have MuJoCo's
+        values, clipped by `cutoff`; its `noise` is left to `jdyn.sensors.Imperfect`.
 
     Raises:
         ValueError, ModelError: as `jdyn.load`.
@@ -52,5 +53,6 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
         actuators=scene.actuators,
         constraints=scene.constraints,
         joint_limits=CompliantLimits() if has_ends(model) else None,
+        sensors=scene.sensors,
         configurations=scene.configurations,
     )

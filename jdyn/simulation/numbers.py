@@ -16,7 +16,7 @@ from jdyn.model import vary as vary_model
 from jdyn.simulation.system import System
 from jdyn.terminal.messages import short, unknown
 
-PARTS = ("controller", "actuators", "contact", "elements", "constraints", "joint_limits")
+PARTS = ("controller", "actuators", "contact", "elements", "constraints", "joint_limits", "sensors")
 
 
 def parameters(system: Model | System) -> dict[str, Array]:

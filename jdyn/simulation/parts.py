@@ -18,6 +18,7 @@ from jdyn.control.controller import Controller, DynamicController, with_memory
 from jdyn.dynamics import Method
 from jdyn.elements import Elements, ForceElement
 from jdyn.model import Constraint, Model, checked
+from jdyn.sensors import Sensor
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.state import ControllerMemory, ElementStates, State, starting
 from jdyn.terminal.messages import short, unknown
@@ -56,6 +57,7 @@ class Parts(eqx.Module):
     )
     joint_limits: CompliantLimits | ImpactLimits | None = None
     method: Method | None = None
+    sensors: tuple[Sensor, ...] = eqx.field(converter=_tuple_of(Sensor, "sensors", "jdyn.sensors.Gyro"), default=())
     configurations: dict[str, Float[Array, " nq"]] = eqx.field(default_factory=dict)
 
     def __check_init__(self):
@@ -72,6 +74,9 @@ class Parts(eqx.Module):
             raise ValueError(
                 f"joint_limits: expected jdyn.CompliantLimits(), jdyn.ImpactLimits() or None, got {self.joint_limits!r}"
             )
+        names = [sensor.name for sensor in self.sensors]
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise ValueError(f"sensors: expected another name for each, got {twice[0]!r} twice")
         if not isinstance(self.method, Method | None):
             raise ValueError(
                 f"method: expected one such as jdyn.ABA() or jdyn.CRBA(), or None, got {self.method!r}; "
@@ -119,6 +124,7 @@ class Parts(eqx.Module):
             model=self.model.astype(dtype), contact=cast(self.contact), elements=elements, constraints=constraints,
             actuators=actuators,
             joint_limits=cast(self.joint_limits), configurations=cast(self.configurations),
+            sensors=in_type(self.sensors, dtype),
         )  # fmt: skip
 
     def but(self, **changes: Any) -> Self:

@@ -197,7 +197,7 @@ def simulate(
     dtype = jnp.result_type(system.model.dtype, q0.dtype, v0.dtype)
     whole = system = system.astype(dtype)
     shapes = system.touching()
-    system = system.but(model=system.model.without_shapes(), configurations={})
+    system = system.but(model=system.model.without_shapes(), sensors=(), configurations={})
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
     state = dataclasses.replace(state, q=system.model.normalize(q0), v=v0)
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):

@@ -7,6 +7,7 @@ from jaxtyping import ArrayLike, Float
 
 from jdyn.simulation.fixed_step import StepInfo, fixed_step
 from jdyn.simulation.parts import Parts
+from jdyn.simulation.sensing import Values, sense
 from jdyn.simulation.state import State
 from jdyn.terminal.messages import short
 
@@ -35,6 +36,8 @@ class System(Parts):
         joint_limits: Springs, `jdyn.CompliantLimits()`, or impacts, `jdyn.ImpactLimits(restitution=0.5)`, that hold
             joints within their limits; nothing does if None.
         method: Forward-dynamics method; `jdyn.ABA()` if None.
+        sensors: Named outputs, `jdyn.sensors.Accelerometer("imu", "hand")` and others, or a `jdyn.sensors.Sensor` of
+            yours: for `sense`, for `step` and for `Trajectory.sensors`.
         configurations: Configurations by name [rad or m], for `state`.
 
     Raises:
@@ -82,8 +85,7 @@ class System(Parts):
                 positive, or the system looks for instants: impacts of joints, and contact with `located=True`, are
                 events.
         """
-        if not isinstance(state, State):
-            raise ValueError(f"state: expected one of the system, as jdyn.System.state gives it, got {short(state)}")
+        _check_state(state)
         # Numbers of Python would be parts of the program.
         h, t = (jnp.asarray(x, self.model.dtype) for x in (dt, t))
         if h.shape or t.shape:
@@ -91,3 +93,32 @@ class System(Parts):
         if not isinstance(h, Tracer) and not h > 0:
             raise ValueError(f"dt: expected a positive number, got {dt}")
         return fixed_step(self, state, None if action is None else jnp.asarray(action), h, t, solver)
+
+    def sense(self, state: State, action: Float[ArrayLike, " nu"] | None = None, *, t: ArrayLike = 0.0) -> Values:
+        """Values of all sensors in one state, by name.
+
+        Works under `jit`, `vmap`, `jvp` and `grad`. Accelerations and forces are those of the state; `step` and
+        trajectories know contact forces of steps, which differ for `jdyn.ConvexContact`.
+
+        >>> model = jdyn.load("pendulum")
+        >>> system = jdyn.System(model, sensors=[jdyn.sensors.Accelerometer("imu", "tip")])
+        >>> print(system.sense(system.state())["imu"].round(2) + 0.0)
+        [0.   0.   9.81]
+
+        Args:
+            state: See `state`.
+            action: As for `step`.
+            t: Time [s].
+
+        Raises:
+            ValueError: if a size disagrees with the model, the state is of another system, or a sensor asks for what
+                the model does not have.
+        """
+        _check_state(state)
+        action = None if action is None else jnp.asarray(action)
+        return sense(self, state, action, jnp.asarray(t, self.model.dtype)) if self.sensors else {}
+
+
+def _check_state(state):
+    if not isinstance(state, State):
+        raise ValueError(f"state: expected one of the system, as jdyn.System.state gives it, got {short(state)}")

@@ -26,6 +26,7 @@ from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.parts import Known
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
+from jdyn.simulation.sensing import use_forces, values_under
 from jdyn.simulation.state import ControllerMemory, ElementStates, State
 from jdyn.simulation.system import System
 from jdyn.simulation.to_xarray import labelled
@@ -56,8 +57,8 @@ class Events(eqx.Module):
 class Trajectory(eqx.Module):
     """A simulated motion. Under `jax.vmap` every array gains a leading axis of lanes.
 
-    Rows that were not reached are NaN in `q` and `v`. Forces, accelerations, poses and energies are computed on demand,
-    for all lanes, from the system that was simulated, which a trajectory knows.
+    Rows that were not reached are NaN in `q` and `v`. Forces, accelerations, poses, energies and values of sensors are
+    computed on demand, for all lanes, from the system that was simulated, which a trajectory knows.
 
     >>> model = jdyn.load("pendulum")
     >>> motion = jdyn.simulate(model, jnp.array([1.0]), jnp.zeros(1), 1.0)
@@ -180,6 +181,12 @@ class Trajectory(eqx.Module):
         if self.system.contact is None:
             raise ValueError("contacts: shapes of this system do not touch; simulate it with contact=...")
         return _at_contacts(named_contacts, self)
+
+    @property
+    def sensors(self) -> dict[str, Float[Array, "*rows"]]:
+        """Values of the sensors of the system in every row, by name, with axes for lanes, times and those of a value;
+        contact forces are those of `contacts`. A trajectory `with_system` of other sensors has theirs."""
+        return _sensed(self) if self.system.sensors else {}
 
     def _forces(self):
         """Generalized forces of all but constraints."""
@@ -383,6 +390,24 @@ def _at_contacts(function, motion):
         return function(forces, system.model.without_shapes(), q, v, known)
 
     return motion._rows(at, motion.q, motion.v, motion.contact_forces)
+
+
+@eqx.filter_jit
+def _sensed(motion):
+    def in_row(system, t, q, v, parts, known, tau):
+        model, elements, contact = system.model.without_shapes(), Elements(system.elements), system.contact
+        if elements.each:
+            states = _known_states(elements, model, t, q, v, jax.tree.leaves(parts.get(ElementStates.part)))
+            parts = parts | {ElementStates.part: states}
+        if contact is not None:
+            contact = contact.between(colliders(system.model))
+        field = VectorField(
+            model, with_memory(None), system.method, constraints=system.constraints, contact=contact, elements=elements
+        )
+        return values_under(system.sensors, field, t, State(q, v, parts), known, tau)
+
+    tau = motion._forces() if use_forces(motion.system.sensors) else None
+    return motion._rows(in_row, motion.ts, motion.q, motion.v, motion.parts, motion.contact_forces, tau)
 
 
 def _commanded(system, t, q, v, remembered):

@@ -1,0 +1,154 @@
+"""Sensors of MuJoCo files.
+
+Each becomes the class of `jdyn.sensors` whose values are MuJoCo's. A `cutoff` clips them, as in MuJoCo; `noise` is
+information for users there, and so is left out. Potential energy lacks that of bodies which are fixed to the world, a
+constant.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.io.mjcf_names import Names
+from jdyn.io.mjcf_sensor_kinds import CUTTING, OF_FRAMES, OF_JOINTS, OF_SUBTREES, SENSOR_CLASSES, WHOLE
+from jdyn.io.mjcf_translation import Translation
+from jdyn.model import WORLD, Model
+from jdyn.sensors import Imperfect, Limb, Sensor
+from jdyn.spatial import SpatialInertia, Transform
+
+
+def sensor_names(t: Translation) -> list[str]:
+    """Names of all sensors that MuJoCo was given; those without one are called after their kind."""
+    names = Names()
+    given = [t.mujoco.mj_id2name(t.m, t.mujoco.mjtObj.mjOBJ_SENSOR, i) for i in range(t.m.nsensor)]
+    claimed = {i: names.claim(name) for i, name in enumerate(given) if name}
+    return [claimed[i] if i in claimed else names.claim(_kind(t, i)) for i in range(t.m.nsensor)]
+
+
+def untranslated_sensors(t: Translation) -> list[str]:
+    """Names of the sensors that have no class here: of actuators, tendons, cameras, and on cameras that turn."""
+    return [name for i, name in enumerate(sensor_names(t)) if not _is_known(t, i)]
+
+
+def sensors(t: Translation, model: Model) -> tuple[Sensor, ...]:
+    """All other sensors, in the order of the file.
+
+    Args:
+        t: The file.
+        model: What `load_mjcf` makes of it, with any base.
+
+    Source: MuJoCo's documentation, XML reference, sensor; `engine_sensor.c` in its source.
+    """
+    return tuple(_sensor(t, model, i, name) for i, name in enumerate(sensor_names(t)) if _is_known(t, i))
+
+
+def _kind(t: Translation, sensor: int) -> str:
+    return t.mujoco.mjtSensor(int(t.m.sensor_type[sensor])).name.removeprefix("mjSENS_").lower()
+
+
+def _is_known(t: Translation, sensor: int) -> bool:
+    m = t.m
+    ends = (m.sensor_objtype[sensor], m.sensor_objid[sensor]), (m.sensor_reftype[sensor], m.sensor_refid[sensor])
+    return _kind(t, sensor) in SENSOR_CLASSES and not any(_turns(t, int(kind), int(number)) for kind, number in ends)
+
+
+def _turns(t: Translation, kind: int, number: int) -> bool:
+    """Tell whether an object is a camera that follows what it sees."""
+    fixed = t.mujoco.mjtCamLight.mjCAMLIGHT_FIXED
+    return number >= 0 and kind == t.mujoco.mjtObj.mjOBJ_CAMERA and int(t.m.cam_mode[number]) != fixed
+
+
+def _sensor(t: Translation, model: Model, sensor: int, name: str) -> Sensor:
+    m, kind, number = t.m, _kind(t, sensor), int(t.m.sensor_objid[sensor])
+    fields = dict[str, Any]()
+    if kind in OF_JOINTS:
+        fields["joint"] = t.joints[number]
+    elif kind in OF_SUBTREES:
+        fields["limb"] = _limb(t, model, number)
+    elif kind not in WHOLE:
+        fields["frame"], fields["pose"] = _frame(t, int(m.sensor_objtype[sensor]), number)
+    if kind in CUTTING:
+        fields["limb"] = _limb(t, model, int(m.site_bodyid[number]))
+    if kind in OF_FRAMES and m.sensor_refid[sensor] >= 0:
+        reference = _frame(t, int(m.sensor_reftype[sensor]), int(m.sensor_refid[sensor]))
+        fields["reference"], fields["reference_pose"] = reference
+    if kind in ("framexaxis", "frameyaxis", "framezaxis"):
+        fields["axis"] = kind.removeprefix("frame")[0]
+    if kind == "framelinacc":
+        fields["from_free_fall"] = True
+    if kind == "magnetometer":
+        fields["field"] = np.array(m.opt.magnetic)
+    read = SENSOR_CLASSES[kind](name, **fields)
+    return Imperfect(read, cutoff=m.sensor_cutoff[sensor]) if m.sensor_cutoff[sensor] else read
+
+
+def _frame(t: Translation, kind: int, number: int) -> tuple[str, Transform | None]:
+    """Frame of an object: a name, and the pose in it."""
+    m, kinds = t.m, t.mujoco.mjtObj
+    match kind:
+        case kinds.mjOBJ_SITE:
+            return t.sites[number], None
+        case kinds.mjOBJ_XBODY:
+            return t.bodies[number], None
+        case kinds.mjOBJ_BODY:
+            return t.bodies[number], t.pose(m.body_ipos[number], m.body_iquat[number])
+        case kinds.mjOBJ_GEOM:
+            return t.bodies[m.geom_bodyid[number]], t.pose(m.geom_pos[number], m.geom_quat[number])
+        case _:
+            return t.bodies[m.cam_bodyid[number]], t.pose(m.cam_pos[number], m.cam_quat[number])
+
+
+def _limb(t: Translation, model: Model, body: int) -> Limb:
+    """The limb of a MuJoCo body and all below it. A body without joints is a piece of the one that carries
+    it."""
+    if t.joint_count(body):
+        return Limb(t.bodies[body])
+    pieces = list(_fixed_to(t, body))
+    inertias = [_inertia(t, each).to_parent(_in_carrier(t, each)) for each in pieces]
+    joined = [child for child in range(1, t.m.nbody) if t.joint_count(child) and t.m.body_parentid[child] in pieces]
+    links = [t.bodies[each] for each in pieces]
+    shapes = () if model.shapes is None else model.shapes.entries
+    return Limb(
+        t.bodies[body],
+        piece=sum(inertias[1:], start=inertias[0]),
+        carried=tuple(_first_link(t, model, child) for child in joined),
+        shapes=tuple(shape.name for shape in shapes if shape.role == "collision" and shape.link in links),
+    )
+
+
+def _fixed_to(t: Translation, body: int) -> Iterator[int]:
+    """A body, and those that are fixed to it."""
+    yield body
+    for child in range(1, t.m.nbody):
+        if t.m.body_parentid[child] == body and not t.joint_count(child):
+            yield from _fixed_to(t, child)
+
+
+def _in_carrier(t: Translation, body: int) -> Transform:
+    """Pose of a body in the frame of the body of the model that carries it."""
+    if body == 0:
+        return t.pose(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+    if t.joint_count(body):
+        return t.pose(-t.last_anchor(body), np.array([1.0, 0.0, 0.0, 0.0]))
+    return _in_carrier(t, int(t.m.body_parentid[body])) @ t.pose(t.m.body_pos[body], t.m.body_quat[body])
+
+
+def _inertia(t: Translation, body: int) -> SpatialInertia:
+    m = t.m
+    R = np.asarray(t.pose(np.zeros(3), m.body_iquat[body]).rotation)
+    mass, inertia = jnp.asarray(m.body_mass[body]), jnp.asarray(R @ np.diag(m.body_inertia[body]) @ R.T)
+    return SpatialInertia.from_com(mass, jnp.asarray(m.body_ipos[body]), inertia)
+
+
+def _first_link(t: Translation, model: Model, body: int) -> str:
+    """Body of the model that the first joint of a MuJoCo body moves."""
+    topology, name = model.topology, t.bodies[body]
+    if name in topology.frame_names:
+        link = topology.frame_bodies[topology.frame_names.index(name)]
+    else:
+        link = topology.body_names.index(name)
+    for _ in range(t.joint_count(body) - 1):
+        link = topology.parents[link]
+    return model.body_names[link] if link != WORLD else name

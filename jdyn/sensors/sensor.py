@@ -1,0 +1,50 @@
+"""The protocol of sensors: named outputs of a system."""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jdyn.sensors.reading import Reading
+
+
+class Sensor(eqx.Module):
+    """A named output of a system: a function of its state, its accelerations and its forces at one instant.
+
+    `jdyn.System(model, sensors=[...])` takes any number of them; a simulation costs no more for it. A subclass defines
+    `value`. Numbers are leaves: `jdyn.vary` changes them, sweeps and gradients find them.
+
+    >>> class Height(jdyn.sensors.Sensor):
+    ...     uses_forces = False
+    ...
+    ...     def value(self, reading):
+    ...         return reading.pose("tip").translation[2]
+    >>> system = jdyn.System(jdyn.load("pendulum"), sensors=[Height("height")])
+    >>> print(system.sense(system.state(jnp.array([jnp.pi])))["height"].round(3))
+    1.0
+
+    Attributes:
+        name: Key of its values; each sensor of a system has another one.
+        uses_forces: Whether `value` looks at accelerations or forces. Where no sensor does, they are not computed.
+    """
+
+    name: str = eqx.field(static=True)
+
+    uses_forces: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def value(self, reading: Reading) -> Float[Array, "..."]:
+        """Value at one instant."""
+
+
+def as_numbers(x: Any) -> Any:
+    """Numbers of a field as floating-point ones; arrays of these keep their type."""
+    return x if isinstance(x, jax.Array) and eqx.is_inexact_array(x) else jnp.asarray(x, float)
+
+
+def as_arrays(x: Any) -> Any:
+    """A pose or an inertia with `as_numbers` for leaves; None stays None."""
+    return jax.tree.map(as_numbers, x)

@@ -1,0 +1,56 @@
+"""Actions: what acts during a step, or at an instant, beside the controller of a system."""
+
+import dataclasses
+
+from jaxtyping import Array, Float
+
+from jdyn.control import Driven, DynamicController
+from jdyn.simulation.parts import Parts
+
+
+def checked_action(system: Parts, action: Array) -> Array:
+    """An action, if it has the shape of one: commands, or generalized forces."""
+    size = len(system.actuators) or system.model.nv
+    what = "a command for each actuator" if system.actuators else "a force for each entry of v"
+    if action.shape != (size,):
+        raise ValueError(f"action: expected shape ({size},), {what} of {system.model.name!r}, got {action.shape}")
+    return action
+
+
+def with_action(controller: DynamicController, action: Array) -> DynamicController:
+    """A controller with constant outputs beside its own; those of one that commands actuators are commands."""
+    if isinstance(controller, Driven):
+        return dataclasses.replace(controller, controller=with_action(controller.controller, action))
+    return _WithAction(controller, action)
+
+
+class _WithAction(DynamicController):
+    """A controller with constant outputs beside its own."""
+
+    controller: DynamicController
+    action: Float[Array, " outputs"]
+
+    def start(self, t, q, v):
+        return self.controller.start(t, q, v)
+
+    def force(self, t, q, v, memory):
+        return self.controller.force(t, q, v, memory) + self.action
+
+    def rate(self, t, q, v, memory):
+        return self.controller.rate(t, q, v, memory)
+
+    def force_slopes(self, model, t, q, v, memory):
+        return self.controller.force_slopes(model, t, q, v, memory)
+
+    def force_jacobians(self, model, t, q, v, memory):
+        return self.controller.force_jacobians(model, t, q, v, memory)
+
+    @property
+    def ticks(self):
+        return self.controller.ticks
+
+    def next_tick(self, memory):
+        return self.controller.next_tick(memory)
+
+    def update(self, t, q, v, memory):
+        return self.controller.update(t, q, v, memory)

@@ -1,0 +1,113 @@
+"""Values of a system's sensors at one instant."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Scalar
+
+from jdyn.array import in_type
+from jdyn.constraints import constrained_dynamics, forces_on_bodies
+from jdyn.contact import PointForces, generalized_forces
+from jdyn.dynamics import Kinematics
+from jdyn.execution.compiled import precise, uncollected
+from jdyn.model import checked
+from jdyn.sensors import PointLoads, Reading, Sensor
+from jdyn.simulation.action import checked_action, with_action
+from jdyn.simulation.parts import Parts
+from jdyn.simulation.prepared import prepared, suitable_solver
+from jdyn.simulation.state import ElementStates, State
+from jdyn.simulation.vector_field import VectorField
+
+Values = dict[str, Float[Array, "..."]]
+
+
+@uncollected
+@eqx.filter_jit
+@precise
+def sense(system: Parts, state: State, action: Array | None, t: Scalar) -> Values:
+    """See `System.sense`."""
+    q, v = checked(system.model, q=state.q, v=state.v)
+    dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
+    t, system, shapes = t.astype(dtype), system.astype(dtype), system.touching()
+    system = system.but(model=system.model.without_shapes(), configurations={})
+    y = dataclasses.replace(state, q=system.model.normalize(q.astype(dtype)), v=v.astype(dtype))
+    field, y, _ = prepared(system, shapes, suitable_solver(None, system), t, y)
+    if action is not None:
+        action = checked_action(system, action.astype(dtype))
+        field = dataclasses.replace(field, controller=with_action(field.controller, action))
+    return values(system.sensors, field, t, y, None)
+
+
+def values(sensors: Sequence[Sensor], field: VectorField, t: Scalar, y: State, known: PointForces | None) -> Values:
+    """Values of sensors in one state, with the contact forces of the step in which it lies, as far as they are known.
+
+    Args:
+        sensors: Those to read.
+        field: All that acts.
+        t: Time [s].
+        y: The state.
+        known: Contact forces at points.
+    """
+    tau, contact = None, _of_all_pairs(field.contact)
+    field = dataclasses.replace(field, contact=contact)
+    if use_forces(sensors):
+        others = field if known is None else dataclasses.replace(field, contact=None)
+        tau = others.force(t, y)
+        if contact is not None and known is not None:
+            tau = tau + generalized_forces(contact, field.model, y.q, y.v, known)
+    return values_under(sensors, field, t, y, known, tau)
+
+
+def values_under(
+    sensors: Sequence[Sensor],
+    field: VectorField,
+    t: Scalar,
+    y: State,
+    known: PointForces | None,
+    tau: Float[Array, " nv"] | None,
+) -> Values:
+    """The same, with the generalized forces of all but constraints; None where no sensor uses forces."""
+    reading = Reading(t, Kinematics.of(field.model, y.q, y.v), parts=y.parts)
+    if tau is not None and use_forces(sensors):
+        reading = _with_forces(reading, field, y, known, tau)
+    return {sensor.name: sensor.value(reading) for sensor in in_type(tuple(sensors), y.q.dtype)}
+
+
+def use_forces(sensors: Sequence[Sensor]) -> bool:
+    """Tell whether any sensor looks at accelerations or forces."""
+    return any(sensor.uses_forces for sensor in sensors)
+
+
+def _with_forces(reading, field, y, known, tau):
+    """The reading with accelerations and forces."""
+    model, t = field.model, reading.t
+    on_bodies = field.elements.on_bodies(t, reading.kinematics, y.parts.get(ElementStates.part))
+    if field.constraints:
+        found = constrained_dynamics(model, field.constraints, y.q, y.v, tau, t=t, method=field.method)
+        a, holding = found.a, forces_on_bodies(model, field.constraints, t, y.q, y.v, found.multipliers)
+        on_bodies = holding if on_bodies is None else on_bodies + holding
+    else:
+        a, _ = field.accelerations(model, t, y, tau)
+    loads = None if field.contact is None else _loads(field.contact, model, y, known)
+    return dataclasses.replace(reading, a=a, tau=tau, on_bodies=on_bodies, contacts=loads)
+
+
+def _of_all_pairs(contact):
+    """Contact whose points are those of all pairs, as recorded forces are, so that their names are known."""
+    if contact is None or contact.colliders.nearest is None:
+        return contact
+    shapes = dataclasses.replace(contact.colliders, nearest=None)
+    return eqx.tree_at(lambda contact: contact.colliders, contact, shapes)
+
+
+def _loads(contact, model, y, known):
+    """Forces at all points where shapes may touch."""
+    shapes = contact.colliders
+    points, pairs = contact.points(model, y.q, y.v) if known is None else contact.recorded(model, y.q, y.v, known)
+    bodies = np.stack([shapes.bodies(side) for side in (0, 1)], axis=1)[pairs]
+    names = tuple(shapes.names[pair] for pair in pairs)
+    bodies = tuple(map(tuple, bodies.tolist()))
+    return PointLoads(names, bodies, points.position, points.normal, points.force, points.torque)
