@@ -12,6 +12,7 @@ from jdyn.control.controller import DynamicController
 from jdyn.dynamics import differentiated_slopes
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Model
+from jdyn.transmissions import Travels
 
 States = dict[str, Any]
 
@@ -46,9 +47,13 @@ class Driven(DynamicController):
         return memory if jax.tree.leaves(memory) else None
 
     def force(self, t, q, v, memory):
-        travels = self._travels(q, v)
-        forces = self._of(q).forces(self.commands(t, q, v, memory), travels, _states(memory))
+        travels, forces = self.outputs(t, q, v, memory)
         return travels.generalized(forces)
+
+    def outputs(self, t: Scalar, q: Array, v: Array, memory: Any) -> tuple[Travels, Float[Array, " nu"]]:
+        """Lengths of transmissions, their rates and moments, and the forces along them [N or N m]."""
+        travels = self._travels(q, v)
+        return travels, self._of(q).forces(self.commands(t, q, v, memory), travels, _states(memory))
 
     def rate(self, t, q, v, memory):
         if memory is None:

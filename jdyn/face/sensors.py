@@ -8,6 +8,10 @@ True [-4.13  0.    5.3 ]
 """
 
 from jdyn.sensors import Accelerometer as Accelerometer
+from jdyn.sensors import ActuatorForce as ActuatorForce
+from jdyn.sensors import ActuatorPosition as ActuatorPosition
+from jdyn.sensors import ActuatorReadings as ActuatorReadings
+from jdyn.sensors import ActuatorVelocity as ActuatorVelocity
 from jdyn.sensors import Clock as Clock
 from jdyn.sensors import Force as Force
 from jdyn.sensors import FrameAngularAcceleration as FrameAngularAcceleration
@@ -20,6 +24,7 @@ from jdyn.sensors import FrameQuaternion as FrameQuaternion
 from jdyn.sensors import FrameSensor as FrameSensor
 from jdyn.sensors import Gyro as Gyro
 from jdyn.sensors import Imperfect as Imperfect
+from jdyn.sensors import JointActuatorForce as JointActuatorForce
 from jdyn.sensors import JointPosition as JointPosition
 from jdyn.sensors import JointVelocity as JointVelocity
 from jdyn.sensors import KineticEnergy as KineticEnergy
@@ -35,4 +40,6 @@ from jdyn.sensors import SubtreeCenterOfMass as SubtreeCenterOfMass
 from jdyn.sensors import SubtreeLinearVelocity as SubtreeLinearVelocity
 from jdyn.sensors import Torque as Torque
 from jdyn.sensors import Touch as Touch
+from jdyn.sensors import TransmissionPosition as TransmissionPosition
+from jdyn.sensors import TransmissionVelocity as TransmissionVelocity
 from jdyn.sensors import Velocimeter as Velocimeter

@@ -1,25 +1,47 @@
 """Sensors of MuJoCo files that are read, and their classes."""
 
-from jdyn import sensors
+from jdyn.sensors import (
+    Accelerometer,
+    Clock,
+    Force,
+    FrameAngularAcceleration,
+    FrameAngularVelocity,
+    FrameAxis,
+    FrameLinearAcceleration,
+    FrameLinearVelocity,
+    FramePosition,
+    FrameQuaternion,
+    Gyro,
+    JointPosition,
+    JointVelocity,
+    KineticEnergy,
+    Magnetometer,
+    PotentialEnergy,
+    SubtreeAngularMomentum,
+    SubtreeCenterOfMass,
+    SubtreeLinearVelocity,
+    Torque,
+    Velocimeter,
+)
 
 OF_JOINTS = {
-    "jointpos": sensors.JointPosition, "jointvel": sensors.JointVelocity, "ballquat": sensors.JointPosition,
-    "ballangvel": sensors.JointVelocity,
+    "jointpos": JointPosition, "jointvel": JointVelocity, "ballquat": JointPosition,
+    "ballangvel": JointVelocity,
 }  # fmt: skip
 MOUNTED = {
-    "accelerometer": sensors.Accelerometer, "velocimeter": sensors.Velocimeter, "gyro": sensors.Gyro,
-    "magnetometer": sensors.Magnetometer,
+    "accelerometer": Accelerometer, "velocimeter": Velocimeter, "gyro": Gyro,
+    "magnetometer": Magnetometer,
 }  # fmt: skip
-CUTTING = {"force": sensors.Force, "torque": sensors.Torque}
+CUTTING = {"force": Force, "torque": Torque}
 OF_FRAMES = {
-    "framepos": sensors.FramePosition, "framequat": sensors.FrameQuaternion, "framexaxis": sensors.FrameAxis,
-    "frameyaxis": sensors.FrameAxis, "framezaxis": sensors.FrameAxis, "framelinvel": sensors.FrameLinearVelocity,
-    "frameangvel": sensors.FrameAngularVelocity, "framelinacc": sensors.FrameLinearAcceleration,
-    "frameangacc": sensors.FrameAngularAcceleration,
+    "framepos": FramePosition, "framequat": FrameQuaternion, "framexaxis": FrameAxis,
+    "frameyaxis": FrameAxis, "framezaxis": FrameAxis, "framelinvel": FrameLinearVelocity,
+    "frameangvel": FrameAngularVelocity, "framelinacc": FrameLinearAcceleration,
+    "frameangacc": FrameAngularAcceleration,
 }  # fmt: skip
 OF_SUBTREES = {
-    "subtreecom": sensors.SubtreeCenterOfMass, "subtreelinvel": sensors.SubtreeLinearVelocity,
-    "subtreeangmom": sensors.SubtreeAngularMomentum,
+    "subtreecom": SubtreeCenterOfMass, "subtreelinvel": SubtreeLinearVelocity,
+    "subtreeangmom": SubtreeAngularMomentum,
 }  # fmt: skip
-WHOLE = {"e_potential": sensors.PotentialEnergy, "e_kinetic": sensors.KineticEnergy, "clock": sensors.Clock}
+WHOLE = {"e_potential": PotentialEnergy, "e_kinetic": KineticEnergy, "clock": Clock}
 SENSOR_CLASSES = OF_JOINTS | MOUNTED | CUTTING | OF_FRAMES | OF_SUBTREES | WHOLE

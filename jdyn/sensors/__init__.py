@@ -1,5 +1,11 @@
 """Sensors: named outputs of a system."""
 
+from jdyn.sensors.actuators import ActuatorForce as ActuatorForce
+from jdyn.sensors.actuators import ActuatorPosition as ActuatorPosition
+from jdyn.sensors.actuators import ActuatorVelocity as ActuatorVelocity
+from jdyn.sensors.actuators import JointActuatorForce as JointActuatorForce
+from jdyn.sensors.actuators import TransmissionPosition as TransmissionPosition
+from jdyn.sensors.actuators import TransmissionVelocity as TransmissionVelocity
 from jdyn.sensors.frames import FrameAngularAcceleration as FrameAngularAcceleration
 from jdyn.sensors.frames import FrameAngularVelocity as FrameAngularVelocity
 from jdyn.sensors.frames import FrameAxis as FrameAxis
@@ -22,6 +28,7 @@ from jdyn.sensors.limbs import SubtreeAngularMomentum as SubtreeAngularMomentum
 from jdyn.sensors.limbs import SubtreeCenterOfMass as SubtreeCenterOfMass
 from jdyn.sensors.limbs import SubtreeLinearVelocity as SubtreeLinearVelocity
 from jdyn.sensors.limbs import Torque as Torque
+from jdyn.sensors.reading import ActuatorReadings as ActuatorReadings
 from jdyn.sensors.reading import PointLoads as PointLoads
 from jdyn.sensors.reading import Reading as Reading
 from jdyn.sensors.sensor import Sensor as Sensor

@@ -69,6 +69,10 @@ class Imperfect(Sensor):
     def uses_forces(self) -> bool:
         return self.sensor.uses_forces
 
+    @property
+    def uses_actuators(self) -> bool:
+        return self.sensor.uses_actuators
+
     def value(self, reading: Reading) -> Float[Array, "..."]:
         x = self.sensor.value(reading)
         if self.bias is not None:

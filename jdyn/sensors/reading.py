@@ -14,6 +14,7 @@ from jdyn.dynamics.inverse import accumulate_force
 from jdyn.dynamics.kinematics import accumulate_motion, carrier, joint_bias, joint_motion
 from jdyn.model import WORLD, Model, checked
 from jdyn.spatial import SpatialInertia, Transform
+from jdyn.terminal.messages import unknown
 
 
 class PointLoads(eqx.Module):
@@ -72,6 +73,28 @@ def _at_origin(X, force):
     return jnp.concatenate([X.rotation.T @ torque, X.rotation.T @ force[3:]])
 
 
+class ActuatorReadings(eqx.Module):
+    """Lengths, speeds and forces of actuators at one instant.
+
+    >>> found = jdyn.sensors.ActuatorReadings(("elbow",), jnp.ones(1), jnp.zeros(1), jnp.ones(1), jnp.ones(1))
+    >>> print(found.names)
+    ('elbow',)
+
+    Attributes:
+        names: Their names.
+        lengths: Of their transmissions [m or rad].
+        velocities: Rates of these [m/s or rad/s].
+        forces: Along the transmissions [N or N m].
+        generalized: What they do together [N m or N].
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    lengths: Float[Array, " nu"]
+    velocities: Float[Array, " nu"]
+    forces: Float[Array, " nu"]
+    generalized: Float[Array, " nv"]
+
+
 class Reading(eqx.Module):
     """One instant of a system. What several sensors ask for is found once, when the first one asks.
 
@@ -92,6 +115,7 @@ class Reading(eqx.Module):
             None for none.
         contacts: Forces of contact; None where nothing touches.
         parts: Parts of the state beside the motion, see `jdyn.State`.
+        actuators: What actuators do; None where no sensor of the system asks for it, or there are none.
     """
 
     t: Scalar
@@ -101,6 +125,7 @@ class Reading(eqx.Module):
     on_bodies: Float[Array, "nb 6"] | None = None
     contacts: PointLoads | None = None
     parts: dict[str, PyTree[Array]] = eqx.field(default_factory=dict)
+    actuators: ActuatorReadings | None = None
 
     @classmethod
     def of(
@@ -145,6 +170,28 @@ class Reading(eqx.Module):
         body, number = (WORLD, -1) if frame == "world" else carrier(self.model, frame)
         X = Transform.identity(self.t.dtype) if number < 0 else _row(self.model.frames, number)
         return body, X if pose is None else X @ pose
+
+    @property
+    def of_actuators(self) -> ActuatorReadings:
+        """What actuators do.
+
+        Raises:
+            ValueError: if there are none.
+        """
+        if self.actuators is None:
+            raise ValueError("sensors: a sensor asks for actuators, of which this system has none")
+        return self.actuators
+
+    def actuator(self, name: str) -> int:
+        """Number of an actuator.
+
+        Raises:
+            ValueError: if there is no such actuator.
+        """
+        names = self.of_actuators.names
+        if name not in names:
+            raise ValueError(unknown("actuator", name, names))
+        return names.index(name)
 
     @functools.cached_property
     def accelerations(self) -> Float[Array, "nb 6"]:

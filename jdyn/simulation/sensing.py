@@ -11,14 +11,15 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.array import in_type
 from jdyn.constraints import constrained_dynamics, forces_on_bodies
 from jdyn.contact import PointForces, generalized_forces
+from jdyn.control import Driven
 from jdyn.dynamics import Kinematics
 from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
-from jdyn.sensors import PointLoads, Reading, Sensor
+from jdyn.sensors import ActuatorReadings, PointLoads, Reading, Sensor
 from jdyn.simulation.action import checked_action, with_action
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.prepared import prepared, suitable_solver
-from jdyn.simulation.state import ElementStates, State
+from jdyn.simulation.state import ElementStates, State, controller_memory
 from jdyn.simulation.vector_field import VectorField
 
 Values = dict[str, Float[Array, "..."]]
@@ -71,6 +72,8 @@ def values_under(
 ) -> Values:
     """The same, with the generalized forces of all but constraints; None where no sensor uses forces."""
     reading = Reading(t, Kinematics.of(field.model, y.q, y.v), parts=y.parts)
+    if use_actuators(sensors) and isinstance(field.controller, Driven):
+        reading = dataclasses.replace(reading, actuators=_outputs(field.controller, t, y))
     if tau is not None and use_forces(sensors):
         reading = _with_forces(reading, field, y, known, tau)
     return {sensor.name: sensor.value(reading) for sensor in in_type(tuple(sensors), y.q.dtype)}
@@ -79,6 +82,18 @@ def values_under(
 def use_forces(sensors: Sequence[Sensor]) -> bool:
     """Tell whether any sensor looks at accelerations or forces."""
     return any(sensor.uses_forces for sensor in sensors)
+
+
+def use_actuators(sensors: Sequence[Sensor]) -> bool:
+    """Tell whether any sensor looks at actuators."""
+    return any(sensor.uses_actuators for sensor in sensors)
+
+
+def _outputs(driven: Driven, t: Scalar, y: State) -> ActuatorReadings:
+    """Lengths, speeds and forces of actuators."""
+    travels, forces = driven.outputs(t, y.q, y.v, controller_memory(y))
+    names = driven.actuators.names
+    return ActuatorReadings(names, travels.lengths, travels.velocities, forces, travels.generalized(forces))
 
 
 def _with_forces(reading, field, y, known, tau):

@@ -26,7 +26,7 @@ from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.parts import Known
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
-from jdyn.simulation.sensing import use_forces, values_under
+from jdyn.simulation.sensing import use_actuators, use_forces, values_under
 from jdyn.simulation.state import ControllerMemory, ElementStates, State
 from jdyn.simulation.system import System
 from jdyn.simulation.to_xarray import labelled
@@ -401,8 +401,12 @@ def _sensed(motion):
             parts = parts | {ElementStates.part: states}
         if contact is not None:
             contact = contact.between(colliders(system.model))
+        controller = with_memory(None)
+        if use_actuators(system.sensors):
+            controller, memory = _driver(system, t, q, v, jax.tree.leaves(parts.get(ControllerMemory.part)))
+            parts = parts | {ControllerMemory.part: memory}
         field = VectorField(
-            model, with_memory(None), system.method, constraints=system.constraints, contact=contact, elements=elements
+            model, controller, system.method, constraints=system.constraints, contact=contact, elements=elements
         )
         return values_under(system.sensors, field, t, State(q, v, parts), known, tau)
 
@@ -411,10 +415,16 @@ def _sensed(motion):
 
 
 def _commanded(system, t, q, v, remembered):
+    controller, memory = _driver(system, t, q, v, remembered)
+    return controller.force(t, q, v, memory)
+
+
+def _driver(system, t, q, v, remembered):
+    """The controller of a system, through its actuators, and its memory from arrays."""
     controller = system.driver()
     memory, structure = jax.tree.flatten(jax.eval_shape(lambda *state: controller.start(*state), t, q, v))
     _check_parts("controller: expected the one that was simulated, with a memory", memory, remembered)
-    return controller.force(t, q, v, jax.tree.unflatten(structure, remembered))
+    return controller, jax.tree.unflatten(structure, remembered)
 
 
 def _fields(structure: Any) -> dict[str, Any]:
