@@ -16,7 +16,7 @@ RULES = {
     "dynamics/kinematics.py", "dynamics/mass_matrix.py",
     # Solutions of equations, by the implicit function theorem, and functions that are safe where a quotient is not.
     "control/riccati.py", "dynamics/inverse_inertia.py", "geometry/ellipsoids.py", "geometry/outside.py",
-    "planning/inverse_kinematics.py", "spatial/quaternions.py",
+    "planning/inverse_kinematics.py", "spatial/quaternions.py", "transmissions/wrapping.py",
     # A sentence where there is no derivative, or not in both modes.
     "planning/ilqr.py", "tuning/least_squares.py",
     # Counts of operations, and functions that a compiler sees as a whole.
@@ -33,7 +33,7 @@ CUTS = {
     # Guesses, and matrices that iterations or stages approximate with.
     "constraints/acceleration.py", "constraints/assembly.py", "constraints/projection.py", "impulses/problem.py",
     "impulses/saddle_point.py", "simulation/solvers/implicit_rates.py", "simulation/solvers/implicit_motion.py",
-    "simulation/solvers/shifted.py", "simulation/adjoint.py", "geometry/distance.py",
+    "simulation/solvers/shifted.py", "simulation/adjoint.py", "geometry/distance.py", "transmissions/wrapping.py",
     # Values with the derivatives of others: terms that are zero and there for their derivative, and corrections that
     # leave derivatives as they are.
     "contact/compliant.py", "contact/compliant_gradients.py", "contact/convex/contact.py", "contact/kinks.py",

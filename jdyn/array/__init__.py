@@ -8,6 +8,7 @@ from jdyn.array.factorizations import SVD as SVD
 from jdyn.array.factorizations import Factorization as Factorization
 from jdyn.array.least_norm import LeastNorm as LeastNorm
 from jdyn.array.precision import is_single as is_single
+from jdyn.array.shapes import as_numbers as as_numbers
 from jdyn.array.shapes import floating as floating
 from jdyn.array.shapes import in_type as in_type
 from jdyn.array.shapes import shaped as shaped

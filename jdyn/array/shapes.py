@@ -1,5 +1,7 @@
 """Arguments as arrays of the right shape."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -23,6 +25,11 @@ def floating(dtype) -> np.dtype:
             "jax.config.update('jax_enable_x64', True) before it computes anything"
         )
     return asked
+
+
+def as_numbers(x: Any) -> Any:
+    """Numbers of a field as floating-point ones; arrays of these keep their type."""
+    return x if eqx.is_inexact_array(x) else jnp.asarray(x, float)
 
 
 def in_type(tree: PyTree, dtype) -> PyTree:

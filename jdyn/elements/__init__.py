@@ -12,3 +12,4 @@ from jdyn.elements.medium import Medium as Medium
 from jdyn.elements.point_spring import PointSpring as PointSpring
 from jdyn.elements.stops import Stops as Stops
 from jdyn.elements.stops import approach as approach
+from jdyn.elements.tendon_spring import TendonSpring as TendonSpring

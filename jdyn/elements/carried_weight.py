@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
-from jdyn.elements.element import ForceElement, as_numbers
+from jdyn.elements.element import ForceElement
 
 
 class CarriedWeight(ForceElement):

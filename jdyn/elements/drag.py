@@ -5,9 +5,10 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
-from jdyn.elements.element import ForceElement, as_numbers
+from jdyn.elements.element import ForceElement
 from jdyn.geometry.directions import length_and_unit
 
 

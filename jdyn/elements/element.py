@@ -110,11 +110,6 @@ class ForceElement(eqx.Module):
         return self
 
 
-def as_numbers(x: Any) -> Any:
-    """Numbers of a field as floating-point ones; arrays of these keep their type."""
-    return x if eqx.is_inexact_array(x) else jnp.asarray(x, float)
-
-
 def state_of(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], bodies: bool) -> Any:
     """State as elements see it, with or without bodies."""
     return Kinematics.of(model, q, v) if bodies else Coordinates(model, q, v)

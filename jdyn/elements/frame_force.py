@@ -7,10 +7,10 @@ from typing import Any, Literal
 import equinox as eqx
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.array import shaped
+from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
-from jdyn.elements.element import ForceElement, as_numbers
+from jdyn.elements.element import ForceElement
 
 Given = Float[Array, "3"] | Callable[[Scalar], Float[Array, "3"]]
 

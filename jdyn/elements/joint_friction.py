@@ -6,7 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.elements.element import ForceElement, Implicit, as_numbers
+from jdyn.array import as_numbers
+from jdyn.elements.element import ForceElement, Implicit
 
 
 class _JointFriction(ForceElement):

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
+from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN, Vector
-from jdyn.elements.element import ForceElement, as_numbers
+from jdyn.elements.element import ForceElement
 from jdyn.model import Model
 from jdyn.spatial import Transform, symmetric
 

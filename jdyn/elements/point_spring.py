@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
-from jdyn.elements.element import ForceElement, Implicit, as_numbers
+from jdyn.elements.element import ForceElement, Implicit
 from jdyn.geometry.directions import length_and_unit
 
 

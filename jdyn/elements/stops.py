@@ -47,9 +47,14 @@ class Stops(ForceElement):
     def push(self, beyond: Float[Array, "2 ends"], speeds: Float[Array, "2 ends"]) -> Float[Array, "2 ends"]:
         """The forces of the springs of upper and lower ends, by how far joints are beyond the beginning of each, and
         how fast that grows."""
-        # Some ends are at infinity.
-        depth = jnp.maximum(beyond, 0)
-        return self.stiffness[None] * depth**2 / (depth + self.onset) * jnp.maximum(1 + self.dissipation * speeds, 0)
+        return stop_force(beyond, speeds, self.stiffness[None], self.dissipation, self.onset)
+
+
+def stop_force(beyond: Array, speed: Array, stiffness: Array, dissipation: Array, onset: Array) -> Array:
+    """Force of springs at ends of ranges, which may be at infinity, by how far something is beyond the beginning of
+    each, and how fast that grows [N m or N]."""
+    depth = jnp.maximum(beyond, 0)
+    return stiffness * depth**2 / (depth + onset) * jnp.maximum(1 + dissipation * speed, 0)
 
 
 def approach(

@@ -2,9 +2,10 @@
 
 - What touches is one model, and no shape is rigid: impacts with a coefficient of restitution are for joints
   (`jdyn.ImpactLimits`) and events alone. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
-- Constraints are rigid where MuJoCo's equalities are soft. Tendons, equalities of tendons and deformable bodies of
-  MuJoCo files are named in a warning and left out, and so are actuators on bodies, free joints and crank sliders, those
-  with plugins, delays, or kinds that MuJoCo 4 has added (direct current, PID, SO(3)), and sensors of ranges and touch.
+- Constraints are rigid where MuJoCo's equalities are soft. Equalities of tendons and deformable bodies of MuJoCo files
+  are named in a warning and left out, and so are actuators on bodies, free joints and crank sliders, those with
+  plugins, delays, or kinds that MuJoCo 4 has added (direct current, PID, SO(3)), and sensors of ranges and touch.
+  `jdyn.load_system` has the springs, dampers, friction and stops of tendons, `jdyn.load` has not.
 - A force sensor does not see forces that act on coordinates without pushing a body, and where links on fixed joints are
   one body, it needs to know which part of it is beyond (`jdyn.sensors.Limb`); sensors of MuJoCo files do.
 - Limits of position hold where `simulate` is given `joint_limits`, those of effort where the controller is

@@ -139,6 +139,24 @@ True
 A stiff force says so, `implicit="coupled"`, and implicit solvers differentiate it, or ask its `slopes`. An element with
 a state of its own has `start` and `rate`; one that stores energy, `energy`.
 
+## Stretch a tendon around a joint
+
+A tendon is a path through points of bodies, around spheres and cylinders, and its spring a force element. Here a rope
+of 2.2 m leads over a drum on the axis of the rod, past a point above it, and catches the rod as it falls.
+
+>>> at = jdyn.transmissions.PathPoint
+>>> wall, top, tip = at("world", [-1.0, 0.0, 0.0]), at("world", [0.0, 0.0, 1.0]), at("tip")
+>>> axis = jdyn.pose(rpy=[np.pi / 2, 0.0, 0.0])
+>>> drum = jdyn.transmissions.WrappedCylinder("world", 0.2, axis, side=top)
+>>> rope = jdyn.transmissions.SpatialTendon([wall, drum, tip])
+>>> spring = jdyn.elements.TendonSpring(rope, stiffness=5000.0, damping=50.0, rest_range=(0.0, 2.2))
+>>> motion = jdyn.simulate(rod, jnp.array([1.5]), jnp.zeros(1), 2.0, elements=[spring])
+>>> print(f"{motion.q[-1, 0]:.2f}")
+0.76
+
+`jdyn.transmissions.FixedTendon` adds up joints instead, as belts on round pulleys do. `jdyn.load_system` reads both
+from MuJoCo files.
+
 ## Read sensors
 
 `jdyn.System(model, sensors=[...])` gives a system named outputs; `jdyn.sensors` has accelerometers, gyros, load cells,

@@ -31,6 +31,7 @@ from jdyn.io.mjcf_constraints import constraint, open_equalities
 from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, ignored_in_scene, on_demand
 from jdyn.io.mjcf_sensors import sensors
 from jdyn.io.mjcf_source import Document
+from jdyn.io.mjcf_tendons import tendon_elements
 from jdyn.io.mjcf_translation import Translation
 from jdyn.io.scene import Scene
 from jdyn.model import Builder, Constraint, Model, ModelError, ModelWarning
@@ -91,8 +92,8 @@ def load_mjcf_scene(
     dtype=None,
 ) -> Scene:
     """Load all of a MuJoCo file that can be simulated: the results of `load_mjcf`, `load_mjcf_constraints` and
-    `load_mjcf_configurations` together, and sensors, with one warning about the rest. Arguments and errors are
-    theirs."""
+    `load_mjcf_configurations` together, sensors, and springs, dampers, friction and stops of tendons, with one warning
+    about the rest. Arguments and errors are theirs."""
     translation, messages = _translated(source, package_dirs, floating_base)
     kinds = {"not simulated": ignored_in_scene(translation), "MuJoCo says": messages}
     model = _warned(translation, hull_vertices, kinds).build(dtype=dtype)
@@ -104,6 +105,7 @@ def load_mjcf_scene(
         touches=True,
         actuators=actuators(translation),
         sensors=sensors(translation, model),
+        elements=tendon_elements(translation),
     )
 
 

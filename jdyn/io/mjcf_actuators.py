@@ -14,6 +14,7 @@ from jdyn.actuators import (
     PositionServo,
     VelocityServo,
 )
+from jdyn.io.mjcf_tendons import transmission_of
 from jdyn.io.mjcf_translation import Translation
 from jdyn.transmissions import Geared, GearedFrame, GearedJoint, Transmission
 
@@ -100,8 +101,6 @@ def _transmission(t: Translation, i: int) -> Transmission:
         case "SITE":
             return GearedFrame(t.sites[target], np.roll(gear, 3))
         case "TENDON":
-            from jdyn.io.mjcf_tendons import transmission_of
-
             tendon = transmission_of(t, target)
             return tendon if gear[0] == 1 else Geared(tendon, gear[0])
         case _:

@@ -7,23 +7,34 @@ import numpy as np
 from jdyn.io.mjcf_actuators import limits_of_joint, read_actuators, unread_part
 from jdyn.io.mjcf_constraints import SOLIMP, SOLREF, bodies_of, is_scaled, is_soft, open_equalities
 from jdyn.io.mjcf_sensors import sensor_names, untranslated_sensors
+from jdyn.io.mjcf_tendons import side_in_motion
 from jdyn.io.mjcf_translation import Translation
 
 
 def ignored(translation: Translation) -> list[str]:
     """One message for each part of the file that would change the motion in MuJoCo and has no effect on a model."""
     read = [name for name in sensor_names(translation) if name not in untranslated_sensors(translation)]
-    sensors = _some("sensors", read, "; jdyn.load_system reads them")
-    return [*_equalities(translation), *_actuators(translation), *_ignored_anywhere(translation), *sensors]
+    return [
+        *_equalities(translation),
+        *_tendons(translation),
+        *_actuators(translation),
+        *_ignored_anywhere(translation),
+        *_some("sensors", read, "; jdyn.load_system reads them"),
+    ]
 
 
 def ignored_in_scene(translation: Translation) -> list[str]:
-    """The same for a model with contact, joint limits and constraints."""
-    return [*ignored_in_constraints(translation), *_unread_actuators(translation), *_ignored_anywhere(translation)]
+    """The same for a model with contact, joint limits, constraints, tendons and actuators."""
+    return [
+        *ignored_in_constraints(translation),
+        *_ignored_of_tendons(translation),
+        *_unread_actuators(translation),
+        *_ignored_anywhere(translation),
+    ]
 
 
 def _ignored_anywhere(translation):
-    parts = (_contacts, _limits, _tendons, _forces, _nonlinear, _free_joints, _mocap, _others)
+    parts = (_contacts, _limits, _forces, _nonlinear, _free_joints, _mocap, _others)
     return [message for part in parts for message in part(translation)]
 
 
@@ -136,7 +147,27 @@ def _of_kinds(t: Translation, equalities: list[int]) -> list[str]:
 
 
 def _tendons(t: Translation) -> list[str]:
-    return _some("tendons", (t.name("tendon", i) for i in range(t.m.ntendon)))
+    return _some("tendons", (t.name("tendon", i) for i in range(t.m.ntendon)), "; jdyn.load_system has them")
+
+
+def _ignored_of_tendons(t: Translation) -> list[str]:
+    """One message for each part of tendons that acts in MuJoCo and not here."""
+    m = t.m
+    nothing = np.zeros(m.ntendon, bool)
+    stiffening = nothing if t.disabled("SPRING") else np.any(m.tendon_stiffnesspoly != 0, axis=1)
+    thickening = nothing if t.disabled("DAMPER") else np.any(m.tendon_dampingpoly != 0, axis=1)
+    moving = [i for i in range(m.ntendon) if side_in_motion(t, i)]
+    kinds = {
+        "armature of tendons": m.tendon_armature,
+        "actuatorfrcrange of tendons": m.tendon_actfrclimited,
+        "nonlinear stiffness of tendons": stiffening,
+        "nonlinear damping of tendons": thickening,
+        "plastic yield of tendons": m.tendon_springyield,
+    }
+    return [
+        *(message for kind, x in kinds.items() for message in _some(kind, (t.name("tendon", i) for i in _where(x)))),
+        *_some("motion of side sites within bodies that carry tendons", (t.name("tendon", i) for i in moving)),
+    ]
 
 
 def _actuators(t: Translation) -> list[str]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from jaxtyping import Array, Float
 
 from jdyn.actuators import Actuator
+from jdyn.elements import ForceElement
 from jdyn.model import Constraint, Model
 from jdyn.sensors import Sensor
 
@@ -16,9 +17,10 @@ class Scene(NamedTuple):
         model: The mechanism.
         constraints: Beyond the tree of its joints.
         configurations: Those that the file names.
-        actuators: Between commands and the mechanism.
         touches: Whether the file says that its shapes touch.
+        actuators: Between commands and the mechanism.
         sensors: Those of the file, in its order.
+        elements: Springs, dampers, friction and stops of its tendons.
     """
 
     model: Model
@@ -27,3 +29,4 @@ class Scene(NamedTuple):
     touches: bool
     actuators: tuple[Actuator, ...] = ()
     sensors: tuple[Sensor, ...] = ()
+    elements: tuple[ForceElement, ...] = ()

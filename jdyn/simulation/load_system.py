@@ -11,7 +11,7 @@ from jdyn.simulation.system import System
 
 def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **options: Any) -> System:
     """Load all that a file says of a simulation: the robot and its world, actuators, which shapes touch, constraints,
-    limits of joints, sensors, and configurations.
+    tendons, limits of joints, sensors, and configurations.
 
     ```
     system = jdyn.load_system("scene.xml")
@@ -33,7 +33,8 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
         options: The other arguments of `jdyn.load`; states of an `srdf` file are configurations of the system.
 
     Returns:
-        The system, without a controller. Where the file has actuators, controllers give their commands. Joints with
+        The system, without a controller. Where the file has actuators, controllers give their commands. Springs,
+        dampers, friction and stops of tendons are among its elements, each a `jdyn.elements.TendonSpring`. Joints with
         ends have `jdyn.CompliantLimits()`; `System.state` takes names of configurations, and begins at `"qpos0"` of a
         MuJoCo file if it is given none. Sensors of a MuJoCo file that read motion, forces and energy have MuJoCo's
         values, clipped by `cutoff`; its `noise` is left to `jdyn.sensors.Imperfect`.
@@ -51,6 +52,7 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
         model,
         contact=(contact or CompliantContact()) if touches else None,
         actuators=scene.actuators,
+        elements=scene.elements,
         constraints=scene.constraints,
         joint_limits=CompliantLimits() if has_ends(model) else None,
         sensors=scene.sensors,

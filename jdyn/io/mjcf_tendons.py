@@ -1,0 +1,92 @@
+"""Tendons of MuJoCo files as transmissions, and as force elements what resists their lengths."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jdyn.elements import TendonSpring
+from jdyn.io.mjcf_translation import Translation
+from jdyn.spatial import Transform
+from jdyn.transmissions import FixedTendon, PathPoint, Pulley, SpatialTendon, WrappedCylinder, WrappedSphere
+
+# Frequency of a tendon's inertia on a stop [rad/s], as of joints on the stops that `load_system` gives them.
+STOP_FREQUENCY = 100.0
+
+
+def transmission_of(t: Translation, tendon: int) -> FixedTendon | SpatialTendon:
+    """The length of a tendon, by its number.
+
+    Source: MuJoCo's documentation, XML reference, tendon.
+    """
+    m = t.m
+    parts = range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon])
+    if int(m.wrap_type[parts[0]]) == t.mujoco.mjtWrap.mjWRAP_JOINT:
+        return FixedTendon([t.joints[m.wrap_objid[part]] for part in parts], jnp.asarray(m.wrap_prm[parts], float))
+    return SpatialTendon([_part(t, part) for part in parts])
+
+
+def tendon_elements(t: Translation) -> tuple[TendonSpring, ...]:
+    """Springs, dampers, friction and stops of the tendons that have some, in the order of the file."""
+    found = (_element(t, tendon) for tendon in range(t.m.ntendon))
+    return tuple(element for element in found if element is not None)
+
+
+def side_in_motion(t: Translation, tendon: int) -> bool:
+    """Tell whether a side site within a body is on another one, so that it may leave the body."""
+    m = t.m
+    parts = range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon])
+    bodies = (part for part in parts if _is_body(t, part) and _is_inside(t, part))
+    return any(m.site_bodyid[int(m.wrap_prm[i])] != m.geom_bodyid[m.wrap_objid[i]] for i in bodies)
+
+
+def _element(t: Translation, tendon: int) -> TendonSpring | None:
+    m, length = t.m, transmission_of(t, tendon)
+    numbers: dict[str, Any] = {}
+    if m.tendon_stiffness[tendon] and not t.disabled("SPRING"):
+        numbers |= {"stiffness": m.tendon_stiffness[tendon], "rest_range": m.tendon_lengthspring[tendon]}
+    if m.tendon_damping[tendon] and not t.disabled("DAMPER"):
+        numbers |= {"damping": m.tendon_damping[tendon]}
+    if m.tendon_frictionloss[tendon] and not t.disabled("FRICTIONLOSS", "CONSTRAINT"):
+        numbers |= {"friction": m.tendon_frictionloss[tendon]}
+    if m.tendon_limited[tendon] and not t.disabled("LIMIT", "CONSTRAINT"):
+        # MuJoCo's inverse of the inertia that resists the length in the file's pose; zero if nothing moves it.
+        inverse = m.tendon_invweight0[tendon]
+        stiffness = STOP_FREQUENCY**2 / inverse if inverse > 0 else 0.0
+        numbers |= {"range": m.tendon_range[tendon], "stop_stiffness": stiffness}
+    numbers = {name: jnp.asarray(x, float) for name, x in numbers.items()}
+    return TendonSpring(length, **numbers) if numbers else None
+
+
+def _part(t: Translation, part: int) -> PathPoint | Pulley | WrappedSphere | WrappedCylinder:
+    m, kinds = t.m, t.mujoco.mjtWrap
+    match int(m.wrap_type[part]):
+        case kinds.mjWRAP_PULLEY:
+            return Pulley(float(m.wrap_prm[part]))
+        case kinds.mjWRAP_SITE:
+            return PathPoint(t.sites[m.wrap_objid[part]])
+    geom, site = m.wrap_objid[part], int(m.wrap_prm[part])
+    where, inside = t.pose(m.geom_pos[geom], m.geom_quat[geom]), _is_inside(t, part)
+    kind: Any = WrappedSphere if int(m.wrap_type[part]) == kinds.mjWRAP_SPHERE else WrappedCylinder
+    return kind(
+        t.bodies[m.geom_bodyid[geom]],
+        float(m.geom_size[geom, 0]),
+        Transform(jnp.asarray(where.rotation, float), jnp.asarray(where.translation, float)),
+        side=PathPoint(t.sites[site]) if site >= 0 and not inside else None,
+        inside=inside,
+    )
+
+
+def _is_body(t: Translation, part: int) -> bool:
+    kinds = t.mujoco.mjtWrap
+    return int(t.m.wrap_type[part]) in (kinds.mjWRAP_SPHERE, kinds.mjWRAP_CYLINDER)
+
+
+def _is_inside(t: Translation, part: int) -> bool:
+    """Tell whether the tendon runs through a body, whose side site is within the body in the file's pose."""
+    m, geom, site = t.m, t.m.wrap_objid[part], int(t.m.wrap_prm[part])
+    if site < 0:
+        return False
+    data = t.mujoco.MjData(m)
+    t.mujoco.mj_kinematics(m, data)
+    return bool(np.linalg.norm(data.site_xpos[site] - data.geom_xpos[geom]) < m.geom_size[geom, 0])
