@@ -28,6 +28,7 @@ from jdyn.io import mjcf_source
 from jdyn.io.mjcf_actuators import actuators
 from jdyn.io.mjcf_configurations import configurations
 from jdyn.io.mjcf_constraints import constraint, open_equalities
+from jdyn.io.mjcf_elements import elements
 from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, ignored_in_scene, on_demand
 from jdyn.io.mjcf_sensors import sensors
 from jdyn.io.mjcf_source import Document
@@ -92,7 +93,7 @@ def load_mjcf_scene(
     dtype=None,
 ) -> Scene:
     """Load all of a MuJoCo file that can be simulated: the results of `load_mjcf`, `load_mjcf_constraints` and
-    `load_mjcf_configurations` together, sensors, and springs, dampers, friction and stops of tendons, with one warning
+    `load_mjcf_configurations` together, sensors, what acts on tendons, the medium and carried weight, with one warning
     about the rest. Arguments and errors are theirs."""
     translation, messages = _translated(source, package_dirs, floating_base)
     kinds = {"not simulated": ignored_in_scene(translation), "MuJoCo says": messages}
@@ -105,7 +106,7 @@ def load_mjcf_scene(
         touches=True,
         actuators=actuators(translation),
         sensors=sensors(translation, model),
-        elements=tendon_elements(translation),
+        elements=(*tendon_elements(translation), *elements(translation, model)),
     )
 
 

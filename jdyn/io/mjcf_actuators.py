@@ -114,7 +114,8 @@ def _command_range(t: Translation, i: int) -> np.ndarray | None:
 
 
 def _force_range(t: Translation, i: int) -> np.ndarray | None:
-    """Limits of the force: its own, and those of the joint's, if it alone acts on that."""
+    """Limits of the force: its own, and those of the joint's, if it alone acts on that. MuJoCo's sensors of the force show
+    it without those of the joint."""
     m, gear = t.m, t.m.actuator_gear[t.m.actuator_outadr[i], 0]
     own = m.actuator_forcerange[i] if m.actuator_forcelimited[i] else None
     if not limits_of_joint(t, i) or gear == 0:

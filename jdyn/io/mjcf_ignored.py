@@ -6,6 +6,7 @@ import numpy as np
 
 from jdyn.io.mjcf_actuators import limits_of_joint, read_actuators, unread_part
 from jdyn.io.mjcf_constraints import SOLIMP, SOLREF, bodies_of, is_scaled, is_soft, open_equalities
+from jdyn.io.mjcf_elements import shaped_for_flow
 from jdyn.io.mjcf_sensors import sensor_names, untranslated_sensors
 from jdyn.io.mjcf_tendons import side_in_motion
 from jdyn.io.mjcf_translation import Translation
@@ -18,6 +19,7 @@ def ignored(translation: Translation) -> list[str]:
         *_equalities(translation),
         *_tendons(translation),
         *_actuators(translation),
+        *_forces(translation),
         *_ignored_anywhere(translation),
         *_some("sensors", read, "; jdyn.load_system reads them"),
     ]
@@ -29,12 +31,13 @@ def ignored_in_scene(translation: Translation) -> list[str]:
         *ignored_in_constraints(translation),
         *_ignored_of_tendons(translation),
         *_unread_actuators(translation),
+        *_some("ellipsoid drag of bodies", (translation.bodies[body] for body in shaped_for_flow(translation))),
         *_ignored_anywhere(translation),
     ]
 
 
 def _ignored_anywhere(translation):
-    parts = (_contacts, _limits, _forces, _nonlinear, _free_joints, _mocap, _others)
+    parts = (_contacts, _limits, _nonlinear, _free_joints, _mocap, _others)
     return [message for part in parts for message in part(translation)]
 
 
@@ -203,9 +206,10 @@ def _forces(t: Translation) -> list[str]:
     compensated = [] if t.disabled("GRAVITY") else _where(m.body_gravcomp)
     fluid = [name for name in ("density", "viscosity") if getattr(m.opt, name)]
     wind = ["wind"] if fluid and np.any(m.opt.wind) else []
+    how = "; jdyn.load_system has them"
     return [
-        *_some("gravity compensation of bodies", (t.bodies[body] for body in compensated)),
-        *_some("forces of the medium:", [*fluid, *wind]),
+        *_some("gravity compensation of bodies", (t.bodies[body] for body in compensated), how),
+        *_some("forces of the medium:", [*fluid, *wind], how),
     ]
 
 

@@ -2,6 +2,9 @@
 
 from jdyn.sensors import (
     Accelerometer,
+    ActuatorForce,
+    ActuatorPosition,
+    ActuatorVelocity,
     Clock,
     Force,
     FrameAngularAcceleration,
@@ -12,6 +15,7 @@ from jdyn.sensors import (
     FramePosition,
     FrameQuaternion,
     Gyro,
+    JointActuatorForce,
     JointPosition,
     JointVelocity,
     KineticEnergy,
@@ -21,12 +25,14 @@ from jdyn.sensors import (
     SubtreeCenterOfMass,
     SubtreeLinearVelocity,
     Torque,
+    TransmissionPosition,
+    TransmissionVelocity,
     Velocimeter,
 )
 
 OF_JOINTS = {
     "jointpos": JointPosition, "jointvel": JointVelocity, "ballquat": JointPosition,
-    "ballangvel": JointVelocity,
+    "ballangvel": JointVelocity, "jointactuatorfrc": JointActuatorForce,
 }  # fmt: skip
 MOUNTED = {
     "accelerometer": Accelerometer, "velocimeter": Velocimeter, "gyro": Gyro,
@@ -44,4 +50,8 @@ OF_SUBTREES = {
     "subtreeangmom": SubtreeAngularMomentum,
 }  # fmt: skip
 WHOLE = {"e_potential": PotentialEnergy, "e_kinetic": KineticEnergy, "clock": Clock}
-SENSOR_CLASSES = OF_JOINTS | MOUNTED | CUTTING | OF_FRAMES | OF_SUBTREES | WHOLE
+OF_ACTUATORS = {
+    "actuatorpos": ActuatorPosition, "actuatorvel": ActuatorVelocity, "actuatorfrc": ActuatorForce,
+}  # fmt: skip
+OF_TENDONS = {"tendonpos": TransmissionPosition, "tendonvel": TransmissionVelocity}
+SENSOR_CLASSES = OF_JOINTS | MOUNTED | CUTTING | OF_FRAMES | OF_SUBTREES | OF_ACTUATORS | OF_TENDONS | WHOLE

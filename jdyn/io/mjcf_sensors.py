@@ -11,8 +11,19 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jdyn.io.mjcf_actuators import read_actuators
 from jdyn.io.mjcf_names import Names
-from jdyn.io.mjcf_sensor_kinds import CUTTING, OF_FRAMES, OF_JOINTS, OF_SUBTREES, SENSOR_CLASSES, WHOLE
+from jdyn.io.mjcf_sensor_kinds import (
+    CUTTING,
+    OF_ACTUATORS,
+    OF_FRAMES,
+    OF_JOINTS,
+    OF_SUBTREES,
+    OF_TENDONS,
+    SENSOR_CLASSES,
+    WHOLE,
+)
+from jdyn.io.mjcf_tendons import transmission_of
 from jdyn.io.mjcf_translation import Translation
 from jdyn.model import WORLD, Model
 from jdyn.sensors import Imperfect, Limb, Sensor
@@ -28,7 +39,7 @@ def sensor_names(t: Translation) -> list[str]:
 
 
 def untranslated_sensors(t: Translation) -> list[str]:
-    """Names of the sensors that have no class here: of actuators, tendons, cameras, and on cameras that turn."""
+    """Names of the sensors that have no class here: of cameras, ranges and touch, and on what is not read."""
     return [name for i, name in enumerate(sensor_names(t)) if not _is_known(t, i)]
 
 
@@ -51,7 +62,12 @@ def _kind(t: Translation, sensor: int) -> str:
 def _is_known(t: Translation, sensor: int) -> bool:
     m = t.m
     ends = (m.sensor_objtype[sensor], m.sensor_objid[sensor]), (m.sensor_reftype[sensor], m.sensor_refid[sensor])
-    return _kind(t, sensor) in SENSOR_CLASSES and not any(_turns(t, int(kind), int(number)) for kind, number in ends)
+    kind, number = _kind(t, sensor), int(m.sensor_objid[sensor])
+    if kind in OF_ACTUATORS:
+        return number in read_actuators(t)[0]
+    if kind == "jointactuatorfrc" and t.follows(number):
+        return False
+    return kind in SENSOR_CLASSES and not any(_turns(t, int(kind), int(number)) for kind, number in ends)
 
 
 def _turns(t: Translation, kind: int, number: int) -> bool:
@@ -67,6 +83,10 @@ def _sensor(t: Translation, model: Model, sensor: int, name: str) -> Sensor:
         fields["joint"] = t.joints[number]
     elif kind in OF_SUBTREES:
         fields["limb"] = _limb(t, model, number)
+    elif kind in OF_ACTUATORS:
+        fields["actuator"] = t.name("actuator", number)
+    elif kind in OF_TENDONS:
+        fields["transmission"] = transmission_of(t, number)
     elif kind not in WHOLE:
         fields["frame"], fields["pose"] = _frame(t, int(m.sensor_objtype[sensor]), number)
     if kind in CUTTING:

@@ -84,6 +84,10 @@ class Translation:
         direct = int(self.m.actuator_trntype[actuator]) in (kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT)
         return direct and self.is_screw(self.m.actuator_trnid[actuator, 0])
 
+    def follows(self, joint: int) -> bool:
+        """Tell whether a joint follows another one."""
+        return joint in self._mimics
+
     def is_active(self, actuator: int) -> bool:
         """Tell whether an actuator is enabled; the file may disable its group, or all actuators."""
         group = int(self.m.actuator_group[actuator])

@@ -1,4 +1,4 @@
-"""Actuators of MuJoCo's files: forces, rates of activations and accelerations are MuJoCo's."""
+"""Scenes of MuJoCo files: forces of actuators, rates of activations, sensors and accelerations are MuJoCo's."""
 
 import pathlib
 import warnings
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import jdyn
+from jdyn.elements import Elements
 from tests.io.test_mjcf import to_mujoco
 
 pytestmark = pytest.mark.fast_compile
@@ -39,7 +40,11 @@ KINDS = """<mujoco><option gravity="0 0 -9.81"><flag contact="disable"/></option
     biastype="affine" biasprm="0.5 -1 -2"/>
   <motor name="ball" joint="d" gear="0.1 0.2 0.3"/>
   <general name="site" site="thruster" gear="0.1 0.2 0.3 0.4 0.5 0.6"/>
-</actuator></mujoco>"""
+</actuator>
+<sensor>
+  <actuatorpos actuator="general"/><actuatorvel actuator="general"/><actuatorfrc actuator="position"/>
+  <actuatorfrc actuator="muscle"/><jointactuatorfrc joint="b"/><jointactuatorfrc joint="a"/>
+</sensor></mujoco>"""
 
 
 ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
@@ -48,30 +53,29 @@ TOLERANCE = 1e-11
 
 
 def systems(source):
-    """The system and MuJoCo's model of a file, without constraints and without the drag of a medium."""
+    """The system and MuJoCo's model of a file, without constraints."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jdyn.ModelWarning)
         system = jdyn.load_system(source)
     whole = isinstance(source, pathlib.Path)
     compiled = mujoco.MjModel.from_xml_path(str(source)) if whole else mujoco.MjModel.from_xml_string(source)
     compiled.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    compiled.opt.density = compiled.opt.viscosity = 0
     return system.but(contact=None, joint_limits=None, constraints=()), compiled
 
 
 @jax.jit
 def ours(system, q, v, commands, activations):
-    """Generalized forces of actuators, rates of activations by name, and accelerations."""
-    system = jdyn.System(
-        system.model, actuators=system.actuators, elements=system.elements,
-        controller=jdyn.control.Constant(commands),
-    )  # fmt: skip
+    """Generalized forces of actuators, rates of activations by name, accelerations, and values of sensors."""
+    system = system.but(controller=jdyn.control.Constant(commands))
     driver, state = system.driver(), system.state(q, v)
+    if "controller" in state.parts:
+        memory = state.parts["controller"]._replace(actuators=activations)
+        state = jdyn.State(q, v, state.parts | {"controller": memory})
     memory = state.parts.get("controller")
-    memory = memory and memory._replace(actuators=activations)
     tau, rate = driver.force(0.0, q, v, memory), driver.rate(jnp.zeros(()), q, v, memory)
-    a = jdyn.forward_dynamics(system.model, q, v, tau)
-    return tau, {} if rate is None else rate.actuators, a
+    total = tau + Elements(system.elements).force(system.model, 0.0, q, v) if system.elements else tau
+    a = jdyn.forward_dynamics(system.model, q, v, total)
+    return tau, {} if rate is None else rate.actuators, a, system.sense(state)
 
 
 def assert_as_in_mujoco(source, count=50):
@@ -93,10 +97,13 @@ def assert_as_in_mujoco(source, count=50):
                 v[dof : dof + 3], v[dof + 3 : dof + 6]
             )
         activations = dict(zip(names, jnp.asarray(data.act), strict=True))
-        tau, rates, a = ours(system, jnp.asarray(data.qpos), jnp.asarray(v), jnp.asarray(data.ctrl), activations)
+        tau, rates, a, seen = ours(system, jnp.asarray(data.qpos), jnp.asarray(v), jnp.asarray(data.ctrl), activations)
         assert_close(tau, T.T @ data.qfrc_actuator, "forces of actuators")
         assert_close([rates[name] for name in names], data.act_dot, "rates of activations")
         assert_close(a, T.T @ qacc, "accelerations")
+        for sensor, name in enumerate(sensor.name for sensor in system.sensors):
+            start = compiled.sensor_adr[sensor]
+            assert_close(seen[name], np.squeeze(data.sensordata[start : start + compiled.sensor_dim[sensor]]), name)
     return model
 
 
@@ -109,7 +116,18 @@ def test_all_kinds():
     assert_as_in_mujoco(KINDS)
 
 
-@pytest.mark.parametrize("file", ["ant", "humanoid", pytest.param("walker2d", marks=pytest.mark.slow)])
+def test_a_medium_and_carried_weight():
+    flow = KINDS.replace('<option gravity="0 0 -9.81">', '<option density="120" viscosity="0.9" wind="1 2 3">')
+    lifted = flow.replace('<body name="b"', '<body name="b" gravcomp="0.7"').replace(
+        '<body name="d"', '<body name="fixed" gravcomp="1.5"><geom size="0.02" pos="0 0.1 0"/></body><body name="d"'
+    )
+    with_weight, _ = systems(lifted)
+    kinds = [type(element) for element in with_weight.elements]
+    assert kinds == [jdyn.elements.CarriedWeight, jdyn.elements.Medium]
+    assert_as_in_mujoco(lifted, count=20)
+
+
+@pytest.mark.parametrize("file", ["swimmer", "ant", "humanoid", pytest.param("walker2d", marks=pytest.mark.slow)])
 def test_files_of_gymnasium(file):
     assert_as_in_mujoco(ASSETS / f"{file}.xml", count=10)
 
