@@ -30,6 +30,7 @@ NO_FACTORS = {
     "io/urdf_writer.py _add_inertial",
     "spatial/components.py to_parent",
     "spatial/log_cholesky.py log_cholesky",
+    "transmissions/wrapping.py _angle",
 }
 NO_SUBJECT = "What", "How", "Whether", "Of", "Those", "That", "As", "Where", "By"
 

@@ -13,7 +13,7 @@ from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
 from jdyn.model import Model
-from jdyn.spatial import Transform, symmetric
+from jdyn.spatial import Transform, skew, symmetric
 
 
 class Medium(ForceElement):
@@ -78,7 +78,8 @@ class Medium(ForceElement):
 def _box(inertia) -> tuple[Transform, np.ndarray]:
     """Pose and sides of the box of the same inertia as a body."""
     mass, com = float(inertia.mass), np.asarray(inertia.first_moment, float) / float(inertia.mass)
-    central = np.asarray(symmetric(inertia.rotational), float) - mass * (com @ com * np.eye(3) - np.outer(com, com))
+    c = np.asarray(skew(com), float)
+    central = np.asarray(symmetric(inertia.rotational), float) - mass * (c @ c.T)
     principal, axes = np.linalg.eigh(central)
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     return Transform(axes, com), box_of(mass, principal)  # type: ignore[arg-type]

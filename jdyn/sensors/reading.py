@@ -173,7 +173,7 @@ class Reading(eqx.Module):
 
     @property
     def of_actuators(self) -> ActuatorReadings:
-        """What actuators do.
+        """Lengths, speeds and forces of actuators.
 
         Raises:
             ValueError: if there are none.
