@@ -6,11 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.actuators.actuator import _range
-
-
-def _number(x):
-    return jnp.asarray(x, float)
+from jdyn.actuators.numbers import limits, not_negative, number, positive
 
 
 class Activation(eqx.Module):
@@ -28,8 +24,8 @@ class Activation(eqx.Module):
         range: Limits of x, at which it stays; None for no limits.
     """
 
-    initial: Scalar = eqx.field(default=0.0, converter=_number, kw_only=True)
-    range: Float[Array, "2"] | None = eqx.field(default=None, converter=_range, kw_only=True)
+    initial: Scalar = eqx.field(default=0.0, converter=number("Activation.initial"), kw_only=True)
+    range: Float[Array, "2"] | None = eqx.field(default=None, converter=limits("Activation.range"), kw_only=True)
 
     @abc.abstractmethod
     def rate(self, command: Scalar, x: Scalar) -> Scalar:
@@ -73,7 +69,7 @@ class Lag(Activation):
         time_constant: T [s].
     """
 
-    time_constant: Scalar = eqx.field(converter=_number)
+    time_constant: Scalar = eqx.field(converter=positive("Lag.time_constant"))
 
     def rate(self, command, x):
         return (command - x) / self.time_constant
@@ -92,7 +88,7 @@ class Delay(Activation):
         lags: How many. x is the row of their outputs.
     """
 
-    delay: Scalar = eqx.field(converter=_number)
+    delay: Scalar = eqx.field(converter=positive("Delay.delay"))
     lags: int = eqx.field(static=True, default=8)
 
     def start(self, dtype):
@@ -116,8 +112,8 @@ class SlewLimit(Activation):
         time_constant: T [s].
     """
 
-    slew: Scalar = eqx.field(converter=_number)
-    time_constant: Scalar = eqx.field(default=1e-3, converter=_number)
+    slew: Scalar = eqx.field(converter=positive("SlewLimit.slew"))
+    time_constant: Scalar = eqx.field(default=1e-3, converter=positive("SlewLimit.time_constant"))
 
     def rate(self, command, x):
         return jnp.clip((command - x) / self.time_constant, -self.slew, self.slew)
@@ -136,9 +132,9 @@ class MuscleActivation(Activation):
         smoothing: Width of u − x in which one turns into the other; at zero they switch.
     """
 
-    rise: Scalar = eqx.field(default=0.01, converter=_number)
-    fall: Scalar = eqx.field(default=0.04, converter=_number)
-    smoothing: Scalar = eqx.field(default=0.0, converter=_number)
+    rise: Scalar = eqx.field(default=0.01, converter=positive("MuscleActivation.rise"))
+    fall: Scalar = eqx.field(default=0.04, converter=positive("MuscleActivation.fall"))
+    smoothing: Scalar = eqx.field(default=0.0, converter=not_negative("MuscleActivation.smoothing"))
 
     def rate(self, command, x):
         missing, share = jnp.clip(command, 0, 1) - x, 0.5 + 1.5 * jnp.clip(x, 0, 1)

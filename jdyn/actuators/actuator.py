@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from jdyn.array import shaped
+from jdyn.actuators.numbers import limits
 from jdyn.transmissions import Transmission, as_transmission
 
 
@@ -22,11 +22,6 @@ class Travel(NamedTuple):
 
     length: Scalar
     velocity: Scalar
-
-
-def _range(x: Any) -> Float[Array, "2"] | None:
-    """Limits as an array, or none."""
-    return None if x is None else shaped("range of an actuator", x, float, (2,))
 
 
 class Actuator(eqx.Module):
@@ -54,8 +49,8 @@ class Actuator(eqx.Module):
 
     transmission: Transmission = eqx.field(converter=as_transmission)
     name: str = eqx.field(static=True, default="", kw_only=True)
-    command_range: Float[Array, "2"] | None = eqx.field(default=None, converter=_range, kw_only=True)
-    force_range: Float[Array, "2"] | None = eqx.field(default=None, converter=_range, kw_only=True)
+    command_range: Float[Array, "2"] | None = eqx.field(default=None, converter=limits("command_range"), kw_only=True)
+    force_range: Float[Array, "2"] | None = eqx.field(default=None, converter=limits("force_range"), kw_only=True)
 
     @abc.abstractmethod
     def force(self, command: Scalar, travel: Travel, memory: Any) -> Scalar:

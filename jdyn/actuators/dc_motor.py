@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Scalar
 
 from jdyn.actuators.actuator import Actuator, Travel
-from jdyn.actuators.gained import _number
+from jdyn.actuators.numbers import number, positive
 
 
 class Winding(eqx.Module):
@@ -25,10 +25,10 @@ class Winding(eqx.Module):
         coefficient: How much of R(T₀) is added for each degree [1/K]; that of copper.
     """
 
-    capacity: Scalar = eqx.field(converter=_number)
-    resistance: Scalar = eqx.field(converter=_number)
-    ambient: Scalar = eqx.field(default=25.0, converter=_number)
-    coefficient: Scalar = eqx.field(default=0.00393, converter=_number)
+    capacity: Scalar = eqx.field(converter=positive("Winding.capacity"))
+    resistance: Scalar = eqx.field(converter=positive("Winding.resistance"))
+    ambient: Scalar = eqx.field(default=25.0, converter=number("Winding.ambient"))
+    coefficient: Scalar = eqx.field(default=0.00393, converter=number("Winding.coefficient"))
 
 
 class DCMotor(Actuator):
@@ -58,11 +58,13 @@ class DCMotor(Actuator):
         winding: Its heat; None if the resistance is constant.
     """
 
-    resistance: Scalar = eqx.field(converter=_number)
-    constant: Scalar = eqx.field(converter=_number)
-    inductance: Scalar | None = eqx.field(default=None, converter=lambda x: None if x is None else _number(x))
-    efficiency: Scalar = eqx.field(default=1.0, converter=_number)
-    friction_speed: Scalar = eqx.field(default=0.1, converter=_number)
+    resistance: Scalar = eqx.field(converter=positive("DCMotor.resistance"))
+    constant: Scalar = eqx.field(converter=number("DCMotor.constant"))
+    inductance: Scalar | None = eqx.field(
+        default=None, converter=lambda x: None if x is None else positive("DCMotor.inductance")(x)
+    )
+    efficiency: Scalar = eqx.field(default=1.0, converter=number("DCMotor.efficiency"))
+    friction_speed: Scalar = eqx.field(default=0.1, converter=positive("DCMotor.friction_speed"))
     winding: Winding | None = None
 
     def start(self, travel: Travel) -> tuple[Array | None, Array | None] | None:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Scalar
 
 from jdyn.actuators.actuator import Actuator, Travel
-from jdyn.actuators.gained import _number
+from jdyn.actuators.numbers import not_negative, positive
 
 
 class ElasticDrive(Actuator):
@@ -52,8 +52,11 @@ class ElasticDrive(Actuator):
         self.transmission, self.name = actuator.transmission, name or actuator.name
         self.actuator = eqx.tree_at(lambda actuator: actuator.transmission, actuator, None)
         self.command_range = self.force_range = None
-        numbers = (_number(x) for x in (inertia, stiffness, damping, friction, gap))
-        self.inertia, self.stiffness, self.damping, self.friction, self.gap = numbers
+        self.inertia = positive("ElasticDrive.inertia")(inertia)
+        self.stiffness = not_negative("ElasticDrive.stiffness")(stiffness)
+        self.damping = not_negative("ElasticDrive.damping")(damping)
+        self.friction = not_negative("ElasticDrive.friction")(friction)
+        self.gap = not_negative("ElasticDrive.gap")(gap)
 
     def start(self, travel: Travel) -> tuple[Array, Any]:
         """Travel of the rotor and its rate, where the spring is not stretched, and the state of the actuator within."""

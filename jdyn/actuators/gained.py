@@ -9,10 +9,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.actuators.activation import Activation
 from jdyn.actuators.actuator import Actuator, Travel
-
-
-def _number(x):
-    return jnp.asarray(x, float)
+from jdyn.actuators.numbers import not_negative, number
 
 
 class GainedActuator(Actuator):
@@ -60,7 +57,7 @@ class Motor(GainedActuator):
         strength: g [N or N m for a command of one].
     """
 
-    strength: Scalar = eqx.field(default=1.0, converter=_number)
+    strength: Scalar = eqx.field(default=1.0, converter=number("Motor.strength"))
 
     def gain(self, travel):
         return self.strength.astype(travel.length.dtype)
@@ -79,8 +76,8 @@ class PositionServo(GainedActuator):
         kd: [N s/m or N m s/rad].
     """
 
-    kp: Scalar = eqx.field(converter=_number)
-    kd: Scalar = eqx.field(default=0.0, converter=_number)
+    kp: Scalar = eqx.field(converter=number("PositionServo.kp"))
+    kd: Scalar = eqx.field(default=0.0, converter=not_negative("PositionServo.kd"))
 
     def gain(self, travel):
         return self.kp
@@ -99,7 +96,7 @@ class VelocityServo(GainedActuator):
         kd: [N s/m or N m s/rad].
     """
 
-    kd: Scalar = eqx.field(converter=_number)
+    kd: Scalar = eqx.field(converter=not_negative("VelocityServo.kd"))
 
     def gain(self, travel):
         return self.kd
@@ -119,7 +116,7 @@ class Damper(GainedActuator):
         strength: k [N s/m or N m s/rad for a command of one].
     """
 
-    strength: Scalar = eqx.field(default=1.0, converter=_number)
+    strength: Scalar = eqx.field(default=1.0, converter=number("Damper.strength"))
 
     def gain(self, travel):
         return -self.strength * travel.velocity
@@ -137,8 +134,8 @@ class AffineActuator(GainedActuator):
         biases: b.
     """
 
-    gains: Float[Array, "3"] = eqx.field(converter=_number)
-    biases: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 0.0), converter=_number)
+    gains: Float[Array, "3"] = eqx.field(converter=number("AffineActuator.gains"))
+    biases: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 0.0), converter=number("AffineActuator.biases"))
 
     def gain(self, travel):
         return _affine(self.gains, travel)

@@ -6,7 +6,8 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.actuators.activation import Activation, MuscleActivation
 from jdyn.actuators.actuator import Travel
-from jdyn.actuators.gained import GainedActuator, _number
+from jdyn.actuators.gained import GainedActuator
+from jdyn.actuators.numbers import not_negative, number, positive
 
 
 class Muscle(GainedActuator):
@@ -33,14 +34,14 @@ class Muscle(GainedActuator):
         eccentric: Largest FV.
     """
 
-    length_range: Float[Array, "2"] = eqx.field(converter=_number)
-    peak_force: Scalar = eqx.field(converter=_number)
-    operating_range: Float[Array, "2"] = eqx.field(default=(0.75, 1.05), converter=_number)
-    shortest: Scalar = eqx.field(default=0.5, converter=_number)
-    longest: Scalar = eqx.field(default=1.6, converter=_number)
-    fastest: Scalar = eqx.field(default=1.5, converter=_number)
-    passive: Scalar = eqx.field(default=1.3, converter=_number)
-    eccentric: Scalar = eqx.field(default=1.2, converter=_number)
+    length_range: Float[Array, "2"] = eqx.field(converter=number("Muscle.length_range"))
+    peak_force: Scalar = eqx.field(converter=not_negative("Muscle.peak_force"))
+    operating_range: Float[Array, "2"] = eqx.field(default=(0.75, 1.05), converter=number("Muscle.operating_range"))
+    shortest: Scalar = eqx.field(default=0.5, converter=number("Muscle.shortest"))
+    longest: Scalar = eqx.field(default=1.6, converter=number("Muscle.longest"))
+    fastest: Scalar = eqx.field(default=1.5, converter=positive("Muscle.fastest"))
+    passive: Scalar = eqx.field(default=1.3, converter=not_negative("Muscle.passive"))
+    eccentric: Scalar = eqx.field(default=1.2, converter=not_negative("Muscle.eccentric"))
     activation: Activation | None = eqx.field(default_factory=MuscleActivation, kw_only=True)
 
     def gain(self, travel: Travel) -> Scalar:

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.actuators.activation import SlewLimit
-from jdyn.actuators.actuator import Actuator, Travel, _range
-from jdyn.actuators.gained import _number
+from jdyn.actuators.actuator import Actuator, Travel
+from jdyn.actuators.numbers import limits, not_negative, number
 
 
 class PIDServo(Actuator):
@@ -28,11 +28,13 @@ class PIDServo(Actuator):
         integral_range: Limits of ki ∫e dt, at which it stays [N or N m]; None for no limits.
     """
 
-    kp: Scalar = eqx.field(converter=_number)
-    ki: Scalar = eqx.field(converter=_number)
-    kd: Scalar = eqx.field(default=0.0, converter=_number)
+    kp: Scalar = eqx.field(converter=number("PIDServo.kp"))
+    ki: Scalar = eqx.field(converter=number("PIDServo.ki"))
+    kd: Scalar = eqx.field(default=0.0, converter=not_negative("PIDServo.kd"))
     slew: SlewLimit | None = eqx.field(default=None, kw_only=True)
-    integral_range: Float[Array, "2"] | None = eqx.field(default=None, converter=_range, kw_only=True)
+    integral_range: Float[Array, "2"] | None = eqx.field(
+        default=None, converter=limits("PIDServo.integral_range"), kw_only=True
+    )
 
     def start(self, travel: Travel) -> tuple[Array, Array | None]:
         """ki ∫e dt, and the set point, which starts where the transmission is."""

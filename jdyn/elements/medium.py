@@ -78,7 +78,7 @@ class Medium(ForceElement):
 def _box(inertia) -> tuple[Transform, np.ndarray]:
     """Pose and sides of the box of the same inertia as a body."""
     mass, com = float(inertia.mass), np.asarray(inertia.first_moment, float) / float(inertia.mass)
-    c = np.asarray(skew(com), float)
+    c = np.asarray(skew(jnp.asarray(com)), float)
     central = np.asarray(symmetric(inertia.rotational), float) - mass * (c @ c.T)
     principal, axes = np.linalg.eigh(central)
     axes[:, 0] *= np.sign(np.linalg.det(axes))

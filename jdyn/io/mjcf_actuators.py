@@ -48,7 +48,13 @@ def unread_part(translation: Translation, i: int) -> str:
         return "refsite"
     if m.actuator_plugin[i] >= 0:
         return "a plugin"
-    return "delay" if m.actuator_delay[i] else ""
+    if m.actuator_delay[i]:
+        return "delay"
+    try:
+        _actuator(t, i)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def actuators(translation: Translation) -> tuple[Actuator, ...]:
@@ -114,8 +120,8 @@ def _command_range(t: Translation, i: int) -> np.ndarray | None:
 
 
 def _force_range(t: Translation, i: int) -> np.ndarray | None:
-    """Limits of the force: its own, and those of the joint's, if it alone acts on that. MuJoCo's sensors of the force show
-    it without those of the joint."""
+    """Limits of the force: its own, and those of the joint, if it alone acts on that. MuJoCo's sensors show the force
+    without those of the joint."""
     m, gear = t.m, t.m.actuator_gear[t.m.actuator_outadr[i], 0]
     own = m.actuator_forcerange[i] if m.actuator_forcelimited[i] else None
     if not limits_of_joint(t, i) or gear == 0:

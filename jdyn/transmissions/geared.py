@@ -4,9 +4,11 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.array import shaped
+from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
 from jdyn.model import Ball, Free
 from jdyn.spatial.components import numbers
@@ -33,7 +35,11 @@ class GearedJoint(Transmission):
     uses_bodies: ClassVar[bool] = False
 
     joint: str = eqx.field(static=True)
-    gear: Float[Array, "*nv"] = eqx.field(default=1.0, converter=lambda x: jnp.asarray(x, float))
+    gear: Float[Array, "*nv"] = eqx.field(default=1.0, converter=as_numbers)
+
+    def __check_init__(self):
+        if not (isinstance(self.gear, Tracer) or np.any(np.asarray(self.gear))):
+            raise ValueError(f"GearedJoint: a gear of zero moves nothing, got {self.gear} for joint {self.joint!r}")
 
     def length(self, kinematics: Kinematics) -> Scalar:
         model, gear = kinematics.model, self.gears(kinematics)
@@ -76,7 +82,7 @@ class GearedFrame(Transmission):
     """
 
     frame: str = eqx.field(static=True)
-    gear: Float[Array, "6"] = eqx.field(converter=lambda x: jnp.asarray(x, float))
+    gear: Float[Array, "6"] = eqx.field(converter=as_numbers)
 
     def length(self, kinematics: Kinematics) -> Scalar:
         return jnp.zeros((), kinematics.q.dtype)
@@ -105,7 +111,7 @@ class Geared(Transmission):
     """
 
     transmission: Transmission
-    gear: Scalar = eqx.field(converter=lambda x: jnp.asarray(x, float))
+    gear: Scalar = eqx.field(converter=as_numbers)
 
     def length(self, kinematics: Kinematics) -> Scalar:
         return self.gear * self.transmission.length(kinematics)

@@ -24,6 +24,7 @@ from jdyn.actuators import (
     VelocityServo,
     Winding,
 )  # fmt: skip
+from jdyn.transmissions import GearedJoint
 
 pytestmark = pytest.mark.fast_compile
 
@@ -51,7 +52,7 @@ def moved(actuators, command, t1, q0=0.0, model=WHEEL, **options):
 def test_a_motor_reaches_its_speed_as_its_differential_equations_say():
     """The response to a step of voltage: two time constants, those of current and of speed, in closed form."""
     R, k, L, N, u = 0.5, 0.05, 0.02, 20.0, 12.0
-    motor = DCMotor(jdyn.transmissions.GearedJoint("shaft", N), R, k, inductance=L)
+    motor = DCMotor(GearedJoint("shaft", N), R, k, inductance=L)
     motion = moved([motor], u, 1.0, solver=jdyn.solvers.Rodas5P())
     # x = (i, ω of the wheel) obeys dx/dt = A x + b.
     A, b = np.array([[-R / L, -k * N / L], [k * N, 0.0]]), np.array([u / L, 0.0])
@@ -212,6 +213,18 @@ def test_what_does_not_fit_is_said():
         arm(1.0).step(arm(1.0).state(), [1.0])
     with pytest.raises(ValueError, match="elbow"):
         jdyn.simulate(arm(1.0, names=("joint1", "elbow")), arm(1.0).state(), 0.1)
+    for wrong, expected in (
+        (
+            lambda: Motor("shaft", force_range=(1.0, -1.0)),
+            r"force_range: expected a lower limit and an upper one, .* got",
+        ),
+        (lambda: GearedJoint("shaft", 0.0), "a gear of zero moves nothing, got 0.0 for joint 'shaft'"),
+        (lambda: Lag(-0.1), "Lag.time_constant: expected a positive number, got -0.1"),
+        (lambda: DCMotor("shaft", 0.0, 1.0), "DCMotor.resistance: expected a positive number, got 0.0"),
+        (lambda: PositionServo("shaft", np.nan), "PositionServo.kp: expected finite numbers, got nan"),
+    ):
+        with pytest.raises(ValueError, match=expected):
+            wrong()
     with pytest.raises(ValueError, match="actuators: expected a list of them, such as"):
         jdyn.System(WHEEL, actuators=Motor("shaft"))
     with pytest.raises(ValueError, match="transmission: expected the name of a joint"):

@@ -158,13 +158,13 @@ def test_what_is_not_read_is_named():
         """
         <adhesion name="glue" body="a" ctrlrange="0 1"/>
         <general name="late" joint="a" dyntype="integrator" actearly="true"/>
-        <motor name="root" joint="base/free"/></actuator>""",
+        <motor name="root" joint="base/free"/><motor name="idle" joint="a" gear="0"/></actuator>""",
     )
     text = text.replace("<freejoint/>", '<freejoint name="base/free"/>')
     with pytest.warns(jdyn.ModelWarning) as said:
         system = jdyn.load_system(text)
     message = str(said[0].message)
-    assert "actuators glue (body), root (a free joint)" in message
+    assert "actuators glue (body), root (a free joint), idle (GearedJoint: a gear of zero moves nothing" in message
     assert "actearly of actuators late" in message
     # Two act on joint a, so that its limit is no longer that of one.
     assert "limits of the force of all actuators of joints a" in message
