@@ -16,7 +16,7 @@ class Constant(Controller):
     [0.  2.5]
 
     Args:
-        tau: Generalized forces [N m or N].
+        tau: Generalized forces [N m or N], or commands of actuators.
     """
 
     tau: Float[Array, " nv"]

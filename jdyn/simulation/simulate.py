@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
+from jdyn.actuators import Actuator
 from jdyn.constraints import blocked, constraint_distance
 from jdyn.contact import Contact, ContactWarning
 from jdyn.control.controller import DynamicController
@@ -22,6 +23,7 @@ from jdyn.execution.compiled import precise, uncollected
 from jdyn.execution.memory_maps import memory_maps
 from jdyn.model import Constraint, Model, checked
 from jdyn.model.values import impossible, possible
+from jdyn.sensors import Sensor
 from jdyn.simulation.adjoint import solve, solve_forwards
 from jdyn.simulation.events import Event, event_table, watched
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
@@ -60,10 +62,12 @@ class PartOptions(TypedDict, total=False):
     """Parts of a `System` beside its model."""
 
     controller: Control | DynamicController | None
+    actuators: Sequence[Actuator]
     contact: Contact | None
     elements: Sequence[ForceElement]
     constraints: Sequence[Constraint]
     joint_limits: CompliantLimits | ImpactLimits | None
+    sensors: Sequence[Sensor]
     method: Method | Literal["auto"] | None
 
 
@@ -178,8 +182,9 @@ def simulate(
             are none. Steps end there exactly, and see the forces of their own side alone, so that no pulse is missed,
             however short. They may be traced and differentiated by; a row at a jump has the derivatives of the side
             before. Ticks of controllers are known without this.
-        more: In the short form the parts of the system as well: `controller`, `contact`, `elements`, `constraints`,
-            `joint_limits` and `method`, which may be `"auto"`: what `jdyn.diagnose` recommends.
+        more: In the short form the parts of the system as well: `controller`, `actuators`, `contact`, `elements`,
+            `constraints`, `joint_limits`, `sensors` and `method`, which may be `"auto"`: what `jdyn.diagnose`
+            recommends.
 
     Returns:
         The trajectory.
