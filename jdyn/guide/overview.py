@@ -28,7 +28,7 @@ regressor; what forces and impulses on frames do: `jdyn.operational_space_inerti
 
 Poses, velocities, accelerations and Jacobians of frames, with the rates of these; energies, momentum and centre of
 mass, whose motion and matrices are in `jdyn.centroidal`. The names of Pinocchio beside those of jdyn are in
-`jdyn.guide.interop`.
+the chapter on other programs.
 
 ## Formulations
 
