@@ -29,4 +29,21 @@ dynamics: accelerations by ABM and CRBM while any input varies.
 `python benchmarks/thesis.py` prints every figure of chapter 5 beside what jdyn finds, with the deviation in per cent;
 `python benchmarks/formulation_stiffness.py` prints what the thesis could not do, the errors of all formulations in
 float32, and beside them, where `benchmarks/peers.txt` is installed, those of other simulators on JAX.
+
+## The same answer twice
+
+A program is a function of its arguments: nothing is drawn at random, and no sum depends on the order in which threads
+end. `tests/test_same_bits.py` compares bits, on processors of one kind with one version of JAX:
+
+| of the same arguments | forward dynamics | `simulate_batch` |
+|---|---|---|
+| once more, also compiled anew in another process | same bits | same bits |
+| in batches of other sizes, of two or more | same bits | same bits in every lane |
+| split over several devices of one machine | same bits | same bits |
+| alone, not in a batch | rounding | rounding |
+| by another `executor`, or as one tree of several | rounding | rounding |
+| on another kind of processor, or a GPU | rounding | rounding |
+
+Rounding is a few units in the last place, times what the mechanism makes of them (`jdyn.diagnose`). A simulation may
+take other steps by it, and then differs by up to its tolerances; a chaotic one parts after a while.
 """
