@@ -2,7 +2,8 @@
 
 A quadruped on a free base and a Panda on the ground, in float32, alone and twice. Both take turns, and the ratio of the
 medians of processor time is printed; 2 is the cost of one of each. Matrices of two robots have four times as many
-numbers, of which half are zero. Run it on one core: `taskset -c 0 python -m benchmarks.forests`.
+numbers, of which half are zero. Then two PUMAs and a box in one model, beside the sum of the three alone. Run it on
+one core: `taskset -c 0 python -m benchmarks.forests`.
 """
 
 import argparse
@@ -22,6 +23,7 @@ FUNCTIONS = {
     "mass matrix": lambda model, q, v, tau: jdyn.mass_matrix(model, q),
     "derivatives of forward dynamics": jdyn.forward_dynamics_derivatives,
 }
+CELL = {"left": "puma560", "right": "puma560", "part": "box"}
 
 
 def program(function, model, lanes: int):
@@ -39,6 +41,13 @@ def spent(run) -> float:
     return time.process_time() - started
 
 
+def medians(function, models, chosen) -> list[float]:
+    """Time of a function for each model, which take turns."""
+    runs = [program(function, model, chosen.lanes) for model in models]
+    samples = [[spent(run) for run in runs] for _ in range(chosen.rounds + 1)][1:]
+    return [statistics.median(times) for times in zip(*samples, strict=True)]
+
+
 def main():
     words = argparse.ArgumentParser(prog="python -m benchmarks.forests", description=__doc__.splitlines()[0])
     words.add_argument("--lanes", type=int, default=1024)
@@ -50,11 +59,15 @@ def main():
         for robot in ("quadruped", "panda"):
             one = jdyn.load(robot, dtype=jnp.float32).without_shapes()
             two = jdyn.merge({"left": one, "right": one}, {"right": (2.0, 0.0, 0.0)})
-            runs = [program(function, model, chosen.lanes) for model in (one, two)]
-            samples = [[spent(run) for run in runs] for _ in range(chosen.rounds + 1)][1:]
-            alone, both = map(statistics.median, zip(*samples, strict=True))
+            alone, both = medians(function, (one, two), chosen)
             ratios.append(f"{both / alone:.2f}")
         print(f"| {name} | {' | '.join(ratios)} |")
+    parts = {part: jdyn.load(robot, dtype=jnp.float32) for part, robot in CELL.items()}
+    whole = jdyn.merge(parts, {"right": (1.0, 0.0, 0.0)})
+    print("\n| function | two PUMAs and a box / each alone |\n|---|---|")
+    for name, function in FUNCTIONS.items():
+        one, *each = medians(function, (whole, *parts.values()), chosen)
+        print(f"| {name} | {one / sum(each):.2f} |")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from jdyn.control.feedforward import GravityCompensation as GravityCompensation
 from jdyn.control.lqr import LQR as LQR
 from jdyn.control.operational_space import OperationalSpace as OperationalSpace
 from jdyn.control.operational_space import Posture as Posture
+from jdyn.control.part_controller import PartController as PartController
 from jdyn.control.references import Quintic as Quintic
 from jdyn.control.references import Reference as Reference
 from jdyn.control.references import Spline as Spline

@@ -47,3 +47,4 @@ from jdyn.dynamics.methods import Method as Method
 from jdyn.dynamics.methods import ParallelABA as ParallelABA
 from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.regressor import regressor as regressor
+from jdyn.dynamics.rerooted import rerooted_state as rerooted_state

@@ -49,6 +49,7 @@ from jdyn.dynamics import momentum as momentum
 from jdyn.dynamics import operational_space_inertia as operational_space_inertia
 from jdyn.dynamics import potential_energy as potential_energy
 from jdyn.dynamics import regressor as regressor
+from jdyn.dynamics import rerooted_state as rerooted_state
 from jdyn.elements import ForceElement as ForceElement
 from jdyn.face import actuators as actuators
 from jdyn.face import centroidal as centroidal
@@ -88,6 +89,8 @@ from jdyn.model import lock as lock
 from jdyn.model import merge as merge
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
+from jdyn.model import reroot as reroot
+from jdyn.model import scale as scale
 from jdyn.model import with_ground as with_ground
 from jdyn.model import with_rotors as with_rotors
 from jdyn.planning import best_inverse_kinematics as best_inverse_kinematics

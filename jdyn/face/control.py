@@ -10,6 +10,7 @@ from jdyn.control import DynamicController as DynamicController
 from jdyn.control import FeedforwardPD as FeedforwardPD
 from jdyn.control import FirstOrderLag as FirstOrderLag
 from jdyn.control import OperationalSpace as OperationalSpace
+from jdyn.control import PartController as PartController
 from jdyn.control import Posture as Posture
 from jdyn.control import Quintic as Quintic
 from jdyn.control import Reference as Reference

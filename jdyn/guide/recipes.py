@@ -30,7 +30,21 @@ also for derivatives and batches.
 >>> print(jdyn.lock(cell, {"right/joint1": 0.5}).nv)
 9
 
-What the parts may touch with is theirs still: a contact of the `jdyn.System` acts between them as well.
+What the parts may touch with is theirs still: a contact of the `jdyn.System` acts between them as well. A robot keeps
+its own controller with `jdyn.control.PartController(controller, cell, "left")`; those of several parts add up.
+
+## Let a robot stand on its foot, or grow
+
+`jdyn.reroot` makes another link the root of a robot that moves freely, `jdyn.rerooted_state` finds its state.
+`jdyn.scale` multiplies lengths, masses and times.
+
+>>> dog = jdyn.load("quadruped")
+>>> standing = jdyn.reroot(dog, "fl_foot")
+>>> q, v = jdyn.rerooted_state(dog, standing, dog.neutral(), jnp.zeros(dog.nv))
+>>> print(standing.body_names[0], jdyn.frame_pose(standing, q, "trunk").translation.round(3) + 0.0)
+fl_foot [0. 0. 0.]
+>>> print(jdyn.scale(arm, length=2.0, mass=8.0).inertias.mass)
+[8. 8.]
 
 ## Hold a robot still
 

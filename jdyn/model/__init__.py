@@ -39,8 +39,10 @@ from jdyn.model.model import dynamics_only as dynamics_only
 from jdyn.model.model import run_of as run_of
 from jdyn.model.model import take_rows as take_rows
 from jdyn.model.random_tree import random_tree as random_tree
+from jdyn.model.reroot import reroot as reroot
 from jdyn.model.rotors import Rotor as Rotor
 from jdyn.model.rotors import with_rotors as with_rotors
+from jdyn.model.scale import scale as scale
 from jdyn.model.shapes import Shape as Shape
 from jdyn.model.shapes import ShapeRole as ShapeRole
 from jdyn.model.shapes import Shapes as Shapes

@@ -108,7 +108,7 @@ def append(
     carrier = WORLD
     if link in model.frame_names:
         frame = model.frame_names.index(link)
-        carrier, pose = model.topology.frame_bodies[frame], _row(model.frames, frame) @ pose
+        carrier, pose = model.topology.frame_bodies[frame], row_of(model.frames, frame) @ pose
     elif link != "world" or link in model.body_names:
         carrier = model.topology.body(link)
     prefix = f"{name}/" if name else ""
@@ -334,7 +334,7 @@ def _locked(model: Model, locked: tuple[int, ...], values: dict[int, Array]) -> 
 
     def moved(poses: Transform, bodies: Sequence[int]) -> list[tuple[int, Transform]]:
         """Carriers of what has poses in bodies, and its poses there."""
-        rows = ((body, _row(poses, row)) for row, body in enumerate(bodies))
+        rows = ((body, row_of(poses, row)) for row, body in enumerate(bodies))
         return [(WORLD, X) if body == WORLD else _fixed(carriers[body], X) for body, X in rows]
 
     kept = [body for body in range(topology.nb) if body not in locked]
@@ -343,7 +343,7 @@ def _locked(model: Model, locked: tuple[int, ...], values: dict[int, Array]) -> 
     for body in locked:
         carrier, X = carriers[body]
         if carrier != WORLD:
-            own = _row(model.inertias, body).to_parent(X)
+            own = row_of(model.inertias, body).to_parent(X)
             inertias = jax.tree.map(lambda x, own, at=carrier: x.at[at].add(own), inertias, own)
     hung = [moved(model.placements, topology.parents)[body] for body in kept]
     frames = [*moved(model.frames, topology.frame_bodies), *(carriers[body] for body in locked)]
@@ -376,7 +376,7 @@ def _locked(model: Model, locked: tuple[int, ...], values: dict[int, Array]) -> 
         model,
         topology=smaller,
         placements=_stacked(hung, model.dtype),
-        joints=tuple(_stack_of(model, group.kind, [kept[b] for b in group.bodies]) for group in smaller.groups),
+        joints=tuple(stack_of(model, group.kind, [kept[b] for b in group.bodies]) for group in smaller.groups),
         inertias=jax.tree.map(lambda x: take_rows(x, np.array(kept, int)), inertias),
         limits=Limits(**{key: take_rows(getattr(model.limits, key), places) for key, places in (*ends, *rates)}),
         mimic_ratio=take_rows(model.mimic_ratio, np.array(mimics, int)),
@@ -397,8 +397,8 @@ def _carriers(model: Model, values: dict[int, Array]) -> list[tuple[int, Transfo
             carriers.append((body, None))
             continue
         number, row = topology.place_of_joint(body)
-        joint = _row(model.joints[number], row)
-        X = _row(model.placements, body) @ joint.transform(joint.normalize(values[body]))
+        joint = row_of(model.joints[number], row)
+        X = row_of(model.placements, body) @ joint.transform(joint.normalize(values[body]))
         carriers.append((WORLD, X) if parent == WORLD else _fixed(carriers[parent], X))
     return carriers
 
@@ -416,13 +416,14 @@ def _stacked(poses: Sequence[tuple[int, Transform]], dtype) -> Transform:
     return jax.tree.map(lambda *x: jnp.stack(x), *(X for _, X in poses))
 
 
-def _stack_of(model: Model, kind: type[Joint], bodies: Sequence[int]) -> Joint:
+def stack_of(model: Model, kind: type[Joint], bodies: Sequence[int]) -> Joint:
     """The joints of some bodies, all of one kind."""
     if not bodies:
         return kind()
     places = [model.topology.place_of_joint(body) for body in bodies]
-    return _row(model.joints[places[0][0]], np.array([row for _, row in places]))
+    return row_of(model.joints[places[0][0]], np.array([row for _, row in places]))
 
 
-def _row(x, row: int | np.ndarray):
+def row_of(x, row: int | np.ndarray):
+    """Rows of every array."""
     return jax.tree.map(lambda x: x[row], x)

@@ -1,5 +1,8 @@
 """Models made of models, against Pinocchio, MuJoCo, and what the parts do by themselves."""
 
+import dataclasses
+from xml.etree import ElementTree
+
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -62,6 +65,36 @@ def test_locked_joints_are_those_of_a_reduced_model_of_pinocchio(in_pinocchio):
     smaller = jdyn.lock(model, dict(zip(names, q[list(locked)], strict=True)))
     assert smaller.nv == reduced.nv == 4
     assert_pinocchio_agrees(smaller, reduced)
+
+
+def of_peer(both, peer, q, v, frames):
+    """Mass matrix, bias forces and places of frames in Pinocchio, in this model's coordinates."""
+    data, there, T = peer.createData(), both.q_to_peer(q), both.velocity_map(q)
+    still = both.a_to_peer(q, v, jnp.zeros(len(v)))
+    tau = pin.rnea(peer, data, there, both.v_to_peer(q, v), still)
+    pin.framesForwardKinematics(peer, data, there)
+    M = pin.crba(peer, data, there)
+    places = [data.oMf[peer.getFrameId(frame)].translation for frame in frames]
+    return T.T @ M @ T, both.tau_from_peer(q, tau), np.array(places)
+
+
+@pytest.mark.parametrize("base", ["ground", "free"])
+def test_all_of_a_locked_robot_is_that_of_a_reduced_model_of_pinocchio(base, in_pinocchio):
+    model = arm(3, 7) if base == "ground" else jdyn.append(jdyn.load("ball").without_shapes(), arm(3, 7), "ball")
+    peer, first = in_pinocchio(model), model.topology.joint("joint0")
+    whole = state(model, 1)[0]
+    names, at = ("joint0", "joint3", "joint4"), model.topology.q_offsets[first]
+    reference = PinocchioMap(model, peer).q_to_peer(whole)
+    reduced = pin.buildReducedModel(peer, [peer.getJointId(name) for name in names], reference)
+    smaller = jdyn.lock(model, {name: whole[at + int(name[-1])] for name in names})
+    q, v, _ = state(smaller)
+    expected = of_peer(PinocchioMap(smaller, reduced), reduced, q, v, smaller.frame_names)
+    frames = jnp.stack([jdyn.frame_pose(smaller, q, frame).translation for frame in smaller.frame_names])
+    assert {f"body{name[-1]}" for name in names} <= set(smaller.frame_names)
+    for own, theirs in zip(
+        (jdyn.mass_matrix(smaller, q), jdyn.bias_forces(smaller, q, v), frames), expected, strict=True
+    ):
+        np.testing.assert_allclose(own, theirs, rtol=1e-12, atol=1e-12)
 
 
 def test_what_is_appended_is_where_pinocchio_appends_it(in_pinocchio):
@@ -142,6 +175,34 @@ def test_a_merged_model_keeps_everything_of_its_parts():
         kind, own = name.split(":", 1)
         for part in ("a", "b"):
             np.testing.assert_array_equal(twice[f"{kind}:{part}/{own}"], value)
+
+
+def test_two_robots_and_a_box_are_those_of_one_file(tmp_path):
+    """The file has the parts' elements with other names, and a fixed joint that places the right robot."""
+    puma = dataclasses.replace(jdyn.load("puma560"), armature=jnp.zeros(6))
+    parts = {"left": puma, "right": puma, "part": jdyn.load("box")}
+    whole = '<robot name="cell"><link name="world"/>'
+    for part, model in parts.items():
+        jdyn.save_urdf(model, tmp_path / f"{part}.urdf")
+        parts[part] = jdyn.load(tmp_path / f"{part}.urdf")
+        robot = ElementTree.parse(tmp_path / f"{part}.urdf").getroot()
+        for element in robot.iter():
+            for key in {"name", "link"} & set(element.keys()):
+                element.set(key, f"{part}/{element.get(key)}")
+        where = "1 2 3" if part == "right" else "0 0 0"
+        whole += f'<joint name="{part}" type="fixed"><parent link="world"/><child link="{part}/world"/>'
+        whole += f'<origin xyz="{where}"/></joint>' + "".join(ElementTree.tostring(x, "unicode") for x in robot)
+    one = jdyn.load(whole + "</robot>")
+    merged = jdyn.merge(parts, {"right": (1.0, 2.0, 3.0)})
+    assert merged.joint_names == one.joint_names
+    q, v, tau = state(one)
+    for function, arguments in (
+        (jdyn.mass_matrix, (q,)), (jdyn.inverse_dynamics, (q, v, tau)), (jdyn.forward_dynamics, (q, v, tau)),
+    ):  # fmt: skip
+        own, theirs = function(merged, *arguments), function(one, *arguments)
+        assert jnp.max(jnp.abs(own - theirs)) <= 1e-14 * jnp.max(jnp.abs(theirs))
+    for body, pose in enumerate(jdyn.forward_kinematics(one, q).translation):
+        np.testing.assert_allclose(jdyn.forward_kinematics(merged, q).translation[body], pose, atol=1e-14)
 
 
 def test_what_stands_beside_another_part_may_touch_it():
