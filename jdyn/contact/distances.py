@@ -14,7 +14,7 @@ from jdyn.array import Structure
 from jdyn.contact.colliders import Colliders, by_kinds, colliders
 from jdyn.contact.points import placed_pairs
 from jdyn.dynamics import forward_kinematics
-from jdyn.geometry import HeightField, field_separation, separation
+from jdyn.geometry import HeightField, Separation, field_separation, separation
 from jdyn.model import WORLD, Model
 from jdyn.model.model import compiled
 from jdyn.spatial import Transform
@@ -108,31 +108,43 @@ def distances(model: Model, q: Float[Array, " nq"], pairs: Sequence[tuple[str, s
     Source: Gilbert, Johnson and Keerthi 1988 for the distance; its derivative is that of Danskin's theorem.
     """
     found = colliders(model)
-    if pairs is None:
-        return _distances(model, found, q)
-    asked = found.rows(pairs)
-    rows = by_kinds(found.entries, asked)
-    ordered = _distances(model, dataclasses.replace(found, pairs=rows), q)
-    places = np.array([rows.index(pair) if pair in rows else rows.index(pair[::-1]) for pair in asked], int)
-    turned = np.array([pair not in rows for pair in asked], bool)[:, None]
-    a, b, normal, distance = (x[places] for x in (ordered.a, ordered.b, ordered.normal, ordered.distance))
+    asked = found.pairs if pairs is None else tuple(found.rows(pairs))
     names = tuple((found.entries[i].name, found.entries[j].name) for i, j in asked)
-    return Distances(
-        names, jnp.where(turned, b, a), jnp.where(turned, a, b), jnp.where(turned, -normal, normal), distance
-    )
+    apart = _distances(model, dataclasses.replace(found, pairs=asked), q)
+    return Distances(names, apart.a, apart.b, apart.normal, apart.distance)
 
 
 @compiled
-def _distances(model: Model, found: Colliders, q: Float[Array, " nq"]) -> Distances:
-    poses = forward_kinematics(model, q)
-    parts = [jax.vmap(_vectors)(*group.shapes) for group in placed_pairs(found, poses)]
+def _distances(model: Model, found: Colliders, q: Float[Array, " nq"]) -> Separation:
+    return distances_at(found, forward_kinematics(model, q), found.pairs)
+
+
+def distances_at(found: Colliders, poses: Transform, asked: Sequence[tuple[int, int]]) -> Separation:
+    """Distances of pairs of shapes, in world axes.
+
+    Args:
+        found: The shapes.
+        poses: Poses of all bodies in the world.
+        asked: Numbers of the two shapes of each pair.
+    """
+    rows = by_kinds(found.entries, asked)
+    groups = placed_pairs(dataclasses.replace(found, pairs=rows, nearest=None), poses)
+    parts = [jax.vmap(_apart)(*group.shapes) for group in groups]
     if not parts:
         none = jnp.zeros((0, 3), poses.translation.dtype)
-        return Distances((), none, none, none, none[:, 0])
-    return Distances(found.names, *(jnp.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return Separation(none, none, none, none[:, 0])
+    ordered = jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+    if rows == tuple(asked):
+        return ordered
+    places = np.array([rows.index(pair) if pair in rows else rows.index(pair[::-1]) for pair in asked], int)
+    turned = np.array([pair not in rows for pair in asked], bool)
+    there = jax.tree.map(lambda x: x[places], ordered)
+
+    def chosen(x, y):
+        return jnp.where(turned.reshape(-1, *[1] * (x.ndim - 1)), x, y)
+
+    return jax.tree.map(chosen, there.flipped(), there)
 
 
-def _vectors(a: Any, X_a: Transform, b: Any, X_b: Transform) -> tuple[Array, Array, Array, Array]:
-    """Points, normal and distance of two shapes."""
-    found = field_separation(a, X_a, b, X_b) if isinstance(a, HeightField) else separation(a, X_a, b, X_b)
-    return found.a, found.b, found.normal, found.distance
+def _apart(a: Any, X_a: Transform, b: Any, X_b: Transform) -> Separation:
+    return field_separation(a, X_a, b, X_b) if isinstance(a, HeightField) else separation(a, X_a, b, X_b)

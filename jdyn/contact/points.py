@@ -158,7 +158,7 @@ def placed_pairs(colliders: Colliders, poses: Transform) -> Iterator[PlacedPairs
         colliders: The shapes.
         poses: Poses of all bodies in the world.
     """
-    X, sorts = _placed(colliders, poses), colliders.sorts
+    X, sorts = placed(colliders, poses), colliders.sorts
     stacks = {sort: colliders.shapes(_rows(sorts, sort)) for sort in dict.fromkeys(sorts)}
     places = np.array([sorts[:row].count(sort) for row, sort in enumerate(sorts)])
     by_sorts = itertools.groupby(colliders.pairs, lambda pair: tuple(sorts[row] for row in pair))
@@ -189,7 +189,7 @@ def _nearest(colliders: Colliders, stacks: dict, X: Transform, groups: dict) -> 
     return dict(zip(bounded, nearest([apart[rows[0], rows[1]] for rows in bounded.values()], count), strict=True))
 
 
-def _placed(colliders: Colliders, poses: Transform) -> Transform:
+def placed(colliders: Colliders, poses: Transform) -> Transform:
     """Poses of all shapes in the world."""
     carriers = np.array([entry.body for entry in colliders.entries], int)
     return jax.vmap(Transform.__matmul__)(of_bodies(poses, carriers), colliders.placements)

@@ -1,4 +1,4 @@
-"""Contact: laws, materials, distances and times of contact.
+"""Contact: laws, materials, distances, ray casts and times of contact.
 
 >>> soft = jdyn.CompliantContact(material=jdyn.contact.Material(stiffness=1e4, friction=0.8))
 >>> print(soft.material.friction)
@@ -20,5 +20,7 @@ from jdyn.contact import TwoStiffnesses as TwoStiffnesses
 from jdyn.contact import collision_pairs as collision_pairs
 from jdyn.contact import decompose as decompose
 from jdyn.contact import distances as distances
+from jdyn.contact import ray_cast as ray_cast
 from jdyn.contact import time_of_contact as time_of_contact
 from jdyn.model import Touching as Touching
+from jdyn.sensors import RayHits as RayHits

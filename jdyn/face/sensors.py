@@ -13,6 +13,9 @@ from jdyn.sensors import ActuatorPosition as ActuatorPosition
 from jdyn.sensors import ActuatorReadings as ActuatorReadings
 from jdyn.sensors import ActuatorVelocity as ActuatorVelocity
 from jdyn.sensors import Clock as Clock
+from jdyn.sensors import Distance as Distance
+from jdyn.sensors import DistanceNormal as DistanceNormal
+from jdyn.sensors import DistancePoints as DistancePoints
 from jdyn.sensors import Force as Force
 from jdyn.sensors import FrameAngularAcceleration as FrameAngularAcceleration
 from jdyn.sensors import FrameAngularVelocity as FrameAngularVelocity
@@ -33,11 +36,13 @@ from jdyn.sensors import Magnetometer as Magnetometer
 from jdyn.sensors import MountedSensor as MountedSensor
 from jdyn.sensors import PointLoads as PointLoads
 from jdyn.sensors import PotentialEnergy as PotentialEnergy
+from jdyn.sensors import Rangefinder as Rangefinder
 from jdyn.sensors import Reading as Reading
 from jdyn.sensors import Sensor as Sensor
 from jdyn.sensors import SubtreeAngularMomentum as SubtreeAngularMomentum
 from jdyn.sensors import SubtreeCenterOfMass as SubtreeCenterOfMass
 from jdyn.sensors import SubtreeLinearVelocity as SubtreeLinearVelocity
+from jdyn.sensors import Surroundings as Surroundings
 from jdyn.sensors import Torque as Torque
 from jdyn.sensors import Touch as Touch
 from jdyn.sensors import TransmissionPosition as TransmissionPosition

@@ -56,6 +56,16 @@ class HalfSpace(Solid):
         return point.at[2].set(0), jnp.array([0, 0, 1], point.dtype)
 
 
+class Plane(HalfSpace):
+    """The half-space z ≤ 0, of whose surface rays see a rectangle about the origin.
+
+    Attributes:
+        sides: Lengths along x and y [m], 0 where it has no end.
+    """
+
+    sides: Float[Array, "2"]
+
+
 class Convex(Structure):
     """Base of bounded convex shapes: all points within a radius of a core, which is convex and has no smaller radius.
 

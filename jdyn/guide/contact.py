@@ -51,6 +51,14 @@ Distances can be differentiated by the configuration, and by sizes and placement
 >>> print(jax.grad(lambda q: jdyn.contact.distances(model, q).distance[0])(jnp.array([0.5])))
 [1.]
 
+Rays meet shapes where `jdyn.contact.ray_cast` says, with distance, name, place and normal, for any number of rays at
+once and with derivatives:
+
+>>> down = jnp.array([0.0, 0.0, -1.0])
+>>> hits = jdyn.contact.ray_cast(model, jnp.array([0.5]), jnp.array([[0.0, 0.0, 2.0], [1.0, 0.0, 2.0]]), down)
+>>> print(hits.distance.round(3), [hits.names[number] for number in hits.shape])
+[1.4 2. ] ['ball', 'ground']
+
 In the neutral configuration the robots of many files lie in their ground. `jdyn.load_configurations(model, path)` has
 those that a file names: the start (`"qpos0"`) and the keyframes of a MuJoCo file, the states of an SRDF file.
 

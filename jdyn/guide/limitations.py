@@ -4,7 +4,8 @@
   (`jdyn.ImpactLimits`) and events alone. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
 - Constraints are rigid where MuJoCo's equalities are soft. Equalities of tendons and deformable bodies of MuJoCo files
   are named in a warning and left out, and so are actuators on bodies, free joints and crank sliders, those with
-  plugins, delays, or kinds that MuJoCo 4 has added (direct current, PID, SO(3)), and sensors of ranges and touch.
+  plugins, delays, or kinds that MuJoCo 4 has added (direct current, PID, SO(3)), and sensors of touch.
+  Rays meet meshes as their hulls; rangefinders and distances are read where collision shapes are all that they see.
   `jdyn.load_system` has the springs, dampers, friction and stops of tendons, `jdyn.load` has not.
 - A force sensor does not see forces that act on coordinates without pushing a body, and where links on fixed joints are
   one body, it needs to know which part of it is beyond (`jdyn.sensors.Limb`); sensors of MuJoCo files do.

@@ -198,6 +198,16 @@ identify and to sweep. Whatever else is to be measured is a `jdyn.sensors.Sensor
 >>> print(system.sense(system.state())["reach"].round(3))
 1.0
 
+`jdyn.sensors.Rangefinder` measures along rays to the collision shapes that they meet, `jdyn.sensors.Distance` between
+collision shapes, both with derivatives:
+
+>>> dog = jdyn.with_ground(jdyn.load("quadruped"))
+>>> eye = jdyn.sensors.Rangefinder("eye", "trunk", directions=[[0.0, 0.0, -1.0], [1.0, 0.0, -1.0]])
+>>> clearance = jdyn.sensors.Distance("clearance", "ground", "fr_foot")
+>>> system = jdyn.System(dog, sensors=[eye, clearance])
+>>> print(system.sense(system.state(dog.neutral().at[2].set(0.5)))["eye"].round(3))
+[0.5   0.707]
+
 `jdyn.load_system` reads the sensors of MuJoCo files.
 
 ## Follow a path

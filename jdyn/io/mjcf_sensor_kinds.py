@@ -1,4 +1,4 @@
-"""Sensors of MuJoCo files that are read, and their classes."""
+"""Sensors of MuJoCo files that are read, by the names of their elements, and their classes."""
 
 from jdyn.sensors import (
     Accelerometer,
@@ -6,6 +6,9 @@ from jdyn.sensors import (
     ActuatorPosition,
     ActuatorVelocity,
     Clock,
+    Distance,
+    DistanceNormal,
+    DistancePoints,
     Force,
     FrameAngularAcceleration,
     FrameAngularVelocity,
@@ -21,6 +24,7 @@ from jdyn.sensors import (
     KineticEnergy,
     Magnetometer,
     PotentialEnergy,
+    Rangefinder,
     SubtreeAngularMomentum,
     SubtreeCenterOfMass,
     SubtreeLinearVelocity,
@@ -54,4 +58,8 @@ OF_ACTUATORS = {
     "actuatorpos": ActuatorPosition, "actuatorvel": ActuatorVelocity, "actuatorfrc": ActuatorForce,
 }  # fmt: skip
 OF_TENDONS = {"tendonpos": TransmissionPosition, "tendonvel": TransmissionVelocity}
-SENSOR_CLASSES = OF_JOINTS | MOUNTED | CUTTING | OF_FRAMES | OF_SUBTREES | OF_ACTUATORS | OF_TENDONS | WHOLE
+OF_SHAPES = {"distance": Distance, "normal": DistanceNormal, "fromto": DistancePoints}
+RANGES = {"rangefinder": Rangefinder}
+SENSOR_CLASSES = (
+    OF_JOINTS | MOUNTED | CUTTING | OF_FRAMES | OF_SUBTREES | OF_ACTUATORS | OF_TENDONS | OF_SHAPES | RANGES | WHOLE
+)

@@ -18,8 +18,10 @@ from jdyn.io.mjcf_sensor_kinds import (
     OF_ACTUATORS,
     OF_FRAMES,
     OF_JOINTS,
+    OF_SHAPES,
     OF_SUBTREES,
     OF_TENDONS,
+    RANGES,
     SENSOR_CLASSES,
     WHOLE,
 )
@@ -28,6 +30,9 @@ from jdyn.io.mjcf_translation import Translation
 from jdyn.model import WORLD, Model
 from jdyn.sensors import Imperfect, Limb, Sensor
 from jdyn.spatial import SpatialInertia, Transform
+
+# Names of elements that differ from those in MuJoCo's structures.
+_ELEMENTS: dict[str, str] = {"geomdist": "distance", "geomnormal": "normal", "geomfromto": "fromto"}
 
 
 def sensor_names(t: Translation) -> list[str]:
@@ -39,7 +44,7 @@ def sensor_names(t: Translation) -> list[str]:
 
 
 def untranslated_sensors(t: Translation) -> list[str]:
-    """Names of the sensors that have no class here: of cameras, ranges and touch, and on what is not read."""
+    """Names of the sensors that have no class here: of cameras and touch, and on what is not read."""
     return [name for i, name in enumerate(sensor_names(t)) if not _is_known(t, i)]
 
 
@@ -56,7 +61,8 @@ def sensors(t: Translation, model: Model) -> tuple[Sensor, ...]:
 
 
 def _kind(t: Translation, sensor: int) -> str:
-    return t.mujoco.mjtSensor(int(t.m.sensor_type[sensor])).name.removeprefix("mjSENS_").lower()
+    kind: str = t.mujoco.mjtSensor(int(t.m.sensor_type[sensor])).name.removeprefix("mjSENS_").lower()
+    return _ELEMENTS.get(kind, kind)
 
 
 def _is_known(t: Translation, sensor: int) -> bool:
@@ -65,6 +71,10 @@ def _is_known(t: Translation, sensor: int) -> bool:
     kind, number = _kind(t, sensor), int(m.sensor_objid[sensor])
     if kind in OF_ACTUATORS:
         return number in read_actuators(t)[0]
+    if kind in RANGES and not _is_plain_range(t, sensor):
+        return False
+    if kind in OF_SHAPES:
+        return all(_geoms(t, *end) and set(_geoms(t, *end)) <= set(t.collision_rows) for end in ends)
     if kind == "jointactuatorfrc" and t.follows(number):
         return False
     return kind in SENSOR_CLASSES and not any(_turns(t, int(kind), int(number)) for kind, number in ends)
@@ -74,6 +84,33 @@ def _turns(t: Translation, kind: int, number: int) -> bool:
     """Tell whether an object is a camera that follows what it sees."""
     fixed = t.mujoco.mjtCamLight.mjCAMLIGHT_FIXED
     return number >= 0 and kind == t.mujoco.mjtObj.mjOBJ_CAMERA and int(t.m.cam_mode[number]) != fixed
+
+
+def _is_plain_range(t: Translation, sensor: int) -> bool:
+    """Tell whether a rangefinder reports the distance along one ray, and all that it may see has a collision shape."""
+    m, only_distance = t.m, 1 << int(t.mujoco.mjtRayDataField.mjRAYDATA_DIST)
+    is_site = int(m.sensor_objtype[sensor]) == t.mujoco.mjtObj.mjOBJ_SITE
+    seen = _visible(t, int(m.sensor_objid[sensor])) if is_site else []
+    return is_site and int(m.sensor_intprm[sensor, 0]) == only_distance and set(seen) <= set(t.collision_rows)
+
+
+def _visible(t: Translation, site: int) -> list[int]:
+    """Geoms that a ray from a site meets: those of other bodies that are not fully transparent."""
+    m = t.m
+    opacity = np.where(m.geom_matid >= 0, m.mat_rgba[m.geom_matid, 3] if m.nmat else 1, m.geom_rgba[:, 3])
+    return np.flatnonzero((opacity > 0) & (m.geom_bodyid != m.site_bodyid[site])).tolist()
+
+
+def _geoms(t: Translation, kind: int, number: int) -> list[int]:
+    """Geoms of one end of a distance: one, or all of a body."""
+    if int(kind) == t.mujoco.mjtObj.mjOBJ_GEOM:
+        return [int(number)]
+    return np.flatnonzero(t.m.geom_bodyid == number).tolist()
+
+
+def _shape_names(t: Translation, model: Model, geoms: list[int]) -> tuple[str, ...]:
+    """Names of the collision shapes of geoms."""
+    return tuple(model.shapes.entries[t.collision_rows[geom]].name for geom in geoms) if model.shapes else ()
 
 
 def _sensor(t: Translation, model: Model, sensor: int, name: str) -> Sensor:
@@ -87,6 +124,10 @@ def _sensor(t: Translation, model: Model, sensor: int, name: str) -> Sensor:
         fields["actuator"] = t.name("actuator", number)
     elif kind in OF_TENDONS:
         fields["transmission"] = transmission_of(t, number)
+    elif kind in OF_SHAPES:
+        ends = (m.sensor_objtype[sensor], number), (m.sensor_reftype[sensor], m.sensor_refid[sensor])
+        fields["first"], fields["second"] = (_shape_names(t, model, _geoms(t, *end)) for end in ends)
+        fields["cutoff"] = m.sensor_cutoff[sensor]
     elif kind not in WHOLE:
         fields["frame"], fields["pose"] = _frame(t, int(m.sensor_objtype[sensor]), number)
     if kind in CUTTING:
@@ -100,8 +141,11 @@ def _sensor(t: Translation, model: Model, sensor: int, name: str) -> Sensor:
         fields["from_free_fall"] = True
     if kind == "magnetometer":
         fields["field"] = np.array(m.opt.magnetic)
+    if kind in RANGES:
+        fields["shapes"], fields["missed"] = _shape_names(t, model, _visible(t, number)), -1.0
     read = SENSOR_CLASSES[kind](name, **fields)
-    return Imperfect(read, cutoff=m.sensor_cutoff[sensor]) if m.sensor_cutoff[sensor] else read
+    clipped = m.sensor_cutoff[sensor] and kind not in ("normal", "fromto")
+    return Imperfect(read, cutoff=m.sensor_cutoff[sensor]) if clipped else read
 
 
 def _frame(t: Translation, kind: int, number: int) -> tuple[str, Transform | None]:

@@ -319,9 +319,9 @@ class _Reader:
             self.keyframes = [(key.attributes, self._origins[id(key)]) for key in keys]
         # Others may open files, or take any amount of memory.
         for section in root.all("sensor"):
-            left_out = [one for one in section.children if one.tag not in SENSOR_CLASSES]
+            left_out = [one for one in section.children if not _is_read(one)]
             self.unread["sensors"] += [one.attributes.get("name", one.tag) for one in left_out]
-            section.children = [one for one in section.children if one.tag in SENSOR_CLASSES]
+            section.children = [one for one in section.children if _is_read(one)]
             for one in section.children:
                 one.attributes.pop("interval", None)
         for element in list(root.walk()):
@@ -388,6 +388,11 @@ class _Part:
 
     def __init__(self, element: Element):
         self.element, self.rest, self.size = element, iter(element.children), 1
+
+
+def _is_read(sensor: Element) -> bool:
+    """Tell whether a sensor may have a class here. Those of each pixel of a camera have none."""
+    return sensor.tag in SENSOR_CLASSES and not (sensor.tag == "rangefinder" and "camera" in sensor.attributes)
 
 
 def _mesh_folder(root: Element) -> tuple[str, bool]:

@@ -57,6 +57,8 @@ class Translation:
         joints = [self.joint_count(body) for body in range(self.m.nbody)]
         self.pairs = GeomPairs(self.m, joints, not self.disabled("FILTERPARENT"))
         self._shape_names = self._names_of_shapes()
+        self.collision_rows: dict[int, int] = {}
+        self._shape_count = 0
         self.shapeless = [geom for geom in range(self.m.ngeom) if not self._add_geom(geom)]
         self._add_pairs()
 
@@ -328,6 +330,9 @@ class Translation:
         for role in self._roles(geom):
             link = self.bodies[m.geom_bodyid[geom]]
             self.builder.add_shape(link, kind, size, placement=where, role=role, path=path, **about)
+            if role == "collision":
+                self.collision_rows[geom] = self._shape_count
+            self._shape_count += 1
         return True
 
     def _add_pairs(self):

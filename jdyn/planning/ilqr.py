@@ -243,7 +243,7 @@ def _beginning(given: dict[str, Any]) -> tuple[System, State]:
         return system.but(model=system.model.without_shapes()), system.state(given["q0"], given["v0"])
     system, state = checked_start(given["system"], given["state"])
     whole = system.state(state.q, state.v)
-    if system.contact is None:
+    if system.contact is None and not system.sees_shapes:
         system = system.but(model=system.model.without_shapes())
     return system.but(configurations={}), dataclasses.replace(whole, parts=whole.parts | state.parts)
 

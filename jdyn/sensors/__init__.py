@@ -28,10 +28,16 @@ from jdyn.sensors.limbs import SubtreeAngularMomentum as SubtreeAngularMomentum
 from jdyn.sensors.limbs import SubtreeCenterOfMass as SubtreeCenterOfMass
 from jdyn.sensors.limbs import SubtreeLinearVelocity as SubtreeLinearVelocity
 from jdyn.sensors.limbs import Torque as Torque
+from jdyn.sensors.ranges import Distance as Distance
+from jdyn.sensors.ranges import DistanceNormal as DistanceNormal
+from jdyn.sensors.ranges import DistancePoints as DistancePoints
+from jdyn.sensors.ranges import Rangefinder as Rangefinder
 from jdyn.sensors.reading import ActuatorReadings as ActuatorReadings
 from jdyn.sensors.reading import PointLoads as PointLoads
 from jdyn.sensors.reading import Reading as Reading
 from jdyn.sensors.sensor import Sensor as Sensor
+from jdyn.sensors.surroundings import RayHits as RayHits
+from jdyn.sensors.surroundings import Surroundings as Surroundings
 from jdyn.sensors.touch import Touch as Touch
 from jdyn.sensors.whole import Clock as Clock
 from jdyn.sensors.whole import KineticEnergy as KineticEnergy

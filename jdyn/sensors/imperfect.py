@@ -73,6 +73,10 @@ class Imperfect(Sensor):
     def uses_actuators(self) -> bool:
         return self.sensor.uses_actuators
 
+    @property
+    def uses_shapes(self) -> bool:
+        return self.sensor.uses_shapes
+
     def value(self, reading: Reading) -> Float[Array, "..."]:
         x = self.sensor.value(reading)
         if self.bias is not None:

@@ -13,6 +13,7 @@ from jdyn.dynamics import Kinematics
 from jdyn.dynamics.inverse import accumulate_force
 from jdyn.dynamics.kinematics import accumulate_motion, carrier, joint_bias, joint_motion
 from jdyn.model import WORLD, Model, checked
+from jdyn.sensors.surroundings import Surroundings
 from jdyn.spatial import SpatialInertia, Transform
 from jdyn.terminal.messages import unknown
 
@@ -116,6 +117,7 @@ class Reading(eqx.Module):
         contacts: Forces of contact; None where nothing touches.
         parts: Parts of the state beside the motion, see `jdyn.State`.
         actuators: What actuators do; None where no sensor of the system asks for it, or there are none.
+        surroundings: Collision shapes; None where no sensor of the system uses them.
     """
 
     t: Scalar
@@ -126,6 +128,7 @@ class Reading(eqx.Module):
     contacts: PointLoads | None = None
     parts: dict[str, PyTree[Array]] = eqx.field(default_factory=dict)
     actuators: ActuatorReadings | None = None
+    surroundings: Surroundings | None = None
 
     @classmethod
     def of(
@@ -181,6 +184,17 @@ class Reading(eqx.Module):
         if self.actuators is None:
             raise ValueError("sensors: a sensor asks for actuators, of which this system has none")
         return self.actuators
+
+    @property
+    def around(self) -> Surroundings:
+        """Collision shapes.
+
+        Raises:
+            ValueError: if no sensor says that it uses them.
+        """
+        if self.surroundings is None:
+            raise ValueError("sensors: a sensor that asks for shapes says so by `uses_shapes`")
+        return self.surroundings
 
     def actuator(self, name: str) -> int:
         """Number of an actuator.

@@ -30,12 +30,14 @@ class Sensor(eqx.Module):
         name: Key of its values; each sensor of a system has another one.
         uses_forces: Whether `value` looks at accelerations or forces. Where no sensor does, they are not computed.
         uses_actuators: Whether it looks at what actuators do.
+        uses_shapes: Whether it looks at collision shapes.
     """
 
     name: str = eqx.field(static=True)
 
     uses_forces: ClassVar[bool] = True
     uses_actuators: ClassVar[bool] = False
+    uses_shapes: ClassVar[bool] = False
 
     @abc.abstractmethod
     def value(self, reading: Reading) -> Float[Array, "..."]:

@@ -10,7 +10,8 @@ from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor
 
 
-def _names(x: Any) -> Any:
+def names_of(x: Any) -> Any:
+    """Names of a field, which may be a single one."""
     return (x,) if isinstance(x, str) else tuple(x)
 
 
@@ -32,7 +33,7 @@ class Touch(Sensor):
         shapes: Names of collision shapes.
     """
 
-    shapes: tuple[str, ...] = eqx.field(static=True, converter=_names)
+    shapes: tuple[str, ...] = eqx.field(static=True, converter=names_of)
 
     def value(self, reading: Reading) -> Scalar:
         if reading.contacts is None:

@@ -66,7 +66,8 @@ def simulate_batch(
     given |= options
     if absent := sorted(name for name, axes in in_axes.items() if axes is not None and name not in given):
         raise ValueError(f"in_axes: expected arguments that are given, got {', '.join(map(repr, absent))}")
-    if (system.contact if whole else options.get("contact")) is None:
+    sees_shapes = system.sees_shapes if whole else any(sensor.uses_shapes for sensor in options.get("sensors", ()))
+    if (system.contact if whole else options.get("contact")) is None and not sees_shapes:
         given[names[0]] = _without_shapes(system)
         in_axes = {name: _without_shapes(axes) for name, axes in in_axes.items()}
     axes = {name: in_axes.get(name) for name in given if name in names or in_axes.get(name) is not None}
@@ -80,5 +81,6 @@ def simulate_batch(
 
 
 def _without_shapes(x):
-    """A model or a system, or axes of one, without shapes, which matter where they touch; anything else as it is."""
+    """A model or a system, or axes of one, without shapes, which matter where they touch or sensors look at them;
+    anything else as it is."""
     return eqx.tree_at(lambda x: x.model, x, dynamics_only(x.model)) if isinstance(x, System) else dynamics_only(x)

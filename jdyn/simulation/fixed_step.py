@@ -67,7 +67,7 @@ def fixed_step(
     dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
     t, h, system = t.astype(dtype), h.astype(dtype), system.astype(dtype)
     action = None if action is None else checked_action(system, action.astype(dtype))
-    shapes = system.touching()
+    shapes, around = system.touching(), system.around()
     system = system.but(model=system.model.without_shapes(), configurations={})
     method = suitable_solver(solver, system, constant=True)
     if traits(method).owners:
@@ -114,7 +114,7 @@ def fixed_step(
     if forces_like(problem) is not None:
         forces = forces_within(problem, TakenStep(motion.instant, h, arrived.instant, arrived.y, dense), h)
     a = (arrived.y.v - y0.v) / h
-    seen = values(system.sensors, field, t + h, after, forces) if system.sensors else {}
+    seen = values(system.sensors, field, t + h, after, forces, around) if system.sensors else {}
     code = jnp.where(result == diffrax.RESULTS.successful, Result.success, Result.solver_failed)
     code = code if arrived.on_constraints is None else jnp.where(arrived.on_constraints, code, Result.constraints)
     finite = jnp.all(jnp.isfinite(jnp.append(after.q, after.v)))

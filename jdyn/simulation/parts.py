@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.actuators import Actuator, Actuators
 from jdyn.array import in_type
-from jdyn.contact import Contact, colliders
+from jdyn.contact import Contact, ModelSurroundings, colliders
 from jdyn.contact.colliders import Colliders
 from jdyn.control import Constant, Driven
 from jdyn.control.controller import Controller, DynamicController, with_memory
@@ -141,6 +141,19 @@ class Parts(eqx.Module):
         silent = Constant(jnp.zeros(len(self.actuators), self.model.dtype))
         commander = silent if self.controller is None else self.controller
         return Driven(self.model, with_memory(commander), Actuators(self.actuators))
+
+    @property
+    def sees_shapes(self) -> bool:
+        """Tell whether any sensor looks at collision shapes."""
+        return any(sensor.uses_shapes for sensor in self.sensors)
+
+    def around(self) -> ModelSurroundings | None:
+        """Collision shapes of the model, if a sensor looks at them.
+
+        Raises:
+            ValueError: if there are none.
+        """
+        return ModelSurroundings(colliders(self.model)) if self.sees_shapes else None
 
     def touching(self) -> Colliders | None:
         """Collision shapes of the model, if they touch.

@@ -15,7 +15,7 @@ from jdyn.control import Driven
 from jdyn.dynamics import Kinematics
 from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
-from jdyn.sensors import ActuatorReadings, PointLoads, Reading, Sensor
+from jdyn.sensors import ActuatorReadings, PointLoads, Reading, Sensor, Surroundings
 from jdyn.simulation.action import checked_action, with_action
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.prepared import prepared, suitable_solver
@@ -33,16 +33,24 @@ def sense(system: Parts, state: State, action: Array | None, t: Scalar) -> Value
     q, v = checked(system.model, q=state.q, v=state.v)
     dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
     t, system, shapes = t.astype(dtype), system.astype(dtype), system.touching()
+    around = system.around()
     system = system.but(model=system.model.without_shapes(), configurations={})
     y = dataclasses.replace(state, q=system.model.normalize(q.astype(dtype)), v=v.astype(dtype))
     field, y, _ = prepared(system, shapes, suitable_solver(None, system), t, y)
     if action is not None:
         action = checked_action(system, action.astype(dtype))
         field = dataclasses.replace(field, controller=with_action(field.controller, action))
-    return values(system.sensors, field, t, y, None)
+    return values(system.sensors, field, t, y, None, around)
 
 
-def values(sensors: Sequence[Sensor], field: VectorField, t: Scalar, y: State, known: PointForces | None) -> Values:
+def values(
+    sensors: Sequence[Sensor],
+    field: VectorField,
+    t: Scalar,
+    y: State,
+    known: PointForces | None,
+    around: Surroundings | None,
+) -> Values:
     """Values of sensors in one state, with the contact forces of the step in which it lies, as far as they are known.
 
     Args:
@@ -51,6 +59,7 @@ def values(sensors: Sequence[Sensor], field: VectorField, t: Scalar, y: State, k
         t: Time [s].
         y: The state.
         known: Contact forces at points.
+        around: Collision shapes; None where no sensor looks at them.
     """
     tau, contact = None, _of_all_pairs(field.contact)
     field = dataclasses.replace(field, contact=contact)
@@ -59,7 +68,7 @@ def values(sensors: Sequence[Sensor], field: VectorField, t: Scalar, y: State, k
         tau = others.force(t, y)
         if contact is not None and known is not None:
             tau = tau + generalized_forces(contact, field.model, y.q, y.v, known)
-    return values_under(sensors, field, t, y, known, tau)
+    return values_under(sensors, field, t, y, known, tau, around)
 
 
 def values_under(
@@ -69,9 +78,10 @@ def values_under(
     y: State,
     known: PointForces | None,
     tau: Float[Array, " nv"] | None,
+    around: Surroundings | None,
 ) -> Values:
     """The same, with the generalized forces of all but constraints; None where no sensor uses forces."""
-    reading = Reading(t, Kinematics.of(field.model, y.q, y.v), parts=y.parts)
+    reading = Reading(t, Kinematics.of(field.model, y.q, y.v), parts=y.parts, surroundings=around)
     if use_actuators(sensors) and isinstance(field.controller, Driven):
         reading = dataclasses.replace(reading, actuators=_outputs(field.controller, t, y))
     if tau is not None and use_forces(sensors):

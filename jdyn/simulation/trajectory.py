@@ -408,7 +408,7 @@ def _sensed(motion):
         field = VectorField(
             model, controller, system.method, constraints=system.constraints, contact=contact, elements=elements
         )
-        return values_under(system.sensors, field, t, State(q, v, parts), known, tau)
+        return values_under(system.sensors, field, t, State(q, v, parts), known, tau, system.around())
 
     tau = motion._forces() if use_forces(motion.system.sensors) else None
     return motion._rows(in_row, motion.ts, motion.q, motion.v, motion.parts, motion.contact_forces, tau)
