@@ -26,10 +26,14 @@ TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SITE", "TENDON")
 
 def read_actuators(translation: Translation) -> tuple[list[int], list[int]]:
     """Active actuators that are read, and those that are not, by number."""
-    t = translation
-    active = [i for i in range(t.m.nactuator) if t.is_active(i)]
-    read = [i for i in active if not unread_part(t, i)]
+    active = [i for i in range(translation.m.nactuator) if translation.is_active(i)]
+    read = [i for i in active if is_read(translation, i)]
     return read, [i for i in active if i not in read]
+
+
+def is_read(translation: Translation, i: int) -> bool:
+    """Tell whether an actuator is active, and all of it is read."""
+    return translation.is_active(i) and not unread_part(translation, i)
 
 
 def unread_part(translation: Translation, i: int) -> str:

@@ -14,7 +14,8 @@ from jdyn.io.mjcf_translation import Translation
 
 def ignored(translation: Translation) -> list[str]:
     """One message for each part of the file that would change the motion in MuJoCo and has no effect on a model."""
-    read = [name for name in sensor_names(translation) if name not in untranslated_sensors(translation)]
+    unread = untranslated_sensors(translation)
+    read = [name for name in sensor_names(translation) if name not in unread]
     return [
         *_equalities(translation),
         *_tendons(translation),

@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.io.mjcf_actuators import read_actuators
+from jdyn.io.mjcf_actuators import is_read
 from jdyn.io.mjcf_names import Names
 from jdyn.io.mjcf_sensor_kinds import (
     CUTTING,
@@ -70,7 +70,7 @@ def _is_known(t: Translation, sensor: int) -> bool:
     ends = (m.sensor_objtype[sensor], m.sensor_objid[sensor]), (m.sensor_reftype[sensor], m.sensor_refid[sensor])
     kind, number = _kind(t, sensor), int(m.sensor_objid[sensor])
     if kind in OF_ACTUATORS:
-        return number in read_actuators(t)[0]
+        return is_read(t, number)
     if kind in RANGES and not _is_plain_range(t, sensor):
         return False
     if kind in OF_SHAPES:
