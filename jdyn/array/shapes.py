@@ -29,7 +29,7 @@ def floating(dtype) -> np.dtype:
 
 def as_numbers(x: Any) -> Any:
     """Numbers of a field as floating-point ones; arrays of these keep their type."""
-    return x if eqx.is_inexact_array(x) else jnp.asarray(x, float)
+    return jnp.asarray(x) if eqx.is_inexact_array(x) else jnp.asarray(x, float)
 
 
 def in_type(tree: PyTree, dtype) -> PyTree:

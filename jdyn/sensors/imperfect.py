@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
+from jdyn.array import as_numbers
 from jdyn.sensors.reading import Reading
-from jdyn.sensors.sensor import Sensor, as_numbers
+from jdyn.sensors.sensor import Sensor
 from jdyn.terminal.messages import short
 
 

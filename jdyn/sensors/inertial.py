@@ -5,8 +5,9 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from jdyn.array import as_numbers
 from jdyn.sensors.reading import Reading
-from jdyn.sensors.sensor import Sensor, as_arrays, as_numbers
+from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.spatial import Transform
 
 

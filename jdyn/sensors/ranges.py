@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array import as_numbers
 from jdyn.geometry import Separation
 from jdyn.sensors.reading import Reading
-from jdyn.sensors.sensor import Sensor, as_arrays, as_numbers
+from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.sensors.touch import names_of
 from jdyn.spatial import Transform
 

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.array import as_numbers
 from jdyn.sensors.reading import Reading
 
 
@@ -42,11 +42,6 @@ class Sensor(eqx.Module):
     @abc.abstractmethod
     def value(self, reading: Reading) -> Float[Array, "..."]:
         """Value at one instant."""
-
-
-def as_numbers(x: Any) -> Any:
-    """Numbers of a field as floating-point ones; arrays of these keep their type."""
-    return x if isinstance(x, jax.Array) and eqx.is_inexact_array(x) else jnp.asarray(x, float)
 
 
 def as_arrays(x: Any) -> Any:
