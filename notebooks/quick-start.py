@@ -95,7 +95,7 @@ jdyn.animate(motion, fps=15, size=(320, 240), trails=["hand"])
 class Oil(jdyn.ForceElement):
     """Resists a frame where it is under the surface."""
 
-    frame: str = eqx.field(static=True)
+    frame: jdyn.Name = eqx.field(static=True)
     surface: float
     viscosity: float
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.actuators.numbers import limits
+from jdyn.model import Name
 from jdyn.transmissions import Transmission, as_transmission
 
 
@@ -48,7 +49,7 @@ class Actuator(eqx.Module):
     """
 
     transmission: Transmission = eqx.field(converter=as_transmission)
-    name: str = eqx.field(static=True, default="", kw_only=True)
+    name: Name = eqx.field(static=True, default="", kw_only=True)
     command_range: Float[Array, "2"] | None = eqx.field(default=None, converter=limits("command_range"), kw_only=True)
     force_range: Float[Array, "2"] | None = eqx.field(default=None, converter=limits("force_range"), kw_only=True)
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from jdyn.actuators.actuator import Actuator, Travel
+from jdyn.array import with_fields
 from jdyn.model import Model
 from jdyn.transmissions import Travels
 
@@ -69,7 +70,7 @@ class Actuators(eqx.Module):
     ) -> Iterator[tuple[list[int], PyTree[Array]]]:
         """Results of a method of all actuators of each kind, stacked, with the numbers of these actuators."""
         kinds: dict[Any, list[int]] = {}
-        bare = [_without(each, name="", transmission=None) for each in self.each]
+        bare = [with_fields(each, name="", transmission=None) for each in self.each]
         memories = [states.get(name) for name in self.names]
         for i, each in enumerate(zip(bare, memories, strict=True)):
             leaves, structure = jax.tree.flatten(each)
@@ -84,11 +85,3 @@ class Actuators(eqx.Module):
                 yield numbers, jax.tree.map(lambda x: x[None], method(*arguments[0]))
             else:
                 yield numbers, jax.vmap(method)(*jax.tree.map(lambda *x: jnp.stack(x), *arguments))
-
-
-def _without(actuator: Actuator, **parts: Any) -> Actuator:
-    """An actuator with other parts, which are not checked."""
-    other = object.__new__(type(actuator))
-    for name, part in (vars(actuator) | parts).items():
-        object.__setattr__(other, name, part)
-    return other

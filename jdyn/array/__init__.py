@@ -1,5 +1,6 @@
 """Ground floor: linear algebra on small and on dense matrices, and shapes, without mechanics."""
 
+from jdyn.array.copies import with_fields as with_fields
 from jdyn.array.factorizations import CHOLESKY as CHOLESKY
 from jdyn.array.factorizations import GAUSS_JORDAN as GAUSS_JORDAN
 from jdyn.array.factorizations import LU as LU

@@ -48,11 +48,20 @@ class Controller(eqx.Module):
     def with_links(self) -> Self:
         """The same for a loop in which it does not change: models of jdyn's own controllers, also of those that this
         one holds, know what their recursions would compute anew in every call."""
+        return self._with_held(lambda held: held.with_links())
+
+    def closed(self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Self:
+        """The same with the values that its functions close over as leaves: loops may not close over values that are
+        differentiated or batched."""
+        return self._with_held(lambda held: held.closed(t, q, v))
+
+    def _with_held(self, change: Callable[["Controller"], "Controller"]) -> Self:
+        """The same with other controllers in the place of those that it holds."""
 
         def held(x):
             return isinstance(x, Controller) and x is not self
 
-        return jax.tree.map(lambda x: x.with_links() if held(x) else x, self, is_leaf=held)
+        return jax.tree.map(lambda x: change(x) if held(x) else x, self, is_leaf=held)
 
     def jacobians(
         self, model: Model, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
@@ -83,6 +92,9 @@ class Function(Controller):
 
     def __call__(self, t, q, v):
         return jnp.asarray(self.function(t, q, v))
+
+    def closed(self, t, q, v):
+        return Function(eqx.filter_closure_convert(self.function, t, q, v))
 
 
 class ModelBased(Controller):

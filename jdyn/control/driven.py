@@ -9,10 +9,10 @@ from jaxtyping import Array, Float, PyTree, Scalar
 from jdyn.actuators import Actuators
 from jdyn.array import in_type
 from jdyn.control.controller import DynamicController
-from jdyn.dynamics import differentiated_slopes
+from jdyn.dynamics import Kinematics, differentiated_slopes
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Model
-from jdyn.transmissions import Travels
+from jdyn.transmissions import Travels, forces_on_bodies
 
 States = dict[str, Any]
 
@@ -54,6 +54,11 @@ class Driven(DynamicController):
         """Lengths of transmissions, their rates and moments, and the forces along them [N or N m]."""
         travels = self._travels(q, v)
         return travels, self._of(q).forces(self.commands(t, q, v, memory), travels, _states(memory))
+
+    def on_bodies(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, "nb 6"]:
+        """Forces on bodies of actuators that push some, each in its frame and at its origin."""
+        _, forces = self.outputs(t, kinematics.q, kinematics.v, memory)
+        return forces_on_bodies([each.transmission for each in self.actuators.each], kinematics, forces)
 
     def rate(self, t, q, v, memory):
         if memory is None:

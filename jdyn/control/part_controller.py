@@ -4,12 +4,57 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from jdyn.array import with_fields
 from jdyn.control.controller import DynamicController, with_memory
 from jdyn.model import Model, checked
 from jdyn.terminal.messages import unknown
 
 
-class PartController(DynamicController):
+class OnCoordinates(DynamicController):
+    """A controller that knows some coordinates of a mechanism as if they were all, and acts on these, or on some of the
+    actuators.
+
+    Attributes:
+        controller: The controller.
+        in_q, in_v: Places of its coordinates in those of the whole.
+        out: Places of its outputs in those of the whole.
+        count: Number of outputs of the whole.
+    """
+
+    controller: DynamicController
+    in_q: tuple[int, ...] = eqx.field(static=True)
+    in_v: tuple[int, ...] = eqx.field(static=True)
+    out: tuple[int, ...] = eqx.field(static=True)
+    count: int = eqx.field(static=True)
+
+    def start(self, t, q, v):
+        return self.controller.start(t, *self._own(q, v))
+
+    def force(self, t, q, v, memory):
+        own = self.controller.force(t, *self._own(q, v), memory)
+        return jnp.zeros(self.count, own.dtype).at[np.array(self.out)].set(own)
+
+    def rate(self, t, q, v, memory):
+        return self.controller.rate(t, *self._own(q, v), memory)
+
+    @property
+    def ticks(self):
+        return self.controller.ticks
+
+    def next_tick(self, memory):
+        return self.controller.next_tick(memory)
+
+    def update(self, t, q, v, memory):
+        return self.controller.update(t, *self._own(q, v), memory)
+
+    def closed(self, t, q, v):
+        return with_fields(self, controller=self.controller.closed(t, *self._own(q, v)))
+
+    def _own(self, q, v):
+        return q[np.array(self.in_q)], v[np.array(self.in_v)]
+
+
+class PartController(OnCoordinates):
     """A robot's own controller, where the robot is a part of a model that `jdyn.merge` made.
 
     It knows the state of its part alone, and acts on that. Controllers of several parts add up.
@@ -31,10 +76,6 @@ class PartController(DynamicController):
         ValueError: if the whole has no part of that name.
     """
 
-    controller: DynamicController
-    in_q: tuple[int, ...] = eqx.field(static=True)
-    in_v: tuple[int, ...] = eqx.field(static=True)
-
     def __init__(self, controller, model: Model, part: str):
         checked(model)
         topology = model.topology
@@ -43,29 +84,7 @@ class PartController(DynamicController):
             tuple(place for place, name in enumerate(names) if name.startswith(f"{part}/"))
             for names in (topology.q_names, topology.v_names)
         )
+        self.out, self.count = self.in_v, model.nv
         if not self.in_v:
             parts = tuple(dict.fromkeys(name.split("/")[0] for name in topology.joint_names if "/" in name))
             raise ValueError(f"PartController: {unknown('moving part', part, parts)}")
-
-    def _own(self, q, v):
-        return q[np.array(self.in_q)], v[np.array(self.in_v)]
-
-    def start(self, t, q, v):
-        return self.controller.start(t, *self._own(q, v))
-
-    def force(self, t, q, v, memory):
-        own = self.controller.force(t, *self._own(q, v), memory)
-        return jnp.zeros_like(v).at[np.array(self.in_v)].set(own)
-
-    def rate(self, t, q, v, memory):
-        return self.controller.rate(t, *self._own(q, v), memory)
-
-    @property
-    def ticks(self):
-        return self.controller.ticks
-
-    def next_tick(self, memory):
-        return self.controller.next_tick(memory)
-
-    def update(self, t, q, v, memory):
-        return self.controller.update(t, *self._own(q, v), memory)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
 from jdyn.elements.element import ForceElement
+from jdyn.model import Name
 
 
 class CarriedWeight(ForceElement):
@@ -27,7 +28,7 @@ class CarriedWeight(ForceElement):
         points: Points of these bodies where it is carried, in their frames [m].
     """
 
-    bodies: tuple[str, ...] = eqx.field(static=True)
+    bodies: tuple[Name, ...] = eqx.field(static=True)
     masses: Float[Array, " n"] = eqx.field(converter=as_numbers)
     points: Float[Array, "n 3"] = eqx.field(converter=as_numbers)
 

@@ -10,6 +10,7 @@ from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
 from jdyn.elements.element import ForceElement
 from jdyn.geometry.directions import length_and_unit
+from jdyn.model import Name
 
 
 class Drag(ForceElement):
@@ -32,7 +33,7 @@ class Drag(ForceElement):
         point: Point of the frame [m].
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     linear: Scalar = eqx.field(default=0.0, converter=as_numbers)
     quadratic: Scalar = eqx.field(default=0.0, converter=as_numbers)
     turning: Scalar = eqx.field(default=0.0, converter=as_numbers)

@@ -24,7 +24,7 @@ class ForceElement(eqx.Module):
 
     >>> import equinox as eqx
     >>> class Magnet(jdyn.ForceElement):  # draws a frame to a point of the world
-    ...     frame: str = eqx.field(static=True)
+    ...     frame: jdyn.Name = eqx.field(static=True)
     ...     place: jax.Array
     ...     strength: float
     ...

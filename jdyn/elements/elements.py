@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics import Kinematics, differentiated_jacobians
@@ -38,10 +39,10 @@ class Elements(eqx.Module):
             terms.append(kinematics.generalized(_sum(on_bodies)))
         return _sum(terms)
 
-    def on_bodies(self, t: Scalar, kinematics: Kinematics, states: States = None) -> Float[Array, "nb 6"] | None:
-        """Forces on bodies of those that push bodies, each in its frame and at its origin; None where none does."""
-        on_bodies = [force for force in self._forces(t, kinematics, states) if force.ndim == 2]
-        return _sum(on_bodies) if on_bodies else None
+    def on_bodies(self, t: Scalar, kinematics: Kinematics, states: States = None) -> Float[Array, "nb 6"]:
+        """Forces on bodies of those that push bodies, each in its frame and at its origin."""
+        pushing = (force for force in self._forces(t, kinematics, states) if force.ndim == 2)
+        return sum(pushing, start=jnp.zeros_like(kinematics.velocities))
 
     def _forces(self, t, kinematics, states):
         """Force of each, generalized or on bodies."""

@@ -11,6 +11,7 @@ from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
 from jdyn.elements.element import ForceElement
+from jdyn.model import Name
 
 Given = Float[Array, "3"] | Callable[[Scalar], Float[Array, "3"]]
 
@@ -38,7 +39,7 @@ class FrameForce(ForceElement):
         point: Point of the frame [m].
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     thrust: Given = eqx.field(converter=_given)
     torque: Given = eqx.field(default=ORIGIN, converter=_given)
     axes: Literal["world", "frame"] = eqx.field(static=True, default="world")

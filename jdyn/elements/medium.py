@@ -12,7 +12,7 @@ from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
-from jdyn.model import Model
+from jdyn.model import Model, Name
 from jdyn.spatial import Transform, skew, symmetric
 
 
@@ -42,7 +42,7 @@ class Medium(ForceElement):
         wind: Velocity of the medium in the world [m/s].
     """
 
-    bodies: tuple[str, ...] = eqx.field(static=True)
+    bodies: tuple[Name, ...] = eqx.field(static=True)
     poses: Transform
     boxes: Float[Array, "n 3"] = eqx.field(converter=as_numbers)
     density: Scalar = eqx.field(default=0.0, converter=as_numbers)

@@ -12,6 +12,7 @@ from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
 from jdyn.elements.element import ForceElement, Implicit
 from jdyn.geometry.directions import length_and_unit
+from jdyn.model import Name
 
 
 class PointSpring(ForceElement):
@@ -38,8 +39,8 @@ class PointSpring(ForceElement):
 
     implicit: Implicit = eqx.field(static=True, default="coupled", kw_only=True)
 
-    frame_a: str = eqx.field(static=True)
-    frame_b: str = eqx.field(static=True)
+    frame_a: Name = eqx.field(static=True)
+    frame_b: Name = eqx.field(static=True)
     stiffness: Scalar = eqx.field(converter=as_numbers)
     damping: Scalar = eqx.field(default=0.0, converter=as_numbers)
     rest_length: Scalar = eqx.field(default=0.0, converter=as_numbers)

@@ -57,9 +57,10 @@ class TendonSpring(ForceElement):
     stop_dissipation: Scalar = eqx.field(default=0.5, converter=as_numbers)
     stop_onset: Scalar = eqx.field(default=1e-3, converter=as_numbers)
 
-    def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, " nv"]:
-        moments = self.transmission.moments(kinematics)
-        return self._along(self.transmission.length(kinematics), moments @ kinematics.v) * moments
+    def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, " nv"] | Float[Array, "nb 6"]:
+        moments, pushed = self.transmission.moments(kinematics), self.transmission.on_bodies(kinematics)
+        along = self._along(self.transmission.length(kinematics), moments @ kinematics.v)
+        return along * (moments if pushed is None else pushed)
 
     def slopes(self, t: Scalar, kinematics: Kinematics, memory: Any) -> tuple[Array, Array]:
         if self.implicit != "coupled":

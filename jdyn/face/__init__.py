@@ -77,6 +77,7 @@ from jdyn.model import Mimic as Mimic
 from jdyn.model import Model as Model
 from jdyn.model import ModelError as ModelError
 from jdyn.model import ModelWarning as ModelWarning
+from jdyn.model import Name as Name
 from jdyn.model import Planar as Planar
 from jdyn.model import Prismatic as Prismatic
 from jdyn.model import Revolute as Revolute
@@ -84,13 +85,12 @@ from jdyn.model import Rotor as Rotor
 from jdyn.model import Shape as Shape
 from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
-from jdyn.model import append as append
 from jdyn.model import lock as lock
-from jdyn.model import merge as merge
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.model import reroot as reroot
 from jdyn.model import scale as scale
+from jdyn.model import with_frame as with_frame
 from jdyn.model import with_ground as with_ground
 from jdyn.model import with_rotors as with_rotors
 from jdyn.planning import best_inverse_kinematics as best_inverse_kinematics
@@ -108,7 +108,9 @@ from jdyn.simulation import SimulationError as SimulationError
 from jdyn.simulation import State as State
 from jdyn.simulation import System as System
 from jdyn.simulation import Trajectory as Trajectory
+from jdyn.simulation import append as append
 from jdyn.simulation import load_system as load_system
+from jdyn.simulation import merge as merge
 from jdyn.simulation import parameters as parameters
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch

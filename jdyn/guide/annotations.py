@@ -51,6 +51,8 @@ def legible(annotation: Any) -> str:
     arguments = typing.get_args(annotation)
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         return " | ".join(_alternatives(arguments))
+    if typing.get_origin(annotation) is typing.Annotated:
+        return legible(arguments[0])
     if typing.get_origin(annotation) is typing.Literal:
         return f"Literal[{', '.join(map(repr, arguments))}]"
     if typing.get_origin(annotation) is collections.abc.Callable and arguments:

@@ -11,7 +11,8 @@ URDF by a strict reader that names every problem; MuJoCo XML (`pip install "jdyn
 joint equalities are `jdyn.load_constraints(path)`; `jdyn.load_system(path)` is all of a file, ready to be simulated;
 seventeen bundled robots and scenes; a builder in Python; shapes to be seen and to touch, with colours, in
 `model.shapes`; `jdyn.parameters(model)` lists every number by name, `jdyn.vary(model, {"body:link7.mass": 2.0})`
-changes them; `jdyn.merge`, `jdyn.append`, `jdyn.lock`, `jdyn.reroot` and `jdyn.scale` make models of models.
+changes them; `jdyn.merge` and `jdyn.append` make models of models and systems of systems; `jdyn.lock`, `jdyn.reroot`,
+`jdyn.scale` and `jdyn.with_frame` change models.
 
 ## Joints
 

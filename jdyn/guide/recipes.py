@@ -30,8 +30,22 @@ also for derivatives and batches.
 >>> print(jdyn.lock(cell, {"right/joint1": 0.5}).nv)
 9
 
-What the parts may touch with is theirs still: a contact of the `jdyn.System` acts between them as well. A robot keeps
-its own controller with `jdyn.control.PartController(controller, cell, "left")`; those of several parts add up.
+What the parts may touch with is theirs still: a contact of the `jdyn.System` acts between them as well. Systems bring
+their controllers, actuators, sensors, force elements, constraints and configurations along, as does
+`jdyn.load_system("robot.xml")`:
+
+>>> servo, encoder = jdyn.actuators.PositionServo("joint1", kp=80.0, kd=8.0), jdyn.sensors.JointPosition("q", "joint1")
+>>> robot = jdyn.System(rod, actuators=[servo], sensors=[encoder])
+>>> both = jdyn.merge({"left": robot, "right": robot, "part": jdyn.load("box")})
+>>> state, seen = both.step(both.state(), action=[0.2, -0.2], dt=0.01)
+>>> print(sorted(seen.sensors))
+['left/q', 'right/q']
+>>> held = jdyn.append(robot, jdyn.System(jdyn.load("ball")), "tip", name="tool")
+>>> print(held.model.nv, held.model.frame_names)
+1 ('tip', 'tool/world', 'tool/ball')
+
+A robot of a merged model keeps its own controller with `jdyn.control.PartController(controller, cell, "left")`; those
+of several parts add up. `jdyn.with_frame` gives a model one frame more.
 
 ## Let a robot stand on its foot, or grow
 
@@ -137,7 +151,7 @@ acts, by time and by the places and velocities of bodies and frames; its fields 
 and batches. Here a weak beam of light draws the tip of the rod, where it sees it.
 
 >>> class Beam(jdyn.ForceElement):
-...     frame: str = eqx.field(static=True)
+...     frame: jdyn.Name = eqx.field(static=True)
 ...     strength: float
 ...     width: float
 ...
@@ -189,7 +203,7 @@ Where a sensor sits, its bias and its noise are numbers of the system, `jdyn.var
 identify and to sweep. Whatever else is to be measured is a `jdyn.sensors.Sensor`:
 
 >>> class Reach(jdyn.sensors.Sensor):
-...     frame: str = eqx.field(static=True)
+...     frame: jdyn.Name = eqx.field(static=True)
 ...     uses_forces = False
 ...
 ...     def value(self, reading):

@@ -18,8 +18,10 @@ from jdyn.model.constraints import RollingSphere as RollingSphere
 from jdyn.model.constraints import VelocityCoupling as VelocityCoupling
 from jdyn.model.constraints import Weld as Weld
 from jdyn.model.edit import append as append
+from jdyn.model.edit import free_joints as free_joints
 from jdyn.model.edit import lock as lock
 from jdyn.model.edit import merge as merge
+from jdyn.model.frames import with_frame as with_frame
 from jdyn.model.ground import with_ground as with_ground
 from jdyn.model.joints import Ball as Ball
 from jdyn.model.joints import Continuous as Continuous
@@ -38,6 +40,8 @@ from jdyn.model.model import checked as checked
 from jdyn.model.model import dynamics_only as dynamics_only
 from jdyn.model.model import run_of as run_of
 from jdyn.model.model import take_rows as take_rows
+from jdyn.model.names import Name as Name
+from jdyn.model.names import renamed as renamed
 from jdyn.model.random_tree import random_tree as random_tree
 from jdyn.model.reroot import reroot as reroot
 from jdyn.model.rotors import Rotor as Rotor

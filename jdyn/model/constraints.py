@@ -12,6 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.model.names import Name
 from jdyn.spatial import Transform
 from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
 
@@ -85,8 +86,8 @@ class Constraint(eqx.Module):
 class _OfFrames(Constraint):
     """Constraint between two frames alone."""
 
-    frame_a: str = eqx.field(static=True)
-    frame_b: str = eqx.field(static=True)
+    frame_a: Name = eqx.field(static=True)
+    frame_b: Name = eqx.field(static=True)
 
     joints: ClassVar = ()
 
@@ -218,8 +219,8 @@ class Gear(Constraint):
             `(0, lead / (2 π))` for a screw.
     """
 
-    follower: str = eqx.field(static=True)
-    leader: str = eqx.field(static=True)
+    follower: Name = eqx.field(static=True)
+    leader: Name = eqx.field(static=True)
     coefficients: Float[Array, " powers"] = eqx.field(converter=_point)
 
     frames: ClassVar = ()
@@ -246,7 +247,7 @@ class PrescribedJoint(Constraint):
         position: `t -> q`, twice differentiable [rad or m].
     """
 
-    joint: str = eqx.field(static=True)
+    joint: Name = eqx.field(static=True)
     position: Callable[[Scalar], Scalar]
 
     frames: ClassVar = ()
@@ -279,7 +280,7 @@ class PrescribedFrame(Constraint):
         pose: `t -> Transform`, its pose in the world, twice differentiable.
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     pose: Callable[[Scalar], Transform]
 
     joints: ClassVar = ()
@@ -314,8 +315,8 @@ class VelocityCoupling(Constraint):
     Source: Vereshchagin 1974, equation (1.1).
     """
 
-    frames: tuple[str, ...] = eqx.field(static=True)
-    joints: tuple[str, ...] = eqx.field(static=True)
+    frames: tuple[Name, ...] = eqx.field(static=True)
+    joints: tuple[Name, ...] = eqx.field(static=True)
     coefficients: Callable[[Placed], tuple[Array, Array, Array]]
 
     def residual(self, placed):
@@ -368,10 +369,10 @@ class RollingDisk(_Rolling):
         plane: The frame whose first two axes span the plane.
     """
 
-    disk: str = eqx.field(static=True)
+    disk: Name = eqx.field(static=True)
     radius: Float[Array, ""] = eqx.field(converter=_point)
     axis: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 1.0), converter=_point)
-    plane: str = eqx.field(default="world", static=True)
+    plane: Name = eqx.field(static=True, default="world")
 
     @property
     def frames(self):
@@ -398,9 +399,9 @@ class RollingSphere(_Rolling):
         plane: The frame whose first two axes span the plane.
     """
 
-    sphere: str = eqx.field(static=True)
+    sphere: Name = eqx.field(static=True)
     radius: Float[Array, ""] = eqx.field(converter=_point)
-    plane: str = eqx.field(default="world", static=True)
+    plane: Name = eqx.field(static=True, default="world")
 
     @property
     def frames(self):

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from jdyn.array import shaped
 from jdyn.execution.compiled import precise, widest
+from jdyn.model.frames import carrier_of
 from jdyn.model.joints import Free, Joint
 from jdyn.model.model import Executor, Limits, Model, as_pose, checked, take_rows
 from jdyn.model.shapes import ROLES, Shape, Shapes, joined
@@ -34,25 +35,16 @@ def merge(
     gravity: ArrayLike | None = None,
     name: str | None = None,
 ) -> Model:
-    """One model of several, none of which is fixed to another.
-
-    Names become `part/name`. Coordinates of the parts follow one another, `q` as well as `v`. Every number of the parts
-    is one of the whole, and may be traced: derivatives and batches pass through.
-
-    >>> pair = jdyn.merge({"left": jdyn.load("pendulum"), "right": jdyn.load("pendulum")}, {"right": (1.0, 0.0, 0.0)})
-    >>> print(pair.nv, pair.joint_names, pair.placements.translation[1])
-    2 ('left/joint1', 'right/joint1') [1. 0. 0.]
+    """One model of several, none of which is fixed to another: the model of `jdyn.merge`, which says more.
 
     Args:
         models: The parts by name.
-        placements: Pose of each part's world in the world, a `Transform` or a translation [m]; parts that are left out
-            stay where they are. Coordinates of a free body count from there.
+        placements: Pose of each part's world in the world, a `Transform` or a translation [m].
         gravity: Acceleration of free fall in the world frame [m/s²]; that of the parts if left out.
         name: Name of the whole; the names of the parts, joined by `+`, if left out.
 
     Raises:
-        ValueError: if there is no part, a name is empty, a placement belongs to no part or has a wrong shape, or parts
-            fall differently, or as traced values say, and `gravity` is left out.
+        ValueError: as `jdyn.merge`.
     """
     if not models:
         raise ValueError("models: expected one or more by name, got none")
@@ -79,38 +71,23 @@ def append(
     *,
     name: str | None = None,
 ) -> Model:
-    """A copy of a model that carries another one, such as a tool or an arm, fixed on one of its links.
-
-    What `other` has in its world is fixed to the link. Bodies of `other` that move freely are what is fixed there: they
-    become part of the link, which takes their inertia. Of a robot that stands on the ground, the inertia of what is
-    fixed to the ground is not known: load it with `floating_base=True` to count it. Coordinates of `other` come last.
-
-    >>> arm, tool = jdyn.load("double_pendulum"), jdyn.load("ball")
-    >>> holding = jdyn.append(arm, tool, "link2", (0.0, 0.0, -1.0))
-    >>> print(holding.nv, holding.frame_names[-1], holding.inertias.mass)
-    2 ball [1. 2.]
+    """A copy of a model that carries another one on one of its links: the model of `jdyn.append`, which says more.
 
     Args:
         model: What carries.
-        other: What is carried; it falls as `model` does, whatever its own gravity is.
+        other: What is carried.
         link: A body of `model`, a frame, or `"world"`.
         placement: Pose of the world of `other` in the link's frame, a `Transform` or a translation [m].
         name: If given, names of `other` become `name/...`.
 
     Raises:
-        ValueError: if there is no such link, the models share a name, or a placement has a wrong shape.
+        ValueError: as `jdyn.append`.
     """
     checked(model)
     checked(other)
     dtype = widest((model, other))
     model, other = model.astype(dtype), other.astype(dtype)
-    pose = as_pose("placement", placement, dtype)
-    carrier = WORLD
-    if link in model.frame_names:
-        frame = model.frame_names.index(link)
-        carrier, pose = model.topology.frame_bodies[frame], row_of(model.frames, frame) @ pose
-    elif link != "world" or link in model.body_names:
-        carrier = model.topology.body(link)
+    carrier, pose = carrier_of(model, link, as_pose("placement", placement, dtype))
     prefix = f"{name}/" if name else ""
     parts = [_Part(model), _Part(other, prefix, carrier, link, pose)]
     for (what, names), (_, others) in zip(_names(model).items(), _names(other).items(), strict=True):
@@ -118,9 +95,15 @@ def append(
             raise ValueError(
                 f"append: both models have a {what} called {enumerated(sorted(both))}; give the appended one a `name`"
             )
-    bodies = zip(other.joint_names, other.topology.kinds, other.topology.parents, strict=True)
-    free = [prefix + joint for joint, kind, parent in bodies if kind is Free and parent == WORLD]
+    free = [prefix + joint for joint in free_joints(other)]
     return lock(_together(model.name, parts, model.gravity), dict.fromkeys(free, Free().neutral(dtype)))
+
+
+def free_joints(model: Model) -> list[str]:
+    """Joints of the bodies that move freely, which `append` fixes."""
+    topology = model.topology
+    bodies = zip(topology.joint_names, topology.kinds, topology.parents, strict=True)
+    return [joint for joint, kind, parent in bodies if kind is Free and parent == WORLD]
 
 
 def lock(model: Model, joints: Mapping[str, ArrayLike]) -> Model:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
-from jdyn.array import Structure, floating, shaped
+from jdyn.array import Structure, floating, shaped, with_fields
 from jdyn.execution.compiled import compiled as compiled_whole
 from jdyn.execution.compiled import compiled_alone
 from jdyn.model.joints import Joint
@@ -367,10 +367,8 @@ class Model(Structure):
         """A copy without shapes: functions that are compiled for it serve robots whatever they look like."""
         if self.shapes is None:
             return self
-        # Every public function does this; `dataclasses.replace` would take ten times as long.
-        bare = object.__new__(type(self))
-        vars(bare).update(vars(self), shapes=None)
-        return bare
+        # Every public function does this.
+        return with_fields(self, shapes=None)
 
     def with_gravity(self, gravity) -> "Model":
         """A copy with another gravity [m/s²]."""

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jdyn.model import Name
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.spatial import Transform
@@ -30,9 +31,9 @@ class FrameSensor(Sensor):
         reference_pose: Of the reference in that frame; the frame itself if None.
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     pose: Transform | None = eqx.field(default=None, converter=as_arrays)
-    reference: str | None = eqx.field(static=True, default=None)
+    reference: Name | None = eqx.field(static=True, default=None)
     reference_pose: Transform | None = eqx.field(default=None, converter=as_arrays)
 
     uses_forces: ClassVar[bool] = False

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
 from jdyn.array import as_numbers
+from jdyn.model import Name
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor
 from jdyn.terminal.messages import short
@@ -45,7 +46,7 @@ class Imperfect(Sensor):
         ValueError: if there is noise without a key.
     """
 
-    name: str = eqx.field(static=True, init=False)
+    name: Name = eqx.field(static=True, init=False)
     sensor: Sensor
     noise: Float[Array, "..."] | None = eqx.field(default=None, converter=_numbers, kw_only=True)
     bias: Float[Array, "..."] | None = eqx.field(default=None, converter=_numbers, kw_only=True)

@@ -6,6 +6,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from jdyn.array import as_numbers
+from jdyn.model import Name
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.spatial import Transform
@@ -27,7 +28,7 @@ class MountedSensor(Sensor):
         pose: Of the sensor in that frame; the frame itself if None.
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     pose: Transform | None = eqx.field(default=None, converter=as_arrays)
 
     uses_forces: ClassVar[bool] = False

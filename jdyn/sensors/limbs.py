@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.dynamics.kinematics import carrier
-from jdyn.model import WORLD, Model
+from jdyn.model import WORLD, Model, Name
 from jdyn.model.topology import support_mask
 from jdyn.sensors.inertial import MountedSensor
 from jdyn.sensors.reading import Reading
@@ -37,10 +37,10 @@ class Limb(eqx.Module):
             elements and constraints on a body that is cut are taken for those on its other piece.
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     piece: SpatialInertia | None = eqx.field(default=None, converter=as_arrays)
-    carried: tuple[str, ...] | None = eqx.field(static=True, default=None)
-    shapes: tuple[str, ...] | None = eqx.field(static=True, default=None)
+    carried: tuple[Name, ...] | None = eqx.field(static=True, default=None)
+    shapes: tuple[Name, ...] | None = eqx.field(static=True, default=None)
 
     def body(self, model: Model) -> int:
         """Number of the body that is cut, or whole; -1 for the world."""

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import as_numbers
 from jdyn.geometry import Separation
+from jdyn.model import Name
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.sensors.touch import names_of
@@ -41,10 +42,10 @@ class Rangefinder(Sensor):
         missed: Value of a ray that meets nothing [m].
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     pose: Transform | None = eqx.field(default=None, converter=as_arrays)
     directions: Float[Array, "*rays 3"] = eqx.field(default=(0.0, 0.0, 1.0), converter=as_numbers)
-    shapes: tuple[str, ...] | None = eqx.field(static=True, default=None, converter=_names_or_none)
+    shapes: tuple[Name, ...] | None = eqx.field(static=True, default=None, converter=_names_or_none)
     missed: Scalar = eqx.field(default=np.inf, converter=as_numbers)
 
     uses_forces: ClassVar[bool] = False
@@ -84,8 +85,8 @@ class Distance(Sensor):
         cutoff: Largest distance that it measures [m], its value where shapes are farther from each other.
     """
 
-    first: tuple[str, ...] = eqx.field(static=True, converter=names_of)
-    second: tuple[str, ...] = eqx.field(static=True, converter=names_of)
+    first: tuple[Name, ...] = eqx.field(static=True, converter=names_of)
+    second: tuple[Name, ...] = eqx.field(static=True, converter=names_of)
     cutoff: Scalar = eqx.field(default=np.inf, converter=as_numbers)
 
     uses_forces: ClassVar[bool] = False

@@ -8,6 +8,7 @@ import jax
 from jaxtyping import Array, Float
 
 from jdyn.array import as_numbers
+from jdyn.model import Name
 from jdyn.sensors.reading import Reading
 
 
@@ -33,7 +34,7 @@ class Sensor(eqx.Module):
         uses_shapes: Whether it looks at collision shapes.
     """
 
-    name: str = eqx.field(static=True)
+    name: Name = eqx.field(static=True)
 
     uses_forces: ClassVar[bool] = True
     uses_actuators: ClassVar[bool] = False

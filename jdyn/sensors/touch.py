@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Scalar
 
+from jdyn.model import Name
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor
 
@@ -33,7 +34,7 @@ class Touch(Sensor):
         shapes: Names of collision shapes.
     """
 
-    shapes: tuple[str, ...] = eqx.field(static=True, converter=names_of)
+    shapes: tuple[Name, ...] = eqx.field(static=True, converter=names_of)
 
     def value(self, reading: Reading) -> Scalar:
         if reading.contacts is None:

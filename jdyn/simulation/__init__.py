@@ -9,6 +9,8 @@ from jdyn.simulation.joint_limits import CompliantLimits as CompliantLimits
 from jdyn.simulation.joint_limits import ImpactLimits as ImpactLimits
 from jdyn.simulation.load_system import load_system as load_system
 from jdyn.simulation.manifold import OnManifold as OnManifold
+from jdyn.simulation.merge import append as append
+from jdyn.simulation.merge import merge as merge
 from jdyn.simulation.numbers import parameters as parameters
 from jdyn.simulation.numbers import vary as vary
 from jdyn.simulation.result import MESSAGES as MESSAGES

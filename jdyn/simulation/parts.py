@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.actuators import Actuator, Actuators
-from jdyn.array import in_type
+from jdyn.array import in_type, with_fields
 from jdyn.contact import Contact, ModelSurroundings, colliders
 from jdyn.contact.colliders import Colliders
 from jdyn.control import Constant, Driven
@@ -129,10 +129,7 @@ class Parts(eqx.Module):
 
     def but(self, **changes: Any) -> Self:
         """The same with other parts, which are not checked again."""
-        other = object.__new__(type(self))
-        for name, part in (vars(self) | changes).items():
-            object.__setattr__(other, name, part)
-        return other
+        return with_fields(self, **changes)
 
     def driver(self) -> DynamicController:
         """The controller, through the actuators if there are some."""
@@ -216,14 +213,17 @@ def has_functions(part: Any) -> bool:
     return any(callable(x) for x in jax.tree.leaves(part))
 
 
+UNKNOWN = (
+    "controller: a trajectory keeps the forces of a controller that has functions, but not the functions; "
+    "Trajectory.with_system tells it the system"
+)
+
+
 class Unknown(Controller):
     """Placeholder of a controller with functions, which trajectories do not keep."""
 
     def __call__(self, t, q, v):
-        raise ValueError(
-            "controller: a trajectory keeps the forces of a controller that has functions, but not the functions; "
-            "Trajectory.with_system tells it the system"
-        )
+        raise ValueError(UNKNOWN)
 
 
 def _number(x):

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
-import jax
 from jaxtyping import Scalar
 
 from jdyn.array import is_single
@@ -85,15 +84,10 @@ class _ClosedController(Controller):
 
 
 def _closed_controller(field, solver, t, q, v):
-    """The controller with the values that its functions close over as leaves: loops may not close over values that are
-    differentiated or batched."""
-
-    def closed(function):
-        return Function(eqx.filter_closure_convert(function.function, t, q, v)) if _is_function(function) else function
-
+    """The controller with the values that its functions, and methods of users, close over as leaves."""
     controller = field.controller
-    if not isinstance(controller, Memoryless) or controller.controller is None or _is_function(controller.controller):
-        return jax.tree.map(closed, controller, is_leaf=_is_function)
+    if not isinstance(controller, Memoryless) or isinstance(controller.controller, Function | None):
+        return controller.closed(t, q, v)
     controller = controller.controller
     force = eqx.filter_closure_convert(controller, t, q, v)
     slopes = eqx.filter_closure_convert(controller.slopes, field.model, t, q, v)
@@ -101,10 +95,6 @@ def _closed_controller(field, solver, t, q, v):
     wanted = traits(solver).jacobians
     jacobians = eqx.filter_closure_convert(controller.jacobians, field.model, t, q, v) if wanted else None
     return Memoryless(_ClosedController(force, slopes, jacobians))
-
-
-def _is_function(x):
-    return isinstance(x, Function)
 
 
 def suitable_solver(

@@ -110,10 +110,12 @@ def _with_forces(reading, field, y, known, tau):
     """The reading with accelerations and forces."""
     model, t = field.model, reading.t
     on_bodies = field.elements.on_bodies(t, reading.kinematics, y.parts.get(ElementStates.part))
+    if isinstance(field.controller, Driven):
+        on_bodies = on_bodies + field.controller.on_bodies(t, reading.kinematics, controller_memory(y))
     if field.constraints:
         found = constrained_dynamics(model, field.constraints, y.q, y.v, tau, t=t, method=field.method)
-        a, holding = found.a, forces_on_bodies(model, field.constraints, t, y.q, y.v, found.multipliers)
-        on_bodies = holding if on_bodies is None else on_bodies + holding
+        a = found.a
+        on_bodies = on_bodies + forces_on_bodies(model, field.constraints, t, y.q, y.v, found.multipliers)
     else:
         a, _ = field.accelerations(model, t, y, tau)
     loads = None if field.contact is None else _loads(field.contact, model, y, known)

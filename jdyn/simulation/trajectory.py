@@ -23,7 +23,7 @@ from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model, checked
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
-from jdyn.simulation.parts import Known
+from jdyn.simulation.parts import UNKNOWN, Known, Unknown
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
 from jdyn.simulation.sensing import use_actuators, use_forces, values_under
@@ -421,6 +421,8 @@ def _commanded(system, t, q, v, remembered):
 
 def _driver(system, t, q, v, remembered):
     """The controller of a system, through its actuators, and its memory from arrays."""
+    if isinstance(system.controller, Unknown):
+        raise ValueError(UNKNOWN)
     controller = system.driver()
     memory, structure = jax.tree.flatten(jax.eval_shape(lambda *state: controller.start(*state), t, q, v))
     _check_parts("controller: expected the one that was simulated, with a memory", memory, remembered)

@@ -11,4 +11,5 @@ from jdyn.transmissions.spatial_tendon import SpatialTendon as SpatialTendon
 from jdyn.transmissions.spatial_tendon import WrappedCylinder as WrappedCylinder
 from jdyn.transmissions.spatial_tendon import WrappedSphere as WrappedSphere
 from jdyn.transmissions.together import Travels as Travels
+from jdyn.transmissions.together import forces_on_bodies as forces_on_bodies
 from jdyn.transmissions.transmission import Transmission as Transmission

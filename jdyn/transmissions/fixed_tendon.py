@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
+from jdyn.model import Name
 from jdyn.terminal.messages import unknown
 from jdyn.transmissions.transmission import Transmission
 
@@ -30,7 +31,7 @@ class FixedTendon(Transmission):
 
     uses_bodies: ClassVar[bool] = False
 
-    joints: tuple[str, ...] = eqx.field(static=True, converter=tuple)
+    joints: tuple[Name, ...] = eqx.field(static=True, converter=tuple)
     coefficients: Float[Array, "*joints"] = eqx.field(default=1.0, converter=as_numbers)
 
     def length(self, kinematics: Kinematics) -> Scalar:

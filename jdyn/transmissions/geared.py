@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
-from jdyn.model import Ball, Free
+from jdyn.model import Ball, Free, Name
 from jdyn.spatial.components import numbers
 from jdyn.spatial.quaternions import logarithm
 from jdyn.transmissions.transmission import Transmission
@@ -34,7 +34,7 @@ class GearedJoint(Transmission):
 
     uses_bodies: ClassVar[bool] = False
 
-    joint: str = eqx.field(static=True)
+    joint: Name = eqx.field(static=True)
     gear: Float[Array, "*nv"] = eqx.field(default=1.0, converter=as_numbers)
 
     def __check_init__(self):
@@ -81,16 +81,19 @@ class GearedFrame(Transmission):
         gear: Wrench of a unit force, [n; f] in the frame's axes and at its origin.
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     gear: Float[Array, "6"] = eqx.field(converter=as_numbers)
 
     def length(self, kinematics: Kinematics) -> Scalar:
         return jnp.zeros((), kinematics.q.dtype)
 
     def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
+        return kinematics.generalized(self.on_bodies(kinematics))
+
+    def on_bodies(self, kinematics: Kinematics) -> Float[Array, "nb 6"]:
         axes = kinematics.pose(self.frame).rotation
         gear = shaped(f"gear of frame {self.frame!r}", self.gear, kinematics.q.dtype, (6,))
-        return kinematics.generalized(kinematics.push(self.frame, force=axes @ gear[3:], torque=axes @ gear[:3]))
+        return kinematics.push(self.frame, force=axes @ gear[3:], torque=axes @ gear[:3])
 
     @property
     def label(self) -> str:
@@ -118,6 +121,10 @@ class Geared(Transmission):
 
     def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
         return self.gear * self.transmission.moments(kinematics)
+
+    def on_bodies(self, kinematics: Kinematics) -> Float[Array, "nb 6"] | None:
+        pushed = self.transmission.on_bodies(kinematics)
+        return None if pushed is None else self.gear * pushed
 
     @property
     def label(self) -> str:

@@ -14,6 +14,7 @@ from jdyn.array import as_numbers, in_type
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
 from jdyn.dynamics.kinematics import carrier
+from jdyn.model import Name
 from jdyn.spatial import Transform
 from jdyn.transmissions.transmission import Transmission
 from jdyn.transmissions.wrapping import WrappedPath, around_cylinder, around_sphere, straight_path
@@ -30,7 +31,7 @@ class PathPoint(eqx.Module):
         point: In the frame [m].
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     point: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=as_numbers)
 
     def position(self, kinematics: Kinematics) -> Float[Array, "3"]:
@@ -95,7 +96,7 @@ class WrappedSphere(Wrapped):
             the ring, it touches the ring in one point.
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     radius: Scalar = eqx.field(converter=as_numbers)
     pose: Transform = eqx.field(default_factory=Transform.identity)
     side: PathPoint | None = None
@@ -125,7 +126,7 @@ class WrappedCylinder(Wrapped):
             in one point.
     """
 
-    frame: str = eqx.field(static=True)
+    frame: Name = eqx.field(static=True)
     radius: Scalar = eqx.field(converter=as_numbers)
     pose: Transform = eqx.field(default_factory=Transform.identity)
     side: PathPoint | None = None
@@ -194,12 +195,15 @@ class SpatialTendon(Transmission):
         return jnp.sum(jnp.stack(lengths))
 
     def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
+        return kinematics.generalized(self.on_bodies(kinematics))
+
+    def on_bodies(self, kinematics: Kinematics) -> Float[Array, "nb 6"]:
         pulls = [
             pull._replace(slope=pull.slope / divisor)
             for _, several, divisor in self._stretches(kinematics)
             for pull in several
         ]
-        return kinematics.generalized(_on_bodies(kinematics, pulls))
+        return _on_bodies(kinematics, pulls)
 
     def _stretches(self, kinematics: Kinematics) -> Iterator[tuple[Scalar, list[Pull], Any]]:
         """Lengths between neighbouring points, their slopes, and the divisor of each."""

@@ -54,6 +54,18 @@ class Travels(NamedTuple):
         return dot(forces, self.moments)
 
 
+def forces_on_bodies(
+    transmissions: Sequence[Transmission], kinematics: Kinematics, forces: Float[Array, " n"]
+) -> Float[Array, "nb 6"]:
+    """Forces on bodies of forces along transmissions, each in its frame and at its origin, without those that act on
+    joints alone."""
+    total = jnp.zeros_like(kinematics.velocities)
+    for transmission, force in zip(transmissions, forces, strict=True):
+        if (pushed := transmission.on_bodies(kinematics)) is not None:
+            total = total + force * pushed
+    return total
+
+
 def _of_screws(joints: Sequence[Any], kinematics: Kinematics) -> tuple[Array, Array]:
     """Lengths and moments of joints with one coordinate, by one look at all coordinates: a scene has dozens."""
     model, topology = kinematics.model, kinematics.model.topology

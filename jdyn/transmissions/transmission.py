@@ -39,6 +39,11 @@ class Transmission(eqx.Module):
     def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
         """Slopes of the length along the axes of v, which are moment arms: its rate is `moments @ v`."""
 
+    def on_bodies(self, kinematics: Kinematics) -> Float[Array, "nb 6"] | None:
+        """Forces on bodies of a unit force along it, each in its frame and at its origin, as load cells feel them; None
+        if it acts on joints alone, as here."""
+        return None
+
     @property
     def label(self) -> str:
         """Name of what it acts on, by which an actuator without a name is called."""

@@ -27,7 +27,7 @@ BODY, CENTRE = jdyn.vary(jdyn.ROBOTS["chain"](1, floating_base=True), {"gravity"
 class Magnet(jdyn.ForceElement):
     """What a user may write: a frame is drawn to a point of the world."""
 
-    frame: str = eqx.field(static=True)
+    frame: jdyn.Name = eqx.field(static=True)
     place: jax.Array
     strength: float
 

@@ -121,6 +121,23 @@ def test_torques_in_joints_are_those_of_motors_whatever_acts_from_outside(held):
             np.testing.assert_allclose(row[0], seen[name], atol=1e-9)
 
 
+def test_torques_in_joints_are_not_those_of_ropes_and_thrusters():
+    """Neither is a motor in the joint. MuJoCo 4.0 leaves ropes out, as here, but takes the thrust for a force that the
+    joint transmits."""
+    model, at = touching_arm().model.without_shapes(), jdyn.transmissions.PathPoint
+    rope = jdyn.transmissions.SpatialTendon([at("world", [1.0, 0.0, 0.5]), at("upper", [0.1, 0.0, -0.9]), at("tip")])
+    thruster = jdyn.transmissions.GearedFrame("tip", [0.0, 0.3, 0.0, 2.0, 0.0, 1.0])
+    system = jdyn.System(
+        model,
+        actuators=[jdyn.actuators.Motor(x) for x in ("upper", jdyn.transmissions.Geared(rope, 2.0), thruster)],
+        elements=[jdyn.elements.TendonSpring(rope, 50.0, 1.0)],
+        sensors=[s.Torque(body, body) for body in ("upper", "lower")],
+    )
+    v = jnp.array([-0.1, -1.0])
+    seen = system.sense(system.state(jnp.array([0.9, -0.8]), v), jnp.array([3.0, 5.0, 7.0]))
+    np.testing.assert_allclose([seen["upper"][1], seen["lower"][1]], jnp.array([3.0, 0.0]) - 0.3 * v, atol=1e-9)
+
+
 def test_relative_accelerations_are_rates_of_relative_velocities(floating):
     model = floating.model
     rng = np.random.default_rng(3)

@@ -1,0 +1,56 @@
+"""Names in parts of a system, which change where the system becomes part of another one."""
+
+import dataclasses
+import functools
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, TypeAlias
+
+import equinox as eqx
+
+from jdyn.array import with_fields
+
+Name: TypeAlias = Annotated[str, "name in a system"]
+"""Type of a name in a system: of a link, a joint, a frame, a collision shape, an actuator, a sensor.
+
+`jdyn.merge` renames what has this type in fields of force elements, sensors, actuators, transmissions and constraints:
+`Name`, `Name | None`, `tuple[Name, ...]`.
+
+>>> import equinox as eqx
+>>> class Lift(jdyn.ForceElement):
+...     link: jdyn.Name = eqx.field(static=True)
+...
+...     def force(self, t, kinematics, memory):
+...         return kinematics.push(self.link, force=[0.0, 0.0, 5.0])
+>>> lifted = jdyn.System(jdyn.load("pendulum"), elements=[Lift("tip")])
+>>> print(jdyn.merge({"left": lifted, "right": lifted}).elements[1].link)
+right/tip
+"""
+
+
+def renamed(part: Any, rename: Callable[[str], str]) -> Any:
+    """A part of a system, or several, with other names, also in the parts that it is made of."""
+    if type(part) in (tuple, list):
+        return type(part)(renamed(each, rename) for each in part)
+    if not isinstance(part, eqx.Module):
+        return part
+    of_names = _fields_of_names(type(part))
+    changed = {
+        field: (_with_names if field in of_names else renamed)(value, rename) for field, value in vars(part).items()
+    }
+    return with_fields(part, **changed)
+
+
+def _with_names(names: Any, rename: Callable[[str], str]) -> Any:
+    if names is None:
+        return None
+    return rename(names) if isinstance(names, str) else tuple(_with_names(each, rename) for each in names)
+
+
+@functools.cache
+def _fields_of_names(part: type) -> frozenset[str]:
+    return frozenset(field.name for field in dataclasses.fields(part) if _has_names(field.type))
+
+
+def _has_names(annotation: Any) -> bool:
+    return annotation == Name or any(_has_names(each) for each in typing.get_args(annotation))
