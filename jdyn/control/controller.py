@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
+from jdyn.array import with_fields
 from jdyn.dynamics.force_slopes import differentiated_jacobians, differentiated_slopes, summed
 from jdyn.dynamics.recursion.joint_frames import with_links
 from jdyn.model import Model
@@ -191,6 +192,38 @@ class DynamicController(Controller):
 
     def __radd__(self, other):
         return DynamicSum((with_memory(other), self))
+
+
+class Around(DynamicController):
+    """A controller around another one, whose memory is its own."""
+
+    controller: eqx.AbstractVar[DynamicController]
+
+    def seen(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tuple[Array, Array]:
+        """State that the other controller sees; all of it unless overridden."""
+        return q, v
+
+    def start(self, t, q, v):
+        return self.controller.start(t, *self.seen(q, v))
+
+    def force(self, t, q, v, memory):
+        return self.controller.force(t, *self.seen(q, v), memory)
+
+    def rate(self, t, q, v, memory):
+        return self.controller.rate(t, *self.seen(q, v), memory)
+
+    @property
+    def ticks(self):
+        return self.controller.ticks
+
+    def next_tick(self, memory):
+        return self.controller.next_tick(memory)
+
+    def update(self, t, q, v, memory):
+        return self.controller.update(t, *self.seen(q, v), memory)
+
+    def closed(self, t, q, v):
+        return with_fields(self, controller=self.controller.closed(t, *self.seen(q, v)))
 
 
 class DynamicSum(DynamicController):

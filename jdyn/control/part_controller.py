@@ -4,13 +4,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.array import with_fields
-from jdyn.control.controller import DynamicController, with_memory
+from jdyn.control.controller import Around, DynamicController, with_memory
 from jdyn.model import Model, checked
 from jdyn.terminal.messages import unknown
 
 
-class OnCoordinates(DynamicController):
+class OnCoordinates(Around):
     """A controller that knows some coordinates of a mechanism as if they were all, and acts on these, or on some of the
     actuators.
 
@@ -27,31 +26,12 @@ class OnCoordinates(DynamicController):
     out: tuple[int, ...] = eqx.field(static=True)
     count: int = eqx.field(static=True)
 
-    def start(self, t, q, v):
-        return self.controller.start(t, *self._own(q, v))
+    def seen(self, q, v):
+        return q[np.array(self.in_q)], v[np.array(self.in_v)]
 
     def force(self, t, q, v, memory):
-        own = self.controller.force(t, *self._own(q, v), memory)
+        own = super().force(t, q, v, memory)
         return jnp.zeros(self.count, own.dtype).at[np.array(self.out)].set(own)
-
-    def rate(self, t, q, v, memory):
-        return self.controller.rate(t, *self._own(q, v), memory)
-
-    @property
-    def ticks(self):
-        return self.controller.ticks
-
-    def next_tick(self, memory):
-        return self.controller.next_tick(memory)
-
-    def update(self, t, q, v, memory):
-        return self.controller.update(t, *self._own(q, v), memory)
-
-    def closed(self, t, q, v):
-        return with_fields(self, controller=self.controller.closed(t, *self._own(q, v)))
-
-    def _own(self, q, v):
-        return q[np.array(self.in_q)], v[np.array(self.in_v)]
 
 
 class PartController(OnCoordinates):

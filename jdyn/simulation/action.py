@@ -5,6 +5,7 @@ import dataclasses
 from jaxtyping import Array, Float
 
 from jdyn.control import Driven, DynamicController
+from jdyn.control.controller import Around
 from jdyn.simulation.parts import Parts
 
 
@@ -24,33 +25,17 @@ def with_action(controller: DynamicController, action: Array) -> DynamicControll
     return _WithAction(controller, action)
 
 
-class _WithAction(DynamicController):
+class _WithAction(Around):
     """A controller with constant outputs beside its own."""
 
     controller: DynamicController
     action: Float[Array, " outputs"]
 
-    def start(self, t, q, v):
-        return self.controller.start(t, q, v)
-
     def force(self, t, q, v, memory):
-        return self.controller.force(t, q, v, memory) + self.action
-
-    def rate(self, t, q, v, memory):
-        return self.controller.rate(t, q, v, memory)
+        return super().force(t, q, v, memory) + self.action
 
     def force_slopes(self, model, t, q, v, memory):
         return self.controller.force_slopes(model, t, q, v, memory)
 
     def force_jacobians(self, model, t, q, v, memory):
         return self.controller.force_jacobians(model, t, q, v, memory)
-
-    @property
-    def ticks(self):
-        return self.controller.ticks
-
-    def next_tick(self, memory):
-        return self.controller.next_tick(memory)
-
-    def update(self, t, q, v, memory):
-        return self.controller.update(t, q, v, memory)

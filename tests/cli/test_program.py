@@ -192,11 +192,13 @@ def test_a_spec_is_swept_in_parts_and_its_lanes_come_again(tmp_path, capsys):
 def test_view_ends_at_ctrl_c():
     words = [sys.executable, "-m", "jdyn", "view", "pendulum", "--port", "0", "--no-browser"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert re.fullmatch(
-            r"http://127.0.0.1:\d+/[\w-]{43}/ shows pendulum; Ctrl-C ends it\n", process.stdout.readline()
-        )
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            address = r"http://127.0.0.1:\d+/[\w-]{43}/ shows pendulum; Ctrl-C ends it\n"
+            assert re.fullmatch(address, process.stdout.readline())
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out, err) == (0, "", "")
 
 
