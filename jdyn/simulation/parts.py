@@ -213,17 +213,14 @@ def has_functions(part: Any) -> bool:
     return any(callable(x) for x in jax.tree.leaves(part))
 
 
-UNKNOWN = (
-    "controller: a trajectory keeps the forces of a controller that has functions, but not the functions; "
-    "Trajectory.with_system tells it the system"
-)
-
-
 class Unknown(Controller):
     """Placeholder of a controller with functions, which trajectories do not keep."""
 
     def __call__(self, t, q, v):
-        raise ValueError(UNKNOWN)
+        raise ValueError(
+            "controller: a trajectory keeps the commands of a controller that has functions, but not the functions; "
+            "Trajectory.with_system tells it the system"
+        )
 
 
 def _number(x):

@@ -16,6 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 from jdyn.actuators import Actuator
 from jdyn.constraints import blocked, constraint_distance
 from jdyn.contact import Contact, ContactWarning
+from jdyn.control import Driven
 from jdyn.control.controller import DynamicController
 from jdyn.dynamics import Method, resolved
 from jdyn.elements import ForceElement
@@ -396,7 +397,9 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     stats = jax.lax.stop_gradient(stats)
     commands = None
     if has_functions(system.controller):
-        commands = jax.vmap(field.controller.force)(ts, ys.q, ys.v, controller_memory(ys))
+        driven = isinstance(field.controller, Driven)
+        outputs = field.controller.commands if driven else field.controller.force
+        commands = jax.vmap(outputs)(ts, ys.q, ys.v, controller_memory(ys))
     trajectory = Trajectory(ts, ys.q, ys.v, ys.parts, happened, run.result, stats, run.rows.forces, commands)
     closed = {"constraints": field.constraints, "elements": field.elements.each}
     return trajectory, {name: part for name, part in closed.items() if has_functions(getattr(system, name))}

@@ -16,6 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from jdyn.constraints import constrained_dynamics
 from jdyn.contact import Contacts, PointForces, colliders, generalized_forces, named_contacts
+from jdyn.control import Constant
 from jdyn.control.controller import with_memory
 from jdyn.dynamics import forward_kinematics, momentum
 from jdyn.elements import Elements
@@ -23,7 +24,7 @@ from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model, checked
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
-from jdyn.simulation.parts import UNKNOWN, Known, Unknown
+from jdyn.simulation.parts import Known
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
 from jdyn.simulation.sensing import use_actuators, use_forces, values_under
@@ -88,7 +89,8 @@ class Trajectory(eqx.Module):
             at the start, to which no step leads. With compliant contact in single precision those of the first implicit
             stage, without derivatives, and NaN in explicit steps. None for solvers that do not say, and for compliant
             contact in double precision. `contacts` has their names, and takes them where they say more than states.
-        commands: Generalized forces of a controller that has functions, which are not kept; None for others.
+        commands: Outputs of a controller that has functions, which are not kept: commands of actuators, or generalized
+            forces where there are none; None for others.
         known: The system, see `system`; every lane of a batch has its own copy.
     """
 
@@ -100,7 +102,7 @@ class Trajectory(eqx.Module):
     result: Int[Array, "*lanes"]
     stats: dict[str, Any]
     contact_forces: PointForces | None = None
-    commands: Float[Array, "*lanes times nv"] | None = None
+    commands: Float[Array, "*lanes times outputs"] | None = None
     known: Known[System] | None = None
 
     @property
@@ -140,9 +142,10 @@ class Trajectory(eqx.Module):
         Raises:
             ValueError: if it has another memory than the rows.
         """
-        if self.commands is not None:
+        if self.commands is not None and not self.system.actuators:
             return self.commands
-        return self._rows(_commanded, self.ts, self.q, self.v, jax.tree.leaves(self.parts.get(ControllerMemory.part)))
+        memory = jax.tree.leaves(self.parts.get(ControllerMemory.part))
+        return self._rows(_commanded, self.ts, self.q, self.v, memory, self.commands)
 
     @property
     def accelerations(self) -> Float[Array, "*lanes times nv"]:
@@ -394,7 +397,7 @@ def _at_contacts(function, motion):
 
 @eqx.filter_jit
 def _sensed(motion):
-    def in_row(system, t, q, v, parts, known, tau):
+    def in_row(system, t, q, v, parts, known, commands, tau):
         model, elements, contact = system.model.without_shapes(), Elements(system.elements), system.contact
         if elements.each:
             states = _known_states(elements, model, t, q, v, jax.tree.leaves(parts.get(ElementStates.part)))
@@ -402,8 +405,9 @@ def _sensed(motion):
         if contact is not None:
             contact = contact.between(colliders(system.model))
         controller = with_memory(None)
-        if use_actuators(system.sensors):
-            controller, memory = _driver(system, t, q, v, jax.tree.leaves(parts.get(ControllerMemory.part)))
+        if system.actuators and (use_actuators(system.sensors) or use_forces(system.sensors)):
+            remembered = jax.tree.leaves(parts.get(ControllerMemory.part))
+            controller, memory = _driver(system, t, q, v, remembered, commands)
             parts = parts | {ControllerMemory.part: memory}
         field = VectorField(
             model, controller, system.method, constraints=system.constraints, contact=contact, elements=elements
@@ -411,20 +415,24 @@ def _sensed(motion):
         return values_under(system.sensors, field, t, State(q, v, parts), known, tau, system.around())
 
     tau = motion._forces() if use_forces(motion.system.sensors) else None
-    return motion._rows(in_row, motion.ts, motion.q, motion.v, motion.parts, motion.contact_forces, tau)
+    rows = motion.ts, motion.q, motion.v, motion.parts, motion.contact_forces, motion.commands, tau
+    return motion._rows(in_row, *rows)
 
 
-def _commanded(system, t, q, v, remembered):
-    controller, memory = _driver(system, t, q, v, remembered)
+def _commanded(system, t, q, v, remembered, commands):
+    controller, memory = _driver(system, t, q, v, remembered, commands)
     return controller.force(t, q, v, memory)
 
 
-def _driver(system, t, q, v, remembered):
-    """The controller of a system, through its actuators, and its memory from arrays."""
-    if isinstance(system.controller, Unknown):
-        raise ValueError(UNKNOWN)
+def _driver(system, t, q, v, remembered, commands):
+    """The controller of a system, through its actuators, and its memory from arrays. Where it is not known, it gives
+    the commands of the row, and the memory is that of the actuators, which are the last ones to remember."""
+    if commands is not None:
+        system = system.but(controller=Constant(commands))
     controller = system.driver()
     memory, structure = jax.tree.flatten(jax.eval_shape(lambda *state: controller.start(*state), t, q, v))
+    if commands is not None:
+        remembered = remembered[len(remembered) - len(memory) :]
     _check_parts("controller: expected the one that was simulated, with a memory", memory, remembered)
     return controller, jax.tree.unflatten(structure, remembered)
 

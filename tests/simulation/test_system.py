@@ -266,7 +266,7 @@ def test_motions_with_different_functions_go_together():
     np.testing.assert_array_equal(chosen.tau, one.tau)
     halves = one.resample(jnp.array([0.05])).tau
     np.testing.assert_allclose(halves, -one.interpolate(0.05)[1][None], atol=1e-3)
-    with pytest.raises(ValueError, match=r"a trajectory keeps the forces of a controller that has functions"):
+    with pytest.raises(ValueError, match=r"a trajectory keeps the commands of a controller that has functions"):
         jdyn.simulate(one.system, one.system.state(), 0.1)
     alone = driven(0.5)
     told = [jdyn.constraints.PrescribedJoint("joint1", lambda t: Q0[0] + 0.5 * t)]
