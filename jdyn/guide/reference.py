@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pathlib
 import types
+import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,9 +52,10 @@ def public_name(value: Any) -> str | None:
 
 
 def docstring(folder: str, name: str) -> str:
-    """Docstring of a public name. For a value, such as a dictionary, it is the string below its assignment."""
+    """Docstring of a public name. For a value or a type alias it is the string below its assignment."""
     value = getattr(importlib.import_module(folder), name)
-    if callable(value) or isinstance(value, types.ModuleType):
+    is_alias = typing.get_origin(value) is not None
+    if (callable(value) and not is_alias) or isinstance(value, types.ModuleType):
         return inspect.getdoc(value) or ""
     tree = ast.parse(inspect.getsource(importlib.import_module(folder)))
     source = next((module for module, imported in _imports(tree) if imported == name), None)

@@ -238,7 +238,7 @@ def _named(actuators: Sequence[Actuator]) -> tuple[Actuator, ...]:
 
 
 def _common(what: str, parts: Sequence[_Placed]) -> Any:
-    """What the whole has once: that of the parts that have it."""
+    """The part that the whole has once: that of the systems that have it."""
     having = [(part.label, own) for part in parts if (own := getattr(part.system, what)) is not None]
     if not having:
         return None
