@@ -115,4 +115,19 @@ URDF and MuJoCo's XML are read (`jdyn.load`), URDF is written (`jdyn.save_urdf`)
 is named in one `jdyn.ModelWarning`; a file with mistakes is refused with a list of them in one `jdyn.ModelError`.
 `package://` paths are looked for in the folders of `package_dirs`. Scenes in which nothing moves are models without
 coordinates.
+
+A file whose name ends in `.xacro` is expanded first, by `pip install "jdyn[xacro]"` and without ROS:
+
+```
+jdyn.load("arm.urdf.xacro", package_dirs=["ros_ws/src"], arguments={"prefix": "left_"})
+```
+
+`$(find arm_description)` is the folder `arm_description` in one of `package_dirs`, or around the file. Included files
+must be in the folder of the file, in its package or in `package_dirs`. Lines in messages are those that the command
+`xacro` prints.
+
+`jdyn.load_system` makes actuators of `<transmission>`, as ROS 1, Gazebo and the PR2 write it, and of `<ros2_control>`.
+These say what hardware takes, not how it follows: interfaces for positions and velocities become motors that take
+forces, unless gains stand in the file. Controllers of ROS are in files of their own, which jdyn does not read; take
+`jdyn.PD`, or servos of `jdyn.actuators`.
 """

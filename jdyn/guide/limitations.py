@@ -7,6 +7,10 @@
   plugins, delays, or kinds that MuJoCo 4 has added (direct current, PID, SO(3)), and sensors of touch.
   Rays meet meshes as their hulls; rangefinders and distances are read where collision shapes are all that they see.
   `jdyn.load_system` has the springs, dampers, friction and stops of tendons, `jdyn.load` has not.
+- Of URDF files actuators are read, not sensors: those of `<ros2_control>` are named, those of Gazebo are not.
+  Interfaces for positions and velocities become motors unless the file has their gains; transmissions of types other
+  than simple, differential and four-bar are named, and so are limits of effort of joints that several actuators move.
+- Nothing limits the time and the memory that expressions and macros of a xacro file take.
 - A force sensor does not see forces that act on coordinates without pushing a body, and where links on fixed joints are
   one body, it needs to know which part of it is beyond (`jdyn.sensors.Limb`); sensors of MuJoCo files do.
 - Limits of position hold where `simulate` is given `joint_limits`, those of effort where the controller is

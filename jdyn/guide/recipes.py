@@ -249,7 +249,8 @@ their order, and `System.step` takes such commands as its action. They act on jo
 [0.4 0.3] 0.6
 >>> state, info = system.step(system.state(), action=[12.0, 0.0], dt=0.002)
 
-`jdyn.load_system` reads those of MuJoCo files; `jdyn.load` gives the mechanism alone, which controllers push directly.
+`jdyn.load_system` reads those of MuJoCo files, and of the transmissions of URDF files; `jdyn.load` gives the mechanism
+alone, which controllers push directly.
 
 ## Sampling, delay, and limits of motors
 

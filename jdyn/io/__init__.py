@@ -7,4 +7,5 @@ from jdyn.io.mjcf import load_mjcf_scene as load_mjcf_scene
 from jdyn.io.scene import Scene as Scene
 from jdyn.io.srdf_configurations import load_srdf_configurations as load_srdf_configurations
 from jdyn.io.urdf import load_urdf as load_urdf
+from jdyn.io.urdf_scene import load_urdf_scene as load_urdf_scene
 from jdyn.io.urdf_writer import save_urdf as save_urdf

@@ -7,7 +7,6 @@ import io
 import logging
 import os
 import pathlib
-import re
 import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +22,6 @@ from jdyn.terminal.messages import bulleted
 SUFFIXES = (".stl", ".obj", ".dae", ".glb")
 # Of what has no colour, beside what has one.
 _GREY = (0.7, 0.7, 0.7)
-_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 
 
 class MeshError(ValueError):
@@ -158,14 +156,11 @@ def _parts(path: pathlib.Path, suffix: str) -> Iterator[tuple[np.ndarray, np.nda
 
 
 def _harmless(data: bytes, path: pathlib.Path) -> bytes:
-    """An XML document that keeps the limits of robot files, in UTF-8 and without the declaration, so that every reader
-    finds the text that was checked."""
+    """The document of a COLLADA file, as its reader may see it."""
     try:
-        text = xml.decoded(data, str(path))
-        xml.parse(text, str(path))
+        return xml.harmless(xml.decoded(data, str(path)), str(path))
     except ModelError as error:
         raise MeshError(str(error)) from None
-    return _DECLARATION.sub("", text, count=1).encode()
 
 
 @contextlib.contextmanager

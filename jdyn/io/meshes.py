@@ -1,4 +1,4 @@
-"""Locate the mesh files of a robot description, without opening them and only in the named folders."""
+"""Locate the mesh files and the packages of a robot description, without opening them, in the named folders alone."""
 
 import os
 import pathlib
@@ -52,12 +52,23 @@ class MeshFolders:
         paths = [pathlib.Path(os.path.normpath(path)) for path in candidates]
         return _first_existing([path for path in paths if any(path.is_relative_to(root) for root in self._roots)])
 
+    def packages(self, name: str) -> list[pathlib.Path]:
+        """The folders that a package of this name may be, if they exist: named ones, and those around the file."""
+        if name in ("", "..") or pathlib.PurePath(name).name != name:
+            return []
+        named = [d if d.name == name else d / name for d in self._named]
+        around = [ancestor for ancestor in self._ancestors if ancestor.name == name]
+        return [top for top in (*named, *around) if top.is_dir()]
+
+    def allow(self, path: pathlib.Path, *packages: str) -> bool:
+        """Tell whether a file is in one of the folders or of these packages, with no link that leads out of them."""
+        roots = [*self._roots, *(folder for package in packages for folder in self.packages(package))]
+        return any(path.resolve().is_relative_to(root.resolve()) for root in roots)
+
     def _in_package(self, package: str, rest: str, name: str) -> str | None:
         if package in (".", ".."):
             return None
-        named = [d if d.name == package else d / package for d in self._named]
-        around = [ancestor for ancestor in self._ancestors if ancestor.name == package]
-        return _first_existing([top / rest for top in (*named, *around) if top.is_dir()]) or name
+        return _first_existing([top / rest for top in self.packages(package)]) or name
 
 
 def _first_existing(paths: list[pathlib.Path]) -> str | None:

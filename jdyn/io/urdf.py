@@ -7,13 +7,15 @@ Source: the URDF specification, wiki.ros.org/urdf/XML, with the additions of urd
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from jdyn.io.meshes import MeshFolders
 from jdyn.io.srdf import exclude_pairs
+from jdyn.io.xacro_expansion import SUFFIX, expanded, has_xacro, is_xacro
 from jdyn.io.xml import Element, parse, read
 from jdyn.model import (
     Builder,
@@ -36,7 +38,7 @@ from jdyn.terminal.messages import enumerated
 # A limit of this size means no limit: URDF cannot express infinity, and exporters write the largest double.
 UNLIMITED = 1e300
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 _OTHER_FORMATS = {
     "sdf": "this is SDF; convert it to URDF",
@@ -126,9 +128,10 @@ def load_urdf(
     package_dirs: Iterable[str | os.PathLike] = (),
     srdf: str | os.PathLike | None = None,
     hull_vertices: int = HULL_VERTICES,
+    arguments: Mapping[str, Any] | None = None,
     dtype=None,
 ) -> Model:
-    """Read a robot from a URDF file or text.
+    """Read a robot from a URDF file or text, or from a xacro file, which is expanded first.
 
     The root link is fixed to the world and becomes one of its frames; a root link called `world` is the world.
     A mimic joint follows its leader exactly. Missing limits are infinite, except that a `<limit>` without `lower` or
@@ -136,23 +139,47 @@ def load_urdf(
     projected onto the plane (its y axis if x is the normal).
 
     Args:
-        source: Path of the file, or the XML text.
+        source: Path of the file, or the XML text. A file whose name ends in `.xacro` is expanded.
         floating_base: `True` frees the root link (joint `root_joint`), or the link that is fixed to `world`;
             `False` fixes a floating root link; `None` follows the file.
         package_dirs: Folders, besides the file's own, that may contain meshes: packages, or folders of packages.
             Mesh files are never opened.
         srdf: Path of an SRDF file, or its text, which says which links may not touch.
         hull_vertices: How many vertices the hulls have at most as which meshes touch.
+        arguments: Values of the `<xacro:arg>` of a xacro file, by name.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
         ModelError: naming the file and every problem found.
-        ValueError: naming folders of `package_dirs` that do not exist.
+        ValueError: naming folders of `package_dirs` that do not exist, or arguments that the file has not.
+        ImportError: if a xacro file is to be expanded, and xacro is not installed.
 
     Warns:
         ModelWarning: once, naming everything that is ignored or suspicious.
     """
+    builder, _ = read_urdf(
+        source, floating_base=floating_base, package_dirs=package_dirs, srdf=srdf, hull_vertices=hull_vertices,
+        arguments=arguments,
+    )  # fmt: skip
+    return builder.build(dtype=dtype)
+
+
+def read_urdf(
+    source: str | os.PathLike,
+    *,
+    floating_base: bool | None = None,
+    package_dirs: Iterable[str | os.PathLike] = (),
+    srdf: str | os.PathLike | None = None,
+    hull_vertices: int = HULL_VERTICES,
+    arguments: Mapping[str, Any] | None = None,
+) -> tuple[Builder, Element]:
+    """The builder of a file's robot, and the root element of the file. Arguments and errors are those of `load_urdf`,
+    but for problems and warnings that the builder still has to report."""
     text, label, folder = read(source, "URDF")
+    if is_xacro(source) and (arguments or has_xacro(text)):
+        text, label = expanded(source, package_dirs, arguments), f"{label}, expanded by xacro"
+    elif arguments is not None and not is_xacro(source):
+        raise ValueError(f"arguments: expected a file whose name ends in {SUFFIX}, got {label}; leave out arguments")
     root = parse(text, label)
     if root.tag != "robot":
         hint = _OTHER_FORMATS.get(root.tag, "is this a URDF file?")
@@ -161,8 +188,8 @@ def load_urdf(
     reader = _Reader(root, builder, MeshFolders(folder, package_dirs))
     reader.read(floating_base)
     if srdf is not None:
-        exclude_pairs(reader.builder, srdf, [link.attributes.get("name", "") for link in root.all("link")])
-    return reader.builder.build(dtype=dtype)
+        exclude_pairs(builder, srdf, [link.attributes.get("name", "") for link in root.all("link")])
+    return builder, root
 
 
 def planar_x(normal: np.ndarray) -> np.ndarray:
@@ -182,8 +209,8 @@ class _Joint:
     element: Element
 
 
-def _where(element: Element) -> str:
-    """`joint 'elbow' (line 12)`."""
+def place_of(element: Element) -> str:
+    """Name of an element in messages, such as `joint 'elbow' (line 12)`."""
     return f"{element.tag} {element.attributes.get('name', '')!r} (line {element.line})"
 
 
@@ -202,7 +229,7 @@ class _Reader:
         self.materials = self._materials()
 
     def read(self, floating_base: bool | None):
-        self._examine(self.root, _where(self.root))
+        self._examine(self.root, place_of(self.root))
         if not self.root.attributes.get("name"):
             self.builder.problem(f"<robot> (line {self.root.line}) has no name")
         if (version := self.root.attributes.get("version", "1.0")) not in ("1", "1.0", "1.1", "1.2"):
@@ -244,7 +271,7 @@ class _Reader:
                     self._refuse_xacro(child.line, f"<xacro:{child.tag}>")
                 self._note("ignored, left over from xacro", f"<xacro:{child.tag}>")
             elif child.namespace == element.namespace and child.tag in rule.once + rule.many:
-                self._examine(child, _where(child) if child.tag in ("link", "joint") else where)
+                self._examine(child, place_of(child) if child.tag in ("link", "joint") else where)
             elif child.tag in rule.named and child.namespace == element.namespace:
                 self._note("ignored", f"<{child.tag}>" + ("" if element is self.root else f" of {where}"))
             elif child.tag not in rule.foreign:
@@ -261,8 +288,8 @@ class _Reader:
 
     def _refuse_xacro(self, line: int, what: str):
         raise ModelError(
-            f"{self.builder.source}: line {line} has {what}, which is xacro; run xacro first: "
-            "xacro robot.urdf.xacro > robot.urdf"
+            f"{self.builder.source}: line {line} has {what}, which is xacro; load it from a file whose name ends in "
+            f"{SUFFIX}, or run xacro first: xacro robot.urdf.xacro > robot.urdf"
         )
 
     def _name(self, element: Element) -> str | None:
@@ -277,7 +304,7 @@ class _Reader:
         for element in self.root.all("link"):
             name = self._name(element)
             if name in links:
-                self.builder.problem(f"{_where(element)}: the name is taken by the link on line {links[name].line}")
+                self.builder.problem(f"{place_of(element)}: the name is taken by the link on line {links[name].line}")
             elif name is not None:
                 links[name] = element
         return links
@@ -290,11 +317,11 @@ class _Reader:
             kind = element.attributes.get("type")
             if kind not in _KINDS:
                 got = "missing" if kind is None else _short(kind)
-                self.builder.problem(f"{_where(element)}: type is {got}, expected one of {', '.join(_KINDS)}")
+                self.builder.problem(f"{place_of(element)}: type is {got}, expected one of {', '.join(_KINDS)}")
                 kind = "continuous"
             if child in joints:
                 self.builder.problem(
-                    f"{_where(element)}: link {child!r} is already the child of joint {joints[child].name!r}"
+                    f"{place_of(element)}: link {child!r} is already the child of joint {joints[child].name!r}"
                 )
             elif child is not None:
                 joints[child] = _Joint(kind, name, parent or "world", child, element)
@@ -305,10 +332,10 @@ class _Reader:
         found = element.first(end)
         link = None if found is None else found.attributes.get("link")
         if link is None:
-            self.builder.problem(f"{_where(element)}: has no {end} link")
+            self.builder.problem(f"{place_of(element)}: has no {end} link")
         elif link not in links:
             declare = '; add <link name="world"/>' if link == "world" else ""
-            self.builder.problem(f"{_where(element)}: {end} link {link!r} does not exist{declare}")
+            self.builder.problem(f"{place_of(element)}: {end} link {link!r} does not exist{declare}")
             link = None
         return link
 
@@ -342,7 +369,7 @@ class _Reader:
         return joints
 
     def _add(self, joint: _Joint, link: Element):
-        where = _where(joint.element)
+        where = place_of(joint.element)
         kind, properties = self._motion(where, joint)
         self.builder.add_link(
             joint.child,
@@ -350,7 +377,7 @@ class _Reader:
             parent=joint.parent,
             placement=self._pose(where, joint.element),
             joint_name=joint.name,
-            **self._inertial(_where(link), link),
+            **self._inertial(place_of(link), link),
             **properties,
         )
 
@@ -431,7 +458,7 @@ class _Reader:
     def _add_shapes(self, link: Element):
         for element in link.children:
             if element.tag in ("visual", "collision") and element.namespace == link.namespace:
-                self._add_shape(_where(link), link.attributes["name"], element)
+                self._add_shape(place_of(link), link.attributes["name"], element)
 
     def _add_shape(self, where: str, name: str, element: Element):
         geometry = element.first("geometry")
@@ -474,7 +501,7 @@ class _Reader:
         if color is None:
             return None
         words = color.attributes.get("rgba", "").split()
-        values = [float(word) for word in words if _NUMBER.fullmatch(word)]
+        values = [float(word) for word in words if NUMBER.fullmatch(word)]
         if len(words) == len(values) == 4 and all(0 <= value <= 1 for value in values):
             return tuple(values)
         self._note("ignored, colours that are not four numbers from 0 to 1", f"of link {name!r}")
@@ -523,7 +550,7 @@ class _Reader:
                 self.builder.problem(f"{where}: <{element.tag}> has no {key}, expected {expected}")
             return np.zeros(count) if default is None else np.array(default, dtype=float)
         words = text.split()
-        if len(words) == count and all(len(word) < 100 and _NUMBER.fullmatch(word) for word in words):
+        if len(words) == count and all(len(word) < 100 and NUMBER.fullmatch(word) for word in words):
             values = np.array([float(word) for word in words])
             if np.all(np.isfinite(values)):
                 return values

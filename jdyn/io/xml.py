@@ -231,6 +231,18 @@ def parse(text: str, label: str) -> Element:
     return tree.root
 
 
+def harmless(text: str, label: str) -> bytes:
+    """A document that keeps the limits of `parse`, in UTF-8 and without its declaration, so that every other parser
+    finds the text that was checked.
+
+    Raises:
+        ModelError: as `parse`.
+    """
+    parse(text, label)
+    declared = _DECLARATION.match(text)
+    return (text if declared is None else text[: declared.start(1)] + text[declared.end(1) :]).encode()
+
+
 def _in_words(error: SAXParseException) -> str:
     what = error.getMessage()
     text = f"not well-formed XML at line {error.getLineNumber()}, column {(error.getColumnNumber() or 0) + 1}: {what}"

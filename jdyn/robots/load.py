@@ -4,7 +4,7 @@ import difflib
 import inspect
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxtyping import Array, Float
@@ -17,6 +17,7 @@ from jdyn.io import (
     load_mjcf_scene,
     load_srdf_configurations,
     load_urdf,
+    load_urdf_scene,
 )
 from jdyn.io.xml import parse, read
 from jdyn.model import Constraint, Model, ModelError
@@ -35,9 +36,10 @@ def load(
     package_dirs: Sequence[str | os.PathLike] = (),
     srdf: str | os.PathLike | None = None,
     hull_vertices: int = HULL_VERTICES,
+    arguments: Mapping[str, Any] | None = None,
     dtype=None,
 ) -> Model:
-    """A model from a bundled robot's name, a URDF or a MuJoCo file, or the text of one.
+    """A model from a bundled robot's name, a URDF, xacro or MuJoCo file, or the text of a URDF or MuJoCo file.
 
     Closed loops and other constraints of MuJoCo files are read by `jdyn.load_constraints`, the start and the keyframes
     of MuJoCo files and the states of SRDF files by `jdyn.load_configurations`; all of a file together by
@@ -46,6 +48,7 @@ def load(
     ```
     jdyn.load("panda")
     jdyn.load("robots/arm.urdf", package_dirs=["robots"], srdf="robots/arm.srdf")
+    jdyn.load("robots/arm.urdf.xacro", package_dirs=["robots"], arguments={"prefix": "left_"})
     jdyn.load("<mujoco> ... </mujoco>")
     ```
 
@@ -53,28 +56,40 @@ def load(
     >>> model.joint_names, model.nv
     (('rail', 'hinge'), 2)
 
+    A xacro file is a program. Its expressions reach numbers, words, lists, YAML files and variables of the
+    environment, and it includes files of its own folder, of its package and of `package_dirs`; whatever else is
+    refused. But nothing limits its time and its memory: do not load such files of people whom you do not trust.
+
     Args:
         source: A name in `jdyn.ROBOTS`; the path of a URDF file (`<robot>`) or of a MuJoCo file (`<mujoco>`); or the
             text of either. A bundled name takes precedence over a file of the same name; write `./name` for the file.
+            A URDF file whose name ends in `.xacro` is expanded first, for which `pip install "jdyn[xacro]"`.
         floating_base: Whether the base is free to move; the robot's or the file's own choice if left out.
-        package_dirs: Folders to search for the `package://` paths of a file.
+        package_dirs: Folders to search for the `package://` paths of a file, and for the `$(find ...)` of xacro:
+            packages, or folders of packages.
         srdf: Path of an SRDF file, or its text, beside a URDF file: which of its links may not touch.
         hull_vertices: How many vertices the hulls have at most as which meshes of a file touch: more are nearer to the
             meshes, and slower.
+        arguments: Values of the `<xacro:arg>` of a xacro file, by name.
         dtype: Floating type of the leaves; JAX's default if left out.
 
     Raises:
-        ValueError: if there is no bundled robot of that name, it does not support the requested base, `srdf` is
-            given for anything but a URDF file, or a folder of `package_dirs` does not exist.
+        ValueError: if there is no bundled robot of that name, it does not support the requested base, `srdf` or
+            `arguments` are given for a file that cannot have them, or a folder of `package_dirs` does not exist.
         ModelError: (a `ValueError`) if a file or a text is not a valid robot; it lists every problem found.
+        ImportError: if MuJoCo or xacro is needed, and not installed.
     """
     root = None if isinstance(source, str) and source in ROBOTS else _root(source)
     if srdf is not None and root != "robot":
         what = "a bundled robot" if root is None else "a MuJoCo file, whose <contact> says what may touch"
         raise ValueError(f"srdf: expected a URDF file beside it, got {what}; leave out srdf")
+    if arguments is not None and root != "robot":
+        what = "a bundled robot" if root is None else "a MuJoCo file"
+        raise ValueError(f"arguments: expected a xacro file, got {what}; leave out arguments")
     if root is None:
         return _bundled(str(source), floating_base, dtype)
-    options: dict = {"hull_vertices": hull_vertices} | ({} if srdf is None else {"srdf": srdf})
+    options: dict = {"hull_vertices": hull_vertices}
+    options |= {"srdf": srdf, "arguments": arguments} if root == "robot" else {}
     return _READERS[root](source, floating_base=floating_base, package_dirs=package_dirs, dtype=dtype, **options)
 
 
@@ -83,15 +98,18 @@ def load_scene(
     *,
     package_dirs: Sequence[str | os.PathLike] = (),
     srdf: str | os.PathLike | None = None,
+    arguments: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Scene:
     """The model that `load` finds, with all else that the file says of a simulation. Arguments and errors are those of
     `load`."""
-    bundled = isinstance(source, str) and source in ROBOTS
-    if not bundled and srdf is None and _root(source) == "mujoco":
+    root = None if isinstance(source, str) and source in ROBOTS else _root(source)
+    if root == "robot":
+        return load_urdf_scene(source, package_dirs=package_dirs, srdf=srdf, arguments=arguments, **options)
+    if root == "mujoco" and srdf is None and arguments is None:
         return load_mjcf_scene(source, package_dirs=package_dirs, **options)
-    model = load(source, package_dirs=package_dirs, srdf=srdf, **options)
-    return Scene(model, (), {} if srdf is None else load_configurations(model, srdf), touches=False)
+    model = load(source, package_dirs=package_dirs, srdf=srdf, arguments=arguments, **options)
+    return Scene(model, (), {}, touches=False)
 
 
 def load_constraints(
@@ -116,7 +134,8 @@ def load_constraints(
     ['Connect']
 
     Args:
-        source: As for `jdyn.load`. URDF files and bundled robots have no constraints.
+        source: As for `jdyn.load`. URDF files and bundled robots have none, but for joints that `<ros2_control>` alone
+            couples, which `jdyn.load_system` reads.
         package_dirs: As for `jdyn.load`.
 
     Returns:

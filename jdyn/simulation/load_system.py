@@ -26,6 +26,28 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
     >>> print(motion.q[0, 2], motion.q[-1, 2].round(3))
     0.3 0.1
 
+    From URDF files come the actuators of `<transmission>` and `<ros2_control>`. Each is a `jdyn.actuators.Motor` with
+    the name of the actuator, whose command is its own force: a gear of 50 makes 50 times that of it at the joint.
+    Limits of effort of joints, and of interfaces for efforts, limit the force and the command. Differentials and
+    four-bar linkages are read besides simple transmissions. Joints with interfaces for positions or velocities get a
+    motor as well, and the warning names them: such a file says that hardware has a controller, but not which. Only
+    where `<ros2_control>` has gains (`pos_kp`, `vel_kp`, ..., as Gazebo reads them) is the actuator a servo of
+    positions or velocities, in coordinates of its joint. Joints that follow others by `<ros2_control>` alone do so by a
+    `jdyn.constraints.Gear`.
+
+    >>> text = '''<robot name="arm"><link name="base"/>
+    ...   <link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
+    ...     <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+    ...   <joint name="hinge" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
+    ...     <limit lower="-3" upper="3" effort="20" velocity="5"/></joint>
+    ...   <transmission name="gear"><type>transmission_interface/SimpleTransmission</type>
+    ...     <joint name="hinge"><hardwareInterface>EffortJointInterface</hardwareInterface></joint>
+    ...     <actuator name="motor"><mechanicalReduction>50</mechanicalReduction></actuator>
+    ...   </transmission></robot>'''
+    >>> (motor,) = jdyn.load_system(text).actuators
+    >>> print(motor.name, motor.transmission.gear, motor.force_range)
+    motor 50.0 [-0.4  0.4]
+
     Args:
         source: As for `jdyn.load`.
         contact: How shapes touch, `jdyn.CompliantContact()` if left out. Those of a MuJoCo file do where the file says
