@@ -132,7 +132,7 @@ print({f"{step * 1e3:g} ms": f"{gap:.1e}" for step, gap in apart.items()})
 # | `sys = brax.io.mjcf.load(path)` | `model = jdyn.load(path)` |
 # | `state = pipeline.init(sys, q, qd)` | `q`, `v` |
 # | `jax.lax.scan` over `pipeline.step(sys, state, act)` | `jdyn.simulate(model, q, v, t1, controller=...)` |
-# | `env.step(state, action)` | `system.step(state, action, dt)` |
+# | `env.reset(key)`, `env.step(state, action)` | the same of a `jdyn.environments.Environment` |
 # | `jax.vmap(env.step)`, in step with each other | `jax.vmap`, `jdyn.simulate_batch`: no lane waits for another |
 # | `sys.tree_replace({"link.inertia.mass": mass})` | `jdyn.vary(model, {"body:NAME.mass": mass})` |
 # | gradients through all steps are kept in memory | accepted steps are replayed |

@@ -2,8 +2,8 @@
 
 Everything that jdyn does, in a few lines each. Names are explained in the reference, with examples. Those of every day
 are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.actuators`, `jdyn.centroidal`, `jdyn.constraints`,
-`jdyn.contact`, `jdyn.control`, `jdyn.designs`, `jdyn.elements`, `jdyn.identification`, `jdyn.planning`,
-`jdyn.sensors`, `jdyn.solvers`, `jdyn.studies`, `jdyn.transmissions`, `jdyn.tuning`.
+`jdyn.contact`, `jdyn.control`, `jdyn.designs`, `jdyn.elements`, `jdyn.environments`, `jdyn.identification`,
+`jdyn.planning`, `jdyn.sensors`, `jdyn.solvers`, `jdyn.studies`, `jdyn.transmissions`, `jdyn.tuning`.
 
 ## Robots
 
@@ -114,6 +114,12 @@ file.
 
 PD, PID, computed torque, gravity compensation, LQR, operational space, tracking of splines; controllers with a
 memory, sampling, delay, lag, effort limits.
+
+## Environments for reinforcement learning
+
+`jdyn.environments.Environment`: a system, functions for observation, reward, end and start, and a length of episodes
+become pure functions `reset` and `step` for batches on devices, with automatic resets and gradients;
+`jdyn.environments.to_gymnasium` and `jdyn.environments.to_gymnasium_vector` for libraries that expect Gymnasium's.
 
 ## Inverse kinematics
 

@@ -224,6 +224,51 @@ collision shapes, both with derivatives:
 
 `jdyn.load_system` reads the sensors of MuJoCo files.
 
+## Train a policy
+
+`jdyn.environments.Environment` makes episodes of a system: what is observed, what earns a reward, where an episode
+starts and ends. Its `reset` and `step` are pure functions, for batches of environments on any device. Rewards have
+gradients; methods that do without them take the same `step`.
+
+>>> rail = jdyn.actuators.Motor("rail", command_range=(-10.0, 10.0))
+>>> balance = jdyn.environments.Environment(
+...     jdyn.System(jdyn.load("cartpole"), actuators=[rail]),
+...     dt=0.02,
+...     observe=lambda state, sensors: jnp.concatenate([state.q, state.v]),
+...     reward=lambda before, action, after, sensors: jnp.cos(after.q[1]) - 0.1 * after.q[0] ** 2,
+...     done=lambda state, sensors: jnp.abs(state.q[1]) > 1.0,
+...     start=lambda key: (0.1 * jax.random.normal(key, (2,)), jnp.zeros(2)),
+...     episode_length=250,
+... )
+>>> def earned(policy, key):
+...     def one(now, _):
+...         now = balance.step(now, balance.commands(jnp.tanh(policy @ now.observation)))
+...         return now, now.reward
+...     return jax.lax.scan(one, balance.reset(key), length=100)[1].sum()
+>>> def loss(policy, keys):
+...     return -jax.vmap(earned, (None, 0))(policy, keys).mean()
+>>> slope, optimizer = jax.jit(jax.value_and_grad(loss)), optax.adam(0.1)
+>>> policy, losses = jnp.zeros((1, 4)), []
+>>> memory = optimizer.init(policy)
+>>> for key in jax.random.split(jax.random.key(0), 15):
+...     value, direction = slope(policy, jax.random.split(key, 16))
+...     updates, memory = optimizer.update(direction, memory)
+...     policy, losses = optax.apply_updates(policy, updates), [*losses, value]
+>>> print(losses[0] > -60.0, losses[-1] < -95.0)
+True True
+
+With `auto_reset=True` the next episode starts in the step that ends one: its start is in `observation`, and the end of
+the other in `final_observation`. Lanes with masses, friction or gains of their own take
+`dataclasses.replace(balance, system=jdyn.vary(balance.system, {"body:pole.mass": mass}))` within the `jax.vmap`.
+
+Libraries that expect environments of Gymnasium get them, one by one or as a batch (`pip install "jdyn[gymnasium]"`):
+
+>>> envs = jdyn.environments.to_gymnasium_vector(balance, 8)
+>>> observations, infos = envs.reset(seed=0)
+>>> observations, rewards, terminated, truncated, infos = envs.step(envs.action_space.sample())
+>>> print(observations.shape, rewards.shape)
+(8, 4) (8,)
+
 ## Follow a path
 
 >>> path = jdyn.control.Spline(arm, [0.0, 1.0, 2.0], [[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]])

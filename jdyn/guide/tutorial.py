@@ -97,8 +97,8 @@ joint limits and sensors. The lines above are the short form of these:
 >>> state = system.state(q, v)
 >>> motion = jdyn.simulate(system, state, 2.0)
 
-A trajectory knows its system, so that `motion.tau` needs no arguments. What runs at a fixed rate, such as an
-environment or a controller in a loop, takes one step at a time, with forces of its own:
+A trajectory knows its system, so that `motion.tau` needs no arguments. What runs at a fixed rate, such as a
+controller in a loop or the episodes of `jdyn.environments`, takes one step at a time, with forces of its own:
 
 >>> for _ in range(50):
 ...     state, info = system.step(state, jnp.array([0.0, 0.5]), dt=0.01)

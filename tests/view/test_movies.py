@@ -20,6 +20,7 @@ from jdyn.view import movie_files, solids
 from jdyn.view.plane import plane_of_motion
 from jdyn.view.playback import Poses, played
 from jdyn.view.stage import staged
+from jdyn.view.steady import SteadyPictures
 from jdyn.view.surface import simplified
 from tests.view.kept_pictures import FOLDER, PICTURES, motion_through
 
@@ -233,6 +234,21 @@ def test_a_camera_follows_a_free_body():
 
     assert np.all(np.abs(middles(jdyn.Camera(follow="brick", distance=8.0, target=(0.0, 0, 0))) - [35.5, 47.5]) < 1.5)
     assert np.ptp(middles(jdyn.Camera())[:, 0]) > 20
+
+
+def test_steady_pictures_are_taken_from_one_place():
+    pictures = SteadyPictures(MODEL, MODEL.neutral(), None, SIZE)
+    for q in (np.array([0.5, 0.3]), np.array([2.0, 1.0])):
+        picture = pictures.of(q).astype(int)
+        colored = np.ptp(picture, axis=2) > 40
+        assert np.sum(colored) > 30 and not colored[[0, -1]].any() and not colored[:, [0, -1]].any()
+        still = pictures.of(np.zeros(2)).astype(int)
+        assert np.mean(np.all(picture == still, axis=2)) > 0.7
+    walker = jdyn.load("chain", floating_base=True)
+    pictures, away = SteadyPictures(walker, walker.neutral(), None, SIZE), walker.neutral().at[:2].set(40.0)
+    here, there = (np.ptp(pictures.of(q).astype(int), axis=2) > 40 for q in (walker.neutral(), away))
+    assert np.sum(here) > 50
+    assert np.mean(here == there) > 0.99
 
 
 def test_what_is_smaller_than_a_pixel_is_drawn():
