@@ -131,6 +131,7 @@ def test_quick_start(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gradients_through_events(tmp_path, monkeypatch):
     """The closed form, to the tolerance of the simulation, 1e-6."""
     names = run("gradients-through-events", tmp_path, monkeypatch)

@@ -18,6 +18,7 @@ def test_formulation_stiffness(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_many_formulations(tmp_path, monkeypatch):
     rows = run("many-formulations", tmp_path, monkeypatch)["rows"]
     # The condition number of M, up to a thousand here, times rounding.

@@ -69,13 +69,14 @@ def simulation(contact):
     return motion, starts
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:a batch runs slower")
 @pytest.mark.parametrize(
     ("contact", "of"),
     [
         ("free", lambda f: f),
-        pytest.param("convex", lambda f: f, marks=pytest.mark.slow),
-        pytest.param("compliant", lambda f: f, marks=pytest.mark.slow),
+        ("convex", lambda f: f),
+        ("compliant", lambda f: f),
         pytest.param("convex", _gradient, marks=pytest.mark.exhaustive),
         pytest.param("compliant", _gradient, marks=pytest.mark.exhaustive),
         pytest.param("free", _gradient, marks=pytest.mark.exhaustive),

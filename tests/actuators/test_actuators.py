@@ -49,6 +49,7 @@ def moved(actuators, command, t1, q0=0.0, model=WHEEL, **options):
     return jdyn.simulate(system, start, t1, saveat=jnp.linspace(0, t1, 11), **(TIGHT | options))
 
 
+@pytest.mark.slow
 def test_a_motor_reaches_its_speed_as_its_differential_equations_say():
     """The response to a step of voltage: two time constants, those of current and of speed, in closed form."""
     R, k, L, N, u = 0.5, 0.05, 0.02, 20.0, 12.0
@@ -82,6 +83,7 @@ def test_a_gear_loses_what_its_efficiency_says():
         assert np.isclose(motor.force(command, Travel(0.0, jnp.array(speed)), None), 10 * share)
 
 
+@pytest.mark.slow
 def test_a_servo_has_its_bandwidth():
     """kp and kd on a wheel of inertia J: ω₀² = kp / J, and the response to a step of a critically damped one."""
     motion = moved([PositionServo("shaft", kp=25.0, kd=10.0)], 1.0, 2.0)
@@ -91,6 +93,7 @@ def test_a_servo_has_its_bandwidth():
     np.testing.assert_allclose(slow.v[:, 0], 1 - 2 * np.exp(-2 * slow.ts) + np.exp(-4 * slow.ts), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_an_integral_leaves_no_error_and_a_set_point_slews():
     model = jdyn.load("pendulum")
     servo = PIDServo("joint1", kp=60.0, ki=60.0, kd=15.0)
@@ -153,6 +156,7 @@ def arm(kp, names=("joint1", "joint2"), **options):
     return jdyn.System(jdyn.load("double_pendulum"), actuators=servos, controller=jdyn.control.Constant(jnp.ones(2)))
 
 
+@pytest.mark.slow
 def test_systems_with_actuators_are_varied_batched_and_differentiated():
     def end(kp):
         system = jdyn.vary(arm(50.0), {"actuators.joint2.kp": kp})
@@ -167,6 +171,7 @@ def test_systems_with_actuators_are_varied_batched_and_differentiated():
     np.testing.assert_allclose(lanes.tau[1, 0], [40.0, 40.0])
 
 
+@pytest.mark.slow
 def test_saved_motions_know_their_actuators(tmp_path):
     system = arm(50.0, activation=Lag(0.1))
     motion = jdyn.simulate(system, system.state(), 0.5)
@@ -195,6 +200,7 @@ def test_steps_take_commands():
     np.testing.assert_array_equal(free.step(free.state(), [1.5, 1.0], dt=0.01)[0].q, expected.q)
 
 
+@pytest.mark.slow
 def test_commands_are_planned():
     cost = jdyn.planning.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
     final = jdyn.planning.SquaredResiduals(lambda q, v: 10 * jnp.concatenate([q - 0.5, v]))

@@ -37,6 +37,7 @@ def as_a_person_has_it(tmp_path, monkeypatch):
         yield
 
 
+@pytest.mark.slow
 def test_info_says_what_a_robot_is_made_of(capsys):
     assert main(["info", "panda"]) == 0
     out = capsys.readouterr().out
@@ -56,6 +57,7 @@ def test_info_lists_warnings_and_limits_of_a_file(tmp_path, capsys):
     assert "exceeds the sum of the other two" in out.partition("warnings:")[2]
 
 
+@pytest.mark.slow
 def test_simulate_keeps_energy_and_draws(tmp_path, capsys):
     words = ["simulate", "pendulum", "--t1", "1", "--q0", "1.5", "--plot", "motion.png", "--movie", "motion.gif"]
     assert main(words) == 0
@@ -203,6 +205,7 @@ def test_view_ends_at_ctrl_c():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_tune_lowers_the_loss_and_draws(tmp_path, capsys):
     assert main(["tune", "pendulum", "--steps", "8", "--t1", "1"]) == 0
     before, after = map(float, re.search(r"loss (\S+) before, (\S+) after", capsys.readouterr().out).groups())

@@ -9,6 +9,7 @@ from jdyn.cli import main
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_stiffness_counts_what_rounding_costs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["stiffness", "panda", "--t1", "0.05"]) == 0

@@ -111,7 +111,8 @@ def test_constraints_that_differ_in_more_than_numbers_are_told_apart():
     np.testing.assert_allclose(residuals(model, told, jnp.asarray(1.0), jnp.zeros(2)), [-2, -3])
 
 
-@pytest.mark.parametrize("method", [None, pytest.param(jdyn.CRBA(), marks=pytest.mark.slow)], ids=["ABA", "CRBA"])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [None, pytest.param(jdyn.CRBA(), marks=pytest.mark.exhaustive)], ids=["ABA", "CRBA"])
 def test_accelerations_solve_the_equations(method):
     """Against M a + h = τ + Jᵀ λ, J a = γ as one dense system."""
     q, v, tau = state(TREE)
@@ -125,6 +126,7 @@ def test_accelerations_solve_the_equations(method):
     np.testing.assert_allclose(found.forces, J.T @ found.multipliers, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_andrews_squeezer_starts_as_published():
     model, loops, order = andrews.mechanism()
     q = jnp.zeros(7).at[np.array(order)].set(andrews.START)
@@ -133,6 +135,7 @@ def test_andrews_squeezer_starts_as_published():
     assert max(constraint_distance(model, loops, q, jnp.zeros(7))) < 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [(0.0, 0.0, 0.0), (0.3, 0.5, 0.7), (-1.0, 0.2, 2.0)])
 def test_a_plane_mechanism_moves_alike_in_any_plane(turn):
     """A third of its rows is zero, up to rounding where its plane is not one of the axes: a row of rounding says
@@ -234,6 +237,7 @@ def test_the_gradient_by_forces_alone_is_that_of_two_joints_as_one():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_second_derivatives():
     q, v, tau = state(TREE)
 
@@ -392,6 +396,7 @@ def test_lanes_that_cannot_be_assembled_say_so():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_of_an_assembly():
     """By the rocker's length, with the crank held by a row of its own."""
     model, _ = four_bar()

@@ -137,6 +137,7 @@ def sliding():
     return found(Q, V)
 
 
+@pytest.mark.slow
 def test_forces_on_a_pressed_ball_in_closed_form(sliding):
     tau, points, *_, R = jax.tree.map(np.asarray, sliding)
     omega, center = R @ V[:3], R @ V[3:]
@@ -165,6 +166,7 @@ def test_slopes_are_derivatives_of_the_forces(sliding):
     assert np.abs(K[:, 3:] + by_q).max() < 1e-3 * np.abs(by_q).max()
 
 
+@pytest.mark.slow
 def test_what_resists_no_turning_has_the_forces_of_zero_coefficients():
     """And their slopes, and their derivatives within a step that begins beside the ground and ends in it."""
     model, turned = ball(), jnp.array(Q)
@@ -331,6 +333,7 @@ def test_steps_do_not_fail_more_often_than_they_bounce():
         assert motion.stats["rejected_steps"] < 8
 
 
+@pytest.mark.slow
 def test_what_is_fast_does_not_pass_through_what_is_thin():
     """A bullet and a plate of 1 mm, free of gravity: steps that are as long as errors allow take it through in one."""
     builder = jdyn.Builder("bullet")
@@ -361,6 +364,7 @@ def test_no_step_is_shorter_than_the_least_that_a_controller_takes(force_dtmin):
     assert motion.success and lengths[:-1].min() > 0.999 * least
 
 
+@pytest.mark.slow
 def test_steps_that_single_precision_does_not_tell_from_none_are_not_asked_for():
     """The configuration is a hundred metres from where shapes are, and known to 8 um."""
     builder = jdyn.Builder("far")

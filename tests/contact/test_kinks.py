@@ -121,6 +121,7 @@ def test_derivatives_of_a_bounce_in_convex_steps(mode):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("solver", "off"),
     [
@@ -175,6 +176,7 @@ def test_derivatives_across_kinks_and_events(mode):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lanes_and_time_that_runs_backwards():
     """A bounce without losses is the same in reverse."""
     heights, by_height = jnp.array([0.195, 0.21, 0.24]), jax.grad(height_after_a_bounce)
@@ -268,6 +270,7 @@ def test_rows_of_the_nearest_pairs_have_the_same_derivatives():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_law_that_begins_with_a_jump_asks_for_steps_that_end_there():
     def end(height, tolerance, speed, t1, located, adjoint=None):
         contact = jdyn.CompliantContact(

@@ -77,11 +77,12 @@ def test_ball_joint_by_either_quaternion():
         np.testing.assert_allclose(controller(0.0, quaternion, jnp.zeros(3)), [0, -0.5, 0], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model, target, driven, offset",
     [
         (ACROBOT, UPRIGHT, 1, [0.05, -0.05]),
-        pytest.param(CARTPOLE, [0.5, 0.0], 0, [-0.5, 0.2], marks=pytest.mark.slow),
+        pytest.param(CARTPOLE, [0.5, 0.0], 0, [-0.5, 0.2], marks=pytest.mark.exhaustive),
     ],
 )
 def test_balances_what_it_drives_at_one_joint(model, target, driven, offset):

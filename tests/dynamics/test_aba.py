@@ -71,6 +71,7 @@ def test_batches_and_single_configurations(model):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_batches_of_batches():
     """Lanes of lanes, of which the inner ones share a configuration, by one program and two."""
     q, v, tau, _ = drawn_states(FREE, 2)

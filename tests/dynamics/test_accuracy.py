@@ -123,16 +123,15 @@ PROPORTIONAL = [
 ]
 
 
-# By default the method that users get if they name none.
-@pytest.mark.parametrize("moving", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "method", [pytest.param(x, marks=[pytest.mark.slow] * (x != jdyn.ABA())) for x in UNAFFECTED], ids=str
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("moving", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("method", UNAFFECTED, ids=str)
 def test_mass_ratios_leave_the_robust_methods_unaffected(method, moving):
     assert max(worst_error(method, power, jnp.float64, moving) for power in POWERS) < 1e-13
 
 
-@pytest.mark.parametrize("moving", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("moving", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_mass_ratios_leave_the_default_unaffected_in_single_precision(moving):
     assert max(worst_error(jdyn.ABA(), power, jnp.float32, moving) for power in POWERS) < 5e-6
 
@@ -189,6 +188,7 @@ def test_a_heavy_tip_in_single_precision(n, seeds):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "chain", ["random", *(pytest.param(x, marks=pytest.mark.exhaustive) for x in ("alternating", "uniform"))]
 )
@@ -199,6 +199,7 @@ def test_hundred_links_in_single_precision(chain):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_random_states_of_a_hundred_links_in_single_precision():
     """Against float64 on the same rounded data. The textbook recursion is near 1e-4 here; with square roots of the
     inertias, too, the worst of some hundreds of states comes to 2e-5."""

@@ -69,7 +69,7 @@ def test_against_differentiation(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in OF_OTHERS)) for n in MODELS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n != "free base")) for n in MODELS])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_reverse_mode_against_forward_mode(name):
     """Both as functions of quaternions as they are."""
@@ -93,7 +93,8 @@ def test_reverse_mode_against_forward_mode(name):
         np.testing.assert_allclose(single, exact[1], atol=1e-11 * scale)
 
 
-@pytest.mark.parametrize("name", ["free base", pytest.param("mimics", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["free base", pytest.param("mimics", marks=pytest.mark.exhaustive)])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_many_directions_are_those_of_each(name):
     """Many go through derivatives as matrices, also where quaternions change in length, and lanes in either order."""
@@ -167,6 +168,7 @@ def test_second_derivatives():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_second_derivatives_of_a_weighed_acceleration():
     """Of the pullback, forwards and backwards, against differences of the gradient."""
     model = jdyn.random_tree(3, 2, kinds=(jdyn.Revolute,))

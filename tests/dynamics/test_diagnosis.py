@@ -34,6 +34,7 @@ def test_a_tame_robot():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_float64_is_judged_without_what_float32_makes_of_rotations():
     """Rotations that are rounded to float32 would leave a method that takes them for rotations seven digits."""
     model = jdyn.random_tree(0, 12, kinds=(jdyn.Revolute,), reach=1)
@@ -45,6 +46,7 @@ def test_float64_is_judged_without_what_float32_makes_of_rotations():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_formulations_part_where_masses_do():
     """At a condition number of 5e10 factoring M has lost what float32 has, and ten digits of float64."""
     found = jdyn.diagnose(

@@ -87,8 +87,14 @@ def jacobians(model, q, v, x):
 
 
 FUNCTIONS["jacobians"] = jacobians
+# Of which the gradient has the programs within.
+LONG = "jacobians", "forward_dynamics_derivatives"
 CASES = [
-    *(("ground and bases", name) for name in (*FUNCTIONS, "gradient")),
+    *(
+        pytest.param("ground and bases", name, marks=[pytest.mark.slow, pytest.mark.exhaustive] * (name in LONG))
+        for name in FUNCTIONS
+    ),
+    pytest.param("ground and bases", "gradient", marks=pytest.mark.slow),
     ("boxes", "forward_dynamics_derivatives"),
     *(
         pytest.param(*case, marks=pytest.mark.slow)
@@ -97,6 +103,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trees, function", CASES)
 def test_every_tree_is_what_it_is_alone(trees, function):
     """Batches take recursions on numbers, and a tree alone, in a single configuration, matrices of whole bodies."""
@@ -149,6 +156,7 @@ def test_two_free_robots_are_one_program_with_twice_the_visits(function):
     assert visits == [12, 24, 36]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floating_base", [True, False])
 def test_far_from_each_other_robots_keep_their_digits(floating_base):
     """In float32, the mass matrix of a robot that is far away is as good beside another one as it is alone."""

@@ -105,6 +105,7 @@ def test_rest_gradients_are_right(model):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivative_equals_differentiated_recursion(model):
     """The implicit rule against automatic differentiation of the recursion itself."""
     q, v, tau, f_ext = drawn_states(model, seed=5)

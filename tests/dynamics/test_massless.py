@@ -38,7 +38,7 @@ METHODS = [
     jdyn.studies.LeastConstraint(),
 ]
 # Whose programs others have nearly all of.
-OF_OTHERS = jdyn.studies.ModifiedABA, jdyn.ByBatch, jdyn.studies.LeastConstraint
+OF_OTHERS = jdyn.studies.ModifiedABA, jdyn.ByBatch, jdyn.studies.LeastConstraint, jdyn.ArrayABA
 # One of each.
 KINDS = list({type(method): method for method in reversed(METHODS)}.values())
 # Schedules pad a level of each with an inner body, and each has paths of several bodies.
@@ -165,6 +165,7 @@ def test_every_method_and_derivative(method, executor, name):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("method", "executor", "name"),
     [

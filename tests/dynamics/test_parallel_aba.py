@@ -72,6 +72,7 @@ def test_float32():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_reuse_the_factors():
     """A batch of right-hand sides, and joints that follow others, by way of the derivative and of couplings."""
     builder = jdyn.Builder("fingers")

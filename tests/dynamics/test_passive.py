@@ -62,7 +62,7 @@ def test_arguments_may_be_of_another_type_than_the_model():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", [pytest.param(jax.jacfwd, marks=pytest.mark.slow), jax.jacrev])
+@pytest.mark.parametrize("mode", [pytest.param(jax.jacfwd, marks=pytest.mark.exhaustive), jax.jacrev])
 def test_derivatives_by_a_stiffness_of_zero_are_those_by_any(mode):
     # Forces are linear in the stiffness, and so are their derivatives by configurations.
     rest, q, stiffness = _drawn()
@@ -76,7 +76,7 @@ def test_derivatives_by_a_stiffness_of_zero_are_those_by_any(mode):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moving", [pytest.param(0, marks=pytest.mark.slow), 1], ids=["rest", "configuration"])
+@pytest.mark.parametrize("moving", [pytest.param(0, marks=pytest.mark.exhaustive), 1], ids=["rest", "configuration"])
 def test_first_and_second_derivatives_are_differences(moving):
     x, stiffness = _drawn()[:2], _drawn()[2]
     step, weights = (jax.random.normal(jax.random.PRNGKey(n), (n,)) for n in (MODEL.nq, MODEL.nv))

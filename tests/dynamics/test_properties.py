@@ -83,6 +83,7 @@ def _close(x, y, factor=1e3):
     np.testing.assert_allclose(x, y, rtol=0, atol=factor * EPS * scale)
 
 
+@pytest.mark.slow
 def test_forward_inverts_inverse(laws):
     model, _, a, x = laws
     # Rounding tau alone moves the answer by |M⁻¹| |tau| ε.
@@ -142,6 +143,7 @@ def test_jacobians_give_velocities(laws):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_trees_of_a_hundred_bodies():
     """Batched round trip; the bound is what rounding the forces makes unavoidable, times the number of bodies."""
     for reach, kinds in ((None, ALL_KINDS), (1, (jdyn.Revolute, jdyn.Prismatic))):

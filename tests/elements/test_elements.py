@@ -47,6 +47,7 @@ def end(strength, start, solver=None, **changes):
     return jdyn.simulate(system, system.state(start, V0), 0.5, saveat=END, solver=solver).q[-1]
 
 
+@pytest.mark.slow
 def test_an_element_of_a_user_is_differentiated_and_batched():
     check_grads(jax.jit(end), (3.0, Q0), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
     strengths = jnp.array([0.0, 3.0, 6.0])
@@ -59,12 +60,14 @@ def test_an_element_of_a_user_is_differentiated_and_batched():
     assert np.isfinite(lanes.accelerations).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [jdyn.solvers.ROSJ43(), jdyn.solvers.Rodas5P()], ids=["ROSJ43", "Rodas5P"])
 def test_slopes_change_no_result(solver):
     ends = [end(3.0, Q0, solver, implicit=implicit) for implicit in ("no", "joints", "coupled")]
     np.testing.assert_allclose(ends, np.broadcast_to(ends[0], (3, 2)), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_trajectory_knows_elements():
     motion = jdyn.simulate(ARM, Q0, V0, 0.5, elements=[MAGNET])
     q, v = motion.q[7], motion.v[7]
@@ -93,6 +96,7 @@ class Engine(jdyn.ForceElement):
         return kinematics.push("link1", force=jnp.array([0.0, 0.0, 1.0]) * memory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [None, jdyn.solvers.Rodas5P()], ids=["Automatic", "Rodas5P"])
 def test_an_element_has_a_state(solver, tmp_path):
     """It is integrated, saved, and part of accelerations and derivatives."""
@@ -140,6 +144,7 @@ def test_refusals():
 # Closed forms and MuJoCo.
 
 
+@pytest.mark.slow
 def test_a_mass_on_a_spring_goes_round_an_ellipse():
     spring = jdyn.elements.PointSpring("link1", "world", stiffness=4.0, point_a=CENTRE, point_b=CENTRE)
     motion = jdyn.simulate(BODY, BODY.neutral().at[0].set(1.0), jnp.zeros(6).at[4].set(3.0), 2.0, elements=[spring])
@@ -182,6 +187,7 @@ SITES = '<site site="wall"/><site site="hand"/>'
 TENDON = f'<tendon><spatial stiffness="50" damping="3" springlength="0.3">{SITES}</spatial></tendon>'
 
 
+@pytest.mark.slow
 def test_mujoco_accelerates_as_much():
     """By a spatial tendon, and a force and a torque in world axes; the tendon's energy is the same, too."""
     mujoco = pytest.importorskip("mujoco")
@@ -237,6 +243,7 @@ def test_derivatives_are_finite_where_points_meet_and_nothing_moves(element):
         np.testing.assert_allclose(by_q, -5.0 * J.T @ J, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_slopes_lengthen_steps():
     """Of a damper that is stiff for both joints: also in steps of a given length, in float32."""
     damper = jdyn.elements.PointSpring("tip", "world", 1e3, 1e4, point_b=[1.0, 0, -1.0])
@@ -252,6 +259,8 @@ def test_slopes_lengthen_steps():
     np.testing.assert_allclose(state.q, implicit.q[1], atol=1e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_functions_close_over_what_is_differentiated():
     """In reverse mode, backwards in time as well."""
 
@@ -265,6 +274,7 @@ def test_functions_close_over_what_is_differentiated():
         np.testing.assert_allclose([value, slope], [t1**3 / 2, t1**3 / 6], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contact", [jdyn.ConvexContact(), jdyn.CompliantContact()])
 def test_a_stiff_spring_lifts_a_ball_off_the_ground_in_long_steps(contact):
     spring = jdyn.elements.PointSpring("body", "world", 1e4, 5e2, 0.05, point_b=[0.0, 0.0, 0.4])
@@ -290,6 +300,7 @@ class Whirl(jdyn.ForceElement):
         return self.strength * jnp.stack([y, -x])
 
 
+@pytest.mark.slow
 def test_slopes_that_are_not_symmetric_leave_derivatives_of_convex_steps_right():
     """Against differences, of a ball on two slides, far above the ground, with k h² of a tenth and of two masses."""
     builder = jdyn.Builder("slides")

@@ -96,7 +96,8 @@ def test_jax_asks_for_every_rule_and_traces_when_it_lowers(transformed, rules):
     ids=("forward", "inverse", "crba", "gradient"),
 )
 def test_no_tracer_is_kept(function):
-    model = _model()
+    # To check for leaks takes minutes where there is more.
+    model = jdyn.random_tree(0, 2, kinds=(jdyn.Revolute,), reach=1)
     with jax.checking_leaks():
         jax.jit(jax.vmap(function, (None, 0, 0, 0))).lower(model, *_states(model))
 

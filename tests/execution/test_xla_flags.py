@@ -42,6 +42,7 @@ def _run(code: str, flags: str = "") -> subprocess.CompletedProcess:
     return subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=300, check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("there", "then"),
     [

@@ -119,6 +119,7 @@ def _distance(leaves, structure, origin, direction):
     return ray_hit(shape, origin, direction).distance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_derivatives_are_finite_differences_in_both_modes(name):
     origins, directions = (x[:40] for x in rays(seed=2))

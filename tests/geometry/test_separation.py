@@ -174,6 +174,7 @@ def test_hulls_of_one_length_share_a_program_and_both_orders_agree():
     np.testing.assert_allclose(back.normal, -there.normal, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_half_spaces_are_left_along_their_normal():
     X_a, X_b = poses(5, seed=1), poses(5, seed=2)
     for shape in SHAPES.values():
@@ -250,6 +251,7 @@ def test_derivatives_are_differences_of_distances_points_and_normals(first, seco
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("first", "second"), [pytest.param("box", "hull", marks=pytest.mark.exhaustive), ("cylinder", "ellipsoid")]
 )

@@ -87,5 +87,6 @@ def test_examples_print_what_they_say(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_examples_of_the_guide_print_what_they_say(tmp_path, monkeypatch):
     _run(_of_chapters(), tmp_path, monkeypatch)

@@ -48,6 +48,7 @@ def dataset():
     return _dataset()
 
 
+@pytest.mark.slow
 def test_accelerations_of_noisy_velocities_are_those_of_the_motion():
     noise = 0.01
     v = np.sin(2 * TIMES) + noise * np.random.default_rng(0).normal(size=TIMES.shape)

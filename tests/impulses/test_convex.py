@@ -104,6 +104,7 @@ def found():
     return jax.jit(Convex().solve)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_minimum_is_that_of_scipy(found, seed):
     motion = _motion(seed, slip=0.05)
@@ -161,6 +162,7 @@ def test_a_block_on_the_ground_ends_as_in_closed_form(found):
         np.testing.assert_allclose(dv, [expected - speed, 0, 0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_minimum_in_both_modes(found):
     motion = _motion()
     leaves, tree = jax.tree.flatten(motion)
@@ -222,6 +224,7 @@ def test_bodies_within_each_other(found, bodies, points):
         assert distance <= 1e-5 * jnp.sqrt(result.dv @ motion.A @ result.dv)
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_what_rests_are_finite(found):
     """In all modes: nothing slips, where a norm has no derivative."""
     numbers = [jnp.array(x) for x in (0.01, [[0.0, 0.0, 1.0]], [20.0], [1e6], [0.5])]

@@ -115,6 +115,7 @@ def in_mujocos_terms(m, data, name, ours):
     return np.concatenate([-R @ held.reshape(3, 3) @ apart, -numbers[10] * quaternion[1:]])
 
 
+@pytest.mark.slow
 def test_rows_are_mujocos():
     m, model, several = mujoco.MjModel.from_xml_string(EQUALITIES), load(EQUALITIES), constraints(EQUALITIES)
     assert len(several) == len(NAMES)

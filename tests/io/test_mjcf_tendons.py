@@ -109,6 +109,7 @@ def slopes(model, tendons, q):
     return jax.jacrev(lambda e: lengths_and_moments(model, tendons, model.integrate(q, e))[0])(at)
 
 
+@pytest.mark.slow
 def test_lengths_and_moments_are_mujocos():
     text = ROBOT.format(FIXED + "".join(SPATIAL.values()))
     m, model, rng, ours = compiled(text), load(text), np.random.default_rng(0), tendons(text)
@@ -146,6 +147,7 @@ def loaded(text):
         return jdyn.load_system(text)
 
 
+@pytest.mark.slow
 def test_tendons_accelerate_as_much_as_mujocos():
     m, system, rng = compiled(RESISTING), loaded(RESISTING), np.random.default_rng(1)
     model = system.model
@@ -175,6 +177,7 @@ def test_tendons_accelerate_as_much_as_mujocos():
         np.testing.assert_allclose(energy, stored, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_actuators_pull_tendons():
     tendons = FIXED.replace("<fixed", '<fixed name="sum"') + "".join(
         spatial.replace("<spatial", f'<spatial name="{name}"')

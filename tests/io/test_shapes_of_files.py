@@ -75,14 +75,15 @@ def assert_shapes_are_pinocchios(path):
                 np.testing.assert_allclose(entry.color, geometry.meshColor, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file",
     [
         "double_pendulum_description/urdf/double_pendulum_simple.urdf",
         "hyq_description/robots/hyq_no_sensors.urdf",
-        pytest.param("anymal_b_simple_description/robots/anymal.urdf", marks=pytest.mark.slow),
-        pytest.param("panda_description/urdf/panda.urdf", marks=pytest.mark.slow),
-        pytest.param("talos_data/robots/talos_full_v2.urdf", marks=pytest.mark.slow),
+        pytest.param("anymal_b_simple_description/robots/anymal.urdf", marks=pytest.mark.exhaustive),
+        pytest.param("panda_description/urdf/panda.urdf", marks=pytest.mark.exhaustive),
+        pytest.param("talos_data/robots/talos_full_v2.urdf", marks=pytest.mark.exhaustive),
     ],
 )
 def test_shapes_are_pinocchios(file):

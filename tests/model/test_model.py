@@ -169,6 +169,7 @@ def gripper(coupled):
     return builder.build()
 
 
+@pytest.mark.slow
 def test_mimic_joints_are_an_exact_reduction():
     coupled, free = gripper(True), gripper(False)
     assert coupled.nv == 2 and free.nv == 4

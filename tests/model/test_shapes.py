@@ -35,6 +35,7 @@ OTHER = double_pendulum(kind="mesh", path="tool.stl", role="visual")
 Q, V = np.array([0.3, -0.2]), np.array([0.1, 0.4])
 
 
+@pytest.mark.slow
 def test_shapes_belong_to_the_body_that_carries_their_link():
     assert SHAPED.shapes.entries == (
         Shape("capsule", "visual", 0, "upper", "upper"),
@@ -153,6 +154,7 @@ def test_links_and_shapes_of_pairs_are_known():
 # Dynamics leaves them out.
 
 
+@pytest.mark.slow
 def test_controllers_do_not_hold_them():
     for controller in (
         jdyn.PD(SHAPED, Q, kp=1.0, kd=1.0),

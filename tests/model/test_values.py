@@ -18,6 +18,7 @@ TEXT = """<robot name="r"><link name="a"/><link name="b"><inertial><mass value="
 <joint name="j" type="continuous"><parent link="a"/><child link="b"/><origin xyz="{x} 0 0"/></joint></robot>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, value, message",
     [
@@ -68,6 +69,7 @@ def test_numbers_that_single_precision_cannot_hold_are_refused_at_loading(values
         jdyn.load(text, dtype=jnp.float32)
 
 
+@pytest.mark.slow
 def test_traced_numbers_end_simulations_at_once_with_a_code():
     @jax.vmap
     def run(mass, damping, lower):
@@ -86,6 +88,7 @@ def test_traced_numbers_end_simulations_at_once_with_a_code():
     assert np.all(tries[1:] == 0)
 
 
+@pytest.mark.slow
 def test_failed_simulations_name_what_is_wrong():
     bad = dataclasses.replace(PENDULUM, armature=PENDULUM.armature.at[1].set(-2.0))
     with pytest.raises(jdyn.SimulationError, match=r"no mechanism has these numbers.*joint:joint2.armature is -2.0"):

@@ -242,6 +242,7 @@ def _cost_along(system, cost, final_cost, state, u, dt, solver=None):
     return total + final_cost(end.q, end.v), (end, codes)
 
 
+@pytest.mark.slow
 def test_a_box_is_pushed_through_contact():
     """Nothing but contact moves the box. Gradients by the forces are those of differences, and zero along the plan."""
     builder = jdyn.Builder("pusher", gravity=(0, 0, 0))
@@ -278,6 +279,7 @@ def test_a_box_is_pushed_through_contact():
     assert np.max(np.abs(at_rest)) < 1e-3 * np.max(np.abs(slope))
 
 
+@pytest.mark.slow
 def test_memories_are_planned_through():
     """An integral makes a linear motion one of three coordinates: a linear-quadratic problem takes one step."""
     controller = jdyn.PID(SLIDER, jnp.ones(1), kp=2.0, ki=3.0, kd=0.5)
@@ -290,6 +292,7 @@ def test_memories_are_planned_through():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_change_of_forces_helps_on_free_and_ball_joints():
     model = _tree()
     system = jdyn.System(model)
@@ -315,6 +318,7 @@ def test_no_change_of_forces_helps_on_free_and_ball_joints():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_satellite_turns_about_a_principal_axis_as_a_double_integrator():
     """With costs of the forces and of the end, against least squares; the way is longer than half of what is left."""
     inertia, angle, steps, h, weight = np.array([1.0, 2.0, 2.5]), 2.5, 20, 0.1, 1e3
@@ -342,6 +346,7 @@ def test_a_satellite_turns_about_a_principal_axis_as_a_double_integrator():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_cart_poles_swing_up_from_many_guesses_and_stay_up():
     """All in one call; the feedback of the best brings a simulation there, and holds it with the regulator."""
     model, h, steps, most = jdyn.load("cartpole"), 0.02, 150, 10.0

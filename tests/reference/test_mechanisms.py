@@ -67,6 +67,7 @@ def simulated_four_bars(count, times, rtol, dt0=None):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "rtol", [*(pytest.param(rtol, marks=pytest.mark.exhaustive) for rtol in (1e-6, 1e-8, 1e-11)), 1e-10]
 )
@@ -106,6 +107,7 @@ PRINTED = np.array([
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("rtol", "more"), [(1e-8, []), pytest.param(1e-6, [20.0], marks=pytest.mark.exhaustive)], ids=["four", "twenty"]
 )
@@ -198,6 +200,7 @@ def slider_crank_field(t, y):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_spatial_slider_crank():
     """Five seconds against F. González' solution of the library's problem, and against the equation of its one degree
     of freedom. Submitted solutions agree to about 1e-4 m with each other.
@@ -255,6 +258,7 @@ def test_bricard_moves():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_bricard_without_a_redundant_row():
     """Accelerations are those of any four independent rows of five; multipliers are the least."""
     model, loop = mechanisms.bricard()
@@ -309,6 +313,7 @@ def at_home(model):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_stewart_platform_inverse_kinematics():
     """Leg lengths are |p + R top − base| of the pose that the platform is told, and their rates u·(ṗ + ω × R top)."""
     model, balls = mechanisms.stewart()
@@ -322,6 +327,7 @@ def test_stewart_platform_inverse_kinematics():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_stewart_platform_forward_kinematics():
     """Six lengths lead to the pose, from the home configuration."""
     model, balls = mechanisms.stewart()

@@ -13,6 +13,7 @@ from tests.reference.example_robots import FILES, FIXED, FLOATING, FOLDER, SAMPL
 pytestmark = pytest.mark.fast_compile
 
 
+@pytest.mark.slow
 @every_robot
 def test_every_function_agrees_with_pinocchio(name, floating):
     """Pinocchio reads the file by itself."""

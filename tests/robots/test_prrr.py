@@ -33,6 +33,7 @@ def exact_accelerations(ratio, cosine, sine):
     return float((M12 * g2 - M22 * g1) / det), float((M12 * g1 - M11 * g2) / det)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [1, 100, 40_000, 1_000_000])
 def test_standard_cases_match_exact_arithmetic(ratio):
     a = accelerate(standard_case(ratio), ANGLES, np.zeros(2), np.zeros(2))[:3]

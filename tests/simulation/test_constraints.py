@@ -168,6 +168,7 @@ def test_a_joint_that_is_told_moves_the_rest():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_base_that_is_told():
     """A prescribed frame under an arm against the arm alone on an accelerating world."""
 
@@ -207,6 +208,7 @@ def test_a_base_that_is_told():
     np.testing.assert_allclose(found.a[6:], expected, atol=1e-12 * np.max(np.abs(expected)) + 1e-11)
 
 
+@pytest.mark.slow
 def test_a_start_off_the_constraints_is_refused_in_words():
     arm = jdyn.load("double_pendulum")
     geared = [jdyn.constraints.Gear(*arm.joint_names, (0.0, 2.0))]
@@ -259,6 +261,7 @@ def test_gradients_through_a_simulation():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lanes_of_lengths():
     """A lane whose start misses its loop says so, and no other suffers."""
     model, loop = four_bar()
@@ -280,6 +283,7 @@ def test_lanes_of_lengths():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_loop_bounces_off_a_joint_limit():
     """The crank's speed is turned round by e, and the loop holds after the impact as before."""
     model, loop = four_bar(lower=0.4)
@@ -298,6 +302,7 @@ def test_a_loop_bounces_off_a_joint_limit():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_energy_that_a_drive_supplies():
     """A joint that is told does work, which the balance of energy counts."""
     model, loop = four_bar()

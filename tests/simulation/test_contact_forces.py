@@ -36,6 +36,7 @@ def on_a_slope(angle=0.2, friction=0.5):
     return model, model.neutral().at[2].set(0.2), law
 
 
+@pytest.mark.slow
 def test_what_friction_holds_in_single_precision_is_borne_in_every_row(tmp_path):
     model, q0, law = on_a_slope()
     model, law = model.astype(jnp.float32), jax.tree.map(jnp.float32, law)
@@ -62,6 +63,7 @@ def test_scenes_rest_in_single_precision_for_minutes(scene):
     assert each.worst(motion) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("turn", "reach"),
     [
@@ -86,6 +88,7 @@ def test_a_cube_on_springs_rests_on_any_side_in_single_precision(turn, reach):
     assert jnp.all(jnp.isnan(motion.contact_forces.force[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("direction", "load"), [(0, lambda t: 2 * jnp.sin(jnp.pi * t)), (2, lambda t: -0.5 * t)])
 def test_forces_follow_loads_that_change_as_far_as_states_tell(direction, load):
     """Steps are longer than loads take to change, and their forces are old by then: by up to 3.8 and 0.46 N."""
@@ -105,6 +108,7 @@ def test_forces_follow_loads_that_change_as_far_as_states_tell(direction, load):
     assert error < of_states + 0.09
 
 
+@pytest.mark.slow
 def test_forces_of_what_rests_have_the_derivatives_of_those_of_its_states():
     each, law = resting.astype(resting.cube(), jnp.float32), jdyn.CompliantContact()
     motion = each.run(law, 20.0)
@@ -140,6 +144,7 @@ def bounces(tolerance):
     return motion, *(x.contacts.force("body") for x in (motion, without(motion))), motion.momentum
 
 
+@pytest.mark.slow
 def test_forces_give_the_momentum_that_the_motion_has():
     """Their integral along all steps, each of which has a straight line of them, and the weight's."""
     motion, *found = bounces(1e-4)
@@ -161,6 +166,7 @@ def test_forces_of_fine_steps_press_as_their_states_say():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_batches_and_other_times_keep_forces():
     model, q0, law = on_a_slope()
 
@@ -186,6 +192,7 @@ def test_batches_and_other_times_keep_forces():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_nearest_pairs_have_the_forces_that_all_have():
     each = resting.stack()
     runs = [

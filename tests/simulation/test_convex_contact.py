@@ -33,6 +33,7 @@ def resting(model, height, law, angle=0.0, points=4, mass=1.0):
     return model.neutral().at[2].set(height - depth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.2, 0.49, 0.51, 0.8])
 def test_a_block_sticks_up_to_the_angle_of_friction_and_slides_beyond(slope):
     angle = np.arctan(slope)
@@ -84,6 +85,7 @@ def test_the_depth_at_the_start_is_that_of_the_deepest_point():
     np.testing.assert_allclose(motion.stats["start_depth"], 2e-3, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_failures_at_the_start_say_where_to_look():
     with pytest.raises(jdyn.SimulationError, match=r"Do shapes overlap at the start \(jdyn\.contact\.distances\)\?"):
         run(bouncing(), jnp.array([0.095]), jnp.zeros(1), 1.0, contact(), max_steps=1)
@@ -232,6 +234,7 @@ def test_single_precision_follows_double_precision():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("contact", "control", "beside"),
     [
@@ -324,6 +327,7 @@ def _rod(length=1.0):
     return builder.build()
 
 
+@pytest.mark.slow
 def test_a_foot_that_sticks_does_not_slip_at_the_ends_of_steps():
     """A rod turns about its end. The slip and the depth that single steps of Euler's method leave miss by h²."""
     model, law = _rod(), contact(stiffness=1e8, friction=10.0, slip_speed=1e-9)

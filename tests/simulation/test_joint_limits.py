@@ -23,6 +23,7 @@ def slider():
     return builder.build()
 
 
+@pytest.mark.slow
 def test_compliant_limits_against_scipy():
     """The slider meets a spring of k = 2 kg (50 rad/s)², c = 0.2 s/m, δ₀ = 3 mm."""
     limits = jdyn.CompliantLimits(frequency=50.0, dissipation=0.2, onset=3e-3)
@@ -125,6 +126,7 @@ def test_an_impact_obeys_its_laws():
     assert abs(impulse[0]) < 1e-7 * abs(impulse[1])
 
 
+@pytest.mark.slow
 def test_a_joint_comes_to_rest_on_its_end():
     """Bounces that become ever smaller end on the spring, not in an endless number of impacts."""
     builder = jdyn.Builder("rod")
@@ -141,6 +143,7 @@ def test_a_joint_comes_to_rest_on_its_end():
     assert abs(rest) < 1e-2 * weight / 0.26
 
 
+@pytest.mark.slow
 def test_a_joint_rests_on_its_end_under_a_force():
     """Rounding of an impact lets it leave with 1e-15 rad/s at most, and a torque brings it back at the same instant."""
     model = jdyn.load("pendulum").with_joint("joint1", lower=-0.2, upper=3.0)
@@ -167,6 +170,7 @@ def test_without_the_option_joints_pass_their_limits():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_infinite_ranges_and_quaternions_are_left_alone():
     """A free body with a hinge: springs act on the hinge if it has an end."""
     builder = jdyn.Builder("body", gravity=(0, 0, 0))
@@ -190,6 +194,7 @@ def two_sliders(**second):
     return builder.build()
 
 
+@pytest.mark.slow
 def test_joints_that_arrive_at_once_all_bounce():
     model, limits = two_sliders(lower=WALLS[0], upper=WALLS[1]), jdyn.ImpactLimits(restitution=0.5)
     motion = jdyn.simulate(model, jnp.zeros(2), jnp.full(2, 1.6), 1.0, joint_limits=limits, solver=diffrax.Tsit5())

@@ -35,6 +35,7 @@ def pushed(between, t1=2.0, dtype=jnp.float64, **options):
     return jdyn.simulate(slider(dtype), still, still, t1, controller=lambda t, q, v: pulse(t, between), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_no_pulse_is_missed(dtype):
     between = PULSE.astype(dtype)
@@ -71,6 +72,7 @@ def exact(between, t0, t1):
     return jnp.stack([speed * (t1 - between.mean()), speed])
 
 
+@pytest.mark.slow
 def test_times_of_jumps_may_be_padded_out_of_order_and_passed_backwards_and_have_derivatives():
     by_jumps = jax.jit(jax.jacrev(ends))
     for t0, t1 in ((0.0, 2.0), (2.0, 0.0)):
@@ -84,6 +86,7 @@ def test_times_of_jumps_have_derivatives_forwards():
     np.testing.assert_allclose(found, jax.jacfwd(exact)(jnp.asarray(PULSE), 0.0, 2.0), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_lanes_of_a_batch_have_jumps_of_their_own():
     widths = jnp.array([1e-3, 2e-3, 0.4])
     pulses = 1.337 + jnp.stack([jnp.zeros(3), widths], axis=1)
@@ -114,6 +117,7 @@ def derivative(function, x, adjoint):
     return jax.jit(jax.jacrev(function) if adjoint is None else jax.jacfwd(function))(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", MODES)
 @pytest.mark.parametrize("steps", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_rows_at_a_jump_stay_where_they_are(adjoint, steps):
@@ -136,6 +140,7 @@ def test_rows_at_a_jump_stay_where_they_are(adjoint, steps):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("adjoint", MODES)
 def test_rows_that_follow_steps_move_with_a_jump(adjoint):
     """Those at given times do not, even of the same step."""
@@ -151,6 +156,7 @@ def test_rows_that_follow_steps_move_with_a_jump(adjoint):
     np.testing.assert_allclose(found, [[-FORCE, 0], [-FORCE, FORCE]], atol=1e-9 * FORCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", MODES)
 @pytest.mark.parametrize("what", ["jump", "tick"])
 def test_an_end_at_a_jump_or_a_tick_moves_by_itself(adjoint, what):
@@ -163,6 +169,7 @@ def test_an_end_at_a_jump_or_a_tick_moves_by_itself(adjoint, what):
     np.testing.assert_allclose(derivative(end, 0.5, adjoint), 3, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 @pytest.mark.parametrize("strictly", [False, True])
 def test_events_at_a_jump_keep_its_far_side(strictly, dtype):
@@ -193,6 +200,7 @@ def test_events_at_a_jump_keep_its_far_side(strictly, dtype):
         np.testing.assert_allclose(found, right, rtol=64 * jnp.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 def test_steps_to_events_just_before_a_jump_do_not_see_it():
     """By less than single precision tells times: these are then those of the jump."""
 

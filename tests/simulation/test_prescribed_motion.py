@@ -270,6 +270,7 @@ def coupled():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", [moving_base, reeled, coupled])
 def test_bases_ropes_and_couplings_that_are_told(case):
     """And what they drive, by SciPy; errors of a pendulum grow with time."""

@@ -151,10 +151,11 @@ class Misleading(jdyn.Controller):
         return self.stated[0], self.stated[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [0.0, 10.0], ids=["nothing is known", "what is known is wrong"])
 @pytest.mark.parametrize(
     ("solver", "order"),
-    [(jdyn.solvers.ROSJ43(), 4), pytest.param(Loose(), 3, marks=pytest.mark.slow)],
+    [(jdyn.solvers.ROSJ43(), 4), pytest.param(Loose(), 3, marks=pytest.mark.exhaustive)],
     ids=["43", "32"],
 )
 def test_order_does_not_depend_on_what_is_known(largest, solver, order):
@@ -176,6 +177,7 @@ def test_order_does_not_depend_on_what_is_known(largest, solver, order):
     assert np.all(np.abs(orders - order) < 0.2), orders
 
 
+@pytest.mark.slow
 def test_gains_on_light_links_do_not_limit_the_step():
     """Where Tsit5 takes a thousand steps for stability, whose last digits it has for nothing."""
 
@@ -209,6 +211,7 @@ def test_friction_that_holds_does_not_limit_the_step():
     np.testing.assert_allclose(end.v[0], creep, atol=1e-2 * np.max(np.abs(creep)))
 
 
+@pytest.mark.slow
 def test_followers_friction_and_time_that_runs_backwards():
     """A finger that follows another, with dampers, friction and a spring, there and back."""
     builder = jdyn.Builder("gripper", gravity=(0, 0, 0))
@@ -263,6 +266,7 @@ def test_other_equations_are_refused():
             diffrax.diffeqsolve(diffrax.ODETerm(rate), solver, 0.0, 1.0, 0.1, start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver",
     [pytest.param(jdyn.solvers.Automatic(), marks=pytest.mark.exhaustive), jdyn.solvers.ROSJ43()],

@@ -65,6 +65,7 @@ def test_a_damped_pendulum_agrees_with_scipy():
     np.testing.assert_allclose(trajectory.v[:, 0], reference.y[1], rtol=0, atol=3e-7)
 
 
+@pytest.mark.slow
 def test_a_flying_satellite_keeps_its_momentum_and_energy(flight):
     momentum = jax.vmap(lambda q, v: jdyn.momentum(SATELLITE, q, v))(flight.q, flight.v)
     energy = jax.vmap(lambda q, v: jdyn.kinetic_energy(SATELLITE, q, v))(flight.q, flight.v)
@@ -212,6 +213,7 @@ def lanes():
     return jax.vmap(run)(q0, switch, t1), alone, run(q0[1], switch[1], 1e9)
 
 
+@pytest.mark.slow
 def test_a_batch_equals_its_lanes_one_by_one(lanes):
     together, alone, _ = lanes
     for lane, single in enumerate(alone):
@@ -292,6 +294,7 @@ def test_calls_of_forward_dynamics_are_counted_exactly(solver):
     assert len(calls) == trajectory.stats["dynamics_calls"] + 1
 
 
+@pytest.mark.slow
 def test_an_end_that_is_no_number_fails_its_lane_alone():
     run = jax.vmap(lambda t1: simulate(PENDULUM, jnp.ones(1), jnp.zeros(1), t1, throw=False, saveat=END))
     lanes = run(jnp.array([0.1, jnp.nan, jnp.inf]))
@@ -317,6 +320,7 @@ def test_failure_raises_and_says_what_and_when():
         simulate(PENDULUM, [0.5], [jnp.inf], 2.0, max_steps=5)
 
 
+@pytest.mark.slow
 def test_failure_raises_in_a_compiled_batch():
     @eqx.filter_jit
     @jax.vmap

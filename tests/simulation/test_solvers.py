@@ -142,7 +142,7 @@ def in_lanes(x):
         pytest.param(SemiImplicitEuler(), 1, 1, [512, 1024, 2048], marks=pytest.mark.exhaustive),
         pytest.param(LinearlyImplicitEuler(), 1, 1, [512, 1024, 2048], marks=pytest.mark.exhaustive),
         pytest.param(StormerVerlet(), 2, 2, [64, 128, 256], marks=pytest.mark.exhaustive),
-        pytest.param(ImplicitMidpoint(), 2, 2, [64, 128, 256], marks=pytest.mark.slow),
+        pytest.param(ImplicitMidpoint(), 2, 2, [64, 128, 256], marks=pytest.mark.exhaustive),
         pytest.param(Rodas5P(), 5, 5, [32, 64, 128], marks=pytest.mark.slow),
         pytest.param(ROSJ43(), 4, 4, [32, 64, 128], marks=pytest.mark.exhaustive),
     ],
@@ -224,7 +224,7 @@ SWING = jnp.array([2.5]), jnp.array([0.5])
 @pytest.mark.parametrize(
     ("solver", "model", "start"),
     [
-        pytest.param(ImplicitMidpoint(), PENDULUM, SWING, marks=pytest.mark.slow),
+        pytest.param(ImplicitMidpoint(), PENDULUM, SWING, marks=pytest.mark.exhaustive),
         pytest.param(jdyn.solvers.BulirschStoer(columns=3), PENDULUM, SWING, marks=pytest.mark.exhaustive),
         pytest.param(ROSJ43(), TOP, SPIN, marks=pytest.mark.slow),
         # What Bader and Deuflhard's method extrapolates.

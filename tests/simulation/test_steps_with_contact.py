@@ -33,6 +33,7 @@ def single():
     return motion(jnp.array([0.3]), 300)
 
 
+@pytest.mark.slow
 def test_a_start_within_the_ground_is_told(single):
     assert single.stats["start_depth"] == 0
     deep = motion(jnp.array([0.097]), 300)
@@ -52,6 +53,7 @@ def test_lanes_do_not_wait_for_each_other(single, apart, monkeypatch):
     np.testing.assert_allclose(lanes.q[0, :rows], single.q[:rows], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_as_many_tries_are_allowed_as_are_asked_for():
     fixed = diffrax.ConstantStepSize()
     cut = jdyn.simulate(

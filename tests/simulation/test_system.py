@@ -63,6 +63,7 @@ def test_parts_are_checked_and_options_known():
         jdyn.simulate(held(), held().state(), 0.5, max_step=3)  # pyright: ignore
 
 
+@pytest.mark.slow
 def test_every_number_is_a_leaf():
     """The derivative of the end by a gain, a mass and the target, in both modes."""
 
@@ -76,6 +77,7 @@ def test_every_number_is_a_leaf():
     check_grads(jax.jit(end), (leaves,), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_numbers_have_names():
     """Those of all parts, models within parts included: a list, changes, gradients and refusals."""
     weight = jdyn.GravityCompensation(ARM)
@@ -110,6 +112,7 @@ def test_numbers_have_names():
         jdyn.vary(system, {"controller.terms.0.kp": jnp.ones(3)})
 
 
+@pytest.mark.slow
 def test_systems_come_in_batches():
     def gained(kp):
         return held(kp)
@@ -133,6 +136,7 @@ def test_systems_come_in_batches():
         jdyn.simulate_batch(systems, state, 0.4, in_axes={"model": 0})
 
 
+@pytest.mark.slow
 def test_a_motion_goes_on_with_what_its_controller_remembers():
     system = jdyn.System(ARM, controller=jdyn.PID(ARM, jnp.ones(2), kp=20.0, ki=30.0, kd=2.0))
     whole = jdyn.simulate(system, system.state(Q0, V0), 1.0)
@@ -191,6 +195,7 @@ def test_a_file_is_one_system(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "controller",
     [
@@ -232,6 +237,7 @@ class Twice(jdyn.Controller):
         return jnp.cumsum(v, axis=self.times - 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("controller", [Twice(0.5), jdyn.GravityCompensation(ARM)])
 def test_controllers_of_batches_compute_as_they_did(controller):
     def run(q0):
@@ -281,6 +287,7 @@ def test_motions_with_different_functions_go_together():
 # One step.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [None, pytest.param(jdyn.solvers.Rodas5P(), marks=pytest.mark.exhaustive)])
 def test_steps_know_what_functions_close_over(solver):
     def end(k):
@@ -339,6 +346,7 @@ def test_what_does_not_fit_is_said(wrong, message):
         wrong(held(), held().state(Q0, V0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contact", CONTACTS)
 def test_steps_are_those_of_a_simulation(contact):
     """Of constant steps with the same solver."""
@@ -363,6 +371,7 @@ def test_steps_are_those_of_a_simulation(contact):
         np.testing.assert_allclose(force, motion.contact_forces.force[-1].sum(0), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_steps_converge_with_their_order():
     system = held()
     exact = jdyn.simulate(
@@ -381,11 +390,12 @@ def test_steps_converge_with_their_order():
         assert errors[0] / errors[1] > 0.8 * 2**order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "contact",
     [
         None,
-        pytest.param(CONTACTS[0], marks=pytest.mark.slow),
+        pytest.param(CONTACTS[0], marks=pytest.mark.exhaustive),
         # Those of convex steps are in test_convex_terms.py and test_convex_contact.py.
         pytest.param(CONTACTS[1], marks=pytest.mark.exhaustive),
     ],
@@ -435,6 +445,7 @@ def test_constraints_are_met_and_failures_told():
         limited.step(limited.state())
 
 
+@pytest.mark.slow
 def test_controllers_tick_and_batches_step():
     """A hold of 4 ms changes its command after every second step."""
     system = jdyn.System(ARM, controller=jdyn.control.ZeroOrderHold(jdyn.PD(ARM, jnp.ones(2), kp=20.0, kd=2.0), 0.004))
@@ -467,6 +478,7 @@ def test_a_step_costs_a_step():
     assert taken < 1.5 * alone
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single():
     system = jdyn.System(box().astype(jnp.float32), contact=jdyn.CompliantContact())
     state = system.state()

@@ -40,6 +40,7 @@ def fine():
     )
 
 
+@pytest.mark.slow
 def test_rows_are_computed_from_model_and_controller(fine):
     """Energy changes by the power of the controller, linear momentum by weight and the wrench on the free joint: to
     rounding, with their derivatives along the motion."""
@@ -90,6 +91,7 @@ def test_outside_of_the_rows_there_is_nothing(fine):
     np.testing.assert_allclose(fine.interpolate(1.0)[1], fine.v[-1], rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_rows_are_met_beside_rows_that_are_not_there():
     pendulum = jdyn.load("pendulum")
 

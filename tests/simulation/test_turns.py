@@ -37,6 +37,7 @@ def flight(spin, own, times):
     return q, v
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 def test_a_constant_spin_is_exact_between_rows_however_far_it_turns(dtype):
     model, axis = thrown().astype(dtype), np.array([2.0, -1.0, 2.0]) / 3
@@ -102,13 +103,14 @@ def named(solver):
     return type(solver).__name__ if isinstance(solver, diffrax.AbstractSolver) else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "dtype", "tolerance"),
     [
         (LONG_STEPS[0], *TYPES[0]),
         (LONG_STEPS[1], *TYPES[1]),
-        pytest.param(LONG_STEPS[0], *TYPES[1], marks=pytest.mark.slow),
-        pytest.param(LONG_STEPS[1], *TYPES[0], marks=pytest.mark.slow),
+        pytest.param(LONG_STEPS[0], *TYPES[1], marks=pytest.mark.exhaustive),
+        pytest.param(LONG_STEPS[1], *TYPES[0], marks=pytest.mark.exhaustive),
         *[pytest.param(solver, *kind, marks=pytest.mark.exhaustive) for solver in OTHERS for kind in TYPES],
     ],
     ids=named,
@@ -126,8 +128,11 @@ def test_no_step_leaves_its_chart(solver, dtype, tolerance):
     assert np.max(np.diff(motion.ts[:count]) * np.linalg.norm(spin[:-1], axis=1)) < np.pi
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "solver", [diffrax.Tsit5(), pytest.param(jdyn.solvers.AdamsBashforthMoulton(), marks=pytest.mark.slow)], ids=named
+    "solver",
+    [diffrax.Tsit5(), pytest.param(jdyn.solvers.AdamsBashforthMoulton(), marks=pytest.mark.exhaustive)],
+    ids=named,
 )
 def test_constant_steps_that_turn_too_far_end_with_a_code(solver):
     model, v0 = tumbling()

@@ -85,8 +85,6 @@ IMPLICIT = (
     jdyn.solvers.Rodas5P,
     jdyn.solvers.StormerVerlet,
 )
-# One that is explicit, and one that extrapolates; the others are slow.
-QUICK = ("Tsit5", "BulirschStoer")
 # Wrappers and solvers whose kind others show.
 OF_OTHERS = (
     "HalfSolver StormerVerlet", "EnergyError ImplicitMidpoint", "Kvaerno5", "Heun", "StormerVerlet", "CashKarp",
@@ -99,14 +97,10 @@ def label(solver):
     return named(solver) + (f" {named(inner)}" if inner is not None else "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver",
-    [
-        pytest.param(
-            x, marks=[pytest.mark.slow] * (label(x) not in QUICK) + [pytest.mark.exhaustive] * (label(x) in OF_OTHERS)
-        )
-        for x in SOLVERS
-    ],
+    [pytest.param(x, marks=[pytest.mark.exhaustive] * (label(x) in OF_OTHERS)) for x in SOLVERS],
     ids=label,
 )
 def test_evaluations_are_as_many_as_happen(solver):

@@ -81,14 +81,12 @@ def _double(x):
 @pytest.mark.parametrize(
     ("build", "method"),
     [
-        pytest.param(tree_of_all_kinds, BlockElimination("aba"), marks=[pytest.mark.slow, pytest.mark.exhaustive]),
-        pytest.param(tree_of_all_kinds, BlockElimination("crba"), marks=pytest.mark.slow),
-        pytest.param(
-            tree_of_all_kinds, BlockElimination(any_order(8, 0)), marks=[pytest.mark.slow, pytest.mark.exhaustive]
-        ),
-        pytest.param(coupled_tree, BlockElimination("crba"), marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+        pytest.param(tree_of_all_kinds, BlockElimination("aba"), marks=pytest.mark.exhaustive),
+        pytest.param(tree_of_all_kinds, BlockElimination("crba"), marks=pytest.mark.exhaustive),
+        pytest.param(tree_of_all_kinds, BlockElimination(any_order(8, 0)), marks=pytest.mark.exhaustive),
+        pytest.param(coupled_tree, BlockElimination("crba"), marks=pytest.mark.exhaustive),
         (coupled_tree, BlockElimination(any_order(5, 1))),
-        pytest.param(coupled_tree, BlockElimination("aba", bias="separate"), marks=pytest.mark.slow),
+        pytest.param(coupled_tree, BlockElimination("aba", bias="separate"), marks=pytest.mark.exhaustive),
     ],
 )
 def test_agrees_with_aba(build, method):

@@ -24,6 +24,7 @@ def table(folder, name="T01"):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_figure_5_3(tmp_path, capsys):
     """Condition numbers of the order of 1e4, the largest where the links are in line; differences of 1e-12."""
     assert main(["prrrfdt"]) == 0

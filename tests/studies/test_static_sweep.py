@@ -27,6 +27,8 @@ def by_hand(links, q, v, torques, gravity, friction):
     return np.linalg.solve(M, np.array(torques) - h), np.linalg.cond(M)
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "inputs", [("q1",), ("q2",), ("v1",), ("torque2",), ("length2", "mass2"), ("width1",), ("gravity",), ("friction",)]
 )

@@ -93,6 +93,7 @@ def test_the_difference_follows_the_condition_number():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_rotations_and_rows_that_were_not_reached():
     model = jdyn.random_tree(1, 2, kinds=(jdyn.Ball, jdyn.Revolute))
     motion = jdyn.simulate(model, model.random(jax.random.key(0)), jnp.ones(model.nv), 5.0, max_steps=12, throw=False)

@@ -42,6 +42,7 @@ def test_only_one_formulation_is_smooth():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_evaluations_of_figure_5_6():
     """ABA within 1 % of the thesis' counts, CRBA within 15 %, and it fails where the thesis' does."""
     for row in EVALUATIONS:
@@ -72,6 +73,7 @@ def test_single_precision_turns_a_billion_times_earlier():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_energy_of_figure_5_8(method):
     """Four links: the energy stays within as many decimals as an accuracy of 1e-5 has; the thesis has 0.15 J."""

@@ -215,6 +215,7 @@ LEG = """<robot name="leg"><link name="base"/>
     <limit lower="-1" upper="1" effort="1e4" velocity="1e4"/></joint></robot>"""
 
 
+@pytest.mark.slow
 def test_what_touches_and_stops_is_part_of_a_spec(tmp_path):
     """A foot that is driven into the ground, by how stiff that is, and against the end of its rail."""
     (tmp_path / "leg.urdf").write_text(LEG)

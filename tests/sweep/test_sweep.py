@@ -27,6 +27,7 @@ def grid():
     return over, jdyn.sweep(swing, over, chunk=5, progress=False)
 
 
+@pytest.mark.slow
 def test_axes_carry_names_values_and_order(grid):
     _, dataset = grid
     assert dataset["q"].dims == ("g", "q0", "q_0") and dataset["speed"].dims == ("g", "q0")

@@ -132,6 +132,7 @@ def touching(tendon, q):
     return found
 
 
+@pytest.mark.slow
 def test_all_numbers_have_derivatives_in_both_modes():
     assert touching(MANY, Q) == [True, True, True]
     numbers, rest = eqx.partition(MANY, eqx.is_inexact_array)
@@ -141,6 +142,7 @@ def test_all_numbers_have_derivatives_in_both_modes():
     np.testing.assert_allclose(moments, by_q, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_single_precision_and_batches():
     angles = jnp.stack([Q, Q + 0.05, jnp.array([0.1, 0.2])])
     exact = jax.vmap(lambda q: seen(MANY, q))(angles)
@@ -160,6 +162,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float64, pytest.param(jnp.float32, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("around", [wrapping.around_sphere, wrapping.around_cylinder])
 def test_derivatives_are_finite_everywhere(around, dtype):

@@ -197,6 +197,7 @@ def test_chaos_explodes_at_its_lyapunov_exponent_and_is_not_called_wrong():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_chaotic_motion_explodes():
     model = jdyn.robots.double_pendulum()
 

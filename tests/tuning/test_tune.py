@@ -73,6 +73,7 @@ def test_a_bad_start_is_refused():
         jdyn.tune(lambda x: x, jnp.ones(2), optimizer=optax.sgd(1.0), steps=2, progress=False)
 
 
+@pytest.mark.slow
 def test_gains_of_a_simulated_pendulum_reach_critical_damping():
     """With q'' = -kp e - kd v on a unit inertia, ∫ e² has its minimum over kd at kd = √kp."""
     builder = jdyn.Builder("wheel", gravity=(0, 0, 0))
