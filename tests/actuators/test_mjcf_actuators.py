@@ -113,10 +113,12 @@ def assert_close(got, expected, what):
     np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE * scale, err_msg=what)
 
 
+@pytest.mark.slow
 def test_all_kinds():
     assert_as_in_mujoco(KINDS)
 
 
+@pytest.mark.slow
 def test_a_medium_and_carried_weight():
     flow = KINDS.replace('<option gravity="0 0 -9.81">', '<option density="120" viscosity="0.9" wind="1 2 3">')
     lifted = flow.replace('<body name="b"', '<body name="b" gravcomp="0.7"').replace(

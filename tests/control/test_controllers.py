@@ -16,6 +16,7 @@ TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-12)
 ARM = jdyn.load("double_pendulum")
 
 
+@pytest.mark.slow
 def test_computed_torque_moves_each_joint_like_an_oscillator():
     """e'' = -kp e - kd e' with kp = 16, kd = 4: ω = 4, ζ = 1/2, from rest."""
     target, q0 = jnp.array([0.5, -1.0]), jnp.array([1.5, 0.5])
@@ -56,6 +57,7 @@ def test_terms_add_up():
     np.testing.assert_allclose(total, expected, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_controllers_know_their_slopes():
     """They are what differentiation finds; on a ball joint at the target, where the logarithm is the identity."""
     builder = jdyn.Builder("arm")
@@ -95,6 +97,7 @@ def _ball():
     return builder.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [_flat(), pytest.param(_ball(), marks=pytest.mark.slow)], ids=["flat", "ball"])
 def test_controllers_know_their_jacobians(model):
     """They are those of JAX, with springs; on a ball joint by differentiation."""

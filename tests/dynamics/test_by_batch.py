@@ -73,6 +73,7 @@ def _response(model, state, dq):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_of_one_and_of_many():
     """The single configuration's factors are made by matrices, those of a batch by numbers."""
     model = with_joint_elements(_follower())

@@ -39,6 +39,7 @@ def _forward(executor):
     return accelerations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -51,6 +51,7 @@ def of_pinocchio(name, q, v, a):
     return found
 
 
+@pytest.mark.slow
 @each_robot
 def test_every_function_agrees_with_pinocchio(name):
     model, _, _, frame = pair(name)
@@ -94,6 +95,7 @@ def along_the_motion(axes, q, v, a, body):
     return found, expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", AXES)
 def test_rates_are_derivatives_along_the_motion(axes):
     states = drawn_states(TREE, 3)[:3]
@@ -106,6 +108,7 @@ def test_rates_are_derivatives_along_the_motion(axes):
 SMALL = jdyn.random_tree(2, 3, kinds=(jdyn.Free, jdyn.Universal))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "axes", ["body", *(pytest.param(axes, marks=pytest.mark.exhaustive) for axes in ("world", "aligned"))]
 )
@@ -124,6 +127,7 @@ def test_modes_of_differentiation_agree(axes):
         np.testing.assert_allclose(forward, reverse, atol=1e-11 * max(1, np.max(np.abs(forward))))
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single():
     model = jdyn.load("double_pendulum").astype(jnp.float32)
     x = jnp.ones(2, jnp.float32)

@@ -137,6 +137,7 @@ def test_gradient_with_respect_to_a_swept_body_under_vmap(model):
     np.testing.assert_allclose(exact, (value(masses + h) - value(masses - h)) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.__name__.lower())
 def test_walking_the_configuration_space_is_smooth(kind):
     """`integrate` and `difference` and their first two derivatives are finite and consistent at zero."""

@@ -31,6 +31,7 @@ def scene():
     return jdyn.load(TABLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [TABLE, FLOOR, "<mujoco/>"])
 def test_scenes_load_as_their_oracles_load_them(text):
     model = jdyn.load(text)
@@ -81,6 +82,7 @@ def test_frames_and_shapes_are_where_they_are(scene):
     assert np.ptp(jdyn.snapshot(scene, NONE)) > 50
 
 
+@pytest.mark.slow
 def test_time_passes(scene, tmp_path):
     ts = jnp.linspace(0, 1, 11)
     motion = jdyn.simulate(scene, NONE, NONE, 1.0, saveat=ts)

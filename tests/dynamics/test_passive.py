@@ -45,6 +45,7 @@ def _energy(rest, q, stiffness):
     return jdyn.potential_energy(model, q)
 
 
+@pytest.mark.slow
 def test_springs_pull_down_their_energy():
     rest, q, stiffness = _drawn()
     slope = jax.jit(jax.grad(lambda e: _energy(rest, MODEL.integrate(q, e), stiffness)))(jnp.zeros(MODEL.nv))

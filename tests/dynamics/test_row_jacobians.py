@@ -116,6 +116,7 @@ def test_motion_of_pairs_is_that_of_all_joints(monkeypatch):
     np.testing.assert_allclose(at_points, np.concatenate([turning, moving], axis=1), atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "most"), [(FewCoordinates, 4), (AllCoordinates, 1000)])
 def test_motion_of_some_pairs_is_theirs_in_that_of_all(kind, most, monkeypatch):
     """One of them occurs twice, as pairs may that fill rows up."""

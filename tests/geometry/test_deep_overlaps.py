@@ -85,6 +85,7 @@ def test_no_direction_of_thousands_is_shorter(first, second):
     assert count > 250
 
 
+@pytest.mark.slow
 def test_a_box_and_an_ellipsoid_part_by_the_shorter_of_two_ways():
     """Half a search ended in the longer one: at 0.2459 m for these sizes, where the least is less than 0.1988 m."""
     sizes = np.array([[0.723, 0.809, 0.840], [0.106, 0.540, 0.233]])

@@ -141,6 +141,7 @@ def test_what_is_known_is_taken_from_the_model(motion):
     assert known == {name for name in fit.base.standard if "damping" in name or "friction" in name}
 
 
+@pytest.mark.slow
 def test_intervals_contain_the_truth_as_often_as_they_say():
     """Of 300 fits with noise that differs tenfold between joints; each interval counts."""
     rng = np.random.default_rng(1)

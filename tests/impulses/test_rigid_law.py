@@ -121,6 +121,7 @@ def test_a_box_does_as_in_closed_form(speed, slope, friction, gap, expected):
     np.testing.assert_allclose(problem.balance(v - jnp.array([speed, 0, 0]), (gamma,)), 0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slope", "friction"), [(0.3, 0.5), (0.3, 0.2)])
 def test_derivatives_are_those_of_the_equations(slope, friction):
     """Of a box that sticks and of one that slides, in both modes: by its speed, the slope and friction."""

@@ -78,6 +78,7 @@ def of_peer(both, peer, q, v, frames):
     return T.T @ M @ T, both.tau_from_peer(q, tau), np.array(places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["ground", "free"])
 def test_all_of_a_locked_robot_is_that_of_a_reduced_model_of_pinocchio(base, in_pinocchio):
     model = arm(3, 7) if base == "ground" else jdyn.append(jdyn.load("ball").without_shapes(), arm(3, 7), "ball")
@@ -128,6 +129,7 @@ def test_mujoco_attaches_the_same_robot():
     assert model.frame_names == ("tool",)
 
 
+@pytest.mark.slow
 def test_parts_of_a_merged_model_move_as_they_do_alone():
     left, right = arm(0), jdyn.random_tree(1, 6)
     whole = jdyn.merge({"left": left, "right": right}, {"right": PLACED})
@@ -177,6 +179,7 @@ def test_a_merged_model_keeps_everything_of_its_parts():
             np.testing.assert_array_equal(twice[f"{kind}:{part}/{own}"], value)
 
 
+@pytest.mark.slow
 def test_two_robots_and_a_box_are_those_of_one_file(tmp_path):
     """The file has the parts' elements with other names, and a fixed joint that places the right robot."""
     puma = dataclasses.replace(jdyn.load("puma560"), armature=jnp.zeros(6))
@@ -239,6 +242,7 @@ def test_every_kind_of_joint_can_be_locked():
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-12), frame, where)
 
 
+@pytest.mark.slow
 def test_numbers_of_the_parts_pass_through():
     """Derivatives by masses, placements and locked values, and batches of them."""
     base, other = jdyn.load("double_pendulum"), jdyn.load("pendulum")
@@ -256,6 +260,7 @@ def test_numbers_of_the_parts_pass_through():
     np.testing.assert_allclose(together, [energy(mass, *arguments[1:]) for mass in masses])
 
 
+@pytest.mark.slow
 def test_robots_of_a_merged_model_push_each_other():
     ball = jdyn.load("ball")
     pair = jdyn.merge({"a": ball, "b": ball}, {"b": (0.199, 0, 0)}, gravity=(0, 0, 0))

@@ -48,6 +48,7 @@ def state(model, seed=0):
     return model.random(keys[0]), *(jax.random.normal(key, (model.nv,)) for key in keys[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [jdyn.ABA(), jdyn.CRBA()])
 def test_rotors_are_links_that_follow(method):
     """Against links that they stand for: symmetric about the shaft, wherever they sit on the carrier."""
@@ -72,6 +73,7 @@ def test_the_kinetic_energy_is_that_of_the_paper():
     np.testing.assert_allclose(jdyn.kinetic_energy(with_motors(locked), q, v), expected, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_motor_on_a_free_base_keeps_momentum():
     """A base in space that a motor's torque turns against its rotor and what that drives; speeds by closed form."""
     builder = jdyn.Builder("wheel", gravity=(0, 0, 0))
@@ -89,6 +91,7 @@ def test_a_motor_on_a_free_base_keeps_momentum():
     assert r > 0 > w
 
 
+@pytest.mark.slow
 def test_numbers_have_derivatives_and_lanes():
     locked = geared(False)
     x = state(locked)

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.fast_compile
 TREE = jdyn.random_tree(0, len(ALL_KINDS))
 
 
+@pytest.mark.slow
 def test_every_number_can_be_had_and_given_back():
     """To rounding: inertias are kept about other points, axes are scaled again."""
     for model in (TREE, jdyn.load("panda"), jdyn.load("quadruped")):
@@ -50,6 +51,7 @@ def test_a_changed_model_moves_as_one_that_was_built_so():
     )
 
 
+@pytest.mark.slow
 def test_batches_and_derivatives_go_through_names():
     model = jdyn.load("double_pendulum")
     state, body = (jnp.array([0.3, -0.7]), jnp.ones(2), jnp.zeros(2)), model.body_names[1]

@@ -39,6 +39,7 @@ def floating():
     return jdyn.System(model, sensors=all_sensors("link2", "link1", "joint2"))
 
 
+@pytest.mark.slow
 def test_free_fall_reads_nothing_and_rest_reads_gravity(floating):
     system = dataclasses.replace(floating, sensors=[s.Accelerometer("imu", "link2", OFFSET), s.Force("cut", "link2")])
     model = system.model
@@ -53,6 +54,7 @@ def test_free_fall_reads_nothing_and_rest_reads_gravity(floating):
     np.testing.assert_allclose(resting["cut"], model.inertias.mass[1] * g, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_an_arm_at_rest_carries_the_weight_above():
     model = jdyn.load("panda")
     system = jdyn.System(
@@ -91,6 +93,7 @@ def touching_arm(**parts):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [False, True], ids=["free", "held"])
 def test_torques_in_joints_are_those_of_motors_whatever_acts_from_outside(held):
     """Contact, springs and constraints push bodies; what is left along the axis of a joint is its motor and damper."""
@@ -161,6 +164,7 @@ def test_relative_accelerations_are_rates_of_relative_velocities(floating):
         np.testing.assert_allclose(found, rate, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_derivatives_at_rest_are_finite_and_agree_in_both_modes(floating):
     model = floating.model
 

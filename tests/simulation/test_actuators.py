@@ -99,6 +99,7 @@ class Integral(jdyn.control.DynamicController):
 HELD, INTEGRAL = jdyn.control.ZeroOrderHold(FEEDBACK, 0.01), Integral(jnp.array(20.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "both",
     [
@@ -134,7 +135,8 @@ def test_what_has_a_memory_is_no_function_of_the_state():
         jdyn.control.ZeroOrderHold(FEEDBACK, 0.05, delay=-1)
 
 
-@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize("beside", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_functions_within_actuators_close_over_values_that_are_differentiated(beside):
     """Also where a controller is added to them, on either side."""
     model = jdyn.load("pendulum")

@@ -43,6 +43,7 @@ def tries(motion):
     return motion.stats["accepted_steps"] + motion.stats["rejected_steps"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tolerance", "stages"),
     [(1e-6, 8), pytest.param(1e-9, 13, marks=pytest.mark.exhaustive)],
@@ -79,6 +80,7 @@ def test_it_returns_when_stiffness_ends():
     np.testing.assert_allclose(found.q, exact.q, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_each_lane_chooses_for_itself():
     dampings = jnp.array([0.0, 20.0, 0.0, 5.0])
     together = jax.vmap(swing)(dampings)
@@ -103,6 +105,7 @@ def sled(**joint):
 GROUND = jdyn.CompliantContact(jdyn.contact.SpringDamper(), jdyn.contact.Material(4e3, 0.1, 1.0), slip_speed=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "contact", "slip"),
     [(sled(), GROUND, 0.3 / np.sqrt(0.91)), (sled(friction=10.0, friction_speed=1e-3), None, np.arctanh(0.3))],

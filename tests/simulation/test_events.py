@@ -76,6 +76,7 @@ def expected(*point):
     return jnp.concatenate([*bounces(*point), flight(*point, 3.1)])
 
 
+@pytest.mark.slow
 def test_a_bouncing_ball(fall):
     _, (seen, trajectory) = fall
     np.testing.assert_allclose(seen, expected(*POINT), rtol=0, atol=1e-12)
@@ -89,6 +90,7 @@ def test_derivatives_go_through_five_bounces(fall):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_forward_mode_goes_through_events():
     def height(restitution):
         return dropped(*POINT[:2], restitution, saveat=[3.1], adjoint=diffrax.ForwardMode()).q[0, 0]
@@ -113,6 +115,7 @@ def test_every_lane_has_events_of_its_own():
     np.testing.assert_allclose(total(heights)[40], single(heights[40]), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_bounces_that_accumulate_end_with_a_code():
     trajectory = dropped(jnp.array(0.1), jnp.array(9.81), jnp.array(0.3), throw=False, max_events=20)
     assert trajectory.result == Result.max_events
@@ -122,6 +125,7 @@ def test_bounces_that_accumulate_end_with_a_code():
         dropped(jnp.array(0.1), jnp.array(9.81), jnp.array(0.3), max_events=20)
 
 
+@pytest.mark.slow
 def test_an_event_may_end_the_simulation():
     floor = jdyn.Event(lambda t, y: y.q[0], terminate=True)
     trajectory = jdyn.simulate(BALL, [1.0], [0.0], 5.0, events=[floor], saveat=[0.2, 1.0])
@@ -130,6 +134,7 @@ def test_an_event_may_end_the_simulation():
     assert np.all(np.isfinite(trajectory.q[0])) and np.all(np.isnan(trajectory.q[1]))
 
 
+@pytest.mark.slow
 def test_a_pendulum_hits_a_wall():
     """At the bottom, where the closed form of its period says when (Landau and Lifshitz, Mechanics, section 11)."""
     amplitude, restitution = 0.8, 0.9
@@ -161,6 +166,7 @@ class Latch(jdyn.control.DynamicController):
         return -memory["shut"] * (self.stiffness * (q - memory["where"]) + 2 * jnp.sqrt(self.stiffness) * v)
 
 
+@pytest.mark.slow
 def test_a_latch_catches_the_ball():
     def caught(t, y):
         return jdyn.State(y.q, y.v, {"controller": {"shut": jnp.ones_like(t), "where": y.q}})

@@ -40,6 +40,7 @@ CRADLE = (1.0, 1.0, 1.0)
 HITS = jdyn.Event(lambda t, y: jnp.diff(y.q), lambda t, y, entry: hit(CRADLE, y, entry))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_a_row_of_balls_that_touch_hands_the_speed_on(dtype):
     model = row(CRADLE, dtype=dtype)
@@ -59,6 +60,7 @@ def test_a_row_of_balls_that_touch_hands_the_speed_on(dtype):
         np.testing.assert_allclose(motion.v[-1], end, atol=4 * jnp.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "accuracy"), [(jnp.float32, 1e-5), (jnp.float64, 1e-13)])
 def test_stacked_balls_that_fall_throw_up_the_upper_one(dtype, accuracy):
     """Where the lower one has turned around, it hits the other one at the same instant."""
@@ -92,6 +94,7 @@ NOTE = jdyn.Event(lambda t, y: 3 * y.q[0], lambda t, y: y)
 STOP = jdyn.Event(lambda t, y: 2 * y.q[0], terminate=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
 @pytest.mark.parametrize("height", [1.0, 0.0])
 def test_the_order_of_the_list_does_not_decide_what_happens(order, height):
@@ -106,6 +109,7 @@ def test_the_order_of_the_list_does_not_decide_what_happens(order, height):
     np.testing.assert_allclose(motion.events.ts[:3], height * np.sqrt(2 / 9.81), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_events_that_make_each_other_happen_end_with_a_code():
     walls = jdyn.Event(lambda t, y: jnp.stack([y.q[0], -y.q[0]]), lambda t, y, entry: dataclasses.replace(y, v=-y.v))
     motion = jdyn.simulate(row((1.0,)), [0.0], [1.0], 1.0, events=[walls], max_events=9, **OPTIONS)
@@ -161,6 +165,7 @@ def test_derivatives_through_events_at_one_instant_forwards():
         np.testing.assert_allclose(by, right, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_joints_that_start_at_their_ends_bounce_at_once():
     model = row((1.0, 1.0))
     for name in ("body0", "body1"):

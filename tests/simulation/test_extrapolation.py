@@ -72,6 +72,7 @@ def test_order_and_step_follow_the_tolerance(solver, reference):
     assert evaluations[2] < 10 ** (6 / 8) * evaluations[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [jdyn.solvers.BulirschStoer(), jdyn.solvers.BaderDeuflhard()], ids=named)
 def test_rows_within_steps_are_as_exact_as_ends(solver):
     """A double pendulum, against small steps of another method. Steps are judged by their dense output, too: it was off

@@ -133,6 +133,7 @@ def test_forward_mode_agrees(replayed):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_gradient_costs_what_it_is_by(replayed):
     """By some of all that there is: the same numbers, by a smaller program, without cotangents of the model."""
     p = parameters()
@@ -178,12 +179,11 @@ WAYS = {
     "batch": lambda q, mass: jnp.sum(jax.vmap(size, (0, None))(q[None], mass)),
     "recomputed": jax.checkpoint(size),
 }
-# What others show.
-OF_OTHERS = "loop", "loop by a mass", "recomputed"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in OF_OTHERS)) for n in WAYS])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", WAYS)
 def test_gradients_within_other_transformations(name, gradients_of_size):
     """Loops, batches and recomputation ask again for the rule, each time with other numbers differentiated by."""
     for k, gradient in enumerate(gradients_of_size):
@@ -192,6 +192,7 @@ def test_gradients_within_other_transformations(name, gradients_of_size):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_derivative_is_linear(gradients_of_size):
     linear = jax.linearize(lambda q: size(q, MASS), ANGLES)[1]
     found = jax.linear_transpose(linear, ANGLES)(1.0)[0]

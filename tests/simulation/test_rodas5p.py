@@ -103,6 +103,7 @@ def cart(stiffness, damping):
     return builder.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stiffness", "damping"), [(0.0, 1.0), (1.0, 2.0), (1.0, 0.0)], ids=str)
 def test_a_step_of_a_million_time_constants(stiffness, damping):
     """h λ = 10⁶, of a damper, of both, and of a spring alone: an L-stable method leaves a share of 1 / (h λ)."""
@@ -119,6 +120,7 @@ def test_a_step_of_a_million_time_constants(stiffness, damping):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_there_and_back():
     """With followers, at their ends, and a memory."""
     q0, v0 = FLAT.random(jax.random.key(1)).at[1].set(0.1), jnp.array([0.5, 0.4, -0.3])

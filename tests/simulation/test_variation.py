@@ -39,6 +39,7 @@ def expected():
     return np.array([np.cos(omega * T), np.sin(omega * T) / omega, (1 - np.cos(omega * T)) / STIFFNESS])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [0.0, 1e-9])
 def test_a_spring_at_rest_vibrates_in_derivatives(start):
     """Also where it moves by less than tolerances tell. The error of a step is 1e-6 of the vibration, of 40 radians."""
@@ -53,6 +54,7 @@ _reverse = jax.jit(jax.grad(sprung, (0, 1, 2), has_aux=True))
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_forward_mode_takes_the_same_steps():
     at = (jnp.zeros(()),) * 3
 
@@ -65,6 +67,7 @@ def test_forward_mode_takes_the_same_steps():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lanes_begin_again_each_for_itself():
     """One rests, the other one does not: a lane has the derivatives that it has alone."""
     starts = jnp.array([0.0, 0.3])
@@ -151,8 +154,10 @@ def test_a_ball_that_slides_at_its_static_depth():
 @pytest.mark.parametrize(
     "solver",
     [
-        *(pytest.param(x, marks=pytest.mark.exhaustive) for x in (diffrax.Tsit5(), jdyn.solvers.CashKarp())),
-        diffrax.Bosh3(),
+        *(
+            pytest.param(x, marks=pytest.mark.exhaustive)
+            for x in (diffrax.Tsit5(), jdyn.solvers.CashKarp(), diffrax.Bosh3())
+        ),
         None,
     ],
     ids=str,

@@ -29,6 +29,7 @@ def _misfit(p):
     return p["a"] * jnp.exp(-p["rate"] * TIMES) + p["c"] - MEASURED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [None, optx.GaussNewton(1e-10, 1e-10)], ids=["usual", "GaussNewton"])
 @pytest.mark.parametrize("jacobian", ["forward", "reverse"])
 def test_a_fit_is_that_of_scipy(solver, jacobian):
