@@ -86,7 +86,7 @@ differences["Pinocchio: place of a foot"] = jdyn.frame_pose(model, q, "FL_FOOT")
 # | `mujoco.mj_step(m, d)` in a loop, step in the file | `jdyn.simulate(model, q, v, t1)`, adaptive steps, compiled |
 # | one `mujoco.mj_step(m, d)`, with `d.ctrl` | `state, info = system.step(state, tau, dt)` of a `jdyn.System` |
 # | the whole of a file | `system = jdyn.load_system("scene.xml")`, `system.state("home")` |
-# | `mujoco.mjd_transitionFD` | `jdyn.linearize`, `jax.grad` through `simulate` |
+# | `mujoco.mjd_transitionFD` | `system.linearize_step(state, tau, dt)`, `jax.grad` through `simulate` |
 # | `mujoco.viewer.launch_passive`, `mujoco.Renderer` | `jdyn.view(motion)`, `jdyn.animate(motion)` |
 # | `d.qvel` of a free joint: linear in world axes, then angular | angular, then linear, both in the body's axes |
 # | spatial tendons, `d.xfrc_applied`, drag | `elements=[...]` of `jdyn.elements.PointSpring`, `.FrameForce`, `.Drag` |

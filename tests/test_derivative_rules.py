@@ -13,7 +13,7 @@ RULES = {
     "simulation/solvers/shifted.py",
     # Recursions that are fast, by the derivative of what they compute.
     "dynamics/at_rest.py", "dynamics/derivatives.py", "dynamics/forward_derivatives.py", "dynamics/inverse.py",
-    "dynamics/kinematics.py", "dynamics/mass_matrix.py",
+    "dynamics/kinematics.py", "dynamics/mass_matrix.py", "dynamics/second_derivatives.py",
     # Solutions of equations, by the implicit function theorem, and functions that are safe where a quotient is not.
     "control/riccati.py", "dynamics/inverse_inertia.py", "geometry/ellipsoids.py", "geometry/outside.py",
     "planning/inverse_kinematics.py", "spatial/quaternions.py", "transmissions/wrapping.py",

@@ -48,3 +48,6 @@ from jdyn.dynamics.methods import ParallelABA as ParallelABA
 from jdyn.dynamics.passive import passive_forces as passive_forces
 from jdyn.dynamics.regressor import regressor as regressor
 from jdyn.dynamics.rerooted import rerooted_state as rerooted_state
+from jdyn.dynamics.second_derivatives import (
+    inverse_dynamics_second_derivatives as inverse_dynamics_second_derivatives,
+)

@@ -113,7 +113,7 @@ def _closed_form(model, q, v, a, f_ext):
     q_full, v_full, a_full = model.expand(q), model.expand_velocity(v), model.expand_velocity(a)
     like = (jax.ShapeDtypeStruct((*v_full.shape, *v_full.shape), v.dtype),) * 3
     arguments = q_full, v_full, a_full, f_ext
-    by_q, by_v, M = by_lanes(None, moving_tree, _derivatives, model, *arguments, like=like)
+    by_q, by_v, M = by_lanes(None, moving_tree, rigid_body_derivatives, model, *arguments, like=like)
     passive_by_e, passive_by_v = passive_forces_derivatives(model, q_full, v_full)
     full = by_q - passive_by_e, by_v - passive_by_v, M + jnp.diag(model.armature)
     return tuple(reduced(model, x) for x in full)
@@ -126,8 +126,9 @@ def _closed_form_jvp(primals, tangents):
     return _closed_form(*primals), eqx.filter_jvp(_differentiated, primals, tangents)[1]
 
 
-def _derivatives(order: Order, tree: DofTree, x: MovingTree):
-    """Derivatives of rigid-body forces, without rotors."""
+def rigid_body_derivatives(order: Order, tree: DofTree, x: MovingTree) -> tuple[Float[Array, "n n *lanes"], ...]:
+    """Derivatives of the forces of all degrees of freedom by coordinates, velocities and accelerations, without rotors
+    and passive forces, elementwise in lanes."""
     bodies, base = tuple(body.displaced() for body in x.bodies), x.base
     still = zeros((bodies, base), 6)
     start = _Placed(on_roots(tree, Pose.identity(still[0])), *base.motion(tree, still))

@@ -38,6 +38,7 @@ from jdyn.dynamics import gravity_forces as gravity_forces
 from jdyn.dynamics import impulse_response as impulse_response
 from jdyn.dynamics import inverse_dynamics as inverse_dynamics
 from jdyn.dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
+from jdyn.dynamics import inverse_dynamics_second_derivatives as inverse_dynamics_second_derivatives
 from jdyn.dynamics import jacobian as jacobian
 from jdyn.dynamics import jacobian_rate as jacobian_rate
 from jdyn.dynamics import joint_forces as joint_forces

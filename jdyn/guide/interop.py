@@ -62,21 +62,22 @@ they find, and have derivatives. Spatial vectors have their angular part first.
 | `computeJointTorqueRegressor` | `jdyn.regressor` |
 | `computeRNEADerivatives` | `jdyn.inverse_dynamics_derivatives` |
 | `computeABADerivatives` | `jdyn.forward_dynamics_derivatives` |
+| `ComputeRNEASecondOrderDerivatives` (C++ only) | `jdyn.inverse_dynamics_second_derivatives` |
 | other functions with `Derivatives` in their name | `jax.jacfwd`, `jax.jacrev` of the function itself |
 | `neutral`, `randomConfiguration` | `model.neutral`, `model.random` |
 | `integrate`, `difference` | `model.integrate`, `model.difference` |
 | `buildReducedModel`, `appendModel` | `jdyn.lock`, `jdyn.append` |
 
 Derivatives with respect to a configuration go along its tangent space, as Pinocchio's do, if `model.integrate` walks
-there. Second derivatives of inverse dynamics, for one, are those of its first ones:
+there. Second derivatives of forward dynamics, for one, are those of its first ones:
 
 >>> model, q, v = jdyn.load("double_pendulum"), jnp.array([0.3, -0.5]), jnp.array([1.0, 2.0])
 >>> def slopes(dq):
-...     return jdyn.inverse_dynamics_derivatives(model, model.integrate(q, dq), v, jnp.zeros(2))
->>> by_q_and_q, by_v_and_q, by_a_and_q = jax.jacfwd(slopes)(jnp.zeros(2))
->>> print(by_q_and_q.shape, by_a_and_q.round(3)[:, :, 1] + 0.0)  # the last index is that of dq
-(2, 2, 2) [[0.479 0.24 ]
- [0.24  0.   ]]
+...     return jdyn.forward_dynamics_derivatives(model, model.integrate(q, dq), v, jnp.zeros(2))
+>>> by_q_and_q, by_v_and_q, by_tau_and_q = jax.jacfwd(slopes)(jnp.zeros(2))
+>>> print(by_q_and_q.shape, by_tau_and_q[:, :, 1].round(1))  # the last index is that of dq
+(2, 2, 2) [[ 1.1 -3.5]
+ [-3.5 10.3]]
 
 ## Values of MuJoCo
 
@@ -92,6 +93,32 @@ there. Second derivatives of inverse dynamics, for one, are those of its first o
 >>> a = jdyn.forward_dynamics(model, jnp.array([0.5]), jnp.zeros(1), jnp.zeros(1))
 >>> print(bool(np.allclose(data.qacc, between.v_to_peer(np.array([0.5]), np.array(a)))))
 True
+
+## Functions of MuJoCo by name
+
+Names of `mujoco` without `mj_`, and of `MjData`. Functions of jdyn that act on all of a file take a `jdyn.System`,
+which `jdyn.load_system` reads.
+
+| MuJoCo | jdyn |
+|---|---|
+| `step` | `System.step`; `jdyn.simulate` for many, of lengths that accuracy asks for |
+| `forward`, `qacc` | `jdyn.forward_dynamics` of a model, `StepInfo.accelerations` of a step |
+| `inverse`, `qfrc_inverse` | `jdyn.inverse_dynamics` |
+| `sensordata` | `System.sense`, at the end of a step `StepInfo.sensors` |
+| `fullM`, `solveM` | `jdyn.mass_matrix`, `jdyn.mass_matrix_inverse` |
+| `jacBody`, `jacSite`, `jacGeom` | `jdyn.jacobian` |
+| `integratePos`, `differentiatePos` | `model.integrate`, `model.difference` |
+| `mjd_transitionFD` | `System.linearize_step`, exact, not by finite differences |
+| `mjd_inverseFD` | `jdyn.inverse_dynamics_derivatives` |
+
+`System.linearize_step` gives A, B, C and D of one step with all that acts in it. As in MuJoCo, C and D are of the
+sensors where the step begins. States of actuators come after configuration and velocity, by name:
+
+>>> servo = jdyn.actuators.PositionServo("rod", kp=10.0, activation=jdyn.actuators.Lag(0.1))
+>>> system = jdyn.System(model, actuators=[servo], sensors=[jdyn.sensors.JointVelocity("speed", "rod")])
+>>> step = system.linearize_step(system.state(), dt=0.01, solver=jdyn.solvers.SemiImplicitEuler())
+>>> print(step.state_names, step.C)
+('q.rod', 'v.rod', 'controller.actuators.rod') [[0. 1. 0.]]
 
 ## Arrays in and out
 

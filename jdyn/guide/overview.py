@@ -49,7 +49,9 @@ or at the identity.
 
 ## Jacobians
 
-In closed form: `jdyn.forward_dynamics_derivatives`, `jdyn.inverse_dynamics_derivatives`, `jdyn.linearize`.
+In closed form: `jdyn.forward_dynamics_derivatives`, `jdyn.inverse_dynamics_derivatives`,
+`jdyn.inverse_dynamics_second_derivatives`, `jdyn.linearize`. Of one step of a whole system, with actuators, contact and
+sensors: `jdyn.System.linearize_step`.
 
 ## Batches
 

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree, Scalar
 
 from jdyn.array import shaped
@@ -22,6 +21,7 @@ from jdyn.model.model import compiled
 from jdyn.planning.backward_pass import Policy, Stage, backward_pass
 from jdyn.planning.costs import AnyCost, Cost
 from jdyn.simulation import Result, SemiImplicitEuler, State, System
+from jdyn.simulation.deviation import deviating, deviation, deviation_size
 from jdyn.simulation.simulate import checked_start, named
 from jdyn.terminal.messages import unknown
 
@@ -341,30 +341,21 @@ class _Problem(eqx.Module):
 
     def linearized(self, t: Scalar, y: State, u: Array, end: State) -> tuple[Array, Array]:
         """A and B in x₁ = A x + B u for small deviations from a step to the state `end`."""
-        nx = _size(y)
+        nx = deviation_size(y)
 
         def moved(z):
-            return self.deviation(end, self.step(t, self.near(y, z[:nx]), u + z[nx:])[0])
+            near, _ = self.step(t, deviating(self.model, y, z[:nx]), u + z[nx:])
+            return deviation(self.model, end, near)
 
         both = jax.jacfwd(moved)(jnp.zeros(nx + len(u), u.dtype))
         return both[:, :nx], both[:, nx:]
-
-    def deviation(self, y: State, near: State) -> Array:
-        """x: the tangent vector that leads to the deviating configuration, and the deviations of all else."""
-        z, z_near = (ravel_pytree(state.parts)[0].astype(y.v.dtype) for state in (y, near))
-        return jnp.concatenate([self.model.difference(y.q, near.q), near.v - y.v, z_near - z])
-
-    def near(self, y: State, x: Array) -> State:
-        """The state that deviates by x."""
-        nv, (z, unravel) = len(y.v), ravel_pytree(y.parts)
-        return State(self.model.integrate(y.q, x[:nv]), y.v + x[nv : 2 * nv], unravel(z + x[2 * nv :].astype(z.dtype)))
 
     def followed(self, motion: _Motion, policy: Policy, share: Scalar) -> _Motion:
         """The motion under the policy, of whose change of the forces a share is taken."""
 
         def step(state, x):
             (y, good), (t, old, u, k, K) = state, x
-            u = jnp.clip(u + share * k + K @ self.deviation(old, y), self.lower, self.upper)
+            u = jnp.clip(u + share * k + K @ deviation(self.model, old, y), self.lower, self.upper)
             after, arrived = self.step(t, y, u)
             return (after, good & arrived), (y, u, self.cost(t, y.q, y.v, u))
 
@@ -382,7 +373,7 @@ class _Problem(eqx.Module):
         """The motion under the guess, and the policy to keep to it."""
         nodes, nu = u.shape
         none = jnp.zeros((), u.dtype)
-        still = Policy(jnp.zeros_like(u), jnp.zeros((nodes, nu, _size(y)), u.dtype), none, none)
+        still = Policy(jnp.zeros_like(u), jnp.zeros((nodes, nu, deviation_size(y)), u.dtype), none, none)
         rest = _Motion(jax.tree.map(lambda x: jnp.broadcast_to(x, (nodes + 1, *x.shape)), y), u, none)
         return self.followed(rest, still, none), still
 
@@ -394,16 +385,16 @@ class _Problem(eqx.Module):
         stages = Stage(A, B, self.h * g, self.h * H, self.lower[None] - u, self.upper[None] - u)
 
         def place(x):
-            near = self.near(end, x)
+            near = deviating(self.model, end, x)
             return near.q, near.v
 
-        return backward_pass(stages, *self.final_cost.expansion(place, jnp.zeros(_size(end), u.dtype)), mu)
+        return backward_pass(stages, *self.final_cost.expansion(place, jnp.zeros(deviation_size(end), u.dtype)), mu)
 
     def _expanded(self, t, y, u):
-        nx = _size(y)
+        nx = deviation_size(y)
 
         def place(z):
-            near = self.near(y, z[:nx])
+            near = deviating(self.model, y, z[:nx])
             return t, near.q, near.v, u + z[nx:]
 
         return self.cost.expansion(place, jnp.zeros(nx + len(u), u.dtype))
@@ -440,11 +431,6 @@ class _Problem(eqx.Module):
         falls = motion.cost - tried.cost > wanted
         first = jnp.argmax(falls)
         return jax.tree.map(lambda x: x[first], tried), falls[first]
-
-
-def _size(y: State) -> int:
-    """Number of coordinates of a deviation."""
-    return 2 * len(y.v) + sum(x.size for x in jax.tree.leaves(y.parts))
 
 
 @compiled

@@ -3,9 +3,10 @@
 import diffrax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import ArrayLike, Float
+from jaxtyping import ArrayLike, Float, Scalar
 
 from jdyn.simulation.fixed_step import StepInfo, fixed_step
+from jdyn.simulation.linearized_step import LinearizedStep, linearized_step
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.sensing import Values, sense
 from jdyn.simulation.state import State
@@ -86,13 +87,71 @@ class System(Parts):
                 events.
         """
         _check_state(state)
-        # Numbers of Python would be parts of the program.
-        h, t = (jnp.asarray(x, self.model.dtype) for x in (dt, t))
-        if h.shape or t.shape:
-            raise ValueError(f"dt and t: expected scalars, got shapes {h.shape} and {t.shape}")
-        if not isinstance(h, Tracer) and not h > 0:
-            raise ValueError(f"dt: expected a positive number, got {dt}")
+        h, t = self._span(dt, t)
         return fixed_step(self, state, None if action is None else jnp.asarray(action), h, t, solver)
+
+    def linearize_step(
+        self,
+        state: State,
+        action: Float[ArrayLike, " nu"] | None = None,
+        dt: ArrayLike = 0.002,
+        *,
+        t: ArrayLike = 0.0,
+        solver: diffrax.AbstractSolver | None = None,
+    ) -> LinearizedStep:
+        """A, B, C and D of `step`: how small deviations from it evolve, and what sensors show of them.
+
+        For a deviation x from the state and u from the action, that of the state at the end is A x + B u, and that of
+        the sensors at the start, see `sense`, is C x + D u. x = [e; w; z] stacks the tangent vector e that leads to the
+        deviating configuration, `model.difference`, the deviation w of the velocity, and that of all other parts of the
+        state, such as those of actuators, in the order of their leaves: `LinearizedStep.state_names`. At the end of the
+        step it stands for the deviation from the state there.
+
+        By forward differentiation of `step`, in one program; works under `jit` and `vmap`. Actuators, contact,
+        constraints, force elements and the controller are all part of it. Where the motion has kinks, such as contact
+        that begins, derivatives are those of the branch that the step takes.
+
+        A and B are exact for the step as it is, with one exception: with compliant contact, or force elements that
+        couple joints, stages of the default solver are implicit by slopes of which no derivative is taken. The
+        difference is of the order of the error of the step: for a ball on the ground 1e-3 of A for a step of 4 ms, and
+        1e-5 for one of 2 ms. `jdyn.linearize` gives the matrices of a model in continuous time.
+
+        A discrete linear-quadratic regulator that keeps a pole upright:
+
+        >>> push = jdyn.actuators.Motor("rail", strength=10.0)
+        >>> system = jdyn.System(jdyn.load("cartpole"), actuators=[push])
+        >>> upright = system.state(jnp.zeros(2))
+        >>> step = system.linearize_step(upright, dt=0.02)
+        >>> A, B, Q, R = step.A, step.B, jnp.eye(4), jnp.eye(1)
+        >>> P = Q
+        >>> for _ in range(500):
+        ...     K = jnp.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+        ...     P = Q + A.T @ P @ (A - B @ K)
+        >>> state = system.state(jnp.array([0.0, 0.1]))
+        >>> for _ in range(300):
+        ...     x = jnp.concatenate([system.model.difference(upright.q, state.q), state.v])
+        ...     state, info = system.step(state, -K @ x, dt=0.02)
+        >>> print(step.state_names, jnp.abs(state.q).max() < 0.01)
+        ('q.rail', 'q.hinge', 'v.rail', 'v.hinge') True
+
+        Args:
+            state: Where the step begins, see `state`; it has to meet the constraints. Parts that it lacks start anew.
+            action: As for `step`; zero if left out.
+            dt: Length of the step [s], positive.
+            t: Time at which it begins [s].
+            solver: As for `step`.
+
+        Returns:
+            `A`, `B`, `C` and `D`; `end`, the state at the end of the step; `sensors`, values at its start, by name;
+            `result`, as in `step`; `state_names`, `action_names` and `sensor_names`, of the entries of x and u and of
+            what C x + D u is added to, the values of all sensors in the order of the system.
+
+        Raises:
+            ValueError: as for `step` and `sense`.
+        """
+        _check_state(state)
+        h, t = self._span(dt, t)
+        return linearized_step(self, state, None if action is None else jnp.asarray(action), h, t, solver)
 
     def sense(self, state: State, action: Float[ArrayLike, " nu"] | None = None, *, t: ArrayLike = 0.0) -> Values:
         """Values of all sensors in one state, by name.
@@ -117,6 +176,15 @@ class System(Parts):
         _check_state(state)
         action = None if action is None else jnp.asarray(action)
         return sense(self, state, action, jnp.asarray(t, self.model.dtype)) if self.sensors else {}
+
+    def _span(self, dt: ArrayLike, t: ArrayLike) -> tuple[Scalar, Scalar]:
+        """Length and start of a step, as arrays: numbers of Python would be parts of the program."""
+        h, t = (jnp.asarray(x, self.model.dtype) for x in (dt, t))
+        if h.shape or t.shape:
+            raise ValueError(f"dt and t: expected scalars, got shapes {h.shape} and {t.shape}")
+        if not isinstance(h, Tracer) and not h > 0:
+            raise ValueError(f"dt: expected a positive number, got {dt}")
+        return h, t
 
 
 def _check_state(state):
