@@ -160,15 +160,21 @@ def _dynamics(model, q, v, tau):
 def all_compared(folders: list[pathlib.Path]) -> Iterator[tuple[pathlib.Path, pathlib.Path, str, Found]]:
     """Folder, path and root element of each file, and what was found."""
     tasks = [(path, root, folder) for folder in folders for path, root in robot_files(folder)]
+    for (path, root, folder), found in in_processes(compared, tasks):
+        yield folder, path, root, found or Found("the process crashed", "the process crashed")
+
+
+def in_processes(function: Callable[..., Any], tasks: list[tuple]) -> Iterator[tuple[tuple, Any]]:
+    """Arguments and result of each call, in processes that are renewed; None where one crashed."""
     done = 0
     while done < len(tasks):
         with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-            for path, root, folder in tasks[done : done + _FILES_OF_A_PROCESS]:
+            for task in tasks[done : done + _FILES_OF_A_PROCESS]:
                 done += 1
                 try:
-                    yield folder, path, root, process.submit(compared, path, root, folder).result()
+                    yield task, process.submit(function, *task).result()
                 except BrokenProcessPool:
-                    yield folder, path, root, Found("the process crashed", "the process crashed")
+                    yield task, None
                     break
 
 

@@ -14,6 +14,7 @@ from jdyn.model import Constraint as Constraint
 from jdyn.model import Distance as Distance
 from jdyn.model import Gear as Gear
 from jdyn.model import Hinge as Hinge
+from jdyn.model import JointSum as JointSum
 from jdyn.model import PrescribedFrame as PrescribedFrame
 from jdyn.model import PrescribedJoint as PrescribedJoint
 from jdyn.model import RollingDisk as RollingDisk

@@ -98,9 +98,9 @@ boxes, ellipsoids, planes, height fields, hulls of meshes and their convex parts
 
 ## Closed loops
 
-`simulate(..., constraints=...)`: points, hinges, welds, rods, gears, prescribed motion, rolling; met at the end of
-every step and in every row, so that nothing drifts; redundant ones have the smallest forces; `jdyn.assemble` finds a
-start, and says where there is none.
+`simulate(..., constraints=...)`: points, hinges, welds, rods, gears, sums of joints, prescribed motion, rolling; met at
+the end of every step and in every row, so that nothing drifts; redundant ones have the smallest forces;
+`jdyn.assemble` finds a start, and says where there is none.
 
 ## Events
 

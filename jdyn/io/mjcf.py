@@ -117,8 +117,9 @@ def load_mjcf_constraints(
 
     A connect becomes a `jdyn.constraints.Connect`, a weld a `jdyn.constraints.Weld` or, with a `torquescale` of zero, a
     `jdyn.constraints.Connect`. Joint equalities that `load_mjcf` does not turn into mimic joints become a
-    `jdyn.constraints.Gear`, or a `jdyn.constraints.PrescribedJoint` if they have one joint. What the file switches off
-    is left out. Constraints are rigid, MuJoCo's equalities are soft.
+    `jdyn.constraints.Gear`, or a `jdyn.constraints.PrescribedJoint` if they have one joint. Equalities of tendons that
+    add up joints become a `jdyn.constraints.JointSum`, if they are linear. What the file switches off is left out.
+    Constraints are rigid, MuJoCo's equalities are soft.
 
     Args:
         source: As for `load_mjcf`.

@@ -45,7 +45,7 @@ def _numbers(text: str) -> np.ndarray | None:
 
 def _in_coordinates(t: Translation, qpos: np.ndarray, model: Model) -> np.ndarray:
     full = [_of_joint(t, qpos, model, body) for body in range(model.nb)]
-    return np.concatenate(full)[list(model.topology.independent_q)]
+    return np.concatenate([np.zeros(0), *full])[list(model.topology.independent_q)]
 
 
 def _of_joint(t: Translation, qpos: np.ndarray, model: Model, body: int) -> np.ndarray:

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.io.mjcf_tendons import fixed_tendon, is_fixed
 from jdyn.io.mjcf_translation import Translation
-from jdyn.model.constraints import Connect, Constraint, Gear, PrescribedJoint, Weld
+from jdyn.model.constraints import Connect, Constraint, Gear, JointSum, PrescribedJoint, Weld
 from jdyn.spatial import Transform
 
 # MuJoCo's defaults.
@@ -32,21 +33,29 @@ def open_equalities(t: Translation) -> tuple[list[int], list[int]]:
     """Active equalities that did not become mimic joints: those that `constraint` translates, and all others."""
     if t.disabled("EQUALITY", "CONSTRAINT"):
         return [], []
-    kinds = t.mujoco.mjtEq
-    translated = kinds.mjEQ_CONNECT, kinds.mjEQ_WELD, kinds.mjEQ_JOINT
     active = [i for i in range(t.m.neq) if t.m.eq_active0[i] and i not in t.couplings]
-    ours = [i for i in active if int(t.m.eq_type[i]) in translated]
+    ours = [i for i in active if _is_translated(t, i)]
     return ours, [i for i in active if i not in ours]
 
 
+def _is_translated(t: Translation, equality: int) -> bool:
+    kinds, kind = t.mujoco.mjtEq, int(t.m.eq_type[equality])
+    if kind != kinds.mjEQ_TENDON:
+        return kind in (kinds.mjEQ_CONNECT, kinds.mjEQ_WELD, kinds.mjEQ_JOINT)
+    # Lengths that add up coordinates, of which one is constant or linear in the other.
+    return all(is_fixed(t, tendon) for tendon in _tendons(t, equality)) and not np.any(t.m.eq_data[equality, 2:5])
+
+
 def constraint(t: Translation, equality: int) -> Constraint:
-    """Constraint whose residual is MuJoCo's for a connect, weld or joint equality.
+    """Constraint whose residual is MuJoCo's for an equality.
 
     Source: MuJoCo's documentation, XML reference, equality; `mj_instantiateEquality` in its source.
     """
     match int(t.m.eq_type[equality]):
         case t.mujoco.mjtEq.mjEQ_JOINT:
             return _of_joints(t, equality)
+        case t.mujoco.mjtEq.mjEQ_TENDON:
+            return _of_tendons(t, equality)
         case t.mujoco.mjtEq.mjEQ_CONNECT:
             # MuJoCo finds the point of the second body where the coordinates are `qpos0`.
             return _connect(t, equality, t.m.eq_data[equality, :3], t.m.eq_data[equality, 3:6])
@@ -67,7 +76,7 @@ def is_scaled(t: Translation, equality: int) -> bool:
 
 def bodies_of(t: Translation, equality: int) -> list[int]:
     """MuJoCo's numbers of the bodies that a connect or a weld holds together."""
-    if int(t.m.eq_type[equality]) == t.mujoco.mjtEq.mjEQ_JOINT:
+    if int(t.m.eq_type[equality]) in (t.mujoco.mjtEq.mjEQ_JOINT, t.mujoco.mjtEq.mjEQ_TENDON):
         return []
     ends = t.m.eq_obj1id[equality], t.m.eq_obj2id[equality]
     return [int(t.m.site_bodyid[end] if _of_sites(t, equality) else end) for end in ends]
@@ -112,3 +121,20 @@ def _of_joints(t: Translation, equality: int) -> Constraint:
         return PrescribedJoint(t.joints[follower], Locked(jnp.asarray(here + of_deviations.coef[0], float)))
     deviation = np.polynomial.Polynomial([-m.qpos0[m.jnt_qposadr[leader]], 1])
     return Gear(t.joints[follower], t.joints[leader], (of_deviations(deviation) + here).coef)
+
+
+def _tendons(t: Translation, equality: int) -> list[int]:
+    """Numbers of the tendon whose length an equality gives, and of the one by which, if there is one."""
+    return [int(i) for i in (t.m.eq_obj1id[equality], t.m.eq_obj2id[equality]) if i >= 0]
+
+
+def _of_tendons(t: Translation, equality: int) -> JointSum:
+    m, (constant, ratio) = t.m, t.m.eq_data[equality, :2]
+    total, weights = constant, dict[str, float]()
+    for tendon, factor in zip(_tendons(t, equality), (1.0, -ratio), strict=False):
+        # Deviations from the lengths in the file's pose.
+        total += factor * m.tendon_length0[tendon]
+        lengths = fixed_tendon(t, tendon)
+        for joint, coefficient in zip(lengths.joints, np.asarray(lengths.coefficients), strict=True):
+            weights[joint] = weights.get(joint, 0.0) + factor * float(coefficient)
+    return JointSum(tuple(weights), list(weights.values()), total)

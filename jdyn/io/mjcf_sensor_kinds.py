@@ -29,6 +29,7 @@ from jdyn.sensors import (
     SubtreeCenterOfMass,
     SubtreeLinearVelocity,
     Torque,
+    Touch,
     TransmissionPosition,
     TransmissionVelocity,
     Velocimeter,
@@ -60,6 +61,17 @@ OF_ACTUATORS = {
 OF_TENDONS = {"tendonpos": TransmissionPosition, "tendonvel": TransmissionVelocity}
 OF_SHAPES = {"distance": Distance, "normal": DistanceNormal, "fromto": DistancePoints}
 RANGES = {"rangefinder": Rangefinder}
+TOUCHED = {"touch": Touch}
 SENSOR_CLASSES = (
-    OF_JOINTS | MOUNTED | CUTTING | OF_FRAMES | OF_SUBTREES | OF_ACTUATORS | OF_TENDONS | OF_SHAPES | RANGES | WHOLE
+    OF_JOINTS
+    | MOUNTED
+    | CUTTING
+    | OF_FRAMES
+    | OF_SUBTREES
+    | OF_ACTUATORS
+    | OF_TENDONS
+    | OF_SHAPES
+    | RANGES
+    | TOUCHED
+    | WHOLE
 )

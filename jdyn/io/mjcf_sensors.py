@@ -2,7 +2,8 @@
 
 Each becomes the class of `jdyn.sensors` whose values are MuJoCo's. A `cutoff` clips them, as in MuJoCo; `noise` is
 information for users there, and so is left out. Potential energy lacks that of bodies which are fixed to the world, a
-constant.
+constant. Sensors of force and torque also feel tendons, thrusters, the medium and carried weight, which push bodies
+here and coordinates there.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jdyn.geometry import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from jdyn.io.mjcf_actuators import is_read
 from jdyn.io.mjcf_names import Names
 from jdyn.io.mjcf_sensor_kinds import (
@@ -23,6 +25,7 @@ from jdyn.io.mjcf_sensor_kinds import (
     OF_TENDONS,
     RANGES,
     SENSOR_CLASSES,
+    TOUCHED,
     WHOLE,
 )
 from jdyn.io.mjcf_tendons import transmission_of
@@ -32,7 +35,9 @@ from jdyn.sensors import Imperfect, Limb, Sensor
 from jdyn.spatial import SpatialInertia, Transform
 
 # Names of elements that differ from those in MuJoCo's structures.
-_ELEMENTS: dict[str, str] = {"geomdist": "distance", "geomnormal": "normal", "geomfromto": "fromto"}
+_ELEMENTS: dict[str, str] = {
+    "geomdist": "distance", "geomnormal": "normal", "geomfromto": "fromto", "jointactfrc": "jointactuatorfrc",
+}  # fmt: skip
 
 
 def sensor_names(t: Translation) -> list[str]:
@@ -44,7 +49,7 @@ def sensor_names(t: Translation) -> list[str]:
 
 
 def untranslated_sensors(t: Translation) -> list[str]:
-    """Names of the sensors that have no class here: of cameras and touch, and on what is not read."""
+    """Names of the sensors that have no class here: of cameras, and on what is not read."""
     return [name for i, name in enumerate(sensor_names(t)) if not _is_known(t, i)]
 
 
@@ -75,6 +80,8 @@ def _is_known(t: Translation, sensor: int) -> bool:
         return False
     if kind in OF_SHAPES:
         return all(_geoms(t, *end) and set(_geoms(t, *end)) <= set(t.collision_rows) for end in ends)
+    if kind in TOUCHED:
+        return set(_touched(t, number)) <= set(t.collision_rows)
     if kind == "jointactuatorfrc" and t.follows(number):
         return False
     return kind in SENSOR_CLASSES and not any(_turns(t, int(kind), int(number)) for kind, number in ends)
@@ -99,6 +106,28 @@ def _visible(t: Translation, site: int) -> list[int]:
     m = t.m
     opacity = np.where(m.geom_matid >= 0, m.mat_rgba[m.geom_matid, 3] if m.nmat else 1, m.geom_rgba[:, 3])
     return np.flatnonzero((opacity > 0) & (m.geom_bodyid != m.site_bodyid[site])).tolist()
+
+
+def _touched(t: Translation, site: int) -> list[int]:
+    """Geoms of a site's body that may touch others."""
+    may = np.any(t.pairs.touching, axis=1)
+    return np.flatnonzero(may & (t.m.geom_bodyid == t.m.site_bodyid[site])).tolist()
+
+
+def _zone(t: Translation, site: int) -> Any:
+    """The shape of a site."""
+    size, kinds = t.m.site_size[site], t.mujoco.mjtGeom
+    match int(t.m.site_type[site]):
+        case kinds.mjGEOM_SPHERE:
+            return Sphere(jnp.asarray(size[0], float))
+        case kinds.mjGEOM_CAPSULE:
+            return Capsule(*jnp.asarray(size[:2] * (1, 2), float))
+        case kinds.mjGEOM_CYLINDER:
+            return Cylinder(*jnp.asarray(size[:2] * (1, 2), float))
+        case kinds.mjGEOM_ELLIPSOID:
+            return Ellipsoid(jnp.asarray(size, float))
+        case _:
+            return Box(jnp.asarray(2 * size, float))
 
 
 def _geoms(t: Translation, kind: int, number: int) -> list[int]:
@@ -141,6 +170,8 @@ def _sensor(t: Translation, model: Model, sensor: int, name: str) -> Sensor:
         fields["from_free_fall"] = True
     if kind == "magnetometer":
         fields["field"] = np.array(m.opt.magnetic)
+    if kind in TOUCHED:
+        fields["shapes"], fields["zone"] = _shape_names(t, model, _touched(t, number)), _zone(t, number)
     if kind in RANGES:
         fields["shapes"], fields["missed"] = _shape_names(t, model, _visible(t, number)), -1.0
     read = SENSOR_CLASSES[kind](name, **fields)

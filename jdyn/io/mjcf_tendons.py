@@ -19,11 +19,23 @@ def transmission_of(t: Translation, tendon: int) -> FixedTendon | SpatialTendon:
 
     Source: MuJoCo's documentation, XML reference, tendon.
     """
-    m = t.m
-    parts = range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon])
-    if int(m.wrap_type[parts[0]]) == t.mujoco.mjtWrap.mjWRAP_JOINT:
-        return FixedTendon([t.joints[m.wrap_objid[part]] for part in parts], jnp.asarray(m.wrap_prm[parts], float))
-    return SpatialTendon([_part(t, part) for part in parts])
+    return fixed_tendon(t, tendon) if is_fixed(t, tendon) else SpatialTendon([_part(t, i) for i in _parts(t, tendon)])
+
+
+def is_fixed(t: Translation, tendon: int) -> bool:
+    """Tell whether a tendon adds up coordinates of joints."""
+    return int(t.m.wrap_type[t.m.tendon_adr[tendon]]) == t.mujoco.mjtWrap.mjWRAP_JOINT
+
+
+def fixed_tendon(t: Translation, tendon: int) -> FixedTendon:
+    """The length of a tendon that adds up coordinates of joints."""
+    m, parts = t.m, _parts(t, tendon)
+    return FixedTendon([t.joints[m.wrap_objid[i]] for i in parts], jnp.asarray(m.wrap_prm[parts], float))
+
+
+def _parts(t: Translation, tendon: int) -> range:
+    start = t.m.tendon_adr[tendon]
+    return range(start, start + t.m.tendon_num[tendon])
 
 
 def tendon_elements(t: Translation) -> tuple[TendonSpring, ...]:
@@ -35,8 +47,7 @@ def tendon_elements(t: Translation) -> tuple[TendonSpring, ...]:
 def side_in_motion(t: Translation, tendon: int) -> bool:
     """Tell whether a side site within a body is on another one, so that it may leave the body."""
     m = t.m
-    parts = range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon])
-    bodies = (part for part in parts if _is_body(t, part) and _is_inside(t, part))
+    bodies = (part for part in _parts(t, tendon) if _is_body(t, part) and _is_inside(t, part))
     return any(m.site_bodyid[int(m.wrap_prm[i])] != m.geom_bodyid[m.wrap_objid[i]] for i in bodies)
 
 

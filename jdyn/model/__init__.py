@@ -11,6 +11,7 @@ from jdyn.model.constraints import Constraint as Constraint
 from jdyn.model.constraints import Distance as Distance
 from jdyn.model.constraints import Gear as Gear
 from jdyn.model.constraints import Hinge as Hinge
+from jdyn.model.constraints import JointSum as JointSum
 from jdyn.model.constraints import PrescribedFrame as PrescribedFrame
 from jdyn.model.constraints import PrescribedJoint as PrescribedJoint
 from jdyn.model.constraints import RollingDisk as RollingDisk

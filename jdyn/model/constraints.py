@@ -234,6 +234,35 @@ class Gear(Constraint):
         return (follower - jnp.polyval(self.coefficients[::-1], leader))[None]
 
 
+class JointSum(Constraint):
+    """A weighted sum of joints' coordinates is a given number: differentials, fingers on one cable.
+
+    >>> pulled = [jdyn.constraints.JointSum(("joint1", "joint2"), (1.0, 2.0), 0.5)]
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 0.0]), jnp.zeros(2)
+    >>> a = jdyn.constrained_dynamics(model, pulled, q, zero, zero).a
+    >>> print((a[0] / a[1]).round(3))
+    -2.0
+
+    Attributes:
+        joints: Names of joints with one coordinate.
+        weights: Factor of each coordinate.
+        total: What the products add up to.
+    """
+
+    joints: tuple[Name, ...] = eqx.field(static=True, converter=tuple)
+    weights: Float[Array, " joints"] = eqx.field(converter=_point)
+    total: Scalar = eqx.field(default=0.0, converter=_point)
+
+    frames: ClassVar = ()
+
+    def __check_init__(self):
+        if self.weights.shape[-1:] != (len(self.joints),):
+            raise ValueError(f"JointSum: expected {len(self.joints)} weights, got shape {self.weights.shape}")
+
+    def residual(self, placed):
+        return (self.weights @ jnp.stack(placed.joints) - self.total)[None]
+
+
 class PrescribedJoint(Constraint):
     """A joint moves as told. Its row's force is what the joint's drive adds to other forces [N m or N].
 

@@ -124,8 +124,9 @@ def load_constraints(
     ```
 
     A connect becomes a `jdyn.constraints.Connect`, a weld a `jdyn.constraints.Weld`, a polynomial of a joint's
-    coordinate a `jdyn.constraints.Gear`, a locked joint a `jdyn.constraints.PrescribedJoint`. Those of degree one that
-    `jdyn.load` turns into mimic joints are not among them. Constraints are rigid, while MuJoCo's equalities are soft.
+    coordinate a `jdyn.constraints.Gear`, a locked joint a `jdyn.constraints.PrescribedJoint`, a linear equality of
+    tendons that add up joints a `jdyn.constraints.JointSum`. Polynomials of degree one that `jdyn.load` turns into
+    mimic joints are not among them. Constraints are rigid, while MuJoCo's equalities are soft.
 
     >>> text = '''<mujoco><worldbody>
     ...   <body name="rod"><joint/><geom type="capsule" size="0.05" fromto="0 0 0 0 0 -1"/></body>

@@ -78,7 +78,14 @@ class Limb(eqx.Module):
         if self.is_whole:
             return reading.joint_forces[body]
         inertia = jax.tree.map(lambda x: x[body], model.inertias) if self.piece is None else self.piece
-        force = inertia.force(seen.velocities[body], reading.accelerations_from_free_fall[body])
+        if body == WORLD:
+            none = jnp.zeros(3, seen.velocities.dtype)
+            here, velocity = reading.pose("world"), jnp.concatenate([none, none])
+            acceleration = jnp.concatenate([none, -model.gravity])
+        else:
+            moving = seen.poses, seen.velocities, reading.accelerations_from_free_fall
+            here, velocity, acceleration = jax.tree.map(lambda x: x[body], moving)
+        force = inertia.force(velocity, acceleration)
         for child in self.joined(model):
             pose = jax.tree.map(lambda x, child=child: x[child], seen.joints.X)
             force = force + pose.force_to_parent(reading.joint_forces[child])
@@ -86,7 +93,7 @@ class Limb(eqx.Module):
             return force
         if self.shapes is None:
             return force - reading.contacts.on_bodies(seen.poses)[body]
-        return force - reading.contacts.on_shapes(self.shapes, jax.tree.map(lambda x: x[body], seen.poses))
+        return force - reading.contacts.on_shapes(self.shapes, here)
 
 
 def _limb(x: Any) -> Any:
@@ -101,7 +108,9 @@ class _CutSensor(MountedSensor):
     def _transmitted(self, reading: Reading) -> Float[Array, "6"]:
         limb = Limb(self.frame) if self.limb is None else self.limb
         body, X = reading.mounted(self.frame, self.pose)
-        if body == WORLD or body != limb.body(reading.model):
+        # Of the world, it needs to know which part is beyond.
+        unknown = body == WORLD and (limb.piece is None or limb.shapes is None)
+        if unknown or body != limb.body(reading.model):
             raise ValueError(
                 f"{type(self).__name__} {self.name!r}: expected a frame of the body that transmits the force, got "
                 f"{self.frame!r}" + ("" if self.limb is None else f" and the limb of {limb.frame!r}")

@@ -54,10 +54,15 @@ class PointLoads(eqx.Module):
             total = total.at[bodies].add(sign * jax.vmap(_at_origin)(X, force))
         return total
 
-    def pressing(self, names: tuple[str, ...]) -> Float[Array, ""]:
-        """Sum of the normal forces between shapes and all others [N]."""
+    def pressing(self, names: tuple[str, ...]) -> Float[Array, " points"]:
+        """Normal forces between shapes and all others [N]; zero at other points."""
         on = np.array([(pair[0] in names) != (pair[1] in names) for pair in self.shapes])
-        return jnp.sum(jnp.asarray(on, self.force.dtype)[:, None] * self.force * self.normal)
+        return jnp.asarray(on, self.force.dtype) * jnp.sum(self.force * self.normal, axis=1)
+
+    def outwards(self, names: tuple[str, ...]) -> Float[Array, "points 3"]:
+        """Normals that lead out of these shapes, where they are among the two."""
+        signs = np.array([-1.0 if pair[1] in names else 1.0 for pair in self.shapes])
+        return jnp.asarray(signs, self.normal.dtype)[:, None] * self.normal
 
     def on_shapes(self, names: tuple[str, ...], pose: Transform) -> Float[Array, "6"]:
         """Sum of the forces on shapes, in a frame of this pose and at its origin."""

@@ -3,12 +3,15 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Scalar
 
+from jdyn.geometry import ray_hit
 from jdyn.model import Name
 from jdyn.sensors.reading import Reading
-from jdyn.sensors.sensor import Sensor
+from jdyn.sensors.sensor import Sensor, as_arrays
+from jdyn.spatial import Transform
 
 
 def names_of(x: Any) -> Any:
@@ -32,11 +35,27 @@ class Touch(Sensor):
     Attributes:
         name: Key of its values.
         shapes: Names of collision shapes.
+        zone: A shape of `jdyn.geometry`: only those points count from which the normal out of the touched shape meets
+            it. None for all points.
+        frame: Name of the body or frame on which the zone is mounted.
+        pose: Of the zone in that frame; the frame itself if None.
     """
 
     shapes: tuple[Name, ...] = eqx.field(static=True, converter=names_of)
+    zone: Any = None
+    frame: Name = eqx.field(static=True, default="world")
+    pose: Transform | None = eqx.field(default=None, converter=as_arrays)
 
     def value(self, reading: Reading) -> Scalar:
         if reading.contacts is None:
             return jnp.zeros_like(reading.t)
-        return reading.contacts.pressing(self.shapes)
+        forces = reading.contacts.pressing(self.shapes)
+        return jnp.sum(forces if self.zone is None else jnp.where(self._meets_zone(reading), forces, 0))
+
+    def _meets_zone(self, reading):
+        X, loads = reading.pose(self.frame, self.pose), reading.contacts
+
+        def distance(point, normal):
+            return ray_hit(self.zone, X.point_to_child(point), X.rotation.T @ normal).distance
+
+        return jax.vmap(distance)(loads.position, loads.outwards(self.shapes)) < jnp.inf

@@ -58,8 +58,9 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
         The system, without a controller. Where the file has actuators, controllers give their commands. Springs,
         dampers, friction and stops of tendons are among its elements, each a `jdyn.elements.TendonSpring`. Joints with
         ends have `jdyn.CompliantLimits()`; `System.state` takes names of configurations, and begins at `"qpos0"` of a
-        MuJoCo file if it is given none. Sensors of a MuJoCo file that read motion, forces and energy have MuJoCo's
-        values, clipped by `cutoff`; its `noise` is left to `jdyn.sensors.Imperfect`.
+        MuJoCo file if it is given none. Sensors of a MuJoCo file that read motion, forces, touch and energy have
+        MuJoCo's values, clipped by `cutoff`; its `noise` is left to `jdyn.sensors.Imperfect`. Those of force and torque
+        also feel the medium, carried weight and thrusters, which MuJoCo's do not.
 
     Raises:
         ValueError, ModelError: as `jdyn.load`.

@@ -81,7 +81,7 @@ def ours(system, q, v, commands, activations):
 
 def assert_as_in_mujoco(source, count=50):
     system, compiled = systems(source)
-    assert len(system.actuators) == compiled.nu
+    assert (len(system.actuators), len(system.sensors)) == (compiled.nu, compiled.nsensor)
     data, rng, model = mujoco.MjData(compiled), np.random.default_rng(0), system.model
     names = [compiled.actuator(i).name or f"actuator{i}" for i in np.flatnonzero(compiled.actuator_actnum)]
     for _ in range(count):

@@ -40,6 +40,7 @@ KINDS = [
     jdyn.constraints.Weld(B[3], B[6]),
     jdyn.constraints.Distance(B[1], B[5], length=1.3),
     jdyn.constraints.Gear(SINGLE[0], SINGLE[1], (0.1, -2.0, 0.5)),
+    jdyn.constraints.JointSum(SINGLE[:2], (0.5, -2.0), 0.3),
     jdyn.constraints.RollingDisk(B[4], 0.3),
     jdyn.constraints.RollingSphere(B[4], 0.3, plane=B[0]),
     jdyn.constraints.PrescribedJoint(SINGLE[0], lambda t: jnp.sin(3 * t)),

@@ -165,3 +165,8 @@ def test_values_that_are_no_numbers_are_named():
 def test_the_model_comes_first():
     with pytest.raises(ValueError, match=r"model: expected a jdyn\.Model"):
         jdyn.load_configurations(STATES, on_a_base())  # pyright: ignore[reportArgumentType]
+
+
+def test_a_file_in_which_nothing_moves_is_a_system():
+    system = jdyn.load_system('<mujoco><worldbody><geom type="plane" size="1 1 1"/></worldbody></mujoco>')
+    assert system.model.nb == 0 and system.configurations["qpos0"].shape == (0,)

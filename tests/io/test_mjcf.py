@@ -372,8 +372,10 @@ def test_which_base_to_free_must_be_clear(source, got):
          "equality constraints back (joint); jdyn.load_constraints reads them"),
         (two_joints('<equality><connect name="pin" body1="a" anchor="0 0 1"/></equality>'),
          "equality constraints pin (connect); jdyn.load_constraints reads them"),
-        (two_joints('<tendon><fixed name="t"><joint joint="h" coef="2"/></fixed></tendon>'
-                    '<equality><tendon name="e" tendon1="t"/><joint joint1="h"/></equality>'),
+        (two_joints('<tendon><fixed name="t"><joint joint="h" coef="2"/></fixed>'
+                    '<fixed name="u"><joint joint="k" coef="2"/></fixed></tendon>'
+                    '<equality><tendon name="e" tendon1="t" tendon2="u" polycoef="0 1 1 0 0"/>'
+                    '<joint joint1="h"/></equality>'),
          "load_constraints reads them, for jdyn.simulate(..., constraints=...)\n"
          "  - not simulated: equality constraints e (tendon)"),
         (two_joints('<tendon><fixed name="t" stiffness="3"><joint joint="h" coef="2"/></fixed></tendon>'), "tendons t"),

@@ -27,6 +27,10 @@ EQUALITIES = EVERYTHING.replace(
       <joint name="d" axis="1 2 3" ref=".2"/><inertial pos="0 0 .1" mass="1" diaginertia=".1 .1 .1"/>
     </body>
   </worldbody>
+  <tendon>
+    <fixed name="first"><joint joint="s" coef="2"/><joint joint="h1" coef="-1"/></fixed>
+    <fixed name="next"><joint joint="h1" coef=".5"/><joint joint="d" coef="3"/></fixed>
+  </tendon>
   <equality>
     <connect name="to world" body1="wrist" anchor=".1 .2 .3"/>
     <connect name="bodies" body1="plate" body2="pivot" anchor=".3 -.2 .1"/>
@@ -45,6 +49,8 @@ EQUALITIES = EVERYTHING.replace(
     <joint name="mimic" joint1="rail" joint2="h2" polycoef=".1 2 0 0 0"/>
     <joint name="second" joint1="rail" joint2="turn" polycoef=".1 2 0 0 0"/>
     <joint name="off" joint1="d" active="false"/>
+    <tendon name="held" tendon1="first" polycoef=".1 5 0 0 0"/>
+    <tendon name="together" tendon1="first" tendon2="next" polycoef=".1 .2 0 0 0"/>
   </equality>
 </mujoco>
 """,
@@ -52,6 +58,7 @@ EQUALITIES = EVERYTHING.replace(
 NAMES = [
     *("to world", "bodies", "sites", "weld to world", "weld bodies", "posed", "position alone", "weld sites"),
     *("no torque", "no torque, posed", "no torque, sites", "quartic", "locked", "locked at ref", "second"),
+    *("held", "together"),
 ]
 
 FOUR_BAR = """
@@ -98,7 +105,7 @@ def in_mujocos_terms(m, data, name, ours):
     first."""
     i = m.equality(name).id
     kind, first, numbers = m.eq_type[i], m.eq_obj1id[i], m.eq_data[i]
-    if kind == int(mujoco.mjtEq.mjEQ_JOINT):
+    if kind in (int(mujoco.mjtEq.mjEQ_JOINT), int(mujoco.mjtEq.mjEQ_TENDON)):
         return ours
     sites = m.eq_objtype[i] == int(mujoco.mjtObj.mjOBJ_SITE)
     R = (data.site_xmat if sites else data.xmat)[first].reshape(3, 3)
@@ -194,7 +201,7 @@ def test_names_are_those_of_the_model():
         ('<weld name="w" body1="a" torquescale="3"/>', "torquescale of equality constraints w"),
         ('<weld name="w" body1="hand" body2="a"/>', "motion of mocap bodies hand"),
         ('<weld name="w" site1="palm" site2="s"/>', "motion of mocap bodies hand"),
-        ('<tendon name="e" tendon1="t"/>', "equality constraints e (tendon)"),
+        ('<tendon name="e" tendon1="t" tendon2="u" polycoef="0 1 1 0 0"/>', "equality constraints e (tendon)"),
     ],
 )  # fmt: skip
 def test_what_is_not_simulated_is_named(equality, said):
@@ -206,7 +213,8 @@ def test_what_is_not_simulated_is_named(equality, said):
 def _with(equality):
     return one_body(
         '<joint name="h"/><joint name="k" axis="1 0 0"/>',
-        f'<equality>{equality}</equality><tendon><fixed name="t"><joint joint="h" coef="2"/></fixed></tendon>'
+        f'<equality>{equality}</equality><tendon><fixed name="t"><joint joint="h" coef="2"/></fixed>'
+        '<fixed name="u"><joint joint="k" coef="2"/></fixed></tendon>'
         '<worldbody><body name="hand" mocap="true"><site name="palm"/></body></worldbody>',
         body='<site name="s"/>',
     )

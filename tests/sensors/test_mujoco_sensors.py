@@ -111,11 +111,69 @@ def test_what_is_left_out_is_named():
     text = EVERYTHING.replace(
         "</mujoco>",
         """<worldbody><camera name="turning" mode="targetbody" target="arm"/></worldbody><sensor>
-      <actuatorpos actuator="a"/><user name="own" dim="2000000000"/><touch site="s"/><gyro site="s" interval="0.1"/>
+      <actuatorpos actuator="a"/><user name="own" dim="2000000000"/><jointlimitfrc joint="h1"/>
+      <gyro site="s" interval="0.1"/>
       <framepos objtype="camera" objname="turning"/><gyro site="imu" noise="0.1"/></sensor></mujoco>""",
     ).replace('<motor joint="h1"', '<motor name="a" joint="h1"')
-    with pytest.warns(jdyn.ModelWarning, match="not simulated: sensors framepos, own, touch$"):
+    with pytest.warns(jdyn.ModelWarning, match="not simulated: sensors framepos, own, jointlimitfrc$"):
         system = jdyn.load_system(text)
     assert [sensor.name for sensor in system.sensors] == ["actuatorpos", "gyro", "gyro_2"]
     with pytest.warns(jdyn.ModelWarning, match="sensors actuatorpos, gyro, gyro_2; jdyn.load_system reads them"):
         jdyn.load(text)
+
+
+# A box with its centre of mass to the left: three quarters of its weight are on the left edge.
+RESTING = """<mujoco><option timestep="0.001"/>
+<worldbody><geom name="ground" type="plane" size="1 1 1"/>
+  <site name="under the right" type="box" size=".15 .3 .05" pos=".2 0 .05"/>
+  <body name="box" pos="0 0 .1"><freejoint/><inertial pos="-.1 0 0" mass="2" diaginertia=".02 .03 .02"/>
+    <geom type="box" size=".2 .2 .1"/>
+    <site name="left" type="box" size=".15 .25 .05" pos="-.1 0 -.1"/>
+    <site name="corner" type="sphere" size=".05" pos="-.2 -.2 -.1"/>
+    <site name="below" type="ellipsoid" size=".3 .3 .01" pos="0 0 -.2"/>
+    <site name="above" type="cylinder" size=".5 .02" pos="0 0 0"/>
+    <site name="beside" type="capsule" size=".1 .1" pos=".6 0 0"/>
+  </body>
+</worldbody>
+<sensor><touch name="right" site="under the right"/><touch name="left" site="left"/><touch name="corner" site="corner"/>
+  <touch name="below" site="below"/><touch name="above" site="above"/><touch name="beside" site="beside"/></sensor>
+</mujoco>"""
+
+
+def test_touch_counts_what_presses_on_the_zone_of_a_site():
+    m = mujoco.MjModel.from_xml_string(RESTING)
+    d = mujoco.MjData(m)
+    mujoco.mj_step(m, d, nstep=1000)
+    system = jdyn.load_system(RESTING)
+    motion = jdyn.simulate(system, system.state(), 1.0, saveat=np.array([1.0]))
+    shares = {"right": 0.25, "left": 0.75, "corner": 0.375, "below": 1.0, "above": 0.0, "beside": 0.0}
+    weight = 2 * 9.81
+    for i, (name, share) in enumerate(shares.items()):
+        np.testing.assert_allclose(d.sensordata[i], share * weight, atol=0.02, err_msg=name)
+        np.testing.assert_allclose(motion.sensors[name][-1], share * weight, atol=0.02, err_msg=name)
+
+
+STAND = """<mujoco><option gravity="1 2 -9"/>
+<worldbody>
+  <body name="stand" pos="-1 .2 .1" euler="20 10 40"><inertial pos=".1 .2 .1" mass=".7" diaginertia=".01 .02 .02"/>
+    <body name="plate" pos=".1 0 .3" euler="50 20 30">
+      <inertial pos="0 .1 .1" mass=".3" diaginertia=".01 .01 .01"/><site name="cell" pos=".1 .1 0" euler="30 0 10"/>
+      <body name="flap" pos=".1 .2 .3" euler="20 50 10"><joint axis="1 0 1"/>
+        <inertial pos=".1 0 .2" mass=".6" diaginertia=".02 .01 .02"/></body>
+    </body>
+  </body>
+</worldbody>
+<sensor>
+  <force name="force" site="cell"/><torque name="torque" site="cell"/><accelerometer name="a" site="cell"/>
+</sensor>
+</mujoco>"""
+
+
+def test_load_cells_measure_what_stands_still():
+    m, system = mujoco.MjModel.from_xml_string(STAND), jdyn.load_system(STAND)
+    d = mujoco.MjData(m)
+    d.qpos, d.qvel = 0.4, 2.0
+    mujoco.mj_forward(m, d)
+    found = system.sense(system.state(d.qpos, d.qvel))
+    for name, x in found.items():
+        np.testing.assert_allclose(x, d.sensor(name).data, rtol=0, atol=1e-12, err_msg=name)
