@@ -93,6 +93,7 @@ def test_batched_sweep(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_contact(tmp_path, monkeypatch):
     names = run("contact", tmp_path, monkeypatch)
     # What stands is borne, alike on the right and on the left.
@@ -105,6 +106,7 @@ def test_contact(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:.*URDF cannot represent armature")
 def test_identification(tmp_path, monkeypatch, capsys):
     """As the notebook says: 0.2 kg of 1.2 kg, half a metre away from the joint; and from the file that it leaves."""

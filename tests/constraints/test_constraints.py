@@ -252,6 +252,7 @@ def test_second_derivatives():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_batches_and_single_precision():
     q, v, tau = state(TREE)
     lengths = jnp.array([1.0, 1.3, 2.0])

@@ -96,6 +96,8 @@ def test_derivatives_of_a_bounce_follow_the_tolerance(mode):
             assert by_height < off and by_stiffness < 10 * off, (tolerance, height)
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @MODES
 def test_derivatives_of_a_bounce_in_convex_steps(mode):
     """Off by a share of ω h where a step of length h has a kink. With slopes as steps have them they are off by 4 and 9
@@ -125,9 +127,9 @@ def test_derivatives_of_a_bounce_in_convex_steps(mode):
 @pytest.mark.parametrize(
     ("solver", "off"),
     [
-        pytest.param(diffrax.Tsit5(), 1e-4, marks=pytest.mark.exhaustive),
-        pytest.param(diffrax.Dopri8(), 1e-4, marks=pytest.mark.exhaustive),
-        pytest.param(jdyn.solvers.Rodas5P(), 1e-3, marks=pytest.mark.exhaustive),
+        (diffrax.Tsit5(), 1e-4),
+        (diffrax.Dopri8(), 1e-4),
+        (jdyn.solvers.Rodas5P(), 1e-3),
         (jdyn.solvers.ROSJ43(), 1e-3),
     ],
     ids=lambda x: type(x).__name__,

@@ -121,6 +121,7 @@ def _gains(masses):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gain_over_models_and_its_derivative():
     masses = np.array([0.5, 1.0, 2.0])
     gains, derivatives = _gains(masses)

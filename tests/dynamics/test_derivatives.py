@@ -94,7 +94,8 @@ def test_reverse_mode_against_forward_mode(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["free base", pytest.param("mimics", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["free base", "mimics"])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_many_directions_are_those_of_each(name):
     """Many go through derivatives as matrices, also where quaternions change in length, and lanes in either order."""

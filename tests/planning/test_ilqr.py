@@ -243,6 +243,7 @@ def _cost_along(system, cost, final_cost, state, u, dt, solver=None):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_box_is_pushed_through_contact():
     """Nothing but contact moves the box. Gradients by the forces are those of differences, and zero along the plan."""
     builder = jdyn.Builder("pusher", gravity=(0, 0, 0))

@@ -133,6 +133,7 @@ def test_what_falls_stays_explicit():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gradients_through_a_change_of_method():
     """Central differences, with the steps of one run for all: their ends depend on the damping otherwise."""
     ends = swing(20.0, until=0.05, saveat=diffrax.SaveAt(t0=True, steps=True)).ts

@@ -45,6 +45,7 @@ def test_andrews_squeezer():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_pendulum_that_a_rod_holds():
     """The simple pendulum of the IFToMM library, problem A01, with its printed coordinates: a point on a plane, at a
     fixed distance."""
@@ -67,6 +68,7 @@ def test_a_pendulum_that_a_rod_holds():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("solver", [None, jdyn.solvers.ROSJ43(), diffrax.Dopri5()], ids=["default", "ROSJ43", "Dopri5"])
 def test_order_under_constraints_with_stiff_joints(solver):
     """A four-bar with dampers and a spring, by constant steps: the order of the method without constraints."""
@@ -112,6 +114,7 @@ def rolling_disk(radius=0.3):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_disk_that_rolls_in_a_circle():
     """Steady precession at an inclination θ, by (C + m a²) Ω ω_n sin θ − A Ω² sin θ cos θ + m g a cos θ = 0, with
     A = m a² / 4 and C = 2 A: the centre runs along a circle of radius −a ω_n / Ω about the axis of precession."""

@@ -64,15 +64,10 @@ def test_scenes_rest_in_single_precision_for_minutes(scene):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("turn", "reach"),
-    [
-        ((0, 0, 0), 0.01),
-        *(
-            pytest.param(turn, None, marks=pytest.mark.exhaustive)
-            for turn in ((np.pi / 2, 0, 0), (np.pi, 0, np.pi / 4))
-        ),
-    ],
+    [((0, 0, 0), 0.01), ((np.pi / 2, 0, 0), None), ((np.pi, 0, np.pi / 4), None)],
     ids=["flat, with a reach", "side", "top"],
 )
 def test_a_cube_on_springs_rests_on_any_side_in_single_precision(turn, reach):
@@ -208,6 +203,7 @@ def test_the_nearest_pairs_have_the_forces_that_all_have():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", ["reverse", *all_of(["forward"])])
 def test_derivatives_go_through_forces_of_steps(mode):
     """What friction bears at rest is m g sin α, and does not depend on the height; derivatives by the mass."""

@@ -239,15 +239,8 @@ def test_single_precision_follows_double_precision():
     ("contact", "control", "beside"),
     [
         (jdyn.ConvexContact(), diffrax.PIDController(rtol=1e-4, atol=1e-4, safety=0.8, factormax=2.0), 0.01),
-        pytest.param(
-            jdyn.ConvexContact(),
-            diffrax.PIDController(rtol=1e-4, atol=1e-4, safety=0.8, factormax=2.0),
-            2.0,
-            marks=pytest.mark.exhaustive,
-        ),
-        pytest.param(
-            jdyn.CompliantContact(), diffrax.PIDController(rtol=1e-4, atol=1e-5), 2.0, marks=pytest.mark.exhaustive
-        ),
+        (jdyn.ConvexContact(), diffrax.PIDController(rtol=1e-4, atol=1e-4, safety=0.8, factormax=2.0), 2.0),
+        (jdyn.CompliantContact(), diffrax.PIDController(rtol=1e-4, atol=1e-5), 2.0),
     ],
     ids=["convex on it", "convex beside it", "compliant beside it"],
 )
@@ -292,6 +285,7 @@ def test_a_stack_of_ten_boxes_stands():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::jdyn.contact.ContactWarning")
 def test_boxes_that_begin_within_each_other_part_in_long_steps():
     """In the air, so that their momentum is what gravity gives. Newton's method for velocities alone gave up in the

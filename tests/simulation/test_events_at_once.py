@@ -134,6 +134,7 @@ START = jnp.array([-1.0, 0, 0]), jnp.array([1.0, 0, 0])
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_are_those_of_the_order_in_which_events_happen():
     weights = jnp.array([[1.0, 2, 3], [5, 7, 11]])
     found = jax.jit(jax.grad(lambda q, v: jnp.sum(weights * handed(q, v)), (0, 1)))(*START)

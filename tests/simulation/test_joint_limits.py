@@ -75,6 +75,7 @@ def bounces():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_impacts_between_walls_in_closed_form(bounces):
     trajectory, gradient = bounces
     v, e, length = 1.6, 0.7, WALLS[1] - WALLS[0]

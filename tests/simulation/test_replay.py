@@ -113,7 +113,8 @@ def test_equals_checkpointing_through_diffrax(replayed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("max_steps", [64, pytest.param(100, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("max_steps", [64, 100])
 def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, replayed, monkeypatch):
     monkeypatch.setattr(replay, "FIRST_STEPS", 7)
     found = eqx.filter_jit(eqx.filter_grad(lambda p: by_replay(p, ROWS, max_steps=max_steps)[0]))(parameters())
@@ -218,6 +219,7 @@ def test_gradients_of_a_batch_are_those_of_its_lanes():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_step_as_a_row():
     def total(v0):
         trajectory = jdyn.simulate(

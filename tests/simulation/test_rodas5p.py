@@ -60,12 +60,11 @@ def controllers(model):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("model", "which"),
     [
-        pytest.param(
-            model, which, marks=[pytest.mark.exhaustive] * ((name, which) != ("ball", 1)), id=f"{name}-{which}"
-        )
+        pytest.param(model, which, id=f"{name}-{which}")
         for name, model in {"flat": FLAT, "ball": BALL, "free": FREE}.items()
         for which in range(2)
     ],

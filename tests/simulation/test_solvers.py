@@ -226,7 +226,7 @@ SWING = jnp.array([2.5]), jnp.array([0.5])
     [
         pytest.param(ImplicitMidpoint(), PENDULUM, SWING, marks=pytest.mark.exhaustive),
         pytest.param(jdyn.solvers.BulirschStoer(columns=3), PENDULUM, SWING, marks=pytest.mark.exhaustive),
-        pytest.param(ROSJ43(), TOP, SPIN, marks=pytest.mark.slow),
+        pytest.param(ROSJ43(), TOP, SPIN, marks=pytest.mark.exhaustive),
         # What Bader and Deuflhard's method extrapolates.
         pytest.param(LinearlyImplicitEuler(), PENDULUM, SWING, marks=pytest.mark.exhaustive),
         pytest.param(jdyn.solvers.BaderDeuflhard(columns=3), PENDULUM, SWING, marks=pytest.mark.exhaustive),

@@ -151,6 +151,7 @@ def test_interpolation_has_derivatives_and_goes_backwards():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_batches():
     options = dict(controller=CONTROLLER, saveat=jnp.linspace(0, 1, 9), in_axes={"v0": 0})
     arguments = MODEL, Q0, jnp.stack([0.5 * V0, V0]), 1.0

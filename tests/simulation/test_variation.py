@@ -151,13 +151,13 @@ def test_a_ball_that_slides_at_its_static_depth():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "solver",
     [
-        *(
-            pytest.param(x, marks=pytest.mark.exhaustive)
-            for x in (diffrax.Tsit5(), jdyn.solvers.CashKarp(), diffrax.Bosh3())
-        ),
+        diffrax.Tsit5(),
+        jdyn.solvers.CashKarp(),
+        diffrax.Bosh3(),
         None,
     ],
     ids=str,

@@ -300,6 +300,7 @@ def test_a_derivative_that_is_not_finite_is_found_by_time_and_body():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_loss_that_is_not_finite_itself_is_told_from_the_simulation():
     loss, _ = simulated(lambda p, t, q, v: -p["kd"] * v)
     health = jdyn.gradient_health(lambda p: (jnp.linalg.norm(loss(p)[1].v[:, 1]), loss(p)[1]), {"kd": 0.5})
