@@ -29,7 +29,7 @@ from jdyn.contact.materials import (
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import Overlap, of_bodies, warn_of_many_pairs
 from jdyn.geometry import Separation
-from jdyn.model import WORLD, Model
+from jdyn.model import WORLD, Model, Name
 
 # Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
 BEYOND = 1e-4
@@ -99,7 +99,7 @@ class CompliantContact(Contact):
 
     law: ContactLaw = HuntCrossley()
     material: Material = Material()
-    materials: Mapping[str, Material] = eqx.field(default_factory=dict)
+    materials: Mapping[Name, Material] = eqx.field(default_factory=dict)
     slip_speed: Scalar | float = 1e-3
     spin_speed: Scalar | float = 1e-2
     gradient_reach: Scalar | float | None = None

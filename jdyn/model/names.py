@@ -2,8 +2,9 @@
 
 import dataclasses
 import functools
+import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeAlias
 
 import equinox as eqx
@@ -13,8 +14,8 @@ from jdyn.array import with_fields
 Name: TypeAlias = Annotated[str, "name in a system"]
 """Type of a name in a system: of a link, a joint, a frame, a collision shape, an actuator, a sensor.
 
-`jdyn.merge` renames what has this type in fields of force elements, sensors, actuators, transmissions and constraints:
-`Name`, `Name | None`, `tuple[Name, ...]`.
+`jdyn.merge` renames what has this type in fields of contact, force elements, sensors, actuators, transmissions and
+constraints: `Name`, `Name | None`, `tuple[Name, ...]`, keys of a `Mapping[Name, float]`.
 
 >>> import equinox as eqx
 >>> class Lift(jdyn.ForceElement):
@@ -42,9 +43,12 @@ def renamed(part: Any, rename: Callable[[str], str]) -> Any:
 
 
 def _with_names(names: Any, rename: Callable[[str], str]) -> Any:
-    if names is None:
-        return None
-    return rename(names) if isinstance(names, str) else tuple(_with_names(each, rename) for each in names)
+    if isinstance(names, str):
+        # An empty one is that of nothing, such as of an actuator that has the name of its joint.
+        return rename(names) if names else names
+    if isinstance(names, Mapping):
+        return {rename(name): value for name, value in names.items()}
+    return tuple(_with_names(each, rename) for each in names) if isinstance(names, tuple | list) else names
 
 
 @functools.cache
@@ -53,4 +57,7 @@ def _fields_of_names(part: type) -> frozenset[str]:
 
 
 def _has_names(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        # Annotations are texts under `from __future__ import annotations`.
+        return re.search(r"\bName\b", annotation) is not None
     return annotation == Name or any(_has_names(each) for each in typing.get_args(annotation))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from jdyn.actuators import Actuator, Actuators
 from jdyn.array import with_fields
+from jdyn.contact import Contact
 from jdyn.control.controller import DynamicController, with_memory
 from jdyn.control.part_controller import OnCoordinates
 from jdyn.model import Model, free_joints, renamed, with_frame
@@ -221,11 +222,11 @@ def _together(model: Model, parts: Sequence[_Placed]) -> System:
         model,
         controller=_controller(model, parts),
         actuators=[each for part in parts for each in part.rename(_named(part.system.actuators))],
-        contact=_common("contact", parts),
+        contact=_contact(parts),
         elements=of_all("elements"),
         constraints=of_all("constraints"),
-        joint_limits=_common("joint_limits", parts),
-        method=_common("method", parts),
+        joint_limits=_common("joint_limits", parts, [part.system.joint_limits for part in parts]),
+        method=_common("method", parts, [part.system.method for part in parts]),
         sensors=of_all("sensors"),
         configurations=_configurations(model, parts),
     ).astype(model.dtype)
@@ -237,9 +238,21 @@ def _named(actuators: Sequence[Actuator]) -> tuple[Actuator, ...]:
     return tuple(with_fields(each, name=name) for each, name in zip(actuators, names, strict=True))
 
 
-def _common(what: str, parts: Sequence[_Placed]) -> Any:
+def _contact(parts: Sequence[_Placed]) -> Contact | None:
+    """Contact of the whole: one law, with the materials of all parts."""
+    each = [part.rename(part.system.contact) for part in parts]
+    materials = {}
+    for i, contact in enumerate(each):
+        if hasattr(contact, "materials"):
+            materials |= contact.materials
+            each[i] = with_fields(contact, materials={})
+    chosen = _common("contact", parts, each)
+    return with_fields(chosen, materials=materials) if materials else chosen
+
+
+def _common(what: str, parts: Sequence[_Placed], each: Sequence[Any]) -> Any:
     """The part that the whole has once: that of the systems that have it."""
-    having = [(part.label, own) for part in parts if (own := getattr(part.system, what)) is not None]
+    having = [(part.label, own) for part, own in zip(parts, each, strict=True) if own is not None]
     if not having:
         return None
     (first, chosen), *others = having

@@ -243,6 +243,39 @@ def test_a_system_of_systems_is_part_of_another_one():
         np.testing.assert_allclose(ours[f"pair/{name}"], value, rtol=1e-12, atol=1e-12)
 
 
+def test_materials_keep_to_their_shapes():
+    soft, hard = (jdyn.contact.Material(stiffness) for stiffness in (1e4, 1e6))
+    balls = {
+        name: jdyn.System(jdyn.load("ball"), contact=jdyn.CompliantContact(materials={"ball": material}))
+        for name, material in {"soft": soft, "hard": hard}.items()
+    }
+    contact = jdyn.merge(balls).contact
+    assert {name: float(each.stiffness) for name, each in contact.materials.items()} == {
+        "soft/ball": 1e4, "hard/ball": 1e6,
+    }  # fmt: skip
+    stiff = jdyn.System(jdyn.load("ball"), contact=jdyn.CompliantContact(material=hard))
+    assert "contact: 'a' has" in refused(jdyn.merge, {"a": balls["soft"], "b": stiff})
+
+
+class Held(jdyn.ForceElement):
+    """Names in the forms in which fields may have them; one is text, as `from __future__ import annotations` makes."""
+
+    one: "jdyn.Name" = eqx.field(static=True)
+    others: tuple[jdyn.Name, ...] | None = eqx.field(static=True)
+    shares: dict[jdyn.Name, float] = eqx.field(static=True)
+    word: str = eqx.field(static=True, default="tip")
+
+    def force(self, t, kinematics, memory):
+        return kinematics.push(self.one, force=[0.0, 0.0, 1.0])
+
+
+def test_names_are_renamed_wherever_they_are():
+    system = jdyn.System(jdyn.load("pendulum"), elements=[Held("tip", ("link1",), {"tip": 0.5}), Held("tip", None, {})])
+    one, other = jdyn.merge({"a": system}).elements
+    assert (one.one, one.others, one.shares, one.word) == ("a/tip", ("a/link1",), {"a/tip": 0.5}, "tip")
+    assert (other.one, other.others) == ("a/tip", None)
+
+
 def refused(of, *parts, **options):
     with pytest.raises(ValueError) as found:
         of(*parts, **options)

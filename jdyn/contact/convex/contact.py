@@ -39,7 +39,7 @@ from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import Overlap, Slots, warn_of_many_pairs
 from jdyn.impulses import ConvexLaw, Friction, PointJacobian, Rows
 from jdyn.impulses.friction import row_dot
-from jdyn.model import Model
+from jdyn.model import Model, Name
 
 # The law that `LaggedContact` and `_Near` implement.
 LAW = HuntCrossley()
@@ -96,7 +96,7 @@ class ConvexContact(Contact):
     stepwise: ClassVar[bool] = True
 
     material: Material = Material()
-    materials: Mapping[str, Material] = eqx.field(default_factory=dict)
+    materials: Mapping[Name, Material] = eqx.field(default_factory=dict)
     slip_speed: Scalar | float = 1e-6
     spin_speed: Scalar | float = 1e-5
     nearest: int | None = eqx.field(static=True, default=None)
