@@ -79,6 +79,7 @@ def test_every_notebook_has_a_test_and_a_line_in_the_readme():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_batched_sweep(tmp_path, monkeypatch):
     names = run("batched-sweep", tmp_path, monkeypatch)
     error = names["sweep"].error.transpose("kp", "payload").values
@@ -143,6 +144,7 @@ def test_gradients_through_events(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gpu_and_cluster(tmp_path, monkeypatch):
     names = run("gpu-and-cluster", tmp_path, monkeypatch)
     assert np.sum(names["half"].result == jdyn.Result.not_run) == names["half"].result.size // 2

@@ -223,12 +223,13 @@ SPINNING, BACK_IN_TIME = (0.2, 20.0, 0.4, 0.1, 0.0, 0.4), (0.12, 20.0, 0.4, 0.1,
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("end", "starts", "mode"),
     [
         (spun, (SPINNING, BACK_IN_TIME), REVERSE),
-        pytest.param(spun, (SPINNING, BACK_IN_TIME), FORWARD, marks=pytest.mark.exhaustive),
-        pytest.param(tumbled, ((0.3, 0.6, 0.4, 0.1),), REVERSE, marks=pytest.mark.exhaustive),
+        (spun, (SPINNING, BACK_IN_TIME), FORWARD),
+        (tumbled, ((0.3, 0.6, 0.4, 0.1),), REVERSE),
     ],
     ids=["ball", "ball, forward", "box"],
 )

@@ -25,9 +25,10 @@ def _forward(method):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "kinds",
-    [SCREWS, *(pytest.param((kind,), marks=pytest.mark.exhaustive) for kind in (jdyn.Revolute, jdyn.Prismatic))],
+    [SCREWS, (jdyn.Revolute,), (jdyn.Prismatic,)],
     ids=["screws", "turning", "sliding"],
 )
 def test_joints_of_one_degree_of_freedom(kinds):
@@ -82,6 +83,7 @@ def test_batches_of_batches():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("chosen_by_aba")
 def test_a_batch_of_one_goes_as_a_single_configuration_does():
     """Alone, and as one of the lanes of a larger batch."""

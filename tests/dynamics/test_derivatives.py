@@ -69,7 +69,8 @@ def test_against_differentiation(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n != "free base")) for n in MODELS])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_reverse_mode_against_forward_mode(name):
     """Both as functions of quaternions as they are."""
@@ -120,6 +121,7 @@ def test_many_directions_are_those_of_each(name):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gradient_with_respect_to_one_argument():
     model = MODELS["screws"]()
     *state, f_ext = drawn_states(model)

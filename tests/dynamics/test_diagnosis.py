@@ -60,6 +60,7 @@ def test_formulations_part_where_masses_do():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_square_roots_are_recommended_where_they_help():
     model = heavy_tip(jnp.float32)
     found = jdyn.diagnose(model, samples=4)

@@ -95,7 +95,7 @@ CASES = [
         for name in FUNCTIONS
     ),
     pytest.param("ground and bases", "gradient", marks=pytest.mark.slow),
-    ("boxes", "forward_dynamics_derivatives"),
+    pytest.param("boxes", "forward_dynamics_derivatives", marks=[pytest.mark.slow, pytest.mark.exhaustive]),
     *(
         pytest.param(*case, marks=pytest.mark.slow)
         for case in (("two bases", "forward_dynamics"), ("two bases", "mass_matrix"), ("boxes", "gradient"))

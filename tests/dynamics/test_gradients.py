@@ -87,6 +87,7 @@ def test_nothing_is_nan_at_rest(model):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_rest_gradients_are_right(model):
     """At rest the finite differences are taken along paths that stay in the configuration space."""
     q, v, tau, f_ext = _flat_state(model)

@@ -35,8 +35,6 @@ METHODS = [
 ]
 # One of each: options are tested in `test_massless.py`, and on the trees of every kind where all is tried.
 KINDS = list({type(method): method for method in reversed(METHODS)}.values())
-# The derivative's rule is one for all; this one factors in a way that has little in common with ABA.
-DIFFERENT = (jdyn.CRBA,)
 # Structures: every kind, a chain of every kind, revolute joints alone, a wide tree, a free base.
 TREES = {
     "every kind": dict(seed=7, nb=9, kinds=ALL_KINDS),
@@ -120,9 +118,10 @@ def trees(name):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.exhaustive] * (name != "every kind")) for name in TREES],
+    TREES,
 )
 def test_all_methods_agree_on_trees(name):
     models, states = trees(name)
@@ -148,12 +147,11 @@ def test_all_methods_agree_on_robots(name):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "method",
-    [
-        pytest.param(method, marks=() if type(method) in DIFFERENT else pytest.mark.exhaustive, id=str(method))
-        for method in KINDS
-    ],
+    KINDS,
+    ids=str,
 )
 def test_derivatives_are_those_of_aba(method):
     """In both modes, with respect to the state, the forces and every leaf of the model."""

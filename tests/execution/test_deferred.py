@@ -84,20 +84,19 @@ def test_jax_asks_for_every_rule_and_traces_when_it_lowers(transformed, rules):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "function",
     [
-        # The gradient has it within.
-        pytest.param(jdyn.forward_dynamics, marks=pytest.mark.exhaustive),
-        pytest.param(jdyn.inverse_dynamics, marks=pytest.mark.exhaustive),
-        pytest.param(lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()), marks=pytest.mark.exhaustive),
+        jdyn.forward_dynamics,
+        jdyn.inverse_dynamics,
+        lambda *x: jdyn.forward_dynamics(*x, method=jdyn.CRBA()),
         jax.grad(_force, (1, 2, 3)),
     ],
     ids=("forward", "inverse", "crba", "gradient"),
 )
 def test_no_tracer_is_kept(function):
-    # To check for leaks takes minutes where there is more.
-    model = jdyn.random_tree(0, 2, kinds=(jdyn.Revolute,), reach=1)
+    model = _model()
     with jax.checking_leaks():
         jax.jit(jax.vmap(function, (None, 0, 0, 0))).lower(model, *_states(model))
 

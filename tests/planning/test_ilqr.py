@@ -179,6 +179,7 @@ def test_float32():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_costs_may_close_over_batches_and_steps_may_run_out():
     """The sum of squares alone, as a function and as squares, for targets of each lane; one step is enough."""
     targets = jnp.array([0.5, -1.0])

@@ -230,6 +230,7 @@ def test_spatial_slider_crank():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_bricard_moves():
     """It has one degree of freedom, so that its loop and its energy determine its motion. By its symmetry, every
     second hinge turns alike."""

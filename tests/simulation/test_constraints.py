@@ -237,6 +237,7 @@ def test_a_singular_start_has_a_code():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gradients_through_a_simulation():
     """By the rocker's length and a mass, in reverse mode through assembly and motion, against differences."""
     model, loop = four_bar()

@@ -73,6 +73,7 @@ def exact(between, t0, t1):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_times_of_jumps_may_be_padded_out_of_order_and_passed_backwards_and_have_derivatives():
     by_jumps = jax.jit(jax.jacrev(ends))
     for t0, t1 in ((0.0, 2.0), (2.0, 0.0)):

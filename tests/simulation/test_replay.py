@@ -124,6 +124,7 @@ def test_checkpoints_may_be_any_number_of_steps_apart(max_steps, replayed, monke
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_forward_mode_agrees(replayed):
     def by_gain(gain):
         p = parameters() | {"controller": Wobble(gain)}

@@ -253,6 +253,7 @@ def test_controllers_of_batches_compute_as_they_did(controller):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_motions_with_different_functions_go_together():
     """Those of controllers leave their forces; those of constraints are kept, with what they close over."""
 

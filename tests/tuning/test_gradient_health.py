@@ -162,6 +162,7 @@ def slider():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_growth_of_an_unstable_linear_motion_is_its_eigenvalue():
     """x'' = k x from x' = √k x is x(t) = x0 exp(√k t), and so is the derivative by x0."""
     model, k = slider(), 9.0
