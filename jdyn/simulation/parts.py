@@ -83,6 +83,10 @@ class Parts(eqx.Module):
                 "jdyn.diagnose(model).method is the one that it recommends"
             )
 
+    # `jax.jit(system.step)` looks the method up by the hash of its system; arrays have none.
+    def __hash__(self) -> int:
+        return id(self)
+
     def state(
         self, q: Float[Array, " nq"] | str | None = None, v: Float[Array, " nv"] | None = None, *, t: ArrayLike = 0.0
     ) -> State:

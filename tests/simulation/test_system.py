@@ -288,6 +288,15 @@ def test_motions_with_different_functions_go_together():
 # One step.
 
 
+def test_a_step_is_compiled_as_any_function():
+    """With actuators, whose numbers are arrays without a hash."""
+    system = jdyn.System(ARM, actuators=[jdyn.actuators.Motor("joint1")])
+    start, action = system.state(Q0, V0), jnp.ones(1)
+    inside, _ = jax.jit(system.step)(start, action)
+    np.testing.assert_allclose(inside.v, system.step(start, action)[0].v, rtol=1e-12)
+    jax.jit(system.sense)(start)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", [None, pytest.param(jdyn.solvers.Rodas5P(), marks=pytest.mark.exhaustive)])
 def test_steps_know_what_functions_close_over(solver):
