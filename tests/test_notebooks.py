@@ -34,6 +34,7 @@ def cells(notebook):
     return [(cell.cell_type, cell.source) for cell in notebook.cells]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_and_its_program_are_in_step(name):
     """`jupytext --sync notebooks/*.py` brings them there."""

@@ -51,11 +51,15 @@ def public_name(value: Any) -> str | None:
     return None
 
 
+def is_alias(value: Any) -> bool:
+    """Tell whether a value is another name of a type, such as `jdyn.Name`."""
+    return typing.get_origin(value) is not None
+
+
 def docstring(folder: str, name: str) -> str:
     """Docstring of a public name. For a value or a type alias it is the string below its assignment."""
     value = getattr(importlib.import_module(folder), name)
-    is_alias = typing.get_origin(value) is not None
-    if (callable(value) and not is_alias) or isinstance(value, types.ModuleType):
+    if (callable(value) and not is_alias(value)) or isinstance(value, types.ModuleType):
         return inspect.getdoc(value) or ""
     tree = ast.parse(inspect.getsource(importlib.import_module(folder)))
     source = next((module for module, imported in _imports(tree) if imported == name), None)

@@ -70,7 +70,7 @@ class Page(pdoc.doc.Module):
             name: reference.docstring(folder, name)
             for folder, there in folders.items()
             for name in there
-            if not callable(self._member_objects[name])
+            if not callable(self._member_objects[name]) or reference.is_alias(self._member_objects[name])
         }
         self.submodules = []
         for member in self.members.values():

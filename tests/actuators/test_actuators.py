@@ -190,6 +190,7 @@ def test_stiff_servos_take_few_steps():
     np.testing.assert_allclose(motion.q[-1, 0], 0.5, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_steps_take_commands():
     system = arm(50.0)
     after, _ = system.step(system.state(), [0.5, 0.0], dt=0.01)

@@ -18,6 +18,7 @@ def _classes(base=Structure):
     return {base}.union(*map(_classes, base.__subclasses__())) - {Structure}
 
 
+@pytest.mark.slow
 def test_jax_tells_all_structures_from_each_other():
     """It compares dataclasses that it is told of by `register_dataclass` by their numbers of leaves alone."""
     empty = [object.__new__(kind) for kind in sorted(_classes(), key=lambda kind: kind.__qualname__)]

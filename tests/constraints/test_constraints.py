@@ -171,6 +171,7 @@ def is_singular(mechanism, q, v):
     return jdyn.constrained_dynamics(model, loop, q, v, jnp.zeros_like(v)).singular
 
 
+@pytest.mark.slow
 def test_singular_constraints_have_a_flag():
     """Stretched rods are one line, and nothing can move; flat, a parallelogram may fold two ways."""
     stretched, parallelogram = four_bar(0.5, 0.5, 0.4, 1.4), four_bar(1.0, 2.0, 1.0, 2.0)

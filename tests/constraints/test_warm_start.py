@@ -101,6 +101,7 @@ def test_derivatives_are_those_of_elimination():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lanes_and_single_precision():
     bars, loops = jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == jnp.float64 else x, (BARS, LOOPS))
     angles = jnp.linspace(0.4, 1.5, 5)

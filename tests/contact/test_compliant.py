@@ -67,6 +67,7 @@ def test_laws_push_and_never_pull_and_know_their_springs(law):
     assert np.all(np.isfinite(slope))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{type(law).__name__} {law.exponent}")
 def test_a_surface_that_states_no_dissipation_has_one_that_suits_the_law(law):
     """A body bounces, with some 0.6 of its speed: no number of one law would do for all."""
@@ -353,6 +354,7 @@ def test_what_is_fast_does_not_pass_through_what_is_thin():
             assert end(speed, spin) > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("force_dtmin", [True, False])
 def test_no_step_is_shorter_than_the_least_that_a_controller_takes(force_dtmin):
     model, least = bouncing(), 5e-4

@@ -55,6 +55,7 @@ def test_derivatives_through_a_bounce_in_closed_form(mode):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_located_kinks_are_events_of_touch_and_release():
     motion = jdyn.simulate(
         bouncing(), jnp.array([0.3]), jnp.zeros(1), T, contact=elastic(1e5, located=True), stepsize_controller=

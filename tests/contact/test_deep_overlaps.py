@@ -19,11 +19,12 @@ def sunk(mass, contact, t1=0.5):
     return jdyn.simulate(model, jnp.array([RADIUS]), jnp.zeros(1), t1, contact=contact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "contact",
     [
         jdyn.ConvexContact(jdyn.contact.Material(2e5, 0.0)),
-        pytest.param(jdyn.CompliantContact(material=jdyn.contact.Material(2e5, 0.0)), marks=pytest.mark.slow),
+        jdyn.CompliantContact(material=jdyn.contact.Material(2e5, 0.0)),
     ],
     ids=["convex", "compliant"],
 )

@@ -43,6 +43,7 @@ def along_z(speeds):
     return jnp.zeros((len(speeds), 6)).at[:, 5].set(speeds)
 
 
+@pytest.mark.slow
 def test_the_instant_is_that_of_a_flight_that_ends_in_a_spring():
     """Flight and oscillation in closed form, forwards and in reverse. A time s after the kink the distance is taken for
     a cubic one, off by u s (ω s)⁴ / 120 at a speed u, and by less for gravity."""

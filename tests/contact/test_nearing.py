@@ -45,6 +45,7 @@ def test_a_ball_on_a_fast_arm_touches_a_thin_plate():
     assert np.all(steps < 20)
 
 
+@pytest.mark.slow
 def test_a_ball_on_a_fast_arm_pushes_a_thin_plate():
     model = arm_and_plate()
 

@@ -36,6 +36,7 @@ class SpringContact(Contact):
         return Springs(colliders, jnp.asarray(self.stiffness, colliders.sizes.dtype))
 
 
+@pytest.mark.slow
 def test_a_ball_bounces_on_springs_of_its_own_and_is_differentiated():
     """It keeps its energy, and has the derivative of half a period of the spring by the stiffness."""
     model, height = bouncing(), jnp.array([0.1])

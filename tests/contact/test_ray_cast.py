@@ -41,6 +41,7 @@ def _rays(count=200):
     return ahead / np.linalg.norm(ahead, axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left_out", [(), ("arm",)])
 def test_hits_are_those_of_mujoco(left_out):
     m = mujoco.MjModel.from_xml_string(SCENE)
@@ -66,6 +67,7 @@ def test_hits_are_those_of_mujoco(left_out):
     np.testing.assert_allclose(hits.point[hit], (origin + want[:, None] * directions)[hit], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_are_finite_differences_along_motions():
     directions = jnp.array(_rays()[:40])
     q, v = MODEL.neutral(), jnp.array(np.random.default_rng(2).normal(size=MODEL.nv))
@@ -82,6 +84,7 @@ def test_derivatives_are_finite_differences_along_motions():
     assert np.any(slopes[hit] != 0) and not np.any(slopes[~hit]) and 0 < np.mean(hit) < 1
 
 
+@pytest.mark.slow
 def test_batches_and_broadcast_axes():
     q = jnp.stack([MODEL.neutral()] * 2)
     origins = jnp.array([[0.0, 0, 3], [0, 0, 4]])[:, None]

@@ -98,7 +98,7 @@ def _ball():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [_flat(), pytest.param(_ball(), marks=pytest.mark.slow)], ids=["flat", "ball"])
+@pytest.mark.parametrize("model", [_flat(), _ball()], ids=["flat", "ball"])
 def test_controllers_know_their_jacobians(model):
     """They are those of JAX, with springs; on a ball joint by differentiation."""
     q, v, t = model.random(jax.random.key(0)), jnp.arange(1.0, model.nv + 1), jnp.array(0.3)

@@ -61,6 +61,7 @@ def test_double_integrator():
     np.testing.assert_allclose(controller(0.0, jnp.array([0.5]), jnp.array([0.1])), [force], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_ball_joint_by_either_quaternion():
     """A satellite about its principal axes: three double integrators."""
     inertia = np.array([1.0, 2.0, 2.5])
@@ -98,6 +99,7 @@ def test_balances_what_it_drives_at_one_joint(model, target, driven, offset):
     np.testing.assert_allclose(motion.v[-1], 0, atol=5e-3)
 
 
+@pytest.mark.slow
 def test_actuators_by_index_mask_or_matrix_and_what_they_hold():
     arm = jdyn.load("double_pendulum")
     q = [0.4, -0.9]

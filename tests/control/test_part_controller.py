@@ -23,6 +23,7 @@ def cell():
     return jdyn.merge({"box": box, "arm": arm, "rod": rod}), parts, controllers
 
 
+@pytest.mark.slow
 def test_each_part_moves_as_it_does_alone():
     whole, parts, controllers = cell()
     each = [jdyn.control.PartController(controller, whole, part) for part, controller in controllers.items()]

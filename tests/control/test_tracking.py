@@ -85,6 +85,7 @@ def test_derivatives_where_there_is_no_error(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_loss_of_a_motion_by_gains_and_waypoints():
     pendulum, ts = jdyn.load("pendulum"), jnp.linspace(0.1, 1.0, 4)
     heavier = pendulum.with_body("link1", mass=3.0)

@@ -51,6 +51,7 @@ def test_mass_matrix_and_bias_of_a_single_configuration(name):
     _assert_close(h, jdyn.bias_forces(model, q[0], v[0], f_ext=f_ext[0]), 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reach", [1, 3, 20])
 def test_leaps_find_all_poses(reach):
     """On chains, trees and bushes, of a depth that is no power of two."""
@@ -97,6 +98,7 @@ def test_with_and_without_64_bits():
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("chosen_by_aba")
 def test_the_way_is_chosen_by_the_batch():
     """The result is bit by bit that of the method in charge; a batch of one counts as a single configuration."""

@@ -39,6 +39,7 @@ def of_pinocchio(name, q, v, a):
     return found
 
 
+@pytest.mark.slow
 @each_robot
 def test_every_function_agrees_with_pinocchio(name):
     model = pair(name)[0]
@@ -80,6 +81,7 @@ def along_the_motion(q, v, a):
     return found, expected, (here["momentum rate"], A @ a + here["matrix rate"] @ v)
 
 
+@pytest.mark.slow
 def test_rates_are_derivatives_along_the_motion():
     found, expected, same = along_the_motion(*drawn_states(TREE, 3)[:3])
     for x, exact in zip((*found, same[0]), (*expected, same[1]), strict=True):
@@ -89,6 +91,8 @@ def test_rates_are_derivatives_along_the_motion():
 SMALL = jdyn.random_tree(2, 3, kinds=(jdyn.Free, jdyn.Universal))
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_modes_of_differentiation_agree():
     """In some state and at rest, where no derivative is NaN."""
     q, v, a, _ = drawn_states(SMALL, 2)
@@ -104,6 +108,7 @@ def test_modes_of_differentiation_agree():
         np.testing.assert_allclose(forward, reverse, atol=1e-11 * max(1, np.max(np.abs(forward))))
 
 
+@pytest.mark.slow
 def test_force_of_gravity_is_the_rate_of_momentum():
     """Of what falls freely; how far from the world's origin that is does not matter, in single precision neither."""
     model = jdyn.load("quadruped").astype(jnp.float32)

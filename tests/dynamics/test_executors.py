@@ -44,7 +44,7 @@ def _forward(executor):
     "name",
     [
         "chain",
-        pytest.param("every kind", marks=pytest.mark.slow),
+        "every kind",
         *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("tree", "free base")),
     ],
 )

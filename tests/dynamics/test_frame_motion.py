@@ -109,9 +109,8 @@ SMALL = jdyn.random_tree(2, 3, kinds=(jdyn.Free, jdyn.Universal))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "axes", ["body", *(pytest.param(axes, marks=pytest.mark.exhaustive) for axes in ("world", "aligned"))]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("axes", ["body", "world", "aligned"])
 def test_modes_of_differentiation_agree(axes):
     """In some state and at rest, where no derivative is NaN."""
     q, v, a, _ = drawn_states(SMALL, 2)

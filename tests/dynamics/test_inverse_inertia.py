@@ -50,6 +50,7 @@ def of_pinocchio(name, frames, axes, q):
     }
 
 
+@pytest.mark.slow
 @each_robot
 def test_every_function_agrees_with_pinocchio(name):
     """The second frame is on the path to the first one, or the base itself."""
@@ -81,6 +82,7 @@ def by_responses(model, q):
     return jdyn.mass_matrix_inverse(model, q), jdyn.operational_space_inertia(model, q, LAST)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_dense_matrices():
     """In both modes, by the configuration and by a mass."""
     q = jnp.stack([TREE.neutral(), TREE.random(jax.random.key(1))])
@@ -102,6 +104,8 @@ def test_derivatives_are_those_of_dense_matrices():
         assert relative_error(x, exact) < 1e-9
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_second_derivatives():
     model, q = jdyn.load("double_pendulum"), jnp.array([0.3, -0.4])
 
@@ -115,6 +119,7 @@ def test_second_derivatives():
         assert relative_error(function(found)(q), jax.hessian(exact)(q)) < 1e-11
 
 
+@pytest.mark.slow
 def test_single_precision():
     """Types stay, and digits that a factor of M loses on a long chain are kept."""
     chain = jdyn.ROBOTS["chain"](30)

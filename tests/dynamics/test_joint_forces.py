@@ -15,6 +15,7 @@ pytestmark = pytest.mark.fast_compile
 UR5 = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots/ur_description/urdf/ur5_robot.urdf"
 
 
+@pytest.mark.slow
 def test_swinging_pendulum():
     """A bob of mass m at distance l: the rod pulls with m ω² l + m g cos θ, and passes on no moment."""
     m, l, g, theta, omega = 1.3, 0.7, 9.81, 0.4, 2.5

@@ -38,13 +38,14 @@ def _configurations(model):
     return jax.vmap(model.random)(jax.random.split(jax.random.key(0), LANES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param("slides", marks=pytest.mark.exhaustive),
-        pytest.param("screws", marks=pytest.mark.slow),
+        "screws",
         "free base",
-        pytest.param("fingers", marks=pytest.mark.slow),
+        "fingers",
     ],
 )
 def test_batches_equal_single_configurations(name):

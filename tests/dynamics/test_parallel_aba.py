@@ -97,6 +97,7 @@ def _both_orders(a, b, c):
     return combine(combine(c, b), a), combine(c, combine(b, a))
 
 
+@pytest.mark.slow
 def test_combination_is_associative():
     """On segments of every rank: C of one with few joints is singular, and so is J of one without rotors."""
     rng = np.random.default_rng(0)

@@ -62,6 +62,7 @@ def _differences(model, q, v, a, f_ext, h=1e-5):
     return by_q[..., : model.nv], by_v[..., model.nv :], by_v[..., : model.nv], by_a[..., : model.nv]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in EXHAUSTIVE)) for n in MODELS])
 @pytest.mark.filterwarnings("ignore::jdyn.ModelWarning")
 def test_against_finite_differences(name):
@@ -80,6 +81,8 @@ def test_against_finite_differences(name):
         np.testing.assert_allclose(x, differences, atol=1e-7 * np.abs(differences).max())
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_order_along_the_tangent_space():
     """Derivatives along two coordinates commute up to that along their Lie bracket; half of both is the Hessian on the
     way that `integrate` takes, turns and shifts together."""

@@ -32,6 +32,7 @@ def pulled(t, q, v):
     return 2 * (0.1 * t - q)
 
 
+@pytest.mark.slow
 def test_a_block_on_a_spring_sticks_and_slips():
     """The limit cycle of figure 4 of the publication, integrated by SciPy."""
     rough = LuGreFriction("slide", **PUBLISHED, stiffness=1e4)

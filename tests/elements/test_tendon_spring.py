@@ -68,6 +68,7 @@ def test_forces_follow_from_energy_and_slopes_from_forces(q, v):
     np.testing.assert_allclose(slopes[0], by[0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_slopes_of_a_rope_are_positive():
     q, v = jnp.array([1.3, 0.4]), jnp.array([0.5, -1.0])
     rope = TendonSpring(ROPE, 60.0, 4.0, (0.0, 1.5), 2.0)
@@ -80,6 +81,7 @@ def test_slopes_of_a_rope_are_positive():
     np.testing.assert_allclose(everything(TendonSpring(ROPE, 60.0, rest_range=(0.0, 1.5)), q, STILL)[0], -gradient)
 
 
+@pytest.mark.slow
 def test_energy_stays_in_an_elastic_rope_around_a_drum():
     system = jdyn.System(ARM, elements=[TendonSpring(ROPE, 60.0, rest_range=(0.0, 2.2))])
     start, control = system.state([1.4, 0.4], [1.0, -2.0]), diffrax.PIDController(rtol=1e-8, atol=1e-8)

@@ -104,6 +104,7 @@ def test_an_action_is_so_many_steps_of_the_system():
         assert (now.steps, now.result, bool(now.done)) == (number + 1, jdyn.Result.success, False)
 
 
+@pytest.mark.slow
 def test_episodes_start_again_where_they_end():
     first, found = episodes(KEYS, ACTIONS)
     now = reset_all(KEYS)
@@ -143,6 +144,7 @@ def test_a_failed_step_ends_its_episode_alone():
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(states))
 
 
+@pytest.mark.slow
 def test_returns_have_derivatives():
     """Also by numbers of the system, which lanes of a batch may have of their own."""
 

@@ -30,6 +30,7 @@ ENVIRONMENT = jdyn.environments.Environment(
 RANGE = -1.0, 1.0
 
 
+@pytest.mark.slow
 def test_gymnasium_finds_nothing_to_complain_about():
     def entry(render_mode=None):
         return jdyn.environments.to_gymnasium(
@@ -47,6 +48,7 @@ def test_gymnasium_finds_nothing_to_complain_about():
         del gymnasium.registry["jdyn/Pendulum-v0"]
 
 
+@pytest.mark.slow
 def test_lanes_of_a_vector_are_single_environments():
     lanes = 3
     vector = jdyn.environments.to_gymnasium_vector(ENVIRONMENT, lanes, observation_range=RANGE)

@@ -116,10 +116,9 @@ def test_as_many_bits_as_there_were():
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("executor", ["auto", pytest.param("lanes", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "method", [jdyn.ABA(), *(pytest.param(x, marks=pytest.mark.slow) for x in (jdyn.ByBatch(), jdyn.CRBA()))], ids=str
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["auto", "lanes"])
+@pytest.mark.parametrize("method", [jdyn.ABA(), jdyn.ByBatch(), jdyn.CRBA()], ids=str)
 def test_methods_take_forces_of_a_narrower_type(method, executor):
     """`forward_dynamics` brings all to one type; a method by itself goes by the widest."""
     model = dataclasses.replace(_model(), executor=executor)

@@ -94,7 +94,8 @@ def test_a_sphere_beside_the_field_sees_its_border_and_beyond_its_radius_nothing
     np.testing.assert_allclose(found, [-0.1, np.inf, 0.1 * np.sqrt(2) - 0.2, 0.1 * np.sqrt(2) - 0.2], atol=1e-15)
 
 
-@pytest.mark.parametrize("kind", ["box", pytest.param("capsule", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["box", "capsule"])
 def test_shapes_are_as_far_away_as_coal_says_and_overlap_where_it_says(kind):
     coal = pytest.importorskip("coal")
     from benchmarks.shape_distances import of_coal
@@ -131,7 +132,9 @@ def test_on_even_ground_shallow_depths_are_those_of_a_plane():
     assert np.mean(np.abs(found + 1e-3) < 1e-12) > 0.9
 
 
-@pytest.mark.parametrize("kind", ["sphere", pytest.param("box", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["sphere", "box"])
 def test_derivatives_are_differences(kind):
     places = middles(40, seed=6) + np.array([0, 0, 0.0 if kind == "sphere" else 0.2])
     R = jnp.array(Rotation.random(len(places), random_state=7).as_matrix())

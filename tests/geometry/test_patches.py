@@ -173,6 +173,7 @@ def _stiffness_and_force(points):
     return np.sum(points.weight * (depths > 0), axis=1), np.sum(points.weight * depths**2, axis=1)
 
 
+@pytest.mark.slow
 def test_a_box_on_a_box_touches_with_four_corners():
     places = jnp.array([[0.0, 0.0, 0.99], [0.4, -0.3, 0.99], [1e-14, 1e-14, 0.99]])
     points = of_poses(
@@ -309,6 +310,7 @@ def _check_derivatives(a, b, reach):
     np.testing.assert_allclose(reverse, jnp.einsum("i,nij->nj", pull, forward), atol=1e-12 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sphere", "cylinder"])
 def test_derivatives_of_points_on_a_height_field_agree_with_differences(kind):
     _check_derivatives(_field(), SHAPES[kind], 0.8)

@@ -81,6 +81,7 @@ def test_no_plane_and_no_points_prove_another_distance(first, second):
     np.testing.assert_allclose(jnp.linalg.norm(found.normal, axis=1), 1, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_capsules_without_length_are_spheres():
     X_a, X_b = poses(100, seed=1), poses(100, seed=2)
     found = separations(*(x for X in (X_a, X_b) for x in (Capsule(jnp.array(0.1), jnp.array(0.0)), X)))

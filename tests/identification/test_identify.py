@@ -35,6 +35,7 @@ def _pseudo(vector):
 BASIS = np.array([_pseudo(row) for row in np.eye(10)])
 
 
+@pytest.mark.slow
 def test_the_distance_of_bodies_is_their_relative_entropy():
     rng = np.random.default_rng(0)
 

@@ -133,6 +133,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, text, message):
         read_log(path)
 
 
+@pytest.mark.slow
 def test_a_robot_at_rest_without_forces_tells_nothing():
     still = np.zeros((40, 2))
     with pytest.raises(ValueError, match="tau: expected forces that tell something, got zeros"):

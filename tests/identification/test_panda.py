@@ -103,6 +103,8 @@ def test_forces_of_another_motion_are_predicted_to_within_noise(seed, truth, nom
     assert np.max(found) <= 1.1 and np.max(wrong) > 5
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_designed_motion_tells_more_than_sums_of_sines(truth):
     """Of the same length and within the same limits: standard errors are smaller by a third and more."""
     designed = jdyn.identification.exciting_motion(truth, 12.0, parts=PARTS, starts=2, steps=60, progress=False)

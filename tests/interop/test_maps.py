@@ -72,6 +72,7 @@ CLASH = """
 """
 
 
+@pytest.mark.slow
 def test_joints_are_told_apart_that_would_have_one_name():
     model = jdyn.load(CLASH)
     assert sorted(model.joint_names) == ["arm", "arm_2"]

@@ -177,12 +177,19 @@ def assert_same_dynamics(source):
 # Dynamics.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file",
     [
-        *("ant", "half_cheetah", "hopper", "humanoid", "reacher"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("pusher", "swimmer", "walker2d")),
-        pytest.param("inverted_double_pendulum", marks=pytest.mark.slow),
+        "ant",
+        "half_cheetah",
+        "hopper",
+        "humanoid",
+        "inverted_double_pendulum",
+        "pusher",
+        "reacher",
+        "swimmer",
+        "walker2d",
     ],
 )
 def test_gymnasium_robots_move_as_in_mujoco(file):

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.fast_compile
 ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hopper", "reacher", "swimmer"])
 def test_small_files_agree(name):
     found = mujoco_files.compared(ASSETS / f"{name}.xml", ASSETS, motion=name == "reacher")

@@ -88,6 +88,7 @@ def assert_same_mechanism(one, other, q, v):
     return p, u
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", ["ankle_link", "toe_frame", "base_frame"])
 def test_a_rerooted_mechanism_moves_as_before(link):
     model = walker()
@@ -98,6 +99,8 @@ def test_a_rerooted_mechanism_moves_as_before(link):
     assert_same_mechanism(model, other, *state(model))
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_tree_is_rerooted_among_others():
     whole = jdyn.merge({"arm": jdyn.load("double_pendulum"), "walker": walker(), "ball": jdyn.load("ball")})
     other = jdyn.reroot(whole, "walker/ankle_link")
@@ -113,6 +116,7 @@ def test_a_tree_is_rerooted_among_others():
             np.testing.assert_allclose(a[i], b[other.topology.v_names.index(name)], rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_old_root_can_be_the_root_again():
     model = walker()
     other = jdyn.reroot(model, "ankle_link")
@@ -150,6 +154,7 @@ def test_numbers_of_joints_and_shapes_stay_theirs():
         same(*placed)
 
 
+@pytest.mark.slow
 def test_numbers_pass_through():
     """A derivative by a mass, and a batch of masses."""
     model = walker()

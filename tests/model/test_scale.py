@@ -50,6 +50,7 @@ def units(model):
     return np.where(q, LENGTH, 1.0), unit / TIME, MASS * (LENGTH / TIME) ** 2 / unit
 
 
+@pytest.mark.slow
 def test_every_number_changes_by_its_unit():
     model = mechanism()
     large = jdyn.scale(model, length=LENGTH, mass=MASS, time=TIME)

@@ -15,6 +15,7 @@ def kept():
     return frozen.frozen()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * case.slow) for name, case in CASES.items()]
 )

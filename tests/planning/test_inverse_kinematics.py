@@ -250,6 +250,7 @@ def test_a_panda_reaches_what_it_can_reach():
     assert np.mean(within & (off < 1e-6) & (turned < 1e-6)) >= 0.999
 
 
+@pytest.mark.slow
 def test_derivatives_by_each_number_alone():
     """Of what is differentiated by one thing, all others stand still."""
 

@@ -40,6 +40,7 @@ def compare(motion, times):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_flyball_governor():
     """Ten seconds by `Rodas5P`, which knows how the springs couple joints and tries 750 steps."""
     times = np.linspace(0, 10, 101)

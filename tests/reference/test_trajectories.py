@@ -35,6 +35,7 @@ def by_scipy(peer: PinocchioValues, q0, v0):
     return solution.y.T[:, :nq], solution.y.T[:, nq:]
 
 
+@pytest.mark.slow
 @robots(
     ("ur5", FIXED),
     slow=[

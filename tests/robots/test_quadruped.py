@@ -33,6 +33,7 @@ def test_feet_of_a_crouch():
         np.testing.assert_allclose(foot, [x, y, -0.267535], atol=6e-6)
 
 
+@pytest.mark.slow
 def test_only_feet_touch_the_ground_of_a_crouch():
     """The lowest points of the balls of the feet are 15 mm below their frames; the shanks end 5 mm above."""
     model = jdyn.with_ground(MODEL, (0, 0, -0.267535 - 0.015))

@@ -77,6 +77,7 @@ def loaded():
         return jdyn.load_system(SENSORS)
 
 
+@pytest.mark.slow
 def test_values_are_those_of_mujoco(loaded):
     m = mujoco.MjModel.from_xml_string(SENSORS)
     m.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
@@ -140,6 +141,7 @@ RESTING = """<mujoco><option timestep="0.001"/>
 </mujoco>"""
 
 
+@pytest.mark.slow
 def test_touch_counts_what_presses_on_the_zone_of_a_site():
     m = mujoco.MjModel.from_xml_string(RESTING)
     d = mujoco.MjData(m)

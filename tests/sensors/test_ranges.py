@@ -33,6 +33,7 @@ CLEAR = s.Distance("clear", ["wall", "ground"], "cart")
 AIMED = s.DistanceNormal("aimed", "cart", "wall")
 
 
+@pytest.mark.slow
 def test_ranges_are_known_in_rows_steps_and_states():
     sensors = [SEEN, CLEAR, AIMED, s.DistancePoints("points", "cart", "wall", 1.995)]
     system = jdyn.System(MODEL, sensors=sensors)
@@ -51,6 +52,7 @@ def test_ranges_are_known_in_rows_steps_and_states():
     np.testing.assert_allclose(system.sense(system.state(jnp.ones(1)))["clear"], 0.8, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_rangefinder_sees_what_it_is_told_to_and_has_derivatives():
     model = MODEL
     at = {"frame": "eye", "directions": (1.0, 0.0, 0.0)}
@@ -75,6 +77,7 @@ def test_a_rangefinder_sees_what_it_is_told_to_and_has_derivatives():
     np.testing.assert_allclose(turned(jnp.array([[0.0, 0, -1], [0, 1, -1]])), [0.2, 0.2 * 2**0.5], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_lanes_of_a_batch_keep_what_sensors_look_at():
     system = jdyn.System(MODEL, sensors=[SEEN])
     starts = jax.vmap(system.state)(jnp.array([[0.0], [0.5]]), jnp.ones((2, 1)))
@@ -82,6 +85,7 @@ def test_lanes_of_a_batch_keep_what_sensors_look_at():
     np.testing.assert_allclose(motions.sensors["seen"][:, -1, 0], [1.9, 1.4], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_plans_step_systems_that_see_shapes():
     system = jdyn.System(MODEL, sensors=[SEEN])
     effort = jdyn.planning.SquaredResiduals(lambda t, q, v, u: 0.1 * u)
@@ -147,6 +151,7 @@ def _loaded(text):
         return jdyn.load_system(text)
 
 
+@pytest.mark.slow
 def test_values_are_those_of_mujoco():
     m, system = mujoco.MjModel.from_xml_string(MUJOCO), _loaded(MUJOCO)
     rng, qs, expected = np.random.default_rng(3), [], []

@@ -124,6 +124,7 @@ def test_torques_in_joints_are_those_of_motors_whatever_acts_from_outside(held):
             np.testing.assert_allclose(row[0], seen[name], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_torques_in_joints_are_not_those_of_ropes_and_thrusters():
     """Neither is a motor in the joint. MuJoCo 4.0 leaves ropes out, as here, but takes the thrust for a force that the
     joint transmits."""

@@ -41,6 +41,7 @@ def pendulum():
     )
 
 
+@pytest.mark.slow
 def test_rows_of_a_batch_agree_with_single_states(pendulum):
     starts = jnp.array([[0.1, 0.2], [1.0, -0.5]])
     motions = jdyn.simulate_batch(pendulum, jax.vmap(pendulum.state)(starts), 0.3, saveat=jnp.linspace(0, 0.3, 4))
@@ -58,6 +59,7 @@ def test_rows_of_a_batch_agree_with_single_states(pendulum):
     np.testing.assert_allclose(-seen["joint"][..., 1], motions.tau[..., 1], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_steps_and_trajectories_agree(pendulum):
     state, dt = pendulum.state(jnp.array([0.1, 0.2])), 0.01
     after, info = pendulum.step(state, dt=dt, t=1.0)
@@ -67,6 +69,7 @@ def test_steps_and_trajectories_agree(pendulum):
         np.testing.assert_allclose(x, row[name][1], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contact", [jdyn.CompliantContact(), jdyn.ConvexContact()], ids=["compliant", "convex"])
 def test_what_rests_on_the_ground_reads_gravity(contact):
     system = ball(contact)
@@ -78,6 +81,7 @@ def test_what_rests_on_the_ground_reads_gravity(contact):
     np.testing.assert_allclose(info.sensors["imu"], [0.0, 0.0, 9.81], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_loaded_trajectory_takes_sensors_of_a_system(pendulum, tmp_path):
     motion = jdyn.simulate(pendulum, pendulum.state(jnp.array([0.1, 0.2])), 0.3, saveat=jnp.linspace(0, 0.3, 4))
     motion.save(tmp_path / "motion.npz")
@@ -86,6 +90,7 @@ def test_a_loaded_trajectory_takes_sensors_of_a_system(pendulum, tmp_path):
     assert loaded.with_system(pendulum.model).sensors == {}
 
 
+@pytest.mark.slow
 def test_readings_of_a_motion_have_gradients(pendulum):
     def loss(length):
         tip = s.FramePosition(

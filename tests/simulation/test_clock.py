@@ -60,6 +60,7 @@ def falls():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_motions_do_not_depend_on_when_they_begin(falls):
     """In single precision, times about 1024 s differ by 1.2e-4 s, a third of what an impact takes."""
     (height, (steps, good)), slope = falls(jnp.float32(0.2), jnp.float32(0.0))
@@ -71,6 +72,7 @@ def test_motions_do_not_depend_on_when_they_begin(falls):
     np.testing.assert_allclose(late_slope, slope, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_forces_that_know_the_time_and_events_are_as_late_as_the_motion():
     """A mass that is pushed by t − 1024 s: x = x₀ + τ³/6, with every row, and one at which x has risen to 0.1 m."""
     builder = jdyn.Builder("mass", gravity=(0, 0, 0))
@@ -91,6 +93,7 @@ def test_forces_that_know_the_time_and_events_are_as_late_as_the_motion():
 PENDULUM = jdyn.load("pendulum")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, diffrax.ForwardMode()], ids=["reverse", "forward"])
 def test_rows_at_the_ends_of_planned_steps_follow_the_start(mode):
     def angle(t0):
@@ -115,6 +118,7 @@ def test_planned_times_are_met_to_the_last_digit():
     np.testing.assert_array_equal(motion.ts[:4], times[1:])
 
 
+@pytest.mark.slow
 def test_a_lane_of_a_batch_does_not_tick_because_another_does():
     """Late in single precision, where times are at a tick before the motion is."""
     model = PENDULUM.astype(jnp.float32)

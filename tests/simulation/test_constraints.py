@@ -91,6 +91,7 @@ def test_order_under_constraints_with_stiff_joints(solver):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_minute_of_a_four_bar_neither_drifts_nor_loses_energy():
     model, loop = four_bar()
     start = jdyn.assemble(model, loop, jnp.array([1.0, -0.2, 1.6]), jnp.array([2.0, 0.0, 0.0]))

@@ -137,6 +137,7 @@ POINT = jnp.array([1.0, 0.5, 0.75, 9.81, 0.02])
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_by_numbers_of_all_terms_are_those_of_differences_in_both_modes():
     program = jax.jit(_end)
     steps = 1e-6 * jnp.eye(len(POINT))

@@ -111,6 +111,7 @@ def test_steps_grow_no_longer_than_the_longest():
     assert np.all(~np.isfinite(trajectory.ts[8:]))
 
 
+@pytest.mark.slow
 def test_figure_21():
     """Joukhadar's comparison, by the benchmark: steps that follow the energy are better than as many of one length."""
     path = pathlib.Path(__file__).parents[2] / "benchmarks" / "energy_control.py"
@@ -124,6 +125,7 @@ def test_figure_21():
     assert adaptive.largest < constant.largest / 4
 
 
+@pytest.mark.slow
 def test_events_do_work():
     builder = jdyn.Builder("ball")
     builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)

@@ -49,6 +49,7 @@ MJCF = """
 """
 
 
+@pytest.mark.slow
 def test_against_mujoco():
     """Its Euler steps are semi-implicit, explicit in dampers if asked to be; differences of 1e-6 err by 1e-10."""
     system, theirs = jdyn.load_system(MJCF), mujoco.MjModel.from_xml_string(MJCF)
@@ -126,6 +127,7 @@ def touching(contact):
 COMPLIANT, CONVEX = (functools.partial(touching, law) for law in (jdyn.CompliantContact(), jdyn.ConvexContact()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scene", "solver"),
     [
@@ -145,6 +147,8 @@ def test_against_finite_differences(scene, solver):
     np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lanes_in_single_precision():
     """Parts that a state lacks start anew, and an action that is left out is zero."""
     system, state, _ = driven()

@@ -74,6 +74,7 @@ def test_methods_keep_their_order_on_se3(solver, order, dense, steps):
     assert np.all(slopes[-1, :-1] > dense - 0.3), slopes
 
 
+@pytest.mark.slow
 def test_a_heavy_top_nutates_as_elliptic_functions_say():
     """Lagrange's top: cos θ goes to and fro between two roots of a cubic (Goldstein, section 5.7)."""
     mass, length, transverse, axial = 1.0, 0.2, 0.05, 0.02

@@ -113,6 +113,7 @@ def assert_mujoco_agrees(system, peer):
         np.testing.assert_allclose(dynamics(state, action), a, atol=1e-4 * (1 + np.max(np.abs(a))))
 
 
+@pytest.mark.slow
 def test_merged_systems_are_those_that_mujoco_attaches():
     arm, box = load(ARM), load(BOX)
     cell = jdyn.merge({"left": arm, "right": arm, "part": box}, {"right": PLACED})
@@ -149,6 +150,7 @@ GRIPPER = """
 """
 
 
+@pytest.mark.slow
 def test_what_an_arm_carries_is_what_mujoco_attaches_at_a_site():
     holding = jdyn.append(
         load(ARM), load(GRIPPER), "lower", jdyn.pose((0.01, 0.02, -0.4), (0.2, 0.1, 0.3)), name="tool"
@@ -195,6 +197,7 @@ def with_states():
     return {"arm": driven, "rod": held}
 
 
+@pytest.mark.slow
 def test_parts_move_as_they_do_alone():
     parts = with_states()
     starts = {"arm": (jnp.array([0.3, 0.5]), jnp.array([0.2, -0.1])), "rod": (jnp.zeros(1), jnp.zeros(1))}
@@ -214,6 +217,8 @@ def test_parts_move_as_they_do_alone():
     np.testing.assert_allclose(known.sensors["effort"], alone["arm"].sensors["effort"], atol=1e-12)
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_and_batches_pass_through():
     arm = with_states()["arm"]
 
@@ -232,6 +237,8 @@ def test_derivatives_and_batches_pass_through():
     np.testing.assert_allclose(jax.vmap(end)(jnp.array([20.0, 30.0]))[0], values, rtol=1e-12)
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_system_of_systems_is_part_of_another_one():
     arm = load(ARM)
     cell = jdyn.merge({"pair": jdyn.merge({"left": arm, "right": arm}, {"right": PLACED}), "box": load(BOX)})

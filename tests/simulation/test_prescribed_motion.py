@@ -110,12 +110,14 @@ def test_a_crank_that_is_turned_keeps_its_slider_where_it_belongs(beside):
         np.testing.assert_allclose(torque, drive(angle, omega), atol=1e-10 * omega**2)
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "solver",
     [
-        pytest.param(diffrax.Dopri5(), marks=pytest.mark.slow),
-        pytest.param(jdyn.solvers.ROSJ43(), marks=pytest.mark.exhaustive),
-        pytest.param(jdyn.solvers.BulirschStoer(), marks=pytest.mark.exhaustive),
+        diffrax.Dopri5(),
+        jdyn.solvers.ROSJ43(),
+        jdyn.solvers.BulirschStoer(),
     ],
     ids=lambda s: type(s).__name__,
 )

@@ -48,6 +48,7 @@ def flight():
     return simulate(SATELLITE, Q0, V0, 3.0, stepsize_controller=TIGHT)
 
 
+@pytest.mark.slow
 def test_a_damped_pendulum_agrees_with_scipy():
     model = pendulum(damping=0.3)
     trajectory = simulate(model, [2.5], [0.5], 3.0, stepsize_controller=TIGHT)
@@ -331,6 +332,7 @@ def test_failure_raises_in_a_compiled_batch():
         jax.block_until_ready(run(jnp.ones((2, 1))))
 
 
+@pytest.mark.slow
 def test_rows_are_those_asked_for():
     def rows(saveat, **options):
         return simulate(PENDULUM, [0.5], [1.0], 1.0, saveat=saveat, solver=diffrax.Tsit5(), **options)
@@ -345,6 +347,7 @@ def test_rows_are_those_asked_for():
     np.testing.assert_allclose(steps.q[taken - 1], both.q[-1], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_float32_stays_float32():
     trajectory = simulate(pendulum(jnp.float32), np.float32([0.5]), np.float32([1.0]), 2.0)
     assert {trajectory.ts.dtype, trajectory.q.dtype, trajectory.v.dtype} == {jnp.dtype("float32")}

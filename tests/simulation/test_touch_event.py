@@ -47,6 +47,7 @@ def fallen(height, radius, gravity):
 POINT = jnp.array(1.0), jnp.array(0.1), jnp.array(9.81)
 
 
+@pytest.mark.slow
 def test_a_falling_ball_lands_when_its_lowest_point_does():
     t, (result, entry) = landing(*POINT)
     np.testing.assert_allclose(t, fallen(*POINT), rtol=1e-13)
@@ -56,6 +57,7 @@ def test_a_falling_ball_lands_when_its_lowest_point_does():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_instant_has_the_derivatives_of_the_closed_form_by_sizes_too():
     slopes, _ = jax.grad(landing, argnums=range(3), has_aux=True)(*POINT)
     np.testing.assert_allclose(slopes, jax.grad(fallen, argnums=range(3))(*POINT), rtol=1e-12)

@@ -174,6 +174,7 @@ def test_batches():
     assert list(dataset["v_coordinate"].values[:2]) == ["hull[0]", "hull[1]"]
 
 
+@pytest.mark.slow
 def test_lanes_with_times_of_their_own_are_labelled_so():
     pendulum = jdyn.load("pendulum")
     ends = jnp.array([0.1, 0.2])

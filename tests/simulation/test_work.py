@@ -130,6 +130,7 @@ def test_evaluations_are_as_many_as_happen(solver):
         np.testing.assert_array_equal(together[name], [stats[name] for stats in alone])
 
 
+@pytest.mark.slow
 def test_an_event_takes_two_evaluations():
     TALLY.update(evaluations=0, jacobians=0)
     event = jdyn.Event(lambda t, y: y.q[0] - 2.0, terminate=True)

@@ -48,6 +48,7 @@ def test_a_failed_lane_has_its_code_and_nan_and_spoils_no_other(grid):
     assert meanings[int(bad["result"][0])] == "bad_model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 12, None])
 def test_chunks_change_nothing(grid, chunk):
     over, dataset = grid

@@ -36,6 +36,7 @@ def with_slopes(tendon, q):
 # Closed forms.
 
 
+@pytest.mark.slow
 def test_joints_add_up_also_those_that_follow():
     builder = jdyn.Builder("fingers")
     for name, mimic in (("a", None), ("b", jdyn.Mimic("ja", -2.0, 0.1)), ("c", None)):
@@ -98,6 +99,7 @@ def test_a_ring_lets_a_tendon_pass_where_it_is_shortest():
     np.testing.assert_allclose(through.length, np.linalg.norm(start + end), rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_branches_after_a_pulley_count_in_part():
     at = [PathPoint("world", [0.5, 0.0, 0.5]), PathPoint("link1", [0.1, 0.0, -0.5]), PathPoint("tip")]
     q = jnp.array([0.4, -0.9])

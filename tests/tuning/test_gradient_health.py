@@ -27,6 +27,7 @@ def smooth(p):
 PARAMS = {"a": jnp.array([0.3, -1.2, 2.0]), "b": 0.7, "name": "arm", "n": 3}
 
 
+@pytest.mark.slow
 def test_a_right_gradient_agrees_and_errors_are_honest():
     health = jdyn.gradient_health(smooth, PARAMS, directions=3)
     a, b = np.array(PARAMS["a"]), PARAMS["b"]
@@ -280,6 +281,7 @@ def test_a_failed_simulation_is_explained_by_any_rows():
     assert time == pytest.approx(0.37, abs=1e-9) and bodies == () and "gets past it" in reason
 
 
+@pytest.mark.slow
 def test_rows_after_an_event_that_ends_are_no_failure_of_the_simulation():
     event = jdyn.Event(lambda t, y: 0.45 - y.q[0], terminate=True)
     motion = jdyn.simulate(PAIR, jnp.zeros(2), jnp.array([1.0, 0.0]), 1.0, events=[event], **QUICK)

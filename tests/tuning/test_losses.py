@@ -130,6 +130,7 @@ def test_a_target_may_move():
     assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_derivatives_are_differences():
     e, _ = underdamped(0.4)
     shape, times = jnp.asarray(e(TIMES[::40])), jnp.asarray(TIMES[::40])

@@ -30,6 +30,7 @@ def stacked(*motions):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *motions)
 
 
+@pytest.mark.slow
 def test_energies_have_names_and_a_unit(motion, tmp_path):
     axes = jdyn.plots.energy(motion)
     assert [line.get_label() for line in axes.lines] == ["total", "kinetic", "potential"]
