@@ -397,8 +397,8 @@ def _simulate(system: System, shapes, start: State, t0, t1, rows, solver, adjoin
     stats = jax.lax.stop_gradient(stats)
     commands = None
     if has_functions(system.controller):
-        driven = isinstance(field.controller, Driven)
-        outputs = field.controller.commands if driven else field.controller.force
+        actor = field.controller
+        outputs = actor.commands if isinstance(actor, Driven) else actor.force
         commands = jax.vmap(outputs)(ts, ys.q, ys.v, controller_memory(ys))
     trajectory = Trajectory(ts, ys.q, ys.v, ys.parts, happened, run.result, stats, run.rows.forces, commands)
     closed = {"constraints": field.constraints, "elements": field.elements.each}
