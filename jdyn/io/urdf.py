@@ -121,7 +121,26 @@ _GAZEBO_MECHANISM = ("joint", "springStiffness", "springReference", "gravity", "
 _KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
 
-def load_urdf(
+def load_urdf(source: str | os.PathLike, *, dtype=None, **options: Any) -> Model:
+    """Read a robot from a URDF file or text, or from a xacro file, which is expanded first.
+
+    Args:
+        source: Path of the file, or the XML text.
+        dtype: Floating type of the leaves; JAX's default if left out.
+        options: The other arguments of `read_urdf`.
+
+    Raises:
+        ModelError: naming the file and every problem found.
+        ValueError, ImportError: as `read_urdf`.
+
+    Warns:
+        ModelWarning: once, naming everything that is ignored or suspicious.
+    """
+    builder, _ = read_urdf(source, **options)
+    return builder.build(dtype=dtype)
+
+
+def read_urdf(
     source: str | os.PathLike,
     *,
     floating_base: bool | None = None,
@@ -129,9 +148,8 @@ def load_urdf(
     srdf: str | os.PathLike | None = None,
     hull_vertices: int = HULL_VERTICES,
     arguments: Mapping[str, Any] | None = None,
-    dtype=None,
-) -> Model:
-    """Read a robot from a URDF file or text, or from a xacro file, which is expanded first.
+) -> tuple[Builder, Element]:
+    """Read a URDF file or text, or a xacro file, which is expanded first, into a builder.
 
     The root link is fixed to the world and becomes one of its frames; a root link called `world` is the world.
     A mimic joint follows its leader exactly. Missing limits are infinite, except that a `<limit>` without `lower` or
@@ -147,34 +165,15 @@ def load_urdf(
         srdf: Path of an SRDF file, or its text, which says which links may not touch.
         hull_vertices: How many vertices the hulls have at most as which meshes touch.
         arguments: Values of the `<xacro:arg>` of a xacro file, by name.
-        dtype: Floating type of the leaves; JAX's default if left out.
+
+    Returns:
+        The builder, which still has to report problems and warnings, and the root element of the file.
 
     Raises:
-        ModelError: naming the file and every problem found.
+        ModelError: naming the file, if it is no URDF document.
         ValueError: naming folders of `package_dirs` that do not exist, or arguments that the file has not.
         ImportError: if a xacro file is to be expanded, and xacro is not installed.
-
-    Warns:
-        ModelWarning: once, naming everything that is ignored or suspicious.
     """
-    builder, _ = read_urdf(
-        source, floating_base=floating_base, package_dirs=package_dirs, srdf=srdf, hull_vertices=hull_vertices,
-        arguments=arguments,
-    )  # fmt: skip
-    return builder.build(dtype=dtype)
-
-
-def read_urdf(
-    source: str | os.PathLike,
-    *,
-    floating_base: bool | None = None,
-    package_dirs: Iterable[str | os.PathLike] = (),
-    srdf: str | os.PathLike | None = None,
-    hull_vertices: int = HULL_VERTICES,
-    arguments: Mapping[str, Any] | None = None,
-) -> tuple[Builder, Element]:
-    """The builder of a file's robot, and the root element of the file. Arguments and errors are those of `load_urdf`,
-    but for problems and warnings that the builder still has to report."""
     text, label, folder = read(source, "URDF")
     if is_xacro(source) and (arguments or has_xacro(text)):
         text, label = expanded(source, package_dirs, arguments), f"{label}, expanded by xacro"
