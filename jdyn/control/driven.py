@@ -55,9 +55,8 @@ class Driven(DynamicController):
         travels = self._travels(q, v)
         return travels, self._of(q).forces(self.commands(t, q, v, memory), travels, _states(memory))
 
-    def on_bodies(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, "nb 6"]:
-        """Forces on bodies of actuators that push some, each in its frame and at its origin."""
-        _, forces = self.outputs(t, kinematics.q, kinematics.v, memory)
+    def on_bodies(self, kinematics: Kinematics, forces: Float[Array, " nu"]) -> Float[Array, "nb 6"]:
+        """Forces on bodies of actuators that push some, each in its frame and at its origin, by the forces of all."""
         return forces_on_bodies([each.transmission for each in self.actuators.each], kinematics, forces)
 
     def rate(self, t, q, v, memory):

@@ -58,9 +58,12 @@ class TendonSpring(ForceElement):
     stop_onset: Scalar = eqx.field(default=1e-3, converter=as_numbers)
 
     def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, " nv"] | Float[Array, "nb 6"]:
-        moments, pushed = self.transmission.moments(kinematics), self.transmission.on_bodies(kinematics)
-        along = self._along(self.transmission.length(kinematics), moments @ kinematics.v)
-        return along * (moments if pushed is None else pushed)
+        length, pushed = self.transmission.length(kinematics), self.transmission.on_bodies(kinematics)
+        if pushed is None:
+            moments = self.transmission.moments(kinematics)
+            return self._along(length, moments @ kinematics.v) * moments
+        # The power of a unit force is the rate of the length.
+        return self._along(length, jnp.vdot(pushed, kinematics.velocities)) * pushed
 
     def slopes(self, t: Scalar, kinematics: Kinematics, memory: Any) -> tuple[Array, Array]:
         if self.implicit != "coupled":

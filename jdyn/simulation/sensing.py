@@ -82,10 +82,13 @@ def values_under(
 ) -> Values:
     """The same, with the generalized forces of all but constraints; None where no sensor uses forces."""
     reading = Reading(t, Kinematics.of(field.model, y.q, y.v), parts=y.parts, surroundings=around)
-    if use_actuators(sensors) and isinstance(field.controller, Driven):
-        reading = dataclasses.replace(reading, actuators=_outputs(field.controller, t, y))
+    outputs = None
+    if isinstance(field.controller, Driven) and (use_actuators(sensors) or use_forces(sensors)):
+        outputs = _outputs(field.controller, t, y)
+    if outputs is not None and use_actuators(sensors):
+        reading = dataclasses.replace(reading, actuators=outputs)
     if tau is not None and use_forces(sensors):
-        reading = _with_forces(reading, field, y, known, tau)
+        reading = _with_forces(reading, field, y, known, tau, outputs)
     return {sensor.name: sensor.value(reading) for sensor in in_type(tuple(sensors), y.q.dtype)}
 
 
@@ -106,12 +109,12 @@ def _outputs(driven: Driven, t: Scalar, y: State) -> ActuatorReadings:
     return ActuatorReadings(names, travels.lengths, travels.velocities, forces, travels.generalized(forces))
 
 
-def _with_forces(reading, field, y, known, tau):
-    """The reading with accelerations and forces."""
+def _with_forces(reading, field, y, known, tau, outputs):
+    """The reading with accelerations and forces, those of actuators among them."""
     model, t = field.model, reading.t
     on_bodies = field.elements.on_bodies(t, reading.kinematics, y.parts.get(ElementStates.part))
-    if isinstance(field.controller, Driven):
-        on_bodies = on_bodies + field.controller.on_bodies(t, reading.kinematics, controller_memory(y))
+    if outputs is not None:
+        on_bodies = on_bodies + field.controller.on_bodies(reading.kinematics, outputs.forces)
     if field.constraints:
         found = constrained_dynamics(model, field.constraints, y.q, y.v, tau, t=t, method=field.method)
         a = found.a
