@@ -39,6 +39,8 @@ class Adapter:
             raise ValueError(f"environment: expected a jdyn.environments.Environment, got {short(self.environment)}")
         if self.render_mode not in (None, *RENDER_MODES):
             raise ValueError(f"render_mode: expected 'rgb_array' or None, got {short(self.render_mode)}")
+        # Gymnasium's interfaces start the next episodes, after they have seen where the last ones end.
+        object.__setattr__(self, "environment", dataclasses.replace(self.environment, auto_reset=False))
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -101,3 +101,19 @@ def test_gymnasium_need_not_be_there(monkeypatch):
     monkeypatch.delattr(sys.modules["jdyn.environments"], "gymnasium_envs", raising=False)
     with pytest.raises(ImportError, match=r'Gymnasium is not installed; pip install "jdyn\[gymnasium\]"'):
         jdyn.environments.to_gymnasium(ENVIRONMENT)
+
+
+def test_ends_of_episodes_are_seen_where_environments_reset_themselves():
+    environment = jdyn.environments.Environment(
+        jdyn.System(jdyn.load("pendulum")),
+        0.05,
+        observe=lambda state, sensors: state.q,
+        reward=lambda before, action, after, sensors: 0.0,
+        episode_length=2,
+        auto_reset=True,
+    )
+    envs = jdyn.environments.to_gymnasium_vector(environment, 1, normalized=False)
+    envs.reset(seed=0)
+    envs.step(np.ones((1, 1)))
+    observations, _, _, truncated, infos = envs.step(np.ones((1, 1)))
+    assert truncated[0] and observations[0, 0] == 0 and infos["final_obs"][0][0] > 0
