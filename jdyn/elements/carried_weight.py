@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.array import as_numbers
+from jdyn.array import as_numbers, with_fields
 from jdyn.dynamics import Kinematics
 from jdyn.elements.element import ForceElement
-from jdyn.model import Name
+from jdyn.model import Locked, Name
 
 
 class CarriedWeight(ForceElement):
@@ -38,3 +38,11 @@ class CarriedWeight(ForceElement):
         forces = jax.vmap(lambda R, mass: mass * (R.T @ up))(kinematics.poses.rotation[numbers], self.masses)
         wrenches = jnp.concatenate([jnp.cross(self.points, forces), forces], axis=1)
         return jnp.zeros_like(kinematics.velocities).at[numbers].add(wrenches)
+
+    def without_locked(self, locked: Locked) -> "CarriedWeight | None":
+        """The same on the bodies that move."""
+        rows, names, poses = locked.in_motion(self.bodies)
+        if not rows:
+            return None
+        points = [X.point_to_parent(self.points[row]) for X, row in zip(poses, rows, strict=True)]
+        return with_fields(self, bodies=names, masses=self.masses[np.array(rows)], points=jnp.stack(points))

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import as_numbers
 from jdyn.elements.element import ForceElement, Implicit
-from jdyn.model import Name
+from jdyn.model import JointName
 
 
 class _JointFriction(ForceElement):
@@ -25,7 +25,7 @@ class _JointFriction(ForceElement):
     implicit: Implicit = eqx.field(static=True, default="joints", kw_only=True)
     uses_bodies: ClassVar[bool] = False
 
-    joint: Name = eqx.field(static=True)
+    joint: JointName = eqx.field(static=True)
     coulomb: Scalar = eqx.field(converter=as_numbers)
     static: Scalar = eqx.field(converter=as_numbers)
     stribeck_speed: Scalar = eqx.field(converter=as_numbers)

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.array import as_numbers
+from jdyn.array import as_numbers, with_fields
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
-from jdyn.model import Model, Name
+from jdyn.model import Locked, Model, Name
 from jdyn.spatial import Transform, skew, symmetric
 
 
@@ -63,6 +63,15 @@ class Medium(ForceElement):
         axes, velocities = kinematics.poses.rotation[numbers], kinematics.velocities[numbers]
         on_boxes = jax.vmap(self._on_box, (0, 0, 0, 0))(self.poses, self.boxes, axes, velocities)
         return jnp.zeros_like(kinematics.velocities).at[numbers].add(on_boxes)
+
+    def without_locked(self, locked: Locked) -> "Medium | None":
+        """The same about the bodies that move."""
+        rows, names, poses = locked.in_motion(self.bodies)
+        if not rows:
+            return None
+        boxes = [X @ jax.tree.map(lambda x, row=row: x[row], self.poses) for X, row in zip(poses, rows, strict=True)]
+        stacked = jax.tree.map(lambda *x: jnp.stack(x), *boxes)
+        return with_fields(self, bodies=names, poses=stacked, boxes=self.boxes[np.array(rows)])
 
     def _on_box(self, pose: Transform, box: Array, axes: Array, velocity: Array) -> Float[Array, "6"]:
         """Force on a body by its box."""

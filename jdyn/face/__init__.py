@@ -87,7 +87,6 @@ from jdyn.model import Rotor as Rotor
 from jdyn.model import Shape as Shape
 from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
-from jdyn.model import lock as lock
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
 from jdyn.model import reroot as reroot
@@ -112,6 +111,7 @@ from jdyn.simulation import System as System
 from jdyn.simulation import Trajectory as Trajectory
 from jdyn.simulation import append as append
 from jdyn.simulation import load_system as load_system
+from jdyn.simulation import lock as lock
 from jdyn.simulation import merge as merge
 from jdyn.simulation import parameters as parameters
 from jdyn.simulation import simulate as simulate

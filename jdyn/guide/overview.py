@@ -12,8 +12,8 @@ URDF by a strict reader that names every problem, and xacro files (`pip install 
 `jdyn.load_system(path)` is all of a file, ready to be simulated, with the actuators of either format;
 seventeen bundled robots and scenes; a builder in Python; shapes to be seen and to touch, with colours, in
 `model.shapes`; `jdyn.parameters(model)` lists every number by name, `jdyn.vary(model, {"body:link7.mass": 2.0})`
-changes them; `jdyn.merge` and `jdyn.append` make models of models and systems of systems; `jdyn.lock`, `jdyn.reroot`,
-`jdyn.scale` and `jdyn.with_frame` change models.
+changes them; `jdyn.merge` and `jdyn.append` make models of models and systems of systems; `jdyn.lock` fixes joints of
+either; `jdyn.reroot`, `jdyn.scale` and `jdyn.with_frame` change models.
 
 ## Joints
 

@@ -43,6 +43,9 @@ their controllers, actuators, sensors, force elements, constraints and configura
 >>> held = jdyn.append(robot, jdyn.System(jdyn.load("ball")), "tip", name="tool")
 >>> print(held.model.nv, held.model.frame_names)
 1 ('tip', 'tool/world', 'tool/ball')
+>>> left_alone = jdyn.lock(both, {"right/joint1": 0.3})  # without its servo and its sensor
+>>> print(left_alone.model.nv, len(left_alone.actuators), [sensor.name for sensor in left_alone.sensors])
+7 1 ['left/q']
 
 A robot of a merged model keeps its own controller with `jdyn.control.PartController(controller, cell, "left")`; those
 of several parts add up. `jdyn.with_frame` gives a model one frame more.

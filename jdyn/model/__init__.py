@@ -18,7 +18,7 @@ from jdyn.model.constraints import RollingDisk as RollingDisk
 from jdyn.model.constraints import RollingSphere as RollingSphere
 from jdyn.model.constraints import VelocityCoupling as VelocityCoupling
 from jdyn.model.constraints import Weld as Weld
-from jdyn.model.edit import append as append
+from jdyn.model.edit import attach as attach
 from jdyn.model.edit import free_joints as free_joints
 from jdyn.model.edit import lock as lock
 from jdyn.model.edit import merge as merge
@@ -35,12 +35,16 @@ from jdyn.model.joints import Prismatic as Prismatic
 from jdyn.model.joints import Revolute as Revolute
 from jdyn.model.joints import Universal as Universal
 from jdyn.model.joints import motion_bias as motion_bias
+from jdyn.model.locked import Locked as Locked
+from jdyn.model.locked import without_locked as without_locked
 from jdyn.model.model import Executor as Executor
 from jdyn.model.model import Model as Model
 from jdyn.model.model import checked as checked
 from jdyn.model.model import dynamics_only as dynamics_only
 from jdyn.model.model import run_of as run_of
 from jdyn.model.model import take_rows as take_rows
+from jdyn.model.names import ActuatorName as ActuatorName
+from jdyn.model.names import JointName as JointName
 from jdyn.model.names import Name as Name
 from jdyn.model.names import renamed as renamed
 from jdyn.model.random_tree import random_tree as random_tree

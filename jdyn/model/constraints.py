@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.model.names import Name
+from jdyn.model.locked import Locked
+from jdyn.model.names import JointName, Name
 from jdyn.spatial import Transform
 from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
 
@@ -219,8 +221,8 @@ class Gear(Constraint):
             `(0, lead / (2 π))` for a screw.
     """
 
-    follower: Name = eqx.field(static=True)
-    leader: Name = eqx.field(static=True)
+    follower: JointName = eqx.field(static=True)
+    leader: JointName = eqx.field(static=True)
     coefficients: Float[Array, " powers"] = eqx.field(converter=_point)
 
     frames: ClassVar = ()
@@ -249,7 +251,7 @@ class JointSum(Constraint):
         total: What the products add up to.
     """
 
-    joints: tuple[Name, ...] = eqx.field(static=True, converter=tuple)
+    joints: tuple[JointName, ...] = eqx.field(static=True, converter=tuple)
     weights: Float[Array, " joints"] = eqx.field(converter=_point)
     total: Scalar = eqx.field(default=0.0, converter=_point)
 
@@ -261,6 +263,15 @@ class JointSum(Constraint):
 
     def residual(self, placed):
         return (self.weights @ jnp.stack(placed.joints) - self.total)[None]
+
+    def without_locked(self, locked: Locked) -> "JointSum | None":
+        """The sum of the joints that are left; None if there are none."""
+        stay = [i for i, joint in enumerate(self.joints) if joint not in locked.joints]
+        if not stay:
+            return None
+        held = [w * locked.joints[j][0] for w, j in zip(self.weights, self.joints, strict=True) if j in locked.joints]
+        joints = tuple(self.joints[i] for i in stay)
+        return JointSum(joints, self.weights[np.array(stay)], self.total - sum(held))
 
 
 class PrescribedJoint(Constraint):
@@ -276,7 +287,7 @@ class PrescribedJoint(Constraint):
         position: `t -> q`, twice differentiable [rad or m].
     """
 
-    joint: Name = eqx.field(static=True)
+    joint: JointName = eqx.field(static=True)
     position: Callable[[Scalar], Scalar]
 
     frames: ClassVar = ()
@@ -345,7 +356,7 @@ class VelocityCoupling(Constraint):
     """
 
     frames: tuple[Name, ...] = eqx.field(static=True)
-    joints: tuple[Name, ...] = eqx.field(static=True)
+    joints: tuple[JointName, ...] = eqx.field(static=True)
     coefficients: Callable[[Placed], tuple[Array, Array, Array]]
 
     def residual(self, placed):

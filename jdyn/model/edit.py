@@ -63,7 +63,7 @@ def merge(
     return _together(name or "+".join(models), parts, jnp.asarray(fall, dtype))
 
 
-def append(
+def attach(
     model: Model,
     other: Model,
     link: str,
@@ -71,7 +71,8 @@ def append(
     *,
     name: str | None = None,
 ) -> Model:
-    """A copy of a model that carries another one on one of its links: the model of `jdyn.append`, which says more.
+    """A copy of a model that carries another one on one of its links, as `jdyn.append` makes it, which locks joints of
+    bodies that move freely as well.
 
     Args:
         model: What carries.
@@ -89,14 +90,12 @@ def append(
     model, other = model.astype(dtype), other.astype(dtype)
     carrier, pose = carrier_of(model, link, as_pose("placement", placement, dtype))
     prefix = f"{name}/" if name else ""
-    parts = [_Part(model), _Part(other, prefix, carrier, link, pose)]
     for (what, names), (_, others) in zip(_names(model).items(), _names(other).items(), strict=True):
         if both := names & {prefix + each for each in others}:
             raise ValueError(
                 f"append: both models have a {what} called {enumerated(sorted(both))}; give the appended one a `name`"
             )
-    free = [prefix + joint for joint in free_joints(other)]
-    return lock(_together(model.name, parts, model.gravity), dict.fromkeys(free, Free().neutral(dtype)))
+    return _together(model.name, [_Part(model), _Part(other, prefix, carrier, link, pose)], model.gravity)
 
 
 def free_joints(model: Model) -> list[str]:
@@ -107,23 +106,24 @@ def free_joints(model: Model) -> list[str]:
 
 
 def lock(model: Model, joints: Mapping[str, ArrayLike]) -> Model:
-    """A copy of a model of which some joints are fixed, at given values.
-
-    What a fixed joint moved becomes part of the body before it, which takes its inertia, or of the world; it keeps its
-    name as a frame. Joints that follow a fixed one are fixed, too. The rest of the model moves as it would with a
-    motor that holds the joints, and its coordinates keep their order.
-
-    >>> arm = jdyn.lock(jdyn.load("double_pendulum"), {"joint2": jnp.pi / 2})
-    >>> print(arm.nv, arm.body_names, arm.frame_names, arm.inertias.mass)
-    1 ('link1',) ('tip', 'link2') [2.]
+    """A copy of a model of which some joints are fixed, at given values: the model of `jdyn.lock`, which says more.
 
     Args:
         model: The mechanism.
         joints: Coordinates by name of the joint [rad or m]: a number, or one for each coordinate.
 
     Raises:
-        ValueError: if there is no such joint, a joint follows another one, or a value is not finite or has a wrong
-            shape.
+        ValueError: as `jdyn.lock`.
+    """
+    values = locked_values(model, joints)
+    return _locked(model, tuple(sorted(values)), values) if values else model
+
+
+def locked_values(model: Model, joints: Mapping[str, ArrayLike]) -> dict[int, Float[Array, " coordinates"]]:
+    """Coordinates of joints that are fixed, and of those that follow them, by number of the body that each moves.
+
+    Raises:
+        ValueError: as `jdyn.lock`.
     """
     checked(model)
     topology, values = model.topology, {}
@@ -140,9 +140,10 @@ def lock(model: Model, joints: Mapping[str, ArrayLike]) -> Model:
         values[body] = jnp.reshape(
             shaped(f"joint {joint!r}", jnp.asarray(value, model.dtype), model.dtype, *shapes), count
         )
-    followers = [follower for follower, leader in topology.mimics if leader in values]
-    locked = tuple(sorted({*values, *followers}))
-    return _locked(model, locked, values) if locked else model
+    for (follower, leader), ratio, offset in zip(topology.mimics, model.mimic_ratio, model.mimic_offset, strict=True):
+        if leader in values:
+            values[follower] = ratio * values[leader] + offset
+    return values
 
 
 def _names(model: Model) -> dict[str, set[str]]:
@@ -307,13 +308,9 @@ def _stands_beside(a: Shape, b: Shape, topology: Topology) -> bool:
 @functools.partial(jax.jit, static_argnums=1)
 @precise
 def _locked(model: Model, locked: tuple[int, ...], values: dict[int, Array]) -> Model:
-    """The model without the joints of some bodies, whose `values` are given, or those of their leaders."""
+    """The model without the joints of some bodies, whose `values` are given."""
     topology = model.topology
-    values = dict(values)
-    for (follower, leader), ratio, offset in zip(topology.mimics, model.mimic_ratio, model.mimic_offset, strict=True):
-        if leader in values:
-            values[follower] = ratio * values[leader] + offset
-    carriers = _carriers(model, values)
+    carriers = carriers_of(model, values)
 
     def moved(poses: Transform, bodies: Sequence[int]) -> list[tuple[int, Transform]]:
         """Carriers of what has poses in bodies, and its poses there."""
@@ -372,7 +369,7 @@ def _locked(model: Model, locked: tuple[int, ...], values: dict[int, Array]) -> 
     )
 
 
-def _carriers(model: Model, values: dict[int, Array]) -> list[tuple[int, Transform | None]]:
+def carriers_of(model: Model, values: dict[int, Array]) -> list[tuple[int, Transform | None]]:
     """For each body the one that it moves with, once joints are fixed, and its pose there; None for itself."""
     topology, carriers = model.topology, []
     for body, parent in enumerate(topology.parents):

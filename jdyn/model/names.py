@@ -29,17 +29,39 @@ right/tip
 """
 
 
+JointName: TypeAlias = Annotated[str, "name of a joint in a system"]
+"""Type of a name of a joint: `jdyn.lock` drops what acts on locked joints alone."""
+
+ActuatorName: TypeAlias = Annotated[str, "name of an actuator in a system"]
+"""Type of a name of an actuator."""
+
+_KINDS = {"Name": Name, "JointName": JointName, "ActuatorName": ActuatorName}
+
+
 def renamed(part: Any, rename: Callable[[str], str]) -> Any:
     """A part of a system, or several, with other names, also in the parts that it is made of."""
     if type(part) in (tuple, list):
         return type(part)(renamed(each, rename) for each in part)
     if not isinstance(part, eqx.Module):
         return part
-    of_names = _fields_of_names(type(part))
+    of_names = {field for kind in _KINDS.values() for field in fields_of(type(part), kind)}
     changed = {
         field: (_with_names if field in of_names else renamed)(value, rename) for field, value in vars(part).items()
     }
     return with_fields(part, **changed)
+
+
+@functools.cache
+def fields_of(part: type, kind: Any) -> frozenset[str]:
+    """Fields of a class that hold names of a kind: `Name`, `JointName` or `ActuatorName`."""
+    return frozenset(field.name for field in dataclasses.fields(part) if _has_names(field.type, kind))
+
+
+def names_in(names: Any) -> tuple[str, ...]:
+    """The names in a field: one, several, or keys of a mapping."""
+    if isinstance(names, str):
+        return (names,)
+    return tuple(names) if isinstance(names, tuple | list | Mapping) else ()
 
 
 def _with_names(names: Any, rename: Callable[[str], str]) -> Any:
@@ -51,13 +73,8 @@ def _with_names(names: Any, rename: Callable[[str], str]) -> Any:
     return tuple(_with_names(each, rename) for each in names) if isinstance(names, tuple | list) else names
 
 
-@functools.cache
-def _fields_of_names(part: type) -> frozenset[str]:
-    return frozenset(field.name for field in dataclasses.fields(part) if _has_names(field.type))
-
-
-def _has_names(annotation: Any) -> bool:
+def _has_names(annotation: Any, kind: Any) -> bool:
     if isinstance(annotation, str):
         # Annotations are texts under `from __future__ import annotations`.
-        return re.search(r"\bName\b", annotation) is not None
-    return annotation == Name or any(_has_names(each) for each in typing.get_args(annotation))
+        return any(_KINDS.get(word) == kind for word in re.findall(r"\w+", annotation))
+    return annotation == kind or any(_has_names(each, kind) for each in typing.get_args(annotation))

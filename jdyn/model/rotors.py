@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from jdyn.array import Structure, shaped
 from jdyn.model.build import Builder
-from jdyn.model.edit import append
+from jdyn.model.edit import attach
 from jdyn.model.joints import Continuous
 from jdyn.model.model import Model, checked
 from jdyn.model.values import require
@@ -101,7 +101,7 @@ def _with_rotor(model: Model, name: str, rotor: Rotor) -> Model:
         if follower == leader:
             leader, offset, ratio = first, ratio * model.mimic_offset[row], ratio * model.mimic_ratio[row]
     about = inertia * axis[np.array([0, 0, 1, 0, 1, 2])] * axis[np.array([0, 1, 1, 2, 2, 2])]
-    whole = append(model, _alone(name, axis, about), rotor.body)
+    whole = attach(model, _alone(name, axis, about), rotor.body)
     locked = whole.inertias.rotational.at[carrier].add(-about)
     return dataclasses.replace(
         whole,

@@ -6,14 +6,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.model import Name
+from jdyn.model import ActuatorName, JointName
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor
 from jdyn.transmissions import Transmission, as_transmission
 
 
 class _ActuatorSensor(Sensor):
-    actuator: Name = eqx.field(static=True)
+    actuator: ActuatorName = eqx.field(static=True)
 
     uses_forces: ClassVar[bool] = False
     uses_actuators: ClassVar[bool] = True
@@ -87,7 +87,7 @@ class JointActuatorForce(Sensor):
         joint: Name of a joint that follows no other one.
     """
 
-    joint: Name = eqx.field(static=True)
+    joint: JointName = eqx.field(static=True)
 
     uses_forces: ClassVar[bool] = False
     uses_actuators: ClassVar[bool] = True

@@ -5,13 +5,13 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from jdyn.model import Name
+from jdyn.model import JointName
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor
 
 
 class _JointSensor(Sensor):
-    joint: Name = eqx.field(static=True)
+    joint: JointName = eqx.field(static=True)
 
     uses_forces: ClassVar[bool] = False
 

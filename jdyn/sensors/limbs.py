@@ -1,6 +1,6 @@
 """Sensors of all that lies beyond a cut through the mechanism: forces on it, its centre of mass and its momentum."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jdyn.array import with_fields
 from jdyn.dynamics.kinematics import carrier
-from jdyn.model import WORLD, Model, Name
+from jdyn.model import WORLD, Locked, Model, Name
 from jdyn.model.topology import support_mask
 from jdyn.sensors.inertial import MountedSensor
 from jdyn.sensors.reading import Reading
@@ -58,6 +59,34 @@ class Limb(eqx.Module):
         here = self.body(model)
         return [body for body, parent in enumerate(model.topology.parents) if parent == here]
 
+    def without_locked(self, locked: Locked) -> "Limb":
+        """The same limb where joints are locked: what is part of another body now is cut from it."""
+        model, here = locked.before, self.body(locked.before)
+        pieces, carried, ahead = [], [], self.joined(model)
+        while ahead:
+            body = ahead.pop(0)
+            if locked.carriers[body][1] is None:
+                carried.append(model.body_names[body])
+            else:
+                pieces.append(body)
+                ahead += [child for child, parent in enumerate(model.topology.parents) if parent == body]
+        X = None if here == WORLD else locked.carriers[here][1]
+        if X is None and (not pieces or (self.is_whole and here != WORLD)):
+            return self
+        inertias = [] if self.piece is None else [self.piece.to_parent(locked.pose(X))]
+        if self.piece is None and here != WORLD:
+            pieces = [here, *pieces]
+        inertias += [_row(model.inertias, body).to_parent(locked.pose(locked.carriers[body][1])) for body in pieces]
+        entries = () if model.shapes is None else model.shapes.entries
+        on = [here, *pieces] if self.shapes is None else pieces
+        shapes = [entry.name for entry in entries if entry.role == "collision" and entry.body in on]
+        return Limb(
+            self.frame,
+            piece=sum(inertias[1:], start=inertias[0]),
+            carried=tuple(carried),
+            shapes=(*(self.shapes or ()), *shapes),
+        )
+
     def contents(self, reading: Reading) -> tuple[SpatialInertia, Transform, Float[Array, "bodies 6"]]:
         """Inertias, poses and velocities of all that belongs to it, a row a body."""
         model, seen, here = reading.model, reading.kinematics, self.body(reading.model)
@@ -77,7 +106,7 @@ class Limb(eqx.Module):
         model, seen, body = reading.model, reading.kinematics, self.body(reading.model)
         if self.is_whole:
             return reading.joint_forces[body]
-        inertia = jax.tree.map(lambda x: x[body], model.inertias) if self.piece is None else self.piece
+        inertia = _row(model.inertias, body) if self.piece is None else self.piece
         if body == WORLD:
             none = jnp.zeros(3, seen.velocities.dtype)
             here, velocity = reading.pose("world"), jnp.concatenate([none, none])
@@ -96,6 +125,10 @@ class Limb(eqx.Module):
         return force - reading.contacts.on_shapes(self.shapes, here)
 
 
+def _row(x: Any, row: int) -> Any:
+    return jax.tree.map(lambda x: x[row], x)
+
+
 def _limb(x: Any) -> Any:
     return Limb(x) if isinstance(x, str) else x
 
@@ -104,6 +137,11 @@ class _CutSensor(MountedSensor):
     limb: Limb | None = eqx.field(default=None, converter=_limb, kw_only=True)
 
     uses_forces: ClassVar[bool] = True
+
+    def without_locked(self, locked: Locked) -> Self:
+        """The same sensor, also of a body that is part of another one now."""
+        limb = Limb(self.frame) if self.limb is None else self.limb
+        return with_fields(self, limb=limb.without_locked(locked))
 
     def _transmitted(self, reading: Reading) -> Float[Array, "6"]:
         limb = Limb(self.frame) if self.limb is None else self.limb

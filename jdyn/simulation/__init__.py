@@ -8,6 +8,7 @@ from jdyn.simulation.events import Event as Event
 from jdyn.simulation.joint_limits import CompliantLimits as CompliantLimits
 from jdyn.simulation.joint_limits import ImpactLimits as ImpactLimits
 from jdyn.simulation.load_system import load_system as load_system
+from jdyn.simulation.lock import lock as lock
 from jdyn.simulation.manifold import OnManifold as OnManifold
 from jdyn.simulation.merge import append as append
 from jdyn.simulation.merge import merge as merge

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, overload
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
@@ -18,9 +17,9 @@ from jdyn.array import with_fields
 from jdyn.contact import Contact
 from jdyn.control.controller import DynamicController, with_memory
 from jdyn.control.part_controller import OnCoordinates
-from jdyn.model import Model, free_joints, renamed, with_frame
-from jdyn.model import append as append_models
+from jdyn.model import Free, Model, attach, free_joints, renamed, with_frame
 from jdyn.model import merge as merge_models
+from jdyn.simulation.lock import lock
 from jdyn.simulation.system import System
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import short
@@ -88,7 +87,7 @@ def merge(parts, placements=None, *, gravity=None, name=None):
     for part, each in parts.items():
         own = models[part]
         q, v = range(nq, nq + own.nq), range(nv, nv + own.nv)
-        placed.append(_Placed(_system_of(each), part, f"{part}/", q, v, range(own.nq)))
+        placed.append(_Placed(_system_of(each), part, f"{part}/", q, v))
         nq, nv = q.stop, v.stop
     return _together(model, placed)
 
@@ -122,7 +121,8 @@ def append(whole, other, link, placement=(0, 0, 0), *, name=None):
     >>> print(holding.nv, holding.frame_names[-1], holding.inertias.mass)
     2 ball [1. 2.]
 
-    Of systems it takes along what `jdyn.merge` does. The world of `other` is then the frame `name/world`.
+    Of systems it takes along what `jdyn.merge` does, and what `jdyn.lock` leaves of it where bodies moved freely. The
+    world of `other` is then the frame `name/world`.
 
     Args:
         whole: What carries.
@@ -133,33 +133,24 @@ def append(whole, other, link, placement=(0, 0, 0), *, name=None):
 
     Raises:
         ValueError: if there is no such link, both have the same name, a placement has a wrong shape, or as for
-            `jdyn.merge`; also if a controller or a state of `other` counts on bodies that moved freely.
+            `jdyn.merge` and `jdyn.lock`.
     """
-    if not isinstance(whole, System):
-        if isinstance(other, System):
-            raise ValueError("append: a model cannot carry a system; make the model one, jdyn.System(model)")
-        return append_models(whole, other, link, placement, name=name)
+    if isinstance(other, System) and not isinstance(whole, System):
+        raise ValueError("append: a model cannot carry a system; make the model one, jdyn.System(model)")
     if isinstance(other, System) and not name:
         raise ValueError("append: a system that is appended needs a name; give name=...")
-    model = append_models(whole.model, _model_of(other), link, placement, name=name)
-    carried, nq, nv = _system_of(other), whole.model.nq, whole.model.nv
-    fixed = free_joints(carried.model)
-    if fixed and carried.controller is not None:
-        raise ValueError(
-            f"append: the controller of {name!r} knows joint {fixed[0]!r}, which becomes fixed; append it without one"
-        )
+    carried = _model_of(other)
+    carrier = whole.model if isinstance(whole, System) else whole
+    model, prefix = attach(carrier, carried, link, placement, name=name), f"{name}/" if name else ""
+    held = {prefix + joint: Free().neutral(model.dtype) for joint in free_joints(carried)}
+    if not isinstance(whole, System):
+        return lock(model, held)
+    nq, nv = carrier.nq, carrier.nv
     placed = [
-        _Placed(whole, "the carrier", "", range(nq), range(nv), range(nq)),
-        _Placed(
-            carried,
-            name or carried.model.name,
-            f"{name}/" if name else "",
-            range(nq, model.nq),
-            range(nv, model.nv),
-            _coordinates_but_those_of(carried.model, fixed),
-        ),
+        _Placed(whole, "the carrier", "", range(nq), range(nv)),
+        _Placed(_system_of(other), name or carried.name, prefix, range(nq, model.nq), range(nv, model.nv)),
     ]
-    return _together(model, placed)
+    return lock(_together(model, placed), held)
 
 
 def _model_of(part: Model | System) -> Model:
@@ -174,16 +165,6 @@ def _system_of(part: Model | System) -> System:
     return part if isinstance(part, System) else System(part)
 
 
-def _coordinates_but_those_of(model: Model, joints: Sequence[str]) -> list[int]:
-    topology = model.topology
-    left_out = [topology.q_slice(topology.joint(joint)) for joint in joints]
-    return [
-        place
-        for place, full in enumerate(topology.independent_q)
-        if not any(where.start <= full < where.stop for where in left_out)
-    ]
-
-
 class _Placed(NamedTuple):
     """A system that becomes part of another one.
 
@@ -192,7 +173,6 @@ class _Placed(NamedTuple):
         label: How messages call it.
         prefix: Start of its names in the whole.
         q, v: Places of its coordinates in the whole.
-        kept: Which of its own coordinates these are.
     """
 
     system: System
@@ -200,16 +180,15 @@ class _Placed(NamedTuple):
     prefix: str
     q: range
     v: range
-    kept: Sequence[int]
 
     def rename(self, part: Any) -> Any:
         return renamed(part, lambda name: self.prefix + name)
 
-    def coordinates(self, configuration: str) -> Float[Array, " kept"]:
+    def coordinates(self, configuration: str) -> Float[Array, " nq"]:
         """Its coordinates in a configuration; as it starts, if it has none of that name."""
         system = self.system
         start = system.configurations.get("qpos0", system.model.neutral())
-        return jnp.asarray(system.configurations.get(configuration, start))[np.array(self.kept, int)]
+        return jnp.asarray(system.configurations.get(configuration, start))
 
 
 def _together(model: Model, parts: Sequence[_Placed]) -> System:

@@ -4,17 +4,18 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.array import as_numbers, shaped
+from jdyn.array import as_numbers, shaped, with_fields
 from jdyn.dynamics import Kinematics
-from jdyn.model import Name
+from jdyn.model import JointName, Locked
 from jdyn.terminal.messages import unknown
 from jdyn.transmissions.transmission import Transmission
 
 
 class FixedTendon(Transmission):
-    """A length that adds up coordinates of joints, l = Σ c q: a tendon on round pulleys, a differential, a gripper.
+    """A length that adds up coordinates of joints, l = Σ c q + l₀: a tendon on round pulleys, a differential.
 
     >>> tendon = jdyn.transmissions.FixedTendon(["joint1", "joint2"], [0.03, -0.02])
     >>> arm = jdyn.elements.Kinematics.of(jdyn.load("double_pendulum"), jnp.array([1.0, 0.5]), jnp.zeros(2))
@@ -24,6 +25,7 @@ class FixedTendon(Transmission):
     Attributes:
         joints: Names of joints with one coordinate each; they may follow others.
         coefficients: c of each [m/rad, or 1 for joints that slide]; one number counts for all.
+        offset: l₀ [m].
 
     Methods raise ValueError, if there is no such joint, a joint has more than one coordinate, or there is another
     number of coefficients.
@@ -31,13 +33,14 @@ class FixedTendon(Transmission):
 
     uses_bodies: ClassVar[bool] = False
 
-    joints: tuple[Name, ...] = eqx.field(static=True, converter=tuple)
+    joints: tuple[JointName, ...] = eqx.field(static=True, converter=tuple)
     coefficients: Float[Array, "*joints"] = eqx.field(default=1.0, converter=as_numbers)
+    offset: Scalar = eqx.field(default=0.0, converter=as_numbers)
 
     def length(self, kinematics: Kinematics) -> Scalar:
         model = kinematics.model
         places = [model.topology.q_offsets[body] for body in self._bodies(kinematics)]
-        return self._each(kinematics) @ model.expand(kinematics.q)[jnp.array(places)]
+        return self._each(kinematics) @ model.expand(kinematics.q)[jnp.array(places)] + self.offset
 
     def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
         model, each = kinematics.model, self._each(kinematics)
@@ -47,6 +50,18 @@ class FixedTendon(Transmission):
     @property
     def label(self) -> str:
         return "+".join(self.joints)
+
+    def without_locked(self, locked: Locked) -> "FixedTendon | None":
+        """The tendon along the joints that are left; None if there are none."""
+        stay = [i for i, joint in enumerate(self.joints) if joint not in locked.joints]
+        if len(stay) in (0, len(self.joints)):
+            return self if stay else None
+        each, offset = jnp.broadcast_to(self.coefficients, len(self.joints)), self.offset
+        for c, joint in zip(each, self.joints, strict=True):
+            if joint in locked.joints:
+                offset = offset + c * locked.joints[joint][0]
+        joints = tuple(self.joints[i] for i in stay)
+        return with_fields(self, joints=joints, coefficients=each[np.array(stay)], offset=offset)
 
     def _bodies(self, kinematics: Kinematics) -> list[int]:
         topology = kinematics.model.topology

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
-from jdyn.model import Ball, Free, Name
+from jdyn.model import Ball, Free, JointName, Name
 from jdyn.spatial.components import numbers
 from jdyn.spatial.quaternions import logarithm
 from jdyn.transmissions.transmission import Transmission
@@ -34,7 +34,7 @@ class GearedJoint(Transmission):
 
     uses_bodies: ClassVar[bool] = False
 
-    joint: Name = eqx.field(static=True)
+    joint: JointName = eqx.field(static=True)
     gear: Float[Array, "*nv"] = eqx.field(default=1.0, converter=as_numbers)
 
     def __check_init__(self):
