@@ -3,7 +3,7 @@
 Everything that jdyn does, in a few lines each. Names are explained in the reference, with examples. Those of every day
 are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.actuators`, `jdyn.centroidal`, `jdyn.constraints`,
 `jdyn.contact`, `jdyn.control`, `jdyn.designs`, `jdyn.elements`, `jdyn.environments`, `jdyn.identification`,
-`jdyn.planning`, `jdyn.sensors`, `jdyn.solvers`, `jdyn.studies`, `jdyn.transmissions`, `jdyn.tuning`.
+`jdyn.impacts`, `jdyn.planning`, `jdyn.sensors`, `jdyn.solvers`, `jdyn.studies`, `jdyn.transmissions`, `jdyn.tuning`.
 
 ## Robots
 
