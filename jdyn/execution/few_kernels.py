@@ -107,11 +107,11 @@ mlir.register_lowering(_few_kernels, mlir.lower_fun(_in_pieces, multiple_results
 
 def _one_call(context, *operands, program: ClosedJaxpr):
     """A call with `ATTRIBUTES`. Its operands are one tuple, one part of which is a result, too: XLA ends the process
-    where such a call has an operand that it does not use."""
+    where such a call has an operand that it does not use, or uses nothing of but its empty arrays."""
     found = mlir.core_call_lowering(context, *operands, name="piece", call_jaxpr=program)
     inner = jax.tree.leaves(found)[0].owner
     given, callee = list(inner.operands), inner.attributes["callee"]
-    least = min(range(len(given)), key=lambda i: math.prod(given[i].type.shape))
+    least = min(range(len(given)), key=lambda i: math.prod(given[i].type.shape) or math.inf)
     types = [x.type for x in (*inner.results, given[least])]
     with ir.InsertionPoint(context.module_context.module.body):
         taken = ir.TupleType.get_tuple([x.type for x in given])
@@ -151,7 +151,9 @@ class _Cut:
 
         pieces = list(self._pieces(inner.eqns))
         for piece, needed in zip(pieces, _needed(pieces, inner.outvars), strict=True):
-            if FEWEST <= sum(map(self._size, piece)) <= MOST and any(x in known for x in _taken(piece)):
+            # A kernel takes something that has numbers.
+            takes = any(x in known and x.aval.size for x in _taken(piece))
+            if takes and FEWEST <= sum(map(self._size, piece)) <= MOST:
                 known.update(_of_kernel(piece, needed, value))
                 continue
             for operation in piece:

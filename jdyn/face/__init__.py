@@ -111,6 +111,7 @@ from jdyn.simulation import State as State
 from jdyn.simulation import System as System
 from jdyn.simulation import Trajectory as Trajectory
 from jdyn.simulation import append as append
+from jdyn.simulation import impact_event as impact_event
 from jdyn.simulation import load_system as load_system
 from jdyn.simulation import lock as lock
 from jdyn.simulation import merge as merge

@@ -92,7 +92,7 @@ class ImpactLaw(eqx.Module):
         """The impact of bodies with a velocity.
 
         Args:
-            W: Delassus matrix J M⁻¹ Jᵀ of the point, symmetric and positive definite [1/kg].
+            W: Delassus matrix J M⁻¹ Jᵀ of the point, symmetric and positive semidefinite, with W_nn > 0 [1/kg].
             v: Velocity before [m/s].
             restitution: e, from 0 to 1.
             friction: Coefficient μ of sliding friction, not negative.

@@ -7,7 +7,6 @@ Source: Keller, Impact with friction, Journal of Applied Mechanics 53, 1986; Mir
 rigid bodies, Symposium on Interactive 3D Graphics 1995.
 """
 
-import abc
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.lax import stop_gradient
-from jaxtyping import Array, Bool, Float, Int, Scalar
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.array import Structure, cholesky, cholesky_solution
 from jdyn.dynamics.recursion.batching import in_chunks
@@ -57,8 +56,10 @@ class Friction(Structure):
         return self.W[:, :2] @ direction + self.W[:, 2]
 
     def held(self, v_t: Vector2) -> Vector2:
-        """The impulse that takes a velocity from v_t, without one along the normal."""
-        return -cholesky_solution(cholesky(self.W[:2, :2]), v_t)
+        """The impulse that takes v_t away, without one along the normal."""
+        # A mechanism may not move along a tangent. Then no impulse does, and the least one is none.
+        least = 4 * jnp.finfo(v_t.dtype).eps * jnp.trace(self.W)
+        return -cholesky_solution(cholesky(self.W[:2, :2] + least * jnp.eye(2, dtype=v_t.dtype)), v_t)
 
 
 class Place(Structure):
@@ -88,15 +89,45 @@ class Place(Structure):
 
 
 class End(Structure):
-    """Where a phase of the path ends."""
+    """Where a phase of the path ends: where a v_n + b p_n + c work has grown to a value.
 
-    @abc.abstractmethod
+    Attributes:
+        weights: a, b and c, of which one is 1 and the others are 0.
+        total: The value.
+        root: √ of what the work grows by, for its derivative where that is zero.
+    """
+
+    weights: Float[Array, "3"]
+    total: Scalar
+    root: Scalar
+
+    @classmethod
+    def of(cls, what: str, total: Scalar, root: ArrayLike = 0.0) -> "End":
+        """The end where `"speed"`, `"impulse"` or `"work"` has grown to a value."""
+        weights = [float(what == each) for each in ("speed", "impulse", "work")]
+        total = jnp.asarray(total)
+        return cls(jnp.array(weights, total.dtype), total, jnp.asarray(root, total.dtype))
+
     def value(self, at: Place) -> Scalar:
         """A function that is negative before the end, and zero there."""
+        a, b, c = self.weights
+        return a * at.v[2] + b * at.p[2] + c * at.work - self.total
 
-    @abc.abstractmethod
     def distance(self, at: Place, slope: Scalar) -> Scalar:
         """Length of a line to the end, along which v_n grows by a slope; infinity if it does not lead there."""
+        a, b, c = self.weights
+        left, rate, bend = -self.value(at), a * slope + b + c * at.v[2], c * slope
+        square = rate**2 + 2 * bend * left
+        root = jnp.sqrt(jnp.where(square > 0, square, 1))
+        there = (left > 0) & (square > 0) & (rate + root > 0)
+        length = 2 * left / jnp.where(there, rate + root, 1)
+        # At the start of restitution.
+        from_rest = (c > 0) & (rate == 0) & (bend > 0)
+        first = self.root * jnp.sqrt(2 / jnp.where(from_rest, bend, 1))
+        # With the derivative of the length where there is none left.
+        none = left / jnp.where(rate > 0, rate, 1)
+        length = jnp.where(there, length, jnp.where(left > 0, jnp.inf, jnp.where(left == 0, none, 0.0)))
+        return jnp.where(from_rest, first, length)
 
 
 class Phase(NamedTuple):

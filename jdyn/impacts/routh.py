@@ -2,6 +2,7 @@
 
 import abc
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Scalar
 
@@ -27,17 +28,25 @@ class PathOfImpulse(ImpactLaw):
         point = Friction(W, friction, static)
         start = Place(v, jnp.zeros_like(v), jnp.zeros_like(friction))
         ahead, holds, holding_margin = onward(point)
-        first = phase(point, start, jnp.array(False), ahead, _CompressionEnd())
-        # Up to rounding it is zero.
-        compressed = Place(first.at.v.at[2].set(0.0), first.at.p, first.at.work)
-        last = phase(point, compressed, first.stopped, ahead, self.end(start, compressed, restitution))
-        sticks, reverses = ImpactMode.STICKS_IN_COMPRESSION, ImpactMode.REVERSES_IN_COMPRESSION
-        early = jnp.where(holds, sticks, reverses)
-        sticks, reverses = ImpactMode.STICKS_IN_RESTITUTION, ImpactMode.REVERSES_IN_RESTITUTION
-        late = jnp.where(last.stopped, jnp.where(holds, sticks, reverses), ImpactMode.SLIDES)
-        margin = jnp.minimum(first.margin, jnp.where(first.stopped, jnp.inf, last.margin))
-        margin = jnp.minimum(margin, jnp.where(last.stopped, holding_margin, jnp.inf))
-        return last.at.p, jnp.where(first.stopped, early, late), margin
+
+        def follow(known, number):
+            at, stopped, margin = known
+            restitutes = number == 1
+            ends = End.of("speed", jnp.zeros_like(friction)), self.end(start, at, restitution)
+            end = jax.tree.map(lambda one, other: jnp.where(restitutes, other, one), *ends)
+            after = phase(point, at, stopped, ahead, end)
+            # Up to rounding it is zero where restitution begins.
+            v = after.at.v.at[2].set(jnp.where(restitutes, after.at.v[2], 0.0))
+            margin = jnp.minimum(margin, jnp.where(stopped, jnp.inf, after.margin))
+            return (Place(v, after.at.p, after.at.work), after.stopped, margin), after.stopped
+
+        # A loop over compression and restitution, since two phases take twice as long to compile.
+        begin = start, jnp.array(False), jnp.full_like(friction, jnp.inf)
+        (last, stopped, margin), (early, _) = jax.lax.scan(follow, begin, jnp.arange(2))
+        in_compression = jnp.where(holds, ImpactMode.STICKS_IN_COMPRESSION, ImpactMode.REVERSES_IN_COMPRESSION)
+        in_restitution = jnp.where(holds, ImpactMode.STICKS_IN_RESTITUTION, ImpactMode.REVERSES_IN_RESTITUTION)
+        mode = jnp.where(early, in_compression, jnp.where(stopped, in_restitution, ImpactMode.SLIDES))
+        return last.p, mode, jnp.minimum(margin, jnp.where(stopped, holding_margin, jnp.inf))
 
 
 class Newton(PathOfImpulse):
@@ -52,7 +61,7 @@ class Newton(PathOfImpulse):
     """
 
     def end(self, start, compressed, restitution):
-        return _NewtonEnd(-restitution * start.v[2])
+        return End.of("speed", -restitution * start.v[2])
 
 
 class Poisson(PathOfImpulse):
@@ -67,7 +76,7 @@ class Poisson(PathOfImpulse):
     """
 
     def end(self, start, compressed, restitution):
-        return _PoissonEnd((1 + restitution) * compressed.p[2])
+        return End.of("impulse", (1 + restitution) * compressed.p[2])
 
 
 class Stronge(PathOfImpulse):
@@ -83,66 +92,5 @@ class Stronge(PathOfImpulse):
     """
 
     def end(self, start, compressed, restitution):
-        lost = -compressed.work
-        return _StrongeEnd(compressed.work, restitution * jnp.sqrt(lost))
-
-
-class _CompressionEnd(End):
-    def value(self, at):
-        return at.v[2]
-
-    def distance(self, at, slope):
-        return _to_speed(at, slope, 0.0)
-
-
-class _NewtonEnd(End):
-    speed: Scalar
-
-    def value(self, at):
-        return at.v[2] - self.speed
-
-    def distance(self, at, slope):
-        return _to_speed(at, slope, self.speed)
-
-
-class _PoissonEnd(End):
-    impulse: Scalar
-
-    def value(self, at):
-        return at.p[2] - self.impulse
-
-    def distance(self, at, slope):
-        return _not_negative(self.impulse - at.p[2])
-
-
-class _StrongeEnd(End):
-    """Where the work has grown from `least` by the square of `root`."""
-
-    least: Scalar
-    root: Scalar
-
-    def value(self, at):
-        return at.work - self.least - self.root**2
-
-    def distance(self, at, slope):
-        left, v = -self.value(at), at.v[2]
-        root = v**2 + 2 * slope * left
-        there = (root >= 0) & (left > 0) & ((v > 0) | (slope > 0))
-        speed = jnp.sqrt(jnp.where(there & (root > 0), root, 1))
-        general = 2 * left / jnp.where(there, v + speed, 1)
-        # At the start of restitution, for derivatives where e = 0.
-        begins = (v == 0) & (at.work == self.least) & (slope > 0)
-        at_start = self.root * jnp.sqrt(2 / jnp.where(begins, slope, 1))
-        return jnp.where(begins, at_start, jnp.where(there, general, jnp.where(left > 0, jnp.inf, 0.0)))
-
-
-def _to_speed(at: Place, slope: Scalar, speed: Scalar | float) -> Scalar:
-    """Length of a line on which v_n grows to a speed."""
-    left = _not_negative(speed - at.v[2])
-    grows = slope > 0
-    return jnp.where(grows, left / jnp.where(grows, slope, 1), jnp.where(left > 0, jnp.inf, 0.0))
-
-
-def _not_negative(x: Scalar) -> Scalar:
-    """The number, or zero, with the derivative of the number where it is zero."""
-    return jnp.where(x >= 0, x, 0)
+        lost = jnp.maximum(-compressed.work, jnp.finfo(compressed.work.dtype).tiny)
+        return End.of("work", compressed.work + restitution**2 * lost, restitution * jnp.sqrt(lost))

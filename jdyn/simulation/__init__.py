@@ -5,6 +5,7 @@ from jdyn.simulation.energy_control import EnergyError as EnergyError
 from jdyn.simulation.energy_control import HalveOrGrow as HalveOrGrow
 from jdyn.simulation.energy_control import largest as largest
 from jdyn.simulation.events import Event as Event
+from jdyn.simulation.impact_event import impact_event as impact_event
 from jdyn.simulation.joint_limits import CompliantLimits as CompliantLimits
 from jdyn.simulation.joint_limits import ImpactLimits as ImpactLimits
 from jdyn.simulation.load_system import load_system as load_system

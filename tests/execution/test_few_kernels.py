@@ -133,3 +133,14 @@ def test_simulations_are_few_kernels():
 def test_other_platforms_have_no_such_calls():
     lowered = jax.jit(in_few_kernels(twenty)).trace(jnp.ones(3)).lower(lowering_platforms=("cuda",))
     assert "small_call" not in lowered.as_text()
+
+
+def test_a_kernel_gives_back_an_operand_that_has_numbers():
+    """XLA ends the process where a kernel uses nothing of its operands but empty arrays."""
+
+    def both(x, none):
+        return twenty(x), twenty(none)
+
+    text = jax.jit(in_few_kernels(both)).lower(jnp.ones(3), jnp.zeros(0)).as_text()
+    results = re.findall(r"func\.func private @kernel.*-> \((.*)\) \{", text)
+    assert results and not any(types.split(", ")[-1].startswith("tensor<0x") for types in results)

@@ -1,0 +1,156 @@
+"""Events where rigid shapes collide."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, Scalar
+
+from jdyn.array import with_fields
+from jdyn.constraints import impulse_response
+from jdyn.contact import colliders
+from jdyn.contact.colliders import Colliders, by_kinds
+from jdyn.contact.moving_points import MovingPoints
+from jdyn.dynamics import ABA, Method
+from jdyn.geometry.directions import perpendicular
+from jdyn.impacts import ImpactLaw, Stronge
+from jdyn.model import Constraint, Model
+from jdyn.simulation.events import Event
+from jdyn.simulation.state import State
+from jdyn.simulation.system import System
+from jdyn.simulation.touch_event import touch_event
+
+# Two shapes touch at all their points whose distance is less than this power of rounding, as a share of their size.
+TOUCHING = 0.5
+# So often at most each point of a pair is hit, one after another.
+ROUNDS = 4
+
+
+def impact_event(
+    mechanism: Model | System,
+    law: ImpactLaw | None = None,
+    *,
+    restitution: ArrayLike = 0.5,
+    friction: ArrayLike = 0.0,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> Event:
+    """An event at the instants at which rigid collision shapes begin to touch: they collide, by a law of impact.
+
+    Impulses act through all joints, and through the constraints of a system. Shapes that collide at several points, or
+    several pairs at one instant, collide one after another: of each pair the point first that approaches fastest, until
+    none approaches. So a row of equal balls passes an impulse on to its last one.
+
+    What comes to rest bounces ever more often: the simulation ends with the code `Result.endless_events` or when
+    `max_events` have happened. Where things rest, use a compliant or a convex contact.
+
+    Derivatives are those of the order and the modes in which impacts happened, see `jdyn.impacts.Impact.margin`.
+
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> model = jdyn.with_ground(builder.build())
+    >>> bounces = jdyn.impact_event(model, restitution=0.5)
+    >>> motion = jdyn.simulate(model, jnp.array([1.1]), jnp.zeros(1), 0.7, events=[bounces])
+    >>> print(motion.events.ts[0].round(3), motion.v[-1].round(3))
+    0.452 [-0.218]
+
+    Args:
+        mechanism: A model with collision shapes, or a system, whose constraints and method count.
+        law: The law; `jdyn.impacts.Stronge()` if left out.
+        restitution: e, from 0 to 1: one for all pairs, or one for each.
+        friction: Coefficient of friction μ, likewise.
+        pairs: As those of `jdyn.touch_event`.
+
+    Raises:
+        ValueError: as `jdyn.touch_event`; if there is not one number for each pair, or a known one is out of its range.
+
+    Source: Mirtich, Canny, Impulse-based simulation of rigid bodies, Symposium on Interactive 3D Graphics 1995, for
+    impacts of articulated bodies.
+    """
+    system = mechanism if isinstance(mechanism, System) else System(mechanism)
+    model = system.model
+    touches = touch_event(model, pairs, terminate=True)
+    names = touches.condition.pairs  # type: ignore[attr-defined]
+    numbers = [
+        _of_pairs("restitution", restitution, len(names), lambda x: (x >= 0) & (x <= 1), "from 0 to 1"),
+        _of_pairs("friction", friction, len(names), lambda x: x >= 0, "not negative"),
+    ]
+    found = colliders(model)
+    asked = [frozenset(rows) for rows in found.rows(names)]
+    pairs = by_kinds(found.entries, [tuple(sorted(rows)) for rows in dict.fromkeys(asked)])
+    places = tuple([frozenset(rows) for rows in pairs].index(rows) for rows in asked)
+    reset = Collision(
+        model, dataclasses.replace(found, pairs=pairs), places, Stronge() if law is None else law, *numbers,
+        system.constraints, system.method or ABA(),
+    )  # fmt: skip
+    return Event(touches.condition, reset)
+
+
+class Collision(eqx.Module):
+    """Reset of `impact_event`.
+
+    Attributes:
+        model: The mechanism.
+        colliders: Its shapes.
+        places: Number of the pair of each entry.
+        law: Of impact.
+        restitution, friction: Of each entry.
+        constraints: Beyond the joints.
+        method: By which impulses move the mechanism.
+    """
+
+    model: Model
+    colliders: Colliders
+    places: tuple[int, ...] = eqx.field(static=True)
+    law: ImpactLaw
+    restitution: Float[Array, " entries"]
+    friction: Float[Array, " entries"]
+    constraints: tuple[Constraint, ...]
+    method: Method
+
+    def __call__(self, t: Scalar, y: State, entry: Int[Array, ""]) -> State:
+        points = MovingPoints.at(self.model, self.colliders, y.q)
+        of_points = points.pairs.of_points
+        here = jnp.asarray(of_points) == jnp.asarray(self.places)[entry]
+        here = here & points.exist
+        size = self.colliders.least_sizes_of_pairs()[of_points]
+        apart = jax.lax.stop_gradient(jnp.where(here, points.distance, jnp.inf))
+        touch = here & (apart <= jnp.min(apart) + jnp.finfo(apart.dtype).eps ** TOUCHING * size)
+        most = int(max(np.bincount(of_points)))
+
+        def hit(v, _):
+            speeds = jnp.where(touch, self._speeds(points, v), jnp.inf)
+            fastest = jnp.argmin(jax.lax.stop_gradient(speeds))
+            return v + self._change(t, y.q, v, points, fastest, entry), None
+
+        v, _ = hit(y.v, None) if most == 1 else jax.lax.scan(hit, y.v, None, ROUNDS * most)
+        return with_fields(y, v=v)
+
+    def _speeds(self, points: MovingPoints, v: Float[Array, " nv"]) -> Float[Array, " points"]:
+        """How fast points part."""
+        return jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1)
+
+    def _change(self, t, q, v, points: MovingPoints, number: Int[Array, ""], entry: Int[Array, ""]):
+        """What the impact at a point does to the velocity."""
+        normal = points.normal[number]
+        tangent = perpendicular(normal)
+        axes = jnp.stack([tangent, jnp.cross(normal, tangent), normal])
+        there = (jnp.arange(len(points.exist)) == number).astype(v.dtype)
+        still = jnp.zeros((len(there), 3), v.dtype)
+        J = jnp.stack([points.generalized(still, there[:, None] * axis[None]) for axis in axes])
+        moved = jax.vmap(lambda j: impulse_response(self.method, self.model, self.constraints, t, q, v, j))(J)
+        law = self.law(J @ moved.T, J @ v, self.restitution[entry], self.friction[entry])
+        return law.impulse @ moved
+
+
+def _of_pairs(name: str, x: ArrayLike, pairs: int, good: Callable, range_of: str) -> Float[Array, " pairs"]:
+    """One number for each pair."""
+    numbers = jnp.asarray(x, float)
+    if numbers.shape not in ((), (pairs,)):
+        raise ValueError(f"{name}: expected one number, or one for each of {pairs} pairs, got shape {numbers.shape}")
+    if not isinstance(numbers, jax.core.Tracer) and not np.all(good(np.asarray(numbers))):
+        raise ValueError(f"{name}: expected numbers {range_of}, got {x}")
+    return jnp.broadcast_to(numbers, (pairs,))
