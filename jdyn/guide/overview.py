@@ -159,7 +159,8 @@ tell, alone or in combination; `jdyn.identification.fit_base_parameters` estimat
 noise of each joint and confidence intervals; `jdyn.identify` finds the model with these whose bodies can exist, near a
 nominal one; `jdyn.identification.exciting_motion` designs a motion within limits by which errors of a Panda's
 parameters are two thirds of those by random sines; `jdyn identify log.csv my_arm.urdf` prints a table and writes the
-model (the notebook `identification` makes data to try it).
+model (the notebook `identification` makes data to try it). `jdyn.identification.read_log` reads CSV and NetCDF files
+and, with `pip install "jdyn[rosbag]"`, bags of ROS 1 and ROS 2.
 
 ## Movies
 

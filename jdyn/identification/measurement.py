@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from jdyn.identification.sampling import increasing
 from jdyn.model import Model, checked
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 # Fewest rows that a smoothing spline takes.
 FEWEST_ROWS = 5
+# Farther beyond its limits than this, an angle may be one in degrees [rad].
+BEYOND = 1.0
 
 
 class Measurement(NamedTuple):
@@ -56,26 +59,35 @@ def measurement(model: Model, dataset: xarray.Dataset) -> Measurement:
             of `model`.
     """
     checked(model)
+    dataset = in_radians(model, dataset)
     missing = [name for name in ("time", "q", "v", "tau") if name not in dataset.variables]
     if missing:
         raise ValueError(f"dataset: expected time, q, v and tau, and a if it is known; it lacks {', '.join(missing)}")
-    times = _increasing(dataset["time"].values)
-    q = _column(model, dataset, "q", "q_coordinate", model.topology.q_names)
-    v, tau = (_column(model, dataset, name, "v_coordinate", model.topology.v_names) for name in ("v", "tau"))
+    times = increasing(dataset["time"].values)
+    q, v, tau = (column(model, dataset, name) for name in ("q", "v", "tau"))
     if "a" in dataset.variables:
-        a = _column(model, dataset, "a", "v_coordinate", model.topology.v_names)
+        a = column(model, dataset, "a")
     else:
         a = accelerations(times, v)
     return Measurement(q, v, a, tau)
 
 
-def _column(model, dataset, name, coordinate, expected):
+def column(model: Model, dataset: xarray.Dataset, name: str) -> Float[np.ndarray, "samples coordinates"]:
+    """A quantity of a dataset, in the order of the model's coordinates.
+
+    Raises:
+        ValueError: if it has other dimensions, or coordinates are not those of `model`.
+    """
+    coordinate = "q_coordinate" if name == "q" else "v_coordinate"
+    expected = model.topology.q_names if name == "q" else model.topology.v_names
     array = dataset[name]
     if set(array.dims) != {"time", coordinate}:
-        raise ValueError(f"dataset: expected {name} along time and {coordinate}, got {', '.join(array.dims)}")
+        raise ValueError(f"dataset: expected {name} along time and {coordinate}, got {', '.join(map(str, array.dims))}")
     named = coordinate in dataset.coords and dataset[coordinate].dtype.kind in "UOST"
     found = [str(x) for x in dataset[coordinate].values] if named else list(expected)[: array.sizes[coordinate]]
-    if array.sizes[coordinate] != len(expected) or sorted(found) != sorted(expected):
+    # Of robots that are measured as a whole, the model may be a part.
+    fits = named and len({*found}) == len(found) and {*found} >= {*expected}
+    if not fits and (array.sizes[coordinate] != len(expected) or sorted(found) != sorted(expected)):
         raise ValueError(
             f"dataset: expected the coordinates {', '.join(expected)} of {model.name!r} along {coordinate}, "
             f"got {array.sizes[coordinate]}: {', '.join(found)}"
@@ -84,13 +96,62 @@ def _column(model, dataset, name, coordinate, expected):
     return np.asarray(array.transpose("time", coordinate).values, float)[:, order]
 
 
-def _increasing(times):
-    times = np.asarray(times, float)
-    bad = np.flatnonzero(~np.isfinite(np.diff(times)) | (np.diff(times) <= 0))
-    if len(bad):
-        before, after = times[bad[0] : bad[0] + 2]
-        raise ValueError(f"times: expected increasing numbers, got {after} after {before} at sample {bad[0] + 1}")
-    return times
+def in_radians(model: Model, dataset: xarray.Dataset, degrees: bool = False) -> xarray.Dataset:
+    """A dataset whose angles, and their rates, are in radians, in the order of the model's coordinates.
+
+    Args:
+        model: The mechanism.
+        dataset: As for `measurement`.
+        degrees: Whether its angles are in degrees, and are converted.
+
+    Raises:
+        ValueError: if angles are in degrees, and `degrees` does not say so: by the attribute `units`, or as they are
+            far beyond the limits of joints, but within them if they are degrees; or if units contradict `degrees`.
+    """
+    if degrees and not model.flat:
+        raise ValueError(f"dataset: no degrees can be converted of {model.name!r}, some of whose joints are rotations")
+    turning = {name: _turning(model, name) for name in ("q", "v", "a") if name in dataset.variables}
+    for name in turning:
+        units = str(dataset[name].attrs.get("units", ""))
+        if units.startswith("deg") and not degrees:
+            raise ValueError(f"dataset: {name} is in {units}; say that angles are in degrees to have them converted")
+        if units.startswith("rad") and degrees:
+            raise ValueError(f"dataset: expected {name} in degrees, got {units}")
+    if degrees:
+        for name, turns in turning.items():
+            coordinate = "q_coordinate" if name == "q" else "v_coordinate"
+            values = np.where(turns, np.deg2rad(column(model, dataset, name)), column(model, dataset, name))
+            names = list(model.topology.q_names if name == "q" else model.topology.v_names)
+            dataset = dataset.drop_vars(name).assign_coords({coordinate: names})
+            dataset = dataset.assign({name: (("time", coordinate), values, {"units": "rad"})})
+    elif "q" in turning and "units" not in dataset["q"].attrs:
+        _check_reach(model, column(model, dataset, "q"), turning["q"])
+    return dataset
+
+
+def _turning(model, name) -> np.ndarray:
+    """Tell which coordinates are angles, in the order of the model's; none of a quaternion is."""
+    topology, flat = model.topology, []
+    independent = topology.independent_q if name == "q" else topology.independent_v
+    for kind in topology.kinds:
+        size = kind.nq if name == "q" else kind.nv
+        flat += [motion in ("turn", "screw") for motion in kind.motions] if kind.nq == kind.nv else [False] * size
+    return np.array(flat)[list(independent)]
+
+
+def _check_reach(model, q, turns):
+    """Refuse angles that only degrees explain."""
+    independent = list(model.topology.independent_q)
+    lower, upper = (np.asarray(x, float)[independent] for x in (model.limits.lower, model.limits.upper))
+    reach = np.nanmax(np.maximum(q - upper, lower - q), axis=0, initial=0.0)
+    within = np.all((np.deg2rad(q) <= upper) & (np.deg2rad(q) >= lower) | np.isnan(q), axis=0)
+    far = turns & (reach > BEYOND)
+    if np.any(far) and np.all(within[turns]):
+        name = model.topology.q_names[np.flatnonzero(far)[0]]
+        raise ValueError(
+            f"dataset: q of {name} is beyond the limits by {reach[far][0]:.3g} rad, and within them as degrees; "
+            "say that angles are in degrees to have them converted, or give q the attribute units 'rad'"
+        )
 
 
 def accelerations(times: ArrayLike, v: ArrayLike) -> Float[np.ndarray, "samples nv"]:
@@ -121,7 +182,7 @@ def accelerations(times: ArrayLike, v: ArrayLike) -> Float[np.ndarray, "samples 
         )
     if len(t) < FEWEST_ROWS:
         raise ValueError(f"v: expected at least {FEWEST_ROWS} rows, got {len(t)}")
-    _increasing(t)
+    increasing(t)
     if not np.all(np.isfinite(v)):
         raise ValueError(f"v: expected finite numbers, got others at sample {np.argwhere(~np.isfinite(v))[0, 0]}")
     # A unit of time like that of the data: knots of milliseconds would be ill-conditioned in seconds.

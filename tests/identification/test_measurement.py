@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 import jdyn
 from jdyn.cli import main
 from jdyn.identification import accelerations, measurement, read_log
+from jdyn.identification.measurement import in_radians
 from jdyn.model.build import FRICTION_SPEED
 from tests.identification.arms import nominal_arm, planar_arm
 
@@ -131,6 +132,61 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, text, message):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError, match=message):
         read_log(path)
+
+
+def _lines(*lines):
+    return "\n".join(lines)
+
+
+def test_headings_may_have_units_and_fields_may_be_empty(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(_lines("time,q_a [deg],q[b] (deg),i_a [A],i_b,index", "0,90,45,1,2,x", "1,,30,3,4,y"))
+    found = read_log(path)
+    assert found["q"].attrs == {"units": "deg"} and found["i"].attrs == {"units": "A"}
+    assert_allclose(found["q"].values, [[90, 45], [np.nan, 30]])
+    assert list(found["q_coordinate"].values) == ["a", "b"] and set(found.data_vars) == {"q", "i"}
+
+
+@pytest.mark.parametrize(
+    ("heading", "message"),
+    [
+        ("time,q_a [deg],q_b [rad]", "expected columns of q in one unit, got deg, rad"),
+        ("time,q_a [grad],q_b", r"expected one of the units rad, m, deg, .* of q_a, got 'grad'"),
+        ("time,q_a,tau_a [mNm]", "expected one of the units Nm, N of tau_a, got 'mNm'"),
+    ],
+)
+def test_units_that_are_not_known_are_refused(tmp_path, heading, message):
+    path = tmp_path / "log.csv"
+    path.write_text(_lines(heading, "0,1,2"))
+    with pytest.raises(ValueError, match=message):
+        read_log(path)
+
+
+def test_degrees_are_converted_when_that_is_asked_for_alone():
+    arm = ARM.with_joint("shoulder", lower=-2.0, upper=2.0).with_joint("elbow", lower=-2.0, upper=2.0)
+    t = np.linspace(0, 1, 11)
+    q = np.stack([np.sin(t), np.cos(t)], axis=1)
+    dataset = xarray.Dataset({"q": (("time", "q_coordinate"), np.rad2deg(q))}, {"time": t})
+    with pytest.raises(ValueError, match=r"q of shoulder is beyond the limits by 46\.2 rad, and within them as"):
+        in_radians(arm, dataset)
+    assert_allclose(in_radians(arm, dataset, degrees=True)["q"].values, q, rtol=1e-14)
+    said = dataset.assign(q=dataset["q"].assign_attrs(units="deg"))
+    with pytest.raises(ValueError, match="q is in deg; say that angles are in degrees"):
+        in_radians(arm, said)
+    assert_allclose(in_radians(arm, said, degrees=True)["q"].values, q, rtol=1e-14)
+    with pytest.raises(ValueError, match="expected q in degrees, got rad"):
+        in_radians(arm, dataset.assign(q=dataset["q"].assign_attrs(units="rad")), degrees=True)
+    # Beyond limits as radians and as degrees, it is what it is.
+    assert in_radians(arm, dataset * 10).equals(dataset * 10)
+
+
+def test_a_model_may_be_a_part_of_what_was_measured(dataset):
+    more = dataset.pad(v_coordinate=(0, 1), q_coordinate=(1, 0))
+    more = more.assign_coords(
+        v_coordinate=["shoulder", "elbow", "finger"], q_coordinate=["finger", "shoulder", "elbow"]
+    )
+    for name, found in zip(("q", "v", "a", "tau"), measurement(ARM, more), strict=True):
+        assert_allclose(found, dataset[name].values)
 
 
 @pytest.mark.slow
