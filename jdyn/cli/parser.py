@@ -7,6 +7,7 @@ from jdyn import __version__
 from jdyn.studies.prrr.words import add_sweep_words, add_words
 from jdyn.terminal.argument_types import (
     count,
+    frequency,
     height,
     movie,
     natural,
@@ -17,6 +18,7 @@ from jdyn.terminal.argument_types import (
     port,
     positive,
     seed,
+    share_or_file,
 )
 
 # The names in `jdyn.ROBOTS`.
@@ -48,6 +50,8 @@ CONTACTS = ("compliant", "convex")
 
 # Those of `jdyn.identification`.
 PARTS = ("inertias", "damping", "friction", "armature")
+# What may be unknown of measured forces.
+CHANNELS = ("delay", "offset", "gain")
 
 DESCRIPTION = """Simulate, sweep and tune robots, and look at what rounding does to them.
 
@@ -106,9 +110,14 @@ scenarios, such as payloads, of which the mean, the worst share or the worst is 
 write the robot with these as a URDF file. Prints which of them forces tell, alone or combined with others, with 95 %
 intervals, and how noisy the forces are. All bodies can exist, and are as near to those of the robot as forces let them.
 
-DATA is a CSV file whose first line names its columns, time [s] and of each joint q_JOINT, v_JOINT and tau_JOINT, or a
-NetCDF file for xarray: time, q (time, q_coordinate), v and tau (time, v_coordinate). Accelerations are those of a_JOINT
-or a, or, where these are left out, the slopes of a smoothing spline through v.""",
+DATA is a CSV file whose first line names its columns, time [s] and of each joint q_JOINT and tau_JOINT, or i_JOINT for
+currents [A]; or a NetCDF file for xarray: time, q (time, q_coordinate), tau or i (time, v_coordinate); or, with pip
+install "jdyn[rosbag]", a ROS 1 bag or the folder of a ROS 2 bag with sensor_msgs/JointState. Positions are filtered and
+differentiated; the delay of forces, their offsets and the torque constants of currents are estimated, too. Constants
+need a known force: --loaded with a robot that carries a known payload, or --parts that leave out what is known.
+
+Where DATA has velocities, v_JOINT or v, and --cutoff is left out, these are taken as they are, and nothing is filtered.
+Accelerations are then those of a_JOINT or a, or, where these are left out, slopes of a smoothing spline through v.""",
     "stiffness": """What the rounding of a forward-dynamics method costs an adaptive integrator, which takes rounding
 for motion: the number of evaluations of a fall under gravity, by method and floating type, as the mechanism becomes
 ill-conditioned. A dash means that the simulation failed.
@@ -211,7 +220,7 @@ def parser() -> argparse.ArgumentParser:
 
     words = plain_command("identify", "masses, inertias and friction from measured forces")
     words.add_argument(
-        "data", type=pathlib.Path, metavar="DATA", help="CSV or NetCDF file with time, q, v, tau, and maybe a"
+        "data", type=pathlib.Path, metavar="DATA", help="CSV or NetCDF file, or ROS bag, with time, q, and tau or i"
     )
     _add_robot(words, None)
     words.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS, help="what is unknown (default: all)")
@@ -219,6 +228,33 @@ def parser() -> argparse.ArgumentParser:
         "--spread", type=positive, default=1.0, metavar="S",
         help="how far parameters may be from those of the robot, relative to these (default: 1)",
     )  # fmt: skip
+    words.add_argument(
+        "--cutoff", type=frequency, metavar="HZ",
+        help="cut-off of the filter of positions, or auto (default: four times the highest frequency out of noise)",
+    )  # fmt: skip
+    words.add_argument(
+        "--band",
+        type=positive,
+        metavar="HZ",
+        help="of the filter of forces and regressors (default: twice the cut-off)",
+    )
+    words.add_argument(
+        "--channels", choices=CHANNELS, nargs="*",
+        help="what is unknown of measured forces (default: delay and offset where there is a filter, gain of currents)",
+    )  # fmt: skip
+    words.add_argument(
+        "--held-out", type=share_or_file, default=0.2, metavar="SHARE",
+        help="end of the motion that the fit does not know, or another file (default: 0.2)",
+    )  # fmt: skip
+    words.add_argument(
+        "--loaded", type=pathlib.Path, nargs=2, action="append", default=[], metavar=("DATA", "ROBOT"),
+        help="motion of the same robot with a known payload, and that robot's file; may be repeated",
+    )  # fmt: skip
+    words.add_argument("--degrees", action="store_true", help="angles are in degrees")
+    words.add_argument("--topic", help="of a bag in which several topics have joint states")
+    words.add_argument(
+        "--report", type=new_file, metavar="FILE", help="write a page with tables and plots to this file"
+    )
     words.add_argument("--output", type=new_file, metavar="FILE", help="URDF file (default: identified-ROBOT.urdf)")
 
     words = command("stiffness", "what the rounding of forward dynamics costs an integrator", "")

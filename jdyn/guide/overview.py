@@ -159,8 +159,15 @@ tell, alone or in combination; `jdyn.identification.fit_base_parameters` estimat
 noise of each joint and confidence intervals; `jdyn.identify` finds the model with these whose bodies can exist, near a
 nominal one; `jdyn.identification.exciting_motion` designs a motion within limits by which errors of a Panda's
 parameters are two thirds of those by random sines; `jdyn identify log.csv my_arm.urdf` prints a table and writes the
-model (the notebook `identification` makes data to try it). `jdyn.identification.read_log` reads CSV and NetCDF files
-and, with `pip install "jdyn[rosbag]"`, bags of ROS 1 and ROS 2.
+model (the notebook `identification` makes data to try it).
+
+`jdyn identify log.csv my_arm.urdf --report fit.html` takes positions and torques alone, as does
+`jdyn.identification.identify_log`: CSV and NetCDF files, and bags of ROS 1 and ROS 2 (`pip install "jdyn[rosbag]"`).
+Positions are filtered without phase, at a cut-off that follows from their spectrum, and differentiated; regressors and
+torques go through one filter. The delay of torques, their offsets (asymmetric friction), and torque constants, where
+currents were measured and a payload or other force is known, are estimated with the parameters and have intervals. The
+report is one page: parameters, forces measured and predicted, also those that the fit does not know, residuals and
+their correlation, friction over speed, and what no force tells.
 
 ## Movies
 

@@ -148,11 +148,28 @@ def identify(
     Rucker, Wensing, Smooth parameterization of rigid-body inertia, RA-L 2022.
     """
     checked(model)
+    check_request(model, parts, spread)
+    return nearest_possible(model, fit_base_parameters(model, q, v, a, tau, parts=parts), parts, spread)
+
+
+def check_request(model: Model, parts: Sequence[Part], spread: float) -> None:
+    """Refuse what needs no measurement to be wrong.
+
+    Raises:
+        ValueError: if `spread` is not positive, or bodies whose inertias are unknown are points, rods or impossible.
+    """
     if not spread > 0:
         raise ValueError(f"spread: expected a positive number, got {spread}")
     if "inertias" in parts:
         _check_bodies(model)
-    fit = fit_base_parameters(model, q, v, a, tau, parts=parts)
+
+
+def nearest_possible(model: Model, fit: BaseFit, parts: Sequence[Part], spread: float) -> Identification:
+    """The model that can exist, with the base parameters of a fit, near the nominal one.
+
+    Warns:
+        jdyn.tuning.TuneWarning: if the minimisation fails, or does not end.
+    """
     start, bounds = {}, {}
     if "inertias" in parts:
         start["inertias"], bounds["inertias"] = model.inertias, PhysicalInertia()
@@ -168,7 +185,7 @@ def identify(
     values = np.asarray(standard_values(better), float)
     message = found.message or f"not converged after {STEPS} steps"
     if not found.message:
-        warnings.warn(f"identify: {message}; the model is the best one met", TuneWarning, stacklevel=2)
+        warnings.warn(f"identify: {message}; the model is the best one met", TuneWarning, stacklevel=3)
     return Identification(better, fit, names, nominal, values, message)
 
 

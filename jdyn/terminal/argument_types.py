@@ -115,3 +115,22 @@ def new_file(word: str) -> pathlib.Path:
     if not path.parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
     return path
+
+
+def frequency(word: str) -> float | str:
+    """A positive number, or `auto`."""
+    return word if word == "auto" else positive(word)
+
+
+def share_or_file(word: str) -> float | pathlib.Path:
+    """A number from 0 to less than 1, or the path of something that is there."""
+    try:
+        value = float(word)
+    except ValueError:
+        path = pathlib.Path(word)
+        if not path.exists():
+            raise argparse.ArgumentTypeError(f"expected a share or a file that is there, got {word}") from None
+        return path
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"expected a share from 0 to less than 1, got {word}")
+    return value

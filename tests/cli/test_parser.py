@@ -13,7 +13,8 @@ import pytest
 import jdyn
 from jdyn.cli.common import CONTACTS as CONTACTS_OF_COMMANDS
 from jdyn.cli.common import load_robot, start_of
-from jdyn.cli.parser import CONTACTS, LOOKS, PARTS, ROBOTS, parser
+from jdyn.cli.parser import CHANNELS, CONTACTS, LOOKS, PARTS, ROBOTS, parser
+from jdyn.identification.channels import CHANNELS as CHANNELS_OF_LOGS
 from jdyn.identification.standard import PARTS as PARTS_OF_MODELS
 from jdyn.studies.cloutier1995 import INTEGRATIONS, Session
 from jdyn.studies.prrr.files import QUANTITIES
@@ -66,7 +67,7 @@ def test_help_names_every_robot():
 
 
 def test_parts_are_those_that_can_be_identified():
-    assert PARTS == PARTS_OF_MODELS
+    assert PARTS == PARTS_OF_MODELS and CHANNELS == CHANNELS_OF_LOGS
 
 
 def test_contacts_are_those_of_the_commands():
