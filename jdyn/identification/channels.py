@@ -88,16 +88,16 @@ def fit_channels(
     """
     rows = _AllRows(model, logs, parts, channels, currents)
     state = _Channels(np.zeros(model.nv), rows.first_gains() if currents else np.ones(model.nv), 0.0)
-    if "delay" in channels:
-        state = dataclasses.replace(state, delay=rows.best_delay(state))
+    rows.check(state)
     with warnings.catch_warnings():
         # The last fit warns.
         warnings.simplefilter("ignore", TuneWarning)
+        if "delay" in channels:
+            state = dataclasses.replace(state, delay=rows.best_delay(state))
         change = np.inf
         for _ in range(STEPS):
-            fit = rows.fit(state)
+            state, change = rows.moved(state, rows.fit(state))
             rows.check(state)
-            state, change = rows.moved(state, fit)
             if change < LEFT:
                 break
     if change >= LEFT:
@@ -125,6 +125,8 @@ class _AllRows:
         self.base = basis(model, Y.astype(model.dtype), parts)
         if not self.base.rank:
             raise ValueError(f"q, v: forces of this motion depend on no parameter of {', '.join(parts)}")
+        # Of the last fit, with which the next one starts.
+        self.noise = None
         self.Y, self.nominal = Y[..., self.base.columns], np.concatenate([log.nominal for log in logs])
         self.names = [
             *(f"offset:{name}" for name in model.topology.v_names if "offset" in channels),
@@ -174,7 +176,9 @@ class _AllRows:
         if not largest:
             raise ValueError("tau: expected forces that tell something, got zeros where the model has none either")
         least = ROUNDINGS * float(jnp.finfo(self.model.dtype).eps) * largest
-        return weighted_least_squares(np.concatenate([self.columns(state), self.Y], axis=2), y, least)
+        found = weighted_least_squares(np.concatenate([self.columns(state), self.Y], axis=2), y, least, self.noise)
+        self.noise = found.noise
+        return found
 
     def check(self, state):
         """Refuse channels that forces do not tell from each other and from base parameters."""
@@ -200,7 +204,7 @@ class _AllRows:
 
     def best_delay(self, state):
         """The one of some delays with the least weighted squares."""
-        noise = _noise(self, state)
+        noise = self.fit(state).noise
         # Rates are not needed where delays are tried.
         A = np.delete(np.concatenate([self.columns(state), self.Y], axis=2), self.names.index("delay"), axis=2)
         Q = np.linalg.qr((A / noise[:, None]).reshape(-1, A.shape[2])).Q
@@ -245,9 +249,3 @@ class _AllRows:
             for name in self.names
         )
         return ChannelFit(tuple(self.names), units, np.array(values), np.array(scales) * deviations, fit.freedom)
-
-
-def _noise(rows, state):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TuneWarning)
-        return rows.fit(state).noise

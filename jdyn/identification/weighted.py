@@ -38,7 +38,10 @@ class WeightedFit:
 
 
 def weighted_least_squares(
-    Y: Float[np.ndarray, "samples joints unknowns"], y: Float[np.ndarray, "samples joints"], least_noise: float
+    Y: Float[np.ndarray, "samples joints unknowns"],
+    y: Float[np.ndarray, "samples joints"],
+    least_noise: float,
+    start: Float[np.ndarray, " joints"] | None = None,
 ) -> WeightedFit:
     """Fit Y x = y with independent noise of one size for each joint, which is estimated with x, in turns.
 
@@ -49,6 +52,7 @@ def weighted_least_squares(
         Y: Independent columns.
         y: Measured.
         least_noise: Lower end of the noise: the rounding of y.
+        start: Noise that the first turn weights with; ones if left out.
 
     Raises:
         ValueError: if there are no more rows than unknowns.
@@ -63,7 +67,7 @@ def weighted_least_squares(
             f"samples: expected more rows than the {unknowns} base parameters, got {samples} samples of {joints} forces"
         )
     blocks = [_compressed(Y[:, j], y[:, j]) for j in range(joints)]
-    noise = np.ones(joints)
+    noise = np.ones(joints) if start is None else start
     for _ in range(ITERATIONS):
         root, x, squares, shares = _solved(blocks, noise)
         before, noise = noise, np.sqrt(squares / (samples - shares))
