@@ -6,8 +6,7 @@ import pathlib
 
 import jdyn
 from jdyn.cli.common import compiling, load_robot
-from jdyn.identification import identify_log, read_log
-from jdyn.reports import save_report
+from jdyn.identification import identify_log, read_log, save_report
 
 
 def identify(options):

@@ -24,7 +24,7 @@ from jdyn.identification import identify_log as identify_log
 from jdyn.identification import measurement as measurement
 from jdyn.identification import read_log as read_log
 from jdyn.identification import recording as recording
+from jdyn.identification import save_report as save_report
 from jdyn.identification import standard_names as standard_names
 from jdyn.identification import standard_regressor as standard_regressor
 from jdyn.identification import standard_values as standard_values
-from jdyn.reports import save_report as save_report

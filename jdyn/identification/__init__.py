@@ -19,6 +19,7 @@ from jdyn.identification.measurement import accelerations as accelerations
 from jdyn.identification.measurement import measurement as measurement
 from jdyn.identification.recording import Recording as Recording
 from jdyn.identification.recording import recording as recording
+from jdyn.identification.report import save_report as save_report
 from jdyn.identification.sampling import LogWarning as LogWarning
 from jdyn.identification.standard import standard_names as standard_names
 from jdyn.identification.standard import standard_regressor as standard_regressor

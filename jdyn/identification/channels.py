@@ -44,7 +44,7 @@ class ChannelFit:
         names: `delay` [s]: forces were written so much later than the positions to which they belong;
             `offset:JOINT` [N m or N]: what is measured where there is no force, which is also by how much friction
             forwards is larger than its mean with that backwards; `gain:JOINT`: force by what was measured, the
-            torque constant [N m/A] of currents.
+            torque constant [N m/A or N/A] of currents.
         units: Theirs.
         values: Estimates, shape (channels,).
         deviations: Standard deviations of these, shape (channels,).
@@ -230,6 +230,19 @@ class _AllRows:
         beyond = fit.values[len(self.names) :]
         return _Channels(offsets, state.gains / (1 + gains), delay, beyond), max(np.max(np.abs(gains)), abs(later))
 
+    def unit(self, name):
+        """Unit of a channel."""
+        what, _, joint = name.partition(":")
+        if what == "delay":
+            return "s"
+        topology = self.model.topology
+        motions = [motion for kind in topology.kinds for motion in kind.motions]
+        slides = motions[topology.independent_v[topology.v_names.index(joint)]] == "slide"
+        force = "N" if slides else "N m"
+        if what == "offset":
+            return force
+        return f"{force}/A" if self.currents else ""
+
     def base_fit(self, fit):
         first = len(self.names)
         nominal = self.base.combinations @ np.asarray(standard_values(self.model), float)
@@ -244,8 +257,10 @@ class _AllRows:
             what, _, joint = name.partition(":")
             values.append({"delay": state.delay, "gain": gains.get(joint)}.get(what, value))
             scales.append(abs(gains[joint]) if what == "gain" else 1.0)
-        units = tuple(
-            {"delay": "s", "gain": "N m/A" if self.currents else ""}.get(name.partition(":")[0], "N m")
-            for name in self.names
+        return ChannelFit(
+            tuple(self.names),
+            tuple(map(self.unit, self.names)),
+            np.array(values),
+            np.array(scales) * deviations,
+            fit.freedom,
         )
-        return ChannelFit(tuple(self.names), units, np.array(values), np.array(scales) * deviations, fit.freedom)

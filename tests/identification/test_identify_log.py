@@ -11,10 +11,9 @@ import xarray
 from numpy.testing import assert_allclose
 
 import jdyn
-from jdyn.identification import identify_log, recording
+from jdyn.identification import identify_log, recording, save_report
 from jdyn.identification.channels import fit_channels
 from jdyn.identification.rows import filtered_rows
-from jdyn.reports import save_report
 from tests.identification.arms import nominal_arm, planar_arm
 
 pytestmark = [pytest.mark.fast_compile, pytest.mark.usefixtures("ordinary_promotion")]

@@ -10,6 +10,12 @@ from matplotlib.figure import Figure
 # Of pictures in pages [1/inch].
 DPI = 130
 
+# Nothing is run, and nothing is loaded.
+POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">"
+)
+
 STYLE = """
 :root { color-scheme: light; }
 body { margin: 0; background: #f4f5f7; color: #1d2430; font: 15px/1.5 system-ui, "Segoe UI", Roboto, sans-serif; }
@@ -23,6 +29,7 @@ p { margin: 0 0 12px; max-width: 80ch; }
 .card { padding: 14px 18px; background: #fff; border: 1px solid #e1e4ea; border-radius: 10px; }
 .card b { display: block; font-size: 22px; font-weight: 600; }
 .scroll { overflow-x: auto; }
+p + .scroll, .scroll + p, img + p { margin-top: 12px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: 14px; }
 th { text-align: left; color: #5d6778; font-weight: 600; border-bottom: 2px solid #e1e4ea; }
 th, td { padding: 4px 14px 4px 0; vertical-align: top; }
@@ -106,7 +113,7 @@ class Page:
         self._end()
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{self._title}</title>'
-            f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>'
+            f'<meta name="viewport" content="width=device-width">{POLICY}<style>{STYLE}</style></head>'
             f"<body><main>{''.join(self._parts)}</main></body></html>\n"
         )
 

@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jdyn.dynamics.passive import friction_share
-from jdyn.identification import LogIdentification, Prediction
+from jdyn.identification.identify_log import LogIdentification, Prediction
 from jdyn.io.whole_file import whole_file
-from jdyn.reports.page import Page
 from jdyn.terminal.messages import short_name
+from jdyn.view.page import Page
 from jdyn.view.plots import Picture
 
 # Rows of joints in pictures, and the width of these [inch].
