@@ -193,7 +193,8 @@ class _AllRows:
         # Channels last: what is left of them beside base parameters is the lower right block.
         left = np.linalg.qr(A / np.linalg.norm(A, axis=0, keepdims=True).clip(1e-300)).R[-size:, -size:]
         _, sizes, directions = np.linalg.svd(left)
-        if sizes[-1] > NO_SHARE and np.all(scales > 0):
+        least = max(NO_SHARE, ROUNDINGS * float(jnp.finfo(self.model.dtype).eps))
+        if sizes[-1] > least and np.all(scales > 0):
             return
         weights = np.abs(directions[-1])
         names = [name for name, weight in zip(self.names, weights, strict=True) if weight > 0.1 * weights.max()]

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from jdyn.identification.filters import band_edge, low_passed, slopes, unsettled
 from jdyn.identification.measurement import column, in_radians
 from jdyn.identification.sampling import even_samples
-from jdyn.model import Model, checked
+from jdyn.model import Continuous, Model, checked
 
 if TYPE_CHECKING:
     import xarray
@@ -67,7 +67,8 @@ def recording(
 
     Samples come to equal steps (cubic splines, where some are missing or time stamps jitter). Positions go through a
     Butterworth low pass of order 4 forth and back, which shifts nothing in time, and velocities and accelerations are
-    their central differences of fourth order. Ends where the filter is not settled are cut.
+    their central differences of fourth order. Ends where the filter is not settled are cut. Angles of continuous joints
+    may jump by whole turns.
 
     >>> import xarray
     >>> t = np.linspace(0.0, 10.0, 1001)
@@ -109,6 +110,7 @@ def recording(
     dataset = in_radians(model, dataset, degrees)
     effort = "tau" if "tau" in dataset.variables else "i"
     columns = {name: column(model, dataset, name) for name in ("q", effort)}
+    columns["q"] = _unwrapped(model, columns["q"])
     names = {"q": model.topology.q_names, effort: model.topology.v_names}
     even = even_samples(dataset["time"].values, columns, names)
     step = float(even.times[-1] - even.times[0]) / (len(even.times) - 1)
@@ -133,6 +135,17 @@ def recording(
     sloped = slice(ends - LACKING, len(v) - (ends - LACKING))
     motion = even.times[inner], filtered[inner], v[sloped], a[sloped], even.columns[effort][inner]
     return Recording(*motion, effort == "i", step, cutoff, tuple(notes))
+
+
+def _unwrapped(model, q):
+    """Positions whose joints turn without limit, without the jumps of a turn that drivers make there."""
+    topology, q = model.topology, q.copy()
+    kinds = [kind for kind in topology.kinds for _ in range(kind.nq)]
+    for i, place in enumerate(topology.independent_q):
+        if issubclass(kinds[place], Continuous):
+            known = np.isfinite(q[:, i])
+            q[known, i] = np.unwrap(q[known, i])
+    return q
 
 
 def _cutoff(q, step, notes) -> float:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ import xarray
 from numpy.testing import assert_allclose
 
 import jdyn
+from jdyn.cli import main
 from jdyn.identification import identify_log, recording, save_report
 from jdyn.identification.channels import fit_channels
 from jdyn.identification.rows import filtered_rows
@@ -184,6 +186,49 @@ def test_the_cut_off_follows_from_the_motion():
     # The faster line, of 0.48 Hz, is up to 6.5 bins of 0.05 Hz wide to each side.
     assert 4 * 0.48 < found.cutoff < 4 * (0.48 + 6.5 / 20)
     assert "4 times the" in note
+
+
+def test_angles_of_continuous_joints_may_jump_by_whole_turns():
+    builder = jdyn.Builder("wheel")
+    builder.add_link("wheel", jdyn.Continuous((0, 0, 1)), mass=1.0, inertia=np.eye(3))
+    q = (3 * TIMES + np.sin(TIMES))[:, None]
+    wrapped = recording(builder.build(), _log(TIMES, np.mod(q + np.pi, 2 * np.pi) - np.pi, tau=q), cutoff=5.0)
+    plain = recording(builder.build(), _log(TIMES, q, tau=q), cutoff=5.0)
+    # The same but for the rounding of angles, which the second differences enlarge.
+    assert_allclose(wrapped.q, plain.q, atol=1e-12)
+    assert_allclose(wrapped.a, plain.a, atol=1e-7)
+
+
+def _written(path, dataset, joint="joint1"):
+    columns = {"time": dataset["time"].values} | {f"{name}_{joint}": x.values[:, 0] for name, x in dataset.items()}
+    np.savetxt(path, np.column_stack([*columns.values()]), "%.9g", ",", header=",".join(columns), comments="")
+
+
+@pytest.mark.slow
+def test_the_command_takes_currents_and_a_log_with_a_payload(tmp_path, monkeypatch, capsys):
+    """In degrees, of a pendulum whose bob is 0.2 kg heavier than is believed, and by 1 kg more in the second log."""
+    monkeypatch.chdir(tmp_path)
+    believed = jdyn.load("pendulum")
+    loaded = dataclasses.replace(believed, inertias=jax.tree.map(lambda x: 2 * x, believed.inertias))
+    jdyn.save_urdf(loaded, "loaded.urdf")
+    rng = np.random.default_rng(0)
+    q = np.sin(2 * TIMES) + 0.5 * np.cos(3 * TIMES)
+    a = -4 * np.sin(2 * TIMES) - 4.5 * np.cos(3 * TIMES)
+    for mass, name in ((1.2, "log.csv"), (2.2, "loaded.csv"), (1.2, "other.csv")):
+        tau = mass * (a / 3 + 9.81 / 2 * np.sin(q)) + 0.02 * rng.normal(size=q.shape)
+        _written(name, _log(TIMES, np.rad2deg(q)[:, None], i=tau[:, None] / 0.7))
+    words = ["identify", "log.csv", "pendulum", "--loaded", "loaded.csv", "loaded.urdf", "--held-out", "other.csv"]
+    assert main([*words, "--parts", "inertias", "--degrees", "--cutoff", "5", "--report", "fit.html"]) == 0
+    out = capsys.readouterr().out
+    (row,) = re.findall(r"gain:joint1 +(\S+) N m/A +(\S+) to (\S+)", out)
+    gain, low, high = map(float, row)
+    assert low < 0.7 < high and high - low < 0.02 and low < gain < high
+    (row,) = re.findall(r"body:link1\.mz +-0\.5 +(\S+) ", out)
+    assert float(row) == pytest.approx(-0.6, abs=0.01)
+    assert (tmp_path / "fit.html").exists()
+    # Without the payload, the scale of currents and that of masses are one.
+    assert main(["identify", "log.csv", "pendulum", "--parts", "inertias", "--degrees"]) == 1
+    assert "gains need a force that is known" in capsys.readouterr().err
 
 
 @pytest.mark.slow
