@@ -114,6 +114,9 @@ def test_identification(tmp_path, monkeypatch, capsys):
     """As the notebook says: 0.2 kg of 1.2 kg, half a metre away from the joint; and from the file that it leaves."""
     names = run("identification", tmp_path, monkeypatch)
     assert names["noise"]["nominal"] > 0.5 and names["noise"]["identified"] < 0.03
+    # Torques of 0.02 N m noise, filtered to a fifth of their band.
+    assert abs(names["log"].channels["delay"] - 0.003) < 3e-4 and np.all(names["log"].held_out.errors < 0.02)
+    assert "Friction over speed" in (tmp_path / "fit.html").read_text()
     assert main(["identify", "measured.nc", "double_pendulum"]) == 0
     for out in (str(names["found"]), capsys.readouterr().out):
         estimate, low, high = map(float, re.search(r"link2.mz +-0.5 +(\S+) +(\S+) to (\S+) +alone", out).groups())

@@ -1,5 +1,7 @@
 """Channels of measured efforts: their delay, offsets and gains, which are estimated with the base parameters."""
 
+from __future__ import annotations
+
 import dataclasses
 import warnings
 from collections.abc import Sequence
@@ -7,6 +9,7 @@ from typing import Literal, get_args
 
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 import scipy.special
 from jaxtyping import Float
 
@@ -36,7 +39,7 @@ class ChannelFit:
     """Estimates of the channels of efforts.
 
     >>> one = np.zeros((1, 1))
-    >>> fit = jdyn.identification.ChannelFit(("delay",), ("s",), np.array([0.002]), np.array([1e-4]), 100)
+    >>> fit = jdyn.identification.ChannelFit(("delay",), ("s",), np.array([0.002]), np.array([1e-4]), 100, one)
     >>> print(fit.intervals().round(4))
     [[0.0018 0.0022]]
 
@@ -49,6 +52,8 @@ class ChannelFit:
         values: Estimates, shape (channels,).
         deviations: Standard deviations of these, shape (channels,).
         freedom: Number of measured efforts beyond that of all that was estimated.
+        slopes: Change of the best channels with base parameters, where a model has others than forces alone tell,
+            shape (channels, rank).
     """
 
     names: tuple[str, ...]
@@ -56,11 +61,16 @@ class ChannelFit:
     values: Float[np.ndarray, " channels"]
     deviations: Float[np.ndarray, " channels"]
     freedom: int
+    slopes: Float[np.ndarray, "channels rank"]
 
     def intervals(self, level: float = 0.95) -> Float[np.ndarray, "channels 2"]:
         """Confidence intervals, as those of `BaseFit`."""
         reach = scipy.special.stdtrit(self.freedom, (1 + level) / 2) * self.deviations
         return np.stack([self.values - reach, self.values + reach], axis=1)
+
+    def beside(self, shift: Float[np.ndarray, " rank"]) -> ChannelFit:
+        """The best channels beside base parameters that are so much larger than their estimates."""
+        return dataclasses.replace(self, values=self.values + self.slopes @ shift)
 
     def __getitem__(self, name: str) -> float:
         """The estimate of a channel, by its name; 0 of delays and offsets that were not looked for, and 1 of gains."""
@@ -251,17 +261,22 @@ class _AllRows:
         return BaseFit(self.base, nominal, values, covariance, fit.noise, fit.freedom, fit.root[first:, first:])
 
     def channel_fit(self, state, fit):
-        deviations = np.sqrt(np.diag(fit.covariance))[: len(self.names)]
+        first = len(self.names)
+        deviations = np.sqrt(np.diag(fit.covariance))[:first]
+        # Least squares of the channels alone, as the root has them first.
+        slopes = -scipy.linalg.solve_triangular(fit.root[:first, :first], fit.root[:first, first:])
         values, scales = [], []
         gains = dict(zip(self.model.topology.v_names, state.gains, strict=True))
         for name, value in zip(self.names, fit.values, strict=False):
             what, _, joint = name.partition(":")
             values.append({"delay": state.delay, "gain": gains.get(joint)}.get(what, value))
-            scales.append(abs(gains[joint]) if what == "gain" else 1.0)
+            # A step of a gain is one of its inverse, relative to it.
+            scales.append(-gains[joint] if what == "gain" else 1.0)
         return ChannelFit(
             tuple(self.names),
             tuple(map(self.unit, self.names)),
             np.array(values),
-            np.array(scales) * deviations,
+            np.abs(scales) * deviations,
             fit.freedom,
+            np.array(scales)[:, None] * slopes,
         )

@@ -39,7 +39,8 @@ class Prediction:
     Attributes:
         times: [s], shape (rows,).
         v: Velocities [rad/s or m/s], shape (rows, nv).
-        measured: Measured forces [N m or N], without offset and delay, by their gains, shape (rows, nv).
+        measured: Measured forces [N m or N], by the delay, offsets and gains that suit the identified model best, shape
+            (rows, nv).
         predicted: By the identified model.
         nominal: By the model that was given.
         friction: Share of dampers and friction in `predicted`.
@@ -84,7 +85,7 @@ class LogIdentification:
     Attributes:
         identification: The model, base parameters with intervals, and noise.
         parts: What was unknown.
-        channels: Delay, offsets and gains.
+        channels: Delay, offsets and gains, as forces alone tell them.
         currents: Whether currents were measured in place of forces.
         training: Forces that the fit knows.
         held_out: Forces that it does not know, if some were held out.
@@ -167,6 +168,9 @@ def identify_log(
     their offsets and, of currents, torque constants are estimated with the base parameters. `jdyn.identify` says which
     model it is then.
 
+    Viscous and Coulomb friction are the model's dampers and friction, and its asymmetry is an offset; the speed below which
+    friction is smooth stays that of the model.
+
     If the log has velocities, and `cutoff` is left out, these and accelerations are taken as they are, nothing is
     filtered, and no delay is looked for.
 
@@ -234,8 +238,9 @@ def identify_log(
         other = reader.rows(model, held_out)
     Y = np.concatenate([log.regressor for log in logs])[..., base_fit.base.columns].reshape(-1, base_fit.base.rank)
     condition = float(np.linalg.cond(Y / np.linalg.norm(Y, axis=0)))
-    known = _prediction(found, channel_fit, training)
-    unknown = None if other is None else _prediction(found, channel_fit, other)
+    beside = channel_fit.beside(base_fit.base.combinations @ found.values - base_fit.values)
+    known = _prediction(found, beside, training)
+    unknown = None if other is None else _prediction(found, beside, other)
     return LogIdentification(
         found, tuple(parts), channel_fit, currents, known, unknown, condition, reader.band, tuple(notes)
     )
