@@ -168,8 +168,8 @@ def identify_log(
     their offsets and, of currents, torque constants are estimated with the base parameters. `jdyn.identify` says which
     model it is then.
 
-    Viscous and Coulomb friction are the model's dampers and friction, and its asymmetry is an offset; the speed below which
-    friction is smooth stays that of the model.
+    Viscous and Coulomb friction are the model's dampers and friction, and its asymmetry is an offset; the speed below
+    which friction is smooth stays that of the model.
 
     If the log has velocities, and `cutoff` is left out, these and accelerations are taken as they are, nothing is
     filtered, and no delay is looked for.
@@ -228,14 +228,14 @@ def identify_log(
     share = float(held_out) if isinstance(held_out, (int, float)) else 0.0
     training, other = _split(rows, share, reader.reach)
     logs = [training]
-    for robot, log in loaded:
+    for number, (robot, log) in enumerate(loaded, 1):
         _check_alike(model, robot)
-        logs.append(reader.rows(robot, log))
+        logs.append(reader.rows(robot, log, f"loaded log {number}: "))
     base_fit, channel_fit = fit_channels(model, logs, parts, channels, currents)
     found = nearest_possible(model, base_fit, parts, spread)
     notes = reader.notes
     if not isinstance(held_out, (int, float)):
-        other = reader.rows(model, held_out)
+        other = reader.rows(model, held_out, "held-out log: ")
     Y = np.concatenate([log.regressor for log in logs])[..., base_fit.base.columns].reshape(-1, base_fit.base.rank)
     condition = float(np.linalg.cond(Y / np.linalg.norm(Y, axis=0)))
     beside = channel_fit.beside(base_fit.base.combinations @ found.values - base_fit.values)
@@ -253,7 +253,14 @@ class _Reader:
         self.cutoff, self.band, self.filtering, self.degrees = cutoff, band, filtering, degrees
         self.currents, self.reach, self.notes = False, 0.0, []
 
-    def rows(self, model, dataset) -> Rows:
+    def rows(self, model, dataset, name="") -> Rows:
+        """Rows of a log, whose notes begin with a name."""
+        before = len(self.notes)
+        found = self._rows(model, dataset)
+        self.notes[before:] = [f"{name}{note}" for note in self.notes[before:]]
+        return found
+
+    def _rows(self, model, dataset):
         if not self.filtering:
             motion = measurement(model, in_radians(model, dataset, self.degrees))
             self.notes.append(f"{len(motion.q)} samples, with velocities as they were measured; nothing was filtered")

@@ -225,7 +225,9 @@ def test_the_command_takes_currents_and_a_log_with_a_payload(tmp_path, monkeypat
     assert low < 0.7 < high and high - low < 0.02 and low < gain < high
     (row,) = re.findall(r"body:link1\.mz +-0\.5 +(\S+) ", out)
     assert float(row) == pytest.approx(-0.6, abs=0.01)
-    assert (tmp_path / "fit.html").exists()
+    assert "held-out log: 2001 samples" in out and "loaded log 1: 2001 samples" in out
+    page = (tmp_path / "fit.html").read_text()
+    assert "gain:joint1" in page and "held-out log: 2001 samples" in page
     # Without the payload, the scale of currents and that of masses are one.
     assert main(["identify", "log.csv", "pendulum", "--parts", "inertias", "--degrees"]) == 1
     assert "gains need a force that is known" in capsys.readouterr().err
