@@ -12,13 +12,13 @@ from jdyn.dynamics import inverse_dynamics
 from jdyn.identification.filters import ParallelFilter
 from jdyn.identification.measurement import Measurement
 from jdyn.identification.recording import Recording
-from jdyn.identification.standard import standard_regressor
+from jdyn.identification.standard import standard_names, standard_regressor
 from jdyn.model import Model
 
 # Longest delay that is looked for, either way [s].
 LONGEST_DELAY = 0.1
-# Rows whose regressors are computed at once.
-AT_ONCE = 64
+# Entries of regressors that are computed at once, and fewest and most samples of a piece.
+ENTRIES, SHORTEST_AND_LONGEST = 4_000_000, (64, 8192)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,21 +89,21 @@ def filtered_rows(model: Model, log: Recording, band: float) -> Rows:
 
 
 def _through(model, log, parallel, middles):
-    """Filtered regressors and nominal forces at some rows, some at a time, since all of a log would fill the memory."""
-    found, reach = [], np.arange(-parallel.half, parallel.half + 1)
-    span = (AT_ONCE - 1) * parallel.every + len(reach)
-    for begin in range(0, len(middles), AT_ONCE):
-        some = middles[begin : begin + AT_ONCE]
-        # All pieces have one length, for one program.
-        samples = np.minimum(some[0] - parallel.half + np.arange(span), len(log.times) - 1)
-        pieces = _equations(model, log.q[samples], log.v[samples], log.a[samples])
-        starts = some - some[0]
-        found.append([np.stack([_weighted(parallel, x, start) for start in starts]) for x in pieces])
-    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
-
-
-def _weighted(parallel, x, start):
-    return np.tensordot(parallel.kernel, x[start : start + len(parallel.kernel)], axes=1)
+    """Filtered regressors and nominal forces at some rows: sums over samples, a piece of these at a time, since all of
+    a log would fill the memory."""
+    kernel, starts = parallel.kernel, middles - parallel.half
+    parameters = len(standard_names(model))
+    sums = np.zeros((len(middles), model.nv, parameters)), np.zeros((len(middles), model.nv))
+    # All pieces have one length, for one program.
+    piece = np.arange(int(np.clip(ENTRIES // (model.nv * parameters), *SHORTEST_AND_LONGEST)))
+    for begin in range(starts[0], middles[-1] + parallel.half + 1, len(piece)):
+        samples = np.minimum(begin + piece, len(log.times) - 1)
+        first, last = np.searchsorted(starts, (begin - len(kernel) + 1, begin + len(piece)))
+        place = begin + piece - starts[first:last, None]
+        weights = np.where((place >= 0) & (place < len(kernel)), kernel[np.clip(place, 0, len(kernel) - 1)], 0)
+        for total, x in zip(sums, _equations(model, log.q[samples], log.v[samples], log.a[samples]), strict=True):
+            total[first:last] += np.tensordot(weights, x, axes=1)
+    return sums
 
 
 def _equations(model, q, v, a):

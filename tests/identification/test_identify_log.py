@@ -14,7 +14,9 @@ from numpy.testing import assert_allclose
 import jdyn
 from jdyn.cli import main
 from jdyn.identification import identify_log, recording, save_report
+from jdyn.identification import rows as rows_of_logs
 from jdyn.identification.channels import fit_channels
+from jdyn.identification.filters import ParallelFilter
 from jdyn.identification.rows import filtered_rows
 from tests.identification.arms import nominal_arm, planar_arm
 
@@ -30,14 +32,14 @@ def _log(times, q, **efforts):
     return xarray.Dataset(rows, {"time": times})
 
 
-def _pendulum(noise=0.0, seed=0):
+def _pendulum(noise=0.0, seed=0, delay=DELAY):
     """A swing of two sines of the bundled pendulum, its torque by hand: I a + m g l sin q."""
     rng = np.random.default_rng(seed)
 
     def motion(t):
         return np.sin(2 * t) + 0.5 * np.cos(3 * t), -4 * np.sin(2 * t) - 4.5 * np.cos(3 * t)
 
-    (q, _), (before, a) = motion(TIMES), motion(TIMES - DELAY)
+    (q, _), (before, a) = motion(TIMES), motion(TIMES - delay)
     tau = a / 3 + 9.81 / 2 * np.sin(before) + OFFSET + noise * rng.normal(size=TIMES.shape)
     return _log(TIMES, (q + 5e-4 * noise * rng.normal(size=TIMES.shape))[:, None], tau=tau[:, None])
 
@@ -48,14 +50,17 @@ def _fitted(dataset, channels=("delay", "offset")):
     return fit_channels(model, [rows], ["inertias"], channels, currents=False)
 
 
-def test_the_delay_is_found_beside_offset_and_parameters():
-    base, channels = _fitted(_pendulum())
+@pytest.mark.parametrize("delay", [DELAY, -0.06])
+def test_the_delay_is_found_beside_offset_and_parameters(delay):
+    base, channels = _fitted(_pendulum(delay=delay))
     # The filter of positions changes the faster line, of 0.48 Hz, by 1e-8.
     assert_allclose(base.values, [0, -0.5, 1 / 3], atol=1e-6)
-    assert channels["delay"] == pytest.approx(DELAY, abs=1e-6) and channels["offset:joint1"] == pytest.approx(
-        OFFSET, abs=1e-5
-    )
-    # Without it, a delay looks like damping, and what damping does not explain, like noise.
+    assert_allclose([channels["delay"], channels["offset:joint1"]], [delay, OFFSET], atol=1e-5)
+    assert channels.units == ("N m", "s")
+
+
+def test_without_a_delay_late_torques_look_like_noise():
+    base, _ = _fitted(_pendulum())
     late, _ = _fitted(_pendulum(), channels=("offset",))
     assert late.noise[0] > 100 * base.noise[0]
 
@@ -178,6 +183,19 @@ def test_logs_that_say_too_little_are_refused():
         recording(model, still)
     with pytest.raises(ValueError, match=r"expected joints whose coordinates are single numbers, .* give v and a"):
         recording(jdyn.load("box"), log)
+
+
+def test_regressors_are_filtered_as_efforts_are(monkeypatch):
+    """Sums over pieces of a log, against a convolution of all of it."""
+    model = jdyn.load("pendulum")
+    log = recording(model, _pendulum(), cutoff=5.0)
+    monkeypatch.setattr(rows_of_logs, "ENTRIES", 0)
+    rows, parallel = filtered_rows(model, log, 8.0), ParallelFilter(log.step, 8.0)
+    assert len(parallel.kernel) > 64
+    Y = jax.vmap(functools.partial(jdyn.identification.standard_regressor, model))(log.q, log.v, log.a)
+    middles = np.round((rows.times - log.times[0]) / log.step).astype(int) - parallel.half
+    whole = parallel.everywhere(np.asarray(Y).reshape(len(Y), -1))[middles]
+    assert_allclose(rows.regressor.reshape(len(rows.times), -1), whole, atol=1e-12)
 
 
 def test_the_cut_off_follows_from_the_motion():
