@@ -6,7 +6,6 @@ Source: the URDF specification, wiki.ros.org/urdf/XML, with the additions of urd
 
 import dataclasses
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from jdyn.io.meshes import MeshFolders
+from jdyn.io.notes import Notes
+from jdyn.io.rules import color_of, numbers, rule
 from jdyn.io.srdf import exclude_pairs
 from jdyn.io.xacro_expansion import SUFFIX, expanded, has_xacro, is_xacro
 from jdyn.io.xml import Element, parse, read
@@ -38,67 +39,49 @@ from jdyn.terminal.messages import enumerated
 # A limit of this size means no limit: URDF cannot express infinity, and exporters write the largest double.
 UNLIMITED = 1e300
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
 _OTHER_FORMATS = {
-    "sdf": "this is SDF; convert it to URDF",
+    "sdf": "this is SDF; load it with jdyn.load",
     "mujoco": "this is MJCF; load it with jdyn.load",
     "html": "this is a web page; download the file itself",
     "COLLADA": "this is a mesh, not a robot",
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class _Rule:
-    """The contents allowed in an element; `foreign` elements are for other programs and ignored without a warning,
-    `named` ones are ignored with one, since they say something about motion."""
-
-    attributes: list[str]
-    once: list[str]
-    many: list[str]
-    foreign: list[str]
-    named: list[str]
-
-
-def _rule(attributes: str = "", *, once: str = "", many: str = "", foreign: str = "", named: str = "") -> _Rule:
-    return _Rule(*(words.split() for words in (attributes, once, many, foreign, named)))
-
-
 _RULES = {
-    "robot": _rule(
+    "robot": rule(
         "name version", many="link joint", foreign="material gazebo transmission ros2_control sensor", named="mujoco"
     ),
-    "link": _rule(
+    "link": rule(
         "name type",
         once="inertial",
         many="visual collision",
         foreign="sensor self_filter",
         named="contact self_collision_checking collision_checking",
     ),
-    "inertial": _rule(once="origin mass inertia"),
-    "origin": _rule("xyz rpy quat_xyzw"),
-    "mass": _rule("value"),
-    "inertia": _rule("ixx ixy ixz iyy iyz izz"),
-    "visual": _rule("name", once="origin geometry", foreign="material"),
-    "collision": _rule("name", once="origin geometry", foreign="material verbose"),
-    "geometry": _rule("name", once="mesh box cylinder sphere capsule"),
-    "mesh": _rule("filename scale"),
-    "box": _rule("size"),
-    "cylinder": _rule("radius length"),
-    "sphere": _rule("radius"),
-    "capsule": _rule("radius length"),
-    "joint": _rule(
+    "inertial": rule(once="origin mass inertia"),
+    "origin": rule("xyz rpy quat_xyzw"),
+    "mass": rule("value"),
+    "inertia": rule("ixx ixy ixz iyy iyz izz"),
+    "visual": rule("name", once="origin geometry", foreign="material"),
+    "collision": rule("name", once="origin geometry", foreign="material verbose"),
+    "geometry": rule("name", once="mesh box cylinder sphere capsule"),
+    "mesh": rule("filename scale"),
+    "box": rule("size"),
+    "cylinder": rule("radius length"),
+    "sphere": rule("radius"),
+    "capsule": rule("radius length"),
+    "joint": rule(
         "name type dont_collapse",
         once="origin parent child axis limit dynamics mimic calibration safety_controller",
     ),
-    "parent": _rule("link"),
-    "child": _rule("link"),
-    "axis": _rule("xyz"),
-    "limit": _rule("lower upper effort velocity acceleration deceleration jerk"),
-    "dynamics": _rule("damping friction"),
-    "mimic": _rule("joint multiplier offset"),
-    "calibration": _rule("rising falling reference_position"),
-    "safety_controller": _rule("soft_lower_limit soft_upper_limit k_position k_velocity"),
+    "parent": rule("link"),
+    "child": rule("link"),
+    "axis": rule("xyz"),
+    "limit": rule("lower upper effort velocity acceleration deceleration jerk"),
+    "dynamics": rule("damping friction"),
+    "mimic": rule("joint multiplier offset"),
+    "calibration": rule("rising falling reference_position"),
+    "safety_controller": rule("soft_lower_limit soft_upper_limit k_position k_velocity"),
 }
 
 # Size parameters of each shape: attribute, number of values, default.
@@ -224,7 +207,7 @@ class _Reader:
         self.root = root
         self.builder = builder
         self.meshes = meshes
-        self.notes: dict[str, dict[str, None]] = {}
+        self.notes = Notes()
         self.materials = self._materials()
 
     def read(self, floating_base: bool | None):
@@ -232,7 +215,7 @@ class _Reader:
         if not self.root.attributes.get("name"):
             self.builder.problem(f"<robot> (line {self.root.line}) has no name")
         if (version := self.root.attributes.get("version", "1.0")) not in ("1", "1.0", "1.1", "1.2"):
-            self._note("read as 1.2, unknown URDF version", _short(version))
+            self.notes.add("read as 1.2, unknown URDF version", _short(version))
         links = self._links()
         if not links:
             self.builder.problem("there is no link; a robot has at least one")
@@ -242,12 +225,7 @@ class _Reader:
         for link in links.values():
             self._add_shapes(link)
         self._note_gazebo()
-        for what, names in self.notes.items():
-            self.builder.warning(f"{what}: {enumerated(sorted(names))}")
-
-    def _note(self, what: str, name: str):
-        """Record something to name in the final warning."""
-        self.notes.setdefault(what, {})[name] = None
+        self.notes.report(self.builder)
 
     # The document.
 
@@ -256,11 +234,11 @@ class _Reader:
         rule = _RULES[element.tag]
         for key, value in element.attributes.items():
             if key not in rule.attributes:
-                self._note("ignored, unknown to jdyn", f"attribute {key} of <{element.tag}>")
+                self.notes.add("ignored, unknown to jdyn", f"attribute {key} of <{element.tag}>")
             if "${" in value or "$(" in value:
                 self._refuse_xacro(element.line, f"{key}={_short(value)}")
         if element.text:
-            self._note("ignored, stray text", f"{_short(element.text)} in <{element.tag}> (line {element.line})")
+            self.notes.add("ignored, stray text", f"{_short(element.text)} in <{element.tag}> (line {element.line})")
         for tag in rule.once:
             if len(element.all(tag)) > 1:
                 self.builder.problem(f"{where}: <{element.tag}> has {len(element.all(tag))} <{tag}>, expected one")
@@ -268,13 +246,13 @@ class _Reader:
             if "xacro" in child.namespace:
                 if child.tag not in _LEFT_OVER:
                     self._refuse_xacro(child.line, f"<xacro:{child.tag}>")
-                self._note("ignored, left over from xacro", f"<xacro:{child.tag}>")
+                self.notes.add("ignored, left over from xacro", f"<xacro:{child.tag}>")
             elif child.namespace == element.namespace and child.tag in rule.once + rule.many:
                 self._examine(child, place_of(child) if child.tag in ("link", "joint") else where)
             elif child.tag in rule.named and child.namespace == element.namespace:
-                self._note("ignored", f"<{child.tag}>" + ("" if element is self.root else f" of {where}"))
+                self.notes.add("ignored", f"<{child.tag}>" + ("" if element is self.root else f" of {where}"))
             elif child.tag not in rule.foreign:
-                self._note("ignored, unknown to jdyn", f"<{child.tag}> in <{element.tag}>")
+                self.notes.add("ignored, unknown to jdyn", f"<{child.tag}> in <{element.tag}>")
 
     def _note_gazebo(self):
         """Name what <gazebo> says of joints that close loops, springs, gravity and contact."""
@@ -283,7 +261,7 @@ class _Reader:
                 name = gazebo.attributes.get("reference") or child.attributes.get("name")
                 of = f" of {name!r}" if name and child.tag in _GAZEBO_MECHANISM else ""
                 if child.tag not in _GAZEBO_FOREIGN:
-                    self._note("ignored, in <gazebo>", f"<{child.tag}>{of}")
+                    self.notes.add("ignored, in <gazebo>", f"<{child.tag}>{of}")
 
     def _refuse_xacro(self, line: int, what: str):
         raise ModelError(
@@ -387,7 +365,9 @@ class _Reader:
         properties: dict = {"mimic": self._mimic(where, joint.element)}
         if joint.kind in ("floating", "planar"):
             if joint.element.first("limit") or joint.element.first("dynamics"):
-                self._note(f"ignored, no meaning for a {joint.kind} joint", f"<limit> and <dynamics> of {joint.name!r}")
+                self.notes.add(
+                    f"ignored, no meaning for a {joint.kind} joint", f"<limit> and <dynamics> of {joint.name!r}"
+                )
             if joint.kind == "floating":
                 return Free(), properties
         axis = joint.element.first("axis")
@@ -412,22 +392,22 @@ class _Reader:
         limit = joint.element.first("limit")
         if limit is None:
             if joint.kind != "continuous":
-                self._note("no <limit>, taken as unlimited", repr(joint.name))
+                self.notes.add("no <limit>, taken as unlimited", repr(joint.name))
             return {}
         range_given = [key for key in ("lower", "upper") if key in limit.attributes]
         keys = [key for key in ("effort", "velocity") if key in limit.attributes]
         if len(keys) < 2:
-            self._note("no effort or velocity in <limit>, taken as unlimited", repr(joint.name))
+            self.notes.add("no effort or velocity in <limit>, taken as unlimited", repr(joint.name))
         if joint.kind != "continuous":
             keys += ["lower", "upper"]
             if not range_given:
-                self._note("no lower and upper in <limit>, which means the range [0, 0]", repr(joint.name))
+                self.notes.add("no lower and upper in <limit>, which means the range [0, 0]", repr(joint.name))
         elif range_given:
-            self._note("ignored, no meaning for a continuous joint", f"lower and upper of {joint.name!r}")
+            self.notes.add("ignored, no meaning for a continuous joint", f"lower and upper of {joint.name!r}")
         values = {key: self._number(where, limit, key, 0.0) for key in keys}
         for key in ("effort", "velocity"):
             if values.get(key) == 0:
-                self._note(f"{key} of 0 in <limit>, kept; leave it out where there is no limit", repr(joint.name))
+                self.notes.add(f"{key} of 0 in <limit>, kept; leave it out where there is no limit", repr(joint.name))
         return {key: x if abs(x) < UNLIMITED else float(np.copysign(np.inf, x)) for key, x in values.items()}
 
     def _dynamics(self, where: str, element: Element) -> dict[str, float]:
@@ -465,7 +445,7 @@ class _Reader:
         if len(shapes) > 1:
             self.builder.problem(f"{where}: a <{element.tag}> has {len(shapes)} shapes, expected one")
         if not shapes:
-            self._note("ignored, without a shape", f"<{element.tag}> of link {name!r}")
+            self.notes.add("ignored, without a shape", f"<{element.tag}> of link {name!r}")
             return
         X, shape, path = self._pose(where, element), shapes[0], None
         size = np.concatenate([self._numbers(where, shape, *parameter) for parameter in SIZES[shape.tag]])
@@ -499,12 +479,9 @@ class _Reader:
         color = None if material is None else material.first("color")
         if color is None:
             return None
-        words = color.attributes.get("rgba", "").split()
-        values = [float(word) for word in words if NUMBER.fullmatch(word)]
-        if len(words) == len(values) == 4 and all(0 <= value <= 1 for value in values):
-            return tuple(values)
-        self._note("ignored, colours that are not four numbers from 0 to 1", f"of link {name!r}")
-        return None
+        if (rgba := color_of(color.attributes.get("rgba", ""))) is None:
+            self.notes.add("ignored, colours that are not four numbers from 0 to 1", f"of link {name!r}")
+        return rgba
 
     def _mesh(self, where: str, mesh: Element) -> str | None:
         name = mesh.attributes.get("filename")
@@ -513,11 +490,11 @@ class _Reader:
             return None
         path = self.meshes.find(name)
         if path is None:
-            self._note("ignored, mesh files outside the folder of this file and of package_dirs", _short(name))
+            self.notes.add("ignored, mesh files outside the folder of this file and of package_dirs", _short(name))
         elif path.startswith("package:"):
-            self._note("mesh files in packages that are in no folder of package_dirs", _short(name))
+            self.notes.add("mesh files in packages that are in no folder of package_dirs", _short(name))
         elif not os.path.isfile(path):
-            self._note("mesh files that do not exist", _short(name))
+            self.notes.add("mesh files that do not exist", _short(name))
         return path
 
     # Numbers.
@@ -548,11 +525,8 @@ class _Reader:
             if default is None:
                 self.builder.problem(f"{where}: <{element.tag}> has no {key}, expected {expected}")
             return np.zeros(count) if default is None else np.array(default, dtype=float)
-        words = text.split()
-        if len(words) == count and all(len(word) < 100 and NUMBER.fullmatch(word) for word in words):
-            values = np.array([float(word) for word in words])
-            if np.all(np.isfinite(values)):
-                return values
+        if (values := numbers(text, count)) is not None:
+            return values
         self.builder.problem(f"{where}: {key} of <{element.tag}> is {_short(text)}, expected {expected}")
         return np.zeros(count)
 

@@ -1,9 +1,9 @@
 """Findings about parts of a URDF file beside its mechanism, and texts and numbers in them."""
 
-import math
 from collections.abc import Iterable
 
-from jdyn.io.urdf import NUMBER, place_of
+from jdyn.io.rules import numbers
+from jdyn.io.urdf import place_of
 from jdyn.io.xml import Element
 from jdyn.model import Builder
 from jdyn.terminal.messages import enumerated, short
@@ -48,9 +48,8 @@ class Findings:
 
 def number(text: str) -> float | None:
     """The number that a text is, as URDF writes them; None for none."""
-    text = text.strip()
-    value = float(text) if len(text) < 100 and NUMBER.fullmatch(text) else math.inf
-    return value if math.isfinite(value) else None
+    values = numbers(text, 1)
+    return None if values is None else float(values[0])
 
 
 def texts(element: Element, *tags: str) -> list[str]:

@@ -677,11 +677,11 @@ class Builder:
     def _excluded_links(self, frames: dict) -> tuple[tuple[str, str], ...]:
         """Pairs of the links and frames that carry collision shapes."""
 
-        def carriers(link):
-            shaped = dict.fromkeys(shape.link for shape in self._shapes if shape.role == "collision")
-            return [name for name in shaped if link in (name, frames.get(name, (name,))[0])]
-
-        pairs = ((a, b) for first, second in self._excluded for a in carriers(first) for b in carriers(second))
+        shaped: dict[str, list[str]] = {}
+        for name in dict.fromkeys(shape.link for shape in self._shapes if shape.role == "collision"):
+            for link in dict.fromkeys((name, frames.get(name, (name,))[0])):
+                shaped.setdefault(link, []).append(name)
+        pairs = ((a, b) for one, other in self._excluded for a in shaped.get(one, ()) for b in shaped.get(other, ()))
         return tuple(dict.fromkeys(pairs))
 
     def _resolved_mimic(self, link: _Link) -> tuple[str, str, float, float]:

@@ -1,0 +1,20 @@
+"""Notes about what a file says and a model has not, each said once."""
+
+from jdyn.model import Builder
+from jdyn.terminal.messages import enumerated
+
+
+class Notes:
+    """Collects names by what is to be said of them."""
+
+    def __init__(self):
+        self._names: dict[str, dict[str, None]] = {}
+
+    def add(self, what: str, name: str) -> None:
+        """Record something to name in the final warning."""
+        self._names.setdefault(what, {})[name] = None
+
+    def report(self, builder: Builder) -> None:
+        """Hand all of it to a builder, as warnings."""
+        for what, names in self._names.items():
+            builder.warning(f"{what}: {enumerated(sorted(names))}")
