@@ -55,7 +55,7 @@ CHANNELS = ("delay", "offset", "gain")
 
 DESCRIPTION = """Simulate, sweep and tune robots, and look at what rounding does to them.
 
-A ROBOT is the name of a bundled one, or the path of a URDF or a MuJoCo file."""
+A ROBOT is the name of a bundled one, or the path of a URDF, an SDF or a MuJoCo file."""
 
 EXAMPLES = """examples:
   jdyn info panda                            what a robot is made of
@@ -350,7 +350,7 @@ def _add_robot(words, default):
     names = ", ".join(ROBOTS)
     words.add_argument(
         "robot", metavar="ROBOT", default=default, nargs=None if default is None else "?",
-        help=f"{names}, or the path of a URDF or MuJoCo file" + (f" (default: {default})" if default else ""),
+        help=f"{names}, or the path of a URDF, SDF or MuJoCo file" + (f" (default: {default})" if default else ""),
     )  # fmt: skip
     base = words.add_mutually_exclusive_group()
     base.add_argument("--floating-base", action="store_true", default=None, help="the base is free to move")

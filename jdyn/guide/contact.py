@@ -60,7 +60,8 @@ once and with derivatives:
 [1.4 2. ] ['ball', 'ground']
 
 In the neutral configuration the robots of many files lie in their ground. `jdyn.load_configurations(model, path)` has
-those that a file names: the start (`"qpos0"`) and the keyframes of a MuJoCo file, the states of an SRDF file.
+those that a file names: the start (`"qpos0"`) of a MuJoCo or SDF file, the keyframes of a MuJoCo file, the states
+of an SRDF file.
 
 ## Two models of contact
 

@@ -138,10 +138,10 @@ Motions become `xarray.Dataset` by `Trajectory.to_xarray`, and from there pandas
 
 ## Files
 
-URDF and MuJoCo's XML are read (`jdyn.load`), URDF is written (`jdyn.save_urdf`). What a file says and jdyn leaves out
-is named in one `jdyn.ModelWarning`; a file with mistakes is refused with a list of them in one `jdyn.ModelError`.
-`package://` paths are looked for in the folders of `package_dirs`. Scenes in which nothing moves are models without
-coordinates.
+URDF, SDF and MuJoCo's XML are read (`jdyn.load`), URDF is written (`jdyn.save_urdf`). What a file says and jdyn leaves
+out is named in one `jdyn.ModelWarning`; a file with mistakes is refused with a list of them in one `jdyn.ModelError`.
+`package://` and `model://` paths are looked for in the folders of `package_dirs`. Scenes in which nothing moves are
+models without coordinates.
 
 A file whose name ends in `.xacro` is expanded first, by `pip install "jdyn[xacro]"` and without ROS:
 
@@ -152,6 +152,25 @@ jdyn.load("arm.urdf.xacro", package_dirs=["ros_ws/src"], arguments={"prefix": "l
 `$(find arm_description)` is the folder `arm_description` in one of `package_dirs`, or around the file. Included files
 must be in the folder of the file, in its package or in `package_dirs`. Lines in messages are those that the command
 `xacro` prints.
+
+SDF is read in its versions 1.4 to 1.12: models in models and included ones, poses relative to frames, joints that close
+loops, gravity and contact of a world. Links that no joint holds are free. In a world, names begin with that of their
+model:
+
+>>> text = '''<sdf version="1.9"><world name="room">
+...   <model name="swing"><link name="rod"><pose>0 0 2 0 0 0</pose>
+...     <inertial><pose>0 0 -0.5 0 0 0</pose><mass>1</mass></inertial></link>
+...   <joint name="hinge" type="revolute"><parent>world</parent><child>rod</child><axis><xyz>0 1 0</xyz></axis></joint>
+... </model></world></sdf>'''
+>>> model = jdyn.load(text)
+>>> print(model.joint_names, model.gravity)
+('swing::hinge',) [ 0.   0.  -9.8]
+
+Includes come from the folder of the file and from `package_dirs`, never from the network:
+
+```
+jdyn.load("worlds/lab.world", package_dirs=["models"])
+```
 
 `jdyn.load_system` makes actuators of `<transmission>`, as ROS 1, Gazebo and the PR2 write it, and of `<ros2_control>`.
 These say what hardware takes, not how it follows: interfaces for positions and velocities become motors that take

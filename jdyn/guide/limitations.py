@@ -10,6 +10,9 @@
 - Of URDF files actuators are read, not sensors: those of `<ros2_control>` are named, those of Gazebo are not.
   Interfaces for positions and velocities become motors unless the file has their gains; transmissions of types other
   than simple, differential and four-bar are named, and so are limits of effort of joints that several actuators move.
+- Of SDF files sensors, plugins and gearboxes are named and left out, and so are limits and dampers of joints that close
+  loops. Loops are closed by revolute, continuous, ball and fixed joints; a joint with two axes (`revolute2`) is a
+  universal one. `<self_collide>` decides which links of a model touch.
 - Nothing limits the time and the memory that expressions and macros of a xacro file take.
 - A force sensor does not see forces that act on coordinates without pushing a body, and where links on fixed joints are
   one body, it needs to know which part of it is beyond (`jdyn.sensors.Limb`); sensors of MuJoCo files do.

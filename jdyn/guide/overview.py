@@ -7,9 +7,10 @@ are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.actuators`, `jdy
 
 ## Robots
 
-URDF by a strict reader that names every problem, and xacro files (`pip install "jdyn[xacro]"`); MuJoCo XML
-(`pip install "jdyn[mjcf]"`), whose connects, welds and joint equalities are `jdyn.load_constraints(path)`;
-`jdyn.load_system(path)` is all of a file, ready to be simulated, with the actuators of either format;
+URDF and SDF by strict readers that name every problem, and xacro files (`pip install "jdyn[xacro]"`); MuJoCo XML
+(`pip install "jdyn[mjcf]"`), whose connects, welds and joint equalities are `jdyn.load_constraints(path)`, as are the
+loops of SDF files; `jdyn.load_system(path)` is all of a file, ready to be simulated, with the actuators of URDF and
+MuJoCo files;
 seventeen bundled robots and scenes; a builder in Python; shapes to be seen and to touch, with colours, in
 `model.shapes`; `jdyn.parameters(model)` lists every number by name, `jdyn.vary(model, {"body:link7.mass": 2.0})`
 changes them; `jdyn.merge` and `jdyn.append` make models of models and systems of systems; `jdyn.lock` fixes joints of

@@ -12,8 +12,8 @@ The second line makes JAX compute in float64. Without it everything works in flo
 
 ## A robot file
 
-jdyn reads URDF and MuJoCo XML. This is an arm of two links that swings in a vertical plane. Put your own file in its
-place: the rest of this page works with it, apart from the numbers.
+jdyn reads URDF, SDF and MuJoCo XML. This is an arm of two links that swings in a vertical plane. Put your own file in
+its place: the rest of this page works with it, apart from the numbers.
 
 >>> text = '''
 ... <robot name="arm">

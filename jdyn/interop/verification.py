@@ -112,7 +112,7 @@ def verify(
     True
 
     Args:
-        source: As for `jdyn.load`, or a model; the peer gets bundled robots and models as URDF text.
+        source: As for `jdyn.load`, or a model; the peer gets bundled robots, models and SDF files as URDF text.
         against: The peer to compare with.
         samples: Number of random states.
         seed: Equal seeds give equal states.
@@ -216,10 +216,12 @@ def _described(source, floating_base, package_dirs) -> tuple[Model, _Urdf | mjcf
     model = load(source, floating_base=floating_base, package_dirs=package_dirs, dtype=float)
     if isinstance(source, str) and source in ROBOTS:
         return model, _Urdf(_as_urdf(model), complete=False)
-    text, label, _ = xml.read(source, "URDF or MuJoCo")
+    text, label, _ = xml.read(source, "URDF, SDF or MuJoCo")
     root = xml.parse(text, label)
     if root.tag == "mujoco":
         return model, mjcf_source.read(source, package_dirs)
+    if root.tag == "sdf":
+        return model, _Urdf(_as_urdf(model), complete=False)
     named = {joint.attributes.get("name") for joint in root.all("joint")}
     added = [name for name in model.joint_names if name not in named]
     return model, _Urdf(_without_shapes(root, *added), complete=True)

@@ -15,6 +15,10 @@ from jdyn.io import (
     load_mjcf_configurations,
     load_mjcf_constraints,
     load_mjcf_scene,
+    load_sdf,
+    load_sdf_configurations,
+    load_sdf_constraints,
+    load_sdf_scene,
     load_srdf_configurations,
     load_urdf,
     load_urdf_scene,
@@ -26,7 +30,13 @@ from jdyn.model.shapes import HULL_VERTICES
 from jdyn.robots.catalogue import ROBOTS
 from jdyn.terminal.messages import short
 
-_READERS = {"robot": load_urdf, "mujoco": load_mjcf}
+_READERS = {"robot": load_urdf, "mujoco": load_mjcf, "sdf": load_sdf}
+# What is not a URDF file, in messages.
+_OTHERS = {
+    None: "a bundled robot",
+    "mujoco": "a MuJoCo file, whose <contact> says what may touch",
+    "sdf": "an SDF file, whose <self_collide> says what may touch",
+}
 
 
 def load(
@@ -39,16 +49,17 @@ def load(
     arguments: Mapping[str, Any] | None = None,
     dtype=None,
 ) -> Model:
-    """A model from a bundled robot's name, a URDF, xacro or MuJoCo file, or the text of a URDF or MuJoCo file.
+    """A model from a bundled robot's name, a URDF, xacro, SDF or MuJoCo file, or the text of one but xacro.
 
-    Closed loops and other constraints of MuJoCo files are read by `jdyn.load_constraints`, the start and the keyframes
-    of MuJoCo files and the states of SRDF files by `jdyn.load_configurations`; all of a file together by
-    `jdyn.load_system`.
+    Closed loops and other constraints of MuJoCo and SDF files are read by `jdyn.load_constraints`, the start of these
+    files, the keyframes of MuJoCo files and the states of SRDF files by `jdyn.load_configurations`; all of a file
+    together by `jdyn.load_system`.
 
     ```
     jdyn.load("panda")
     jdyn.load("robots/arm.urdf", package_dirs=["robots"], srdf="robots/arm.srdf")
     jdyn.load("robots/arm.urdf.xacro", package_dirs=["robots"], arguments={"prefix": "left_"})
+    jdyn.load("worlds/arm.world", package_dirs=["models"])
     jdyn.load("<mujoco> ... </mujoco>")
     ```
 
@@ -60,13 +71,17 @@ def load(
     environment, and it includes files of its own folder, of its package and of `package_dirs`; whatever else is
     refused. But nothing limits its time and its memory: do not load such files of people whom you do not trust.
 
+    An SDF file is read with all of its models, and those that it includes from the file's folder and `package_dirs`.
+    In a world, names of links and joints begin with that of their model, as in `arm::hand`. Links that no joint holds
+    are free, as SDF says; `floating_base=False` fixes them where the file has them.
+
     Args:
-        source: A name in `jdyn.ROBOTS`; the path of a URDF file (`<robot>`) or of a MuJoCo file (`<mujoco>`); or the
-            text of either. A bundled name takes precedence over a file of the same name; write `./name` for the file.
-            A URDF file whose name ends in `.xacro` is expanded first, for which `pip install "jdyn[xacro]"`.
+        source: A name in `jdyn.ROBOTS`; the path of a URDF (`<robot>`), an SDF (`<sdf>`) or a MuJoCo file (`<mujoco>`);
+            or the text of one. A bundled name takes precedence over a file of the same name; write `./name` for the
+            file. A URDF file whose name ends in `.xacro` is expanded first, for which `pip install "jdyn[xacro]"`.
         floating_base: Whether the base is free to move; the robot's or the file's own choice if left out.
-        package_dirs: Folders to search for the `package://` paths of a file, and for the `$(find ...)` of xacro:
-            packages, or folders of packages.
+        package_dirs: Folders to search for the `package://` and `model://` paths of a file, and for the `$(find ...)`
+            of xacro: packages, or folders of packages.
         srdf: Path of an SRDF file, or its text, beside a URDF file: which of its links may not touch.
         hull_vertices: How many vertices the hulls have at most as which meshes of a file touch: more are nearer to the
             meshes, and slower.
@@ -81,10 +96,9 @@ def load(
     """
     root = None if isinstance(source, str) and source in ROBOTS else _root(source)
     if srdf is not None and root != "robot":
-        what = "a bundled robot" if root is None else "a MuJoCo file, whose <contact> says what may touch"
-        raise ValueError(f"srdf: expected a URDF file beside it, got {what}; leave out srdf")
+        raise ValueError(f"srdf: expected a URDF file beside it, got {_OTHERS[root]}; leave out srdf")
     if arguments is not None and root != "robot":
-        what = "a bundled robot" if root is None else "a MuJoCo file"
+        what = _OTHERS[root].partition(",")[0]
         raise ValueError(f"arguments: expected a xacro file, got {what}; leave out arguments")
     if root is None:
         return _bundled(str(source), floating_base, dtype)
@@ -106,8 +120,9 @@ def load_scene(
     root = None if isinstance(source, str) and source in ROBOTS else _root(source)
     if root == "robot":
         return load_urdf_scene(source, package_dirs=package_dirs, srdf=srdf, arguments=arguments, **options)
-    if root == "mujoco" and srdf is None and arguments is None:
-        return load_mjcf_scene(source, package_dirs=package_dirs, **options)
+    if root is not None and srdf is None and arguments is None:
+        load_all = load_mjcf_scene if root == "mujoco" else load_sdf_scene
+        return load_all(source, package_dirs=package_dirs, **options)
     model = load(source, package_dirs=package_dirs, srdf=srdf, arguments=arguments, **options)
     return Scene(model, (), {}, touches=False)
 
@@ -115,7 +130,8 @@ def load_scene(
 def load_constraints(
     source: str | os.PathLike, *, package_dirs: Sequence[str | os.PathLike] = ()
 ) -> tuple[Constraint, ...]:
-    """The constraints that a file has beyond the tree of its joints: `<equality>` of MuJoCo files.
+    """The constraints that a file has beyond the tree of its joints: `<equality>` of MuJoCo files, joints of SDF files
+    that close loops.
 
     ```
     model, loops = jdyn.load("fourbar.xml"), jdyn.load_constraints("fourbar.xml")
@@ -134,6 +150,9 @@ def load_constraints(
     >>> [type(constraint).__name__ for constraint in jdyn.load_constraints(text)]
     ['Connect']
 
+    Of SDF files, a revolute or continuous joint that closes a loop becomes a `jdyn.constraints.Hinge`, a ball joint a
+    `jdyn.constraints.Connect`, a fixed one a `jdyn.constraints.Weld`.
+
     Args:
         source: As for `jdyn.load`. URDF files and bundled robots have none, but for joints that `<ros2_control>` alone
             couples, which `jdyn.load_system` reads.
@@ -151,18 +170,20 @@ def load_constraints(
     """
     if isinstance(source, str) and source in ROBOTS:
         return ()
-    if _root(source) == "robot":
+    root = _root(source)
+    if root == "robot":
         return ()
-    return load_mjcf_constraints(source, package_dirs=package_dirs)
+    return (load_mjcf_constraints if root == "mujoco" else load_sdf_constraints)(source, package_dirs=package_dirs)
 
 
 def load_configurations(
     model: Model, source: str | os.PathLike, *, package_dirs: Sequence[str | os.PathLike] = ()
 ) -> dict[str, Float[Array, " nq"]]:
-    """The configurations that a file names: the start and the keyframes of a MuJoCo file, the states of an SRDF file.
+    """The configurations that a file names: the start of a MuJoCo or SDF file, the keyframes of a MuJoCo file, the
+    states of an SRDF file.
 
     `model.neutral()` has zeros and identities, which are rarely a pose to start from: torsos of MuJoCo's robots would
-    be in the floor. `"qpos0"` is the pose in which a MuJoCo file is written.
+    be in the floor. `"qpos0"` is the pose in which a MuJoCo or SDF file is written.
 
     ```
     ant = jdyn.load("ant.xml")
@@ -182,8 +203,8 @@ def load_configurations(
 
     Args:
         model: The robot, with any base.
-        source: The MuJoCo file that the robot is from (`<mujoco>`), or the SRDF file beside its URDF file (`<robot>`);
-            a path, or the text. Bundled robots name no configurations.
+        source: The MuJoCo or SDF file that the robot is from (`<mujoco>`, `<sdf>`), or the SRDF file beside its URDF
+            file (`<robot>`); a path, or the text. Bundled robots name no configurations.
         package_dirs: As for `jdyn.load`.
 
     Returns:
@@ -201,19 +222,23 @@ def load_configurations(
     checked(model)
     if isinstance(source, str) and source in ROBOTS:
         return {}
-    if _root(source) == "robot":
+    root = _root(source)
+    if root == "robot":
         return load_srdf_configurations(model, source)
-    return load_mjcf_configurations(model, source, package_dirs=package_dirs)
+    of_file = load_mjcf_configurations if root == "mujoco" else load_sdf_configurations
+    return of_file(model, source, package_dirs=package_dirs)
 
 
 def _root(source: str | os.PathLike) -> str:
     """The root element of a robot file."""
     if _is_bare_name(source):
         raise ValueError(_unknown_name(str(source)))
-    text, label, _ = read(source, "URDF or MuJoCo")
+    text, label, _ = read(source, "URDF, SDF or MuJoCo")
     root = parse(text, label).tag
     if root not in _READERS:
-        raise ModelError(f"{label}: the root element is <{root}>, expected <robot> (URDF) or <mujoco> (MuJoCo)")
+        raise ModelError(
+            f"{label}: the root element is <{root}>, expected <robot> (URDF), <sdf> (SDF) or <mujoco> (MuJoCo)"
+        )
     return root
 
 
@@ -248,6 +273,6 @@ def _unknown_name(name: str) -> str:
     return (
         f"no bundled robot is called {short(name)}"
         + (f"; did you mean {close[0]!r}?" if close else ".")
-        + f" There are {', '.join(ROBOTS)}. load also takes the path of a URDF (.urdf) or a MuJoCo (.xml) file, or the "
-        "text of one"
+        + f" There are {', '.join(ROBOTS)}. load also takes the path of a URDF (.urdf), an SDF (.sdf) or a MuJoCo "
+        "(.xml) file, or the text of one"
     )

@@ -50,15 +50,16 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
 
     Args:
         source: As for `jdyn.load`.
-        contact: How shapes touch, `jdyn.CompliantContact()` if left out. Those of a MuJoCo file do where the file says
-            so. Other robots touch shapes of the world, if there are some; else their parts pass through each other.
+        contact: How shapes touch, `jdyn.CompliantContact()` if left out. Those of MuJoCo and SDF files do where the
+            file says so; links of one SDF model do by `<self_collide>`. Other robots touch shapes of the world, if
+            there are some; else their parts pass through each other.
         options: The other arguments of `jdyn.load`; states of an `srdf` file are configurations of the system.
 
     Returns:
         The system, without a controller. Where the file has actuators, controllers give their commands. Springs,
         dampers, friction and stops of tendons are among its elements, each a `jdyn.elements.TendonSpring`. Joints with
         ends have `jdyn.CompliantLimits()`; `System.state` takes names of configurations, and begins at `"qpos0"` of a
-        MuJoCo file if it is given none. Sensors of a MuJoCo file that read motion, forces, touch and energy have
+        MuJoCo or SDF file if it is given none. Sensors of a MuJoCo file that read motion, forces, touch and energy have
         MuJoCo's values, clipped by `cutoff`; its `noise` is left to `jdyn.sensors.Imperfect`. Those of force and torque
         also feel the medium, carried weight and thrusters, which MuJoCo's do not.
 

@@ -94,7 +94,7 @@ class Parts(eqx.Module):
 
         Args:
             q: Configuration [rad or m], or the name of one; quaternions are scaled to unit length. If left out, that
-                in which a MuJoCo file is written, `"qpos0"`, or else the neutral one.
+                in which a MuJoCo or SDF file is written, `"qpos0"`, or else the neutral one.
             v: Velocity [rad/s or m/s]; at rest if left out.
             t: Time of the start [s].
 

@@ -77,7 +77,7 @@ def test_bundled_name_goes_before_a_file_of_that_name(tmp_path, monkeypatch):
         ("missing/arm.urdf", "there is no such file"),
         ("arm.xml", "there is no such file"),
         (pathlib.Path("arm"), "there is no such file"),
-        ("<sdf version='1.7'/>", "the root element is <sdf>, expected <robot>"),
+        ("<svg version='1.1'/>", "the root element is <svg>, expected <robot>"),
         ("<robot name='arm'>", "not well-formed XML"),
         ("<!DOCTYPE robot [<!ENTITY a 'b'>]><robot name='arm'/>", "document type declaration"),
         ("", "it is empty"),
