@@ -116,6 +116,7 @@ from jdyn.simulation import load_system as load_system
 from jdyn.simulation import lock as lock
 from jdyn.simulation import merge as merge
 from jdyn.simulation import parameters as parameters
+from jdyn.simulation import save_mjcf as save_mjcf
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch
 from jdyn.simulation import touch_event as touch_event

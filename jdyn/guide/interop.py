@@ -138,8 +138,9 @@ Motions become `xarray.Dataset` by `Trajectory.to_xarray`, and from there pandas
 
 ## Files
 
-URDF, SDF and MuJoCo's XML are read (`jdyn.load`), URDF is written (`jdyn.save_urdf`). What a file says and jdyn leaves
-out is named in one `jdyn.ModelWarning`; a file with mistakes is refused with a list of them in one `jdyn.ModelError`.
+URDF, SDF and MuJoCo's XML are read (`jdyn.load`); URDF and MuJoCo's XML are written (`jdyn.save_urdf`,
+`jdyn.save_mjcf`). What a file says and jdyn leaves out, or the other way round, is named in one `jdyn.ModelWarning`; a
+file with mistakes is refused with a list of them in one `jdyn.ModelError`.
 `package://` and `model://` paths are looked for in the folders of `package_dirs`. Scenes in which nothing moves are
 models without coordinates.
 
@@ -171,6 +172,17 @@ Includes come from the folder of the file and from `package_dirs`, never from th
 ```
 jdyn.load("worlds/lab.world", package_dirs=["models"])
 ```
+
+`jdyn.save_mjcf` takes a model or a system, of which it writes actuators, tendons, constraints, sensors and
+configurations too. MuJoCo then accelerates as jdyn does, to rounding; friction and limits of joints, mimic joints and
+constraints are rows that give way there.
+
+>>> servo = jdyn.actuators.PositionServo("joint1", kp=50.0, kd=5.0)
+>>> system = jdyn.System(jdyn.load("double_pendulum"), actuators=[servo])
+>>> jdyn.save_mjcf(system, "arm.xml")
+>>> theirs = mujoco.MjModel.from_xml_path("arm.xml")
+>>> print(theirs.nu, jdyn.load_system("arm.xml").actuators[0].kp)
+1 50.0
 
 `jdyn.load_system` makes actuators of `<transmission>`, as ROS 1, Gazebo and the PR2 write it, and of `<ros2_control>`.
 These say what hardware takes, not how it follows: interfaces for positions and velocities become motors that take

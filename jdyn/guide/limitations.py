@@ -13,6 +13,9 @@
 - Of SDF files sensors, plugins and gearboxes are named and left out, and so are limits and dampers of joints that close
   loops. Loops are closed by revolute, continuous, ball and fixed joints; a joint with two axes (`revolute2`) is a
   universal one. `<self_collide>` decides which links of a model touch.
+- `jdyn.save_mjcf` refuses helical joints and free joints on other bodies. It names and leaves out limits of velocity,
+  rangefinders, touch sensors, actuators with states other than lags, integrators and muscles, and force elements other
+  than those of tendons, carried weight and a medium.
 - Nothing limits the time and the memory that expressions and macros of a xacro file take.
 - A force sensor does not see forces that act on coordinates without pushing a body, and where links on fixed joints are
   one body, it needs to know which part of it is beyond (`jdyn.sensors.Limb`); sensors of MuJoCo files do.

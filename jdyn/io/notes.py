@@ -1,4 +1,4 @@
-"""Notes about what a file says and a model has not, each said once."""
+"""Notes about what a file says and a model has not, or the other way round, each said once."""
 
 from jdyn.model import Builder
 from jdyn.terminal.messages import enumerated
@@ -14,7 +14,11 @@ class Notes:
         """Record something to name in the final warning."""
         self._names.setdefault(what, {})[name] = None
 
+    def listed(self) -> dict[str, str]:
+        """The names of each note, in words."""
+        return {what: enumerated(sorted(names)) for what, names in self._names.items()}
+
     def report(self, builder: Builder) -> None:
         """Hand all of it to a builder, as warnings."""
-        for what, names in self._names.items():
-            builder.warning(f"{what}: {enumerated(sorted(names))}")
+        for what, names in self.listed().items():
+            builder.warning(f"{what}: {names}")
