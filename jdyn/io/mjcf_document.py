@@ -68,6 +68,7 @@ class MjcfDocument:
         scene: Its contents, with leaves of NumPy.
         folder: Folder of the file; paths of meshes below are relative to it.
         limited: Whether joints stop at their limits.
+        eps: Rounding of the numbers, relative to them.
 
     Attributes:
         root: The document.
@@ -78,8 +79,8 @@ class MjcfDocument:
         geom_names: Names that geoms have or will have.
     """
 
-    def __init__(self, scene: Scene, folder: pathlib.Path, *, limited: bool):
-        self.model, self.lost, self._folder = scene.model, Notes(), folder
+    def __init__(self, scene: Scene, folder: pathlib.Path, *, limited: bool, eps: float):
+        self.model, self.lost, self._folder, self._eps = scene.model, Notes(), folder, eps
         self._check()
         model, topology = self.model, self.model.topology
         self.root = ET.Element("mujoco", model=model.name)
@@ -300,9 +301,10 @@ class MjcfDocument:
             self.lost.add("bodies without mass, which have 2e-15 kg there: those", repr(name))
             self.light.append(name)
         along, axes = principal(moments)
-        scale = max(np.max(np.abs(along)), mass * (com @ com), 1e-300)
+        # Moments about the centre of mass are differences of those about the origin.
+        rounding = 30 * self._eps * (np.max(np.abs(along)) + mass * (com @ com))
         a, b, c = np.sort(along)
-        if a < -1e-12 * scale or a + b < c - 1e-12 * scale:
+        if a < -rounding or a + b < c - rounding:
             raise ValueError(
                 f"MuJoCo refuses body {name!r}, whose moments {along.tolist()} are impossible for a rigid body"
             )

@@ -8,11 +8,13 @@ from collections.abc import Iterable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jdyn.io.mjcf_document import MjcfDocument
 from jdyn.io.mjcf_writer_scene import add_scene
 from jdyn.io.scene import Scene
+from jdyn.io.whole_file import whole_file
 from jdyn.model import ModelWarning
 
 
@@ -31,12 +33,13 @@ def write_mjcf(scene: Scene, path: str | os.PathLike, *, limited: bool, lost: It
     Warns:
         ModelWarning: once, naming everything that is left out.
     """
-    path = pathlib.Path(path)
+    path, eps = pathlib.Path(path), float(jnp.finfo(scene.model.dtype).eps)
     scene = jax.tree.map(lambda x: np.asarray(x, float) if eqx.is_inexact_array(x) else x, scene)
-    document = MjcfDocument(scene, path.absolute().parent, limited=limited)
+    document = MjcfDocument(scene, path.absolute().parent, limited=limited, eps=eps)
     add_scene(document, scene)
     ET.indent(document.root)
-    ET.ElementTree(document.root).write(path, encoding="utf-8", xml_declaration=True)
+    with whole_file(path, "wb") as file:
+        ET.ElementTree(document.root).write(file, encoding="utf-8", xml_declaration=True)
     named = [*lost, *(f"{what} of {names}" for what, names in document.lost.listed().items())]
     if named:
         warnings.warn(f"{path}: MJCF cannot represent {'; '.join(named)}", ModelWarning, stacklevel=3)

@@ -360,6 +360,8 @@ class SdfFile:
             self.builder.problem(f"<include> ({source.label}line {element.line}) has no <uri>")
             return
         found = self._includes.model(uri, source)
+        if found is None:
+            return
         if isinstance(found, str):
             self.builder.problem(f"<include> ({source.label}line {element.line}): {found}")
             return

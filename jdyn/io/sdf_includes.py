@@ -38,8 +38,8 @@ class Includes:
         """The folders that a file in this folder may refer to."""
         return MeshFolders(folder, self._package_dirs)
 
-    def model(self, uri: str, source: Source) -> tuple[Element, Source] | str:
-        """The model that an address names and its document, or why there is none."""
+    def model(self, uri: str, source: Source) -> tuple[Element, Source] | str | None:
+        """The model that an address names and its document, or why there is none; None for what is a light."""
         self._count += 1
         if self._count > MAX_INCLUDES:
             raise ModelError(
@@ -47,12 +47,15 @@ class Includes:
             )
         path = self._file(uri, source)
         if isinstance(path, str):
-            return path
+            # Gazebo's own light, which worlds begin with, and which is part of its installation.
+            return None if uri.strip().rstrip("/") == "model://sun" else path
         if str(path) in source.models:
             return f"{short(uri)} includes itself"
         text, label, folder = read(path, "SDF")
         root = parse(text, label)
         models = root.all("model")
+        if root.tag == "sdf" and not models and root.first("light") is not None:
+            return None
         if root.tag != "sdf" or len(models) != 1:
             return f"{short(uri)} is {short(label)}, expected <sdf> with one <model> in it"
         version = version_of(root)
@@ -67,8 +70,9 @@ class Includes:
             return f"{short(uri)} is not a file; download the model, and name its folder in package_dirs"
         if separator and scheme != "file":
             # MeshFolders knows packages by the name that ROS gives to such addresses.
-            uri = f"package://{name.rstrip('/')}"
-        there = source.meshes.find(uri.strip())
+            there = source.meshes.find(f"package://{name.rstrip('/')}")
+        else:
+            there = source.meshes.find(uri.strip())
         path = None if there is None or there.startswith("package:") else pathlib.Path(there)
         if path is None and scheme in ("model", "package"):
             path = next(iter(source.meshes.packages(name.strip("/"))), None)

@@ -20,8 +20,8 @@ _RULES = {
         "name",
         once="gravity",
         many="model include frame joint",
-        foreign="light gui scene audio road state plugin physics magnetic_field atmosphere spherical_coordinates",
-        named="wind actor population model_state",
+        foreign="light gui scene audio road plugin physics magnetic_field atmosphere spherical_coordinates",
+        named="wind actor population state",
     ),
     "include": rule("merge", once="uri name pose placement_frame static", named="plugin params"),
     "model": rule(

@@ -132,6 +132,14 @@ def test_bundled_robots(name, tmp_path):
     assert_same(model, quiet(jdyn.load, file))
 
 
+@pytest.mark.parametrize("name", ["double_pendulum", "stanford_arm", "cartpole_with_walls"])
+def test_bodies_as_thin_as_rounding_in_single_precision(name, tmp_path):
+    """Rods have no moment about themselves, but for rounding."""
+    model = jdyn.load(name, dtype=jnp.float32)
+    m = peer(written(model, tmp_path))
+    np.testing.assert_allclose(m.body_mass.sum(), jnp.sum(model.inertias.mass), rtol=1e-6)
+
+
 def test_a_random_tree(tmp_path):
     """With every number that joints have."""
     tree = random_tree(3, 12, kinds=KEPT[:4])

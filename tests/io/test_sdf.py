@@ -4,6 +4,7 @@ what is refused or named."""
 import pathlib
 import time
 import warnings
+from xml.etree import ElementTree
 
 import jax.numpy as jnp
 import mujoco
@@ -487,6 +488,17 @@ def test_loops_are_closed_by_constraints(kind, axis, constraint):
     assert jdyn.load_system(text).constraints[0].frames == ("right", "coupler")
 
 
+def test_a_walking_robot():
+    """Cassie hangs on four rods, two of which end in ball joints at its feet."""
+    folder = pathlib.Path(pin.__file__).parents[4] / "share/example-robot-data/robots"
+    file = folder / "cassie_description/robots/cassie_v2.sdf"
+    system = quiet(jdyn.load_system, file, package_dirs=[folder])
+    assert system.model.nb == 23
+    assert [type(constraint).__name__ for constraint in system.constraints] == ["Connect"] * 4
+    written = [float(element.text) for element in ElementTree.parse(file).iter("mass")]
+    np.testing.assert_allclose(jnp.sum(system.model.inertias.mass), sum(written), rtol=1e-12)
+
+
 def test_what_cannot_close_a_loop_is_in_the_tree():
     """The slide comes second, and yet it carries the link: the hinge closes the loop."""
     text = four_bar("prismatic")
@@ -571,6 +583,17 @@ def test_what_an_include_says_counts(tmp_path):
     np.testing.assert_allclose(p, placed(C, A)[1], atol=ATOL)
 
 
+def test_lights_are_no_models(tmp_path):
+    """Worlds of Gazebo begin with its sun, which is no part of them."""
+    models = folders(tmp_path)
+    sun = "<include><uri>model://sun</uri></include>"
+    world = sdf(f'<world name="w">{sun}<include><uri>model://arm</uri></include></world>')
+    assert jdyn.load(world, package_dirs=[models]).body_names == ("m::a", "m::b")
+    (models / "lamp").mkdir()
+    (models / "lamp" / "model.sdf").write_text(sdf('<light name="lamp" type="point"/>'))
+    assert jdyn.load(world.replace("//sun", "//lamp"), package_dirs=[models]).body_names == ("m::a", "m::b")
+
+
 def test_merged_models_have_no_names_of_their_own(tmp_path):
     models = [folders(tmp_path)]
     around = link("c") + joint("k", "a", "c")
@@ -598,7 +621,7 @@ def test_includes_stay_in_the_named_folders(tmp_path):
     refused(f"file://{tmp_path}/secret.sdf", "is in no folder")
     refused("model://../secret.sdf", "is in no folder", package_dirs=[models])
     refused("model://arm/leak.sdf", "leads out of the folders", package_dirs=[models])
-    refused("model://nowhere", "is in no folder", package_dirs=[models])
+    refused("model://nowhere", "'model://nowhere' is in no folder", package_dirs=[models])
     refused("https://fuel.gazebosim.org/1.0/x/models/y", "is not a file; download", package_dirs=[models])
     refused("robot.sdf", "includes itself")
     (models / "arm" / "model.config").write_text('<model><sdf version="1.9">../../secret.sdf</sdf></model>')
@@ -768,6 +791,10 @@ WARNED = {
     "unknown attribute": (model(link("a") + HINGE.replace("<xyz>", '<xyz of="b">')), ["attribute of of <xyz>"]),
     "foreign namespace": (model(link("a") + "<drake:bushing/>"), ["unknown to jdyn: <bushing> in <model>"]),
     "sensor": (model(link("a", '<sensor name="s" type="imu"/>')), ["ignored: <sensor> of link 'a' (line 4)"]),
+    "state of a world": (
+        sdf(f'<world name="w"><model name="m">{link("a")}</model><state world_name="w"/></world>'),
+        ["ignored: <state> of world 'w'"],
+    ),
     "plugin": (model(link("a") + '<plugin name="p" filename="p.so"/>'), ["ignored: <plugin> of model 'm'"]),
     "height map": (
         model(link("a", '<visual name="v"><geometry><heightmap/></geometry></visual>')),
