@@ -23,6 +23,7 @@ from scipy.spatial.transform import Rotation
 from jdyn.elements import CarriedWeight
 from jdyn.io.mjcf_names import Names
 from jdyn.io.scene import Scene
+from jdyn.io.sdf_auto_inertia import automatic_inertia
 from jdyn.io.sdf_frames import MODEL, WORLD, Frames, Place, Scope
 from jdyn.io.sdf_includes import MAX_NESTED, NEWEST, OLDEST, Includes, version_of
 from jdyn.io.sdf_shapes import add_shape
@@ -372,6 +373,15 @@ class SdfFile:
     # The tree.
 
     def _build(self, floating_base: bool | None):
+        for place in self._joints:
+            # Which `_end` refuses.
+            for end in ("base", "carrier"):
+                if (
+                    isinstance(name := getattr(place, end), str)
+                    and name == self._child(place)
+                    and not place.scope.find(name)
+                ):
+                    setattr(place, end, place.scope.place)
         for place in self._places:
             self._frames.pose(place)
             self._frames.carrier(place)
@@ -424,6 +434,10 @@ class SdfFile:
             else:
                 edges.append(_Edge(name, kind, element, source, place, str(parent.link), str(child.link)))
         return edges
+
+    def _child(self, place: Place) -> str:
+        """What a joint names as its child."""
+        return self._values.text(self._joints[place][1], "child") or ""
 
     def _end(self, element: Element, tag: str, where: str, scope: Scope) -> Place | None:
         """The link, or the world, at one end of a joint."""
@@ -512,11 +526,18 @@ class SdfFile:
     def _axis(self, edge: _Edge, axis: Element | None, link: Place, default: tuple[float, ...]) -> np.ndarray:
         """Direction of an axis in the axes of a link."""
         where, xyz = edge.place.where, None if axis is None else axis.first("xyz")
+        if axis is None:
+            self.builder.problem(
+                f"{where}: a {edge.kind} joint needs {'two axes' if edge.kind in _TWO_AXES else 'an axis'}"
+            )
+            return np.array([1.0, 0.0, 0.0])
         direction = self._values.numbers(where, axis, "xyz", 3, default)
         frame, name = edge.place, None if xyz is None else xyz.attributes.get("expressed_in")
-        in_model = edge.source.version < (1, 5) and axis is not None
-        if axis is not None and edge.source.version < (1, 7):
+        in_model = edge.source.version < (1, 5)
+        if edge.source.version < (1, 7):
             in_model = self._values.flag(where, axis, "use_parent_model_frame", in_model)
+        elif axis.first("use_parent_model_frame") is not None:
+            self._values.notes.add("ignored, of versions before 1.7", f"<use_parent_model_frame> of {edge.name!r}")
         if name:
             found = edge.place.scope.find(name)
             if found is None:
@@ -593,8 +614,9 @@ class SdfFile:
             if not link.scope.static:
                 values.notes.add("no <inertial>, which means 1 kg and 1 kg m² about each axis", repr(link.name))
         elif inertial.attributes.get("auto", "false").lower() in ("true", "1"):
-            self.builder.problem(f"{where}: <inertial> is automatic; write its mass and moments into the file")
-            return {}
+            places = {number: self._placed(link, each) for number, each in enumerate(link.element.all("collision"))}
+            found = automatic_inertia(values, link.source, link.element, places)
+            return {} if found is None else dict(zip(("mass", "com", "inertia"), found, strict=True))
         inertia = None if inertial is None else inertial.first("inertia")
         X, base = (pose(), None) if inertial is None else values.pose(where, inertial)
         if base is not None:
@@ -611,14 +633,18 @@ class SdfFile:
     def _add_shapes(self, link: _Link):
         for element in link.element.children:
             if element.tag in ("visual", "collision") and element.namespace == link.element.namespace:
-                where = link.source.where(element)
-                own, base = self._values.pose(where, element)
-                if base is not None:
-                    found = link.scope.find(base)
-                    if found is None:
-                        self.builder.problem(f"{where}: the frame of its pose is {short(base)}, which does not exist")
-                    own = self._frames.between(link.place, found or link.place) @ own
-                add_shape(self._values, link.source, link.name, element, own)
+                add_shape(self._values, link.source, link.name, element, self._placed(link, element))
+
+    def _placed(self, link: _Link, element: Element) -> Transform:
+        """The pose of a shape in its link."""
+        where = link.source.where(element)
+        own, base = self._values.pose(where, element)
+        if base is None:
+            return own
+        found = link.scope.find(base)
+        if found is None:
+            self.builder.problem(f"{where}: the frame of its pose is {short(base)}, which does not exist")
+        return self._frames.between(link.place, found or link.place) @ own
 
     def _keep_apart(self):
         """Keep links of one robot from touching each other, where the file does not say that they do."""

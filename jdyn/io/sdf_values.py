@@ -39,7 +39,7 @@ _RULES = {
         foreign="audio_source audio_sink light particle_emitter projector battery",
         named="sensor kinematic must_be_base_link enable_wind velocity_decay",
     ),
-    "inertial": rule("auto", once="pose mass inertia", foreign="density auto_inertia_params", named="fluid_added_mass"),
+    "inertial": rule("auto", once="pose mass inertia density", foreign="auto_inertia_params", named="fluid_added_mass"),
     "inertia": rule(once="ixx ixy ixz iyy iyz izz"),
     "pose": rule("relative_to frame rotation_format degrees"),
     "visual": rule(
@@ -48,7 +48,7 @@ _RULES = {
         foreign="material plugin cast_shadows laser_retro transparency visibility_flags meta",
     ),
     "collision": rule(
-        "name", once="pose geometry surface", foreign="max_contacts laser_retro density auto_inertia_params"
+        "name", once="pose geometry surface density", foreign="max_contacts laser_retro auto_inertia_params"
     ),
     "surface": rule(once="friction contact", named="bounce soft_contact"),
     "friction": rule(once="ode bullet", named="torsional"),

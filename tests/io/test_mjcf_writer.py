@@ -179,6 +179,17 @@ def test_joints_with_several_axes_are_chains_of_one_body(kind, tmp_path):
     np.testing.assert_allclose(jdyn.forward_dynamics(back, q, v, tau), data.qacc, atol=1e-10)
 
 
+def test_joints_that_follow_others(tmp_path):
+    builder = Builder("gripper")
+    still = {"mass": 1.0, "inertia": 0.1}
+    builder.add_link("a", jdyn.Prismatic((0, 1, 0)), **still)
+    builder.add_link("b", jdyn.Revolute((0, 0, 1)), parent="a", mimic=jdyn.Mimic("a", -0.5, 0.1), **still)
+    model = builder.build()
+    back = quiet(jdyn.load, written(model, tmp_path))
+    assert back.topology.mimics == model.topology.mimics
+    np.testing.assert_allclose(back.expand(jnp.array([0.3])), [0.3, -0.5 * 0.3 + 0.1])
+
+
 def test_bodies_without_mass(tmp_path):
     """One with nothing but a joint becomes a joint of the next one, another gets a mass that changes nothing."""
     builder = Builder("cross")

@@ -429,6 +429,47 @@ def test_gravity_acts_on_links_unless_the_file_says_otherwise():
     assert np.linalg.norm(weight) > 9
 
 
+SOLIDS = {
+    "<box><size>0.2 0.3 0.4</size></box>": ("box", "0.1 0.15 0.2"),
+    "<sphere><radius>0.2</radius></sphere>": ("sphere", "0.2"),
+    "<cylinder><radius>0.2</radius><length>0.5</length></cylinder>": ("cylinder", "0.2 0.25"),
+    "<capsule><radius>0.2</radius><length>0.5</length></capsule>": ("capsule", "0.2 0.25"),
+    "<ellipsoid><radii>0.1 0.2 0.3</radii></ellipsoid>": ("ellipsoid", "0.1 0.2 0.3"),
+}
+
+
+def test_automatic_inertia_is_that_of_solid_shapes_in_mujoco():
+    """All shapes on one link; one has a density of its own, and then the link a mass."""
+    collisions, geoms = "", ""
+    for number, (solid, (kind, size)) in enumerate(SOLIDS.items()):
+        at, density = f"{0.1 * number} 0.2 {-0.3 * number}", 2000 if number == 1 else 500
+        collisions += f'<collision name="c{number}"><pose degrees="true">{at} {10 * number} 20 0</pose>'
+        collisions += "<density>2000</density>" if number == 1 else ""
+        collisions += f"<geometry>{solid}</geometry></collision>"
+        # Turned about x and then y of the world.
+        x, y = np.deg2rad([10.0 * number, 20.0])
+        w, i, j, k = np.roll(pin.Quaternion(rotation(x, y, 0)).coeffs(), 1)
+        geoms += f'<geom type="{kind}" size="{size}" pos="{at}" quat="{w} {i} {j} {k}" density="{density}"/>'
+    m = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody><body><freejoint/>{geoms}</body></worldbody></mujoco>")
+    axes = np.zeros(9)
+    mujoco.mju_quat2Mat(axes, m.body_iquat[1])
+    moments = axes.reshape(3, 3) * m.body_inertia[1] @ axes.reshape(3, 3).T
+    com = m.body_ipos[1]
+    for mass in ("", "<mass>3</mass>"):
+        inertia = f'<inertial auto="true"><density>500</density>{mass}</inertial>'
+        robot = quiet(jdyn.load, model(link("a", inertia + collisions)))
+        factor = 3 / m.body_mass[1] if mass else 1.0
+        expected = jdyn.SpatialInertia.from_com(
+            jnp.asarray(factor * m.body_mass[1]), jnp.asarray(com), jnp.asarray(factor * moments)
+        )
+        for found, other in zip(
+            (robot.inertias.mass, robot.inertias.first_moment, robot.inertias.rotational),
+            (expected.mass, expected.first_moment, expected.rotational),
+            strict=True,
+        ):
+            np.testing.assert_allclose(found[0], other, rtol=1e-9, atol=1e-9)
+
+
 def test_friction_bits_and_colours_of_shapes():
     surface = "<surface><friction><ode><mu>0.3</mu><mu2>0.3</mu2></ode></friction>"
     surface += "<contact><collide_bitmask>6</collide_bitmask></contact></surface>"
@@ -716,9 +757,18 @@ REFUSED = {
     ),
     "mass in words": (model(link("a", inertial("heavy"))), ["link 'a'", "<mass> is 'heavy', expected a number"]),
     "negative mass": (model(link("a", inertial(-1))), ["link 'a'", "mass is -1"]),
-    "automatic inertia": (
+    "automatic inertia of nothing": (
         model(link("a", '<inertial auto="true"/>')),
-        ["link 'a'", "<inertial> is automatic; write its mass"],
+        ["link 'a'", "<inertial auto> needs collisions"],
+    ),
+    "automatic inertia of a plane": (
+        model(link("a", '<inertial auto="true"/>' + FLOOR)),
+        ["collision 'c'", "<inertial auto> needs a box, sphere"],
+    ),
+    "no axis": (model(link("a") + joint("j", "world", "a", axis="")), ["joint 'j'", "a revolute joint needs an axis"]),
+    "one axis of two": (
+        model(link("a") + joint("j", "world", "a", kind="universal")),
+        ["joint 'j'", "a universal joint needs two axes"],
     ),
     "a flag of a sort": (model("<static>perhaps</static>" + link("a")), ["<static> is 'perhaps'", "true or false"]),
     "zero axis": (model(link("a") + joint("j", "world", "a", axis="0 0 0")), ["joint 'j'", "axis is zero"]),
@@ -729,7 +779,10 @@ REFUSED = {
         ),
         ["joint 'j'", "above the upper limit"],
     ),
-    "parallel axes": (model(link("a") + joint("j", "world", "a", kind="universal")), ["axis and axis2 are parallel"]),
+    "parallel axes": (
+        model(link("a") + joint("j", "world", "a", "<axis2><xyz>0 0 2</xyz></axis2>", "universal")),
+        ["axis and axis2 are parallel"],
+    ),
     "no thread": (
         model(link("a") + joint("j", "world", "a", "<thread_pitch>0</thread_pitch>", "screw")),
         ["<thread_pitch> is 0"],
@@ -774,6 +827,10 @@ WARNED = {
     "gearbox": (
         model(link("a") + link("b") + joint("j", "a", "b") + joint("g", "a", "b", kind="gearbox")),
         ["no such joint in jdyn: gearbox 'g'"],
+    ),
+    "old frame of an axis": (
+        model(link("a") + HINGE.replace("</xyz>", "</xyz><use_parent_model_frame>1</use_parent_model_frame>")),
+        ["of versions before 1.7: <use_parent_model_frame> of 'j'"],
     ),
     "axis of a ball": (model(link("a") + joint("j", "world", "a", kind="ball")), ["ball joint: axes of 'j'"]),
     "limits of a continuous joint": (
