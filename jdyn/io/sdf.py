@@ -183,15 +183,15 @@ class SdfFile:
         below = self._tree(edges)
         kept = set(below.values())
         self.closing = [edge for edge in edges if edge not in kept]
-        names = Names(*(edge.name for edge in edges))
+        self._joint_names = Names(*(edge.name for edge in edges))
         free = [name for name, link in self._links.items() if name not in below and not link.scope.static]
         fixed = self._changed_bases(floating_base, free, below)
         for link in self._links.values():
             edge = below.get(link.name)
             if link.name in fixed or link.scope.static:
-                self._add(link, Fixed(), WORLD, self._frames.pose(link.place), names.claim(link.name), {})
+                self._add(link, Fixed(), WORLD, self._frames.pose(link.place), self._joint_names.claim(link.name), {})
             elif edge is None:
-                self._add(link, Free(), WORLD, pose(), names.claim(link.name), {})
+                self._add(link, Free(), WORLD, pose(), self._joint_names.claim(link.name), {})
             else:
                 self._add_moved(link, edge)
         for name, place in self._names.frames:
@@ -314,7 +314,7 @@ class SdfFile:
         self.builder.add_link(
             moved, kind, parent=parent, placement=where @ _shift(anchor), joint_name=edge.name, **properties
         )
-        self._add(link, Fixed(), moved, _shift(-anchor), f"{moved}_fixed", {})
+        self._add(link, Fixed(), moved, _shift(-anchor), self._joint_names.claim(link.name), {})
 
     def _place(self, link: str) -> Place:
         return self._names.world if link == WORLD else self._links[link].place
