@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.actuators.activation import Activation
 from jdyn.actuators.actuator import Actuator, Travel
-from jdyn.actuators.numbers import not_negative, number
+from jdyn.actuators.numbers import not_negative, number, positive
 
 
 class GainedActuator(Actuator):
@@ -66,6 +66,9 @@ class Motor(GainedActuator):
 class PositionServo(GainedActuator):
     """The command is a length: kp (u − l) − kd dl/dt.
 
+    A length that is an angle of a ball joint or a frame is the same again after a turn: with a `period` the set point
+    is that of u, u ± period, u ± 2 period, ... which is nearest.
+
     >>> servo = jdyn.actuators.PositionServo("joint1", kp=50.0, kd=10.0)
     >>> system = jdyn.System(jdyn.load("pendulum"), actuators=[servo], controller=jdyn.control.Constant(jnp.ones(1)))
     >>> print(jdyn.simulate(system, system.state(), 2.0).q[-1].round(2))
@@ -74,10 +77,21 @@ class PositionServo(GainedActuator):
     Attributes:
         kp: [N/m or N m/rad].
         kd: [N s/m or N m s/rad].
+        period: Length of a turn [m or rad]; None if none comes back.
     """
 
     kp: Scalar = eqx.field(converter=number("PositionServo.kp"))
     kd: Scalar = eqx.field(default=0.0, converter=not_negative("PositionServo.kd"))
+    period: Scalar | None = eqx.field(
+        default=None, converter=lambda x: None if x is None else positive("PositionServo.period")(x), kw_only=True
+    )
+
+    def force(self, command, travel, memory):
+        force = super().force(command, travel, memory)
+        if self.period is None:
+            return force
+        u = command if self.activation is None else self.activation.output(memory)
+        return force - self.kp * self.period * jnp.round((u - travel.length) / self.period)
 
     def gain(self, travel):
         return self.kp

@@ -110,6 +110,17 @@ class Kinematics(Coordinates):
         through_joints = accumulate_force(self.model, self.joints.X, forces)
         return self.model.reduce_force(joint_force(self.model, self.joints, through_joints))
 
+    def common_carrier(self, first: str, second: str) -> str:
+        """Name of the last body that carries both frames, or is the body of one of them; `"world"` if there is none.
+
+        Raises:
+            ValueError: if there is no such frame.
+        """
+        supports = self.model.topology.supports
+        paths = [() if body < 0 else supports[body] for body, _ in (self._carrier(first), self._carrier(second))]
+        shared = next((body for body in paths[0] if body in paths[1]), None)
+        return "world" if shared is None else self.model.body_names[shared]
+
     def _carrier(self, frame: str) -> tuple[int, int]:
         return (-1, -1) if frame == "world" else carrier(self.model, frame)
 

@@ -12,6 +12,7 @@ from jdyn.transmissions import GearedFrame as GearedFrame
 from jdyn.transmissions import GearedJoint as GearedJoint
 from jdyn.transmissions import PathPoint as PathPoint
 from jdyn.transmissions import Pulley as Pulley
+from jdyn.transmissions import SliderCrank as SliderCrank
 from jdyn.transmissions import SpatialTendon as SpatialTendon
 from jdyn.transmissions import Transmission as Transmission
 from jdyn.transmissions import WrappedCylinder as WrappedCylinder

@@ -3,8 +3,8 @@
 - What touches is one model, and no shape is rigid: impacts with a coefficient of restitution are for joints
   (`jdyn.ImpactLimits`) and events alone. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
 - Constraints are rigid where MuJoCo's equalities are soft. Equalities of tendons around bodies, curved ones of tendons,
-  and deformable bodies of MuJoCo files are named in a warning and left out, and so are actuators on bodies, free joints
-  and crank sliders, those with plugins, delays, or kinds that MuJoCo 4 has added (direct current, PID, SO(3)).
+  and deformable bodies of MuJoCo files are named in a warning and left out, and so are actuators on bodies, those with
+  plugins, delays, or kinds that MuJoCo 4 has added (direct current, PID, SO(3)).
   Rays meet meshes as their hulls; rangefinders and distances are read where collision shapes are all that they see.
   `jdyn.load_system` has the springs, dampers, friction and stops of tendons, `jdyn.load` has not.
 - Of URDF files actuators are read, not sensors: those of `<ros2_control>` are named, those of Gazebo are not.

@@ -16,12 +16,12 @@ from jdyn.actuators import (
 )
 from jdyn.io.mjcf_tendons import transmission_of
 from jdyn.io.mjcf_translation import Translation
-from jdyn.transmissions import Geared, GearedFrame, GearedJoint, Transmission
+from jdyn.transmissions import Geared, GearedFrame, GearedJoint, SliderCrank, Transmission
 
 # MuJoCo's kinds of what is read, without their prefixes.
 GAINS, BIASES = ("FIXED", "AFFINE", "MUSCLE"), ("NONE", "AFFINE", "MUSCLE")
 DYNAMICS = ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE")
-TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SITE", "TENDON")
+TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SLIDERCRANK", "SITE", "TENDON")
 
 
 def read_actuators(translation: Translation) -> tuple[list[int], list[int]]:
@@ -43,13 +43,14 @@ def unread_part(translation: Translation, i: int) -> str:
     for kind, known in zip(kinds, (GAINS, BIASES, DYNAMICS, TRANSMISSIONS), strict=True):
         if kind not in known:
             return kind.lower()
-    joint = int(m.actuator_trnid[i, 0])
-    if kinds[3] == "JOINT" and not t.is_screw(joint) and not _is_ball(t, joint):
-        return "a free joint"
-    if kinds[3] == "JOINTINPARENT" and not t.is_screw(joint):
-        return "axes of the parent"
-    if kinds[3] == "SITE" and m.actuator_trnid[i, 1] >= 0:
-        return "refsite"
+    joint, gear = int(m.actuator_trnid[i, 0]), _gear(t, i)
+    if kinds[3] in ("JOINT", "JOINTINPARENT") and _is_free(t, joint):
+        if not t.joint_count(m.jnt_bodyid[joint]):
+            return "a free joint that is fixed"
+        if kinds[3] == "JOINT" and np.any(gear[:3]) and np.any(gear[3:]):
+            return "a force along axes of the world with a torque about those of the body"
+    if _period(t, i) and m.actuator_biasprm[i, 0]:
+        return "a bias beside a set point that repeats"
     if m.actuator_plugin[i] >= 0:
         return "a plugin"
     if m.actuator_delay[i]:
@@ -85,7 +86,7 @@ def _actuator(t: Translation, i: int) -> Actuator:
     if gain == "FIXED" and not np.any(affine):
         return Motor(transmission, g[0], **common)
     if gain == "FIXED" and np.array_equal(affine[:2], [0, -g[0]]):
-        return PositionServo(transmission, g[0], -affine[2], **common)
+        return PositionServo(transmission, g[0], -affine[2], period=_period(t, i) or None, **common)
     if gain == "FIXED" and np.array_equal(affine, [0, 0, -g[0]]):
         return VelocityServo(transmission, g[0], **common)
     gains = g[:3] if gain == "AFFINE" else np.array([g[0], 0, 0])
@@ -104,17 +105,46 @@ def _is_ball(t: Translation, joint: int) -> bool:
     return int(t.m.jnt_type[joint]) == t.mujoco.mjtJoint.mjJNT_BALL
 
 
+def _is_free(t: Translation, joint: int) -> bool:
+    return int(t.m.jnt_type[joint]) == t.mujoco.mjtJoint.mjJNT_FREE
+
+
+def _gear(t: Translation, i: int) -> np.ndarray:
+    return t.m.actuator_gear[t.m.actuator_outadr[i]]
+
+
 def _transmission(t: Translation, i: int) -> Transmission:
-    m, target = t.m, int(t.m.actuator_trnid[i, 0])
-    gear = m.actuator_gear[m.actuator_outadr[i]]
-    match _kinds(t, i)[3]:
+    (target, other), gear, kind = t.m.actuator_trnid[i].tolist(), _gear(t, i), _kinds(t, i)[3]
+    match kind:
         case "SITE":
-            return GearedFrame(t.sites[target], np.roll(gear, 3))
+            return GearedFrame(t.sites[target], np.roll(gear, 3), reference=t.sites[other] if other >= 0 else None)
+        case "SLIDERCRANK":
+            slider = SliderCrank(t.sites[target], t.sites[other], t.m.actuator_cranklength[i])
+            return slider if gear[0] == 1 else Geared(slider, gear[0])
         case "TENDON":
             tendon = transmission_of(t, target)
             return tendon if gear[0] == 1 else Geared(tendon, gear[0])
-        case _:
-            return GearedJoint(t.joints[target], gear[:3] if _is_ball(t, target) else gear[0])
+    in_parent = kind == "JOINTINPARENT"
+    if _is_free(t, target):
+        # MuJoCo pushes along axes of the world, and turns about those of the body.
+        return GearedJoint(t.joints[target], np.roll(gear, 3), in_parent=in_parent or not np.any(gear[3:]))
+    if _is_ball(t, target):
+        return GearedJoint(t.joints[target], gear[:3], in_parent=in_parent)
+    return GearedJoint(t.joints[target], gear[0])
+
+
+def _period(t: Translation, i: int) -> float:
+    """Turn after which the length of a servo is the same again, with the nearest one of its set points; zero if it has
+    none."""
+    m, gear, (target, other) = t.m, _gear(t, i), t.m.actuator_trnid[i].tolist()
+    gain, bias, dynamics, transmission = _kinds(t, i)
+    holds = gain == "FIXED" and bias == "AFFINE" and m.actuator_gainprm[i, 0] == -m.actuator_biasprm[i, 1]
+    if not holds or dynamics not in ("NONE", "INTEGRATOR"):
+        return 0.0
+    if transmission == "SITE" and other >= 0 and not np.any(gear[:3]):
+        return 2 * np.pi * float(np.linalg.norm(gear[3:]))
+    turns = transmission in ("JOINT", "JOINTINPARENT") and _is_ball(t, target)
+    return 2 * np.pi * float(np.linalg.norm(gear[:3])) if turns else 0.0
 
 
 def _command_range(t: Translation, i: int) -> np.ndarray | None:

@@ -5,6 +5,7 @@ from jdyn.transmissions.geared import Geared as Geared
 from jdyn.transmissions.geared import GearedFrame as GearedFrame
 from jdyn.transmissions.geared import GearedJoint as GearedJoint
 from jdyn.transmissions.geared import as_transmission as as_transmission
+from jdyn.transmissions.slider_crank import SliderCrank as SliderCrank
 from jdyn.transmissions.spatial_tendon import PathPoint as PathPoint
 from jdyn.transmissions.spatial_tendon import Pulley as Pulley
 from jdyn.transmissions.spatial_tendon import SpatialTendon as SpatialTendon

@@ -12,7 +12,8 @@ from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
 from jdyn.model import Ball, Free, JointName, Name
 from jdyn.spatial.components import numbers
-from jdyn.spatial.quaternions import logarithm
+from jdyn.spatial.quaternions import logarithm, rotate_back
+from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
 from jdyn.transmissions.transmission import Transmission
 
 
@@ -21,6 +22,7 @@ class GearedJoint(Transmission):
 
     A ball joint is turned about an axis of its child: `gear` is then a vector g, the length g · φ with the rotation
     vector φ, and the torque g f. A free joint is pushed by the wrench [n; f] in its body's axes; its length is zero.
+    `in_parent` takes the axes of the parent for both.
 
     >>> elbow = jdyn.transmissions.GearedJoint("joint2", gear=50.0)
     >>> arm = jdyn.elements.Kinematics.of(jdyn.load("double_pendulum"), jnp.array([0.3, 0.1]), jnp.zeros(2))
@@ -30,30 +32,35 @@ class GearedJoint(Transmission):
     Attributes:
         joint: Name of the joint.
         gear: g, a scalar, or shape (nv,) of a joint with several degrees of freedom.
+        in_parent: Whether the gear of a ball or free joint is in the axes of its parent, which do not turn with it.
     """
 
     uses_bodies: ClassVar[bool] = False
 
     joint: JointName = eqx.field(static=True)
     gear: Float[Array, "*nv"] = eqx.field(default=1.0, converter=as_numbers)
+    in_parent: bool = eqx.field(static=True, default=False, kw_only=True)
 
     def __check_init__(self):
         if not (isinstance(self.gear, Tracer) or np.any(np.asarray(self.gear))):
             raise ValueError(f"GearedJoint: a gear of zero moves nothing, got {self.gear} for joint {self.joint!r}")
 
     def length(self, kinematics: Kinematics) -> Scalar:
-        model, gear = kinematics.model, self.gears(kinematics)
-        topology, body = model.topology, model.topology.joint(self.joint)
-        q = model.expand(kinematics.q)[topology.q_slice(body)]
-        if issubclass(topology.kinds[body], Free):
+        gear, kind, q = self.gears(kinematics), self._kind(kinematics), self._coordinates(kinematics)
+        if issubclass(kind, Free):
             return jnp.zeros((), q.dtype)
-        if issubclass(topology.kinds[body], Ball):
+        if issubclass(kind, Ball):
+            # A rotation vector is the same in the axes of child and parent.
             q = jnp.stack(logarithm(numbers(q)))
         return gear @ q
 
     def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
-        model, gear = kinematics.model, self.gears(kinematics)
+        model, gear, kind = kinematics.model, self.gears(kinematics), self._kind(kinematics)
         joint = model.topology.v_slice(model.topology.joint(self.joint))
+        if self.in_parent and issubclass(kind, Ball | Free):
+            turn = numbers(self._coordinates(kinematics)[-4:])
+            parts = [jnp.stack(rotate_back(turn, numbers(part))) for part in gear.reshape(-1, 3)]
+            gear = jnp.concatenate(parts)
         return model.reduce_force(jnp.zeros(model.topology.v_offsets[-1], gear.dtype).at[joint].set(gear))
 
     @property
@@ -67,9 +74,24 @@ class GearedJoint(Transmission):
         gear = shaped(f"gear of joint {self.joint!r}", self.gear, kinematics.q.dtype, (nv,), *[()] * (nv == 1))
         return jnp.broadcast_to(gear, (nv,))
 
+    def _kind(self, kinematics: Kinematics) -> type:
+        topology = kinematics.model.topology
+        return topology.kinds[topology.joint(self.joint)]
+
+    def _coordinates(self, kinematics: Kinematics) -> Array:
+        topology = kinematics.model.topology
+        return kinematics.model.expand(kinematics.q)[topology.q_slice(topology.joint(self.joint))]
+
 
 class GearedFrame(Transmission):
-    """A frame that is pushed by a wrench which turns with it: a thruster, a propeller. The length is zero.
+    """A frame that is pushed by a wrench: a thruster, a propeller, which turns with it and has the length zero, or what
+    pulls it to a reference, a frame in whose axes the wrench is.
+
+    With a reference the length is g · [φ; p], by the rotation vector φ and the position p of the frame in its
+    reference, which bears the opposite force and the opposite torque at its own origin. What these two forces turn is
+    held by the last body that carries both frames, so that coordinates which move both do not feel them. The rate is
+    g · [ω; v], likewise relative in those coordinates. This is MuJoCo's `refsite`; where the reference turns, or the
+    frame turns far, the rate is not quite that of the length.
 
     >>> rotor = jdyn.transmissions.GearedFrame("tip", [0.0, 0.0, 0.05, 0.0, 0.0, 1.0])
     >>> arm = jdyn.elements.Kinematics.of(jdyn.load("pendulum"), jnp.array([0.0]), jnp.zeros(1))
@@ -78,26 +100,42 @@ class GearedFrame(Transmission):
 
     Attributes:
         frame: Name of a body or a frame.
-        gear: Wrench of a unit force, [n; f] in the frame's axes and at its origin.
+        gear: g, the wrench of a unit force, [n; f] at the frame's origin, in axes of the frame or of its reference.
+        reference: Name of a body or a frame, or `"world"`; None for a wrench that turns with the frame.
     """
 
     frame: Name = eqx.field(static=True)
     gear: Float[Array, "6"] = eqx.field(converter=as_numbers)
+    reference: Name | None = eqx.field(static=True, default=None)
 
     def length(self, kinematics: Kinematics) -> Scalar:
-        return jnp.zeros((), kinematics.q.dtype)
+        if self.reference is None:
+            return jnp.zeros((), kinematics.q.dtype)
+        apart = kinematics.pose(self.reference).inverse() @ kinematics.pose(self.frame)
+        turned = quaternion_log(matrix_to_quaternion(apart.rotation))
+        return self._gear(kinematics) @ jnp.concatenate([turned, apart.translation])
 
     def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
         return kinematics.generalized(self.on_bodies(kinematics))
 
     def on_bodies(self, kinematics: Kinematics) -> Float[Array, "nb 6"]:
-        axes = kinematics.pose(self.frame).rotation
-        gear = shaped(f"gear of frame {self.frame!r}", self.gear, kinematics.q.dtype, (6,))
-        return kinematics.push(self.frame, force=axes @ gear[3:], torque=axes @ gear[:3])
+        gear = self._gear(kinematics)
+        axes = kinematics.pose(self.frame if self.reference is None else self.reference).rotation
+        force, torque = axes @ gear[3:], axes @ gear[:3]
+        pushed = kinematics.push(self.frame, force=force, torque=torque)
+        if self.reference is None:
+            return pushed
+        pushed = pushed + kinematics.push(self.reference, force=-force, torque=-torque)
+        carrier = kinematics.common_carrier(self.frame, self.reference)
+        apart = kinematics.position(self.frame) - kinematics.position(self.reference)
+        return pushed + kinematics.push(carrier, torque=-jnp.cross(apart, force))
 
     @property
     def label(self) -> str:
         return self.frame
+
+    def _gear(self, kinematics: Kinematics) -> Array:
+        return shaped(f"gear of frame {self.frame!r}", self.gear, kinematics.q.dtype, (6,))
 
 
 class Geared(Transmission):

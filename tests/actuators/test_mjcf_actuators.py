@@ -48,6 +48,40 @@ KINDS = """<mujoco><option gravity="0 0 -9.81"><flag contact="disable"/></option
 </sensor></mujoco>"""
 
 
+TRANSMISSIONS = """<mujoco><option gravity="0 0 -9.81"><flag contact="disable"/></option>
+<worldbody>
+  <site name="ground" pos="0.3 -0.2 0.1" euler="40 20 -30"/>
+  <body name="base" pos="0 0 1"><freejoint name="base/free"/><geom size="0.1"/>
+    <site name="left" pos="0 0.2 0" euler="10 70 30"/>
+    <body name="a" pos="0.1 0 0"><joint name="a" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/>
+      <body name="b" pos="0.3 0 0"><joint name="b" type="ball"/><geom size="0.05" pos="0.1 0 0"/>
+        <site name="hand" pos="0.1 0.05 0" euler="-20 30 80"/></body></body>
+    <body name="c" pos="-0.1 0 0"><joint name="c" axis="0 0 1"/><geom size="0.05" pos="0 0.1 0"/>
+      <site name="end" pos="0.05 0.1 0"/></body></body>
+</worldbody>
+<actuator>
+  <motor name="crank" cranksite="end" slidersite="left" cranklength="0.9" gear="2"/>
+  <position name="piston" cranksite="hand" slidersite="ground" cranklength="30" kp="3" kv="0.2"/>
+  <motor name="short" cranksite="hand" slidersite="end" cranklength="1e-3"/>
+  <general name="pulled" site="hand" refsite="end" gear="0.1 0.2 0.3 0.4 0.5 0.6" biastype="affine"
+    biasprm="0.3 -2 -0.1"/>
+  <position name="placed" site="hand" refsite="ground" gear="0 1 0 0 0 0" kp="4"/>
+  <position name="turned" site="hand" refsite="left" gear="0 0 0 0.3 0.8 -0.5" kp="4" kv="0.3"/>
+  <intvelocity name="turning" site="end" refsite="hand" gear="0 0 0 0.3 0.8 -0.5" kp="4" actrange="-1 1"/>
+  <position name="ball" joint="b" gear="0.4 -0.6 0.9" kp="3" kv="0.1"/>
+  <position name="ball in parent" jointinparent="b" gear="0.4 -0.6 0.9" kp="3"/>
+  <motor name="torque" joint="base/free" gear="0 0 0 0.1 0.2 0.3"/>
+  <motor name="force" joint="base/free" gear="0.4 0.5 0.6 0 0 0"/>
+  <motor name="wrench" jointinparent="base/free" gear="0.4 0.5 0.6 0.1 0.2 0.3"/>
+</actuator>
+<sensor>
+  <actuatorpos actuator="crank"/><actuatorvel actuator="crank"/><actuatorpos actuator="piston"/>
+  <actuatorvel actuator="piston"/><actuatorpos actuator="pulled"/><actuatorvel actuator="pulled"/>
+  <actuatorpos actuator="turned"/><actuatorvel actuator="turned"/><actuatorpos actuator="short"/>
+  <actuatorfrc actuator="ball"/><actuatorfrc actuator="turned"/><actuatorvel actuator="ball in parent"/>
+</sensor></mujoco>"""
+
 ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 # Rounding of some tens of bodies, relative to the largest entry.
 TOLERANCE = 1e-11
@@ -119,6 +153,11 @@ def test_all_kinds():
 
 
 @pytest.mark.slow
+def test_all_transmissions():
+    assert_as_in_mujoco(TRANSMISSIONS)
+
+
+@pytest.mark.slow
 def test_a_medium_and_carried_weight():
     flow = KINDS.replace('<option gravity="0 0 -9.81">', '<option density="120" viscosity="0.9" wind="1 2 3">')
     lifted = flow.replace('<body name="b"', '<body name="b" gravcomp="0.7"').replace(
@@ -160,13 +199,16 @@ def test_what_is_not_read_is_named():
         """
         <adhesion name="glue" body="a" ctrlrange="0 1"/>
         <general name="late" joint="a" dyntype="integrator" actearly="true"/>
-        <motor name="root" joint="base/free"/><motor name="idle" joint="a" gear="0"/></actuator>""",
+        <motor name="root" joint="base/free" gear="1 0 0 0 1 0"/><motor name="idle" joint="a" gear="0"/>
+        <general name="shifted" joint="d" gear="1 0 0" gainprm="2" biastype="affine" biasprm="1 -2 0"/></actuator>""",
     )
     text = text.replace("<freejoint/>", '<freejoint name="base/free"/>')
     with pytest.warns(jdyn.ModelWarning) as said:
         system = jdyn.load_system(text)
     message = str(said[0].message)
-    assert "actuators glue (body), root (a free joint), idle (GearedJoint: a gear of zero moves nothing" in message
+    assert "actuators glue (body), root (a force along axes of the world with a torque about those of the" in message
+    assert "idle (GearedJoint: a gear of zero moves nothing" in message
+    assert "shifted (a bias beside a set point that repeats" in message
     assert "actearly of actuators late" in message
     # Two act on joint a, so that its limit is no longer that of one.
     assert "limits of the force of all actuators of joints a" in message
