@@ -162,6 +162,8 @@ class _Both:
         others = [i for i in range(m.nactuator) if i not in self.read]
         m.actuator_gainprm[others] = m.actuator_biasprm[others] = 0
         self.with_state = {names[i]: m.actuator_actadr[i] for i in self.read if m.actuator_actnum[i]}
+        # States alone have no past.
+        m.actuator_delay[:] = m.sensor_delay[:] = m.sensor_interval[:] = 0
         self.tendons = _tendons(path, folder)
 
     def states(self) -> list[tuple[np.ndarray, ...]]:

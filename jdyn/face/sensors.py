@@ -38,6 +38,7 @@ from jdyn.sensors import PointLoads as PointLoads
 from jdyn.sensors import PotentialEnergy as PotentialEnergy
 from jdyn.sensors import Rangefinder as Rangefinder
 from jdyn.sensors import Reading as Reading
+from jdyn.sensors import Sampled as Sampled
 from jdyn.sensors import Sensor as Sensor
 from jdyn.sensors import SubtreeAngularMomentum as SubtreeAngularMomentum
 from jdyn.sensors import SubtreeCenterOfMass as SubtreeCenterOfMass

@@ -203,7 +203,17 @@ step at its end, and `system.sense` in a single state. A simulation takes as lon
 True [0.   0.   9.81]
 
 Where a sensor sits, its bias and its noise are numbers of the system, `jdyn.vary(system, {"sensors.1.bias": 0.03})`, to
-identify and to sweep. Whatever else is to be measured is a `jdyn.sensors.Sensor`:
+identify and to sweep. A `drift` lets the bias walk. A `jdyn.sensors.Sampled` shows what was measured some time ago, at
+a rate of its own:
+
+>>> system = system.but(sensors=(jdyn.sensors.Sampled(noisy, delay=0.01, period=0.005),))
+>>> state = system.state(jnp.array([0.5]))
+>>> for _ in range(10):
+...     state, info = system.step(state, dt=0.0025)
+>>> info.sensors["gyro"].shape
+(3,)
+
+Whatever else is to be measured is a `jdyn.sensors.Sensor`:
 
 >>> class Reach(jdyn.sensors.Sensor):
 ...     frame: jdyn.Name = eqx.field(static=True)

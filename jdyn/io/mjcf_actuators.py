@@ -53,8 +53,6 @@ def unread_part(translation: Translation, i: int) -> str:
         return "a bias beside a set point that repeats"
     if m.actuator_plugin[i] >= 0:
         return "a plugin"
-    if m.actuator_delay[i]:
-        return "delay"
     try:
         _actuator(t, i)
     except ValueError as error:

@@ -184,11 +184,13 @@ def _unread_actuators(t: Translation) -> list[str]:
     m, (read, others) = t.m, read_actuators(t)
     names = (f"{t.name('actuator', i)} ({unread_part(t, i)})" for i in others)
     early = (t.name("actuator", i) for i in read if m.actuator_actearly[i])
+    late = (t.name("actuator", i) for i in read if m.actuator_delay[i])
     limited = {int(m.actuator_trnid[i, 0]) for i in read if limits_of_joint(t, i)}
     shared = (t.joints[j] for j in _where(m.jnt_actfrclimited) if j not in limited)
     return [
         *_some("actuators", names),
         *_some("actearly of actuators", early),
+        *_some("delay of actuators", late, "; jdyn.control.ZeroOrderHold delays commands, jdyn.actuators.Delay nearly"),
         *_some("limits of the force of all actuators of joints", shared),
         *_loads(t),
     ]

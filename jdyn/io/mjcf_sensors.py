@@ -1,13 +1,14 @@
 """Sensors of MuJoCo files.
 
 Each becomes the class of `jdyn.sensors` whose values are MuJoCo's. A `cutoff` clips them, as in MuJoCo; `noise` is
-information for users there, and so is left out. Potential energy lacks that of bodies which are fixed to the world, a
-constant. Sensors of force and torque also feel tendons, thrusters, the medium and carried weight, which push bodies
-here and coordinates there.
+information for users there, and so is left out. Sensors with a history have their `delay` and `interval`, and a memory
+that is long enough for these; before the first value arrives, they show the start where MuJoCo shows zero. Potential
+energy lacks that of bodies which are fixed to the world, a constant. Sensors of force and torque also feel tendons,
+thrusters, the medium and carried weight, which push bodies here and coordinates there.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,9 +32,11 @@ from jdyn.io.mjcf_sensor_kinds import (
 from jdyn.io.mjcf_tendons import transmission_of
 from jdyn.io.mjcf_translation import Translation
 from jdyn.model import WORLD, Model
-from jdyn.sensors import Imperfect, Limb, Sensor
+from jdyn.sensors import Imperfect, Limb, Sampled, Sensor
 from jdyn.spatial import SpatialInertia, Transform
 
+# By their numbers in MuJoCo; it has cubic ones as well.
+_INTERPOLATIONS: dict[int, Literal["hold", "linear"]] = {0: "hold", 1: "linear"}
 # Names of elements that differ from those in MuJoCo's structures.
 _ELEMENTS: dict[str, str] = {
     "geomdist": "distance", "geomnormal": "normal", "geomfromto": "fromto", "jointactfrc": "jointactuatorfrc",
@@ -74,6 +77,8 @@ def _is_known(t: Translation, sensor: int) -> bool:
     m = t.m
     ends = (m.sensor_objtype[sensor], m.sensor_objid[sensor]), (m.sensor_reftype[sensor], m.sensor_refid[sensor])
     kind, number = _kind(t, sensor), int(m.sensor_objid[sensor])
+    if _is_late(t, sensor) and (m.sensor_history[sensor, 1] not in _INTERPOLATIONS or m.sensor_interval[sensor, 1]):
+        return False
     if kind in OF_ACTUATORS:
         return is_read(t, number)
     if kind in RANGES and not _is_plain_range(t, sensor):
@@ -85,6 +90,12 @@ def _is_known(t: Translation, sensor: int) -> bool:
     if kind == "jointactuatorfrc" and t.follows(number):
         return False
     return kind in SENSOR_CLASSES and not any(_turns(t, int(kind), int(number)) for kind, number in ends)
+
+
+def _is_late(t: Translation, sensor: int) -> bool:
+    """Tell whether a sensor has a delay or a rate of its own, for which it needs a history."""
+    m = t.m
+    return bool(m.sensor_history[sensor, 0] and (m.sensor_delay[sensor] or m.sensor_interval[sensor, 0]))
 
 
 def _turns(t: Translation, kind: int, number: int) -> bool:
@@ -176,7 +187,17 @@ def _sensor(t: Translation, model: Model, sensor: int, name: str) -> Sensor:
         fields["shapes"], fields["missed"] = _shape_names(t, model, _visible(t, number)), -1.0
     read = SENSOR_CLASSES[kind](name, **fields)
     clipped = m.sensor_cutoff[sensor] and kind not in ("normal", "fromto")
-    return Imperfect(read, cutoff=m.sensor_cutoff[sensor]) if clipped else read
+    read = Imperfect(read, cutoff=m.sensor_cutoff[sensor]) if clipped else read
+    return _late(t, sensor, read) if _is_late(t, sensor) else read
+
+
+def _late(t: Translation, sensor: int, read: Sensor) -> Sensor:
+    m, delay, period = t.m, float(t.m.sensor_delay[sensor]), float(t.m.sensor_interval[sensor, 0])
+    # Steps may be half as long as those of the file.
+    remembered = 2 * delay / max(period, m.opt.timestep)
+    samples = int(np.clip(np.ceil(remembered) + 2, 16, 4096))
+    how = _INTERPOLATIONS[int(m.sensor_history[sensor, 1])]
+    return Sampled(read, delay, period or None, interpolation=how, samples=samples)
 
 
 def _frame(t: Translation, kind: int, number: int) -> tuple[str, Transform | None]:

@@ -37,7 +37,9 @@ MAX_GRID = 4096
 # A small file may hold a large picture: its size is in the first bytes.
 _PNG = b"\x89PNG\r\n\x1a\n"
 _DROPPED = ("size", "skin", "custom", "keyframe", "lengthrange")
-_DROPPED_ATTRIBUTES = ("nsample", "interp", "delay", "meshdir", "texturedir", "assetdir", "strippath")
+_DROPPED_ATTRIBUTES = ("meshdir", "texturedir", "assetdir", "strippath")
+# Attributes that only say how much memory MuJoCo takes, and what they become.
+_SHRUNK = {"nsample": "1"}
 # Attributes that multiply the compiler's work or memory, and their largest accepted values.
 _LARGEST = {"actdim": 1000, "params": 300, "nrow": MAX_GRID, "ncol": MAX_GRID}
 _COPIES = {"replicate": ("count",), "composite": ("count",), "flexcomp": ("count", "cellcount")}
@@ -322,8 +324,6 @@ class _Reader:
             left_out = [one for one in section.children if not _is_read(one)]
             self.unread["sensors"] += [one.attributes.get("name", one.tag) for one in left_out]
             section.children = [one for one in section.children if _is_read(one)]
-            for one in section.children:
-                one.attributes.pop("interval", None)
         for element in list(root.walk()):
             skins = [child for child in element.children if child.tag == "skin"]
             self.unread["skins"] += [skin.attributes.get("name", "skin") for skin in skins]
@@ -356,6 +356,9 @@ class _Reader:
                 self._problem(element, f"file {name!r}: this element cannot refer to a file")
             for key in _DROPPED_ATTRIBUTES:
                 element.attributes.pop(key, None)
+            for key, value in _SHRUNK.items():
+                if re.search("[1-9]", attributes.get(key, "")):
+                    element.attributes[key] = value
         return weights
 
     def _written(self, root: Element) -> str:

@@ -22,6 +22,7 @@ from jdyn.planning.backward_pass import Policy, Stage, backward_pass
 from jdyn.planning.costs import AnyCost, Cost
 from jdyn.simulation import Result, SemiImplicitEuler, State, System
 from jdyn.simulation.deviation import deviating, deviation, deviation_size
+from jdyn.simulation.sensor_memory import without_memory
 from jdyn.simulation.simulate import checked_start, named
 from jdyn.terminal.messages import unknown
 
@@ -242,8 +243,10 @@ def _beginning(given: dict[str, Any]) -> tuple[System, State]:
         system = System(given["model"])
         return system.but(model=system.model.without_shapes()), system.state(given["q0"], given["v0"])
     system, state = checked_start(given["system"], given["state"])
+    # Costs do not look at sensors, nor at what these remember.
+    system, state = system.but(sensors=()), without_memory(state)
     whole = system.state(state.q, state.v)
-    if system.contact is None and not system.sees_shapes:
+    if system.contact is None:
         system = system.but(model=system.model.without_shapes())
     return system.but(configurations={}), dataclasses.replace(whole, parts=whole.parts | state.parts)
 

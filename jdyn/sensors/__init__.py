@@ -35,6 +35,7 @@ from jdyn.sensors.ranges import Rangefinder as Rangefinder
 from jdyn.sensors.reading import ActuatorReadings as ActuatorReadings
 from jdyn.sensors.reading import PointLoads as PointLoads
 from jdyn.sensors.reading import Reading as Reading
+from jdyn.sensors.sampled import Sampled as Sampled
 from jdyn.sensors.sensor import Sensor as Sensor
 from jdyn.sensors.surroundings import RayHits as RayHits
 from jdyn.sensors.surroundings import Surroundings as Surroundings

@@ -29,6 +29,7 @@ from jdyn.simulation.parts import Parts
 from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
 from jdyn.simulation.result import Result
 from jdyn.simulation.sensing import Values, values
+from jdyn.simulation.sensor_memory import SENSOR_MEMORY, first_memory, next_memory, sampled, shown, without_memory
 from jdyn.simulation.solver import traits
 from jdyn.simulation.state import Clock, Instant, State
 
@@ -63,6 +64,7 @@ def fixed_step(
     solver: diffrax.AbstractSolver | None,
 ) -> tuple[State, StepInfo]:
     """See `System.step`."""
+    state, remembered = without_memory(state), state.parts.get(SENSOR_MEMORY)
     q, v = checked(system.model, q=state.q, v=state.v)
     dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
     t, h, system = t.astype(dtype), h.astype(dtype), system.astype(dtype)
@@ -115,6 +117,12 @@ def fixed_step(
         forces = forces_within(problem, TakenStep(motion.instant, h, arrived.instant, arrived.y, dense), h)
     a = (arrived.y.v - y0.v) / h
     seen = values(system.sensors, field, t + h, after, forces, around) if system.sensors else {}
+    if sampled(system.sensors):
+        if remembered is None:
+            remembered = first_memory(system.sensors, values(system.sensors, field, t, y0, None, around))
+        remembered = next_memory(system.sensors, remembered, h, seen)
+        after = dataclasses.replace(after, parts=after.parts | {SENSOR_MEMORY: remembered})
+        seen = shown(system.sensors, remembered, seen)
     code = jnp.where(result == diffrax.RESULTS.successful, Result.success, Result.solver_failed)
     code = code if arrived.on_constraints is None else jnp.where(arrived.on_constraints, code, Result.constraints)
     finite = jnp.all(jnp.isfinite(jnp.append(after.q, after.v)))

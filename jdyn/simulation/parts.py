@@ -90,17 +90,7 @@ class Parts(eqx.Module):
     def state(
         self, q: Float[Array, " nq"] | str | None = None, v: Float[Array, " nv"] | None = None, *, t: ArrayLike = 0.0
     ) -> State:
-        """A state of the system, with what its controller remembers where a motion starts, and states of its elements.
-
-        Args:
-            q: Configuration [rad or m], or the name of one; quaternions are scaled to unit length. If left out, that
-                in which a MuJoCo or SDF file is written, `"qpos0"`, or else the neutral one.
-            v: Velocity [rad/s or m/s]; at rest if left out.
-            t: Time of the start [s].
-
-        Raises:
-            ValueError: if a size disagrees with the model, or no configuration has that name.
-        """
+        """The state of `System.state`, without what sensors remember."""
         model, still = self.model, jnp.zeros(self.model.nv, self.model.dtype)
         if isinstance(q, str) and q not in self.configurations:
             raise ValueError(f"q: {unknown('configuration', q, tuple(self.configurations))}")

@@ -19,6 +19,7 @@ from jdyn.sensors import ActuatorReadings, PointLoads, Reading, Sensor, Surround
 from jdyn.simulation.action import checked_action, with_action
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.prepared import prepared, suitable_solver
+from jdyn.simulation.sensor_memory import SENSOR_MEMORY, shown, without_memory
 from jdyn.simulation.state import ElementStates, State, controller_memory
 from jdyn.simulation.vector_field import VectorField
 
@@ -30,6 +31,7 @@ Values = dict[str, Float[Array, "..."]]
 @precise
 def sense(system: Parts, state: State, action: Array | None, t: Scalar) -> Values:
     """See `System.sense`."""
+    state, memory = without_memory(state), state.parts.get(SENSOR_MEMORY)
     q, v = checked(system.model, q=state.q, v=state.v)
     dtype = jnp.result_type(system.model.dtype, q.dtype, v.dtype)
     t, system, shapes = t.astype(dtype), system.astype(dtype), system.touching()
@@ -40,7 +42,8 @@ def sense(system: Parts, state: State, action: Array | None, t: Scalar) -> Value
     if action is not None:
         action = checked_action(system, action.astype(dtype))
         field = dataclasses.replace(field, controller=with_action(field.controller, action))
-    return values(system.sensors, field, t, y, None, around)
+    measured = values(system.sensors, field, t, y, None, around)
+    return measured if memory is None else shown(in_type(system.sensors, dtype), memory, measured)
 
 
 def values(
@@ -51,7 +54,8 @@ def values(
     known: PointForces | None,
     around: Surroundings | None,
 ) -> Values:
-    """Values of sensors in one state, with the contact forces of the step in which it lies, as far as they are known.
+    """What sensors measure in one state, with the contact forces of the step in which it lies, as far as they are
+    known; `shown` is what they say.
 
     Args:
         sensors: Those to read.

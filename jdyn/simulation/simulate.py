@@ -33,6 +33,7 @@ from jdyn.simulation.manifold import on_manifold
 from jdyn.simulation.parts import Known, Unknown, has_functions
 from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
+from jdyn.simulation.sensor_memory import without_memory
 from jdyn.simulation.state import Clock, State, controller_memory, where
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Events, Trajectory
@@ -205,7 +206,7 @@ def simulate(
     shapes = system.touching()
     system = system.but(model=system.model.without_shapes(), sensors=(), configurations={})
     q0, v0, t0, t1 = (jnp.asarray(x, dtype) for x in (q0, v0, t0, t1))
-    state = dataclasses.replace(state, q=system.model.normalize(q0), v=v0)
+    state = dataclasses.replace(without_memory(state), q=system.model.normalize(q0), v=v0)
     if not (adjoint is None or isinstance(adjoint, diffrax.ForwardMode)):
         raise ValueError(
             f"adjoint: simulate differentiates by record and replay, or forwards with diffrax.ForwardMode(); "

@@ -29,7 +29,8 @@ class State(eqx.Module):
         v: Velocity.
         parts: What is integrated beside the motion, by its owner: `"controller"`, what a controller with a memory
             remembers; `"elements"`, states of force elements, a tuple in their order; `"supplied"`, for a
-            `jdyn.solvers.EnergyError`, energy that the mechanism received, at its start and by work [J].
+            `jdyn.solvers.EnergyError`, energy that the mechanism received, at its start and by work [J]. Beside that,
+            `"sensors"`, last values of each `jdyn.sensors.Sampled` and their times, which steps add to.
     """
 
     q: Float[Array, " nq"]

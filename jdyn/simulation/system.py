@@ -3,12 +3,13 @@
 import diffrax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import ArrayLike, Float, Scalar
+from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.simulation.fixed_step import StepInfo, fixed_step
 from jdyn.simulation.linearized_step import LinearizedStep, linearized_step
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.sensing import Values, sense
+from jdyn.simulation.sensor_memory import SENSOR_MEMORY, first_memory, sampled
 from jdyn.simulation.state import State
 from jdyn.terminal.messages import short
 
@@ -44,6 +45,27 @@ class System(Parts):
     Raises:
         ValueError: if a part is something else.
     """
+
+    def state(
+        self, q: Float[Array, " nq"] | str | None = None, v: Float[Array, " nv"] | None = None, *, t: ArrayLike = 0.0
+    ) -> State:
+        """A state of the system, with what its controller remembers where a motion starts, states of its elements, and
+        what sensors that show the past measure there.
+
+        Args:
+            q: Configuration [rad or m], or the name of one; quaternions are scaled to unit length. If left out, that
+                in which a MuJoCo or SDF file is written, `"qpos0"`, or else the neutral one.
+            v: Velocity [rad/s or m/s]; at rest if left out.
+            t: Time of the start [s].
+
+        Raises:
+            ValueError: if a size disagrees with the model, or no configuration has that name.
+        """
+        state = super().state(q, v, t=t)
+        if not (of_past := sampled(self.sensors)):
+            return state
+        measured = sense(self.but(sensors=tuple(of_past)), state, None, jnp.asarray(t, self.model.dtype))
+        return State(state.q, state.v, state.parts | {SENSOR_MEMORY: first_memory(of_past, measured)})
 
     def step(
         self,

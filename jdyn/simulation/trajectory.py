@@ -14,6 +14,7 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
+from jdyn.array import in_type
 from jdyn.constraints import constrained_dynamics
 from jdyn.contact import Contacts, PointForces, colliders, generalized_forces, named_contacts
 from jdyn.control import Constant
@@ -28,6 +29,7 @@ from jdyn.simulation.parts import Known
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
 from jdyn.simulation.sensing import use_actuators, use_forces, values_under
+from jdyn.simulation.sensor_memory import sampled, shown_in_rows
 from jdyn.simulation.state import ControllerMemory, ElementStates, State
 from jdyn.simulation.system import System
 from jdyn.simulation.to_xarray import labelled
@@ -240,15 +242,18 @@ class Trajectory(eqx.Module):
 
     def _rows(self, function, *rows):
         """Results of `function(system, *row)` in every row."""
+        return self._lanes(lambda system, *lane: jax.vmap(lambda *row: function(system, *row))(*lane), *rows)
+
+    def _lanes(self, function, *rows):
+        """Results of `function(system, *rows)` in every lane."""
         known = self._known
 
-        def in_row(numbers, *row):
-            return function(known.with_numbers(numbers), *row)
+        def in_lane(numbers, *rows):
+            return function(known.with_numbers(numbers), *rows)
 
-        in_rows = jax.vmap(in_row, (None, *[0] * len(rows)))
         for _ in range(self.ts.ndim - 1):
-            in_rows = jax.vmap(in_rows)
-        return in_rows(known.numbers, *rows)
+            in_lane = jax.vmap(in_lane)
+        return in_lane(known.numbers, *rows)
 
     # Between rows.
 
@@ -416,7 +421,12 @@ def _sensed(motion):
 
     tau = motion._forces() if use_forces(motion.system.sensors) else None
     rows = motion.ts, motion.q, motion.v, motion.parts, motion.contact_forces, motion.commands, tau
-    return motion._rows(in_row, *rows)
+    measured = motion._rows(in_row, *rows)
+
+    def in_lane(system, ts, measured):
+        return shown_in_rows(in_type(system.sensors, ts.dtype), ts, measured)
+
+    return motion._lanes(in_lane, motion.ts, measured) if sampled(motion.system.sensors) else measured
 
 
 def _commanded(system, t, q, v, remembered, commands):
