@@ -63,7 +63,7 @@ class Sampled(Wrapper):
             raise ValueError(f"Sampled.samples: expected at least 2, got {self.samples}")
 
     def value(self, reading: Reading) -> Float[Array, "..."]:
-        """What is measured at this instant; `shown` is what the sensor says."""
+        """Measurement at this instant; `shown` is what the sensor shows."""
         return self.sensor.value(reading)
 
     def shown(self, ages: Float[Array, " n"], values: Float[Array, "n ..."]) -> Float[Array, "..."]:
@@ -81,7 +81,7 @@ class Sampled(Wrapper):
         return jnp.where(arrived, shown, jnp.nan)
 
     def waits(self, waited: Scalar, duration: Scalar) -> tuple[Scalar, Bool[Array, ""]]:
-        """How long it waits after some more time since it was last to measure [s], and whether it is to measure."""
+        """Time since it was last to measure, after some more of it [s], and whether it is to measure."""
         waited = waited + duration
         if self.period is None:
             return jnp.zeros_like(waited), jnp.array(True)
@@ -90,5 +90,5 @@ class Sampled(Wrapper):
 
 
 def slack(dtype) -> float:
-    """What rounding may do to sums of steps, relative to these."""
+    """Rounding of sums of steps, relative to these."""
     return float(jnp.finfo(dtype).eps) ** 0.5

@@ -54,8 +54,8 @@ def values(
     known: PointForces | None,
     around: Surroundings | None,
 ) -> Values:
-    """What sensors measure in one state, with the contact forces of the step in which it lies, as far as they are
-    known; `shown` is what they say.
+    """Measurements of sensors in one state, with the contact forces of the step in which it lies, as far as they are
+    known; `shown` is what they show.
 
     Args:
         sensors: Those to read.

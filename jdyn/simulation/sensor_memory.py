@@ -22,7 +22,7 @@ _LONG_AGO = 1e30
 
 
 class Measurements(eqx.Module):
-    """What a sensor measured last, the oldest first. Before the start it measured what it did there.
+    """Last measurements of a sensor, the oldest first. Before the start it measured what it did there.
 
     Attributes:
         ages: How long ago [s].
@@ -41,7 +41,7 @@ class Measurements(eqx.Module):
         return cls(ages, jnp.broadcast_to(value, (sensor.samples, *value.shape)), jnp.zeros((), value.dtype))
 
     def followed_by(self, sensor: Sampled, duration: Scalar, value: Float[Array, "..."]) -> "Measurements":
-        """Those at the end of a step of some duration [s]."""
+        """Measurements at the end of a step of some duration [s]."""
         waited, due = sensor.waits(self.waited, duration)
         ages = self.ages + duration
         following = jnp.concatenate([self.values[1:], value[None]])
@@ -71,13 +71,13 @@ def next_memory(sensors: Sequence[Sensor], memory: Memory, duration: Scalar, mea
 
 
 def shown(sensors: Sequence[Sensor], memory: Memory, measured: Values) -> Values:
-    """What sensors say, by what they measure now, and by the memory up to now."""
+    """Values that sensors show, by what they measure now, and by the memory up to now."""
     remembered = {sensor.name: (sensor, memory[sensor.name]) for sensor in sampled(sensors)}
     return measured | {name: sensor.shown(past.ages, past.values) for name, (sensor, past) in remembered.items()}
 
 
 def shown_in_rows(sensors: Sequence[Sensor], ts: Float[Array, " rows"], measured: Values) -> Values:
-    """What sensors say in the rows of a trajectory, by what they measure there."""
+    """Values that sensors show in the rows of a trajectory, by what they measure there."""
     return measured | {sensor.name: _in_rows(sensor, ts, measured[sensor.name]) for sensor in sampled(sensors)}
 
 
